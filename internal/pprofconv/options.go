@@ -1,0 +1,129 @@
+package pprofconv
+
+// Limits bound what one payload may cost. A zero field takes its default from DefaultLimits.
+type Limits struct {
+	// MaxProfileBytes is the largest accepted size of a payload after decompression, in bytes.
+	MaxProfileBytes int
+	// MaxSamples is the largest number of samples that one payload may carry.
+	MaxSamples int
+	// MaxStackDepth is the largest number of locations in one stack; a deeper sample is dropped.
+	MaxStackDepth int
+	// MaxTableEntries is the largest number of entries of each of the payload's tables
+	// (strings, functions, locations, mappings).
+	MaxTableEntries int
+}
+
+// DefaultLimits gives bounds that real profiles do not meet: the largest profile in testdata
+// (the Go compiler's heap, all allocations recorded) uses less than a tenth of each.
+func DefaultLimits() Limits {
+	return Limits{
+		MaxProfileBytes: 128 << 20,
+		MaxSamples:      4 << 20,
+		MaxStackDepth:   64 << 10,
+		MaxTableEntries: 4 << 20,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	if l.MaxProfileBytes <= 0 {
+		l.MaxProfileBytes = d.MaxProfileBytes
+	}
+	if l.MaxSamples <= 0 {
+		l.MaxSamples = d.MaxSamples
+	}
+	if l.MaxStackDepth <= 0 {
+		l.MaxStackDepth = d.MaxStackDepth
+	}
+	if l.MaxTableEntries <= 0 {
+		l.MaxTableEntries = d.MaxTableEntries
+	}
+	return l
+}
+
+// DecodeOptions says how a pprof payload is turned into OTLP profiles.
+type DecodeOptions struct {
+	Limits Limits
+	// IncludeOriginalPayload keeps the payload as it was received (compressed or not) in the
+	// first profile's original_payload, with the format "pprof".
+	IncludeOriginalPayload bool
+}
+
+// DecodeStats counts what Decode did with one payload.
+type DecodeStats struct {
+	// UncompressedBytes is the size of the payload after decompression.
+	UncompressedBytes int
+	// Samples is the number of pprof samples that were understood. The number of OTLP samples
+	// (pprofile.Profiles.SampleCount) differs: each sample type has its own.
+	Samples int
+	// Dropped counts the pprof samples that were left out, by reason.
+	Dropped [numDropReasons]int
+	// Repaired counts what was read in spite of a fault in the payload, by fault.
+	Repaired [numRepairs]int
+}
+
+// DroppedSamples is the sum of Dropped.
+func (s *DecodeStats) DroppedSamples() int {
+	n := 0
+	for _, d := range s.Dropped {
+		n += d
+	}
+	return n
+}
+
+// DropReason says why a sample was left out. Its String is the value of a metric's attribute.
+type DropReason int
+
+// The reasons for which a sample is dropped while the rest of its payload arrives.
+const (
+	// DropUnknownLocation is a sample that names a location which the payload does not have.
+	DropUnknownLocation DropReason = iota
+	// DropStackTooDeep is a sample with more than Limits.MaxStackDepth locations.
+	DropStackTooDeep
+	// DropUnknownString is a sample whose labels, functions or mapping name a string that the payload does not have.
+	DropUnknownString
+	// DropMalformed is a sample whose own message is not valid protobuf.
+	DropMalformed
+	numDropReasons
+)
+
+// NumDropReasons is the number of distinct drop reasons.
+const NumDropReasons = int(numDropReasons)
+
+var dropReasonNames = [numDropReasons]string{"unknown_location", "stack_too_deep", "unknown_string", "malformed"}
+
+func (r DropReason) String() string { return dropReasonNames[r] }
+
+// Repair names a fault that the decoder reads past. Its String is the value of a metric's attribute.
+type Repair int
+
+// The faults that producers are known to make and that lose nothing.
+const (
+	// RepairMissingSampleTypes is a payload with samples and without sample types.
+	RepairMissingSampleTypes Repair = iota
+	// RepairValueCount is a sample with fewer or more values than there are sample types.
+	RepairValueCount
+	// RepairFirstString is a payload whose string_table[0] is not empty.
+	RepairFirstString
+	// RepairNegativeLine is a line or column below 0, which becomes 0.
+	RepairNegativeLine
+	// RepairInvalidUTF8 is a string that was not UTF-8; each invalid run becomes U+FFFD.
+	RepairInvalidUTF8
+	// RepairNegativeTime is a time or duration below 0, which becomes 0.
+	RepairNegativeTime
+	// RepairUnknownReference is a mapping or function that is named but absent: it reads as none.
+	RepairUnknownReference
+	// RepairDuplicateID is a location, function or mapping whose id is 0 or was seen before; the last one counts.
+	RepairDuplicateID
+	numRepairs
+)
+
+// NumRepairs is the number of distinct repairs.
+const NumRepairs = int(numRepairs)
+
+var repairNames = [numRepairs]string{
+	"missing_sample_types", "value_count", "first_string", "negative_line",
+	"invalid_utf8", "negative_time", "unknown_reference", "duplicate_id",
+}
+
+func (r Repair) String() string { return repairNames[r] }
