@@ -1,0 +1,90 @@
+# `make help` lists the targets. All a machine needs is Go, make and git: everything else is a Go module, fetched when
+# it is first used. With a C compiler the tests run with the race detector too.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO   ?= go
+# The developer's tools have a go.mod of their own, so that their versions never touch the product's.
+TOOL := $(GO) tool -modfile=internal/tools/go.mod
+
+BINARY := bin/otelcol-profiles
+MAIN   := cmd/otelcol-profiles
+
+# -race needs cgo, thus a C compiler.
+RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
+
+CONFIG      ?= config/quickstart.yaml
+FUZZTIME    ?= 30s
+BENCH       ?= .
+BENCH_COUNT ?= 6
+BENCH_PKGS  ?= ./...
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the collector: bin/otelcol-profiles
+	CGO_ENABLED=0 $(GO) -C $(MAIN) build -trimpath -buildvcs=false -ldflags='-s -w' -tags=grpcnotrace \
+		-o $(CURDIR)/$(BINARY) .
+
+.PHONY: run
+run: build ## build it and run config/quickstart.yaml (or CONFIG=...)
+	exec $(BINARY) --config $(CONFIG)
+
+.PHONY: test
+test: build ## run all tests, the end-to-end ones included
+	$(GO) test $(RACE) $$($(GO) list ./... | grep -v /internal/e2e$$)
+	$(GO) test -count=1 -timeout 15m ./internal/e2e
+
+.PHONY: check
+check: lint check-generated validate ## all that a change must pass: lint, generated files, configs, tests with -race
+	$(MAKE) test RACE=-race
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS) and summarise them
+	mkdir -p bin
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 4h $(BENCH_PKGS) | tee bin/bench.txt
+	$(TOOL) benchstat bin/bench.txt
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target in turn, each for FUZZTIME
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file func; do \
+		echo "== $${func#func } in $$(dirname "$$file")"; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+	done
+
+.PHONY: generate
+generate: ## write cmd/otelcol-profiles anew from builder-config.yaml
+	$(TOOL) builder --config builder-config.yaml --skip-compilation
+
+.PHONY: fmt
+fmt: ## format the code
+	$(TOOL) golangci-lint fmt ./...
+
+.PHONY: lint
+lint: ## formatting, imports and the usual mistakes
+	$(TOOL) golangci-lint fmt --diff ./...
+	$(TOOL) golangci-lint run ./...
+
+# The generator runs in an empty folder as deep as the real one (its replace line says ../..), beside a copy of what is
+# written by hand, so that neither what lies around nor what git thinks of it can hide a difference.
+.PHONY: check-generated
+check-generated: ## fail where cmd/otelcol-profiles or a go.mod is stale
+	rm -rf bin/generated && mkdir -p bin/generated
+	cp $$(grep -L '^// Code generated' $(MAIN)/*.go) bin/generated
+	sed 's|output_path: .*|output_path: ./bin/generated|' builder-config.yaml > bin/builder-config.yaml
+	$(TOOL) builder --config bin/builder-config.yaml --skip-compilation
+	diff -r -x otelcol-profiles $(MAIN) bin/generated || { echo 'stale: run `make generate` and commit $(MAIN)' >&2; exit 1; }
+	$(GO) mod tidy -diff
+	$(GO) -C internal/tools mod tidy -diff
+
+.PHONY: validate
+validate: build ## let the binary validate every file in config/
+	for f in config/*.yaml; do echo "validate $$f"; $(BINARY) validate --config "$$f"; done
+
+.PHONY: clean
+clean: ## remove what the other targets made
+	rm -rf bin profiles-out
