@@ -1,3 +1,6 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package pprofconv
 
 import (

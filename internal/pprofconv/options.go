@@ -1,10 +1,16 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package pprofconv
+
+import "math"
 
 // Limits bound what one payload may cost. A zero field takes its default from DefaultLimits.
 type Limits struct {
 	// MaxProfileBytes is the largest accepted size of a payload after decompression, in bytes.
+	// Above 4 GiB − 1 it means that.
 	MaxProfileBytes int
-	// MaxSamples is the largest number of samples that one payload may carry.
+	// MaxSamples is the largest number of samples times sample types that one payload may carry.
 	MaxSamples int
 	// MaxStackDepth is the largest number of locations in one stack; a deeper sample is dropped.
 	MaxStackDepth int
@@ -29,6 +35,7 @@ func (l Limits) withDefaults() Limits {
 	if l.MaxProfileBytes <= 0 {
 		l.MaxProfileBytes = d.MaxProfileBytes
 	}
+	l.MaxProfileBytes = min(l.MaxProfileBytes, math.MaxUint32-1) // positions in a payload are uint32
 	if l.MaxSamples <= 0 {
 		l.MaxSamples = d.MaxSamples
 	}

@@ -1,0 +1,165 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pprofconv turns pprof payloads into OTLP profiles and back. It is pure: bytes in, pdata
+// out, and the other way round; no clock, no network, no logging.
+package pprofconv
+
+import (
+	"errors"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// decoder is the scratch memory of one Decode call. It is kept for the next one.
+type decoder struct {
+	decompressor
+	scanned
+	dict   *profiledict.Dictionary
+	limits Limits
+	stats  DecodeStats
+
+	// text holds the bytes of string_table; entry i is text[strings[i].start−textStart : strings[i].end−textStart].
+	text      string
+	textStart uint32
+
+	// What an entry became in the dictionary, by its position in the payload.
+	stringIndices   []profiledict.StringIndex // 0: not interned yet, or empty
+	mappingIndices  []int32                   // unresolved: not interned yet
+	functionIndices []int32
+	locationIndices []int32
+
+	labels     labelSets
+	identities profiledict.HashIndex
+	kept       []sample
+	// values holds the values of kept, one after another, valuesPerSample each.
+	values          []int64
+	valuesPerSample int
+
+	// Scratch of one sample.
+	stack        []int32
+	sampleValues []int64
+	lineScratch  []profiledict.Line
+	setScratch   []int32
+}
+
+// unresolved marks an entry that no sample has reached yet, broken one that cannot be understood.
+const (
+	unresolved = -1
+	broken     = -2
+)
+
+// maxKeptBytes bounds the buffer that a decoder keeps between payloads, maxKeptEntries its tables:
+// a payload above either is rare, and its memory goes back.
+const (
+	maxKeptBytes   = 32 << 20
+	maxKeptEntries = 1 << 20
+)
+
+var decoders = sync.Pool{New: func() any { return &decoder{dict: profiledict.New()} }}
+
+// Decode turns a pprof payload (gzip, zstd or plain) into OTLP profiles: one ResourceProfiles
+// without attributes, one ScopeProfiles without a name, and one Profile per sample type, pprof's
+// default first. Nothing is emitted (there is no ResourceProfiles) for a payload that has neither
+// sample types nor samples. The result keeps nothing of payload.
+//
+// A payload that is not pprof, or that is damaged, gives a *FormatError; one above a limit gives an
+// error that wraps ErrTooLarge. A sample that cannot be understood is left out and counted.
+func Decode(payload []byte, opts DecodeOptions) (pprofile.Profiles, DecodeStats, error) {
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	d.limits = opts.Limits.withDefaults()
+	d.stats = DecodeStats{}
+	data, err := d.plain(payload, d.limits.MaxProfileBytes)
+	if err != nil {
+		return pprofile.NewProfiles(), d.stats, err
+	}
+	d.stats.UncompressedBytes = len(data)
+	if err := d.decode(data); err != nil {
+		return pprofile.NewProfiles(), d.stats, err
+	}
+	profiles := d.emit()
+	if opts.IncludeOriginalPayload && profiles.ProfileCount() > 0 {
+		first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		first.SetOriginalPayloadFormat("pprof")
+		first.OriginalPayload().FromRaw(payload)
+	}
+	return profiles, d.stats, nil
+}
+
+// decode fills the dictionary and the kept samples from plain bytes.
+func (d *decoder) decode(data []byte) error {
+	if name := seems(data); name != "" {
+		return &FormatError{Seems: name}
+	}
+	d.scanned.reset(data)
+	if err := d.scan(&d.limits, &d.stats); err != nil {
+		if errors.Is(err, ErrTooLarge) {
+			return err
+		}
+		if isText(data[:min(len(data), 64)]) {
+			return &FormatError{Seems: "text", Err: err}
+		}
+		return &FormatError{Err: err}
+	}
+	d.valuesPerSample = max(1, len(d.sampleTypes))
+	if len(d.samples)*d.valuesPerSample > d.limits.MaxSamples {
+		return tooMany("samples times sample types", d.limits.MaxSamples)
+	}
+	d.prepare()
+	d.takeSamples()
+	return nil
+}
+
+// prepare sizes the tables for the payload's entries.
+func (d *decoder) prepare() {
+	d.dict.Reset(profiledict.Sizes{
+		Strings:   len(d.strings),
+		Functions: len(d.functions),
+		Locations: len(d.locations),
+		Stacks:    len(d.samples),
+	})
+	d.takeText()
+	d.stringIndices = sized(d.stringIndices, len(d.strings), 0)
+	d.mappingIndices = sized(d.mappingIndices, len(d.mappings), unresolved)
+	d.functionIndices = sized(d.functionIndices, len(d.functions), unresolved)
+	d.locationIndices = sized(d.locationIndices, len(d.locations), unresolved)
+	d.labels.reset()
+	d.identities.Reset(len(d.samples))
+	d.kept = d.kept[:0]
+	d.values = d.values[:0]
+	if len(d.sampleTypes) == 0 && len(d.samples) > 0 {
+		d.stats.Repaired[RepairMissingSampleTypes]++
+	}
+	if len(d.strings) > 0 && d.strings[0].start != d.strings[0].end {
+		d.stats.Repaired[RepairFirstString]++
+	}
+}
+
+// sized gives a slice of n entries, each of them fill, in the memory of s where it is large enough.
+func sized[T ~int32](s []T, n int, fill T) []T {
+	if cap(s) < n {
+		s = make([]T, n)
+	}
+	s = s[:n]
+	for i := range s {
+		s[i] = fill
+	}
+	return s
+}
+
+// release lets go of everything that belongs to the payload, and of tables too large to be kept.
+func (d *decoder) release() {
+	d.decompressor.release(maxKeptBytes)
+	d.data = nil
+	d.text = ""
+	if len(d.strings) > maxKeptEntries || len(d.samples) > maxKeptEntries ||
+		len(d.locations) > maxKeptEntries || len(d.lines) > maxKeptEntries || len(d.comments) > maxKeptEntries {
+		return
+	}
+	d.dict.Reset(profiledict.Sizes{})
+	decoders.Put(d)
+}

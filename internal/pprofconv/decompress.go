@@ -1,0 +1,140 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// maxDeflateRatio bounds what deflate can make of a byte, so that the size which a gzip
+	// trailer claims is believed only where it can be true.
+	maxDeflateRatio = 1032
+	firstReadBytes  = 32 << 10
+	// maxZstdWindowBytes bounds the memory of a zstd stream beside its output.
+	maxZstdWindowBytes = 8 << 20
+)
+
+// decompressor turns a payload into plain bytes. It keeps its readers and its buffer for the next payload.
+type decompressor struct {
+	source bytes.Reader
+	gzip   *gzip.Reader
+	zstd   *zstd.Decoder
+	buffer []byte
+}
+
+// plain gives the payload without its compression, at most limit bytes of it.
+// The result is borrowed: it is the payload itself, or the decompressor's buffer.
+func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {
+	switch {
+	case len(payload) == 0:
+		return nil, &FormatError{Seems: "an empty body"}
+	case bytes.HasPrefix(payload, []byte{0x1f, 0x8b}):
+		return d.gunzip(payload, limit)
+	case bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return d.unzstd(payload, limit)
+	}
+	if len(payload) > limit {
+		return nil, tooLarge(limit)
+	}
+	return payload, nil
+}
+
+func tooLarge(limit int) error {
+	return fmt.Errorf("%w: more than `max_profile_bytes` (%d) uncompressed", ErrTooLarge, limit)
+}
+
+func (d *decompressor) gunzip(payload []byte, limit int) ([]byte, error) {
+	d.source.Reset(payload)
+	var err error
+	if d.gzip == nil {
+		d.gzip, err = gzip.NewReader(&d.source)
+	} else {
+		err = d.gzip.Reset(&d.source)
+	}
+	if err != nil {
+		return nil, damaged("gzip", err)
+	}
+	// The last four bytes of gzip are the size modulo 2^32. A sender can write anything there,
+	// so it only counts as far as the bytes can hold that much.
+	claimed := 0
+	if len(payload) >= 18 {
+		claimed = int(binary.LittleEndian.Uint32(payload[len(payload)-4:]))
+	}
+	if claimed > len(payload)*maxDeflateRatio {
+		claimed = 0
+	}
+	return d.readAll(d.gzip, claimed, limit, "gzip")
+}
+
+func (d *decompressor) unzstd(payload []byte, limit int) ([]byte, error) {
+	d.source.Reset(payload)
+	var err error
+	if d.zstd == nil {
+		d.zstd, err = zstd.NewReader(&d.source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindowBytes))
+	} else {
+		err = d.zstd.Reset(&d.source)
+	}
+	if err != nil {
+		return nil, damaged("zstd", err)
+	}
+	return d.readAll(d.zstd, 0, limit, "zstd")
+}
+
+// readAll reads r to its end into the buffer, which grows with what really arrives: the claimed
+// size only picks where it starts, and never above the limit.
+func (d *decompressor) readAll(r io.Reader, claimed, limit int, format string) ([]byte, error) {
+	// One byte more than the limit is room to see that there is more, and one byte more than the
+	// claimed size to see that there is not.
+	most := limit + 1
+	if want := min(max(claimed+1, firstReadBytes), most); cap(d.buffer) < want {
+		d.buffer = make([]byte, 0, want)
+	}
+	b := d.buffer[:0]
+	for {
+		if len(b) >= most {
+			return nil, tooLarge(limit)
+		}
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+			d.buffer = b
+		}
+		n, err := r.Read(b[len(b):min(cap(b), most)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			if len(b) > limit {
+				return nil, tooLarge(limit)
+			}
+			if len(b) == 0 {
+				return nil, &FormatError{Seems: "an empty " + format + " stream"}
+			}
+			return b, nil
+		}
+		if err != nil {
+			return nil, damaged(format, err)
+		}
+	}
+}
+
+func damaged(format string, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &FormatError{Seems: "a truncated " + format + " stream", Err: err}
+	}
+	return &FormatError{Seems: "a damaged " + format + " stream", Err: err}
+}
+
+// release lets go of the payload, and of a buffer too large to be worth keeping.
+func (d *decompressor) release(maxKeptBytes int) {
+	d.source.Reset(nil)
+	if cap(d.buffer) > maxKeptBytes {
+		d.buffer = nil
+	}
+}

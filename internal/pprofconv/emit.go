@@ -1,0 +1,205 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// valueType is a sample type or period type by name.
+type valueType struct{ typ, unit string }
+
+func (d *decoder) valueTypeOf(raw rawValueType) valueType {
+	return valueType{typ: d.strOrEmpty(raw.typ), unit: d.strOrEmpty(raw.unit)}
+}
+
+func (d *decoder) writeValueType(v valueType, dst pprofile.ValueType) {
+	dst.SetTypeStrindex(int32(d.dict.Strings.Intern(v.typ)))
+	dst.SetUnitStrindex(int32(d.dict.Strings.Intern(v.unit)))
+}
+
+// emit writes the decoded payload as pdata.
+func (d *decoder) emit() pprofile.Profiles {
+	profiles := pprofile.NewProfiles()
+	types := make([]valueType, 0, d.valuesPerSample)
+	for _, raw := range d.sampleTypes {
+		types = append(types, d.valueTypeOf(raw))
+	}
+	if len(types) == 0 {
+		if len(d.kept) == 0 {
+			return profiles
+		}
+		types = append(types, valueType{typ: "samples", unit: "count"})
+	}
+	scope := profiles.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty()
+	order := d.order(types, scope.Scope().Attributes())
+	attributes := d.profileAttributes()
+	scope.Profiles().EnsureCapacity(len(types))
+	periodType := d.valueTypeOf(d.periodType)
+	time, duration := d.notNegativeTime(d.timeNanos), d.notNegativeTime(d.durationNanos)
+	id := newContentID(d.data)
+	for _, t := range order {
+		profile := scope.Profiles().AppendEmpty()
+		profile.SetProfileID(id.of(t))
+		d.writeValueType(types[t], profile.SampleType())
+		d.writeValueType(periodType, profile.PeriodType())
+		profile.SetPeriod(d.period)
+		profile.SetTime(pcommon.Timestamp(time))
+		profile.SetDurationNano(duration)
+		d.dict.AttributeSets.CopyTo(attributes, profile.AttributeIndices())
+		d.writeSamples(profile.Samples(), t, t == order[0])
+	}
+	d.orderMappings()
+	// Sharing the copied string table saves a copy of each string; it is worth it where most of it is used.
+	if d.dict.StringBytes()*2 < len(d.text) {
+		d.dict.DetachStrings()
+	}
+	d.dict.CopyTo(profiles.Dictionary())
+	return profiles
+}
+
+func (d *decoder) notNegativeTime(nanos int64) uint64 {
+	if nanos < 0 {
+		d.stats.Repaired[RepairNegativeTime]++
+		return 0
+	}
+	return uint64(nanos)
+}
+
+// order gives the sample types in the order of their Profiles, the default first, and notes in the
+// scope's attributes what that order hides: OTLP's default is the first profile, pprof's is a named
+// type, or the last.
+func (d *decoder) order(types []valueType, scope pcommon.Map) []int {
+	first := len(types) - 1
+	if d.defaultSampleType != 0 {
+		name := d.strOrEmpty(d.defaultSampleType)
+		if i := slices.IndexFunc(types, func(v valueType) bool { return v.typ == name }); i >= 0 {
+			first = i
+		}
+		if name != "" {
+			scope.PutStr(attrDefaultSampleType, strings.Clone(name))
+		}
+	}
+	order := make([]int, 0, len(types))
+	order = append(order, first)
+	for t := range types {
+		if t != first {
+			order = append(order, t)
+		}
+	}
+	if first != 0 || repeats(types) {
+		indices := scope.PutEmptySlice(attrSampleTypeOrder)
+		indices.EnsureCapacity(len(order))
+		for _, t := range order {
+			indices.AppendEmpty().SetInt(int64(t))
+		}
+	}
+	return order
+}
+
+// repeats reports whether two sample types are equal. The recorded order then tells profiles of
+// one payload from those of two.
+func repeats(types []valueType) bool {
+	seen := make(map[valueType]struct{}, len(types))
+	for _, t := range types {
+		seen[t] = struct{}{}
+	}
+	return len(seen) < len(types)
+}
+
+func (d *decoder) profileAttributes() profiledict.AttributeSetIndex {
+	var attributes []int32
+	if len(d.comments) > 0 {
+		value := pcommon.NewValueSlice()
+		for _, c := range d.comments {
+			if !d.hasString(c) {
+				d.stats.Repaired[RepairUnknownReference]++
+				continue
+			}
+			value.Slice().AppendEmpty().SetStr(d.str(c))
+		}
+		attributes = append(attributes, d.attribute(attrComment, profiledict.ValueOf(value)))
+	}
+	for _, text := range []struct {
+		key   string
+		index uint64
+	}{{attrDropFrames, d.dropFrames}, {attrKeepFrames, d.keepFrames}, {attrDocURL, d.docURL}} {
+		if s := d.strOrEmpty(text.index); s != "" {
+			attributes = append(attributes, d.attribute(text.key, profiledict.StringValue(s)))
+		}
+	}
+	return d.set(attributes...)
+}
+
+// writeSamples writes the samples that have a value of type t. One that is 0 for all types has no
+// profile to stand in; it goes to the first, so that nothing is lost.
+func (d *decoder) writeSamples(dst pprofile.SampleSlice, t int, isFirst bool) {
+	n := d.valuesPerSample
+	count := 0
+	for i := range d.kept {
+		if d.stands(i, t, isFirst) {
+			count++
+		}
+	}
+	dst.EnsureCapacity(count)
+	for i := range d.kept {
+		if !d.stands(i, t, isFirst) {
+			continue
+		}
+		s := &d.kept[i]
+		entry := dst.AppendEmpty()
+		entry.SetStackIndex(int32(s.stack))
+		entry.SetLinkIndex(int32(s.link))
+		entry.Values().Append(d.values[i*n+t])
+		d.dict.AttributeSets.CopyTo(s.attributes, entry.AttributeIndices())
+	}
+}
+
+// stands reports whether sample i stands in the profile of type t.
+func (d *decoder) stands(i, t int, isFirst bool) bool {
+	n := d.valuesPerSample
+	if n == 1 || d.values[i*n+t] != 0 {
+		return true
+	}
+	if !isFirst {
+		return false
+	}
+	for _, v := range d.values[i*n : (i+1)*n] {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// contentID makes profile ids from a hash of the plain payload, so that a payload that is sent
+// again, however compressed, carries the same ids.
+type contentID [16]byte
+
+func newContentID(data []byte) (id contentID) {
+	binary.BigEndian.PutUint64(id[:8], xxhash.Sum64(data))
+	second := xxhash.NewWithSeed(uint64(len(data)) + 1)
+	_, _ = second.Write(data) // never fails
+	binary.BigEndian.PutUint64(id[8:], second.Sum64())
+	return id
+}
+
+// of gives the id of the profile of sample type t.
+func (id contentID) of(t int) pprofile.ProfileID {
+	var text [18]byte
+	copy(text[:], id[:])
+	binary.BigEndian.PutUint16(text[16:], uint16(t))
+	var out pprofile.ProfileID
+	binary.BigEndian.PutUint64(out[:8], xxhash.Sum64(text[:]))
+	binary.BigEndian.PutUint64(out[8:], xxhash.Sum64(text[1:]))
+	return out
+}

@@ -1,0 +1,209 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// labelSet is what the labels of a sample became.
+type labelSet struct {
+	// at is where the labels stand in the payload.
+	at         span
+	attributes profiledict.AttributeSetIndex
+	link       profiledict.LinkIndex
+}
+
+// labelSets remembers label sets by their bytes: samples repeat few sets many times, and equal
+// bytes mean equal labels within one payload.
+type labelSets struct {
+	sets   []labelSet // the first one is unused, since HashIndex has no entry 0
+	index  profiledict.HashIndex
+	raw    []rawLabel
+	labels []label
+}
+
+// rawLabel is a Label message. key, str and unit are indices of string_table.
+type rawLabel struct {
+	key, str, unit uint64
+	num            int64
+}
+
+// label is a Label message with its strings.
+type label struct {
+	key, str, unit string
+	num            int64
+	isText         bool
+}
+
+func (l *labelSets) reset() {
+	l.sets = append(l.sets[:0], labelSet{})
+	l.index.Reset(0)
+}
+
+// labelSet interns the labels that stand at this place of the payload. Where other fields of the
+// sample stand between them, these are part of the bytes that are compared, which costs a memo but
+// no correctness.
+func (d *decoder) labelSet(at span) (labelSet, DropReason, bool) {
+	l := &d.labels
+	key := d.data[at.start:at.end]
+	p := l.index.Start(profiledict.HashBytes(key))
+	for e := l.index.Next(&p); e != 0; e = l.index.Next(&p) {
+		if known := &l.sets[e]; bytes.Equal(d.data[known.at.start:known.at.end], key) {
+			return *known, 0, true
+		}
+	}
+	if reason, ok := d.readLabels(at); !ok {
+		return labelSet{}, reason, false
+	}
+	set := d.internLabels()
+	set.at = at
+	l.sets = append(l.sets, set)
+	l.index.Insert(p, int32(len(l.sets)-1))
+	return set, 0, true
+}
+
+// readLabels reads the labels into d.labels.labels, ordered by key, and within a key as they stand.
+func (d *decoder) readLabels(at span) (DropReason, bool) {
+	l := &d.labels
+	l.raw, l.labels = l.raw[:0], l.labels[:0]
+	var f field
+	for p, end := int(at.start), int(at.end); p < end; {
+		var err error
+		if p, err = f.next(d.data, p, end); err != nil {
+			return DropMalformed, false
+		}
+		if f.number != 3 {
+			continue
+		}
+		raw, ok := d.readLabel(f.start, f.end)
+		if !ok {
+			return DropMalformed, false
+		}
+		if !d.hasString(raw.key) || !d.hasString(raw.str) || !d.hasString(raw.unit) {
+			return DropUnknownString, false
+		}
+		l.raw = append(l.raw, raw)
+	}
+	for _, raw := range l.raw {
+		// As profile.Parse reads it: 0 without a unit is no label.
+		switch {
+		case raw.str != 0:
+			l.labels = append(l.labels, label{key: d.labelKey(raw.key), str: d.str(raw.str), isText: true})
+		case raw.num != 0 || raw.unit != 0:
+			l.labels = append(l.labels, label{key: d.labelKey(raw.key), num: raw.num, unit: d.str(raw.unit)})
+		}
+	}
+	slices.SortStableFunc(l.labels, func(a, b label) int { return strings.Compare(a.key, b.key) })
+	return 0, true
+}
+
+func (d *decoder) readLabel(p, end int) (l rawLabel, ok bool) {
+	var f field
+	for p < end {
+		var err error
+		if p, err = f.next(d.data, p, end); err != nil {
+			return l, false
+		}
+		if f.number == 0 || f.number > 4 {
+			continue
+		}
+		if f.wire != wireVarint {
+			return l, false
+		}
+		switch f.number {
+		case 1:
+			l.key = f.value
+		case 2:
+			l.str = f.value
+		case 3:
+			l.num = int64(f.value)
+		case 4:
+			l.unit = f.value
+		}
+	}
+	return l, true
+}
+
+// internLabels makes attributes of d.labels.labels, and a link of a trace and a span id.
+func (d *decoder) internLabels() (set labelSet) {
+	labels := d.labels.labels
+	link, linked := linkOf(labels)
+	if linked {
+		set.link = d.dict.Links.Intern(link)
+	}
+	attributes := d.setScratch[:0]
+	for len(labels) > 0 {
+		n := 1
+		for n < len(labels) && labels[n].key == labels[0].key {
+			n++
+		}
+		group := labels[:n]
+		labels = labels[n:]
+		if linked && (group[0].key == labelTraceID || group[0].key == labelSpanID) {
+			continue
+		}
+		attributes = append(attributes, d.labelAttribute(group))
+	}
+	d.setScratch = attributes
+	set.attributes = d.dict.AttributeSets.Intern(attributes)
+	return set
+}
+
+// labelAttribute interns the labels of one key as one attribute: one value as it is, several as an
+// array. A number's unit is the attribute's where all numbers share it; else each number becomes a
+// map of value and unit.
+func (d *decoder) labelAttribute(group []label) int32 {
+	attribute := profiledict.Attribute{Key: d.dict.Strings.Intern(group[0].key)}
+	if first := &group[0]; len(group) == 1 && first.isText {
+		attribute.Value = profiledict.StringValue(first.str)
+		return int32(d.dict.Attributes.Intern(attribute))
+	}
+	unit, shared := sharedUnit(group)
+	if shared {
+		attribute.Unit = d.dict.Strings.Intern(unit)
+	}
+	if len(group) == 1 {
+		attribute.Value = profiledict.IntValue(group[0].num)
+		return int32(d.dict.Attributes.Intern(attribute))
+	}
+	value := pcommon.NewValueSlice()
+	for i := range group {
+		element := value.Slice().AppendEmpty()
+		switch l := &group[i]; {
+		case l.isText:
+			element.SetStr(l.str)
+		case shared:
+			element.SetInt(l.num)
+		default:
+			m := element.SetEmptyMap()
+			m.PutInt("value", l.num)
+			m.PutStr("unit", l.unit)
+		}
+	}
+	attribute.Value = profiledict.ValueOf(value)
+	return int32(d.dict.Attributes.Intern(attribute))
+}
+
+// sharedUnit gives the unit of the numbers of a group, and whether they all have it.
+func sharedUnit(group []label) (unit string, shared bool) {
+	seen := false
+	for i := range group {
+		l := &group[i]
+		if l.isText {
+			continue
+		}
+		if seen && l.unit != unit {
+			return "", false
+		}
+		unit, seen = l.unit, true
+	}
+	return unit, true
+}

@@ -1,0 +1,52 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// linkOf gives the link that labels, ordered by key, name by a trace_id and a span_id: one string of
+// hexadecimal digits each, neither zero. Anything else, half a pair included, stays labels.
+func linkOf(labels []label) (link profiledict.Link, ok bool) {
+	trace, hasTrace := onlyText(labels, labelTraceID)
+	span, hasSpan := onlyText(labels, labelSpanID)
+	if !hasTrace || !hasSpan || !parseID(link.TraceID[:], trace) || !parseID(link.SpanID[:], span) {
+		return profiledict.Link{}, false
+	}
+	return link, true
+}
+
+// onlyText gives the value of key where it has exactly one, and that is text.
+func onlyText(labels []label, key string) (value string, ok bool) {
+	for i := range labels {
+		if labels[i].key != key {
+			continue
+		}
+		if ok || !labels[i].isText {
+			return "", false
+		}
+		value, ok = labels[i].str, true
+	}
+	return value, ok
+}
+
+// parseID reads hexadecimal digits, right aligned: agents differ in how they pad with zeros.
+func parseID(id []byte, digits string) bool {
+	digits = strings.TrimLeft(digits, "0")
+	if digits == "" || len(digits) > 2*len(id) {
+		return false
+	}
+	var padded [32]byte
+	full := padded[:2*len(id)]
+	for i := range full {
+		full[i] = '0'
+	}
+	copy(full[len(full)-len(digits):], digits)
+	_, err := hex.Decode(id, full)
+	return err == nil
+}

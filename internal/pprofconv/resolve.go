@@ -1,0 +1,160 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// readable reports whether all strings that a location refers to, through its mapping and its
+// functions, are there. It is asked before anything is interned, so that a sample that is left
+// out leaves nothing behind.
+func (d *decoder) readable(l *rawLocation) bool {
+	if i, ok := d.mappingIDs.find(l.mappingID); ok {
+		if m := &d.mappings[i]; !d.hasString(m.filename) || !d.hasString(m.buildID) {
+			return false
+		}
+	}
+	for _, line := range d.lines[l.lineStart:l.lineEnd] {
+		if i, ok := d.functionIDs.find(line.functionID); ok && line.functionID != 0 {
+			if f := &d.functions[i]; !d.hasString(f.name) || !d.hasString(f.systemName) || !d.hasString(f.filename) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// location interns the location at this position, which must be readable, with all it refers to.
+func (d *decoder) location(position int) int32 {
+	l := &d.locations[position]
+	lines := d.lineScratch[:0]
+	for _, line := range d.lines[l.lineStart:l.lineEnd] {
+		lines = append(lines, profiledict.Line{
+			Function: d.function(line.functionID),
+			Line:     d.notNegative(line.line),
+			Column:   d.notNegative(line.column),
+		})
+	}
+	d.lineScratch = lines
+	entry := profiledict.Location{Mapping: d.mapping(l.mappingID), Address: l.address}
+	if l.folded {
+		entry.Attributes = d.set(d.attribute(attrIsFolded, profiledict.BoolValue(true)))
+	}
+	i := int32(d.dict.Locations.Intern(entry, lines))
+	d.locationIndices[position] = i
+	return i
+}
+
+func (d *decoder) notNegative(n int64) int64 {
+	if n < 0 {
+		d.stats.Repaired[RepairNegativeLine]++
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) function(id uint64) profiledict.FunctionIndex {
+	if id == 0 {
+		return 0
+	}
+	position, ok := d.functionIDs.find(id)
+	if !ok {
+		d.stats.Repaired[RepairUnknownReference]++
+		return 0
+	}
+	if known := d.functionIndices[position]; known != unresolved {
+		return profiledict.FunctionIndex(known)
+	}
+	f := &d.functions[position]
+	i := d.dict.Functions.Intern(profiledict.Function{
+		Name:       d.intern(f.name),
+		SystemName: d.intern(f.systemName),
+		Filename:   d.intern(f.filename),
+		StartLine:  d.notNegative(f.startLine),
+	})
+	d.functionIndices[position] = int32(i)
+	return i
+}
+
+func (d *decoder) mapping(id uint64) profiledict.MappingIndex {
+	position, ok := d.mappingIDs.find(id)
+	if !ok {
+		if id != 0 {
+			d.stats.Repaired[RepairUnknownReference]++
+		}
+		return 0
+	}
+	if known := d.mappingIndices[position]; known != unresolved {
+		return profiledict.MappingIndex(known)
+	}
+	m := &d.mappings[position]
+	i := d.dict.Mappings.Intern(d.mappingEntry(m))
+	d.mappingIndices[position] = int32(i)
+	return i
+}
+
+func (d *decoder) mappingEntry(m *rawMapping) profiledict.Mapping {
+	entry := profiledict.Mapping{
+		MemoryStart: m.start, MemoryLimit: m.limit, FileOffset: m.offset, Filename: d.intern(m.filename),
+	}
+	var attributes []int32
+	if m.start >= m.limit && m.start|m.limit != 0 {
+		entry.MemoryStart, entry.MemoryLimit = 0, 0
+		attributes = append(attributes,
+			d.attribute(attrMappingStart, profiledict.IntValue(int64(m.start))),
+			d.attribute(attrMappingLimit, profiledict.IntValue(int64(m.limit))))
+	}
+	if id := d.str(m.buildID); id != "" {
+		key := attrBuildIDGNU // hexadecimal digits
+		if strings.Contains(id, "/") {
+			key = attrBuildIDGo // four hashes with slashes between them
+		}
+		attributes = append(attributes, d.attribute(key, profiledict.StringValue(id)))
+	}
+	for _, has := range []struct {
+		key string
+		set bool
+	}{
+		{attrHasFunctions, m.hasFunctions},
+		{attrHasFilenames, m.hasFilenames},
+		{attrHasLineNumbers, m.hasLineNumbers},
+		{attrHasInlineFrames, m.hasInlinings},
+	} {
+		if has.set {
+			attributes = append(attributes, d.attribute(has.key, profiledict.BoolValue(true)))
+		}
+	}
+	entry.Attributes = d.set(attributes...)
+	return entry
+}
+
+// attribute interns an attribute without a unit.
+func (d *decoder) attribute(key string, value profiledict.Value) int32 {
+	return int32(d.dict.Attributes.Intern(profiledict.Attribute{Key: d.dict.Strings.Intern(key), Value: value}))
+}
+
+func (d *decoder) set(attributes ...int32) profiledict.AttributeSetIndex {
+	return d.dict.AttributeSets.Intern(attributes)
+}
+
+// orderMappings puts the mappings back into the payload's order: they were interned as samples
+// reached them, and readers take the first one as the main binary.
+func (d *decoder) orderMappings() {
+	remap := make([]profiledict.MappingIndex, d.dict.Mappings.Len())
+	next, moved := profiledict.MappingIndex(1), false
+	for _, i := range d.mappingIndices {
+		if i <= 0 || remap[i] != 0 {
+			continue
+		}
+		remap[i] = next
+		moved = moved || next != profiledict.MappingIndex(i)
+		next++
+	}
+	if moved {
+		d.dict.OrderMappings(remap)
+	}
+}

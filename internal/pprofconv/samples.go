@@ -1,0 +1,220 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// sample is what identifies a sample in OTLP.
+type sample struct {
+	stack      profiledict.StackIndex
+	attributes profiledict.AttributeSetIndex
+	link       profiledict.LinkIndex
+}
+
+// takeSamples interns all samples that can be understood, with what they refer to.
+func (d *decoder) takeSamples() {
+	for _, at := range d.samples {
+		if reason, ok := d.takeSample(at); !ok {
+			d.stats.Dropped[reason]++
+		}
+	}
+	d.stats.Samples = len(d.samples) - d.stats.DroppedSamples()
+}
+
+// takeSample reads one sample. It interns nothing before all of the sample is known to be readable.
+func (d *decoder) takeSample(at span) (DropReason, bool) {
+	d.stack, d.sampleValues = d.stack[:0], d.sampleValues[:0]
+	fresh := false
+	labels := span{}
+	var f field
+	for p, end := int(at.start), int(at.end); p < end; {
+		start := p
+		var err error
+		if p, err = f.next(d.data, p, end); err != nil {
+			return DropMalformed, false
+		}
+		switch f.number {
+		case 1:
+			isNew, reason, ok := d.takeLocations(&f)
+			if !ok {
+				return reason, false
+			}
+			fresh = fresh || isNew
+		case 2:
+			if !d.takeValues(&f) {
+				return DropMalformed, false
+			}
+		case 3:
+			if f.wire != wireBytes {
+				return DropMalformed, false
+			}
+			if labels.end == 0 {
+				labels.start = uint32(start)
+			}
+			labels.end = uint32(p)
+		}
+	}
+	var set labelSet
+	if labels.end != 0 {
+		var reason DropReason
+		var ok bool
+		if set, reason, ok = d.labelSet(labels); !ok {
+			return reason, false
+		}
+	}
+	if fresh {
+		d.internLocations()
+	}
+	d.keep(sample{stack: d.dict.Stacks.Intern(d.stack), attributes: set.attributes, link: set.link})
+	return 0, true
+}
+
+// takeLocations appends location ids to the stack: as the dictionary's index where the location is
+// interned, else as its position's complement, which is negative. fresh tells that there is such a one.
+func (d *decoder) takeLocations(f *field) (fresh bool, reason DropReason, ok bool) {
+	if f.wire == wireVarint {
+		i, ok := d.locationOf(f.value)
+		if !ok {
+			return false, DropUnknownLocation, false
+		}
+		if i == broken {
+			return false, DropUnknownString, false
+		}
+		d.stack = append(d.stack, i)
+		return i < 0, DropStackTooDeep, len(d.stack) <= d.limits.MaxStackDepth
+	}
+	if f.wire != wireBytes {
+		return false, DropMalformed, false
+	}
+	data := d.data[:f.end]
+	all := int32(0)
+	for p := f.start; p < len(data); {
+		var id uint64
+		if id, p = varint(data, p); p < 0 {
+			return false, DropMalformed, false
+		}
+		i, ok := d.locationOf(id)
+		if !ok {
+			return false, DropUnknownLocation, false
+		}
+		if i == broken {
+			return false, DropUnknownString, false
+		}
+		d.stack = append(d.stack, i)
+		all |= i
+	}
+	return all < 0, DropStackTooDeep, len(d.stack) <= d.limits.MaxStackDepth
+}
+
+// locationOf gives the index of an interned location, the complement of the position (below
+// broken) of one that is readable, or broken.
+func (d *decoder) locationOf(id uint64) (int32, bool) {
+	position, ok := d.locationIDs.find(id)
+	if !ok {
+		return 0, false
+	}
+	i := d.locationIndices[position]
+	if i != unresolved {
+		return i, true
+	}
+	if !d.readable(&d.locations[position]) {
+		d.locationIndices[position] = broken
+		return broken, true
+	}
+	return freshLocation(position), true
+}
+
+// freshLocation and freshPosition map positions to numbers below broken, and back.
+func freshLocation(position int) int32 { return int32(broken - 1 - position) }
+func freshPosition(i int32) int        { return broken - 1 - int(i) }
+
+func (d *decoder) internLocations() {
+	for k, i := range d.stack {
+		if i >= 0 {
+			continue
+		}
+		position := freshPosition(i)
+		known := d.locationIndices[position]
+		if known == unresolved {
+			known = d.location(position)
+		}
+		d.stack[k] = known
+	}
+}
+
+func (d *decoder) takeValues(f *field) bool {
+	if f.wire == wireVarint {
+		d.sampleValues = append(d.sampleValues, int64(f.value))
+		return true
+	}
+	if f.wire != wireBytes {
+		return false
+	}
+	data := d.data[:f.end]
+	for p := f.start; p < len(data); {
+		var v uint64
+		if v, p = varint(data, p); p < 0 {
+			return false
+		}
+		d.sampleValues = append(d.sampleValues, int64(v))
+	}
+	return true
+}
+
+// keep adds a sample, or adds its values to those of the sample of the same identity.
+func (d *decoder) keep(s sample) {
+	n := d.valuesPerSample
+	d.fitValues(n)
+	h := profiledict.Mix(uint64(uint32(s.stack))<<32|uint64(uint32(s.attributes)), uint64(uint32(s.link)))
+	p := d.identities.Start(h)
+	for e := d.identities.Next(&p); e != 0; e = d.identities.Next(&p) {
+		if d.kept[e-1] != s {
+			continue
+		}
+		if addAll(d.values[int(e-1)*n:int(e)*n], d.sampleValues) {
+			return
+		}
+		// A sum that does not fit stays apart rather than wrap around.
+		d.kept = append(d.kept, s)
+		d.values = append(d.values, d.sampleValues...)
+		return
+	}
+	d.kept = append(d.kept, s)
+	d.values = append(d.values, d.sampleValues...)
+	d.identities.Insert(p, int32(len(d.kept)))
+}
+
+// fitValues makes the sample's values n: none at all where pprof names no sample types counts as 1
+// (one observation), a missing one as 0, and more than there are types are left out.
+func (d *decoder) fitValues(n int) {
+	if len(d.sampleTypes) == 0 && len(d.sampleValues) == 0 {
+		d.sampleValues = append(d.sampleValues, 1)
+		return
+	}
+	if len(d.sampleValues) == n {
+		return
+	}
+	d.stats.Repaired[RepairValueCount]++
+	for len(d.sampleValues) < n {
+		d.sampleValues = append(d.sampleValues, 0)
+	}
+	d.sampleValues = d.sampleValues[:n]
+}
+
+// addAll adds values to sums, or nothing where one of the sums would overflow.
+func addAll(sums, values []int64) bool {
+	for i, v := range values {
+		if v > 0 && sums[i] > math.MaxInt64-v || v < 0 && sums[i] < math.MinInt64-v {
+			return false
+		}
+	}
+	for i, v := range values {
+		sums[i] += v
+	}
+	return true
+}

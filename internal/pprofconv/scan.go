@@ -1,0 +1,225 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The fields of pprof's messages (github.com/google/pprof/proto/profile.proto).
+const (
+	profileSampleType        = 1
+	profileSample            = 2
+	profileMapping           = 3
+	profileLocation          = 4
+	profileFunction          = 5
+	profileStringTable       = 6
+	profileDropFrames        = 7
+	profileKeepFrames        = 8
+	profileTimeNanos         = 9
+	profileDurationNanos     = 10
+	profilePeriodType        = 11
+	profilePeriod            = 12
+	profileComment           = 13
+	profileDefaultSampleType = 14
+	profileDocURL            = 15
+)
+
+// maxSampleTypes is far above what any profiler records, and keeps a payload of nothing but
+// sample types from becoming as many Profiles.
+const maxSampleTypes = 1024
+
+var errConcatenated = errors.New("several profiles one after another (time_nanos stands twice)")
+
+// span is a part of the plain payload: [start, end).
+type span struct{ start, end uint32 }
+
+type rawValueType struct{ typ, unit uint64 }
+
+// scanned is a payload taken apart but not yet interned: strings are still numbers of
+// string_table entries, and entities still have pprof's ids.
+type scanned struct {
+	data []byte
+
+	sampleTypes []rawValueType
+	samples     []span
+	strings     []span
+	comments    []uint64
+	mappings    []rawMapping
+	functions   []rawFunction
+	locations   []rawLocation
+	lines       []rawLine
+
+	periodType                           rawValueType
+	period, timeNanos, durationNanos     int64
+	dropFrames, keepFrames               uint64
+	defaultSampleType, docURL            uint64
+	sawTime                              bool
+	mappingIDs, functionIDs, locationIDs idMap
+}
+
+func (s *scanned) reset(data []byte) {
+	*s = scanned{
+		data:        data,
+		sampleTypes: s.sampleTypes[:0],
+		samples:     s.samples[:0],
+		strings:     s.strings[:0],
+		comments:    s.comments[:0],
+		mappings:    s.mappings[:0],
+		functions:   s.functions[:0],
+		locations:   s.locations[:0],
+		lines:       s.lines[:0],
+		mappingIDs:  s.mappingIDs, functionIDs: s.functionIDs, locationIDs: s.locationIDs,
+	}
+}
+
+// scan takes the payload apart. Fields may stand in any order, so nothing is resolved yet.
+// An entry that is malformed in itself is left out; a fault between entries ends the payload.
+func (s *scanned) scan(limits *Limits, stats *DecodeStats) error {
+	var f field
+	known := false
+	for p := 0; p < len(s.data); {
+		at := p
+		var err error
+		if p, err = f.next(s.data, p, len(s.data)); err != nil {
+			return fmt.Errorf("at byte %d of %d: %w", at, len(s.data), err)
+		}
+		if f.number == 0 || f.number > profileDocURL {
+			continue
+		}
+		known = true
+		if err := s.take(&f, limits); err != nil {
+			return fmt.Errorf("field %d at byte %d of %d: %w", f.number, at, len(s.data), err)
+		}
+	}
+	if !known {
+		return errors.New("no field of pprof's Profile message is there")
+	}
+	s.mappingIDs.build(len(s.mappings), func(i int) uint64 { return s.mappings[i].id }, stats)
+	s.functionIDs.build(len(s.functions), func(i int) uint64 { return s.functions[i].id }, stats)
+	s.locationIDs.build(len(s.locations), func(i int) uint64 { return s.locations[i].id }, stats)
+	return nil
+}
+
+// take keeps one field of the Profile message.
+func (s *scanned) take(f *field, limits *Limits) error {
+	if f.number <= profileStringTable || f.number == profilePeriodType {
+		if f.wire != wireBytes {
+			return errWireType
+		}
+		return s.takeMessage(f, limits)
+	}
+	if f.number == profileComment {
+		return s.takeComments(f, limits)
+	}
+	if f.wire != wireVarint {
+		return errWireType
+	}
+	switch f.number {
+	case profileDropFrames:
+		s.dropFrames = f.value
+	case profileKeepFrames:
+		s.keepFrames = f.value
+	case profileTimeNanos:
+		if s.timeNanos != 0 {
+			return errConcatenated
+		}
+		s.timeNanos = int64(f.value)
+	case profileDurationNanos:
+		s.durationNanos = int64(f.value)
+	case profilePeriod:
+		s.period = int64(f.value)
+	case profileDefaultSampleType:
+		s.defaultSampleType = f.value
+	case profileDocURL:
+		s.docURL = f.value
+	}
+	return nil
+}
+
+func (s *scanned) takeMessage(f *field, limits *Limits) error {
+	at := span{uint32(f.start), uint32(f.end)}
+	switch f.number {
+	case profileSample:
+		s.samples = append(s.samples, at)
+		if len(s.samples) > limits.MaxSamples {
+			return tooMany("samples", limits.MaxSamples)
+		}
+	case profileStringTable:
+		s.strings = append(s.strings, at)
+		return checkEntries("string_table", len(s.strings), limits)
+	case profileLocation:
+		s.takeLocation(f.start, f.end)
+		return errors.Join(checkEntries("location", len(s.locations), limits), checkEntries("line", len(s.lines), limits))
+	case profileFunction:
+		s.takeFunction(f.start, f.end)
+		return checkEntries("function", len(s.functions), limits)
+	case profileMapping:
+		s.takeMapping(f.start, f.end)
+		return checkEntries("mapping", len(s.mappings), limits)
+	case profileSampleType:
+		if len(s.sampleTypes) >= maxSampleTypes {
+			return tooMany("sample types", maxSampleTypes)
+		}
+		v, err := s.valueType(f.start, f.end)
+		s.sampleTypes = append(s.sampleTypes, v)
+		return err
+	case profilePeriodType:
+		var err error
+		s.periodType, err = s.valueType(f.start, f.end)
+		return err
+	}
+	return nil
+}
+
+func (s *scanned) takeComments(f *field, limits *Limits) error {
+	if f.wire == wireVarint {
+		s.comments = append(s.comments, f.value)
+		return checkEntries("comment", len(s.comments), limits)
+	}
+	if f.wire != wireBytes {
+		return errWireType
+	}
+	for p := f.start; p < f.end; {
+		var v uint64
+		if v, p = varint(s.data[:f.end], p); p < 0 {
+			return errVarint
+		}
+		s.comments = append(s.comments, v)
+	}
+	return checkEntries("comment", len(s.comments), limits)
+}
+
+func (s *scanned) valueType(p, end int) (v rawValueType, err error) {
+	var f field
+	for p < end {
+		if p, err = f.next(s.data, p, end); err != nil {
+			return v, err
+		}
+		if f.number != 1 && f.number != 2 {
+			continue
+		}
+		if f.wire != wireVarint {
+			return v, errWireType
+		}
+		if f.number == 1 {
+			v.typ = f.value
+		} else {
+			v.unit = f.value
+		}
+	}
+	return v, nil
+}
+
+func checkEntries(table string, n int, limits *Limits) error {
+	if n > limits.MaxTableEntries {
+		return tooMany(table+" entries", limits.MaxTableEntries)
+	}
+	return nil
+}
+
+func tooMany(what string, limit int) error {
+	return fmt.Errorf("%w: more than %d %s", ErrTooLarge, limit, what)
+}

@@ -1,0 +1,79 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// seems names what a payload looks like, where that is not pprof: people push what their tools
+// gave them, and the name of the mistake is worth more than the offset of the first bad byte.
+// It gives "" where nothing speaks against pprof.
+func seems(data []byte) string {
+	for _, known := range []struct{ prefix, name string }{
+		{"go 1.", "a Go execution trace (this receiver takes pprof; ask /debug/pprof/profile, not /debug/pprof/trace)"},
+		{"heap profile:", "a text dump of a heap profile (ask without debug=1, or a legacy gperftools heap file)"},
+		{"heapz ", "a legacy gperftools heap profile"},
+		{"goroutine profile:", "a text dump of goroutines (ask without debug=1)"},
+		{"goroutine ", "a text dump of goroutines (ask without debug=2)"},
+		{"threadcreate profile:", "a text dump of a thread creation profile (ask without debug=1)"},
+		{"--- contention", "a text dump of a contention profile (ask without debug=1)"},
+		{"--- mutex:", "a text dump of a mutex profile (ask without debug=1)"},
+		{"--- threadz", "a text dump of threads"},
+		{"--- ", "a legacy text profile"},
+		{"FLR\x00", "a Java Flight Recorder file"},
+		{"PERFILE2", "a perf.data file"},
+		{"\x7fELF", "an ELF binary"},
+		{"PK\x03\x04", "a zip archive"},
+	} {
+		if bytes.HasPrefix(data, []byte(known.prefix)) {
+			return known.name
+		}
+	}
+	if isGperftoolsCPU(data) {
+		return "a legacy gperftools CPU profile (convert it with: pprof -proto)"
+	}
+	head := bytes.TrimLeft(data[:min(len(data), 512)], "\xef\xbb\xbf \t\r\n")
+	switch {
+	case len(head) == 0:
+		return ""
+	case head[0] == '<':
+		return "HTML or XML (an error page or an index page?)"
+	case head[0] == '{' && isText(head), head[0] == '[' && isText(head):
+		return "JSON"
+	}
+	return ""
+}
+
+// isText reports whether head, the first bytes of a payload, is printable text. Protobuf is not:
+// the lengths and indices of a pprof are control characters within a few bytes.
+func isText(head []byte) bool {
+	for i := 0; i < len(head); {
+		r, size := utf8.DecodeRune(head[i:])
+		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax {
+			return false
+		}
+		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
+			return false
+		}
+		i += size
+	}
+	return len(head) > 0
+}
+
+// isGperftoolsCPU knows the header of gperftools' binary CPU profiles: words of the machine's
+// size, 0, 3 (the header's length), 0 (the version), the period, 0.
+func isGperftoolsCPU(data []byte) bool {
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		if len(data) >= 40 && order.Uint64(data) == 0 && order.Uint64(data[8:]) == 3 && order.Uint64(data[16:]) == 0 {
+			return true
+		}
+		if len(data) >= 20 && order.Uint32(data) == 0 && order.Uint32(data[4:]) == 3 && order.Uint32(data[8:]) == 0 {
+			return true
+		}
+	}
+	return false
+}

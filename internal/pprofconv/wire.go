@@ -1,0 +1,100 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// The wire types of protobuf that pprof uses or may skip; groups (3 and 4) are refused.
+const (
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
+)
+
+var (
+	errVarint    = errors.New("varint without an end")
+	errTruncated = errors.New("message is cut off")
+	errWireType  = errors.New("field has another wire type than pprof gives it")
+)
+
+// field is one field of a message.
+type field struct {
+	number uint64
+	wire   uint8
+	// value is a varint's or a fixed number's value.
+	value uint64
+	// start and end are where the bytes of a length-delimited field stand in the buffer.
+	start, end int
+}
+
+// varint reads a varint of b at position p, and gives the position after it, or −1 where it has no end.
+// Bits above the 64th are lost, as in every protobuf reader.
+func varint(b []byte, p int) (uint64, int) {
+	if p < len(b) && b[p] < 0x80 {
+		return uint64(b[p]), p + 1
+	}
+	return varintSlow(b, p)
+}
+
+func varintSlow(b []byte, p int) (uint64, int) {
+	var v uint64
+	for shift := uint(0); shift < 70; shift += 7 {
+		if p >= len(b) {
+			return 0, -1
+		}
+		c := b[p]
+		p++
+		v |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return v, p
+		}
+	}
+	return 0, -1
+}
+
+// next reads the field of b[:end] at p into f, and gives the position after it.
+func (f *field) next(b []byte, p, end int) (int, error) {
+	b = b[:end]
+	tag, p := varint(b, p)
+	if p < 0 {
+		return 0, errVarint
+	}
+	f.number, f.wire = tag>>3, uint8(tag&7)
+	switch f.wire {
+	case wireVarint:
+		if f.value, p = varint(b, p); p < 0 {
+			return 0, errVarint
+		}
+	case wireBytes:
+		var size uint64
+		if size, p = varint(b, p); p < 0 {
+			return 0, errVarint
+		}
+		if size > uint64(end-p) {
+			return 0, errTruncated
+		}
+		f.start, f.end = p, p+int(size)
+		p = f.end
+	case wireFixed64:
+		if end-p < 8 {
+			return 0, errTruncated
+		}
+		f.value = binary.LittleEndian.Uint64(b[p:])
+		p += 8
+	case wireFixed32:
+		if end-p < 4 {
+			return 0, errTruncated
+		}
+		f.value = uint64(binary.LittleEndian.Uint32(b[p:]))
+		p += 4
+	default:
+		return 0, fmt.Errorf("wire type %d is not known", f.wire)
+	}
+	return p, nil
+}

@@ -1,0 +1,146 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// AttributeIndex is an index of the attribute table. 0 is no attribute.
+type AttributeIndex int32
+
+// Attribute is an entry of the attribute table. Two are the same attribute where they are ==.
+type Attribute struct {
+	Key, Unit StringIndex
+	Value     Value
+}
+
+// Value is an attribute's value in a comparable form.
+type Value struct {
+	kind pcommon.ValueType
+	// bits holds a bool, int or double.
+	bits uint64
+	// text holds a string or bytes as they are, an array or map in the form of appendValue.
+	text string
+}
+
+// StringValue is a string, which must be valid UTF-8.
+func StringValue(s string) Value { return Value{kind: pcommon.ValueTypeStr, text: s} }
+
+// IntValue is an int.
+func IntValue(v int64) Value { return Value{kind: pcommon.ValueTypeInt, bits: uint64(v)} }
+
+// BoolValue is a bool.
+func BoolValue(v bool) Value {
+	if v {
+		return Value{kind: pcommon.ValueTypeBool, bits: 1}
+	}
+	return Value{kind: pcommon.ValueTypeBool}
+}
+
+// ValueOf is the comparable form of any value. Doubles are the same where their bits are.
+// What it keeps of v is copied, except for strings, which are immutable.
+func ValueOf(v pcommon.Value) Value {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		return StringValue(v.Str())
+	case pcommon.ValueTypeInt:
+		return IntValue(v.Int())
+	case pcommon.ValueTypeBool:
+		return BoolValue(v.Bool())
+	case pcommon.ValueTypeDouble:
+		return Value{kind: pcommon.ValueTypeDouble, bits: math.Float64bits(v.Double())}
+	case pcommon.ValueTypeBytes:
+		return Value{kind: pcommon.ValueTypeBytes, text: string(v.Bytes().AsRaw())}
+	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
+		return Value{kind: v.Type(), text: string(appendValue(nil, v))}
+	default:
+		return Value{}
+	}
+}
+
+func (v Value) copyTo(dst pcommon.Value) {
+	switch v.kind {
+	case pcommon.ValueTypeStr:
+		dst.SetStr(v.text)
+	case pcommon.ValueTypeInt:
+		dst.SetInt(int64(v.bits))
+	case pcommon.ValueTypeBool:
+		dst.SetBool(v.bits != 0)
+	case pcommon.ValueTypeDouble:
+		dst.SetDouble(math.Float64frombits(v.bits))
+	case pcommon.ValueTypeBytes:
+		dst.SetEmptyBytes().FromRaw([]byte(v.text))
+	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
+		readValue(v.text, dst)
+	default:
+		// An empty value stays as AppendEmpty made it.
+	}
+}
+
+// Attributes is the attribute table.
+type Attributes struct {
+	entries []Attribute
+	index   HashIndex
+}
+
+func (t *Attributes) reset() {
+	clear(t.entries)
+	t.entries = append(t.entries[:0], Attribute{})
+	t.index.Reset(0)
+}
+
+// Len is the number of entries, the zero value at index 0 included.
+func (t *Attributes) Len() int { return len(t.entries) }
+
+// At gives an entry.
+func (t *Attributes) At(i AttributeIndex) Attribute { return t.entries[i] }
+
+// Intern gives the index of a and adds it where it is new.
+func (t *Attributes) Intern(a Attribute) AttributeIndex {
+	if a == (Attribute{}) {
+		return 0
+	}
+	h := Mix(uint64(a.Value.kind), uint64(uint32(a.Key))<<32|uint64(uint32(a.Unit)))
+	h = Mix(Mix(h, a.Value.bits), HashString(a.Value.text))
+	p := t.index.Start(h)
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.entries[e] == a {
+			return AttributeIndex(e)
+		}
+	}
+	i := len(t.entries)
+	t.entries = append(t.entries, a)
+	t.index.Insert(p, int32(i))
+	return AttributeIndex(i)
+}
+
+// detach copies the texts, so that what they were cut from can be freed.
+func (t *Attributes) detach() {
+	for i := range t.entries {
+		t.entries[i].Value.text = strings.Clone(t.entries[i].Value.text)
+	}
+}
+
+func (t *Attributes) textBytes() int {
+	n := 0
+	for i := range t.entries {
+		n += len(t.entries[i].Value.text)
+	}
+	return n
+}
+
+func (t *Attributes) copyTo(dst pprofile.KeyValueAndUnitSlice) {
+	dst.EnsureCapacity(len(t.entries))
+	for _, a := range t.entries {
+		entry := dst.AppendEmpty()
+		entry.SetKeyStrindex(int32(a.Key))
+		entry.SetUnitStrindex(int32(a.Unit))
+		a.Value.copyTo(entry.Value())
+	}
+}

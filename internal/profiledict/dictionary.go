@@ -1,0 +1,71 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import "go.opentelemetry.io/collector/pdata/pprofile"
+
+// Dictionary is the set of tables that the samples of one message refer to.
+type Dictionary struct {
+	Strings       Strings
+	Functions     Functions
+	Mappings      Mappings
+	Locations     Locations
+	Stacks        Stacks
+	Links         Links
+	Attributes    Attributes
+	AttributeSets AttributeSets
+}
+
+// Sizes are the numbers of entries to make room for. They are hints.
+type Sizes struct{ Strings, Functions, Locations, Stacks int }
+
+// New gives a dictionary that holds the zero values alone.
+func New() *Dictionary {
+	d := &Dictionary{}
+	d.Reset(Sizes{})
+	return d
+}
+
+// Reset empties all tables but keeps their memory.
+func (d *Dictionary) Reset(sizes Sizes) {
+	d.Strings.reset(sizes.Strings)
+	d.Functions.reset(sizes.Functions)
+	d.Mappings.reset()
+	d.Locations.reset(sizes.Locations)
+	d.Stacks.reset(sizes.Stacks)
+	d.Links.reset()
+	d.Attributes.reset()
+	d.AttributeSets.reset()
+}
+
+// OrderMappings moves mapping i to remap[i], a permutation that leaves 0 where it is.
+// It must be the last change before CopyTo: a reader takes the first mapping as the main binary,
+// and which one that is may be known late.
+func (d *Dictionary) OrderMappings(remap []MappingIndex) {
+	d.Mappings.permute(remap)
+	for i := range d.Locations.entries {
+		l := &d.Locations.entries[i]
+		l.Mapping = remap[l.Mapping]
+	}
+}
+
+// StringBytes is the number of bytes of all strings and attribute values.
+func (d *Dictionary) StringBytes() int { return d.Strings.bytes() + d.Attributes.textBytes() }
+
+// DetachStrings copies all strings, so that nothing they were cut from stays in memory.
+func (d *Dictionary) DetachStrings() {
+	d.Strings.detach()
+	d.Attributes.detach()
+}
+
+// CopyTo writes all tables to dst, which must be empty. The Dictionary keeps nothing of dst.
+func (d *Dictionary) CopyTo(dst pprofile.ProfilesDictionary) {
+	d.Strings.copyTo(dst.StringTable())
+	d.Functions.copyTo(dst.FunctionTable())
+	d.Mappings.copyTo(dst.MappingTable(), &d.AttributeSets)
+	d.Locations.copyTo(dst.LocationTable(), &d.AttributeSets)
+	d.Stacks.copyTo(dst.StackTable())
+	d.Links.copyTo(dst.LinkTable())
+	d.Attributes.copyTo(dst.AttributeTable())
+}

@@ -1,0 +1,126 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"hash/maphash"
+	"math/bits"
+)
+
+// hashSeed is drawn once a process, so that no payload can be made to collide on purpose.
+// Hashes only place entries in a HashIndex; no index or order ever follows from one.
+var (
+	hashSeed = maphash.MakeSeed()
+	mixSeed  = maphash.String(hashSeed, "profiledict") | 1
+)
+
+const mixMultiplier = 0x9e3779b97f4a7c15
+
+// Mix folds the next word of a key into the hash h. Start with h = 0.
+func Mix(h, word uint64) uint64 {
+	hi, lo := bits.Mul64(h^mixSeed^word, mixMultiplier^mixSeed<<1)
+	return hi ^ lo
+}
+
+// HashString hashes s.
+func HashString(s string) uint64 { return maphash.String(hashSeed, s) }
+
+// HashBytes hashes b, as HashString does the string of the same bytes.
+func HashBytes(b []byte) uint64 { return maphash.Bytes(hashSeed, b) }
+
+// hashInt32s hashes a list of indices, two at a time.
+func hashInt32s(list []int32) uint64 {
+	h := uint64(len(list))
+	for len(list) >= 2 {
+		h = Mix(h, uint64(uint32(list[0]))<<32|uint64(uint32(list[1])))
+		list = list[2:]
+	}
+	if len(list) == 1 {
+		h = Mix(h, uint64(uint32(list[0])))
+	}
+	return h
+}
+
+// HashIndex finds the entries of a table by hash: open addressing, linear probing.
+// Equal hashes are only candidates: the caller compares entries.
+// Entry 0 is never stored: in a dictionary's table it is the zero value, which callers know by itself.
+type HashIndex struct {
+	slots []hashSlot // length a power of two, or 0
+	used  int
+}
+
+type hashSlot struct {
+	hash  uint32
+	entry int32 // 0: free
+}
+
+// HashProbe walks over the candidates of one hash.
+type HashProbe struct {
+	position uint32
+	hash     uint32
+}
+
+const minSlots = 16
+
+// Reset forgets all entries and makes room for about entries of them.
+// It keeps its memory, but clears no more of it than that many entries need.
+func (x *HashIndex) Reset(entries int) {
+	need := minSlots
+	for need*3 < entries*4 {
+		need *= 2
+	}
+	x.used = 0
+	if cap(x.slots) < need {
+		x.slots = make([]hashSlot, need)
+		return
+	}
+	x.slots = x.slots[:need]
+	clear(x.slots)
+}
+
+// Start begins a walk. Call Next until it gives 0; then Insert may add an entry.
+func (x *HashIndex) Start(h uint64) HashProbe {
+	if x.used*4 >= len(x.slots)*3 {
+		x.grow()
+	}
+	hash := uint32(h>>32) ^ uint32(h)
+	return HashProbe{position: hash, hash: hash}
+}
+
+// Next gives the next candidate, or 0 where there is no more.
+func (x *HashIndex) Next(p *HashProbe) int32 {
+	mask := uint32(len(x.slots) - 1)
+	for {
+		s := x.slots[p.position&mask]
+		if s.entry == 0 {
+			return 0
+		}
+		p.position++
+		if s.hash == p.hash {
+			return s.entry
+		}
+	}
+}
+
+// Insert stores entry where the walk p ended.
+func (x *HashIndex) Insert(p HashProbe, entry int32) {
+	x.slots[p.position&uint32(len(x.slots)-1)] = hashSlot{hash: p.hash, entry: entry}
+	x.used++
+}
+
+func (x *HashIndex) grow() {
+	old := x.slots
+	x.slots = make([]hashSlot, max(minSlots, 2*len(old)))
+	mask := uint32(len(x.slots) - 1)
+	for _, s := range old {
+		if s.entry == 0 {
+			continue
+		}
+		i := s.hash & mask
+		for x.slots[i].entry != 0 {
+			i = (i + 1) & mask
+		}
+		x.slots[i] = s
+	}
+}

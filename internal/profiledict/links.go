@@ -1,0 +1,68 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"encoding/binary"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// LinkIndex is an index of the link table. 0 is no link.
+type LinkIndex int32
+
+// Link is an entry of the link table: a trace and a span.
+type Link struct {
+	TraceID pcommon.TraceID
+	SpanID  pcommon.SpanID
+}
+
+func (l *Link) hash() uint64 {
+	h := Mix(binary.LittleEndian.Uint64(l.TraceID[:8]), binary.LittleEndian.Uint64(l.TraceID[8:]))
+	return Mix(h, binary.LittleEndian.Uint64(l.SpanID[:]))
+}
+
+// Links is the link table.
+type Links struct {
+	entries []Link
+	index   HashIndex
+}
+
+func (t *Links) reset() {
+	t.entries = append(t.entries[:0], Link{})
+	t.index.Reset(0)
+}
+
+// Len is the number of entries, the zero value at index 0 included.
+func (t *Links) Len() int { return len(t.entries) }
+
+// At gives an entry.
+func (t *Links) At(i LinkIndex) Link { return t.entries[i] }
+
+// Intern gives the index of l and adds it where it is new.
+func (t *Links) Intern(l Link) LinkIndex {
+	if l == (Link{}) {
+		return 0
+	}
+	p := t.index.Start(l.hash())
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.entries[e] == l {
+			return LinkIndex(e)
+		}
+	}
+	i := len(t.entries)
+	t.entries = append(t.entries, l)
+	t.index.Insert(p, int32(i))
+	return LinkIndex(i)
+}
+
+func (t *Links) copyTo(dst pprofile.LinkSlice) {
+	dst.EnsureCapacity(len(t.entries))
+	for _, l := range t.entries {
+		entry := dst.AppendEmpty()
+		entry.SetTraceID(l.TraceID)
+		entry.SetSpanID(l.SpanID)
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// LocationIndex is an index of the location table. 0 is a location of which nothing is known.
+type LocationIndex int32
+
+// Location is an entry of the location table without its lines.
+type Location struct {
+	Mapping    MappingIndex
+	Attributes AttributeSetIndex
+	Address    uint64
+}
+
+// Line is a line of a location. Line and Column are ≥ 0.
+type Line struct {
+	Function     FunctionIndex
+	Line, Column int64
+}
+
+// Locations is the location table.
+type Locations struct {
+	entries []Location
+	// lineEnds[i] is where the lines of entry i end in lines; they begin where those of entry i−1 end.
+	lineEnds []uint32
+	lines    []Line
+	index    HashIndex
+}
+
+func (t *Locations) reset(entries int) {
+	t.entries = append(t.entries[:0], Location{})
+	t.lineEnds = append(t.lineEnds[:0], 0)
+	t.lines = t.lines[:0]
+	t.index.Reset(entries)
+}
+
+// Len is the number of entries, the zero value at index 0 included.
+func (t *Locations) Len() int { return len(t.entries) }
+
+// At gives an entry and its lines, innermost first. The lines are borrowed.
+func (t *Locations) At(i LocationIndex) (Location, []Line) {
+	if i == 0 {
+		return Location{}, nil
+	}
+	return t.entries[i], t.lines[t.lineEnds[i-1]:t.lineEnds[i]]
+}
+
+// Intern gives the index of the location l with the given lines, innermost first, and adds it
+// where it is new. The lines are copied.
+func (t *Locations) Intern(l Location, lines []Line) LocationIndex {
+	if l == (Location{}) && len(lines) == 0 {
+		return 0
+	}
+	h := Mix(l.Address, uint64(uint32(l.Mapping))<<32|uint64(uint32(l.Attributes)))
+	for i := range lines {
+		h = Mix(h, uint64(uint32(lines[i].Function))<<32^uint64(lines[i].Line))
+		h = Mix(h, uint64(lines[i].Column))
+	}
+	p := t.index.Start(h)
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.entries[e] == l && slices.Equal(t.lines[t.lineEnds[e-1]:t.lineEnds[e]], lines) {
+			return LocationIndex(e)
+		}
+	}
+	i := len(t.entries)
+	t.entries = append(t.entries, l)
+	t.lines = append(t.lines, lines...)
+	t.lineEnds = append(t.lineEnds, uint32(len(t.lines)))
+	t.index.Insert(p, int32(i))
+	return LocationIndex(i)
+}
+
+func (t *Locations) copyTo(dst pprofile.LocationSlice, sets *AttributeSets) {
+	dst.EnsureCapacity(len(t.entries))
+	start := uint32(0)
+	for i := range t.entries {
+		l := &t.entries[i]
+		entry := dst.AppendEmpty()
+		entry.SetMappingIndex(int32(l.Mapping))
+		entry.SetAddress(l.Address)
+		sets.CopyTo(l.Attributes, entry.AttributeIndices())
+		end := t.lineEnds[i]
+		if start == end {
+			continue
+		}
+		lines := entry.Lines()
+		lines.EnsureCapacity(int(end - start))
+		for _, n := range t.lines[start:end] {
+			line := lines.AppendEmpty()
+			line.SetFunctionIndex(int32(n.Function))
+			line.SetLine(n.Line)
+			line.SetColumn(n.Column)
+		}
+		start = end
+	}
+}

@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// StringIndex is an index of the string table. 0 is the empty string.
+type StringIndex int32
+
+// Strings is the string table.
+type Strings struct {
+	entries []string
+	index   HashIndex
+}
+
+func (t *Strings) reset(entries int) {
+	clear(t.entries)
+	t.entries = append(t.entries[:0], "")
+	t.index.Reset(entries)
+}
+
+// Len is the number of entries, the empty string at index 0 included.
+func (t *Strings) Len() int { return len(t.entries) }
+
+// At gives an entry.
+func (t *Strings) At(i StringIndex) string { return t.entries[i] }
+
+// Intern gives the index of s and adds it where it is new. The table keeps s itself, not a copy.
+func (t *Strings) Intern(s string) StringIndex {
+	if s == "" {
+		return 0
+	}
+	p := t.index.Start(HashString(s))
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.entries[e] == s {
+			return StringIndex(e)
+		}
+	}
+	i := len(t.entries)
+	t.entries = append(t.entries, s)
+	t.index.Insert(p, int32(i))
+	return StringIndex(i)
+}
+
+// bytes is the sum of the entries' lengths.
+func (t *Strings) bytes() int {
+	n := 0
+	for _, s := range t.entries {
+		n += len(s)
+	}
+	return n
+}
+
+// detach copies all entries into one allocation of their own, so that what they were cut from can be freed.
+func (t *Strings) detach() {
+	var arena strings.Builder
+	arena.Grow(t.bytes())
+	for _, s := range t.entries {
+		arena.WriteString(s)
+	}
+	rest := arena.String()
+	for i, s := range t.entries {
+		t.entries[i], rest = rest[:len(s)], rest[len(s):]
+	}
+}
+
+func (t *Strings) copyTo(dst pcommon.StringSlice) { dst.FromRaw(t.entries) }

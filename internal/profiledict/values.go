@@ -1,0 +1,118 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"encoding/binary"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// appendValue appends v in a form that is equal for equal values: a byte for the type, then
+//
+//	bool        one byte
+//	int, double eight bytes, little endian
+//	string, bytes  length as a uvarint, then the bytes
+//	array       number of values as a uvarint, then each
+//	map         number of entries as a uvarint, then for each its key as a string, and its value
+//
+// Maps keep their order: sorting them would change what a reader sees.
+func appendValue(b []byte, v pcommon.Value) []byte {
+	b = append(b, byte(v.Type()))
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		b = appendText(b, v.Str())
+	case pcommon.ValueTypeBytes:
+		b = appendText(b, string(v.Bytes().AsRaw()))
+	case pcommon.ValueTypeInt:
+		b = binary.LittleEndian.AppendUint64(b, uint64(v.Int()))
+	case pcommon.ValueTypeDouble:
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Double()))
+	case pcommon.ValueTypeBool:
+		if v.Bool() {
+			return append(b, 1)
+		}
+		b = append(b, 0)
+	case pcommon.ValueTypeSlice:
+		values := v.Slice()
+		b = binary.AppendUvarint(b, uint64(values.Len()))
+		for i := range values.Len() {
+			b = appendValue(b, values.At(i))
+		}
+	case pcommon.ValueTypeMap:
+		b = binary.AppendUvarint(b, uint64(v.Map().Len()))
+		for k, entry := range v.Map().All() {
+			b = appendValue(appendText(b, k), entry)
+		}
+	default:
+		// An empty value is its type alone.
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// readValue sets dst to the value that appendValue wrote at the start of s, and gives the rest.
+// s comes from appendValue alone, so it is well-formed.
+func readValue(s string, dst pcommon.Value) string {
+	kind, s := pcommon.ValueType(s[0]), s[1:]
+	switch kind {
+	case pcommon.ValueTypeStr:
+		text, rest := readText(s)
+		dst.SetStr(text)
+		return rest
+	case pcommon.ValueTypeBytes:
+		text, rest := readText(s)
+		dst.SetEmptyBytes().FromRaw([]byte(text))
+		return rest
+	case pcommon.ValueTypeInt:
+		dst.SetInt(int64(binary.LittleEndian.Uint64([]byte(s[:8]))))
+		return s[8:]
+	case pcommon.ValueTypeDouble:
+		dst.SetDouble(math.Float64frombits(binary.LittleEndian.Uint64([]byte(s[:8]))))
+		return s[8:]
+	case pcommon.ValueTypeBool:
+		dst.SetBool(s[0] != 0)
+		return s[1:]
+	case pcommon.ValueTypeSlice:
+		n, s := readCount(s)
+		values := dst.SetEmptySlice()
+		values.EnsureCapacity(n)
+		for range n {
+			s = readValue(s, values.AppendEmpty())
+		}
+		return s
+	case pcommon.ValueTypeMap:
+		n, s := readCount(s)
+		entries := dst.SetEmptyMap()
+		entries.EnsureCapacity(n)
+		for range n {
+			key, rest := readText(s)
+			s = readValue(rest, entries.PutEmpty(key))
+		}
+		return s
+	default:
+		return s
+	}
+}
+
+func readCount(s string) (int, string) {
+	n, shift := 0, 0
+	for i := 0; ; i++ {
+		n |= int(s[i]&0x7f) << shift
+		if s[i] < 0x80 {
+			return n, s[i+1:]
+		}
+		shift += 7
+	}
+}
+
+func readText(s string) (text, rest string) {
+	n, s := readCount(s)
+	return s[:n], s[n:]
+}
