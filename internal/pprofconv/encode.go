@@ -1,0 +1,235 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// EncodedProfile is one pprof payload and the OTLP profiles that it was made of.
+type EncodedProfile struct {
+	// ResourceIndex and ScopeIndex say where the profiles stand in the input.
+	ResourceIndex, ScopeIndex int
+	// ProfileIndices[i] is the profile, within its scope, that became the payload's sample type i.
+	ProfileIndices []int
+	// Bytes is the pprof protobuf, uncompressed.
+	Bytes []byte
+}
+
+// EncodeStats counts what Encode did with one call's input.
+type EncodeStats struct {
+	// Samples is the number of pprof samples that were written.
+	Samples int
+	// Omitted counts what has no place in pprof and was left out, by kind. It counts once per
+	// payload and table entry, however many samples refer to that entry.
+	Omitted [numOmissions]int
+}
+
+// Omission names a kind of content that pprof cannot carry. Its String is the value of a metric's attribute.
+type Omission int
+
+// The kinds of content that are left out of a pprof. Resources, scopes, profile ids and original
+// payloads are not among them: they stand beside a pprof, and EncodedProfile's indices lead to them.
+const (
+	// OmitProfileAttribute is a profile's attribute that is none of pprof.profile.*.
+	OmitProfileAttribute Omission = iota
+	// OmitMappingAttribute is a mapping's attribute other than its (first) build id and pprof.mapping.*.
+	OmitMappingAttribute
+	// OmitLocationAttribute is a location's attribute other than pprof.location.is_folded.
+	OmitLocationAttribute
+	// OmitUnit is the unit of a sample attribute that holds no number: only numeric labels have units.
+	OmitUnit
+	numOmissions
+)
+
+// NumOmissions is the number of distinct omissions.
+const NumOmissions = int(numOmissions)
+
+var omissionNames = [numOmissions]string{"profile_attribute", "mapping_attribute", "location_attribute", "unit"}
+
+func (o Omission) String() string { return omissionNames[o] }
+
+// Encode turns OTLP profiles into uncompressed pprof payloads; pd is only read.
+//
+// The profiles of one scope that share time, duration, period, period type and attributes become the
+// sample types of one pprof. Where the scope has the attribute `pprof.scope.sample_type_order`, and its
+// length n divides their number, each n consecutive profiles are one pprof in that order. Without it
+// they keep the order in which they stand, and a sample type that comes again starts another pprof.
+// (More than 64 sample types stay together only while that keeps the pprof small.) The samples of such
+// profiles are joined by their identity {stack, attributes, link}; a value that a profile lacks is 0.
+//
+// A sample with timestamps becomes one pprof sample per timestamp, which is the numeric label
+// `timestamps_unix_nano` in `nanoseconds`; without values each counts 1. A link becomes the labels
+// `trace_id` and `span_id` in lower-case hex. An attribute becomes labels of its key:
+//
+//	attribute value                   label
+//	string                            string
+//	int                               number with the attribute's unit
+//	bool                              string "true" or "false"
+//	double                            string, the shortest decimal that reads back the same; "NaN", "+Inf", "-Inf"
+//	bytes                             string, base64 with padding
+//	array of strings, ints and        one label each, in order; the ints with the attribute's
+//	{"value": int, "unit": string}      unit, the maps as a number with the unit they name
+//	any other array, empty ones too   string, the array as JSON
+//	map                               string, the map as JSON, keys in the order they stand
+//	none                              string "null"
+//
+// In JSON, bytes are base64 strings, and doubles that JSON lacks are strings.
+//
+// pd should keep OTLP's rules. An index out of range or a sample without a readable shape gives an
+// error that says where; entries that repeat each other are written as they are, nothing is lost.
+func Encode(pd pprofile.Profiles) ([]EncodedProfile, EncodeStats, error) {
+	e := newEncoder(pd.Dictionary())
+	var out []EncodedProfile
+	resources := pd.ResourceProfiles()
+	for r := range resources.Len() {
+		scopes := resources.At(r).ScopeProfiles()
+		for s := range scopes.Len() {
+			e.resource, e.scope = r, s
+			groups := e.groupProfiles(scopes.At(s))
+			for _, group := range groups {
+				payload := e.encodeGroup(scopes.At(s), group)
+				if e.err != nil {
+					return nil, e.stats, e.err
+				}
+				out = append(out, EncodedProfile{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group, Bytes: payload})
+			}
+		}
+	}
+	return out, e.stats, nil
+}
+
+// encoder turns the groups of one Profiles into payloads, one after another. What depends on the
+// payload is reset between them at the cost of what the payload used, not of the dictionary's size.
+type encoder struct {
+	attributeTable pprofile.KeyValueAndUnitSlice
+	functionTable  pprofile.FunctionSlice
+	linkTable      pprofile.LinkSlice
+	locationTable  pprofile.LocationSlice
+	mappingTable   pprofile.MappingSlice
+	stackTable     pprofile.StackSlice
+
+	stats EncodeStats
+	// err is the first fault. The writers below go on after it with a harmless value and are stopped
+	// at the next message, which spares the hot path a check at every field.
+	err error
+	// resource, scope, profile and sample say what is being written, for errors.
+	resource, scope, profile, sample int
+
+	out     []byte
+	strings encStrings
+	// stacks[i] is where stack i's location ids were written in out, field tag included.
+	stacks encSpans
+	// labels holds label messages that any number of samples copy: those of attribute i at
+	// attributes[i], those of link i at links[i].
+	labels            []byte
+	attributes, links encSpans
+	timestampLabel    []byte
+
+	locations, functions, mappings encReach
+
+	sets   encSets
+	zip    encZip
+	values []int64
+}
+
+func newEncoder(d pprofile.ProfilesDictionary) *encoder {
+	return &encoder{
+		attributeTable: d.AttributeTable(),
+		functionTable:  d.FunctionTable(),
+		linkTable:      d.LinkTable(),
+		locationTable:  d.LocationTable(),
+		mappingTable:   d.MappingTable(),
+		stackTable:     d.StackTable(),
+
+		strings:    newEncStrings(d.StringTable()),
+		stacks:     newEncSpans(d.StackTable().Len()),
+		attributes: newEncSpans(d.AttributeTable().Len()),
+		links:      newEncSpans(d.LinkTable().Len()),
+		locations:  newEncReach(d.LocationTable().Len()),
+		functions:  newEncReach(d.FunctionTable().Len()),
+		mappings:   newEncReach(d.MappingTable().Len()),
+	}
+}
+
+func (e *encoder) reset() {
+	e.out = nil // the caller keeps the payload
+	e.labels = e.labels[:0]
+	e.strings.reset()
+	e.stacks.reset()
+	e.attributes.reset()
+	e.links.reset()
+	e.locations.reset()
+	e.functions.reset()
+	e.mappings.reset()
+}
+
+// encodeGroup writes the profiles of scope that group lists as one pprof.
+func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte {
+	e.reset()
+	columns := make([]encColumn, len(group))
+	for i, p := range group {
+		profile := scope.Profiles().At(p)
+		columns[i] = encColumn{profile: p, samples: profile.Samples()}
+		e.writeValueType(encProfileSampleType, profile.SampleType(), p, "sample_type")
+	}
+	e.writeSamples(columns)
+	e.writeLocations()
+	e.writeFunctions()
+	e.writeMappings()
+	e.writeHeader(scope, group[0])
+	// The strings come last, when all that is written has asked for its own.
+	for _, s := range e.strings.values {
+		e.out = encAppendString(e.out, encProfileString, s)
+	}
+	return e.out
+}
+
+// fail keeps the first fault: index does not lead into a table of n entries.
+func (e *encoder) fail(path string, index int32, n int) {
+	e.failf("%s: index %d is out of range [0..%d)", path, index, n)
+}
+
+func (e *encoder) failf(format string, args ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (e *encoder) profilePath(profile int) string {
+	return fmt.Sprintf("resource_profiles[%d].scope_profiles[%d].profiles[%d]", e.resource, e.scope, profile)
+}
+
+func (e *encoder) samplePath(field string) string {
+	return fmt.Sprintf("%s.samples[%d]%s", e.profilePath(e.profile), e.sample, field)
+}
+
+// entries yields the attributes that a record's indices name, except for the null attribute at index 0.
+func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use func(key string, v pcommon.Value)) {
+	n := e.attributeTable.Len()
+	for k := range indices.Len() {
+		i := indices.At(k)
+		if uint32(i) >= uint32(n) {
+			e.fail(fmt.Sprintf("%s.attribute_indices[%d]", path(), k), i, n)
+			return
+		}
+		attribute := e.attributeTable.At(int(i))
+		if i == 0 && encIsNullAttribute(attribute) {
+			continue
+		}
+		key, ok := e.strings.lookup(attribute.KeyStrindex())
+		if !ok {
+			e.fail(fmt.Sprintf("attribute_table[%d].key_strindex", i), attribute.KeyStrindex(), e.strings.table.Len())
+			return
+		}
+		use(key, attribute.Value())
+	}
+}
+
+func encIsNullAttribute(a pprofile.KeyValueAndUnit) bool {
+	return a.KeyStrindex() == 0 && a.UnitStrindex() == 0 && a.Value().Type() == pcommon.ValueTypeEmpty
+}

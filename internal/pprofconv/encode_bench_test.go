@@ -1,0 +1,43 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"io"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkEncode writes each input as pprof, beside google/pprof's own writer of the same profile.
+// Both end in uncompressed bytes: what follows (gzip) is the same for both.
+func BenchmarkEncode(b *testing.B) {
+	for _, input := range benchInputs(b) {
+		pd, _, err := Decode(input.payload, DecodeOptions{})
+		require.NoError(b, err)
+		p, err := profile.ParseData(input.payload)
+		require.NoError(b, err)
+		encoded, _, err := Encode(pd)
+		require.NoError(b, err)
+		require.Len(b, encoded, 1)
+		size := int64(len(encoded[0].Bytes))
+
+		b.Run(input.name+"/ours", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(size)
+			for b.Loop() {
+				_, _, err := Encode(pd)
+				require.NoError(b, err)
+			}
+		})
+		b.Run(input.name+"/google", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(size)
+			for b.Loop() {
+				require.NoError(b, p.WriteUncompressed(io.Discard))
+			}
+		})
+	}
+}

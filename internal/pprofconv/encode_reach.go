@@ -1,0 +1,59 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+// encReach records which entries of a dictionary table a payload needs, in the order they were met.
+type encReach struct {
+	seen  []bool
+	order []int32
+}
+
+func newEncReach(entries int) encReach { return encReach{seen: make([]bool, entries)} }
+
+func (r *encReach) visit(i int32) {
+	if !r.seen[i] {
+		r.seen[i] = true
+		r.order = append(r.order, i)
+	}
+}
+
+func (r *encReach) reset() {
+	for _, i := range r.order {
+		r.seen[i] = false
+	}
+	r.order = r.order[:0]
+}
+
+// id is entry i's id in the payload: its index, except that pprof has no id 0.
+func (r *encReach) id(i int32) uint64 {
+	if i == 0 {
+		return uint64(len(r.seen))
+	}
+	return uint64(i)
+}
+
+// encSpan is a piece of a buffer. A size of 0 means that nothing was written yet, or nothing is due.
+type encSpan struct{ start, size int }
+
+// encSpans keeps a span for each entry of a dictionary table.
+type encSpans struct {
+	spans []encSpan
+	used  []int32
+}
+
+func newEncSpans(entries int) encSpans { return encSpans{spans: make([]encSpan, entries)} }
+
+func (s *encSpans) set(i int32, span encSpan) {
+	if span.size != 0 {
+		s.spans[i] = span
+		s.used = append(s.used, i)
+	}
+}
+
+func (s *encSpans) reset() {
+	for _, i := range s.used {
+		s.spans[i] = encSpan{}
+	}
+	s.used = s.used[:0]
+}
