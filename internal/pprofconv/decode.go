@@ -31,10 +31,16 @@ type decoder struct {
 	mappingIndices  []int32                   // unresolved: not interned yet
 	functionIndices []int32
 	locationIndices []int32
+	// resolved is locationIndices by pprof's id, for ids below the number of locations, and 0 where
+	// the location is not interned yet (or is the zero value).
+	resolved []int32
 
-	labels     labelSets
-	identities profiledict.HashIndex
-	kept       []sample
+	labels labelSets
+	kept   []sample
+	// firstOfStack is the first kept sample of each stack, identities finds the others.
+	// Sample 0 is the first of its stack, so that HashIndex need not know an entry 0.
+	firstOfStack []int32
+	identities   profiledict.HashIndex
 	// values holds the values of kept, one after another, valuesPerSample each.
 	values          []int64
 	valuesPerSample int
@@ -127,8 +133,10 @@ func (d *decoder) prepare() {
 	d.mappingIndices = sized(d.mappingIndices, len(d.mappings), unresolved)
 	d.functionIndices = sized(d.functionIndices, len(d.functions), unresolved)
 	d.locationIndices = sized(d.locationIndices, len(d.locations), unresolved)
+	d.resolved = sized(d.resolved, len(d.locations)+1, 0)
 	d.labels.reset()
-	d.identities.Reset(len(d.samples))
+	d.identities.Reset(0)
+	d.firstOfStack = append(d.firstOfStack[:0], noSample) // the empty stack is always there
 	d.kept = d.kept[:0]
 	d.values = d.values[:0]
 	if len(d.sampleTypes) == 0 && len(d.samples) > 0 {

@@ -67,6 +67,7 @@ func (s *scanned) takeMapping(p, end int) {
 			m.hasInlinings = f.value != 0
 		}
 	}
+	s.maxString = max(s.maxString, m.filename, m.buildID)
 	s.mappings = append(s.mappings, m)
 }
 
@@ -97,6 +98,7 @@ func (s *scanned) takeFunction(p, end int) {
 			fn.startLine = int64(f.value)
 		}
 	}
+	s.maxString = max(s.maxString, fn.name, fn.systemName, fn.filename)
 	s.functions = append(s.functions, fn)
 }
 

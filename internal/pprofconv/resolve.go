@@ -13,6 +13,9 @@ import (
 // functions, are there. It is asked before anything is interned, so that a sample that is left
 // out leaves nothing behind.
 func (d *decoder) readable(l *rawLocation) bool {
+	if d.hasString(d.maxString) {
+		return true // as in all payloads but damaged ones
+	}
 	if i, ok := d.mappingIDs.find(l.mappingID); ok {
 		if m := &d.mappings[i]; !d.hasString(m.filename) || !d.hasString(m.buildID) {
 			return false

@@ -5,6 +5,7 @@ package pprofconv
 
 import (
 	"math"
+	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
@@ -15,6 +16,9 @@ type sample struct {
 	attributes profiledict.AttributeSetIndex
 	link       profiledict.LinkIndex
 }
+
+// noSample stands for the first sample of a stack that has none yet.
+const noSample = -1
 
 // takeSamples interns all samples that can be understood, with what they refer to.
 func (d *decoder) takeSamples() {
@@ -75,58 +79,66 @@ func (d *decoder) takeSample(at span) (DropReason, bool) {
 }
 
 // takeLocations appends location ids to the stack: as the dictionary's index where the location is
-// interned, else as its position's complement, which is negative. fresh tells that there is such a one.
+// interned, else as a number below broken that stands for its position. fresh tells that there is
+// such a one.
 func (d *decoder) takeLocations(f *field) (fresh bool, reason DropReason, ok bool) {
+	if f.wire != wireVarint && f.wire != wireBytes {
+		return false, DropMalformed, false
+	}
 	if f.wire == wireVarint {
-		i, ok := d.locationOf(f.value)
+		i, reason, ok := d.locationOf(f.value)
 		if !ok {
-			return false, DropUnknownLocation, false
-		}
-		if i == broken {
-			return false, DropUnknownString, false
+			return false, reason, false
 		}
 		d.stack = append(d.stack, i)
 		return i < 0, DropStackTooDeep, len(d.stack) <= d.limits.MaxStackDepth
 	}
-	if f.wire != wireBytes {
-		return false, DropMalformed, false
-	}
 	data := d.data[:f.end]
-	all := int32(0)
+	stack := slices.Grow(d.stack, f.end-f.start) // an id takes a byte at least
+	resolved := d.resolved
 	for p := f.start; p < len(data); {
-		var id uint64
-		if id, p = varint(data, p); p < 0 {
-			return false, DropMalformed, false
+		id := uint64(data[p])
+		if p++; id >= 0x80 {
+			if id, p = varint(data, p-1); p < 0 {
+				return false, DropMalformed, false
+			}
 		}
-		i, ok := d.locationOf(id)
+		if id < uint64(len(resolved)) && resolved[id] != 0 {
+			// Fast path: the location was met before.
+			stack = append(stack, resolved[id])
+			continue
+		}
+		i, reason, ok := d.locationOf(id)
 		if !ok {
-			return false, DropUnknownLocation, false
+			return false, reason, false
 		}
-		if i == broken {
-			return false, DropUnknownString, false
-		}
-		d.stack = append(d.stack, i)
-		all |= i
+		stack = append(stack, i)
+		fresh = fresh || i < 0
 	}
-	return all < 0, DropStackTooDeep, len(d.stack) <= d.limits.MaxStackDepth
+	d.stack = stack
+	return fresh, DropStackTooDeep, len(stack) <= d.limits.MaxStackDepth
 }
 
-// locationOf gives the index of an interned location, the complement of the position (below
-// broken) of one that is readable, or broken.
-func (d *decoder) locationOf(id uint64) (int32, bool) {
+// locationOf gives the index of an interned location, or a number below broken for the position of
+// one that can be interned.
+func (d *decoder) locationOf(id uint64) (int32, DropReason, bool) {
 	position, ok := d.locationIDs.find(id)
 	if !ok {
-		return 0, false
+		return 0, DropUnknownLocation, false
 	}
 	i := d.locationIndices[position]
-	if i != unresolved {
-		return i, true
-	}
-	if !d.readable(&d.locations[position]) {
+	if i == unresolved && !d.readable(&d.locations[position]) {
+		i = broken
 		d.locationIndices[position] = broken
-		return broken, true
 	}
-	return freshLocation(position), true
+	switch i {
+	case broken:
+		return 0, DropUnknownString, false
+	case unresolved:
+		return freshLocation(position), 0, true
+	default:
+		return i, 0, true
+	}
 }
 
 // freshLocation and freshPosition map positions to numbers below broken, and back.
@@ -142,6 +154,9 @@ func (d *decoder) internLocations() {
 		known := d.locationIndices[position]
 		if known == unresolved {
 			known = d.location(position)
+			if id := d.locations[position].id; id < uint64(len(d.resolved)) {
+				d.resolved[id] = known
+			}
 		}
 		d.stack[k] = known
 	}
@@ -166,27 +181,49 @@ func (d *decoder) takeValues(f *field) bool {
 	return true
 }
 
-// keep adds a sample, or adds its values to those of the sample of the same identity.
+// keep adds a sample, or adds its values to those of the sample of the same identity. The first
+// sample of a stack is found by the stack's index, which is all that most payloads need; the others
+// of that stack, with other labels, by hash.
 func (d *decoder) keep(s sample) {
 	n := d.valuesPerSample
 	d.fitValues(n)
+	if int(s.stack) == len(d.firstOfStack) {
+		d.firstOfStack = append(d.firstOfStack, noSample)
+	}
+	first := d.firstOfStack[s.stack]
+	if first == noSample {
+		d.firstOfStack[s.stack] = int32(len(d.kept))
+		d.appendSample(s)
+		return
+	}
+	if d.kept[first] == s {
+		d.combine(s, int(first))
+		return
+	}
 	h := profiledict.Mix(uint64(uint32(s.stack))<<32|uint64(uint32(s.attributes)), uint64(uint32(s.link)))
 	p := d.identities.Start(h)
 	for e := d.identities.Next(&p); e != 0; e = d.identities.Next(&p) {
-		if d.kept[e-1] != s {
-			continue
-		}
-		if addAll(d.values[int(e-1)*n:int(e)*n], d.sampleValues) {
+		if d.kept[e] == s {
+			d.combine(s, int(e))
 			return
 		}
-		// A sum that does not fit stays apart rather than wrap around.
-		d.kept = append(d.kept, s)
-		d.values = append(d.values, d.sampleValues...)
-		return
 	}
+	d.identities.Insert(p, int32(len(d.kept)))
+	d.appendSample(s)
+}
+
+func (d *decoder) appendSample(s sample) {
 	d.kept = append(d.kept, s)
 	d.values = append(d.values, d.sampleValues...)
-	d.identities.Insert(p, int32(len(d.kept)))
+}
+
+// combine adds the values to those of sample i, which has the same identity. A sum that does not fit
+// stays apart rather than wrap around.
+func (d *decoder) combine(s sample, i int) {
+	n := d.valuesPerSample
+	if !addAll(d.values[i*n:(i+1)*n], d.sampleValues) {
+		d.appendSample(s)
+	}
 }
 
 // fitValues makes the sample's values n: none at all where pprof names no sample types counts as 1

@@ -52,11 +52,12 @@ type scanned struct {
 	locations   []rawLocation
 	lines       []rawLine
 
-	periodType                           rawValueType
-	period, timeNanos, durationNanos     int64
-	dropFrames, keepFrames               uint64
-	defaultSampleType, docURL            uint64
-	sawTime                              bool
+	periodType                       rawValueType
+	period, timeNanos, durationNanos int64
+	dropFrames, keepFrames           uint64
+	defaultSampleType, docURL        uint64
+	// maxString is the largest string index of all functions and mappings.
+	maxString                            uint64
 	mappingIDs, functionIDs, locationIDs idMap
 }
 
