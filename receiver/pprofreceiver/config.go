@@ -1,0 +1,191 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// Config configures the receiver. Any non-empty subset of the four sources may stand.
+type Config struct {
+	// Server takes profiles that are pushed to POST /v1/pprof.
+	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
+	// Remote scrapes one URL.
+	Remote configoptional.Optional[RemoteConfig] `mapstructure:"remote"`
+	// File reads profiles from files.
+	File configoptional.Optional[FileConfig] `mapstructure:"file"`
+	// Self profiles the collector.
+	Self configoptional.Optional[SelfConfig] `mapstructure:"self"`
+
+	// ResourceAttributes are added to every resource. Values are scalars.
+	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
+	// IncludeOriginalPayload keeps the pprof bytes beside what was made of them.
+	IncludeOriginalPayload bool `mapstructure:"include_original_payload"`
+	// Limits bound what one payload may cost.
+	Limits LimitsConfig `mapstructure:"limits"`
+}
+
+// LimitsConfig bounds what one payload may cost.
+type LimitsConfig struct {
+	// MaxProfileBytes is the largest size of one payload after decompression, in bytes.
+	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
+}
+
+// ServerConfig configures the HTTP server that profiles are pushed to.
+type ServerConfig struct {
+	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+}
+
+// RemoteConfig configures the scraping of one URL.
+type RemoteConfig struct {
+	// Client says which URL to ask, and how. Its timeout is raised above the seconds that the URL asks for.
+	Client confighttp.ClientConfig `mapstructure:",squash"`
+	// CollectionInterval is the time from the start of one scrape to the start of the next.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// InitialDelay is the time from the receiver's start to the first scrape.
+	InitialDelay time.Duration `mapstructure:"initial_delay"`
+}
+
+// FileConfig configures the reading of files.
+type FileConfig struct {
+	// Include is a glob; `**` stands for any number of folders.
+	Include string `mapstructure:"include"`
+	// CollectionInterval is the time between two looks at the folder.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// InitialDelay is the time from the receiver's start to the first look.
+	InitialDelay time.Duration `mapstructure:"initial_delay"`
+	// Timeout bounds the delivery of one file to the pipeline; 0 sets no bound.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// Storage is the storage extension that remembers what was read.
+	Storage *component.ID `mapstructure:"storage"`
+	// AfterRead is what becomes of a file that the pipeline took: keep, delete or move.
+	AfterRead string `mapstructure:"after_read"`
+	// MoveTo is the folder that read files are moved to.
+	MoveTo string `mapstructure:"move_to"`
+}
+
+// SelfConfig configures the profiling of the collector itself.
+type SelfConfig struct {
+	// CollectionInterval is the length of one CPU profile, and the time between two of the others.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// InitialDelay is the time from the receiver's start to the first profile's start.
+	InitialDelay time.Duration `mapstructure:"initial_delay"`
+	// Timeout bounds the delivery of one profile to the pipeline; 0 sets no bound.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// BlockProfileFraction is handed to runtime.SetBlockProfileRate; at 0 or below there is no block profile.
+	BlockProfileFraction int `mapstructure:"block_profile_fraction"`
+	// MutexProfileFraction is handed to runtime.SetMutexProfileFraction; at 0 or below there is no mutex profile.
+	MutexProfileFraction int `mapstructure:"mutex_profile_fraction"`
+}
+
+// What becomes of a file that was read.
+const (
+	afterReadKeep   = "keep"
+	afterReadDelete = "delete"
+	afterReadMove   = "move"
+)
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *ServerConfig) Unmarshal(conf *confmap.Conf) error { return unmarshalStrict(conf, c) }
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *RemoteConfig) Unmarshal(conf *confmap.Conf) error { return unmarshalStrict(conf, c) }
+
+// Validate names every fault of the receiver's own keys; each section names its own.
+func (c *Config) Validate() error {
+	var errs []error
+	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
+		errs = append(errs, errors.New("at least one of `server`, `remote`, `file` and `self` must be configured"))
+	}
+	for _, key := range sortedKeys(c.ResourceAttributes) {
+		if key == "" {
+			errs = append(errs, errors.New("`resource_attributes` must not have an empty key"))
+		}
+		switch value := c.ResourceAttributes[key].(type) {
+		case string, bool, int, int64, uint64, float64:
+		default:
+			errs = append(errs, fmt.Errorf("`resource_attributes` must have scalar values, found %T for %q", value, key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Validate names every fault.
+func (c *LimitsConfig) Validate() error {
+	if c.MaxProfileBytes <= 0 {
+		return fmt.Errorf("`max_profile_bytes` must be positive, found %d", c.MaxProfileBytes)
+	}
+	return nil
+}
+
+// Validate names every fault.
+func (c *ServerConfig) Validate() error {
+	if c.HTTP.NetAddr.Endpoint == "" {
+		return errors.New("`endpoint` must be set")
+	}
+	return nil
+}
+
+// Validate names every fault.
+func (c *RemoteConfig) Validate() error {
+	errs := []error{validateIntervals(c.CollectionInterval, c.InitialDelay, c.Client.Timeout)}
+	target, err := url.Parse(c.Client.Endpoint)
+	switch {
+	case c.Client.Endpoint == "":
+		errs = append(errs, errors.New("`endpoint` must be set"))
+	case err != nil:
+		// The parser's error repeats the URL, which may carry a password.
+		errs = append(errs, errors.New("`endpoint` must be a URL"))
+	case (target.Scheme != "http" && target.Scheme != "https") || target.Host == "":
+		errs = append(errs, fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redactURL(target)))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate names every fault.
+func (c *FileConfig) Validate() error {
+	errs := []error{validateIntervals(c.CollectionInterval, c.InitialDelay, c.Timeout)}
+	switch {
+	case c.Include == "":
+		errs = append(errs, errors.New("`include` must be set"))
+	case !doublestar.ValidatePathPattern(c.Include):
+		errs = append(errs, fmt.Errorf("`include` must be a glob, found %q", c.Include))
+	}
+	if !slices.Contains([]string{afterReadKeep, afterReadDelete, afterReadMove}, c.AfterRead) {
+		errs = append(errs, fmt.Errorf("`after_read` must be keep, delete or move, found %q", c.AfterRead))
+	}
+	if (c.AfterRead == afterReadMove) != (c.MoveTo != "") {
+		errs = append(errs, fmt.Errorf("`move_to` must be set with `after_read: move` and only then, found %q with %q", c.MoveTo, c.AfterRead))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate names every fault.
+func (c *SelfConfig) Validate() error {
+	return validateIntervals(c.CollectionInterval, c.InitialDelay, c.Timeout)
+}
+
+func validateIntervals(interval, delay, timeout time.Duration) error {
+	var errs []error
+	if interval <= 0 {
+		errs = append(errs, fmt.Errorf("`collection_interval` must be positive, found %v", interval))
+	}
+	if delay < 0 {
+		errs = append(errs, fmt.Errorf("`initial_delay` must not be negative, found %v", delay))
+	}
+	if timeout < 0 {
+		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %v", timeout))
+	}
+	return errors.Join(errs...)
+}

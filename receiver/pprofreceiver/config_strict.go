@@ -1,0 +1,51 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// unmarshalStrict reads conf into section and refuses keys that section does not have. Sections
+// that squash a confighttp config need it: confighttp decodes itself with unknown keys ignored,
+// so that a misspelt key would pass in silence.
+func unmarshalStrict(conf *confmap.Conf, section any) error {
+	known := map[string]bool{}
+	addKeys(known, reflect.TypeOf(section).Elem())
+	var errs []error
+	for _, key := range sortedKeys(conf.ToStringMap()) {
+		if !known[key] {
+			errs = append(errs, fmt.Errorf("`%s` is not a key of this section", key))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return conf.Unmarshal(section)
+}
+
+// addKeys collects the keys that a config struct is read from, those of squashed structs included.
+func addKeys(known map[string]bool, section reflect.Type) {
+	for field := range section.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		switch {
+		case !field.IsExported():
+		case slices.Contains(strings.Split(options, ","), "squash"):
+			addKeys(known, field.Type)
+		case name != "":
+			known[name] = true
+		}
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,200 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+)
+
+// fileReader reads each file once: one after the other, the oldest first, so that no more than one
+// file is in memory however many there are.
+type fileReader struct {
+	cfg    *FileConfig
+	set    receiver.Settings
+	ingest *ingester
+	worker worker
+	log    changeLog
+
+	// include and moveTo are absolute.
+	include, moveTo string
+	seen            *seenFiles
+	now             func() time.Time
+}
+
+func newFileReader(cfg *FileConfig, set receiver.Settings, in *ingester) *fileReader {
+	return &fileReader{cfg: cfg, set: set, ingest: in, now: time.Now, log: changeLog{logger: set.Logger}}
+}
+
+func (*fileReader) name() string { return sourceFile }
+
+// Start recalls what was read before and begins to look after the initial delay.
+func (f *fileReader) Start(ctx context.Context, host component.Host) error {
+	var err error
+	if f.include, err = filepath.Abs(f.cfg.Include); err != nil {
+		return err
+	}
+	if f.cfg.AfterRead == afterReadMove {
+		if f.moveTo, err = filepath.Abs(f.cfg.MoveTo); err != nil {
+			return err
+		}
+		if err = os.MkdirAll(f.moveTo, 0o750); err != nil {
+			return err
+		}
+	}
+	client, err := storageClient(ctx, host, f.cfg.Storage, f.set.ID)
+	if err != nil {
+		return err
+	}
+	if f.seen, err = recallFiles(ctx, client, f.set.Logger); err != nil {
+		return err
+	}
+	f.worker.start(func(stopping, deliver context.Context) {
+		every(stopping, f.cfg.InitialDelay, f.cfg.CollectionInterval, func() { f.look(stopping, deliver) })
+	})
+	return nil
+}
+
+// Shutdown lets the file in hand reach the pipeline and remembers it.
+func (f *fileReader) Shutdown(ctx context.Context) error {
+	if err := f.worker.shutdown(ctx); err != nil {
+		// The worker may still be busy with the store, which is therefore left open.
+		return err
+	}
+	return f.seen.close(ctx)
+}
+
+// foundFile is a regular file that the glob matched.
+type foundFile struct {
+	path string
+	info fs.FileInfo
+}
+
+// look goes through the files once.
+func (f *fileReader) look(stopping, deliver context.Context) {
+	found := f.find()
+	for _, file := range found {
+		if stopping.Err() != nil || !f.visit(deliver, file) {
+			break
+		}
+		f.saveSeen(deliver, false)
+	}
+	f.seen.forget(found, f.now())
+	f.saveSeen(deliver, true)
+}
+
+func (f *fileReader) saveSeen(ctx context.Context, always bool) {
+	if err := f.seen.save(ctx, f.now(), always); err != nil {
+		f.set.Logger.Error("what was read is not remembered across a restart", zap.Error(err))
+	}
+}
+
+// find lists the files, the oldest first.
+func (f *fileReader) find() []foundFile {
+	paths, err := doublestar.FilepathGlob(f.include)
+	if err != nil {
+		f.log.note("glob", fmt.Errorf("find files %q: %w", f.include, err))
+		return nil
+	}
+	found := make([]foundFile, 0, len(paths))
+	for _, path := range paths {
+		if f.moveTo != "" && strings.HasPrefix(path, f.moveTo+string(filepath.Separator)) {
+			continue // moved there when it was read
+		}
+		// A file that is gone by now is none, and opening a pipe would wait for its writer.
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			found = append(found, foundFile{path: path, info: info})
+		}
+	}
+	slices.SortFunc(found, func(a, b foundFile) int {
+		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
+	})
+	return found
+}
+
+// visit reads one file if it is whole and was not read yet. It reports false where the pipeline
+// refuses for now: then the other files wait as well.
+func (f *fileReader) visit(ctx context.Context, file foundFile) bool {
+	seen := f.seen.of(file.path)
+	unchanged := seen.matches(file.info)
+	switch {
+	case unchanged && seen.Status == statusRead:
+		f.finish(file.path, seen)
+		return true
+	case unchanged && seen.Status == statusBad:
+		return true
+	case !unchanged:
+		f.seen.changed(file.path, file.info)
+		// Old enough to be whole, unless its clock runs ahead: then the next look decides.
+		if f.now().Sub(file.info.ModTime()) < f.cfg.CollectionInterval {
+			return true
+		}
+	}
+	return f.read(ctx, file, f.seen.of(file.path))
+}
+
+// read takes one file to the pipeline, unless it cannot be read yet. It reports as visit does.
+func (f *fileReader) read(ctx context.Context, file foundFile, seen *seenFile) bool {
+	if limit := int64(f.ingest.cfg.Limits.MaxProfileBytes); file.info.Size() > limit {
+		f.bad(file, seen, f.ingest.rejected(ctx, reasonTooLarge, fmt.Errorf("larger than %d bytes (`max_profile_bytes`)", limit)))
+		return true
+	}
+	data, err := f.load(file)
+	switch {
+	case err != nil && !seen.reported:
+		// It stays waiting: permissions change without a trace in size or time.
+		seen.reported = true
+		f.set.Logger.Warn("a file cannot be read; said once", zap.Error(f.ingest.rejected(ctx, reasonUnreadable, err)))
+		return true
+	case err != nil:
+		return true
+	case data == nil:
+		return true // it changed while it was read, as the next look will find
+	}
+	sum := sha256.Sum256(data)
+	content := hex.EncodeToString(sum[:16])
+	if content != seen.Content { // else it was touched, not changed
+		err := f.take(ctx, file, data)
+		if err != nil && !isForGood(err) {
+			f.log.note("refused", fmt.Errorf("deliver %q, to be tried again: %w", file.path, err))
+			return false
+		}
+		f.log.note("", nil)
+		if err != nil {
+			f.bad(file, seen, err)
+			return true
+		}
+	}
+	f.seen.settle(seen, statusRead, content)
+	f.finish(file.path, seen)
+	return true
+}
+
+func (f *fileReader) take(ctx context.Context, file foundFile, data []byte) error {
+	id := newIdentity()
+	id.derived.PutStr(attributeFileName, filepath.Base(file.path))
+	id.derived.PutStr(attributeFilePath, file.path)
+	return f.ingest.ingest(ctx, payload{data: data, identity: id}, f.cfg.Timeout)
+}
+
+// bad leaves a file alone until it changes.
+func (f *fileReader) bad(file foundFile, seen *seenFile, err error) {
+	f.seen.settle(seen, statusBad, "")
+	f.set.Logger.Warn("a file was not taken; said again only when it changes",
+		zap.Error(fmt.Errorf("read pprof from %q (%d bytes): %w", file.path, file.info.Size(), err)))
+}

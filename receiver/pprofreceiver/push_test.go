@@ -1,0 +1,333 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+const serverOnly = "server: {endpoint: 'localhost:0'}\n"
+
+// push sends a body and gives the answer's status, headers and decoded JSON.
+func push(t testing.TB, url string, body []byte, headers ...string) (int, http.Header, answer) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	return do(t, request)
+}
+
+func do(t testing.TB, request *http.Request) (int, http.Header, answer) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	var a answer
+	if len(data) > 0 {
+		require.NoError(t, json.Unmarshal(data, &a), "%s", data)
+	}
+	return response.StatusCode, response.Header, a
+}
+
+func TestPushEveryWayOfSending(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	sent := captured(t, "go-cpu-labels.pb.gz")
+	plain := gunzip(t, sent)
+	encoder, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	zstandard := encoder.EncodeAll(plain, nil)
+	require.NoError(t, encoder.Close())
+
+	want, _, err := pprofconv.Decode(sent, pprofconv.DecodeOptions{})
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		body    []byte
+		headers []string
+	}{
+		"gzip":                            {body: sent},
+		"plain":                           {body: plain},
+		"zstd":                            {body: zstandard},
+		"plain, sent with gzip":           {gzipped(t, plain), []string{"Content-Encoding", "gzip"}},
+		"gzip, sent with gzip":            {gzipped(t, sent), []string{"Content-Encoding", "gzip"}},
+		"plain, sent with zstd":           {zstandard, []string{"Content-Encoding", "zstd"}},
+		"identity":                        {plain, []string{"Content-Encoding", "identity"}},
+		"what curl says of --data-binary": {sent, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(f.next.all())
+			code, _, a := push(t, f.pushURL(), tc.body, tc.headers...)
+			require.Equal(t, http.StatusNoContent, code, "%v", a)
+			got := f.next.all()
+			require.Len(t, got, before+1)
+			pd := got[before]
+			assert.Equal(t, map[string]any{"service.name": "unknown_service"}, resourceOf(t, pd))
+			scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
+			assert.Equal(t, scopeName, scope.Name())
+			assert.Equal(t, "1.2.3", scope.Version())
+
+			// Apart from its resource and scope, it is what the translator makes.
+			pd.ResourceProfiles().At(0).Resource().Attributes().Clear()
+			scope.SetName("")
+			scope.SetVersion("")
+			assert.NoError(t, profiletest.Equal(want, pd))
+		})
+	}
+}
+
+func TestPushIdentity(t *testing.T) {
+	f := startFixture(t, serverOnly+"resource_attributes: {deployment.environment.name: dev, shard: 7, service.name: configured, zone: a}\n")
+	body := captured(t, "go-heap.pb.gz")
+	code, _, a := push(t, f.pushURL()+"?service.name=shop&service.namespace=eu&service.version=2&service.instance.id=x%20y&attr.region=eu&attr.zone=b", body)
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	assert.Equal(t, map[string]any{
+		"service.name": "shop", "service.namespace": "eu", "service.version": "2", "service.instance.id": "x y",
+		"region": "eu", "zone": "b", "deployment.environment.name": "dev", "shard": int64(7),
+	}, resourceOf(t, f.await(1)[0]))
+
+	// Nothing stated: what is configured wins over what the receiver would say.
+	code, _, a = push(t, f.pushURL(), body)
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	assert.Equal(t, "configured", resourceOf(t, f.await(2)[1])["service.name"])
+}
+
+func TestPushAnswers(t *testing.T) {
+	const limits = "limits: {max_profile_bytes: 200000}\n"
+	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 100000}\n"+limits)
+	good := captured(t, "go-heap.pb.gz")
+	for name, tc := range map[string]struct {
+		query, method string
+		body          []byte
+		headers       []string
+		code          int
+		reason        reason
+		says          string
+	}{
+		"a GET":                          {method: http.MethodGet, code: 405, reason: reasonBadRequest, says: "use POST"},
+		"an unknown key":                 {query: "?name=shop", body: good, code: 400, reason: reasonBadRequest, says: `"name" is unknown`},
+		"an attribute without a name":    {query: "?attr.=shop", body: good, code: 400, reason: reasonBadRequest, says: `"attr." is unknown`},
+		"a key twice":                    {query: "?service.name=a&service.name=b", body: good, code: 400, reason: reasonBadRequest, says: "more than once"},
+		"a key under two names":          {query: "?service.name=a&attr.service.name=b", body: good, code: 400, reason: reasonBadRequest, says: "more than once"},
+		"a name without text":            {query: "?service.name=", body: good, code: 400, reason: reasonBadRequest, says: "must not be empty"},
+		"a value that is not UTF-8":      {query: "?service.name=%ff", body: good, code: 400, reason: reasonBadRequest, says: "not UTF-8"},
+		"a query that is none":           {query: "?service.name=%zz", body: good, code: 400, reason: reasonBadRequest, says: "query"},
+		"no body":                        {code: 400, reason: reasonEmpty, says: "empty"},
+		"a text dump":                    {body: captured(t, "go-goroutine-debug1.txt"), code: 400, reason: reasonNotPprof, says: "seems to be"},
+		"a gperftools file":              {body: captured(t, "cpp-gperftools-legacy.prof"), code: 400, reason: reasonNotPprof, says: "seems to be"},
+		"an execution trace":             {body: captured(t, "go-exec.trace")[:50000], code: 400, reason: reasonNotPprof, says: "seems to be"},
+		"HTML":                           {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400, reason: reasonNotPprof, says: "HTML"},
+		"a gzip that breaks off":         {body: good[:len(good)/2], code: 400, reason: reasonNotPprof, says: "truncated gzip"},
+		"a bomb":                         {body: gzipped(t, make([]byte, 1<<20)), code: 413, reason: reasonTooLarge, says: "limit"},
+		"a bomb, as Content-Encoding":    {body: gzipped(t, make([]byte, 1<<20)), headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: reasonTooLarge, says: "larger than 100000 bytes"},
+		"a large body":                   {body: make([]byte, 100001), code: 413, reason: reasonTooLarge, says: "larger than 100000 bytes"},
+		"an unknown encoding":            {body: good, headers: []string{"Content-Encoding", "br"}, code: 415, reason: reasonEncoding, says: "gzip, zstd"},
+		"an encoding it does not have":   {body: gunzip(t, good), headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: reasonBadRequest, says: "gzip"},
+		"an encoding that breaks off":    {body: gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: reasonUnreadable, says: "read body"},
+		"a form without a boundary":      {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400, reason: reasonBadRequest, says: "boundary"},
+		"a form that is none":            {body: good, headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, code: 400, reason: reasonEmpty, says: "no files"},
+		"another path, which may not be": {query: "/else", body: good, code: 404, says: "/v1/pprof"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := f.sum(metricRejected, "reason", string(tc.reason), "source", "server")
+			method := tc.method
+			if method == "" {
+				method = http.MethodPost
+			}
+			request, err := http.NewRequest(method, f.pushURL()+tc.query, bytes.NewReader(tc.body))
+			require.NoError(t, err)
+			for i := 0; i < len(tc.headers); i += 2 {
+				request.Header.Set(tc.headers[i], tc.headers[i+1])
+			}
+			code, header, a := do(t, request)
+			assert.Equal(t, tc.code, code)
+			assert.Contains(t, a.Error, tc.says)
+			assert.Equal(t, "application/json", header.Get("Content-Type"))
+			if tc.reason != "" {
+				assert.Equal(t, before+1, f.sum(metricRejected, "reason", string(tc.reason), "source", "server"))
+			}
+			if code == http.StatusMethodNotAllowed {
+				assert.Equal(t, "POST", header.Get("Allow"))
+			}
+
+			// The next request works.
+			code, _, a = push(t, f.pushURL(), good)
+			assert.Equal(t, http.StatusNoContent, code, "%v", a)
+		})
+	}
+	assert.Equal(t, f.next.attempts(), len(f.next.all()))
+}
+
+func TestPushChunkedAboveTheLimit(t *testing.T) {
+	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 1000}\n")
+	// A reader of unknown length is sent in chunks, so that only reading tells the size.
+	body := io.MultiReader(bytes.NewReader(make([]byte, 900)), bytes.NewReader(make([]byte, 900)))
+	request, err := http.NewRequest(http.MethodPost, f.pushURL(), body)
+	require.NoError(t, err)
+	code, _, a := do(t, request)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
+	assert.Contains(t, a.Error, "larger than 1000 bytes")
+}
+
+func TestPushWhatThePipelineRefuses(t *testing.T) {
+	throttled, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		err        error
+		code       int
+		retryAfter string
+	}{
+		"for now":                  {errors.New("data refused due to high memory usage"), 503, "5"},
+		"for now, wrapped":         {fmt.Errorf("queue: %w", consumererror.NewRetryableError(errors.New("full"))), 503, "5"},
+		"unavailable":              {status.Error(codes.Unavailable, "later"), 503, "5"},
+		"throttled, with a delay":  {throttled.Err(), 429, "2"},
+		"throttled over HTTP":      {consumererror.NewOTLPHTTPError(errors.New("429"), 429), 429, "5"},
+		"cancelled":                {context.Canceled, 503, "5"},
+		"for good":                 {consumererror.NewPermanent(errors.New("no such tenant")), 422, ""},
+		"for good, wrapped":        {fmt.Errorf("export: %w", consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))), 422, ""},
+		"for good over HTTP":       {consumererror.NewOTLPHTTPError(errors.New("400"), 400), 422, ""},
+		"for now and for good too": {errors.Join(errors.New("busy"), consumererror.NewPermanent(errors.New("no"))), 422, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, serverOnly)
+			f.next.refuseWith(tc.err)
+			code, header, a := push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
+			assert.Equal(t, tc.code, code)
+			assert.Equal(t, tc.retryAfter, header.Get("Retry-After"))
+			assert.Equal(t, tc.err.Error(), a.Error)
+			assert.Positive(t, f.sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
+			assert.Zero(t, f.sum("otelcol_receiver_accepted_profile_samples"))
+
+			f.next.refuseWith(nil)
+			code, _, _ = push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
+			assert.Equal(t, http.StatusNoContent, code)
+			assert.Equal(t, int64(f.next.all()[0].SampleCount()), f.sum("otelcol_receiver_accepted_profile_samples", "receiver", "pprof"))
+		})
+	}
+}
+
+// form makes a multipart body of (file name, content) pairs; a name that begins with "=" is a plain field.
+func form(t testing.TB, parts ...any) (body []byte, contentType string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i < len(parts); i += 2 {
+		var part io.Writer
+		var err error
+		if name, isField := strings.CutPrefix(parts[i].(string), "="); isField {
+			part, err = w.CreateFormField(name)
+		} else {
+			part, err = w.CreateFormFile("profile", name)
+		}
+		require.NoError(t, err)
+		_, err = part.Write(parts[i+1].([]byte))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return b.Bytes(), w.FormDataContentType()
+}
+
+func TestPushFiles(t *testing.T) {
+	heap, mutex := captured(t, "go-heap.pb.gz"), captured(t, "go-mutex.pb.gz")
+	text := captured(t, "go-goroutine-debug1.txt")
+
+	t.Run("all are taken", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		body, contentType := form(t, "heap.pb.gz", heap, "mutex.pb", gunzip(t, mutex))
+		code, _, a := push(t, f.pushURL()+"?service.name=shop", body, "Content-Type", contentType)
+		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		require.Len(t, f.next.all(), 2)
+		for _, pd := range f.next.all() {
+			assert.Equal(t, "shop", resourceOf(t, pd)["service.name"])
+		}
+	})
+	t.Run("one is bad: none is taken", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		body, contentType := form(t, "heap.pb.gz", heap, "g.txt", text, "empty", []byte{})
+		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		assert.Equal(t, http.StatusBadRequest, code)
+		assert.Contains(t, a.Error, "2 of 3 files are bad")
+		require.Len(t, a.Files, 2)
+		assert.Equal(t, "g.txt", a.Files[0].File)
+		assert.Contains(t, a.Files[0].Error, "seems to be")
+		assert.Equal(t, fileAnswer{File: "empty", Error: "the payload is empty"}, a.Files[1])
+		assert.Zero(t, f.next.attempts())
+	})
+	t.Run("the pipeline refuses the second", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		f.next.err = func(n int) error {
+			if n == 1 {
+				return errors.New("busy")
+			}
+			return nil
+		}
+		body, contentType := form(t, "a", heap, "b", mutex, "c", heap)
+		code, header, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.Equal(t, "5", header.Get("Retry-After"))
+		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "busy"}, {File: "c", Error: "not tried"}}, a.Files)
+		assert.Len(t, f.next.all(), 1)
+	})
+	t.Run("what is no file is refused", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		body, contentType := form(t, "heap.pb.gz", heap, "=service.name", []byte("shop"))
+		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		assert.Equal(t, http.StatusBadRequest, code)
+		assert.Contains(t, a.Error, `form field "service.name" is not a file`)
+		assert.Zero(t, f.next.attempts())
+	})
+	t.Run("no files", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		body, contentType := form(t)
+		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		assert.Equal(t, http.StatusBadRequest, code)
+		assert.Contains(t, a.Error, "no files")
+	})
+	t.Run("too many files", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		var parts []any
+		for range maxFiles + 1 {
+			parts = append(parts, "x", []byte("x"))
+		}
+		body, contentType := form(t, parts...)
+		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
+		assert.Contains(t, a.Error, "more than 128 files")
+	})
+	t.Run("the files share the limit", func(t *testing.T) {
+		size := len(gunzip(t, heap))
+		f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}\n", 2*size-1))
+		body, contentType := form(t, "a", heap, "b", heap)
+		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
+		require.Len(t, a.Files, 1)
+		assert.Equal(t, "b", a.Files[0].File)
+	})
+}

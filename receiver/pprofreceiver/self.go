@@ -1,0 +1,187 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+)
+
+const (
+	// windowsInHand bounds what waits for a slow pipeline, in windows of `collection_interval`.
+	windowsInHand = 4
+	// retryCPU is how soon the CPU profiler is asked again while somebody else has it.
+	retryCPU = time.Second
+)
+
+// selfOwner is the receiver that profiles this process. There is one: the runtime has one CPU
+// profiler, and two receivers would send the same data twice.
+var selfOwner struct {
+	sync.Mutex
+	id *component.ID
+}
+
+// self profiles the collector. CPU windows follow each other without a pause; the others are taken
+// as each window ends. Sampling never waits for the pipeline: windows are handed to a goroutine
+// that decodes and delivers them.
+type self struct {
+	cfg    *SelfConfig
+	set    receiver.Settings
+	ingest *ingester
+	worker worker
+	id     identity
+
+	cpu     cpuProfiler
+	windows chan []payload
+	log     changeLog
+	// mutexBefore is the process's mutex fraction before this receiver set its own.
+	mutexBefore int
+}
+
+func newSelf(cfg *SelfConfig, set receiver.Settings, in *ingester) *self {
+	return &self{cfg: cfg, set: set, ingest: in, log: changeLog{logger: set.Logger}}
+}
+
+func (*self) name() string { return sourceSelf }
+
+// Start sets the runtime's rates and begins to profile after the initial delay.
+func (s *self) Start(context.Context, component.Host) error {
+	if err := s.own(); err != nil {
+		return err
+	}
+	s.id = newIdentity()
+	for key, value := range s.set.Resource.Attributes().All() {
+		value.CopyTo(s.id.derived.PutEmpty(key))
+	}
+	// At 0 or below the rates stay as somebody else, such as the pprof extension, has set them.
+	if s.cfg.MutexProfileFraction > 0 {
+		s.mutexBefore = runtime.SetMutexProfileFraction(s.cfg.MutexProfileFraction)
+	}
+	if s.cfg.BlockProfileFraction > 0 {
+		runtime.SetBlockProfileRate(s.cfg.BlockProfileFraction)
+	}
+	s.cpu = cpuProfiler{logger: s.set.Logger}
+	s.windows = make(chan []payload, windowsInHand)
+	s.worker.start(func(stopping, deliver context.Context) {
+		// The recorder closes windows; the deliverer ends when it has emptied it.
+		s.worker.running.Go(func() { s.deliverWindows(deliver) })
+		s.record(stopping)
+	})
+	return nil
+}
+
+// Shutdown ends the last window early and lets it reach the pipeline.
+func (s *self) Shutdown(ctx context.Context) error {
+	err := s.worker.shutdown(ctx)
+	if s.cfg.MutexProfileFraction > 0 {
+		runtime.SetMutexProfileFraction(s.mutexBefore)
+	}
+	if s.cfg.BlockProfileFraction > 0 {
+		// The runtime does not tell what the rate was before; it is off unless a program sets it.
+		runtime.SetBlockProfileRate(0)
+	}
+	selfOwner.Lock()
+	selfOwner.id = nil
+	selfOwner.Unlock()
+	return err
+}
+
+func (s *self) own() error {
+	selfOwner.Lock()
+	defer selfOwner.Unlock()
+	if selfOwner.id != nil {
+		return fmt.Errorf("receiver %q profiles this process already: configure `self` once", selfOwner.id)
+	}
+	selfOwner.id = &s.set.ID
+	return nil
+}
+
+// record makes windows until ctx ends, the last of them shorter than the others.
+func (s *self) record(ctx context.Context) {
+	defer close(s.windows)
+	if !sleep(ctx, s.cfg.InitialDelay) {
+		return
+	}
+	window := time.NewTicker(s.cfg.CollectionInterval)
+	defer window.Stop()
+	retry := time.NewTicker(min(retryCPU, s.cfg.CollectionInterval))
+	defer retry.Stop()
+	s.cpu.start()
+	for {
+		select {
+		case <-retry.C:
+			s.cpu.start()
+		case <-window.C:
+			payloads := s.cpuPayload(nil)
+			s.cpu.start()
+			s.send(ctx, s.otherPayloads(payloads))
+		case <-ctx.Done():
+			s.send(ctx, s.cpuPayload(nil))
+			return
+		}
+	}
+}
+
+func (s *self) cpuPayload(payloads []payload) []payload {
+	if data := s.cpu.stop(); data != nil {
+		payloads = append(payloads, payload{data: data, identity: s.id, profileName: "cpu"})
+	}
+	return payloads
+}
+
+// otherPayloads adds the profiles that the runtime keeps from the process's start.
+func (s *self) otherPayloads(payloads []payload) []payload {
+	names := []string{"heap", "goroutine"}
+	if s.cfg.MutexProfileFraction > 0 {
+		names = append(names, "mutex")
+	}
+	if s.cfg.BlockProfileFraction > 0 {
+		names = append(names, "block")
+	}
+	for _, name := range names {
+		var data bytes.Buffer
+		if err := pprof.Lookup(name).WriteTo(&data, 0); err != nil {
+			s.set.Logger.Error("the runtime's profile cannot be written", zap.String("profile", name), zap.Error(err))
+			continue
+		}
+		payloads = append(payloads, payload{data: data.Bytes(), identity: s.id, profileName: name})
+	}
+	return payloads
+}
+
+// send hands a window on without waiting: while the pipeline is behind by windowsInHand, new
+// windows are dropped and counted.
+func (s *self) send(ctx context.Context, payloads []payload) {
+	select {
+	case s.windows <- payloads:
+	default:
+		for range payloads {
+			s.ingest.metrics.reject(ctx, sourceSelf, reasonOverrun)
+		}
+		s.set.Logger.Warn("the pipeline is behind; a window of profiles is dropped", zap.Int("profiles", len(payloads)))
+	}
+}
+
+func (s *self) deliverWindows(ctx context.Context) {
+	for payloads := range s.windows {
+		var errs []error
+		for _, p := range payloads {
+			if err := s.ingest.ingest(ctx, p, s.cfg.Timeout); err != nil {
+				errs = append(errs, fmt.Errorf("profile %q: %w", p.profileName, err))
+			}
+		}
+		err := errors.Join(errs...)
+		s.log.note(stateOf(err), err)
+	}
+}
