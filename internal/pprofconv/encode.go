@@ -4,7 +4,9 @@
 package pprofconv
 
 import (
+	"bytes"
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -84,6 +86,7 @@ func (o Omission) String() string { return omissionNames[o] }
 // error that says where; entries that repeat each other are written as they are, nothing is lost.
 func Encode(pd pprofile.Profiles) ([]EncodedProfile, EncodeStats, error) {
 	e := newEncoder(pd.Dictionary())
+	defer e.release()
 	var out []EncodedProfile
 	resources := pd.ResourceProfiles()
 	for r := range resources.Len() {
@@ -103,15 +106,20 @@ func Encode(pd pprofile.Profiles) ([]EncodedProfile, EncodeStats, error) {
 	return out, e.stats, nil
 }
 
-// encoder turns the groups of one Profiles into payloads, one after another. What depends on the
-// payload is reset between them at the cost of what the payload used, not of the dictionary's size.
-type encoder struct {
+// encTables are the dictionary's tables that the encoder reads.
+type encTables struct {
 	attributeTable pprofile.KeyValueAndUnitSlice
 	functionTable  pprofile.FunctionSlice
 	linkTable      pprofile.LinkSlice
 	locationTable  pprofile.LocationSlice
 	mappingTable   pprofile.MappingSlice
 	stackTable     pprofile.StackSlice
+}
+
+// encoder turns the groups of one Profiles into payloads, one after another. What depends on the
+// payload is reset between them at the cost of what the payload used, not of the dictionary's size.
+type encoder struct {
+	encTables
 
 	stats EncodeStats
 	// err is the first fault. The writers below go on after it with a harmless value and are stopped
@@ -120,6 +128,7 @@ type encoder struct {
 	// resource, scope, profile and sample say what is being written, for errors.
 	resource, scope, profile, sample int
 
+	// out is the payload so far; the caller gets a copy of its exact size.
 	out     []byte
 	strings encStrings
 	// stacks[i] is where stack i's location ids were written in out, field tag included.
@@ -137,27 +146,48 @@ type encoder struct {
 	values []int64
 }
 
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
 func newEncoder(d pprofile.ProfilesDictionary) *encoder {
-	return &encoder{
+	e := encoders.Get().(*encoder)
+	e.encTables = encTables{
 		attributeTable: d.AttributeTable(),
 		functionTable:  d.FunctionTable(),
 		linkTable:      d.LinkTable(),
 		locationTable:  d.LocationTable(),
 		mappingTable:   d.MappingTable(),
 		stackTable:     d.StackTable(),
+	}
+	e.stats, e.err = EncodeStats{}, nil
+	e.strings.resize(d.StringTable())
+	e.stacks.resize(d.StackTable().Len())
+	e.attributes.resize(d.AttributeTable().Len())
+	e.links.resize(d.LinkTable().Len())
+	e.locations.resize(d.LocationTable().Len())
+	e.functions.resize(d.FunctionTable().Len())
+	e.mappings.resize(d.MappingTable().Len())
+	return e
+}
 
-		strings:    newEncStrings(d.StringTable()),
-		stacks:     newEncSpans(d.StackTable().Len()),
-		attributes: newEncSpans(d.AttributeTable().Len()),
-		links:      newEncSpans(d.LinkTable().Len()),
-		locations:  newEncReach(d.LocationTable().Len()),
-		functions:  newEncReach(d.FunctionTable().Len()),
-		mappings:   newEncReach(d.MappingTable().Len()),
+// release keeps the scratch memory for the next call, unless the input was an uncommonly large one.
+func (e *encoder) release() {
+	e.reset()
+	e.sets.reset()
+	e.encTables = encTables{}
+	e.strings.table = pcommon.StringSlice{}
+	if cap(e.out)+cap(e.labels) <= maxKeptBytes && e.zip.kept() <= maxKeptEntries && e.kept() <= maxKeptEntries {
+		encoders.Put(e)
 	}
 }
 
+// kept is the number of table entries that the encoder has memory for.
+func (e *encoder) kept() int {
+	return cap(e.strings.remap) + cap(e.strings.values) + cap(e.stacks.spans) + cap(e.attributes.spans) +
+		cap(e.links.spans) + cap(e.locations.seen) + cap(e.functions.seen) + cap(e.mappings.seen)
+}
+
 func (e *encoder) reset() {
-	e.out = nil // the caller keeps the payload
+	e.out = e.out[:0]
 	e.labels = e.labels[:0]
 	e.strings.reset()
 	e.stacks.reset()
@@ -186,7 +216,7 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte 
 	for _, s := range e.strings.values {
 		e.out = encAppendString(e.out, encProfileString, s)
 	}
-	return e.out
+	return bytes.Clone(e.out)
 }
 
 // fail keeps the first fault: index does not lead into a table of n entries.

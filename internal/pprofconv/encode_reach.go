@@ -9,7 +9,8 @@ type encReach struct {
 	order []int32
 }
 
-func newEncReach(entries int) encReach { return encReach{seen: make([]bool, entries)} }
+// resize prepares for a table. All entries are unseen: reset left them so.
+func (r *encReach) resize(entries int) { r.seen = encResize(r.seen, entries) }
 
 func (r *encReach) visit(i int32) {
 	if !r.seen[i] {
@@ -42,7 +43,8 @@ type encSpans struct {
 	used  []int32
 }
 
-func newEncSpans(entries int) encSpans { return encSpans{spans: make([]encSpan, entries)} }
+// resize prepares for a table. All spans are empty: reset left them so.
+func (s *encSpans) resize(entries int) { s.spans = encResize(s.spans, entries) }
 
 func (s *encSpans) set(i int32, span encSpan) {
 	if span.size != 0 {
@@ -56,4 +58,12 @@ func (s *encSpans) reset() {
 		s.spans[i] = encSpan{}
 	}
 	s.used = s.used[:0]
+}
+
+// encResize gives a slice of n zero elements, of which it takes over s: everything within s's capacity is zero.
+func encResize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
 }

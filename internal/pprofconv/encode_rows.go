@@ -33,17 +33,26 @@ type encCell struct {
 // have their value for the column in hand.
 type encChain struct{ first, last, cursor, column int32 }
 
-// encScanAhead is how far along the rows a sample is looked for before the hash table is asked.
-const encScanAhead = 16
+const (
+	// encScanAhead is how far along the rows a sample is always looked for before the hash table is asked.
+	encScanAhead = 16
+	// encScanRounds is how often a column may go round all the rows. It costs much less than to build
+	// the hash table, and profiles made from one pprof then rarely need that.
+	encScanRounds = 16
+)
 
 // encZip joins the columns of a group by identity.
 type encZip struct {
-	rows  []encRow
-	cells []encCell
-	// column is the one being added; cursor is where its next sample is expected.
-	column  int32
+	rows []encRow
+	// stacks[r] is row r's stack again, dense, to go along quickly.
+	stacks []int32
+	cells  []encCell
+	// column is the one being added; its next sample is expected at row cursor, or at most budget rows
+	// further on.
+	column         int32
+	cursor, budget int
+	// started says that there are rows of earlier columns.
 	started bool
-	cursor  int
 	// chains and byKey index the rows; they are filled when a sample is first not found by going along.
 	chains  []encChain
 	byKey   map[encIdentity]int32
@@ -51,14 +60,17 @@ type encZip struct {
 }
 
 func (z *encZip) reset() {
-	z.rows, z.cells, z.chains = z.rows[:0], z.cells[:0], z.chains[:0]
+	z.rows, z.stacks, z.cells, z.chains = z.rows[:0], z.stacks[:0], z.cells[:0], z.chains[:0]
 	clear(z.byKey)
 	z.indexed, z.started = false, false
 }
 
+// kept is the number of entries that there is memory for.
+func (z *encZip) kept() int { return cap(z.rows) + cap(z.cells) + cap(z.chains) }
+
 func (z *encZip) startColumn(column int) {
 	z.started = len(z.rows) > 0
-	z.column, z.cursor = int32(column), 0
+	z.column, z.cursor, z.budget = int32(column), 0, encScanRounds*len(z.rows)
 }
 
 // add puts an observation of the current column into the row of its identity. Each row takes one value
@@ -67,6 +79,7 @@ func (z *encZip) add(key encIdentity, sample int32, value int64) {
 	r := z.find(key)
 	if r < 0 {
 		r = int32(len(z.rows))
+		z.stacks = append(z.stacks, key.stack)
 		z.rows = append(z.rows, encRow{key: key, column: z.column, sample: sample, lastColumn: -1, next: -1, cell: -1})
 		if z.indexed {
 			z.index(r)
@@ -84,11 +97,8 @@ func (z *encZip) find(key encIdentity) int32 {
 		return -1 // the first column has nobody to share a row with
 	}
 	// Fast path: the columns follow one order, so the row is the next one or a little further.
-	for r := z.cursor; r < min(z.cursor+encScanAhead, len(z.rows)); r++ {
-		if row := &z.rows[r]; row.key == key && row.lastColumn != z.column {
-			z.cursor = r + 1
-			return int32(r)
-		}
+	if r, sure := z.scan(key); sure {
+		return r
 	}
 	// Slow path.
 	if !z.indexed {
@@ -109,6 +119,36 @@ func (z *encZip) find(key encIdentity) int32 {
 		z.cursor = int(chain.cursor) + 1
 	}
 	return chain.cursor
+}
+
+// scan looks for the identity along the rows, from the cursor to the end and round to the cursor again.
+// It is sure where it found a row without a value of the current column, or went all the way.
+func (z *encZip) scan(key encIdentity) (row int32, sure bool) {
+	steps := min(max(encScanAhead, z.budget), len(z.stacks))
+	ahead := z.stacks[z.cursor:min(z.cursor+steps, len(z.stacks))]
+	round := z.stacks[:steps-len(ahead)]
+	r := z.scanPart(key, z.cursor, ahead)
+	if r < 0 {
+		r = z.scanPart(key, 0, round)
+	}
+	return r, r >= 0 || steps == len(z.stacks)
+}
+
+// scanPart looks for the identity among the rows from first on, whose stacks are given.
+func (z *encZip) scanPart(key encIdentity, first int, stacks []int32) int32 {
+	for k, stack := range stacks {
+		if stack != key.stack {
+			continue
+		}
+		r := first + k
+		if row := &z.rows[r]; row.key == key && row.lastColumn != z.column {
+			z.cursor = r + 1
+			z.budget -= k
+			return int32(r)
+		}
+	}
+	z.budget -= len(stacks)
+	return -1
 }
 
 func (z *encZip) indexAll() {

@@ -11,24 +11,20 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// writeSample writes one pprof sample: s with its values, and the label that observe left in
-// e.timestampLabel. The parts' sizes are known or summed up first, so that nothing is moved.
+// encMaxIDSize is the size of the largest id, 1<<31, as a varint.
+const encMaxIDSize = 5
+
+// writeSample writes one pprof sample: s with its values, and the label in e.timestampLabel.
 func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
 	e.stats.Samples++
-	stack := s.StackIndex()
-	packed, stackSize := e.stackSize(stack)
 	link := e.link(s.LinkIndex())
 	attributes := s.AttributeIndices()
 	valuesSize, packedValues := encValuesSize(values)
-	size := stackSize + valuesSize + link.size + len(e.timestampLabel) + e.attributesSize(attributes)
+	rest := valuesSize + e.attributesSize(attributes) + link.size + len(e.timestampLabel)
+	b := e.openSample(s.StackIndex(), rest)
 	if e.err != nil {
 		return
 	}
-
-	b := append(e.out, encBytesTag(encProfileSample))
-	b = encAppendVarint(b, uint64(size))
-	b = slices.Grow(b, size)
-	b = e.appendStack(b, stack, packed, stackSize)
 	b = encAppendValues(b, values, packedValues)
 	for k := range attributes.Len() {
 		span := e.attributes.spans[attributes.At(k)]
@@ -38,58 +34,89 @@ func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
 	e.out = append(b, e.timestampLabel...)
 }
 
-// stackSize checks stack i, marks its locations, and gives the size of the field with their ids,
-// packed being the size without its tag and length.
-func (e *encoder) stackSize(i int32) (packed, size int) {
+// openSample writes a sample's tag, its size and its stack, rest being the size of what follows.
+func (e *encoder) openSample(stack int32, rest int) []byte {
 	n := len(e.stacks.spans)
-	if uint32(i) >= uint32(n) {
-		if i != 0 { // no stack at all is an empty one
-			e.fail(e.samplePath(".stack_index"), i, n)
+	if uint32(stack) >= uint32(n) {
+		if stack != 0 { // no stack at all is an empty one
+			e.fail(e.samplePath(".stack_index"), stack, n)
 		}
-		return 0, 0
+		return encAppendSize(e.out, rest)
 	}
 	// Fast path: an earlier sample of this payload has the same stack.
-	if span := e.stacks.spans[i]; span.size != 0 {
-		return 0, span.size
-	}
-	indices := e.stackTable.At(int(i)).LocationIndices()
-	seen := e.locations.seen
-	for k := range indices.Len() {
-		location := indices.At(k)
-		if uint32(location) >= uint32(len(seen)) {
-			e.fail(fmt.Sprintf("stack_table[%d].location_indices[%d]", i, k), location, len(seen))
-			return 0, 0
-		}
-		e.locations.visit(location)
-		packed += encVarintSize(e.locations.id(location))
-	}
-	switch indices.Len() {
-	case 0:
-		return 0, 0
-	case 1:
-		return packed, 1 + packed
-	}
-	return packed, 1 + encVarintSize(uint64(packed)) + packed
-}
-
-// appendStack writes what stackSize measured.
-func (e *encoder) appendStack(b []byte, i int32, packed, size int) []byte {
-	if size == 0 {
-		return b
-	}
-	if span := e.stacks.spans[i]; span.size != 0 {
+	if span := e.stacks.spans[stack]; span.size != 0 {
+		b := encAppendSize(e.out, span.size+rest)
 		return append(b, b[span.start:span.start+span.size]...)
 	}
-	e.stacks.set(i, encSpan{start: len(b), size: size})
-	indices := e.stackTable.At(int(i)).LocationIndices()
-	if indices.Len() == 1 {
-		return encAppendUint(b, encSampleLocationID, e.locations.id(indices.At(0)))
+	indices := e.stackTable.At(int(stack)).LocationIndices()
+	if indices.Len() == 0 {
+		return encAppendSize(e.out, rest)
 	}
-	b = encAppendVarint(append(b, encBytesTag(encSampleLocationID)), uint64(packed))
+	return e.appendStack(stack, indices, rest)
+}
+
+func encAppendSize(b []byte, size int) []byte {
+	return encAppendVarint(append(b, encBytesTag(encProfileSample)), uint64(size))
+}
+
+// appendStack writes the tag, size and stack of a sample whose stack the payload does not have yet.
+// The ids are written first, to where they would stand if all were as long as the longest: mostly they
+// stay there, which saves the pass that would measure them.
+func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int) []byte {
+	n := indices.Len()
+	b := slices.Grow(e.out, 32+n*encMaxIDSize+rest)
+	guess := n * encVarintSize(uint64(len(e.locations.seen)))
+	at := len(b) + encStackOffset(n, guess, rest)
+	end := e.putLocationIDs(b[:cap(b)], at, stack, indices)
+	packed := end - at
+	if start := len(b) + encStackOffset(n, packed, rest); start != at {
+		copy(b[start:cap(b)], b[at:end])
+	}
+	b = encAppendSize(b, encStackTagSize(n, packed)+packed+rest)
+	e.stacks.set(stack, encSpan{start: len(b), size: encStackTagSize(n, packed) + packed})
+	if n == 1 { // unpacked, to save the length
+		b = append(b, encVarintTag(encSampleLocationID))
+	} else {
+		b = encAppendVarint(append(b, encBytesTag(encSampleLocationID)), uint64(packed))
+	}
+	return b[:len(b)+packed]
+}
+
+// encStackTagSize is the size of what stands before n location ids of packed bytes: the field's tag and length.
+func encStackTagSize(n, packed int) int {
+	if n == 1 {
+		return 1
+	}
+	return 1 + encVarintSize(uint64(packed))
+}
+
+// encStackOffset is how far from a sample's start its location ids stand.
+func encStackOffset(n, packed, rest int) int {
+	tag := encStackTagSize(n, packed)
+	return 1 + encVarintSize(uint64(tag+packed+rest)) + tag
+}
+
+// putLocationIDs writes the ids of a stack's locations into b from at on, and gives where they end.
+// The locations are marked as reached.
+func (e *encoder) putLocationIDs(b []byte, at int, stack int32, indices pcommon.Int32Slice) int {
+	n := len(e.locations.seen)
 	for k := range indices.Len() {
-		b = encAppendVarint(b, e.locations.id(indices.At(k)))
+		location := indices.At(k)
+		if uint32(location) >= uint32(n) {
+			e.fail(fmt.Sprintf("stack_table[%d].location_indices[%d]", stack, k), location, n)
+			return at
+		}
+		e.locations.visit(location)
+		id := uint32(e.locations.id(location))
+		for id >= 0x80 {
+			b[at] = byte(id) | 0x80
+			id >>= 7
+			at++
+		}
+		b[at] = byte(id)
+		at++
 	}
-	return b
+	return at
 }
 
 func encValuesSize(values []int64) (size, packed int) {

@@ -25,6 +25,8 @@ type encSets struct {
 	sorted   []int32
 }
 
+func (s *encSets) reset() { clear(s.children) }
+
 func (s *encSets) intern(indices pcommon.Int32Slice) encSetID {
 	n := indices.Len()
 	if n == 0 {

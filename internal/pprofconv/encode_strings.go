@@ -20,8 +20,13 @@ type encStrings struct {
 	secondEmpty uint64
 }
 
-func newEncStrings(table pcommon.StringSlice) encStrings {
-	return encStrings{table: table, remap: make([]uint32, table.Len()), texts: map[string]uint64{}}
+// resize prepares for a dictionary's strings. remap is all 0: reset left it so.
+func (t *encStrings) resize(table pcommon.StringSlice) {
+	t.table = table
+	t.remap = encResize(t.remap, table.Len())
+	if t.texts == nil {
+		t.texts = map[string]uint64{}
+	}
 }
 
 func (t *encStrings) reset() {
@@ -29,6 +34,7 @@ func (t *encStrings) reset() {
 		t.remap[i] = 0
 	}
 	t.used = t.used[:0]
+	clear(t.values) // let go of the strings
 	t.values = append(t.values[:0], "")
 	t.secondEmpty = 0
 	clear(t.texts)
