@@ -1,0 +1,82 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+// Sample is a sample by names, for Builder.Sample.
+type Sample struct {
+	Stack      []Location // leaf first
+	Values     []int64
+	Timestamps []uint64
+	Attributes []Attribute
+	TraceID    [16]byte // with SpanID, the link; none where both are zero
+	SpanID     [8]byte
+}
+
+// Location is a location by names.
+type Location struct {
+	Address    uint64
+	Mapping    *Mapping // nil for none
+	Lines      []Line   // innermost first
+	Attributes []Attribute
+}
+
+// Line is a line of a function.
+type Line struct {
+	Function     Function
+	Line, Column int64
+}
+
+// Function is a function by names.
+type Function struct {
+	Name, SystemName, File string
+	StartLine              int64
+}
+
+// Mapping is a mapped file.
+type Mapping struct {
+	Start, Limit, Offset uint64
+	File                 string
+	Attributes           []Attribute
+}
+
+// Attribute is an attribute; Value is what pcommon.Value.FromRaw takes.
+type Attribute struct {
+	Key   string
+	Value any
+	Unit  string
+}
+
+// Attr is an attribute without a unit.
+func Attr(key string, value any) Attribute { return Attribute{Key: key, Value: value} }
+
+// Stack is one location for each function, leaf first.
+func Stack(functions ...string) []Location {
+	stack := make([]Location, len(functions))
+	for i, name := range functions {
+		stack[i] = Location{Lines: []Line{{Function: Function{Name: name}}}}
+	}
+	return stack
+}
+
+// Value is a sample of one value, with one location for each function, leaf first.
+func Value(value int64, functions ...string) Sample {
+	return Sample{Values: []int64{value}, Stack: Stack(functions...)}
+}
+
+// Observed is a sample of timestamps alone, with one location for each function, leaf first.
+func Observed(timestamps []uint64, functions ...string) Sample {
+	return Sample{Timestamps: timestamps, Stack: Stack(functions...)}
+}
+
+// With is the sample with more attributes.
+func (s Sample) With(attributes ...Attribute) Sample {
+	s.Attributes = append(s.Attributes[:len(s.Attributes):len(s.Attributes)], attributes...)
+	return s
+}
+
+// Linked is the sample with a link.
+func (s Sample) Linked(traceID [16]byte, spanID [8]byte) Sample {
+	s.TraceID, s.SpanID = traceID, spanID
+	return s
+}

@@ -1,0 +1,158 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// maxListedFaults bounds what Check says of input in which nearly everything is wrong.
+const maxListedFaults = 1000
+
+// CheckOption lets a rule rest.
+type CheckOption func(*checkOptions)
+
+type checkOptions struct {
+	repeatedSamples bool
+	duplicates      bool
+	orphans         bool
+}
+
+// AllowRepeatedSamples lets several samples of a profile have one identity {stack, attributes, link}.
+func AllowRepeatedSamples() CheckOption { return func(o *checkOptions) { o.repeatedSamples = true } }
+
+// AllowDuplicates lets a table hold a value twice.
+func AllowDuplicates() CheckOption { return func(o *checkOptions) { o.duplicates = true } }
+
+// AllowOrphans lets a table hold entries that nothing reaches.
+func AllowOrphans() CheckOption { return func(o *checkOptions) { o.orphans = true } }
+
+// Check says whether pd keeps the rules of OTLP profiles (opentelemetry-proto profiles/v1development/profiles.proto,
+// and this project's docs). The error joins every fault, each behind the path of where it is, such as
+//
+//	resource_profiles[0].scope_profiles[0].profiles[1].samples[3].stack_index: index 9 is out of range [0..4)
+//
+// of which the first 1000 are listed. Profiles with no resource and an empty dictionary have nothing to break a rule
+// with. Any input can be checked; what pdata could unmarshal, Check can read.
+func Check(pd pprofile.Profiles, opts ...CheckOption) error {
+	c := &checker{dict: pd.Dictionary()}
+	for _, opt := range opts {
+		opt(&c.options)
+	}
+	if pd.ResourceProfiles().Len() == 0 && dictionaryIsEmpty(c.dict) {
+		return nil
+	}
+	c.resolver = newResolver(newSpace(), c.dict)
+	c.checkTables()
+	for i, rp := range pd.ResourceProfiles().All() {
+		c.checkResource(at("resource_profiles", i), rp)
+	}
+	if !c.options.orphans {
+		c.checkOrphans(pd)
+	}
+	return c.err()
+}
+
+func dictionaryIsEmpty(d pprofile.ProfilesDictionary) bool {
+	return d.StringTable().Len() == 0 && d.AttributeTable().Len() == 0 && d.LinkTable().Len() == 0 &&
+		d.FunctionTable().Len() == 0 && d.MappingTable().Len() == 0 && d.LocationTable().Len() == 0 &&
+		d.StackTable().Len() == 0
+}
+
+type checker struct {
+	options  checkOptions
+	dict     pprofile.ProfilesDictionary
+	resolver *resolver
+	faults   []error
+	unlisted int
+}
+
+// fault records a fault at p. The path is only written out here, since most of what is checked has no fault.
+func (c *checker) fault(p path, format string, args ...any) {
+	if len(c.faults) >= maxListedFaults {
+		c.unlisted++
+		return
+	}
+	c.faults = append(c.faults, fmt.Errorf("%s: %s", p, fmt.Sprintf(format, args...)))
+}
+
+func (c *checker) err() error {
+	if c.unlisted > 0 {
+		c.faults = append(c.faults, fmt.Errorf("and %d more faults", c.unlisted))
+	}
+	return errors.Join(c.faults...)
+}
+
+// index says whether index i lies in a table of n entries. Index 0 passes in an empty table: that the table lacks
+// its zero value is said once.
+func (c *checker) index(p path, i int32, n int) bool {
+	if i == 0 || (i > 0 && int(i) < n) {
+		return true
+	}
+	c.fault(p, "index %d is out of range [0..%d)", i, n)
+	return false
+}
+
+func (c *checker) text(p path, s string) {
+	if !utf8.ValidString(s) {
+		c.fault(p, "%q is not valid UTF-8", s)
+	}
+}
+
+func (c *checker) value(p path, v pcommon.Value) {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		c.text(p, v.Str())
+	case pcommon.ValueTypeSlice:
+		for i, e := range v.Slice().All() {
+			c.value(p.item("values", i), e)
+		}
+	case pcommon.ValueTypeMap:
+		c.attributeMap(p, v.Map())
+	default:
+	}
+}
+
+func (c *checker) attributeMap(p path, m pcommon.Map) {
+	for name, v := range m.All() {
+		c.text(p.child("key"), name)
+		c.value(p.child(strconv.Quote(name)), v)
+	}
+}
+
+// path is where something stands: a field of what parent stands for, and which element of it.
+type path struct {
+	parent *path
+	field  string
+	index  int
+}
+
+func at(field string, index int) path { return path{field: field, index: index} }
+
+func (p path) item(field string, index int) path { return path{parent: &p, field: field, index: index} }
+
+func (p path) child(field string) path { return p.item(field, -1) }
+
+// nth is element i of the list that p stands for.
+func (p path) nth(i int) path {
+	p.index = i
+	return p
+}
+
+func (p path) String() string {
+	s := p.field
+	if p.index >= 0 {
+		s += "[" + strconv.Itoa(p.index) + "]"
+	}
+	if p.parent != nil {
+		s = p.parent.String() + "." + s
+	}
+	return s
+}

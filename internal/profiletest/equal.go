@@ -1,0 +1,142 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// maxListedDifferences bounds what an equality error lists.
+const maxListedDifferences = 10
+
+// EqualOption says what a comparison of profiles looks past.
+type EqualOption func(*equalOptions)
+
+type equalOptions struct {
+	ignoreOrder   bool
+	mergeProfiles bool
+}
+
+// IgnoreOrder looks past the order of resources, scopes and profiles, and past how often a resource or a scope of
+// one content (attributes, dropped count, schema URL, name, version) is listed: the profiles of all of them together
+// are compared.
+func IgnoreOrder() EqualOption { return func(o *equalOptions) { o.ignoreOrder = true } }
+
+// MergeProfiles is IgnoreOrder, and takes profiles of one scope that differ in nothing but their samples for one
+// profile with all the samples, as where a profile was split. Of their original payloads it compares the set.
+func MergeProfiles() EqualOption {
+	return func(o *equalOptions) { o.ignoreOrder, o.mergeProfiles = true, true }
+}
+
+// Equal says whether two Profiles resolve to the same, whatever the layout of their dictionaries. By default
+// resources, scopes and profiles are compared in order. Samples have no order: they are compared by their identity
+// {stack, attributes, link}, resolved. The values of several samples of one identity are added up, and what carries
+// timestamps is compared as a multiset of observations. The error lists the first differences with resolved names.
+func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
+	var o equalOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s := newSpace()
+	c := &comparison{options: o, want: newSide(s, want), got: newSide(s, got)}
+	if o.ignoreOrder {
+		c.compareGrouped()
+	} else {
+		c.compareInOrder()
+	}
+	return c.differences.err()
+}
+
+// side is one of the two Profiles that are compared.
+type side struct {
+	*resolver
+	namer
+	pd pprofile.Profiles
+}
+
+func newSide(s *space, pd pprofile.Profiles) *side {
+	return &side{resolver: newResolver(s, pd.Dictionary()), namer: namer{pd.Dictionary()}, pd: pd}
+}
+
+type comparison struct {
+	options     equalOptions
+	want, got   *side
+	differences differences
+}
+
+// differences collects what differs, and keeps the first of it.
+type differences struct {
+	listed   []error
+	unlisted int
+}
+
+func (d *differences) add(where, format string, args ...any) {
+	if len(d.listed) >= maxListedDifferences {
+		d.unlisted++
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	if where != "" {
+		text = where + ": " + text
+	}
+	d.listed = append(d.listed, errors.New(text))
+}
+
+// compare adds a difference where the texts of a field are not the same.
+func (d *differences) compare(where, want, got string) {
+	if want != got {
+		d.add(where, "is %s, want %s", orNone(got), orNone(want))
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+func (d *differences) err() error {
+	errs := d.listed
+	if d.unlisted > 0 {
+		errs = append(errs, fmt.Errorf("and %d more differences", d.unlisted))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *comparison) compareInOrder() {
+	want, got := c.want.pd.ResourceProfiles(), c.got.pd.ResourceProfiles()
+	c.compareCount("resource_profiles", want.Len(), got.Len())
+	for i := range min(want.Len(), got.Len()) {
+		c.compareResource(at("resource_profiles", i), want.At(i), got.At(i))
+	}
+}
+
+func (c *comparison) compareCount(where string, want, got int) {
+	if want != got {
+		c.differences.add(where, "has %d elements, want %d", got, want)
+	}
+}
+
+func (c *comparison) compareResource(p path, want, got pprofile.ResourceProfiles) {
+	c.differences.compare(p.child("resource").String(), resourceText(want), resourceText(got))
+	wantScopes, gotScopes := want.ScopeProfiles(), got.ScopeProfiles()
+	c.compareCount(p.child("scope_profiles").String(), wantScopes.Len(), gotScopes.Len())
+	for i := range min(wantScopes.Len(), gotScopes.Len()) {
+		p := p.item("scope_profiles", i)
+		wantScope, gotScope := wantScopes.At(i), gotScopes.At(i)
+		c.differences.compare(p.child("scope").String(), scopeText(wantScope), scopeText(gotScope))
+		c.compareCount(p.child("profiles").String(), wantScope.Profiles().Len(), gotScope.Profiles().Len())
+		for j := range min(wantScope.Profiles().Len(), gotScope.Profiles().Len()) {
+			where := p.item("profiles", j).String()
+			wantProfile, gotProfile := wantScope.Profiles().At(j), gotScope.Profiles().At(j)
+			c.compareFields(where, wantProfile, gotProfile)
+			c.comparePayload(where, wantProfile, gotProfile)
+			c.compareSamples(where, []pprofile.Profile{wantProfile}, []pprofile.Profile{gotProfile})
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// namer writes a dictionary's entries as text, with names where the entries have indices. An index outside its
+// table is written as such.
+type namer struct{ dict pprofile.ProfilesDictionary }
+
+func outOfRange(index int32) string { return fmt.Sprintf("<index %d>", index) }
+
+func holds(index int32, n int) bool { return index >= 0 && int(index) < n }
+
+func (n namer) str(index int32) string {
+	t := n.dict.StringTable()
+	switch {
+	case holds(index, t.Len()):
+		return word(t.At(int(index)))
+	case index == 0:
+		return word("")
+	default:
+		return outOfRange(index)
+	}
+}
+
+// word is s itself where it reads as one word, and quoted otherwise.
+func word(s string) string {
+	plain := s != "" && s != "-" && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar || strings.ContainsRune("\"`,;={}<>", r)
+	})
+	if plain {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func (n namer) valueType(t pprofile.ValueType) string {
+	return n.str(t.TypeStrindex()) + " in " + n.str(t.UnitStrindex())
+}
+
+func (n namer) attribute(index int32) string {
+	t := n.dict.AttributeTable()
+	if !holds(index, t.Len()) {
+		return outOfRange(index)
+	}
+	a := t.At(int(index))
+	s := n.str(a.KeyStrindex()) + "=" + valueText(a.Value())
+	if a.UnitStrindex() != 0 {
+		s += " in " + n.str(a.UnitStrindex())
+	}
+	return s
+}
+
+// attributes is the set in braces, sorted by its text.
+func (n namer) attributes(indices pcommon.Int32Slice) string {
+	texts := make([]string, indices.Len())
+	for i, index := range indices.All() {
+		texts[i] = n.attribute(index)
+	}
+	slices.Sort(texts)
+	return "{" + strings.Join(texts, ", ") + "}"
+}
+
+func (n namer) link(index int32) string {
+	t := n.dict.LinkTable()
+	if !holds(index, t.Len()) {
+		return outOfRange(index)
+	}
+	trace, span := t.At(int(index)).TraceID(), t.At(int(index)).SpanID()
+	return hex.EncodeToString(trace[:]) + "/" + hex.EncodeToString(span[:])
+}
+
+// frames has one text for each location of the stack, leaf first.
+func (n namer) frames(index int32) []string {
+	t := n.dict.StackTable()
+	switch {
+	case holds(index, t.Len()):
+	case index == 0:
+		return nil
+	default:
+		return []string{outOfRange(index)}
+	}
+	locations := t.At(int(index)).LocationIndices()
+	frames := make([]string, locations.Len())
+	for i, l := range locations.All() {
+		frames[i] = n.location(l)
+	}
+	return frames
+}
+
+// location is its lines, innermost first, then where it lies and its attributes; "-" where it has none of these.
+func (n namer) location(index int32) string {
+	t := n.dict.LocationTable()
+	if !holds(index, t.Len()) {
+		return outOfRange(index)
+	}
+	l := t.At(int(index))
+	var parts []string
+	for i, line := range l.Lines().All() {
+		text := n.line(line)
+		if i < l.Lines().Len()-1 {
+			text += ";"
+		}
+		parts = append(parts, text)
+	}
+	if l.Address() != 0 {
+		parts = append(parts, fmt.Sprintf("at 0x%x", l.Address()))
+	}
+	if l.MappingIndex() != 0 {
+		parts = append(parts, "in "+n.mapping(l.MappingIndex()))
+	}
+	if l.AttributeIndices().Len() > 0 {
+		parts = append(parts, n.attributes(l.AttributeIndices()))
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, " ")
+}
+
+// line is "function file:line:column", each where there is one.
+func (n namer) line(line pprofile.Line) string {
+	function, file := n.function(line.FunctionIndex())
+	where := file
+	if line.Line() != 0 || line.Column() != 0 {
+		where += ":" + strconv.FormatInt(line.Line(), 10)
+	}
+	if line.Column() != 0 {
+		where += ":" + strconv.FormatInt(line.Column(), 10)
+	}
+	if where == "" {
+		return function
+	}
+	return function + " " + where
+}
+
+func (n namer) function(index int32) (name, file string) {
+	t := n.dict.FunctionTable()
+	if !holds(index, t.Len()) {
+		if index == 0 {
+			return word(""), ""
+		}
+		return outOfRange(index), ""
+	}
+	f := t.At(int(index))
+	name = n.str(f.NameStrindex())
+	if f.SystemNameStrindex() != 0 {
+		name += " (" + n.str(f.SystemNameStrindex()) + ")"
+	}
+	if f.StartLine() != 0 {
+		name += " from line " + strconv.FormatInt(f.StartLine(), 10)
+	}
+	if f.FilenameStrindex() != 0 {
+		file = n.str(f.FilenameStrindex())
+	}
+	return name, file
+}
+
+// mapping is "[file start-limit+offset {attributes}]", each where there is one.
+func (n namer) mapping(index int32) string {
+	t := n.dict.MappingTable()
+	if !holds(index, t.Len()) {
+		return outOfRange(index)
+	}
+	m := t.At(int(index))
+	parts := []string{n.str(m.FilenameStrindex())}
+	if m.MemoryStart() != 0 || m.MemoryLimit() != 0 || m.FileOffset() != 0 {
+		parts = append(parts, fmt.Sprintf("0x%x-0x%x+0x%x", m.MemoryStart(), m.MemoryLimit(), m.FileOffset()))
+	}
+	if m.AttributeIndices().Len() > 0 {
+		parts = append(parts, n.attributes(m.AttributeIndices()))
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}

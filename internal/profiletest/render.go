@@ -1,0 +1,127 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Render writes profiles as indented text with resolved names instead of indices, for golden files. Everything that
+// OTLP can say is in it, apart from how the dictionary is laid out: profiles of one content have one text, whatever
+// the order of their tables. Resources, profiles and samples stand in their order, frames leaf first, attributes
+// sorted.
+func Render(pd pprofile.Profiles) string {
+	r := &renderer{namer: namer{pd.Dictionary()}}
+	for _, rp := range pd.ResourceProfiles().All() {
+		r.line(0, "resource "+mapText(rp.Resource().Attributes()),
+			dropped(rp.Resource().DroppedAttributesCount()), schema(rp.SchemaUrl()))
+		for _, sp := range rp.ScopeProfiles().All() {
+			scope := sp.Scope()
+			r.line(1, "scope "+word(scope.Name())+" "+word(scope.Version()), braces(mapText(scope.Attributes())),
+				dropped(scope.DroppedAttributesCount()), schema(sp.SchemaUrl()))
+			for _, p := range sp.Profiles().All() {
+				r.profile(p)
+			}
+		}
+	}
+	return r.text.String()
+}
+
+type renderer struct {
+	namer namer
+	text  strings.Builder
+}
+
+// line writes the non-empty parts.
+func (r *renderer) line(depth int, parts ...string) {
+	r.text.WriteString(strings.Repeat("  ", depth))
+	first := true
+	for _, p := range parts {
+		if p == "" {
+			continue
+		}
+		if !first {
+			r.text.WriteByte(' ')
+		}
+		first = false
+		r.text.WriteString(p)
+	}
+	r.text.WriteByte('\n')
+}
+
+func (r *renderer) profile(p pprofile.Profile) {
+	r.line(2, "profile "+r.namer.valueType(p.SampleType()))
+	for _, field := range r.namer.profileFields(p) {
+		if field.text != "" {
+			r.line(3, field.name, field.text)
+		}
+	}
+	if payload := p.OriginalPayload().AsRaw(); len(payload) > 0 {
+		r.line(3, "original_payload", hex.EncodeToString(payload))
+	}
+	for _, s := range p.Samples().All() {
+		r.line(3, "sample", observations(s), braces(r.namer.attributes(s.AttributeIndices())), r.linkText(s))
+		for _, frame := range r.namer.frames(s.StackIndex()) {
+			r.line(4, frame)
+		}
+	}
+}
+
+func (r *renderer) linkText(s pprofile.Sample) string {
+	if s.LinkIndex() == 0 {
+		return ""
+	}
+	return "link " + r.namer.link(s.LinkIndex())
+}
+
+type textField struct{ name, text string }
+
+// profileFields are a profile's own fields but for the payload; those that are zero have no text.
+func (n namer) profileFields(p pprofile.Profile) []textField {
+	profileID := p.ProfileID()
+	hasPeriod := p.Period() != 0 || p.PeriodType().TypeStrindex() != 0 || p.PeriodType().UnitStrindex() != 0
+	return []textField{
+		{"profile_id", textIf(!profileID.IsEmpty(), hex.EncodeToString(profileID[:]))},
+		{"time", textIf(p.Time() != 0, fmt.Sprintf("%d ns", uint64(p.Time())))},
+		{"duration", textIf(p.DurationNano() != 0, fmt.Sprintf("%d ns", p.DurationNano()))},
+		{"period", textIf(hasPeriod, fmt.Sprintf("%d %s", p.Period(), n.valueType(p.PeriodType())))},
+		{"attributes", braces(n.attributes(p.AttributeIndices()))},
+		{"dropped_attributes_count", textIf(p.DroppedAttributesCount() != 0, fmt.Sprint(p.DroppedAttributesCount()))},
+		{"original_payload_format", textIf(p.OriginalPayloadFormat() != "", word(p.OriginalPayloadFormat()))},
+	}
+}
+
+func textIf(condition bool, text string) string {
+	if condition {
+		return text
+	}
+	return ""
+}
+
+// observations is what a sample counts: "5", "@1 @2" or "5@1 7@2".
+func observations(s pprofile.Sample) string {
+	var texts []string
+	values, timestamps := s.Values(), s.TimestampsUnixNano()
+	for i := range max(values.Len(), timestamps.Len()) {
+		text := ""
+		if i < values.Len() {
+			text = fmt.Sprint(values.At(i))
+		}
+		if i < timestamps.Len() {
+			text += fmt.Sprintf("@%d", timestamps.At(i))
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, " ")
+}
+
+func braces(set string) string { return textIf(set != "{}", set) }
+
+func dropped(n uint32) string { return textIf(n != 0, fmt.Sprintf("dropped_attributes_count=%d", n)) }
+
+func schema(url string) string { return textIf(url != "", "schema_url="+word(url)) }
