@@ -45,6 +45,9 @@ type decoder struct {
 	values          []int64
 	valuesPerSample int
 
+	// visit takes the samples where they are not kept here: see Read.
+	visit func(Sample)
+
 	// Scratch of one sample.
 	stack        []int32
 	sampleValues []int64
@@ -122,12 +125,14 @@ func (d *decoder) decode(data []byte) error {
 
 // prepare sizes the tables for the payload's entries.
 func (d *decoder) prepare() {
-	d.dict.Reset(profiledict.Sizes{
-		Strings:   len(d.strings),
-		Functions: len(d.functions),
-		Locations: len(d.locations),
-		Stacks:    len(d.samples),
-	})
+	if d.visit == nil {
+		d.dict.Reset(profiledict.Sizes{
+			Strings:   len(d.strings),
+			Functions: len(d.functions),
+			Locations: len(d.locations),
+			Stacks:    len(d.samples),
+		})
+	}
 	d.takeText()
 	d.stringIndices = sized(d.stringIndices, len(d.strings), 0)
 	d.mappingIndices = sized(d.mappingIndices, len(d.mappings), unresolved)

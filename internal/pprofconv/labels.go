@@ -27,20 +27,13 @@ type labelSets struct {
 	sets   []labelSet // the first one is unused, since HashIndex has no entry 0
 	index  profiledict.HashIndex
 	raw    []rawLabel
-	labels []label
+	labels []Label
 }
 
 // rawLabel is a Label message. key, str and unit are indices of string_table.
 type rawLabel struct {
 	key, str, unit uint64
 	num            int64
-}
-
-// label is a Label message with its strings.
-type label struct {
-	key, str, unit string
-	num            int64
-	isText         bool
 }
 
 func (l *labelSets) reset() {
@@ -96,12 +89,12 @@ func (d *decoder) readLabels(at span) (DropReason, bool) {
 		// As profile.Parse reads it: 0 without a unit is no label.
 		switch {
 		case raw.str != 0:
-			l.labels = append(l.labels, label{key: d.labelKey(raw.key), str: d.str(raw.str), isText: true})
+			l.labels = append(l.labels, Label{Key: d.labelKey(raw.key), Text: d.str(raw.str), IsText: true})
 		case raw.num != 0 || raw.unit != 0:
-			l.labels = append(l.labels, label{key: d.labelKey(raw.key), num: raw.num, unit: d.str(raw.unit)})
+			l.labels = append(l.labels, Label{Key: d.labelKey(raw.key), Num: raw.num, Unit: d.str(raw.unit)})
 		}
 	}
-	slices.SortStableFunc(l.labels, func(a, b label) int { return strings.Compare(a.key, b.key) })
+	slices.SortStableFunc(l.labels, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
 	return 0, true
 }
 
@@ -142,12 +135,12 @@ func (d *decoder) internLabels() (set labelSet) {
 	attributes := d.setScratch[:0]
 	for len(labels) > 0 {
 		n := 1
-		for n < len(labels) && labels[n].key == labels[0].key {
+		for n < len(labels) && labels[n].Key == labels[0].Key {
 			n++
 		}
 		group := labels[:n]
 		labels = labels[n:]
-		if linked && (group[0].key == labelTraceID || group[0].key == labelSpanID) {
+		if linked && (group[0].Key == labelTraceID || group[0].Key == labelSpanID) {
 			continue
 		}
 		attributes = append(attributes, d.labelAttribute(group))
@@ -160,10 +153,10 @@ func (d *decoder) internLabels() (set labelSet) {
 // labelAttribute interns the labels of one key as one attribute: one value as it is, several as an
 // array. A number's unit is the attribute's where all numbers share it; else each number becomes a
 // map of value and unit.
-func (d *decoder) labelAttribute(group []label) int32 {
-	attribute := profiledict.Attribute{Key: d.dict.Strings.Intern(group[0].key)}
-	if first := &group[0]; len(group) == 1 && first.isText {
-		attribute.Value = profiledict.StringValue(first.str)
+func (d *decoder) labelAttribute(group []Label) int32 {
+	attribute := profiledict.Attribute{Key: d.dict.Strings.Intern(group[0].Key)}
+	if first := &group[0]; len(group) == 1 && first.IsText {
+		attribute.Value = profiledict.StringValue(first.Text)
 		return int32(d.dict.Attributes.Intern(attribute))
 	}
 	unit, shared := sharedUnit(group)
@@ -171,21 +164,21 @@ func (d *decoder) labelAttribute(group []label) int32 {
 		attribute.Unit = d.dict.Strings.Intern(unit)
 	}
 	if len(group) == 1 {
-		attribute.Value = profiledict.IntValue(group[0].num)
+		attribute.Value = profiledict.IntValue(group[0].Num)
 		return int32(d.dict.Attributes.Intern(attribute))
 	}
 	value := pcommon.NewValueSlice()
 	for i := range group {
 		element := value.Slice().AppendEmpty()
 		switch l := &group[i]; {
-		case l.isText:
-			element.SetStr(l.str)
+		case l.IsText:
+			element.SetStr(l.Text)
 		case shared:
-			element.SetInt(l.num)
+			element.SetInt(l.Num)
 		default:
 			m := element.SetEmptyMap()
-			m.PutInt("value", l.num)
-			m.PutStr("unit", l.unit)
+			m.PutInt("value", l.Num)
+			m.PutStr("unit", l.Unit)
 		}
 	}
 	attribute.Value = profiledict.ValueOf(value)
@@ -193,17 +186,17 @@ func (d *decoder) labelAttribute(group []label) int32 {
 }
 
 // sharedUnit gives the unit of the numbers of a group, and whether they all have it.
-func sharedUnit(group []label) (unit string, shared bool) {
+func sharedUnit(group []Label) (unit string, shared bool) {
 	seen := false
 	for i := range group {
 		l := &group[i]
-		if l.isText {
+		if l.IsText {
 			continue
 		}
-		if seen && l.unit != unit {
+		if seen && l.Unit != unit {
 			return "", false
 		}
-		unit, seen = l.unit, true
+		unit, seen = l.Unit, true
 	}
 	return unit, true
 }

@@ -12,7 +12,7 @@ import (
 
 // linkOf gives the link that labels, ordered by key, name by a trace_id and a span_id: one string of
 // hexadecimal digits each, neither zero. Anything else, half a pair included, stays labels.
-func linkOf(labels []label) (link profiledict.Link, ok bool) {
+func linkOf(labels []Label) (link profiledict.Link, ok bool) {
 	trace, hasTrace := onlyText(labels, labelTraceID)
 	span, hasSpan := onlyText(labels, labelSpanID)
 	if !hasTrace || !hasSpan || !parseID(link.TraceID[:], trace) || !parseID(link.SpanID[:], span) {
@@ -22,15 +22,15 @@ func linkOf(labels []label) (link profiledict.Link, ok bool) {
 }
 
 // onlyText gives the value of key where it has exactly one, and that is text.
-func onlyText(labels []label, key string) (value string, ok bool) {
+func onlyText(labels []Label, key string) (value string, ok bool) {
 	for i := range labels {
-		if labels[i].key != key {
+		if labels[i].Key != key {
 			continue
 		}
-		if ok || !labels[i].isText {
+		if ok || !labels[i].IsText {
 			return "", false
 		}
-		value, ok = labels[i].str, true
+		value, ok = labels[i].Text, true
 	}
 	return value, ok
 }

@@ -63,6 +63,9 @@ func (d *decoder) takeSample(at span) (DropReason, bool) {
 			labels.end = uint32(p)
 		}
 	}
+	if d.visit != nil {
+		return d.visitSample(labels, fresh)
+	}
 	var set labelSet
 	if labels.end != 0 {
 		var reason DropReason
