@@ -53,7 +53,7 @@ bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS) and summarise them
 fuzz: ## run every fuzz target in turn, each for FUZZTIME
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file func; do \
 		echo "== $${func#func } in $$(dirname "$$file")"; \
-		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
 	done
 
 .PHONY: generate

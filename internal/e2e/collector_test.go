@@ -1,0 +1,182 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// repository is the root of the checkout, seen from this package.
+	repository = "../.."
+	// startTimeout and stopTimeout are generous: the machine may be compiling something else.
+	startTimeout = 60 * time.Second
+	stopTimeout  = 60 * time.Second
+)
+
+// binary builds the collector once, with the very command a user builds it with, and gives the path of it.
+var binary = sync.OnceValues(func() (string, error) {
+	build := exec.Command("make", "--no-print-directory", "build")
+	build.Dir = repository
+	// The make that may have started these tests must not lend its flags to this one.
+	build.Env = without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("make build: %w\n%s", err, out)
+	}
+	return filepath.Abs(filepath.Join(repository, "bin", "otelcol-profiles"))
+})
+
+func without(env []string, names ...string) []string {
+	kept := make([]string, 0, len(env))
+	for _, variable := range env {
+		drop := false
+		for _, name := range names {
+			drop = drop || strings.HasPrefix(variable, name+"=")
+		}
+		if !drop {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// command runs the binary to its end with args, in the root of the repository, and gives all that it printed.
+func command(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	run := exec.CommandContext(t.Context(), path, args...)
+	run.Dir = repository
+	out, err := run.CombinedOutput()
+	return string(out), err
+}
+
+// collector is a running binary with the quickstart's configuration, its ports and its output folder moved to
+// where nothing else is.
+type collector struct {
+	// endpoint is the pprof receiver's host and port, metrics that of the collector's own metrics.
+	endpoint, metrics string
+	// outputDir is where the file exporter writes.
+	outputDir string
+
+	process *exec.Cmd
+	log     *logBuffer
+	exited  chan struct{}
+	exitErr error
+}
+
+// startQuickstart starts config/quickstart.yaml, with further flags, and waits until it takes connections.
+// The collector is stopped when the test ends, if the test has not done that.
+func startQuickstart(t *testing.T, flags ...string) *collector {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	c := &collector{
+		endpoint:  freeAddress(t),
+		metrics:   freeAddress(t),
+		outputDir: filepath.Join(t.TempDir(), "made", "by-itself"),
+		log:       &logBuffer{},
+		exited:    make(chan struct{}),
+	}
+	_, metricsPort, err := net.SplitHostPort(c.metrics)
+	require.NoError(t, err)
+
+	c.process = exec.Command(path, append([]string{"--config", "config/quickstart.yaml"}, flags...)...)
+	c.process.Dir = repository
+	c.process.Env = append(os.Environ(),
+		"PPROF_ENDPOINT="+c.endpoint, "METRICS_PORT="+metricsPort, "PROFILES_OUT="+c.outputDir)
+	c.process.Stdout, c.process.Stderr = c.log, c.log
+	require.NoError(t, c.process.Start())
+	go func() {
+		c.exitErr = c.process.Wait()
+		close(c.exited)
+	}()
+	t.Cleanup(func() {
+		c.kill()
+		if t.Failed() {
+			t.Logf("the collector's log:\n%s", c.log)
+		}
+	})
+	c.waitUntilItListens(t)
+	return c
+}
+
+func (c *collector) waitUntilItListens(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", c.endpoint, time.Second)
+		if err == nil {
+			require.NoError(t, conn.Close())
+			return
+		}
+		select {
+		case <-c.exited:
+			t.Fatalf("the collector ended before it took a connection: %v", c.exitErr)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing listens on %s after %s: %v", c.endpoint, startTimeout, err)
+		}
+	}
+}
+
+// terminate asks the collector to end as an init system does, and expects that it does so in order.
+func (c *collector) terminate(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.process.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-c.exited:
+		require.NoError(t, c.exitErr)
+	case <-time.After(stopTimeout):
+		t.Fatalf("the collector still runs %s after SIGTERM", stopTimeout)
+	}
+}
+
+// kill ends the process, whatever state it is in.
+func (c *collector) kill() {
+	if err := c.process.Process.Kill(); errors.Is(err, os.ErrProcessDone) {
+		return
+	}
+	<-c.exited
+}
+
+// freeAddress gives a loopback address that was free a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// logBuffer collects what the process prints while the test reads it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

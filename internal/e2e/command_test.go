@@ -1,0 +1,92 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func configs(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, "config", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for i, file := range files {
+		files[i], err = filepath.Rel(repository, file)
+		require.NoError(t, err)
+	}
+	return files
+}
+
+func TestEveryConfigIsValid(t *testing.T) {
+	for _, config := range configs(t) {
+		t.Run(config, func(t *testing.T) {
+			out, err := command(t, "validate", "--config", config)
+			require.NoError(t, err, out)
+		})
+	}
+}
+
+func TestProfilesSupportCanBeTurnedOff(t *testing.T) {
+	for _, args := range [][]string{
+		{"validate", "--config", "config/quickstart.yaml", "--feature-gates=-service.profilesSupport"},
+		{"--config", "config/quickstart.yaml", "--feature-gates=-service.profilesSupport"},
+	} {
+		out, err := command(t, args...)
+		require.Error(t, err, "%v", args)
+		require.Contains(t, out, "service.profilesSupport", "%v", args)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var manifest struct {
+		Dist struct{ Name, Version string }
+	}
+	content, err := os.ReadFile(filepath.Join(repository, "builder-config.yaml"))
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(content, &manifest))
+
+	out, err := command(t, "--version")
+	require.NoError(t, err, out)
+	require.Equal(t, manifest.Dist.Name+" version "+manifest.Dist.Version+"\n", out)
+}
+
+// TestComponents expects what users of profiles were promised, by the names that configurations use.
+func TestComponents(t *testing.T) {
+	type component struct{ Name string }
+	var listed struct {
+		Receivers, Processors, Exporters, Extensions []component
+	}
+	out, err := command(t, "components")
+	require.NoError(t, err, out)
+	require.NoError(t, yaml.Unmarshal([]byte(out), &listed))
+
+	for _, kind := range []struct {
+		name   string
+		listed []component
+		wanted []string
+	}{
+		{"receivers", listed.Receivers, []string{"otlp", "pprof"}},
+		{"processors", listed.Processors, []string{
+			"filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
+		}},
+		{"exporters", listed.Exporters, []string{"debug", "file", "nop", "otlp_grpc", "otlp_http"}},
+		{"extensions", listed.Extensions, []string{
+			"basicauth", "bearertokenauth", "file_storage", "health_check", "pprof", "zpages",
+		}},
+	} {
+		var names []string
+		for _, c := range kind.listed {
+			names = append(names, c.Name)
+		}
+		slices.Sort(names)
+		require.Equal(t, kind.wanted, names, kind.name)
+	}
+}

@@ -1,0 +1,79 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fenced matches a fenced block of a Markdown page: its language and its content.
+var fenced = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+
+// readmeBlocks gives the blocks of the README in a language.
+func readmeBlocks(t *testing.T, language string) []string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	require.NoError(t, err)
+	var blocks []string
+	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
+		if block[1] == language {
+			blocks = append(blocks, block[2])
+		}
+	}
+	require.NotEmpty(t, blocks, "the README has no block of %s", language)
+	return blocks
+}
+
+// TestReadmeCommands runs the README's curl line as it stands there, but for the port, and asks make whether it
+// knows the targets.
+func TestReadmeCommands(t *testing.T) {
+	c := startQuickstart(t)
+	pushed := false
+	for _, block := range readmeBlocks(t, "sh") {
+		for line := range strings.Lines(block) {
+			line = strings.TrimSpace(line)
+			run := exec.CommandContext(t.Context(), "sh", "-c")
+			switch {
+			case strings.HasPrefix(line, "curl "):
+				run.Args = append(run.Args, strings.ReplaceAll(line, "localhost:4040", c.endpoint))
+				run.Env = append(os.Environ(), "CURL_HOME="+failingCurl(t))
+				pushed = true
+			case strings.HasPrefix(line, "make "):
+				run.Args = append(run.Args, "make --dry-run "+strings.TrimPrefix(line, "make "))
+				run.Env = without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+			default:
+				t.Fatalf("the README has a command that this test does not know: %s", line)
+			}
+			run.Dir = repository
+			out, err := run.CombinedOutput()
+			require.NoError(t, err, "%s\n%s", line, out)
+		}
+	}
+	require.True(t, pushed)
+	require.Len(t, c.output(t)["shop"], 1, "what the README pushes")
+}
+
+// failingCurl gives a folder whose .curlrc lets curl exit with an error where the answer is one.
+func failingCurl(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".curlrc"), []byte("fail-with-body\nsilent\nshow-error\n"), 0o600))
+	return dir
+}
+
+func TestReadmeConfigurations(t *testing.T) {
+	for _, config := range readmeBlocks(t, "yaml") {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+		out, err := command(t, "validate", "--config", file)
+		require.NoError(t, err, "%s\n%s", config, out)
+	}
+}
