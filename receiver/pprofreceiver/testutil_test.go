@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -79,6 +80,12 @@ func (p *pipeline) all() []pprofile.Profiles {
 	return append([]pprofile.Profiles(nil), p.received...)
 }
 
+func (p *pipeline) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.received = nil
+}
+
 func (p *pipeline) attempts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,6 +118,7 @@ func newFixture(t testing.TB, config string) *fixture {
 		BuildInfo:         component.BuildInfo{Command: "otelcol-profiles", Version: "1.2.3"},
 	}
 	f.set.Logger = zap.New(core)
+	f.set.TracerProvider = noop.NewTracerProvider() // a recorder of spans grows without end under fuzzing
 	f.set.Resource.Attributes().PutStr("service.name", "otelcol-profiles")
 	f.receiver = f.another(config)
 	t.Cleanup(func() { require.NoError(t, f.telemetry.Shutdown(context.Background())) })

@@ -1,0 +1,130 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The line that the server logs is a command that works as it stands.
+func TestServerLogsACurlLine(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), captured(t, "go-cpu-labels.pb.gz"), 0o600))
+	for name, config := range map[string]string{
+		"one address":     serverOnly,
+		"all addresses":   "server: {endpoint: ':0'}",
+		"a unix socket":   "server: {transport: unix, endpoint: '" + filepath.Join(folder, "s") + "'}",
+		"a numeric host":  "server: {endpoint: '127.0.0.1:0'}",
+		"a limit on tcp4": "server: {transport: tcp4, endpoint: 'localhost:0'}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, config)
+			line := f.awaitLog(1, "ready for profiles")[0].Message
+			_, command, _ := strings.Cut(line, ": ")
+			shell := exec.Command("sh", "-c", command+" -sS -o answer -w '%{http_code}'")
+			shell.Dir = folder
+			output, err := shell.CombinedOutput()
+			require.NoError(t, err, "%s: %s", command, output)
+			assert.Equal(t, "204", string(output))
+			assert.Equal(t, "shop", resourceOf(t, f.await(1)[0])["service.name"])
+			require.NoError(t, os.RemoveAll(filepath.Join(folder, "answer")))
+		})
+	}
+}
+
+// A request that is under way when Shutdown begins is answered, and what it carries reaches the
+// pipeline before Shutdown returns.
+func TestServerShutdownFinishesRequests(t *testing.T) {
+	f := newFixture(t, serverOnly)
+	entered, release := make(chan struct{}), make(chan struct{})
+	f.next.err = func(int) error {
+		close(entered)
+		<-release
+		return nil
+	}
+	require.NoError(t, f.receiver.Start(t.Context(), host{}))
+
+	answered := make(chan int, 1)
+	url, body := f.pushURL(), captured(t, "go-heap.pb.gz")
+	go func() {
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "", bytes.NewReader(body))
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = response.Body.Close()
+		answered <- response.StatusCode
+	}()
+	<-entered
+	down := make(chan error, 1)
+	go func() { down <- f.receiver.Shutdown(context.Background()) }()
+	select {
+	case <-down:
+		t.Fatal("shut down with a request under way")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	require.NoError(t, <-down)
+	assert.Len(t, f.next.all(), 1)
+	assert.Equal(t, http.StatusNoContent, <-answered)
+}
+
+// A pipeline that hangs cannot keep Shutdown from ending in time; nothing is acknowledged.
+func TestServerShutdownEndsInTime(t *testing.T) {
+	f := newFixture(t, serverOnly)
+	entered, release := make(chan struct{}), make(chan struct{})
+	f.next.err = func(int) error {
+		close(entered)
+		<-release
+		return nil
+	}
+	require.NoError(t, f.receiver.Start(t.Context(), host{}))
+	failed := make(chan error, 1)
+	url, body := f.pushURL(), captured(t, "go-heap.pb.gz")
+	go func() {
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "", bytes.NewReader(body))
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		failed <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	assert.ErrorIs(t, f.receiver.Shutdown(ctx), context.DeadlineExceeded)
+	assert.Error(t, <-failed, "no answer was sent")
+	close(release)
+}
+
+// Where a later source cannot start, the earlier ones do not stay.
+func TestStartIsAllOrNothing(t *testing.T) {
+	taken, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	f := newFixture(t, "server: {endpoint: '"+taken.Addr().String()+"'}")
+	err = f.receiver.Start(t.Context(), host{})
+	assert.ErrorContains(t, err, "start `server`")
+	assert.ErrorContains(t, err, "address already in use")
+
+	f = newFixture(t, serverOnly+"file: {include: '*', storage: absent}")
+	err = f.receiver.Start(t.Context(), host{})
+	require.ErrorContains(t, err, "start `file`: `storage`: extension \"absent\" is not among the service's extensions")
+	_, err = net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.pushURL(), "http://"), pushPath))
+	assert.Error(t, err, "the server is down again")
+}
