@@ -14,7 +14,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-func numberWithUnit(n int64, unit string) map[string]any { return map[string]any{"value": n, "unit": unit} }
+func numberWithUnit(n int64, unit string) map[string]any {
+	return map[string]any{"value": n, "unit": unit}
+}
 
 // Each row of the table in Encode's documentation.
 func TestEncodeAttributeForms(t *testing.T) {
