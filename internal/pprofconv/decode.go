@@ -7,6 +7,7 @@ package pprofconv
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -127,10 +128,12 @@ func (d *decoder) decode(data []byte) error {
 func (d *decoder) prepare() {
 	if d.visit == nil {
 		d.dict.Reset(profiledict.Sizes{
-			Strings:   len(d.strings),
-			Functions: len(d.functions),
-			Locations: len(d.locations),
-			Stacks:    len(d.samples),
+			Strings:        len(d.strings),
+			Functions:      len(d.functions),
+			Locations:      len(d.locations),
+			Lines:          len(d.lines),
+			Stacks:         len(d.samples),
+			StackLocations: d.sampleBytes / 2, // most ids take two bytes
 		})
 	}
 	d.takeText()
@@ -142,8 +145,12 @@ func (d *decoder) prepare() {
 	d.labels.reset()
 	d.identities.Reset(0)
 	d.firstOfStack = append(d.firstOfStack[:0], noSample) // the empty stack is always there
-	d.kept = d.kept[:0]
-	d.values = d.values[:0]
+	d.kept, d.values = d.kept[:0], d.values[:0]
+	if d.visit == nil {
+		d.kept = slices.Grow(d.kept, len(d.samples))
+		d.values = slices.Grow(d.values, len(d.samples)*d.valuesPerSample)
+		d.firstOfStack = slices.Grow(d.firstOfStack, len(d.samples)+1)
+	}
 	if len(d.sampleTypes) == 0 && len(d.samples) > 0 {
 		d.stats.Repaired[RepairMissingSampleTypes]++
 	}

@@ -8,8 +8,8 @@ package pprofconv
 type idMap struct {
 	// ordered is the number of entries where each id is the position plus one, else 0.
 	ordered uint64
-	dense  []uint32 // position plus one, by id
-	sparse map[uint64]uint32
+	dense   []uint32 // position plus one, by id
+	sparse  map[uint64]uint32
 }
 
 // build maps the ids of n entries. Of several entries with one id the last one counts, as in

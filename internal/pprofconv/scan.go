@@ -6,6 +6,7 @@ package pprofconv
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The fields of pprof's messages (github.com/google/pprof/proto/profile.proto).
@@ -57,7 +58,9 @@ type scanned struct {
 	dropFrames, keepFrames           uint64
 	defaultSampleType, docURL        uint64
 	// maxString is the largest string index of all functions and mappings.
-	maxString                            uint64
+	maxString uint64
+	// sampleBytes is the size of all Sample messages.
+	sampleBytes                          int
 	mappingIDs, functionIDs, locationIDs idMap
 }
 
@@ -79,8 +82,30 @@ func (s *scanned) reset(data []byte) {
 // scan takes the payload apart. Fields may stand in any order, so nothing is resolved yet.
 // An entry that is malformed in itself is left out; a fault between entries ends the payload.
 func (s *scanned) scan(limits *Limits, stats *DecodeStats) error {
+	if err := s.count(limits); err != nil {
+		return err
+	}
 	var f field
-	known := false
+	for p := 0; p < len(s.data); {
+		at := p
+		p, _ = f.next(s.data, p, len(s.data)) // count has read them all
+		if f.number == 0 || f.number > profileDocURL {
+			continue
+		}
+		if err := s.take(&f, limits); err != nil {
+			return fmt.Errorf("field %d at byte %d of %d: %w", f.number, at, len(s.data), err)
+		}
+	}
+	s.mappingIDs.build(len(s.mappings), func(i int) uint64 { return s.mappings[i].id }, stats)
+	s.functionIDs.build(len(s.functions), func(i int) uint64 { return s.functions[i].id }, stats)
+	s.locationIDs.build(len(s.locations), func(i int) uint64 { return s.locations[i].id }, stats)
+	return nil
+}
+
+// count finds how many entries there are of each kind, so that the slices are made once and no larger.
+func (s *scanned) count(limits *Limits) error {
+	var counts [profileDocURL + 1]int
+	var f field
 	for p := 0; p < len(s.data); {
 		at := p
 		var err error
@@ -90,17 +115,34 @@ func (s *scanned) scan(limits *Limits, stats *DecodeStats) error {
 		if f.number == 0 || f.number > profileDocURL {
 			continue
 		}
-		known = true
-		if err := s.take(&f, limits); err != nil {
-			return fmt.Errorf("field %d at byte %d of %d: %w", f.number, at, len(s.data), err)
+		counts[f.number]++
+		if f.number == profileSample && f.wire == wireBytes {
+			s.sampleBytes += f.end - f.start
 		}
 	}
-	if !known {
+	if counts == [profileDocURL + 1]int{} {
 		return errors.New("no field of pprof's Profile message is there")
 	}
-	s.mappingIDs.build(len(s.mappings), func(i int) uint64 { return s.mappings[i].id }, stats)
-	s.functionIDs.build(len(s.functions), func(i int) uint64 { return s.functions[i].id }, stats)
-	s.locationIDs.build(len(s.locations), func(i int) uint64 { return s.locations[i].id }, stats)
+	if n := counts[profileSample]; n > limits.MaxSamples {
+		return tooMany("samples", limits.MaxSamples)
+	}
+	for _, table := range []struct {
+		name  string
+		field int
+	}{
+		{"string_table", profileStringTable}, {"location", profileLocation},
+		{"function", profileFunction}, {"mapping", profileMapping},
+	} {
+		if err := checkEntries(table.name, counts[table.field], limits); err != nil {
+			return err
+		}
+	}
+	s.samples = slices.Grow(s.samples, counts[profileSample])
+	s.strings = slices.Grow(s.strings, counts[profileStringTable])
+	s.locations = slices.Grow(s.locations, counts[profileLocation])
+	s.lines = slices.Grow(s.lines, counts[profileLocation])
+	s.functions = slices.Grow(s.functions, counts[profileFunction])
+	s.mappings = slices.Grow(s.mappings, counts[profileMapping])
 	return nil
 }
 
@@ -145,21 +187,15 @@ func (s *scanned) takeMessage(f *field, limits *Limits) error {
 	switch f.number {
 	case profileSample:
 		s.samples = append(s.samples, at)
-		if len(s.samples) > limits.MaxSamples {
-			return tooMany("samples", limits.MaxSamples)
-		}
 	case profileStringTable:
 		s.strings = append(s.strings, at)
-		return checkEntries("string_table", len(s.strings), limits)
 	case profileLocation:
 		s.takeLocation(f.start, f.end)
-		return errors.Join(checkEntries("location", len(s.locations), limits), checkEntries("line", len(s.lines), limits))
+		return checkEntries("line", len(s.lines), limits)
 	case profileFunction:
 		s.takeFunction(f.start, f.end)
-		return checkEntries("function", len(s.functions), limits)
 	case profileMapping:
 		s.takeMapping(f.start, f.end)
-		return checkEntries("mapping", len(s.mappings), limits)
 	case profileSampleType:
 		if len(s.sampleTypes) >= maxSampleTypes {
 			return tooMany("sample types", maxSampleTypes)

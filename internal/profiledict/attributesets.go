@@ -16,7 +16,7 @@ type AttributeSetIndex int32
 // AttributeSets interns sets of attribute indices.
 type AttributeSets struct{ lists listTable }
 
-func (t *AttributeSets) reset() { t.lists.reset(0) }
+func (t *AttributeSets) reset() { t.lists.reset(0, 0) }
 
 // Len is the number of sets, the empty one included.
 func (t *AttributeSets) Len() int { return t.lists.len() }

@@ -18,7 +18,19 @@ type Dictionary struct {
 }
 
 // Sizes are the numbers of entries to make room for. They are hints.
-type Sizes struct{ Strings, Functions, Locations, Stacks int }
+type Sizes struct {
+	Strings, Functions, Locations, Stacks int
+	// Lines are those of all locations, StackLocations the location indices of all stacks.
+	Lines, StackLocations int
+}
+
+// room gives an empty slice with room for n entries, in the memory of s where it is large enough.
+func room[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, 0, n)
+	}
+	return s[:0]
+}
 
 // New gives a dictionary that holds the zero values alone.
 func New() *Dictionary {
@@ -32,8 +44,8 @@ func (d *Dictionary) Reset(sizes Sizes) {
 	d.Strings.reset(sizes.Strings)
 	d.Functions.reset(sizes.Functions)
 	d.Mappings.reset()
-	d.Locations.reset(sizes.Locations)
-	d.Stacks.reset(sizes.Stacks)
+	d.Locations.reset(sizes.Locations, sizes.Lines)
+	d.Stacks.reset(sizes.Stacks, sizes.StackLocations)
 	d.Links.reset()
 	d.Attributes.reset()
 	d.AttributeSets.reset()

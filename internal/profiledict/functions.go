@@ -26,7 +26,7 @@ type Functions struct {
 }
 
 func (t *Functions) reset(entries int) {
-	t.entries = append(t.entries[:0], Function{})
+	t.entries = append(room(t.entries, entries+1), Function{})
 	t.index.Reset(entries)
 }
 

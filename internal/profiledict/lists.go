@@ -14,9 +14,9 @@ type listTable struct {
 	index HashIndex
 }
 
-func (t *listTable) reset(lists int) {
-	t.ends = append(t.ends[:0], 0)
-	t.flat = t.flat[:0]
+func (t *listTable) reset(lists, members int) {
+	t.ends = append(room(t.ends, lists+1), 0)
+	t.flat = room(t.flat, members)
 	t.index.Reset(lists)
 }
 

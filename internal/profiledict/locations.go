@@ -34,10 +34,10 @@ type Locations struct {
 	index    HashIndex
 }
 
-func (t *Locations) reset(entries int) {
-	t.entries = append(t.entries[:0], Location{})
-	t.lineEnds = append(t.lineEnds[:0], 0)
-	t.lines = t.lines[:0]
+func (t *Locations) reset(entries, lines int) {
+	t.entries = append(room(t.entries, entries+1), Location{})
+	t.lineEnds = append(room(t.lineEnds, entries+1), 0)
+	t.lines = room(t.lines, lines)
 	t.index.Reset(entries)
 }
 

@@ -11,7 +11,7 @@ type StackIndex int32
 // Stacks is the stack table.
 type Stacks struct{ lists listTable }
 
-func (t *Stacks) reset(entries int) { t.lists.reset(entries) }
+func (t *Stacks) reset(entries, locations int) { t.lists.reset(entries, locations) }
 
 // Len is the number of entries, the empty stack at index 0 included.
 func (t *Stacks) Len() int { return t.lists.len() }

@@ -20,7 +20,7 @@ type Strings struct {
 
 func (t *Strings) reset(entries int) {
 	clear(t.entries)
-	t.entries = append(t.entries[:0], "")
+	t.entries = append(room(t.entries, entries+1), "")
 	t.index.Reset(entries)
 }
 
