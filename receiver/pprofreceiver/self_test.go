@@ -1,0 +1,215 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	httppprof "net/http/pprof"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// spin keeps a CPU busy until the test ends, so that CPU profiles have samples.
+func spin(t *testing.T) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		block := []byte("x")
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				sum := sha256.Sum256(block)
+				block = sum[:]
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(done)
+		running.Wait()
+	})
+}
+
+// named gives the profiles of one name.
+func named(all []pprofile.Profiles, name string) []pprofile.Profiles {
+	return slices.DeleteFunc(slices.Clone(all), func(pd pprofile.Profiles) bool {
+		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(attributeProfileName)
+		return got.Str() != name
+	})
+}
+
+func (f *fixture) awaitNamed(n int, name string) []pprofile.Profiles {
+	f.t.Helper()
+	require.Eventually(f.t, func() bool { return len(named(f.next.all(), name)) >= n }, patience, 5*time.Millisecond, name)
+	return named(f.next.all(), name)
+}
+
+// contend makes something for the mutex and block profiles to show.
+func contend() {
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			mu.Lock()
+			time.Sleep(time.Millisecond)
+			mu.Unlock()
+		})
+	}
+	running.Wait()
+}
+
+func TestSelfProfiles(t *testing.T) {
+	spin(t)
+	f := startFixture(t, "self: {collection_interval: 300ms}\nresource_attributes: {zone: a}")
+	contend()
+	for name, types := range map[string]int{"cpu": 2, "heap": 4, "goroutine": 1, "mutex": 2, "block": 2} {
+		pd := f.awaitNamed(1, name)[0]
+		assert.Equal(t, types, pd.ProfileCount(), name)
+		assert.Equal(t, map[string]any{"service.name": "otelcol-profiles", "zone": "a"}, resourceOf(t, pd))
+	}
+	assert.Contains(t, functionNames(f.awaitNamed(2, "cpu")[1]), "crypto/sha256.Sum256")
+	assert.Positive(t, f.sum("otelcol_receiver_accepted_profile_samples", "transport", "runtime"))
+	assert.Zero(t, f.logs.Len())
+}
+
+// One CPU window begins where the one before ended: what lies between is only the time that the
+// runtime takes to write a profile.
+func TestSelfWindowsHaveNoGaps(t *testing.T) {
+	spin(t)
+	f := startFixture(t, "self: {collection_interval: 500ms, mutex_profile_fraction: 0, block_profile_fraction: 0}")
+	windows := f.awaitNamed(4, "cpu")
+	f.stop()
+	var gaps time.Duration
+	for i := 1; i < len(windows); i++ {
+		before := windows[i-1].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		after := windows[i].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		end := before.Time().AsTime().Add(time.Duration(before.DurationNano()))
+		gap := after.Time().AsTime().Sub(end)
+		assert.GreaterOrEqual(t, gap, time.Duration(0))
+		gaps += gap
+	}
+	t.Logf("gaps of %v in %d windows", gaps, len(windows))
+	assert.Less(t, gaps/time.Duration(len(windows)-1), 250*time.Millisecond)
+	assert.Empty(t, named(f.next.all(), "mutex"))
+	assert.Empty(t, named(f.next.all(), "block"))
+}
+
+// Somebody else's CPU profile is neither broken nor waited for: the other profiles go on, and ours
+// is taken up again when it ends.
+func TestSelfBesideAnotherCPUProfile(t *testing.T) {
+	spin(t)
+	var others bytes.Buffer
+	require.NoError(t, pprof.StartCPUProfile(&others))
+	f := startFixture(t, "self: {collection_interval: 100ms}")
+	f.awaitNamed(3, "heap")
+	assert.Len(t, f.awaitLog(1, "another CPU profile"), 1)
+	assert.Empty(t, named(f.next.all(), "cpu"))
+
+	pprof.StopCPUProfile()
+	theirs, err := profile.ParseData(others.Bytes())
+	require.NoError(t, err)
+	assert.NotEmpty(t, theirs.Sample)
+	f.awaitNamed(2, "cpu")
+	assert.Len(t, f.logs.FilterMessageSnippet("goes on").All(), 2, "one line for each change")
+}
+
+// What a user of the pprof extension sees, as the README says: its handlers are those of
+// net/http/pprof.
+func TestSelfBesideThePprofExtension(t *testing.T) {
+	f := startFixture(t, "self: {collection_interval: 100ms}")
+	get := func(handler http.Handler, url string) (int, string) {
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, url, nil))
+		body, err := io.ReadAll(recorder.Body)
+		require.NoError(t, err)
+		return recorder.Code, string(body)
+	}
+	f.awaitNamed(1, "heap")
+	code, body := get(http.HandlerFunc(httppprof.Profile), "/debug/pprof/profile?seconds=1")
+	assert.Equal(t, http.StatusInternalServerError, code)
+	assert.Contains(t, body, "cpu profiling already in use")
+	for _, name := range []string{"heap", "goroutine", "mutex", "block"} {
+		code, body = get(httppprof.Handler(name), "/debug/pprof/"+name)
+		assert.Equal(t, http.StatusOK, code)
+		_, err := profile.ParseData([]byte(body))
+		assert.NoError(t, err)
+	}
+	before := len(named(f.next.all(), "heap"))
+	f.awaitNamed(before+2, "heap")
+}
+
+// Shutdown ends the window early and delivers it.
+func TestSelfShutdownFlushes(t *testing.T) {
+	spin(t)
+	f := startFixture(t, "self: {collection_interval: 1h}")
+	time.Sleep(200 * time.Millisecond)
+	f.stop()
+	require.Len(t, f.next.all(), 1)
+	assert.Contains(t, functionNames(named(f.next.all(), "cpu")[0]), "crypto/sha256.Sum256")
+}
+
+func TestSelfHasOneOwner(t *testing.T) {
+	f := startFixture(t, "self: {collection_interval: 1h}")
+	second := newFixture(t, "self: {collection_interval: 1h}")
+	second.receiver.sources[0].(*self).set.ID = component.MustNewIDWithName("pprof", "second")
+	err := second.receiver.Start(t.Context(), host{})
+	require.ErrorContains(t, err, `start `+"`self`"+`: receiver "pprof" profiles this process already`)
+	f.stop()
+	require.NoError(t, second.receiver.Start(t.Context(), host{}), "the first has let go")
+	require.NoError(t, second.receiver.Shutdown(t.Context()))
+}
+
+func TestSelfRates(t *testing.T) {
+	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(7))
+	f := startFixture(t, "self: {collection_interval: 1h, mutex_profile_fraction: 3}")
+	assert.Equal(t, 3, runtime.SetMutexProfileFraction(-1))
+	f.stop()
+	assert.Equal(t, 7, runtime.SetMutexProfileFraction(-1), "as it was before")
+
+	f = startFixture(t, "self: {collection_interval: 1h, mutex_profile_fraction: 0}")
+	assert.Equal(t, 7, runtime.SetMutexProfileFraction(-1), "0 leaves it alone")
+	f.stop()
+}
+
+// A pipeline that stands still costs windows, counted, but never the sampling, and memory only for
+// the windows in hand.
+func TestSelfPipelineBehind(t *testing.T) {
+	f := newFixture(t, "self: {collection_interval: 20ms, mutex_profile_fraction: 0, block_profile_fraction: 0}")
+	release := make(chan struct{})
+	f.next.err = func(int) error {
+		<-release
+		return nil
+	}
+	f.start(nil)
+	f.awaitLog(2, "the pipeline is behind")
+	assert.Positive(t, f.sum(metricRejected, "reason", "pipeline_behind", "source", "self"))
+	close(release)
+	f.awaitNamed(windowsInHand, "heap")
+}
+
+func TestSelfRefused(t *testing.T) {
+	f := newFixture(t, "self: {collection_interval: 20ms}")
+	f.next.refuseWith(errors.New("full"))
+	f.start(nil)
+	require.Eventually(t, func() bool { return f.next.attempts() > 10 }, patience, time.Millisecond)
+	assert.Len(t, f.awaitLog(1, "no profile taken"), 1)
+	f.next.refuseWith(nil)
+	f.awaitLog(1, "works again")
+}
