@@ -81,7 +81,7 @@ func requireSame(t *testing.T, payload []byte, pd pprofile.Profiles) {
 	require.Len(t, encoded, 1)
 	got, err := profile.ParseData(encoded[0].Bytes)
 	require.NoError(t, err)
-	require.NoError(t, got.CheckValid())
+	require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero()))
 }
 
 // total is what a sample type sums up to.
@@ -157,4 +157,5 @@ func TestWhatIsNotPprofIsRefused(t *testing.T) {
 		}
 	}
 	require.Equal(t, 6, arrived)
+	require.Contains(t, c.ownMetrics(t), "otelcol_receiver_pprof_rejected_payloads")
 }
