@@ -1,0 +1,133 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/pprof/profile"
+)
+
+// PprofOption changes what EqualPprof takes for equal.
+type PprofOption func(*pprofOptions)
+
+type pprofOptions struct {
+	strictZero     bool
+	canonicalLinks bool
+}
+
+// StrictZero wants samples whose values are all 0 to be present on both sides. Without it they are as good as
+// absent, as they are to profile.Merge.
+func StrictZero() PprofOption { return func(o *pprofOptions) { o.strictZero = true } }
+
+// CanonicalLinks compares the labels trace_id and span_id by the ids they write in hex, not by how many zeros stand
+// before them or by the case of their digits. Both must be there, each as one text and not zero; otherwise they are
+// labels like any other.
+func CanonicalLinks() PprofOption { return func(o *pprofOptions) { o.canonicalLinks = true } }
+
+// EqualPprof says whether two pprof profiles hold the same, whatever the ids and the order of their entries: the
+// sample types in order, the profile's own fields, and the values of the samples, added up for each identity. A
+// sample's identity is its labels, the values of each key in order, and its locations with every field of their
+// mappings, lines and functions. That is stricter than profile.Merge, which takes mappings for equal that differ in
+// their addresses or flags, or in their file beside the same build id.
+//
+// Entries that no sample reaches are ignored. A unit "" is none, and a function or mapping whose fields are all empty
+// is none. The error lists the first differences.
+func EqualPprof(want, got *profile.Profile, opts ...PprofOption) error {
+	c := &pprofComparison{space: newSpace()}
+	for _, opt := range opts {
+		opt(&c.options)
+	}
+	c.compareFields(want, got)
+	c.compareSamples(want, got)
+	return c.differences.err()
+}
+
+type pprofComparison struct {
+	options     pprofOptions
+	space       *space
+	differences differences
+}
+
+func (c *pprofComparison) compareFields(want, got *profile.Profile) {
+	for _, f := range []struct{ name, want, got string }{
+		{"sample_type", valueTypesText(want.SampleType), valueTypesText(got.SampleType)},
+		{"default_sample_type", word(want.DefaultSampleType), word(got.DefaultSampleType)},
+		{"comments", fmt.Sprintf("%q", want.Comments), fmt.Sprintf("%q", got.Comments)},
+		{"doc_url", word(want.DocURL), word(got.DocURL)},
+		{"drop_frames", word(want.DropFrames), word(got.DropFrames)},
+		{"keep_frames", word(want.KeepFrames), word(got.KeepFrames)},
+		{"time_nanos", fmt.Sprint(want.TimeNanos), fmt.Sprint(got.TimeNanos)},
+		{"duration_nanos", fmt.Sprint(want.DurationNanos), fmt.Sprint(got.DurationNanos)},
+		{"period", fmt.Sprint(want.Period), fmt.Sprint(got.Period)},
+		{"period_type", pprofValueTypeText(want.PeriodType), pprofValueTypeText(got.PeriodType)},
+	} {
+		c.differences.compare(f.name, f.want, f.got)
+	}
+}
+
+// pprofSamples is what the samples of one identity add up to on both sides, and one of them to name it by.
+type pprofSamples struct {
+	want, got               []int64
+	wantPresent, gotPresent bool
+	sample                  *profile.Sample
+}
+
+func (c *pprofComparison) compareSamples(want, got *profile.Profile) {
+	index := make(map[pprofIdentity]int, len(want.Sample))
+	all := make([]pprofSamples, 0, len(want.Sample))
+	collect := func(p *profile.Profile, add func(*pprofSamples, []int64)) {
+		r := pprofResolver{space: c.space, canonicalLinks: c.options.canonicalLinks, locations: make(map[*profile.Location]id)}
+		for _, s := range p.Sample {
+			identity := r.identity(s)
+			i, seen := index[identity]
+			if !seen {
+				i = len(all)
+				index[identity] = i
+				all = append(all, pprofSamples{sample: s})
+			}
+			add(&all[i], s.Value)
+		}
+	}
+	collect(want, func(s *pprofSamples, values []int64) {
+		s.want, s.wantPresent = addValues(s.want, values), true
+	})
+	collect(got, func(s *pprofSamples, values []int64) {
+		s.got, s.gotPresent = addValues(s.got, values), true
+	})
+	for i := range all {
+		s := &all[i]
+		bothZero := isZero(s.want) && isZero(s.got)
+		if c.options.strictZero {
+			bothZero = false
+		}
+		if bothZero || (s.wantPresent == s.gotPresent && slices.Equal(s.want, s.got)) {
+			continue
+		}
+		c.differences.add("sample "+pprofSampleText(s.sample), "is %s, want %s",
+			valuesText(s.got, s.gotPresent), valuesText(s.want, s.wantPresent))
+	}
+}
+
+func addValues(sums, values []int64) []int64 {
+	for i, v := range values {
+		if i == len(sums) {
+			sums = append(sums, 0)
+		}
+		sums[i] += v
+	}
+	return sums
+}
+
+func isZero(values []int64) bool {
+	return !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
+}
+
+func valuesText(values []int64, present bool) string {
+	if !present {
+		return "absent"
+	}
+	return fmt.Sprint(values)
+}
