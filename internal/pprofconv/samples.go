@@ -175,9 +175,11 @@ func (d *decoder) takeValues(f *field) bool {
 	}
 	data := d.data[:f.end]
 	for p := f.start; p < len(data); {
-		var v uint64
-		if v, p = varint(data, p); p < 0 {
-			return false
+		v := uint64(data[p])
+		if p++; v >= 0x80 {
+			if v, p = varint(data, p-1); p < 0 {
+				return false
+			}
 		}
 		d.sampleValues = append(d.sampleValues, int64(v))
 	}

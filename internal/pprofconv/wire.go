@@ -4,7 +4,6 @@
 package pprofconv
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -27,22 +26,16 @@ var (
 type field struct {
 	number uint64
 	wire   uint8
-	// value is a varint's or a fixed number's value.
+	// value is a varint's value. Numbers of fixed size are skipped: pprof has none.
 	value uint64
 	// start and end are where the bytes of a length-delimited field stand in the buffer.
 	start, end int
 }
 
-// varint reads a varint of b at position p, and gives the position after it, or −1 where it has no end.
-// Bits above the 64th are lost, as in every protobuf reader.
+// varint reads a varint of b at position p, and gives the position after it, or −1 where it has no
+// end. Bits above the 64th are lost, as in every protobuf reader. Hot paths read a varint of one
+// byte, which most are, by themselves: Go does not inline this.
 func varint(b []byte, p int) (uint64, int) {
-	if p < len(b) && b[p] < 0x80 {
-		return uint64(b[p]), p + 1
-	}
-	return varintSlow(b, p)
-}
-
-func varintSlow(b []byte, p int) (uint64, int) {
 	var v uint64
 	for shift := uint(0); shift < 70; shift += 7 {
 		if p >= len(b) {
@@ -58,40 +51,43 @@ func varintSlow(b []byte, p int) (uint64, int) {
 	return 0, -1
 }
 
-// next reads the field of b[:end] at p into f, and gives the position after it.
+// next reads the field of b[:end] at p, which is below end, into f, and gives the position after it.
 func (f *field) next(b []byte, p, end int) (int, error) {
 	b = b[:end]
-	tag, p := varint(b, p)
-	if p < 0 {
-		return 0, errVarint
+	tag := uint64(b[p])
+	if p++; tag >= 0x80 {
+		if tag, p = varint(b, p-1); p < 0 {
+			return 0, errVarint
+		}
 	}
 	f.number, f.wire = tag>>3, uint8(tag&7)
+	var value uint64
+	if f.wire == wireVarint || f.wire == wireBytes {
+		if p < end && b[p] < 0x80 {
+			value = uint64(b[p])
+			p++
+		} else if value, p = varint(b, p); p < 0 {
+			return 0, errVarint
+		}
+	}
 	switch f.wire {
 	case wireVarint:
-		if f.value, p = varint(b, p); p < 0 {
-			return 0, errVarint
-		}
+		f.value = value
 	case wireBytes:
-		var size uint64
-		if size, p = varint(b, p); p < 0 {
-			return 0, errVarint
-		}
-		if size > uint64(end-p) {
+		if value > uint64(end-p) {
 			return 0, errTruncated
 		}
-		f.start, f.end = p, p+int(size)
+		f.start, f.end = p, p+int(value)
 		p = f.end
 	case wireFixed64:
 		if end-p < 8 {
 			return 0, errTruncated
 		}
-		f.value = binary.LittleEndian.Uint64(b[p:])
 		p += 8
 	case wireFixed32:
 		if end-p < 4 {
 			return 0, errTruncated
 		}
-		f.value = uint64(binary.LittleEndian.Uint32(b[p:]))
 		p += 4
 	default:
 		return 0, fmt.Errorf("wire type %d is not known", f.wire)
