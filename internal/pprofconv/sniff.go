@@ -64,16 +64,12 @@ func isText(head []byte) bool {
 	return len(head) > 0
 }
 
-// isGperftoolsCPU knows the header of gperftools' binary CPU profiles: words of the machine's
-// size, 0, 3 (the header's length), 0 (the version), the period, 0.
+// isGperftoolsCPU knows the header of gperftools' binary CPU profiles on little-endian machines:
+// words of the machine's size, 0, 3 (the header's length), 0 (the version), the period, 0.
 func isGperftoolsCPU(data []byte) bool {
-	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		if len(data) >= 40 && order.Uint64(data) == 0 && order.Uint64(data[8:]) == 3 && order.Uint64(data[16:]) == 0 {
-			return true
-		}
-		if len(data) >= 20 && order.Uint32(data) == 0 && order.Uint32(data[4:]) == 3 && order.Uint32(data[8:]) == 0 {
-			return true
-		}
+	order := binary.LittleEndian
+	if len(data) >= 40 && order.Uint64(data) == 0 && order.Uint64(data[8:]) == 3 && order.Uint64(data[16:]) == 0 {
+		return true
 	}
-	return false
+	return len(data) >= 20 && order.Uint32(data) == 0 && order.Uint32(data[4:]) == 3 && order.Uint32(data[8:]) == 0
 }

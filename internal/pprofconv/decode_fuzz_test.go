@@ -1,0 +1,103 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// FuzzDecode feeds Decode arbitrary bytes. What decodes is conformant, and where profile.Parse
+// reads the bytes as well, it has read the same.
+func FuzzDecode(f *testing.F) {
+	for _, payload := range captured(f) {
+		if plain := bytes.Clone(plainBytes(f, payload)); len(plain) < 10<<10 {
+			f.Add(plain)
+			f.Add(payload)
+		}
+	}
+	for _, name := range []string{"cpp-gperftools-legacy.prof", "go-goroutine-debug1.txt"} {
+		data, err := os.ReadFile(filepath.Join(testdata, name))
+		require.NoError(f, err)
+		f.Add(data[:min(len(data), 4<<10)])
+	}
+	for _, wire := range oddPayloads() {
+		f.Add([]byte(wire))
+	}
+	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		pd, stats, err := Decode(payload, DecodeOptions{Limits: limits})
+		if err != nil {
+			var format *FormatError
+			require.True(t, errors.As(err, &format) || errors.Is(err, ErrTooLarge), "%v", err)
+			if errors.Is(err, ErrTooLarge) {
+				return
+			}
+		} else {
+			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+		}
+		want := peerReading(payload, limits)
+		if want == nil {
+			return
+		}
+		require.NoError(t, err, "profile.Parse reads this")
+		require.Zero(t, stats.Dropped)
+		encoded, _, err := Encode(pd)
+		require.NoError(t, err)
+		if len(want.SampleType) == 0 {
+			require.Empty(t, encoded)
+			return
+		}
+		require.Len(t, encoded, 1)
+		got, err := profile.ParseUncompressed(encoded[0].Bytes)
+		require.NoError(t, err)
+		require.NoError(t, got.CheckValid())
+		require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero(), profiletest.CanonicalLinks()))
+	})
+}
+
+// peerReading is what profile.Parse reads, with the documented repairs; nil where it refuses the
+// payload, and where text is not UTF-8 (which may make two keys one).
+func peerReading(payload []byte, limits Limits) *profile.Profile {
+	var d decompressor
+	plain, err := d.plain(payload, limits.MaxProfileBytes)
+	if err != nil {
+		return nil
+	}
+	p, err := profile.ParseUncompressed(plain)
+	if err != nil || p.CheckValid() != nil || !validText(plain) {
+		return nil
+	}
+	for _, l := range p.Location {
+		for i := range l.Line {
+			l.Line[i].Line, l.Line[i].Column = max(0, l.Line[i].Line), max(0, l.Line[i].Column)
+		}
+	}
+	for _, f := range p.Function {
+		f.StartLine = max(0, f.StartLine)
+	}
+	p.TimeNanos, p.DurationNanos = max(0, p.TimeNanos), max(0, p.DurationNanos)
+	return p
+}
+
+// validText reports whether all strings of a payload that can be parsed are UTF-8.
+func validText(plain []byte) bool {
+	var f field
+	for p := 0; p < len(plain); {
+		p, _ = f.next(plain, p, len(plain))
+		if f.number == profileStringTable && !utf8.Valid(plain[f.start:f.end]) {
+			return false
+		}
+	}
+	return true
+}
