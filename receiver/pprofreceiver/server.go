@@ -110,7 +110,7 @@ func (s *server) handleElsewhere(w http.ResponseWriter, _ *http.Request) {
 }
 
 // handleTransportError answers for confighttp: for a Content-Encoding that it does not know (which
-// it calls a bad request), one that the body does not have, and for a sender without permission.
+// it calls a bad request), one that the body does not have, and for a sender that auth refuses.
 func (s *server) handleTransportError(w http.ResponseWriter, r *http.Request, message string, status int) {
 	why := reasonBadRequest
 	encoding := r.Header.Get("Content-Encoding")

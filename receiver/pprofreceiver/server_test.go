@@ -6,17 +6,20 @@ package pprofreceiver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 )
 
 // The line that the server logs is a command that works as it stands.
@@ -127,4 +130,32 @@ func TestStartIsAllOrNothing(t *testing.T) {
 	require.ErrorContains(t, err, "start `file`: `storage`: extension \"absent\" is not among the service's extensions")
 	_, err = net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.pushURL(), "http://"), pushPath))
 	assert.Error(t, err, "the server is down again")
+}
+
+// gatekeeper is an authenticator that wants the query key `key`.
+type gatekeeper struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (gatekeeper) Authenticate(ctx context.Context, sources map[string][]string) (context.Context, error) {
+	if !slices.Equal(sources["key"], []string{"open"}) {
+		return ctx, errors.New("who are you?")
+	}
+	return ctx, nil
+}
+
+func TestServerAuthenticates(t *testing.T) {
+	id := component.MustNewID("gatekeeper")
+	f := newFixture(t, "server: {endpoint: 'localhost:0', auth: {authenticator: gatekeeper, request_params: [key]}}")
+	f.start(host{id: gatekeeper{}})
+	body := captured(t, "go-heap.pb.gz")
+	code, _, a := push(t, f.pushURL(), body)
+	assert.Equal(t, http.StatusUnauthorized, code)
+	assert.Equal(t, "who are you?", a.Error)
+	assert.Zero(t, f.next.attempts())
+
+	code, _, a = push(t, f.pushURL()+"?key=open&service.name=shop", body)
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	assert.Equal(t, map[string]any{"service.name": "shop"}, resourceOf(t, f.next.all()[0]), "the key is no part of the identity")
 }

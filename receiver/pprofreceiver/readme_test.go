@@ -1,0 +1,274 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// tableRows gives the cells of the README's table under a header, by the first cell.
+func tableRows(t *testing.T, header string) map[string][]string {
+	t.Helper()
+	_, rest, found := strings.Cut(readme(t), header+"\n")
+	require.True(t, found, header)
+	rows := map[string][]string{}
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i, cell := range cells {
+			cells[i] = strings.Trim(strings.TrimSpace(cell), "`")
+		}
+		if !strings.HasPrefix(cells[0], "---") {
+			rows[cells[0]] = cells
+		}
+	}
+	return rows
+}
+
+// flatten collects a config struct's values by key. Keys of confighttp are collected apart: the
+// README names those whose default is the receiver's own.
+func flatten(value reflect.Value, prefix string, own, others map[string]any) {
+	for i := range value.NumField() {
+		field := value.Type().Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		name, options, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		inner := value.Field(i)
+		if get := inner.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() && prefix == "" {
+			flatten(get.Call(nil)[0].Elem(), name+".", own, others)
+			continue
+		}
+		switch {
+		case options == "squash" && strings.Contains(field.Type.PkgPath(), "collector/config/"):
+			flatten(inner, prefix, others, others)
+		case options == "squash" || (field.Type.Kind() == reflect.Struct && strings.HasSuffix(field.Type.PkgPath(), "pprofreceiver")):
+			if name != "" {
+				name += "."
+			}
+			flatten(inner, prefix+name, own, others)
+		default:
+			own[prefix+name] = inner.Interface()
+		}
+	}
+}
+
+func inReadme(value any) string {
+	switch v := value.(type) {
+	case []string:
+		quoted, _ := json.Marshal(v)
+		return strings.ReplaceAll(string(quoted), ",", ", ")
+	case *component.ID, map[string]any:
+		return "" // none by default
+	case time.Duration:
+		return v.String()
+	}
+	return fmt.Sprint(value)
+}
+
+func TestReadmeDefaults(t *testing.T) {
+	rows := tableRows(t, "| key | type | default | bound | meaning |")
+	own, others := map[string]any{}, map[string]any{}
+	flatten(reflect.ValueOf(createDefaultConfig()).Elem(), "", own, others)
+	for key, value := range own {
+		if assert.Contains(t, rows, key) {
+			assert.Equal(t, inReadme(value), rows[key][2], key)
+		}
+	}
+	for key, cells := range rows {
+		if _, isOwn := own[key]; isOwn {
+			continue
+		}
+		if assert.Contains(t, others, key) {
+			assert.Equal(t, inReadme(others[key]), cells[2], key)
+		}
+	}
+	require.Greater(t, len(own), 15)
+}
+
+func TestReadmeConfigurationsAreValid(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readme(t), -1)
+	require.Len(t, blocks, 2)
+	for _, block := range blocks {
+		var config struct {
+			Receivers map[string]any `yaml:"receivers"`
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(block[1]), &config))
+		section, err := yaml.Marshal(config.Receivers["pprof"])
+		require.NoError(t, err)
+		_, err = loadConfig(string(section))
+		assert.NoError(t, err, block[1])
+	}
+}
+
+// The README's curl line is run as it stands, but for the port: the default one may be taken here.
+func TestReadmeCurlLine(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	block := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(readme(t))
+	require.NotNil(t, block)
+	f := startFixture(t, serverOnly)
+	command := strings.Replace(block[1], "http://localhost:4040"+pushPath, f.pushURL(), 1)
+	require.NotEqual(t, block[1], command)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), captured(t, "go-cpu-labels.pb.gz"), 0o600))
+	shell := exec.Command("sh", "-e", "-c", command)
+	shell.Dir = folder
+	output, err := shell.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	assert.Equal(t, "shop", resourceOf(t, f.await(1)[0])["service.name"])
+}
+
+// The statuses that the code names are those of the README's table.
+func TestReadmeStatuses(t *testing.T) {
+	codes := map[string]string{}
+	for code := 100; code < 600; code++ {
+		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
+	}
+	named := map[string]bool{}
+	for _, file := range []string{"answer.go", "push.go", "server.go"} {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(`http\.(Status[A-Z]\w+)`).FindAllStringSubmatch(string(source), -1) {
+			require.Contains(t, codes, match[1])
+			named[codes[match[1]]] = true
+		}
+	}
+	rows := tableRows(t, "| status | when | |")
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(named)), slices.Collect(maps.Keys(rows)))
+}
+
+// metadata is the part of metadata.yaml that the code must agree with.
+type metadata struct {
+	Type   string
+	Status struct {
+		Stability map[string][]string
+	}
+	Attributes map[string]struct {
+		Enum []string
+	}
+	Telemetry struct {
+		Metrics map[string]struct {
+			Description, Unit string
+			Attributes        []string
+			Sum               struct {
+				Monotonic bool
+			}
+		}
+	}
+}
+
+func loadMetadata(t *testing.T) metadata {
+	t.Helper()
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	var m metadata
+	require.NoError(t, yaml.Unmarshal(text, &m))
+	return m
+}
+
+// TestMetadata compares metadata.yaml with what the code really makes.
+func TestMetadata(t *testing.T) {
+	declared := loadMetadata(t)
+	assert.Equal(t, componentType.String(), declared.Type)
+	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
+	assert.ElementsMatch(t, []string{sourceServer, sourceRemote, sourceFile, sourceSelf}, declared.Attributes["source"].Enum)
+
+	f := newFixture(t, serverOnly)
+	m, err := newMetrics(f.set.MeterProvider)
+	require.NoError(t, err)
+	m.reject(t.Context(), sourceFile, reasonEmpty)
+	stats := pprofconv.DecodeStats{}
+	for i := range stats.Dropped {
+		stats.Dropped[i] = i + 1
+	}
+	for i := range stats.Repaired {
+		stats.Repaired[i] = i + 1
+	}
+	m.count(t.Context(), &stats)
+
+	names := []string{metricRejected, metricDropped, metricRepaired}
+	require.Len(t, declared.Telemetry.Metrics, len(names))
+	for _, name := range names {
+		made, err := f.telemetry.GetMetric(name)
+		require.NoError(t, err)
+		want := declared.Telemetry.Metrics[strings.TrimPrefix(name, "otelcol_")]
+		assert.Equal(t, want.Description, made.Description)
+		assert.Equal(t, want.Unit, made.Unit)
+		sum := made.Data.(metricdata.Sum[int64])
+		assert.Equal(t, want.Sum.Monotonic, sum.IsMonotonic)
+		for _, point := range sum.DataPoints {
+			var keys []string
+			for _, kv := range point.Attributes.ToSlice() {
+				keys = append(keys, string(kv.Key))
+				assert.Contains(t, declared.Attributes, string(kv.Key))
+			}
+			assert.ElementsMatch(t, want.Attributes, keys)
+		}
+	}
+	for i, n := range stats.Dropped {
+		assert.Equal(t, int64(n), f.sum(metricDropped, "reason", pprofconv.DropReason(i).String()))
+	}
+	for i, n := range stats.Repaired {
+		assert.Equal(t, int64(n), f.sum(metricRepaired, "fault", pprofconv.Repair(i).String()))
+	}
+}
+
+func TestReadmeMetrics(t *testing.T) {
+	rows := tableRows(t, "| metric | unit | attributes | meaning |")
+	declared := loadMetadata(t).Telemetry.Metrics
+	assert.Len(t, rows, len(declared))
+	for name, metric := range declared {
+		cells := rows["otelcol_"+name]
+		if !assert.Len(t, cells, 4, name) {
+			continue
+		}
+		assert.Equal(t, metric.Unit, cells[1])
+		assert.Equal(t, metric.Attributes, strings.Split(cells[2], "`, `"))
+		assert.Equal(t, metric.Description, cells[3])
+	}
+
+	reasons := tableRows(t, "| `reason` of a rejected payload | |")
+	assert.Len(t, reasons, len(allReasons))
+	for _, why := range allReasons {
+		assert.Contains(t, reasons, string(why))
+	}
+	text := readme(t)
+	for i := range pprofconv.NumDropReasons {
+		assert.Contains(t, text, "`"+pprofconv.DropReason(i).String()+"`")
+	}
+	for i := range pprofconv.NumRepairs {
+		assert.Contains(t, text, "`"+pprofconv.Repair(i).String()+"`")
+	}
+}
