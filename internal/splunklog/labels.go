@@ -1,0 +1,126 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// readLabels makes of a sample's labels, which are ordered by key, what they mean: its time, its period and its link;
+// the others become attributes.
+func (t *translator) readLabels(labels []pprofconv.Label, o *observation) {
+	link, linked := labelLink(labels)
+	if !linked && t.record.linked {
+		link = t.record.link
+	}
+	o.link = t.dict.Links.Intern(link)
+	attributes := t.scratch[:0]
+	for len(labels) > 0 {
+		n := 1
+		for n < len(labels) && labels[n].Key == labels[0].Key {
+			n++
+		}
+		group := labels[:n]
+		labels = labels[n:]
+		switch group[0].Key {
+		case keyEventTime:
+			millis, ok := labelNumber(&group[0])
+			o.time = timeNanos(millis, ok, &t.result.BadTimes)
+			continue
+		case keyEventPeriod:
+			if t.record.typ == TypeCPU {
+				millis, ok := labelNumber(&group[0])
+				o.period = periodNanos(millis, ok, &t.result.BadTimes)
+				continue
+			}
+		case keyTraceID, keySpanID:
+			if linked {
+				continue
+			}
+		}
+		attributes = t.appendEntry(attributes, t.labelAttribute(group))
+	}
+	t.scratch = attributes
+	o.set = t.dict.AttributeSets.Intern(attributes)
+}
+
+func labelNumber(l *pprofconv.Label) (int64, bool) {
+	if l.IsText {
+		return parseNumber(l.Text)
+	}
+	return l.Num, true
+}
+
+// labelLink gives the link that a trace_id and a span_id, one text each, name.
+func labelLink(labels []pprofconv.Label) (profiledict.Link, bool) {
+	trace, span, pairs := "", "", 0
+	for i := range labels {
+		switch l := &labels[i]; l.Key {
+		case keyTraceID:
+			trace = l.Text
+			pairs++
+		case keySpanID:
+			span = l.Text
+			pairs++
+		}
+	}
+	if pairs != 2 {
+		return profiledict.Link{}, false
+	}
+	return linkOf(trace, span)
+}
+
+// labelAttribute gives the labels of one key as an attribute: one value as it is, several as an array.
+func (t *translator) labelAttribute(group []pprofconv.Label) profiledict.Attribute {
+	first := &group[0]
+	attribute := profiledict.Attribute{Key: t.dict.Strings.Intern(first.Key)}
+	if len(group) == 1 {
+		attribute.Value = labelValue(first)
+		if !first.IsText {
+			attribute.Unit = t.dict.Strings.Intern(first.Unit)
+		}
+		return attribute
+	}
+	list := pcommon.NewValueSlice()
+	for i := range group {
+		element := list.Slice().AppendEmpty()
+		switch l := &group[i]; {
+		case l.IsText:
+			element.SetStr(l.Text)
+		case l.Unit == "":
+			element.SetInt(l.Num)
+		default:
+			m := element.SetEmptyMap()
+			m.PutInt("value", l.Num)
+			m.PutStr("unit", l.Unit)
+		}
+	}
+	attribute.Value = profiledict.ValueOf(list)
+	return attribute
+}
+
+// labelValue gives the value of a label in the type that the attribute of its name has (semantic conventions,
+// registry/attributes/thread), since agents differ in which of text and number they write.
+func labelValue(l *pprofconv.Label) profiledict.Value {
+	switch l.Key {
+	case keyThreadID, keyThreadOSID:
+		if n, ok := labelNumber(l); ok {
+			return profiledict.IntValue(n)
+		}
+	case keyTruncated:
+		if !l.IsText {
+			return profiledict.BoolValue(l.Num != 0)
+		}
+		if truth, ok := truthOf(l.Text); ok {
+			return profiledict.BoolValue(truth)
+		}
+	}
+	if l.IsText {
+		return profiledict.StringValue(l.Text)
+	}
+	return profiledict.IntValue(l.Num)
+}

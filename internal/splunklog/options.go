@@ -1,0 +1,34 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import "math"
+
+// Options says how records are read, and bounds what one request may cost.
+type Options struct {
+	// FullThreadMetadata keeps all that the first line of a text stack says of its thread. Priorities, times and
+	// addresses differ from stack to stack, so that with them hardly two samples are the same.
+	FullThreadMetadata bool
+	// MaxProfileBytes bounds the bodies of one request together, in bytes: a pprof counts after decompression, a text
+	// as it is. 0 means 128 MiB.
+	MaxProfileBytes int
+	// MaxStackDepth is the largest number of frames in one stack; a deeper stack is left out. 0 means 1024, which is
+	// where the agents themselves cut.
+	MaxStackDepth int
+}
+
+// maxSamples bounds the samples of one request: a sample can be two bytes long in a pprof, and is many times that
+// in memory.
+const maxSamples = 4 << 20
+
+func (o Options) withDefaults() Options {
+	if o.MaxProfileBytes <= 0 {
+		o.MaxProfileBytes = 128 << 20
+	}
+	o.MaxProfileBytes = min(o.MaxProfileBytes, math.MaxInt32)
+	if o.MaxStackDepth <= 0 {
+		o.MaxStackDepth = 1024
+	}
+	return o
+}

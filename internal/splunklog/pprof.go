@@ -1,0 +1,75 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+// readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
+func (t *translator) readPprof(body string) *Rejection {
+	if t.bytesLeft <= 0 || t.samplesLeft <= 0 {
+		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
+	}
+	isBytes := t.record.log.Body().Type() == pcommon.ValueTypeBytes
+	if isBytes && strings.HasPrefix(body, "\x1f\x8b") {
+		t.payload = append(t.payload[:0], body...)
+	} else if err := t.decodeBase64(body); err != nil {
+		return reject(ReasonBase64, "the body is not base64: %w", err)
+	}
+	limits := pprofconv.Limits{
+		MaxProfileBytes: t.bytesLeft, MaxSamples: t.samplesLeft, MaxStackDepth: t.opts.MaxStackDepth,
+	}
+	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.visit)
+	t.bytesLeft -= stats.UncompressedBytes
+	t.result.add(&stats)
+	switch {
+	case errors.Is(err, pprofconv.ErrTooLarge):
+		return reject(ReasonTooLarge, "%w", err)
+	case err != nil:
+		return reject(ReasonNotPprof, "%w", err)
+	}
+	return nil
+}
+
+// decodeBase64 decodes with or without padding and line breaks, in either alphabet.
+func (t *translator) decodeBase64(body string) error {
+	body = strings.TrimRight(body, "=\r\n\t ")
+	encoding := base64.RawStdEncoding
+	if strings.ContainsAny(body, "-_") {
+		encoding = base64.RawURLEncoding
+	}
+	if n := encoding.DecodedLen(len(body)); cap(t.payload) < n {
+		t.payload = make([]byte, n)
+	}
+	n, err := encoding.Decode(t.payload[:cap(t.payload)], []byte(body))
+	t.payload = t.payload[:n]
+	return err
+}
+
+// visit takes one sample of a pprof.
+func (t *translator) visit(s pprofconv.Sample) {
+	o := observation{stack: s.Stack, period: t.record.period, value: 1}
+	t.readLabels(s.Labels, &o)
+	if o.time == 0 {
+		o.time = t.record.time
+	}
+	switch {
+	case t.record.typ == TypeAllocation:
+		o.valued, o.period, o.value = true, 0, 0
+		if len(s.Values) > 0 {
+			o.value = s.Values[0]
+		}
+	case len(s.Values) > 0 && s.Values[0] != 1:
+		// No agent is known to do this; what it would mean is a count.
+		o.valued, o.value = true, s.Values[0]
+	}
+	t.add(&o)
+}

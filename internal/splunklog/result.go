@@ -1,0 +1,99 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+// Reason says why a record was rejected. Its String is the value of a metric's attribute.
+type Reason uint8
+
+// The reasons for which a record that claims to be profiling is rejected; the records beside it are read.
+const (
+	// ReasonFormat is a data format that is not known.
+	ReasonFormat Reason = iota
+	// ReasonType is a data type that is neither cpu nor allocation.
+	ReasonType
+	// ReasonEmpty is a record without a body.
+	ReasonEmpty
+	// ReasonBody is a body that is neither a string nor bytes.
+	ReasonBody
+	// ReasonBase64 is a body that is not base64.
+	ReasonBase64
+	// ReasonNotPprof is a body that holds something other than a readable pprof.
+	ReasonNotPprof
+	// ReasonTooLarge is a body beyond a limit.
+	ReasonTooLarge
+	// ReasonNotAStack is a text in which no frame can be found.
+	ReasonNotAStack
+	// ReasonTooDeep is a text stack with more than Options.MaxStackDepth frames.
+	ReasonTooDeep
+	// NumReasons is the number of reasons.
+	NumReasons = iota
+)
+
+var reasonNames = [NumReasons]string{
+	"unknown_format", "unknown_type", "empty", "body_type", "base64", "not_pprof", "too_large", "not_a_stack", "stack_too_deep",
+}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// Rejection is a record that could not be read.
+type Rejection struct {
+	// Record is the record's number among all records of the request, in their order, from 0.
+	Record int
+	Reason Reason
+	Err    error
+}
+
+func (r Rejection) Error() string { return fmt.Sprintf("record %d: %v", r.Record, r.Err) }
+
+// Result is what Translate made of one request.
+type Result struct {
+	// Profiles has no resource where no sample was found.
+	Profiles pprofile.Profiles
+	// Samples is the number of samples that were read: observations, before those of one identity are combined.
+	Samples int
+	// Records counts the records that carry or claim to carry profiles, by what they say of themselves.
+	Records [NumFormats][NumTypes][NumSources]int
+	// Others is the number of records that have nothing to do with profiling.
+	Others int
+	// Rejected lists the records that could not be read, in their order.
+	Rejected []Rejection
+	// Dropped counts samples that were left out of records that were read, Repaired the faults that were read past.
+	Dropped  [pprofconv.NumDropReasons]int
+	Repaired [pprofconv.NumRepairs]int
+	// BadTimes counts times and periods that are no numbers or out of range: the sample is kept without.
+	BadTimes int
+}
+
+// ProfilingRecords is the number of records that carry or claim to carry profiles.
+func (r *Result) ProfilingRecords() int {
+	n := 0
+	for _, types := range r.Records {
+		for _, sources := range types {
+			for _, records := range sources {
+				n += records
+			}
+		}
+	}
+	return n
+}
+
+func (r *Result) add(stats *pprofconv.DecodeStats) {
+	for i, n := range stats.Dropped {
+		r.Dropped[i] += n
+	}
+	for i, n := range stats.Repaired {
+		// Every agent leaves sample types out: that is the format, not a fault.
+		if pprofconv.Repair(i) != pprofconv.RepairMissingSampleTypes {
+			r.Repaired[i] += n
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// stackText remembers the lines of the stacks of a request: threads stand in the same few places over and over.
+type stackText struct {
+	lines     []knownLine // the first one is unused, since HashIndex has no entry 0
+	lineIndex profiledict.HashIndex
+	// frames are the positions in lines of the stack under way, stack what they became.
+	frames []int32
+	stack  []int32
+}
+
+type knownLine struct {
+	text     string
+	frame    frame
+	location int32 // notInterned, or an index of the location table
+}
+
+const (
+	notInterned = -1
+	// maxKnownLines bounds the memory of lines, maxLocations what one request can make of many short ones.
+	maxKnownLines = 1 << 16
+	maxLocations  = 1 << 20
+)
+
+func (s *stackText) reset() {
+	clear(s.lines)
+	s.lines = append(s.lines[:0], knownLine{})
+	s.lineIndex.Reset(0)
+}
+
+func (s *stackText) release() {
+	clear(s.lines)
+	s.lines = s.lines[:0]
+}
+
+// readText reads a body that is one call stack: a line on the thread, a line with its state, and the frames.
+func (t *translator) readText(body string) *Rejection {
+	if len(body) > t.bytesLeft || t.samplesLeft <= 0 {
+		return reject(ReasonTooLarge, "the records before it and this one are more than one request may carry")
+	}
+	t.bytesLeft -= len(body)
+	if t.dict.Locations.Len() > maxLocations {
+		return reject(ReasonTooLarge, "the records before it have more than %d distinct frames", maxLocations)
+	}
+	if len(t.lines) > maxKnownLines {
+		t.stackText.reset()
+	}
+	thread, state, frames := cutHeader(validText(body))
+	// Nothing is interned before the whole stack is known to be read.
+	if err := t.findFrames(frames); err != nil {
+		return err
+	}
+	o := observation{time: t.record.time, period: t.record.period, value: 1}
+	if t.record.typ == TypeAllocation {
+		o.valued, o.value, o.period = true, t.record.allocated, 0
+	}
+	o.stack = t.internFrames()
+	if t.record.linked {
+		o.link = t.dict.Links.Intern(t.record.link)
+	}
+	o.set = t.textAttributes(thread, state)
+	t.add(&o)
+	return nil
+}
+
+// cutHeader parts the first two lines, either of which may be empty, from the frames. A sender that leaves them out
+// is known by the "at " of its first line.
+func cutHeader(body string) (thread, state, frames string) {
+	first, rest, _ := strings.Cut(body, "\n")
+	if beginsWithAt(first) {
+		return "", "", body
+	}
+	second, frames, _ := strings.Cut(rest, "\n")
+	if beginsWithAt(second) {
+		return first, "", rest
+	}
+	return first, strings.TrimSpace(second), frames
+}
+
+func beginsWithAt(line string) bool {
+	return strings.HasPrefix(strings.TrimLeft(line, " \t"), "at ")
+}
+
+// findFrames notes the frames of a stack in t.frames.
+func (t *translator) findFrames(text string) *Rejection {
+	t.frames = t.frames[:0]
+	for text != "" {
+		var line string
+		if end := strings.IndexByte(text, '\n'); end >= 0 {
+			line, text = text[:end], text[end+1:]
+		} else {
+			line, text = text, ""
+		}
+		position, ok := t.findLine(line)
+		if !ok {
+			continue
+		}
+		if len(t.frames) == t.opts.MaxStackDepth {
+			return reject(ReasonTooDeep, "the stack has more than %d frames", t.opts.MaxStackDepth)
+		}
+		t.frames = append(t.frames, position)
+	}
+	if len(t.frames) == 0 {
+		return reject(ReasonNotAStack, "no line of the text is a stack frame")
+	}
+	return nil
+}
+
+// findLine gives the position in t.lines of a line that is a frame.
+func (t *translator) findLine(line string) (int32, bool) {
+	p := t.lineIndex.Start(profiledict.HashString(line))
+	for i := t.lineIndex.Next(&p); i != 0; i = t.lineIndex.Next(&p) {
+		if t.lines[i].text == line {
+			return i, true
+		}
+	}
+	f, ok := parseFrame(line)
+	if !ok {
+		return 0, false
+	}
+	i := int32(len(t.lines))
+	t.lines = append(t.lines, knownLine{text: line, frame: f, location: notInterned})
+	t.lineIndex.Insert(p, i)
+	return i, true
+}
+
+// internFrames interns the stack of t.frames, leaf first as it stands.
+func (t *translator) internFrames() profiledict.StackIndex {
+	t.stack = t.stack[:0]
+	for _, position := range t.frames {
+		line := &t.lines[position]
+		if line.location == notInterned {
+			line.location = t.internFrame(&line.frame)
+		}
+		t.stack = append(t.stack, line.location)
+	}
+	return t.dict.Stacks.Intern(t.stack)
+}
+
+func (t *translator) internFrame(f *frame) int32 {
+	function := t.dict.Functions.Intern(profiledict.Function{
+		Name: t.dict.Strings.Intern(f.function), Filename: t.dict.Strings.Intern(f.file),
+	})
+	line := [1]profiledict.Line{{Function: function, Line: f.line, Column: f.column}}
+	return int32(t.dict.Locations.Intern(profiledict.Location{}, line[:]))
+}

@@ -1,0 +1,192 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// translator is the state of one Translate call. It is kept for the next one.
+type translator struct {
+	opts   Options
+	dict   *profiledict.Dictionary
+	out    pprofile.Profiles
+	result Result
+	places places
+	samples
+	stackText
+
+	// bytesLeft and samplesLeft are what the request may still cost.
+	bytesLeft, samplesLeft int
+
+	// The record under way.
+	record record
+	number int
+	// bodyHash and attributes of the profile are worked out when the record's first sample is met.
+	begun             bool
+	bodyID            contentID
+	profileAttributes profiledict.AttributeSetIndex
+
+	payload []byte
+	scratch []int32
+}
+
+var translators = sync.Pool{New: func() any { return &translator{dict: profiledict.New()} }}
+
+// Translate reads the profiling records of a request. It only reads ld, and the result keeps nothing of it but
+// strings. Records that have nothing to do with profiling are counted; Rest gives them.
+func Translate(ld plog.Logs, opts Options) Result {
+	t := translators.Get().(*translator)
+	defer t.release()
+	t.start(opts)
+	for _, rl := range ld.ResourceLogs().All() {
+		t.places.resource(rl)
+		ofResource := hasSourceType(rl.Resource().Attributes())
+		for _, sl := range rl.ScopeLogs().All() {
+			t.places.scope(sl)
+			inherited := ofResource || sl.Scope().Name() == profilingName
+			for _, log := range sl.LogRecords().All() {
+				if isProfiling(inherited, log) {
+					t.translate(log)
+				} else {
+					t.result.Others++
+				}
+				t.number++
+			}
+		}
+	}
+	t.emit()
+	return t.result
+}
+
+func (t *translator) start(opts Options) {
+	t.opts = opts.withDefaults()
+	t.out = pprofile.NewProfiles()
+	t.result = Result{Profiles: t.out}
+	t.places.reset()
+	t.samples.reset()
+	t.stackText.reset()
+	t.dict.Reset(profiledict.Sizes{})
+	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, maxSamples
+	t.number = 0
+}
+
+// translate reads one record, or rejects it.
+func (t *translator) translate(log plog.LogRecord) {
+	r := &t.record
+	r.read(log, &t.result.BadTimes)
+	t.result.Records[r.format][r.typ][r.source]++
+	t.begun = false
+	body, err := t.body()
+	if err == nil {
+		switch r.format {
+		case FormatPprof:
+			err = t.readPprof(body)
+		case FormatText:
+			err = t.readText(body)
+		}
+	}
+	if err != nil {
+		err.Record = t.number
+		t.result.Rejected = append(t.result.Rejected, *err)
+	}
+}
+
+// body gives the record's body, which is borrowed, where all that stands beside it can be understood.
+func (t *translator) body() (string, *Rejection) {
+	r := &t.record
+	if r.format == FormatOther {
+		return "", reject(ReasonFormat, "`%s` is %q, which is neither %s nor %s", keyFormat, short(r.formatText), formatPprofValue, formatTextValue)
+	}
+	if r.typ == TypeOther {
+		return "", reject(ReasonType, "`%s` is %q, which is neither cpu nor allocation", keyType, short(r.typeText))
+	}
+	var body string
+	switch value := r.log.Body(); value.Type() {
+	case pcommon.ValueTypeStr:
+		body = value.Str()
+	case pcommon.ValueTypeBytes:
+		body = string(value.Bytes().AsRaw())
+	case pcommon.ValueTypeEmpty:
+	default:
+		return "", reject(ReasonBody, "the body is of type %s", value.Type())
+	}
+	if body == "" {
+		return "", reject(ReasonEmpty, "the body is empty")
+	}
+	return body, nil
+}
+
+// add counts one observation of the record under way.
+func (t *translator) add(o *observation) {
+	if !t.begun {
+		t.begin()
+	}
+	t.samplesLeft--
+	t.result.Samples++
+	key := groupKey{
+		scope: t.places.currentScope, attributes: t.profileAttributes, period: o.period, typ: t.record.typ,
+		timed: o.time != 0, valued: o.valued || o.time == 0,
+	}
+	g := t.lastGroup
+	if g == 0 || t.groups[g].groupKey != key {
+		g = t.group(key)
+		t.lastGroup = g
+	}
+	if group := &t.groups[g]; group.record != t.number {
+		group.record = t.number
+		group.id.number(t.bodyID[0])
+		group.id.number(t.bodyID[1])
+	}
+	t.put(g, o)
+}
+
+// begin is called at a record's first sample: a record without any leaves no trace in the output.
+func (t *translator) begin() {
+	t.begun = true
+	t.places.begin(t.out)
+	t.profileAttributes = t.recordAttributes()
+	t.bodyID = t.places.currentID
+	t.bodyID.text(t.record.log.Body().AsString())
+	t.bodyID.number(uint64(t.record.time))
+	t.bodyID.number(uint64(t.record.period))
+	t.bodyID.number(uint64(t.record.allocated))
+	t.bodyID.text(string(t.record.link.SpanID[:]))
+}
+
+// group finds the group of a key, or adds it.
+func (t *translator) group(key groupKey) int32 {
+	if g, ok := t.groupOf[key]; ok {
+		return g
+	}
+	g := int32(len(t.groups))
+	t.groupOf[key] = g
+	next := group{groupKey: key, profile: t.places.newProfile(), record: -1}
+	next.id.number(uint64(g))
+	next.id.number(uint64(key.period))
+	t.groups = append(t.groups, next)
+	return g
+}
+
+// release lets go of all that belongs to the request.
+func (t *translator) release() {
+	t.record, t.result, t.out = record{}, Result{}, pprofile.Profiles{}
+	t.places.reset()
+	t.samples.release()
+	t.stackText.release()
+	if cap(t.payload) > 4<<20 {
+		t.payload = nil
+	}
+	if t.dict.Strings.Len() > 1<<18 || t.dict.Locations.Len() > 1<<18 || t.dict.Stacks.Len() > 1<<18 {
+		return
+	}
+	t.dict.Reset(profiledict.Sizes{})
+	translators.Put(t)
+}
