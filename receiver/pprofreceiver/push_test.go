@@ -4,6 +4,7 @@
 package pprofreceiver
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -330,4 +332,50 @@ func TestPushFiles(t *testing.T) {
 		require.Len(t, a.Files, 1)
 		assert.Equal(t, "b", a.Files[0].File)
 	})
+}
+
+// A body that says it is too large is not waited for.
+func TestPushTooLargeByItsOwnWord(t *testing.T) {
+	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 1000}\n")
+	connection, err := net.Dial("tcp", f.receiver.sources[0].(*server).address.String())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, connection.Close()) }()
+	require.NoError(t, connection.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(connection, "POST "+pushPath+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+	require.NoError(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, response.Body.Close()) }()
+	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
+}
+
+func TestPushKeepsTheOriginalPayload(t *testing.T) {
+	f := startFixture(t, serverOnly+"include_original_payload: true")
+	sent := captured(t, "go-heap.pb.gz")
+	code, _, a := push(t, f.pushURL(), sent)
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	first := f.next.all()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	assert.Equal(t, "pprof", first.OriginalPayloadFormat())
+	assert.Equal(t, sent, first.OriginalPayload().AsRaw())
+}
+
+// A pprof without samples is accepted, and there is nothing to deliver. One with faults that lose
+// nothing arrives, and the faults are counted.
+func TestPushOddProfiles(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	const emptyString = "\x32\x00" // string_table: [""]
+	code, _, a := push(t, f.pushURL(), []byte(emptyString))
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	assert.Zero(t, f.next.attempts())
+
+	const oneSample = "\x12\x02\x12\x00" // sample: [{value: []}]
+	code, _, a = push(t, f.pushURL(), []byte(oneSample+emptyString))
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	assert.Equal(t, 1, f.await(1)[0].SampleCount())
+	assert.Equal(t, int64(1), f.sum(metricRepaired, "fault", "missing_sample_types"))
+
+	const unknownLocation = "\x0a\x02\x08\x00\x12\x05\x0a\x01\x07\x12\x00" // sample_type: [{}], sample: [{location_id: [7]}]
+	code, _, a = push(t, f.pushURL(), []byte(unknownLocation+emptyString))
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	assert.Equal(t, int64(1), f.sum(metricDropped, "reason", "unknown_location"))
 }
