@@ -35,7 +35,11 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(wire))
 	}
 	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16}
+	before := []byte(oddPayloads()["sparse ids"])
 	f.Fuzz(func(t *testing.T, payload []byte) {
+		// What an earlier payload left in the scratch memory must not show.
+		_, _, err := Decode(before, DecodeOptions{})
+		require.NoError(t, err)
 		pd, stats, err := Decode(payload, DecodeOptions{Limits: limits})
 		if err != nil {
 			var format *FormatError

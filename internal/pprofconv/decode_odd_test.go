@@ -102,6 +102,11 @@ func oddPayloads() map[string]pt.PprofWire {
 			Location(pt.PprofLocationFields{ID: 1, Lines: []pt.PprofLine{{Function: 1}}}).
 			Function(pt.PprofFunctionFields{ID: 1, Name: 1}).
 			Message(pt.PprofSample, pt.PprofWire(nil).Unpacked(pt.PprofSampleLocation, 1).Label(pt.PprofLabel{Key: 0, Num: 77})),
+		"sample without entities": pt.PprofWire(nil).Strings(oddStrings...).ValueType(pt.PprofSampleType, sCPU, sNs).
+			Message(pt.PprofSample, oddSample(1, 1)),
+		"line without functions": pt.PprofWire(nil).Strings(oddStrings...).ValueType(pt.PprofSampleType, sCPU, sNs).
+			Location(pt.PprofLocationFields{ID: 1, Mapping: 1, Lines: []pt.PprofLine{{Function: 1, Line: 2}}}).
+			Message(pt.PprofSample, oddSample(1, 1)),
 		"nothing but strings":        pt.PprofWire(nil).Strings(oddStrings...),
 		"sample types alone":         pt.PprofWire(nil).Strings(oddStrings...).ValueType(pt.PprofSampleType, sCPU, sNs),
 		"sample types that repeat":   oddBase().ValueType(pt.PprofSampleType, sCPU, sNs).Message(pt.PprofSample, oddSample(1, 1).Int(pt.PprofSampleValue, 2)),

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -152,4 +153,32 @@ func TestDecodeDetachesFewStringsOfALargeTable(t *testing.T) {
 	pd, _, err := Decode(out.Bytes(), DecodeOptions{})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
+}
+
+func TestDecodeForgetsThePayloadBefore(t *testing.T) {
+	first, second := oddPayloads()["sparse ids"], oddPayloads()["sample without entities"]
+	want, stats, err := new(decoder).fresh(second)
+	require.NoError(t, err)
+	assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
+	d := new(decoder)
+	for _, payload := range [][]byte{first, second} {
+		got, stats, err := d.fresh(payload)
+		require.NoError(t, err)
+		if &payload[0] == &second[0] {
+			assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
+			assert.Equal(t, want, got)
+		}
+	}
+}
+
+// fresh decodes with this decoder rather than with one of the pool.
+func (d *decoder) fresh(data []byte) (string, DecodeStats, error) {
+	if d.dict == nil {
+		d.dict = profiledict.New()
+	}
+	d.limits, d.stats = DefaultLimits(), DecodeStats{}
+	if err := d.decode(data); err != nil {
+		return "", d.stats, err
+	}
+	return profiletest.Render(d.emit()), d.stats, nil
 }

@@ -15,7 +15,7 @@ type idMap struct {
 // build maps the ids of n entries. Of several entries with one id the last one counts, as in
 // profile.Parse before it refuses them.
 func (m *idMap) build(n int, id func(int) uint64, stats *DecodeStats) {
-	m.ordered, m.sparse = 0, nil
+	m.ordered, m.dense, m.sparse = 0, m.dense[:0], nil
 	if isOrdered(n, id) {
 		m.ordered = uint64(n)
 		return
