@@ -131,6 +131,10 @@ func TestEqualNamesWhatDiffers(t *testing.T) {
 			func(pd pprofile.Profiles) { ProfileAt(pd, 0).Samples().AppendEmpty().Values().Append(0) },
 			profile0 + ": sample <>: is 0, want absent",
 		},
+		"another empty sample": {
+			func(pd pprofile.Profiles) { ProfileAt(pd, 0).Samples().AppendEmpty() },
+			profile0 + ": sample <>: is none, want absent",
+		},
 		"timestamp": {
 			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(1, 1001) },
 			"resource_profiles[0].scope_profiles[0].profiles[1]: sample <leaf>: is @1000 @1001, want @1000 @1049",
@@ -139,6 +143,14 @@ func TestEqualNamesWhatDiffers(t *testing.T) {
 			func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).Resource().Attributes().Clear() },
 			`resource_profiles[0].resource: is {} schema_url=https://example.test/resource, want ` +
 				`{service.name="shop", tags=["a", {deep="b"}]} schema_url=https://example.test/resource`,
+		},
+		"resource's dropped count": {
+			func(pd pprofile.Profiles) {
+				pd.ResourceProfiles().At(0).Resource().SetDroppedAttributesCount(3)
+			},
+			`resource_profiles[0].resource: is {service.name="shop", tags=["a", {deep="b"}]} dropped_attributes_count=3 ` +
+				`schema_url=https://example.test/resource, want {service.name="shop", tags=["a", {deep="b"}]} ` +
+				`schema_url=https://example.test/resource`,
 		},
 		"scope": {
 			func(pd pprofile.Profiles) {
@@ -204,6 +216,7 @@ func TestEqualNamesWhatDiffers(t *testing.T) {
 			want, got := sound().Build(), shuffled()
 			tc.change(got)
 			require.EqualError(t, Equal(want, got), tc.want)
+			assert.NotEqual(t, Render(want), Render(got))
 		})
 	}
 }
@@ -241,6 +254,22 @@ func TestEqualComparesEveryFieldOfTheDictionary(t *testing.T) {
 			assert.NotEqual(t, Render(want), Render(got))
 		})
 	}
+}
+
+// Texts that concatenate alike, and parts of different kinds with the same bytes, are different values.
+func TestEqualKeepsPartsApart(t *testing.T) {
+	for _, pair := range [][2]Function{
+		{{Name: "ab", SystemName: "c"}, {Name: "a", SystemName: "bc"}},
+		{{Name: "a", File: "b"}, {Name: "a", SystemName: "b"}},
+	} {
+		sample := func(f Function) pprofile.Profiles {
+			return New().Sample(Sample{Values: []int64{1}, Stack: []Location{{Lines: []Line{{Function: f}}}}}).Build()
+		}
+		require.Error(t, Equal(sample(pair[0]), sample(pair[1])))
+	}
+	list := func(values ...any) pprofile.Profiles { return New().Sample(Value(1).With(Attr("k", values))).Build() }
+	require.Error(t, Equal(list("a", "bc"), list("ab", "c")))
+	require.Error(t, Equal(list([]any{"a"}, "b"), list([]any{"a", "b"})))
 }
 
 func TestEqualAddsUpSamplesOfOneIdentity(t *testing.T) {

@@ -148,6 +148,21 @@ func TestEqualPprofLooksPastTheLayout(t *testing.T) {
 	require.NoError(t, EqualPprof(want, got, StrictZero()))
 }
 
+// Without what stands between the parts of a key, each pair would have one.
+func TestEqualPprofKeepsPartsApart(t *testing.T) {
+	named := func(name, systemName string) *profile.Profile {
+		p := somePprof()
+		p.Function[0].Name, p.Function[0].SystemName = name, systemName
+		return p
+	}
+	require.Error(t, EqualPprof(named("ab", "c"), named("a", "bc")))
+
+	texts, numbers := somePprof(), somePprof()
+	texts.Sample[1].Label = map[string][]string{"": {"\x00"}}
+	numbers.Sample[1].NumLabel = map[string][]int64{"\x00": {-1}}
+	require.Error(t, EqualPprof(texts, numbers))
+}
+
 func TestEqualPprofStrictZero(t *testing.T) {
 	want, got := somePprof(), somePprof()
 	got.Sample = append(got.Sample, &profile.Sample{Value: []int64{0, 0}})

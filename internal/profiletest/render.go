@@ -14,7 +14,7 @@ import (
 // Render writes profiles as indented text with resolved names instead of indices, for golden files. Everything that
 // OTLP can say is in it, apart from how the dictionary is laid out: profiles of one content have one text, whatever
 // the order of their tables. Resources, profiles and samples stand in their order, frames leaf first, attributes
-// sorted.
+// sorted. Every sample's stack is written in full, so the text of a large profile is very large.
 func Render(pd pprofile.Profiles) string {
 	r := &renderer{namer: namer{pd.Dictionary()}}
 	for _, rp := range pd.ResourceProfiles().All() {

@@ -82,6 +82,6 @@ func TestGolden(t *testing.T) {
 	differs := &standIn{TB: t}
 	Golden(differs, path, "one\n2\n")
 	assert.Contains(t, differs.failure, "differs")
-	assert.Equal(t, "line 2 is\n\t2\nwant\n\ttwo", firstDifference("one\ntwo\n", "one\n2\n"))
+	assert.Equal(t, "line 2 is\n\ttow\nwant\n\ttwo", firstDifference("one\ntwo\n", "one\ntow\n"))
 	assert.Equal(t, "line 2 is\n\t(no more lines)\nwant\n\ttwo", firstDifference("one\ntwo", "one"))
 }
