@@ -90,8 +90,7 @@ func fileName(text string) string {
 		strings.IndexByte(text[:slash], '@') > 0 {
 		text = text[slash+1:]
 	}
-	switch text {
-	case "Native Method", "Unknown Source", "unknown":
+	if text == "unknown" || strings.HasSuffix(text, "Native Method") || strings.HasSuffix(text, "Unknown Source") {
 		return ""
 	}
 	return text
