@@ -26,6 +26,7 @@ type labelSet struct {
 type labelSets struct {
 	sets   []labelSet // the first one is unused, since HashIndex has no entry 0
 	index  profiledict.HashIndex
+	read   int // labels of the payload, without those of sets met before
 	raw    []rawLabel
 	labels []Label
 }
@@ -38,6 +39,7 @@ type rawLabel struct {
 
 func (l *labelSets) reset() {
 	l.sets = append(l.sets[:0], labelSet{})
+	l.read = 0
 	l.index.Reset(0)
 }
 
@@ -84,6 +86,9 @@ func (d *decoder) readLabels(at span) (DropReason, bool) {
 			return DropUnknownString, false
 		}
 		l.raw = append(l.raw, raw)
+	}
+	if l.read += len(l.raw); l.read > 4*d.limits.MaxTableEntries {
+		return DropTooManyLabels, false
 	}
 	for _, raw := range l.raw {
 		// As profile.Parse reads it: 0 without a unit is no label.

@@ -91,13 +91,16 @@ const (
 	DropUnknownString
 	// DropMalformed is a sample whose own message is not valid protobuf.
 	DropMalformed
+	// DropTooManyLabels is a sample after the payload has had four times Limits.MaxTableEntries
+	// labels, label sets that repeat not counted again.
+	DropTooManyLabels
 	numDropReasons
 )
 
 // NumDropReasons is the number of distinct drop reasons.
 const NumDropReasons = int(numDropReasons)
 
-var dropReasonNames = [numDropReasons]string{"unknown_location", "stack_too_deep", "unknown_string", "malformed"}
+var dropReasonNames = [numDropReasons]string{"unknown_location", "stack_too_deep", "unknown_string", "malformed", "too_many_labels"}
 
 func (r DropReason) String() string { return dropReasonNames[r] }
 

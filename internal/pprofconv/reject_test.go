@@ -16,6 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func gzipped(t testing.TB, data []byte) []byte {
@@ -99,6 +101,19 @@ func TestDecodeLimits(t *testing.T) {
 	t.Run("at the limit", func(t *testing.T) {
 		_, _, err := Decode(heap, DecodeOptions{Limits: Limits{MaxProfileBytes: size}})
 		require.NoError(t, err)
+	})
+	t.Run("labels", func(t *testing.T) {
+		_, stats, err := Decode(oddPayloads()["labels"], DecodeOptions{Limits: Limits{MaxTableEntries: 15}})
+		require.NoError(t, err)
+		assert.Zero(t, stats.DroppedSamples())
+		many := oddBase()
+		for i := range 61 {
+			many = many.Message(pt.PprofSample, oddSample(1, 1).Label(pt.PprofLabel{Key: sBytes, Num: int64(i + 1)}))
+		}
+		_, stats, err = Decode(many, DecodeOptions{Limits: Limits{MaxTableEntries: 15}})
+		require.NoError(t, err)
+		assert.Equal(t, 1, stats.Dropped[DropTooManyLabels])
+		assert.Equal(t, 60, stats.Samples)
 	})
 	t.Run("stack depth", func(t *testing.T) {
 		p, err := profile.ParseData(heap)
