@@ -130,6 +130,14 @@ func TestRemoteFaults(t *testing.T) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = w.Write(good[:100])
 	}
+	endless := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		for block := make([]byte, 1<<16); ; {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	}
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
 		reason  reason
@@ -143,6 +151,7 @@ func TestRemoteFaults(t *testing.T) {
 		"an execution trace":        {serve(captured(t, "go-exec.trace")[:50000], "Content-Type", "application/octet-stream"), reasonNotPprof, "trace"},
 		"nothing":                   {serve(nil), reasonEmpty, "empty"},
 		"too much":                  {serve(make([]byte, 100001), "Content-Type", "application/octet-stream"), reasonTooLarge, "larger than 100000 bytes"},
+		"an endless answer":         {endless, reasonTooLarge, "larger than 100000 bytes"},
 		"a bomb":                    {serve(gzipped(t, make([]byte, 1<<20)), "Content-Type", "application/octet-stream"), reasonTooLarge, "limit"},
 		"a bomb, Content-Encoding":  {serve(gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y", "Content-Encoding", "gzip"), reasonTooLarge, "larger than"},
 		"an answer that breaks off": {breakOff, reasonUnreachable, "unexpected EOF"},

@@ -78,8 +78,8 @@ func TestServerShutdownFinishesRequests(t *testing.T) {
 	down := make(chan error, 1)
 	go func() { down <- f.receiver.Shutdown(context.Background()) }()
 	select {
-	case <-down:
-		t.Fatal("shut down with a request under way")
+	case err := <-down:
+		t.Fatalf("shut down with a request under way: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(release)
