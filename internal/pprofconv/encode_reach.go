@@ -67,3 +67,12 @@ func encResize[T any](s []T, n int) []T {
 	}
 	return s[:n]
 }
+
+// encClear empties a map. One that has been large is let go: to clear it again would cost as much each time.
+func encClear[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil || len(m) > 1<<16 {
+		return make(map[K]V)
+	}
+	clear(m)
+	return m
+}

@@ -61,7 +61,7 @@ type encZip struct {
 
 func (z *encZip) reset() {
 	z.rows, z.stacks, z.cells, z.chains = z.rows[:0], z.stacks[:0], z.cells[:0], z.chains[:0]
-	clear(z.byKey)
+	z.byKey = encClear(z.byKey)
 	z.indexed, z.started = false, false
 }
 
@@ -152,9 +152,6 @@ func (z *encZip) scanPart(key encIdentity, first int, stacks []int32) int32 {
 }
 
 func (z *encZip) indexAll() {
-	if z.byKey == nil {
-		z.byKey = make(map[encIdentity]int32, len(z.rows))
-	}
 	z.indexed = true
 	for r := range z.rows {
 		z.index(int32(r))

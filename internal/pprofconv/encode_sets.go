@@ -25,7 +25,7 @@ type encSets struct {
 	sorted   []int32
 }
 
-func (s *encSets) reset() { clear(s.children) }
+func (s *encSets) reset() { s.children = encClear(s.children) }
 
 func (s *encSets) intern(indices pcommon.Int32Slice) encSetID {
 	n := indices.Len()

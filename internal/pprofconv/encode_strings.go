@@ -24,9 +24,6 @@ type encStrings struct {
 func (t *encStrings) resize(table pcommon.StringSlice) {
 	t.table = table
 	t.remap = encResize(t.remap, table.Len())
-	if t.texts == nil {
-		t.texts = map[string]uint64{}
-	}
 }
 
 func (t *encStrings) reset() {
@@ -37,7 +34,7 @@ func (t *encStrings) reset() {
 	clear(t.values) // let go of the strings
 	t.values = append(t.values[:0], "")
 	t.secondEmpty = 0
-	clear(t.texts)
+	t.texts = encClear(t.texts)
 }
 
 // index gives the payload's index of dictionary string i, and false where i is out of range.

@@ -115,7 +115,11 @@ func deepStack(n int) []string {
 }
 
 func TestEncodeManyInlinedLines(t *testing.T) {
-	for _, n := range []int{1, 10, 11, 12, 13, 2000, 20_000} {
+	counts := []int{2000, 20_000}
+	for n := range 60 { // around 21 the location's length takes a second byte
+		counts = append(counts, n)
+	}
+	for _, n := range counts {
 		l := profiletest.Location{Address: 1}
 		for i := range n {
 			l.Lines = append(l.Lines, profiletest.Line{Function: profiletest.Function{Name: "f"}, Line: int64(n - i)})
