@@ -54,7 +54,8 @@ func TestBuilderBeginsWhatIsMissing(t *testing.T) {
 }
 
 func TestBuilderRefusesWhatItCannotRead(t *testing.T) {
-	assert.Panics(t, func() { New().Resource("key without a value") })
+	odd := []any{"key without a value"}
+	assert.Panics(t, func() { New().Resource(odd...) })
 	assert.Panics(t, func() { New().Attributes(Attr("key", struct{}{})) })
 	assert.Panics(t, func() { ProfileAt(New().Build(), 0) })
 }
