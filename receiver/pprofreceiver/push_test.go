@@ -6,26 +6,16 @@ package pprofreceiver
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"mime/multipart"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumererror"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -195,143 +185,6 @@ func TestPushChunkedAboveTheLimit(t *testing.T) {
 	code, _, a := do(t, request)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 	assert.Contains(t, a.Error, "larger than 1000 bytes")
-}
-
-func TestPushWhatThePipelineRefuses(t *testing.T) {
-	throttled, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(
-		&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
-	require.NoError(t, err)
-	for name, tc := range map[string]struct {
-		err        error
-		code       int
-		retryAfter string
-	}{
-		"for now":                  {errors.New("data refused due to high memory usage"), 503, "5"},
-		"for now, wrapped":         {fmt.Errorf("queue: %w", consumererror.NewRetryableError(errors.New("full"))), 503, "5"},
-		"unavailable":              {status.Error(codes.Unavailable, "later"), 503, "5"},
-		"throttled, with a delay":  {throttled.Err(), 429, "2"},
-		"throttled over HTTP":      {consumererror.NewOTLPHTTPError(errors.New("429"), 429), 429, "5"},
-		"cancelled":                {context.Canceled, 503, "5"},
-		"for good":                 {consumererror.NewPermanent(errors.New("no such tenant")), 422, ""},
-		"for good, wrapped":        {fmt.Errorf("export: %w", consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))), 422, ""},
-		"for good over HTTP":       {consumererror.NewOTLPHTTPError(errors.New("400"), 400), 422, ""},
-		"for now and for good too": {errors.Join(errors.New("busy"), consumererror.NewPermanent(errors.New("no"))), 422, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := startFixture(t, serverOnly)
-			f.next.refuseWith(tc.err)
-			code, header, a := push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
-			assert.Equal(t, tc.code, code)
-			assert.Equal(t, tc.retryAfter, header.Get("Retry-After"))
-			assert.Equal(t, tc.err.Error(), a.Error)
-			assert.Positive(t, f.sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
-			assert.Zero(t, f.sum("otelcol_receiver_accepted_profile_samples"))
-
-			f.next.refuseWith(nil)
-			code, _, _ = push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
-			assert.Equal(t, http.StatusNoContent, code)
-			assert.Equal(t, int64(f.next.all()[0].SampleCount()), f.sum("otelcol_receiver_accepted_profile_samples", "receiver", "pprof"))
-		})
-	}
-}
-
-// form makes a multipart body of (file name, content) pairs; a name that begins with "=" is a plain field.
-func form(t testing.TB, parts ...any) (body []byte, contentType string) {
-	t.Helper()
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	for i := 0; i < len(parts); i += 2 {
-		var part io.Writer
-		var err error
-		if name, isField := strings.CutPrefix(parts[i].(string), "="); isField {
-			part, err = w.CreateFormField(name)
-		} else {
-			part, err = w.CreateFormFile("profile", name)
-		}
-		require.NoError(t, err)
-		_, err = part.Write(parts[i+1].([]byte))
-		require.NoError(t, err)
-	}
-	require.NoError(t, w.Close())
-	return b.Bytes(), w.FormDataContentType()
-}
-
-func TestPushFiles(t *testing.T) {
-	heap, mutex := captured(t, "go-heap.pb.gz"), captured(t, "go-mutex.pb.gz")
-	text := captured(t, "go-goroutine-debug1.txt")
-
-	t.Run("all are taken", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t, "heap.pb.gz", heap, "mutex.pb", gunzip(t, mutex))
-		code, _, a := push(t, f.pushURL()+"?service.name=shop", body, "Content-Type", contentType)
-		require.Equal(t, http.StatusNoContent, code, "%v", a)
-		require.Len(t, f.next.all(), 2)
-		for _, pd := range f.next.all() {
-			assert.Equal(t, "shop", resourceOf(t, pd)["service.name"])
-		}
-	})
-	t.Run("one is bad: none is taken", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t, "heap.pb.gz", heap, "g.txt", text, "empty", []byte{})
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusBadRequest, code)
-		assert.Contains(t, a.Error, "2 of 3 files are bad")
-		require.Len(t, a.Files, 2)
-		assert.Equal(t, "g.txt", a.Files[0].File)
-		assert.Contains(t, a.Files[0].Error, "seems to be")
-		assert.Equal(t, fileAnswer{File: "empty", Error: "the payload is empty"}, a.Files[1])
-		assert.Zero(t, f.next.attempts())
-	})
-	t.Run("the pipeline refuses the second", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		f.next.err = func(n int) error {
-			if n == 1 {
-				return errors.New("busy")
-			}
-			return nil
-		}
-		body, contentType := form(t, "a", heap, "b", mutex, "c", heap)
-		code, header, a := push(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusServiceUnavailable, code)
-		assert.Equal(t, "5", header.Get("Retry-After"))
-		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "busy"}, {File: "c", Error: "not tried"}}, a.Files)
-		assert.Len(t, f.next.all(), 1)
-	})
-	t.Run("what is no file is refused", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t, "heap.pb.gz", heap, "=service.name", []byte("shop"))
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusBadRequest, code)
-		assert.Contains(t, a.Error, `form field "service.name" is not a file`)
-		assert.Zero(t, f.next.attempts())
-	})
-	t.Run("no files", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		body, contentType := form(t)
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusBadRequest, code)
-		assert.Contains(t, a.Error, "no files")
-	})
-	t.Run("too many files", func(t *testing.T) {
-		f := startFixture(t, serverOnly)
-		var parts []any
-		for range maxFiles + 1 {
-			parts = append(parts, "x", []byte("x"))
-		}
-		body, contentType := form(t, parts...)
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
-		assert.Contains(t, a.Error, "more than 128 files")
-	})
-	t.Run("the files share the limit", func(t *testing.T) {
-		size := len(gunzip(t, heap))
-		f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}\n", 2*size-1))
-		body, contentType := form(t, "a", heap, "b", heap)
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
-		require.Len(t, a.Files, 1)
-		assert.Equal(t, "b", a.Files[0].File)
-	})
 }
 
 // A body that says it is too large is not waited for.

@@ -186,9 +186,10 @@ func TestRemoteFaults(t *testing.T) {
 func TestRemoteUnreachable(t *testing.T) {
 	site := newSite(t, serve(nil))
 	site.Close()
-	f := startFixture(t, remoteConfig(site.URL, ""))
+	f := startFixture(t, remoteConfig(site.URL+"/?token=hunter2", ""))
 	lines := f.awaitLog(1, "no profile taken")
 	assert.Contains(t, lines[0].ContextMap()["error"], "connection refused")
+	assert.NotContains(t, fmt.Sprint(lines[0].ContextMap()), "hunter2")
 	assert.Positive(t, f.sum(metricRejected, "reason", "unreachable", "source", "remote"))
 }
 

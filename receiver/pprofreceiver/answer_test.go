@@ -1,0 +1,59 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+func TestPushWhatThePipelineRefuses(t *testing.T) {
+	throttled, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		err        error
+		code       int
+		retryAfter string
+	}{
+		"for now":                  {errors.New("data refused due to high memory usage"), 503, "5"},
+		"for now, wrapped":         {fmt.Errorf("queue: %w", consumererror.NewRetryableError(errors.New("full"))), 503, "5"},
+		"unavailable":              {status.Error(codes.Unavailable, "later"), 503, "5"},
+		"throttled, with a delay":  {throttled.Err(), 429, "2"},
+		"throttled over HTTP":      {consumererror.NewOTLPHTTPError(errors.New("429"), 429), 429, "5"},
+		"cancelled":                {context.Canceled, 503, "5"},
+		"for good":                 {consumererror.NewPermanent(errors.New("no such tenant")), 422, ""},
+		"for good, wrapped":        {fmt.Errorf("export: %w", consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))), 422, ""},
+		"for good over HTTP":       {consumererror.NewOTLPHTTPError(errors.New("400"), 400), 422, ""},
+		"for now and for good too": {errors.Join(errors.New("busy"), consumererror.NewPermanent(errors.New("no"))), 422, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, serverOnly)
+			f.next.refuseWith(tc.err)
+			code, header, a := push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
+			assert.Equal(t, tc.code, code)
+			assert.Equal(t, tc.retryAfter, header.Get("Retry-After"))
+			assert.Equal(t, tc.err.Error(), a.Error)
+			assert.Positive(t, f.sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
+			assert.Zero(t, f.sum("otelcol_receiver_accepted_profile_samples"))
+
+			f.next.refuseWith(nil)
+			code, _, _ = push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
+			assert.Equal(t, http.StatusNoContent, code)
+			assert.Equal(t, int64(f.next.all()[0].SampleCount()), f.sum("otelcol_receiver_accepted_profile_samples", "receiver", "pprof"))
+		})
+	}
+}
