@@ -61,6 +61,7 @@ func TestEncodeAttributeForms(t *testing.T) {
 		"array of arrays":       {[]any{[]any{int64(1)}, []any{}}, "", text(`[[1],[]]`)},
 		"array of other maps":   {[]any{map[string]any{"value": int64(1)}}, "", text(`[{"value":1}]`)},
 		"array of wrong maps":   {[]any{map[string]any{"value": "1", "unit": "s"}}, "", labels{}},
+		"array of larger maps":  {[]any{map[string]any{"value": int64(1), "unit": "s", "more": int64(2)}}, "", labels{}},
 		"array with none":       {[]any{nil, "a"}, "", text(`[null,"a"]`)},
 		"array with bytes":      {[]any{[]byte{0xFF}}, "", text(`["/w=="]`)},
 		"empty array":           {[]any{}, "", text("[]")},

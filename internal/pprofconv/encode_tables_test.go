@@ -168,14 +168,20 @@ func TestEncodeMapping(t *testing.T) {
 
 // A reader of pprof takes the first mapping for the main binary, whichever a sample reaches first.
 func TestEncodeKeepsTheMainBinaryFirst(t *testing.T) {
-	main, library := &profiletest.Mapping{File: "main"}, &profiletest.Mapping{File: "libc.so"}
+	at := func(address uint64, file string) profiletest.Location {
+		return profiletest.Location{Address: address, Mapping: &profiletest.Mapping{File: file}}
+	}
+	first := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{at(1, "main"), at(2, "libc.so"), at(3, "libm.so")}}
+	second := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{at(3, "libm.so"), at(1, "main"), at(2, "libc.so")}}
 	pd := profiletest.New().
-		Scope("a", "").Profile("cpu", "ns").Sample(profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{{Address: 1, Mapping: main}}}).
-		Scope("b", "").Profile("cpu", "ns").Sample(profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{{Address: 2, Mapping: library}, {Address: 3, Mapping: main}}}).
+		Scope("a", "").Profile("cpu", "ns").Sample(first).
+		Scope("b", "").Profile("cpu", "ns").Sample(second).
 		Build()
 	parsed, _, _ := encodeAll(t, pd)
 	require.Len(t, parsed, 2)
-	require.Len(t, parsed[1].Mapping, 2)
-	assert.Equal(t, "main", parsed[1].Mapping[0].File)
-	assert.Equal(t, "libc.so", parsed[1].Mapping[1].File)
+	var files []string
+	for _, m := range parsed[1].Mapping {
+		files = append(files, m.File)
+	}
+	assert.Equal(t, []string{"main", "libc.so", "libm.so"}, files)
 }
