@@ -1,0 +1,51 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestProfilesCrossOTLP pushes to one collector that sends OTLP to another, over each of the two transports. What
+// the second one writes is still conformant, and still the payload.
+func TestProfilesCrossOTLP(t *testing.T) {
+	payloads := capturedPayloads(t)
+	for _, transport := range []struct{ protocol, limit, exporter, scheme string }{
+		{protocol: "http", limit: "max_request_body_size: 134217728", exporter: "otlp_http", scheme: "http://"},
+		// Its default of 4 MiB is less than the largest payload.
+		{protocol: "grpc", limit: "max_recv_msg_size_mib: 128", exporter: "otlp_grpc"},
+	} {
+		t.Run(transport.protocol, func(t *testing.T) {
+			address := freeAddress(t)
+			gateway := startQuickstart(t,
+				"--config=yaml:receivers::otlp::protocols::"+transport.protocol+": "+
+					"{endpoint: '"+address+"', "+transport.limit+"}",
+				"--config=yaml:service::pipelines::profiles::receivers: [pprof, otlp]")
+			agent := startQuickstart(t,
+				"--config=yaml:exporters::"+transport.exporter+": "+
+					"{endpoint: '"+transport.scheme+address+"', tls: {insecure: true}, timeout: 60s}",
+				"--config=yaml:service::pipelines::profiles::exporters: ["+transport.exporter+"]")
+			for name, payload := range payloads {
+				status, answer, err := agent.push(name, payload)
+				require.NoError(t, err, name)
+				require.Equal(t, http.StatusNoContent, status, "%s: %s", name, answer)
+			}
+			// The exporter's queue is delivered before the agent ends.
+			agent.terminate(t)
+			byService := gateway.output(t)
+			for name, payload := range payloads {
+				require.Len(t, byService[name], 1, name)
+				pd := byService[name][0]
+				requireIdentity(t, pd)
+				require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()), name)
+				requireSame(t, payload, pd)
+			}
+		})
+	}
+}
