@@ -24,19 +24,7 @@ func BenchmarkDecode(b *testing.B) {
 		require.NoError(b, err)
 		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiles)
 		require.NoError(b, err)
-		run := func(name string, f func() error) {
-			b.Run(input.name+"/"+name, func(b *testing.B) {
-				b.ReportAllocs()
-				b.SetBytes(int64(stats.UncompressedBytes))
-				start := cpuTime(b)
-				for b.Loop() {
-					if err := f(); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N), "cpu-ns/op")
-			})
-		}
+		run := func(name string, f func() error) { measure(b, input.name+"/"+name, stats.UncompressedBytes, f) }
 		run("decode", func() error {
 			_, _, err := Decode(input.payload, DecodeOptions{})
 			return err
@@ -51,6 +39,21 @@ func BenchmarkDecode(b *testing.B) {
 			return nil
 		})
 	}
+}
+
+// measure runs f as a sub-benchmark over as many bytes.
+func measure(b *testing.B, name string, size int, f func() error) {
+	b.Run(name, func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(size))
+		start := cpuTime(b)
+		for b.Loop() {
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N), "cpu-ns/op")
+	})
 }
 
 // cpuTime is what the process has used of the processors, the garbage collector's share included,

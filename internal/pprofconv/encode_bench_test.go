@@ -22,22 +22,12 @@ func BenchmarkEncode(b *testing.B) {
 		encoded, _, err := Encode(pd)
 		require.NoError(b, err)
 		require.Len(b, encoded, 1)
-		size := int64(len(encoded[0].Bytes))
+		size := len(encoded[0].Bytes)
 
-		b.Run(input.name+"/ours", func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(size)
-			for b.Loop() {
-				_, _, err := Encode(pd)
-				require.NoError(b, err)
-			}
+		measure(b, input.name+"/encode", size, func() error {
+			_, _, err := Encode(pd)
+			return err
 		})
-		b.Run(input.name+"/google", func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(size)
-			for b.Loop() {
-				require.NoError(b, p.WriteUncompressed(io.Discard))
-			}
-		})
+		measure(b, input.name+"/peer", size, func() error { return p.WriteUncompressed(io.Discard) })
 	}
 }
