@@ -5,6 +5,7 @@ package profiledict
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -46,6 +47,43 @@ func (t *Strings) Intern(s string) StringIndex {
 	t.index.Insert(p, int32(i))
 	return StringIndex(i)
 }
+
+// Lookup gives the index of s where the table has it.
+func (t *Strings) Lookup(s string) (StringIndex, bool) {
+	if s == "" {
+		return 0, true
+	}
+	p := t.index.Start(HashString(s))
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.entries[e] == s {
+			return StringIndex(e), true
+		}
+	}
+	return 0, false
+}
+
+// internValid is Intern for a string that may not be valid UTF-8, which it then makes it and says so.
+// What the table has is valid, so only a new string is looked at.
+func (t *Strings) internValid(s string) (index StringIndex, repaired bool) {
+	if s == "" {
+		return 0, false
+	}
+	p := t.index.Start(HashString(s))
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.entries[e] == s {
+			return StringIndex(e), false
+		}
+	}
+	if !utf8.ValidString(s) {
+		return t.Intern(validUTF8(s)), true
+	}
+	i := len(t.entries)
+	t.entries = append(t.entries, s)
+	t.index.Insert(p, int32(i))
+	return StringIndex(i), false
+}
+
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // bytes is the sum of the entries' lengths.
 func (t *Strings) bytes() int {

@@ -6,8 +6,11 @@ package profiledict
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/xpdata"
 )
 
 // appendValue appends v in a form that is equal for equal values: a byte for the type, then
@@ -18,7 +21,8 @@ import (
 //	array       number of values as a uvarint, then each
 //	map         number of entries as a uvarint, then for each its key as a string, and its value
 //
-// Maps keep their order: sorting them would change what a reader sees.
+// The entries of a map are sorted by key: their order means nothing, and equal maps must look equal.
+// Of several entries of one key the first counts, as it does for a reader of pdata.
 func appendValue(b []byte, v pcommon.Value) []byte {
 	b = append(b, byte(v.Type()))
 	switch v.Type() {
@@ -42,12 +46,30 @@ func appendValue(b []byte, v pcommon.Value) []byte {
 			b = appendValue(b, values.At(i))
 		}
 	case pcommon.ValueTypeMap:
-		b = binary.AppendUvarint(b, uint64(v.Map().Len()))
-		for k, entry := range v.Map().All() {
-			b = appendValue(appendText(b, k), entry)
-		}
+		b = appendMap(b, v.Map())
 	default:
 		// An empty value is its type alone.
+	}
+	return b
+}
+
+// AppendMap appends m in a form that is equal for equal maps.
+func AppendMap(b []byte, m pcommon.Map) []byte { return appendMap(b, m) }
+
+func appendMap(b []byte, m pcommon.Map) []byte {
+	type entry struct {
+		key   string
+		value pcommon.Value
+	}
+	entries := make([]entry, 0, m.Len())
+	for k, v := range m.All() {
+		entries = append(entries, entry{k, v})
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	entries = slices.CompactFunc(entries, func(a, b entry) bool { return a.key == b.key })
+	b = binary.AppendUvarint(b, uint64(len(entries)))
+	for _, e := range entries {
+		b = appendValue(appendText(b, e.key), e.value)
 	}
 	return b
 }
@@ -89,12 +111,13 @@ func readValue(s string, dst pcommon.Value) string {
 		return s
 	case pcommon.ValueTypeMap:
 		n, s := readCount(s)
-		entries := dst.SetEmptyMap()
+		var entries xpdata.MapBuilder // Map.Put would look through all entries before each
 		entries.EnsureCapacity(n)
 		for range n {
 			key, rest := readText(s)
-			s = readValue(rest, entries.PutEmpty(key))
+			s = readValue(rest, entries.AppendEmpty(key))
 		}
+		entries.UnsafeIntoMap(dst.SetEmptyMap())
 		return s
 	default:
 		return s

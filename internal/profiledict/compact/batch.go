@@ -1,0 +1,209 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Options say what a batch does with what it gathers.
+type Options struct {
+	// MaxBytes is the largest encoded size of a part, in bytes; 0 is no limit.
+	MaxBytes int
+	// OrderByFrequency gives the entries that are referred to most the shortest indices.
+	OrderByFrequency bool
+	// CombineSamples makes one sample of those of one identity within one profile.
+	CombineSamples bool
+}
+
+// Batch gathers profiles. Its zero value is empty, with zero Options. It is not safe for concurrent use.
+//
+// Everything is kept flat: samples of all profiles stand in one slice, and name their observations as a range
+// of two others. Nothing of what was added is kept but strings.
+type Batch struct {
+	options Options
+	begun   bool
+
+	dict     profiledict.Dictionary
+	importer profiledict.Importer
+
+	resources texts[resource]
+	scopes    texts[scope]
+	profiles  []profile
+
+	samples    []sample
+	values     []int64
+	timestamps []uint64
+
+	identities identities
+	stats      Stats
+	size       sizeEstimate
+
+	// What Parts works with: the dictionary of a part, the texts that its resources and scopes would add to
+	// the string table, with their bytes, and the planner.
+	subset    profiledict.Subset
+	texts     map[string]struct{}
+	textBytes int
+	planner   planner
+}
+
+// profile is a profile's own fields, and where its samples are.
+type profile struct {
+	scope        int32
+	shape        shape
+	first, count int32 // of samples
+
+	id                     pprofile.ProfileID
+	time, duration         uint64
+	period                 int64
+	sampleType, periodType valueType
+	attributes             profiledict.AttributeSetIndex
+	droppedAttributes      uint32
+	payloadFormat          string
+	payload                []byte
+}
+
+type valueType struct{ typ, unit profiledict.StringIndex }
+
+// sample is a sample's identity and observations: count values from firstValue on, count timestamps
+// from firstTimestamp on, or both, as its profile's shape says.
+type sample struct {
+	identity
+	firstValue, firstTimestamp uint32
+	count                      uint32
+}
+
+type identity struct {
+	stack      profiledict.StackIndex
+	attributes profiledict.AttributeSetIndex
+	link       profiledict.LinkIndex
+}
+
+// Reset empties the batch, but keeps its memory.
+func (b *Batch) Reset(options Options) {
+	b.options = options
+	b.resources.reset()
+	b.scopes.reset()
+	clear(b.profiles)
+	b.profiles = b.profiles[:0]
+	b.samples, b.values, b.timestamps = b.samples[:0], b.values[:0], b.timestamps[:0]
+	b.stats = Stats{}
+	b.size = sizeEstimate{}
+	b.begun = false
+}
+
+// begin makes room for a dictionary like the first message's, which saves growing.
+func (b *Batch) begin(d pprofile.ProfilesDictionary) {
+	b.begun = true
+	b.dict.Reset(profiledict.Sizes{
+		Strings:   d.StringTable().Len(),
+		Functions: d.FunctionTable().Len(),
+		Locations: d.LocationTable().Len(),
+		Stacks:    d.StackTable().Len(),
+	})
+	b.importer.Reset(&b.dict)
+	if b.texts == nil {
+		b.texts = make(map[string]struct{})
+	}
+}
+
+// Profiles is the number of profiles in the batch.
+func (b *Batch) Profiles() int { return len(b.profiles) }
+
+// Samples is the number of samples in the batch.
+func (b *Batch) Samples() int { return len(b.samples) }
+
+// Stats counts what has been added since Reset.
+func (b *Batch) Stats() Stats {
+	s := b.stats
+	s.Repairs = b.importer.Repairs
+	return s
+}
+
+// Add takes everything that can be understood from pd, which it only reads and keeps nothing of.
+func (b *Batch) Add(pd pprofile.Profiles) {
+	if !b.begun {
+		b.begin(pd.Dictionary())
+	}
+	b.importer.Begin(pd.Dictionary())
+	defer b.importer.End()
+	for i, n := range profiledict.EntriesOf(pd.Dictionary()) {
+		b.stats.Entries[i] += n
+	}
+	resolved := profiledict.ResolveReferences(pd)
+	resources := pd.ResourceProfiles()
+	for i := range resources.Len() {
+		rp := resources.At(i)
+		resource := int32(unknown)
+		for j := range rp.ScopeProfiles().Len() {
+			sp := rp.ScopeProfiles().At(j)
+			if sp.Profiles().Len() == 0 {
+				continue
+			}
+			attributes := resolved.ResourceProfiles().At(i)
+			if resource == unknown {
+				resource = b.resource(rp, attributes.Resource().Attributes())
+			}
+			scope := b.scope(resource, sp, attributes.ScopeProfiles().At(j).Scope().Attributes())
+			for k := range sp.Profiles().Len() {
+				b.addProfile(scope, sp.Profiles().At(k))
+			}
+		}
+	}
+	b.size.update(b)
+}
+
+// unknown is an index that has not been looked for yet.
+const unknown = -1
+
+func (b *Batch) addProfile(scope int32, src pprofile.Profile) {
+	b.stats.Profiles++
+	b.stats.Samples += src.Samples().Len()
+	p := profile{
+		scope:             scope,
+		id:                src.ProfileID(),
+		time:              uint64(src.Time()),
+		duration:          src.DurationNano(),
+		period:            src.Period(),
+		sampleType:        b.valueType(src.SampleType()),
+		periodType:        b.valueType(src.PeriodType()),
+		attributes:        b.importer.AttributeSet(src.AttributeIndices()),
+		droppedAttributes: src.DroppedAttributesCount(),
+		payloadFormat:     b.importer.CleanText(src.OriginalPayloadFormat()),
+		payload:           src.OriginalPayload().AsRaw(),
+	}
+	// A profile whose samples differ in shape goes on as one profile for each shape.
+	rest := b.addSamples(p, src.Samples(), anyShape)
+	p.payloadFormat, p.payload = "", nil
+	for _, shape := range shapes {
+		if rest&shape != 0 {
+			b.addSamples(p, src.Samples(), shape)
+		}
+	}
+}
+
+func (b *Batch) valueType(src pprofile.ValueType) valueType {
+	return valueType{typ: b.importer.Field(src.TypeStrindex()), unit: b.importer.Field(src.UnitStrindex())}
+}
+
+// copyHeader writes the profile's own fields. The payload goes with one part only.
+func (p *profile) copyHeader(dst pprofile.Profile, s *profiledict.Subset, withPayload bool) {
+	dst.SetProfileID(p.id)
+	dst.SetTime(pcommon.Timestamp(p.time))
+	dst.SetDurationNano(p.duration)
+	dst.SetPeriod(p.period)
+	dst.SampleType().SetTypeStrindex(s.String(p.sampleType.typ))
+	dst.SampleType().SetUnitStrindex(s.String(p.sampleType.unit))
+	dst.PeriodType().SetTypeStrindex(s.String(p.periodType.typ))
+	dst.PeriodType().SetUnitStrindex(s.String(p.periodType.unit))
+	s.CopyAttributes(p.attributes, dst.AttributeIndices())
+	dst.SetDroppedAttributesCount(p.droppedAttributes)
+	if withPayload {
+		dst.SetOriginalPayloadFormat(p.payloadFormat)
+		dst.OriginalPayload().FromRaw(p.payload)
+	}
+}

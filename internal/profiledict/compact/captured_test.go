@@ -1,0 +1,86 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestCapturedAlone compacts each captured payload: nothing that it says is lost, and it becomes no larger.
+func TestCapturedAlone(t *testing.T) {
+	for name, pd := range captured(t) {
+		t.Run(name, func(t *testing.T) {
+			out := whole(t, batchOf(all, pd))
+			require.NoError(t, profiletest.Check(out))
+			require.NoError(t, profiletest.Equal(pd, out))
+			before, after := len(marshal(t, pd)), len(marshal(t, out))
+			require.LessOrEqual(t, after, before)
+			t.Logf("%d bytes, were %d", after, before)
+		})
+	}
+}
+
+// TestCapturedTogether gathers all captured payloads, each twice.
+func TestCapturedTogether(t *testing.T) {
+	b := batchOf(all)
+	merged := pprofile.NewProfiles()
+	bytes := 0
+	for _, pd := range captured(t) {
+		for range 2 {
+			b.Add(pd)
+			bytes += len(marshal(t, pd))
+			if merged.ResourceProfiles().Len() == 0 {
+				pd.CopyTo(merged)
+			} else {
+				require.NoError(t, clone(pd).MergeTo(merged))
+			}
+		}
+	}
+	out := whole(t, b)
+	require.NoError(t, profiletest.Check(out))
+	require.NoError(t, profiletest.Equal(merged, out, profiletest.IgnoreOrder()))
+	require.Less(t, len(marshal(t, out)), bytes*6/10, "every payload stands in it twice")
+}
+
+// TestCapturedSplit splits all captured payloads at limits that cut between and inside of profiles.
+func TestCapturedSplit(t *testing.T) {
+	for name, pd := range captured(t) {
+		size := len(marshal(t, pd))
+		for _, divisor := range []int{2, 5, 40} {
+			limit := size / divisor
+			if limit < 1500 {
+				continue
+			}
+			options := all
+			options.MaxBytes = limit
+			parts := parts(batchOf(options, pd))
+			requireWithin(t, limit, parts)
+			require.NoError(t, profiletest.Equal(pd, joined(t, parts), profiletest.MergeProfiles()), name)
+			total, largest, smallest := 0, 0, limit
+			for _, part := range parts {
+				total, largest, smallest = total+part.Bytes, max(largest, part.Bytes), min(smallest, part.Bytes)
+			}
+			t.Logf("%s: %d bytes at %d: %d parts of %d to %d, %d in all", name, size, limit, len(parts), smallest, largest, total)
+		}
+	}
+}
+
+// requireWithin expects conformant parts, each within the limit in both forms, and sizes that were told right.
+func requireWithin(t testing.TB, limit int, parts []Part) {
+	t.Helper()
+	for i, part := range parts {
+		require.NoError(t, profiletest.Check(part.Profiles), "part %d", i)
+		inPlace, referenced := encodedSizes(t, part.Profiles)
+		require.LessOrEqual(t, max(inPlace, referenced), part.Bytes, "part %d", i)
+		require.LessOrEqual(t, part.Bytes, max(inPlace, referenced)+16, "part %d", i)
+		if !part.Oversized {
+			require.LessOrEqual(t, part.Bytes, limit, "part %d", i)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"iter"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Part is profiles to be sent as one message.
+type Part struct {
+	Profiles pprofile.Profiles
+	// ProfileCount and SampleCount are the numbers of profiles and samples in it.
+	ProfileCount, SampleCount int
+	// Bytes is the encoded size, at most a few bytes too high; 0 where Options.MaxBytes is.
+	Bytes int
+	// Oversized tells that a single observation, with what it must carry, is larger than Options.MaxBytes.
+	Oversized bool
+	// Entries counts the dictionary's entries by table, in the order of profiledict.Tables.
+	Entries [len(profiledict.Tables)]int
+}
+
+// piece is a run of a profile's samples that goes into one part.
+type piece struct {
+	profile int32
+	// from and to bound the samples.
+	from, to int32
+	// The first sample begins with its observation skip; of the last sample the observations from end on are
+	// left out, where end is not 0.
+	skip, end uint32
+}
+
+// isFirst reports whether the piece is its profile's first, which carries the original payload.
+func (p *piece) isFirst(of *profile) bool { return p.from == of.first && p.skip == 0 }
+
+// observations bounds the observations of sample i that are in the piece.
+func (p *piece) observations(i int32, s *sample) (from, to uint32) {
+	from, to = 0, s.count
+	if i == p.from {
+		from = p.skip
+	}
+	if i == p.to-1 && p.end != 0 {
+		to = p.end
+	}
+	return from, to
+}
+
+// Parts gives all that is in the batch, in as few and as even parts as Options.MaxBytes allows. An empty batch has
+// none. The batch must not be changed meanwhile, and may be asked again.
+func (b *Batch) Parts() iter.Seq[Part] {
+	return func(yield func(Part) bool) {
+		if len(b.profiles) == 0 {
+			return
+		}
+		for _, pieces := range b.plan() {
+			if !b.emit(pieces, yield) {
+				return
+			}
+		}
+	}
+}
+
+// emit gives pieces as one part, or, should they be too large against the plan, as several.
+func (b *Batch) emit(pieces []piece, yield func(Part) bool) bool {
+	b.arrange(pieces)
+	size := 0
+	if limit := b.options.MaxBytes; limit > 0 {
+		size = b.sizeOf(pieces)
+		if size > limit {
+			if first, second, ok := b.halve(pieces); ok {
+				return b.emit(first, yield) && b.emit(second, yield)
+			}
+		}
+	}
+	part := b.write(pieces)
+	part.Bytes = size
+	part.Oversized = size > b.options.MaxBytes
+	return yield(part)
+}
+
+// arrange makes b.subset the dictionary of the pieces.
+func (b *Batch) arrange(pieces []piece) {
+	b.subset.Reset(&b.dict)
+	for _, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		b.subset.UseString(p.sampleType.typ)
+		b.subset.UseString(p.sampleType.unit)
+		b.subset.UseString(p.periodType.typ)
+		b.subset.UseString(p.periodType.unit)
+		b.subset.UseAttributes(p.attributes)
+		samples := b.samples[piece.from:piece.to]
+		for i := range samples {
+			s := &samples[i]
+			b.subset.UseStack(s.stack)
+			b.subset.UseAttributes(s.attributes)
+			b.subset.UseLink(s.link)
+		}
+	}
+	b.subset.Arrange(b.importer.MappingRanks(), b.options.OrderByFrequency)
+}
+
+// write makes the message of the pieces, whose dictionary is b.subset.
+func (b *Batch) write(pieces []piece) Part {
+	part := Part{Profiles: pprofile.NewProfiles(), ProfileCount: len(pieces), Entries: b.subset.Entries()}
+	resource, scope := int32(unknown), int32(unknown)
+	var rp pprofile.ResourceProfiles
+	var sp pprofile.ScopeProfiles
+	for _, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		if p.scope != scope {
+			scope = p.scope
+			if of := b.scopes.items[scope].resource; of != resource {
+				resource = of
+				rp = part.Profiles.ResourceProfiles().AppendEmpty()
+				b.resources.items[resource].template.CopyTo(rp)
+			}
+			sp = rp.ScopeProfiles().AppendEmpty()
+			b.scopes.items[scope].template.CopyTo(sp)
+		}
+		dst := sp.Profiles().AppendEmpty()
+		p.copyHeader(dst, &b.subset, piece.isFirst(p))
+		b.writeSamples(piece, p.shape, dst.Samples())
+		part.SampleCount += int(piece.to - piece.from)
+	}
+	b.subset.CopyTo(part.Profiles.Dictionary())
+	return part
+}
+
+func (b *Batch) writeSamples(piece piece, shape shape, dst pprofile.SampleSlice) {
+	dst.EnsureCapacity(int(piece.to - piece.from))
+	for i := piece.from; i < piece.to; i++ {
+		s := &b.samples[i]
+		entry := dst.AppendEmpty()
+		entry.SetStackIndex(b.subset.Stack(s.stack))
+		entry.SetLinkIndex(b.subset.Link(s.link))
+		b.subset.CopyAttributes(s.attributes, entry.AttributeIndices())
+		from, to := piece.observations(i, s)
+		if shape != timestampsAlone {
+			entry.Values().FromRaw(b.values[s.firstValue+from : s.firstValue+to])
+		}
+		if shape != valuesAlone {
+			entry.TimestampsUnixNano().FromRaw(b.timestamps[s.firstTimestamp+from : s.firstTimestamp+to])
+		}
+	}
+}
+
+// sizeOf is the encoded size of the pieces, whose dictionary is b.subset, in the larger of the two forms.
+func (b *Batch) sizeOf(pieces []piece) int {
+	var inPlace, referenced tree
+	width := b.referenceWidth(pieces)
+	resource, scope := int32(unknown), int32(unknown)
+	for _, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		if p.scope != scope {
+			scope = p.scope
+			inPlace.endScope()
+			referenced.endScope()
+			if of := b.scopes.items[scope].resource; of != resource {
+				resource = of
+				inPlace.endResource()
+				referenced.endResource()
+				size := &b.resources.items[resource].size
+				inPlace.resource = size.inPlace
+				referenced.resource = size.withReferences(width)
+			}
+			size := &b.scopes.items[scope].size
+			inPlace.scope = size.inPlace
+			referenced.scope = size.withReferences(width)
+		}
+		n := p.headerLen(&b.subset, piece.isFirst(p))
+		for i := piece.from; i < piece.to; i++ {
+			s := &b.samples[i]
+			from, to := piece.observations(i, s)
+			n += b.sampleLen(s, p.shape, from, to, &b.subset)
+		}
+		inPlace.scope += profiledict.FieldLen(n)
+		referenced.scope += profiledict.FieldLen(n)
+	}
+	dict := b.subset.Size()
+	return max(inPlace.end(dict), referenced.end(dict+b.textBytes))
+}
+
+// tree adds up the sizes of nested messages from the outside in.
+type tree struct{ total, resource, scope int }
+
+func (t *tree) endScope() {
+	if t.scope > 0 {
+		t.resource += profiledict.FieldLen(t.scope)
+		t.scope = 0
+	}
+}
+
+func (t *tree) endResource() {
+	t.endScope()
+	if t.resource > 0 {
+		t.total += profiledict.FieldLen(t.resource)
+		t.resource = 0
+	}
+}
+
+func (t *tree) end(dictionary int) int {
+	t.endResource()
+	return t.total + profiledict.FieldLen(dictionary)
+}
+
+// referenceWidth gives the bytes that a reference from a resource or scope into the string table takes
+// at most, and leaves in b.textBytes what the texts would add to that table.
+func (b *Batch) referenceWidth(pieces []piece) int {
+	clear(b.texts)
+	b.textBytes = 0
+	scope := int32(unknown)
+	for _, piece := range pieces {
+		if next := b.profiles[piece.profile].scope; next != scope {
+			scope = next
+			b.addTexts(b.scopes.items[scope].size.texts)
+			b.addTexts(b.resources.items[b.scopes.items[scope].resource].size.texts)
+		}
+	}
+	return profiledict.VarintLen(uint64(b.subset.Strings() + len(b.texts)))
+}
+
+func (b *Batch) addTexts(texts []string) {
+	for _, text := range texts {
+		if i, ok := b.dict.Strings.Lookup(text); ok && b.subset.HasString(i) {
+			continue
+		}
+		if _, seen := b.texts[text]; !seen {
+			b.texts[text] = struct{}{}
+			b.textBytes += profiledict.FieldLen(len(text))
+		}
+	}
+}

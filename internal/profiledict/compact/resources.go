@@ -1,0 +1,136 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"encoding/binary"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata/entity"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// resource is a resource with its schema URL, as a template without scopes.
+type resource struct {
+	template pprofile.ResourceProfiles
+	size     headerSize
+}
+
+// scope is a scope with its schema URL, of one resource, as a template without profiles.
+type scope struct {
+	resource int32
+	template pprofile.ScopeProfiles
+	size     headerSize
+}
+
+// texts finds what was met before by a text that says all of its content.
+type texts[T any] struct {
+	keys    []string
+	items   []T
+	index   profiledict.HashIndex
+	scratch []byte
+}
+
+func (t *texts[T]) reset() {
+	clear(t.keys)
+	clear(t.items)
+	t.keys, t.items = t.keys[:0], t.items[:0]
+	t.index.Reset(0)
+}
+
+// find gives the item whose text is in scratch. A new one is for the caller to fill in.
+func (t *texts[T]) find() (at int32, isNew bool) {
+	p := t.index.Start(profiledict.HashBytes(t.scratch))
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.keys[e-1] == string(t.scratch) {
+			return e - 1, false
+		}
+	}
+	var item T
+	t.keys = append(t.keys, string(t.scratch))
+	t.items = append(t.items, item)
+	t.index.Insert(p, int32(len(t.items)))
+	return int32(len(t.items)) - 1, true
+}
+
+// resource gives the resource of rp, whose attributes, with their references resolved, are given apart.
+func (b *Batch) resource(rp pprofile.ResourceProfiles, attributes pcommon.Map) int32 {
+	clean := pcommon.NewMap()
+	b.importer.CleanMap(attributes, clean)
+	schema := b.importer.CleanText(rp.SchemaUrl())
+	key := appendText(b.resources.scratch[:0], schema)
+	key = binary.AppendUvarint(key, uint64(rp.Resource().DroppedAttributesCount()))
+	entities := entity.ResourceEntityRefs(rp.Resource())
+	key = binary.AppendUvarint(key, uint64(entities.Len()))
+	for _, e := range entities.All() {
+		key = appendText(appendText(key, e.SchemaUrl()), e.Type())
+		key = appendTexts(appendTexts(key, e.IdKeys()), e.DescriptionKeys())
+	}
+	b.resources.scratch = profiledict.AppendMap(key, clean)
+	at, isNew := b.resources.find()
+	if isNew {
+		r := &b.resources.items[at]
+		r.template = pprofile.NewResourceProfiles()
+		r.template.SetSchemaUrl(schema)
+		r.template.Resource().SetDroppedAttributesCount(rp.Resource().DroppedAttributesCount())
+		to := entity.ResourceEntityRefs(r.template.Resource())
+		for _, e := range entities.All() {
+			b.copyEntity(e, to.AppendEmpty())
+		}
+		bare := sizer.ResourceProfilesSize(r.template)
+		clean.MoveTo(r.template.Resource().Attributes())
+		r.size = newHeaderSize(bare, sizer.ResourceProfilesSize(r.template), r.template.Resource().Attributes())
+	}
+	return at
+}
+
+func (b *Batch) copyEntity(src, dst entity.EntityRef) {
+	dst.SetSchemaUrl(b.importer.CleanText(src.SchemaUrl()))
+	dst.SetType(b.importer.CleanText(src.Type()))
+	for _, key := range src.IdKeys().All() {
+		dst.IdKeys().Append(b.importer.CleanText(key))
+	}
+	for _, key := range src.DescriptionKeys().All() {
+		dst.DescriptionKeys().Append(b.importer.CleanText(key))
+	}
+}
+
+// scope gives the scope of sp, whose attributes, with their references resolved, are given apart.
+func (b *Batch) scope(resource int32, sp pprofile.ScopeProfiles, attributes pcommon.Map) int32 {
+	clean := pcommon.NewMap()
+	b.importer.CleanMap(attributes, clean)
+	template := pprofile.NewScopeProfiles()
+	template.SetSchemaUrl(b.importer.CleanText(sp.SchemaUrl()))
+	template.Scope().SetName(b.importer.CleanText(sp.Scope().Name()))
+	template.Scope().SetVersion(b.importer.CleanText(sp.Scope().Version()))
+	template.Scope().SetDroppedAttributesCount(sp.Scope().DroppedAttributesCount())
+
+	key := binary.AppendUvarint(b.scopes.scratch[:0], uint64(resource))
+	key = appendText(key, template.SchemaUrl())
+	key = appendText(appendText(key, template.Scope().Name()), template.Scope().Version())
+	key = binary.AppendUvarint(key, uint64(sp.Scope().DroppedAttributesCount()))
+	b.scopes.scratch = profiledict.AppendMap(key, clean)
+	at, isNew := b.scopes.find()
+	if isNew {
+		bare := sizer.ScopeProfilesSize(template)
+		clean.MoveTo(template.Scope().Attributes())
+		size := newHeaderSize(bare, sizer.ScopeProfilesSize(template), template.Scope().Attributes())
+		b.scopes.items[at] = scope{resource: resource, template: template, size: size}
+	}
+	return at
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendTexts(b []byte, list pcommon.StringSlice) []byte {
+	b = binary.AppendUvarint(b, uint64(list.Len()))
+	for _, s := range list.All() {
+		b = appendText(b, s)
+	}
+	return b
+}

@@ -1,0 +1,160 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// shape is which of its two lists a sample uses. Samples of one profile have one shape.
+type shape uint8
+
+const (
+	valuesAlone shape = 1 << iota
+	timestampsAlone
+	timestampsValues
+
+	anyShape = shape(0)
+)
+
+var shapes = [...]shape{valuesAlone, timestampsAlone, timestampsValues}
+
+// shapeOf gives the shape of a sample with so many values and timestamps, or why it has none.
+func shapeOf(values, timestamps int) (shape, DropReason, bool) {
+	switch {
+	case timestamps == 0 && values == 1:
+		return valuesAlone, 0, true
+	case timestamps == 0 && values == 0:
+		return 0, DropNoObservation, false
+	case timestamps == 0:
+		return 0, DropSeveralValues, false
+	case values == 0:
+		return timestampsAlone, 0, true
+	case values == timestamps:
+		return timestampsValues, 0, true
+	default:
+		return 0, DropLengths, false
+	}
+}
+
+// addSamples adds a profile with its samples of one shape, and gives the other shapes that there are.
+// With anyShape, that is the shape of the first sample that has one, and samples without one are counted.
+func (b *Batch) addSamples(p profile, src pprofile.SampleSlice, want shape) (others shape) {
+	first := want == anyShape
+	p.first = int32(len(b.samples))
+	b.identities.begin(p.first)
+	for i := range src.Len() {
+		from := src.At(i)
+		values := from.Values().Len()
+		shape, why, ok := shapeOf(values, from.TimestampsUnixNano().Len())
+		if !ok {
+			if first {
+				b.stats.Dropped[why]++
+			}
+			continue
+		}
+		if want == anyShape {
+			want = shape
+		}
+		if shape != want {
+			others |= shape
+			continue
+		}
+		b.addSample(from, shape)
+	}
+	p.shape = want
+	if want&(timestampsAlone|timestampsValues) != 0 {
+		b.gatherObservations(p.first, src, want)
+	}
+	p.count = int32(len(b.samples)) - p.first
+	b.profiles = append(b.profiles, p)
+	return others
+}
+
+// addSample adds one sample, or a value alone to the sample of the same identity. Observations with
+// timestamps are only counted here; gatherObservations fetches them when it is known how many a sample has.
+func (b *Batch) addSample(from pprofile.Sample, shape shape) {
+	stack, why := b.importer.Stack(from.StackIndex())
+	if why != 0 {
+		b.stats.Dropped[dropReason(why)]++
+		b.identities.skip(shape)
+		return
+	}
+	id := identity{
+		stack:      stack,
+		attributes: b.importer.AttributeSet(from.AttributeIndices()),
+		link:       b.importer.Link(from.LinkIndex()),
+	}
+	at, known := int32(len(b.samples)), false
+	if b.options.CombineSamples {
+		at, known = b.identities.find(b.samples, id)
+	}
+	if shape != valuesAlone {
+		if !known {
+			b.samples = append(b.samples, sample{identity: id})
+		}
+		b.samples[at].count += uint32(from.TimestampsUnixNano().Len())
+		b.identities.record(at)
+		return
+	}
+	value := from.Values().At(0)
+	if known {
+		sum := &b.values[b.samples[at].firstValue]
+		if !overflows(*sum, value) {
+			*sum += value
+			return
+		}
+		// A sum that does not fit stays apart rather than wrap around.
+	}
+	b.samples = append(b.samples, sample{identity: id, firstValue: uint32(len(b.values)), count: 1})
+	b.values = append(b.values, value)
+}
+
+func overflows(a, b int64) bool {
+	return b > 0 && a > math.MaxInt64-b || b < 0 && a < math.MinInt64-b
+}
+
+// gatherObservations copies the timestamps, and the values beside them, of the samples from first on, so that
+// those of one sample lie together in the order they came in.
+func (b *Batch) gatherObservations(first int32, src pprofile.SampleSlice, want shape) {
+	total := uint32(0)
+	for i := int(first); i < len(b.samples); i++ {
+		s := &b.samples[i]
+		s.firstTimestamp = uint32(len(b.timestamps)) + total
+		s.firstValue = uint32(len(b.values)) + total
+		total += s.count
+		s.count = 0 // counts up again while they are copied
+	}
+	b.timestamps = append(b.timestamps, make([]uint64, total)...)
+	if want == timestampsValues {
+		b.values = append(b.values, make([]int64, total)...)
+	}
+	targets := b.identities.targets
+	for i := range src.Len() {
+		from := src.At(i)
+		timestamps, values := from.TimestampsUnixNano(), from.Values()
+		if shape, _, ok := shapeOf(values.Len(), timestamps.Len()); !ok || shape != want {
+			continue
+		}
+		at := targets[0]
+		targets = targets[1:]
+		if at == unknown {
+			continue
+		}
+		s := &b.samples[at]
+		to := b.timestamps[s.firstTimestamp+s.count:]
+		for k := range timestamps.Len() {
+			to[k] = timestamps.At(k)
+		}
+		if want == timestampsValues {
+			to := b.values[s.firstValue+s.count:]
+			for k := range values.Len() {
+				to[k] = values.At(k)
+			}
+		}
+		s.count += uint32(timestamps.Len())
+	}
+}

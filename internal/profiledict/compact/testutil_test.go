@@ -1,0 +1,112 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+const testdata = "../../../testdata/pprof"
+
+// all is what the processor does by default, without a limit.
+var all = Options{OrderByFrequency: true, CombineSamples: true}
+
+// captured gives the captured pprof payloads as profiles, by name.
+func captured(t testing.TB) map[string]pprofile.Profiles {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	profiles := map[string]pprofile.Profiles{}
+	for _, file := range files {
+		profiles[strings.TrimSuffix(filepath.Base(file), ".pb.gz")] = fromPprof(t, filepath.Base(file))
+	}
+	return profiles
+}
+
+func fromPprof(t testing.TB, file string) pprofile.Profiles {
+	t.Helper()
+	payload, err := os.ReadFile(filepath.Join(testdata, file))
+	require.NoError(t, err)
+	pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	require.NoError(t, err)
+	return pd
+}
+
+// clone keeps what marshalling would change.
+func clone(pd pprofile.Profiles) pprofile.Profiles {
+	to := pprofile.NewProfiles()
+	pd.CopyTo(to)
+	return to
+}
+
+// batchOf gathers messages.
+func batchOf(options Options, messages ...pprofile.Profiles) *Batch {
+	b := &Batch{}
+	b.Reset(options)
+	for _, pd := range messages {
+		b.Add(pd)
+	}
+	return b
+}
+
+// whole gives the one part of a batch without a limit.
+func whole(t testing.TB, b *Batch) pprofile.Profiles {
+	t.Helper()
+	parts := parts(b)
+	require.Len(t, parts, 1)
+	return parts[0].Profiles
+}
+
+func parts(b *Batch) []Part {
+	var parts []Part
+	for part := range b.Parts() {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// encodedSizes gives the size with attributes' texts in place, as the gRPC exporter writes them, and with
+// references, as pdata marshals them.
+func encodedSizes(t testing.TB, pd pprofile.Profiles) (inPlace, referenced int) {
+	t.Helper()
+	inPlace = sizer.ProfilesSize(pd)
+	return inPlace, len(marshal(t, pd))
+}
+
+func marshal(t testing.TB, pd pprofile.Profiles) []byte {
+	t.Helper()
+	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(pd))
+	require.NoError(t, err)
+	return wire
+}
+
+func unmarshal(t testing.TB, wire []byte) pprofile.Profiles {
+	t.Helper()
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
+	require.NoError(t, err)
+	return pd
+}
+
+// joined puts parts into one message with one dictionary each resolved for itself, by the slow way of pdata.
+func joined(t testing.TB, parts []Part) pprofile.Profiles {
+	t.Helper()
+	to := pprofile.NewProfiles()
+	for _, part := range parts {
+		if to.Dictionary().StringTable().Len() == 0 {
+			part.Profiles.CopyTo(to)
+			continue
+		}
+		require.NoError(t, clone(part.Profiles).MergeTo(to))
+	}
+	return to
+}

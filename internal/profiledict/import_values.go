@@ -1,0 +1,139 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/xpdata"
+)
+
+// maxValueDepth is the largest number of arrays and maps inside each other. Protobuf's readers give
+// up on a message after 100 levels, of which a map takes three: one value deeper than this would cost
+// everybody whose profiles are in the same message.
+const maxValueDepth = 24
+
+// CleanValue gives v, or, where a text in it is not UTF-8, a copy in which it is. A value that is
+// nested too deeply is not ok. Both are counted.
+func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
+	if !shallow(v, maxValueDepth) {
+		im.Repairs[RepairAttributeDepth]++
+		return v, false
+	}
+	if validText(v) {
+		return v, true
+	}
+	im.Repairs[RepairInvalidUTF8]++
+	clean = pcommon.NewValueEmpty()
+	copyValid(v, clean)
+	return clean, true
+}
+
+// CleanMap copies the entries of a resource's or scope's attributes that can be understood to dst. Of several
+// with one key the first counts. Nothing of the message's dictionary is left in them.
+func (im *Importer) CleanMap(src, dst pcommon.Map) {
+	seen := make(map[string]struct{}, src.Len())
+	var entries xpdata.MapBuilder
+	entries.EnsureCapacity(src.Len())
+	for key, value := range src.All() {
+		if !utf8.ValidString(key) {
+			im.Repairs[RepairInvalidUTF8]++
+			key = validUTF8(key)
+		}
+		if _, twice := seen[key]; twice {
+			im.Repairs[RepairAttributeKey]++
+			continue
+		}
+		seen[key] = struct{}{}
+		if clean, ok := im.CleanValue(value); ok {
+			copyValid(clean, entries.AppendEmpty(key))
+		}
+	}
+	entries.UnsafeIntoMap(dst)
+}
+
+// CleanText gives s as valid UTF-8.
+func (im *Importer) CleanText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	im.Repairs[RepairInvalidUTF8]++
+	return validUTF8(s)
+}
+
+// shallow reports whether no more than depth arrays and maps are inside each other.
+func shallow(v pcommon.Value, depth int) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeSlice:
+		values := v.Slice()
+		for i := range values.Len() {
+			if depth == 0 || !shallow(values.At(i), depth-1) {
+				return false
+			}
+		}
+	case pcommon.ValueTypeMap:
+		for _, value := range v.Map().All() {
+			if depth == 0 || !shallow(value, depth-1) {
+				return false
+			}
+		}
+	default:
+	}
+	return true
+}
+
+func validText(v pcommon.Value) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		return utf8.ValidString(v.Str())
+	case pcommon.ValueTypeSlice:
+		values := v.Slice()
+		for i := range values.Len() {
+			if !validText(values.At(i)) {
+				return false
+			}
+		}
+	case pcommon.ValueTypeMap:
+		for key, value := range v.Map().All() {
+			if !utf8.ValidString(key) || !validText(value) {
+				return false
+			}
+		}
+	default:
+	}
+	return true
+}
+
+// copyValid copies v part by part, since pdata's own copy would take along references that only the
+// message's dictionary resolves.
+func copyValid(v, dst pcommon.Value) {
+	switch v.Type() {
+	case pcommon.ValueTypeEmpty:
+	case pcommon.ValueTypeStr:
+		s := v.Str()
+		if !utf8.ValidString(s) {
+			s = validUTF8(s)
+		}
+		dst.SetStr(s)
+	case pcommon.ValueTypeSlice:
+		values, to := v.Slice(), dst.SetEmptySlice()
+		to.EnsureCapacity(values.Len())
+		for i := range values.Len() {
+			copyValid(values.At(i), to.AppendEmpty())
+		}
+	case pcommon.ValueTypeMap:
+		var entries xpdata.MapBuilder
+		entries.EnsureCapacity(v.Map().Len())
+		for key, value := range v.Map().All() {
+			if !utf8.ValidString(key) {
+				key = validUTF8(key)
+			}
+			copyValid(value, entries.AppendEmpty(key))
+		}
+		entries.UnsafeIntoMap(dst.SetEmptyMap())
+	default:
+		v.CopyTo(dst)
+	}
+}

@@ -1,0 +1,184 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"cmp"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Subset is the part of a Dictionary that some samples reach, in an order of its own. Use it as
+// Reset, Use* for all that refers to the dictionary, Arrange, then the indices, Size and CopyTo.
+// The Dictionary must not change from Reset on. Unlike CopyTo of the whole Dictionary it writes nothing
+// that is not referred to.
+type Subset struct {
+	dict *Dictionary
+
+	strings, functions, mappings, locations, stacks, attributes, links tableUse
+
+	// setUses[i] is how often attribute set i is referred to.
+	setUses []uint32
+	sets    []AttributeSetIndex // those in use
+
+	frequencies frequencyScratch
+	scratch     []int32
+}
+
+// Reset makes the subset an empty one of dict.
+func (s *Subset) Reset(dict *Dictionary) {
+	s.dict = dict
+	s.strings.reset(dict.Strings.Len())
+	s.functions.reset(dict.Functions.Len())
+	s.mappings.reset(dict.Mappings.Len())
+	s.locations.reset(dict.Locations.Len())
+	s.stacks.reset(dict.Stacks.Len())
+	s.attributes.reset(dict.Attributes.Len())
+	s.links.reset(dict.Links.Len())
+	if sets := dict.AttributeSets.Len(); cap(s.setUses) < sets {
+		s.setUses = make([]uint32, sets)
+	} else {
+		s.setUses = s.setUses[:sets]
+		clear(s.setUses)
+	}
+	s.sets = s.sets[:0]
+}
+
+// UseString counts a reference to a string.
+func (s *Subset) UseString(i StringIndex) { s.strings.uses[i]++ }
+
+// UseLink counts a reference to a link.
+func (s *Subset) UseLink(i LinkIndex) { s.links.uses[i]++ }
+
+// UseAttributes counts a reference to a set of attributes.
+func (s *Subset) UseAttributes(i AttributeSetIndex) {
+	if i == 0 {
+		return
+	}
+	if s.setUses[i]++; s.setUses[i] == 1 {
+		s.sets = append(s.sets, i)
+	}
+}
+
+// UseStack counts a reference to a stack, and, where it is the first, what the stack refers to.
+func (s *Subset) UseStack(i StackIndex) {
+	if !s.stacks.add(int32(i)) {
+		return
+	}
+	uses := s.locations.uses
+	for _, l := range s.dict.Stacks.At(i) {
+		if uses[l]++; uses[l] == 1 {
+			s.reachLocation(LocationIndex(l))
+		}
+	}
+}
+
+func (s *Subset) reachLocation(i LocationIndex) {
+	l, lines := s.dict.Locations.At(i)
+	s.UseAttributes(l.Attributes)
+	if s.mappings.add(int32(l.Mapping)) {
+		m := s.dict.Mappings.At(l.Mapping)
+		s.UseString(m.Filename)
+		s.UseAttributes(m.Attributes)
+	}
+	for k := range lines {
+		if f := lines[k].Function; s.functions.add(int32(f)) {
+			function := &s.dict.Functions.entries[f]
+			s.UseString(function.Name)
+			s.UseString(function.SystemName)
+			s.UseString(function.Filename)
+		}
+	}
+}
+
+// Arrange gives every entry its index: in the order they were interned in, or, byFrequency, with
+// those referred to most at the indices that are encoded shortest. Mappings are in the order of their ranks.
+func (s *Subset) Arrange(ranks MappingRanks, byFrequency bool) {
+	for _, set := range s.sets {
+		for _, a := range s.dict.AttributeSets.At(set) {
+			// Only whether the count is above others matters; it may not wrap.
+			s.attributes.uses[a] += min(s.setUses[set], 1<<31-s.attributes.uses[a])
+		}
+	}
+	for a, n := range s.attributes.uses {
+		if n != 0 {
+			attribute := &s.dict.Attributes.entries[a]
+			s.UseString(attribute.Key)
+			s.UseString(attribute.Unit)
+		}
+	}
+	for _, t := range s.tables() {
+		t.collect()
+		if byFrequency && t != &s.mappings {
+			t.byFrequency(&s.frequencies)
+		}
+	}
+	slices.SortStableFunc(s.mappings.order[1:], func(a, b int32) int { return cmp.Compare(ranks[a], ranks[b]) })
+	for _, t := range s.tables() {
+		t.number()
+	}
+}
+
+func (s *Subset) tables() [7]*tableUse {
+	return [...]*tableUse{&s.mappings, &s.locations, &s.functions, &s.links, &s.strings, &s.attributes, &s.stacks}
+}
+
+// MappingRanks orders mappings: by the message that had one first, then by its index there.
+type MappingRanks []uint64
+
+// MappingRanks gives the ranks of all imported mappings, borrowed.
+func (im *Importer) MappingRanks() MappingRanks { return im.mappingRanks }
+
+// String, Stack and Link give the index that an entry has in the subset.
+func (s *Subset) String(i StringIndex) int32 { return s.strings.index[i] }
+
+// Stack gives the index of a stack in the subset.
+func (s *Subset) Stack(i StackIndex) int32 { return s.stacks.index[i] }
+
+// Link gives the index of a link in the subset.
+func (s *Subset) Link(i LinkIndex) int32 { return s.links.index[i] }
+
+// HasString reports whether the subset has a string.
+func (s *Subset) HasString(i StringIndex) bool { return i == 0 || s.strings.uses[i] != 0 }
+
+// Strings is the number of strings in the subset.
+func (s *Subset) Strings() int { return len(s.strings.order) }
+
+// Entries counts the entries of each table, the zero values included, in the order of Tables.
+func (s *Subset) Entries() (n [7]int) {
+	for i, t := range s.tables() {
+		n[i] = len(t.order)
+	}
+	return n
+}
+
+// Tables names the seven tables as metrics do, in the order of ProfilesDictionary's fields.
+var Tables = [7]string{"mapping", "location", "function", "link", "string", "attribute", "stack"}
+
+// EntriesOf counts the entries of each table of a message, in the order of Tables.
+func EntriesOf(d pprofile.ProfilesDictionary) [7]int {
+	return [7]int{
+		d.MappingTable().Len(), d.LocationTable().Len(), d.FunctionTable().Len(), d.LinkTable().Len(),
+		d.StringTable().Len(), d.AttributeTable().Len(), d.StackTable().Len(),
+	}
+}
+
+// attributeList gives the indices of a set in ascending order. They are borrowed until the next call.
+func (s *Subset) attributeList(i AttributeSetIndex) []int32 {
+	s.scratch = s.scratch[:0]
+	for _, a := range s.dict.AttributeSets.At(i) {
+		s.scratch = append(s.scratch, s.attributes.index[a])
+	}
+	slices.Sort(s.scratch)
+	return s.scratch
+}
+
+// CopyAttributes writes the attribute indices of a set.
+func (s *Subset) CopyAttributes(i AttributeSetIndex, dst pcommon.Int32Slice) {
+	if i != 0 {
+		dst.FromRaw(s.attributeList(i))
+	}
+}
