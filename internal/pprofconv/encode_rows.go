@@ -169,9 +169,6 @@ func (z *encZip) index(r int32) {
 	chain := &z.chains[c]
 	z.rows[chain.last].next = r
 	chain.last = r
-	if chain.cursor < 0 {
-		chain.cursor = r
-	}
 }
 
 // valuesOf fills values, one for each column, with those of a row; the others are 0.

@@ -21,7 +21,7 @@ func TestEncodeLocation(t *testing.T) {
 		Address:    0xFFFFFFFFFFFFFFFF,
 		Mapping:    &profiletest.Mapping{Start: 1, Limit: 2, Offset: 3, File: "bin"},
 		Lines:      []profiletest.Line{{Function: leaf, Line: 9, Column: 4}, {Function: outer, Line: 2}},
-		Attributes: []profiletest.Attribute{profiletest.Attr(attrIsFolded, true), profiletest.Attr("profile.frame.type", "go")},
+		Attributes: []profiletest.Attribute{profiletest.Attr(attrIsFolded, true), profiletest.Attr("profile.frame.type", "go"), {}},
 	}
 	bare := profiletest.Location{Address: 7}
 	s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{full, bare, full}}

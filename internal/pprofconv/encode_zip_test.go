@@ -65,6 +65,7 @@ func TestEncodeJoinsSamples(t *testing.T) {
 		"nothing in common":      {[]samples{{v(1, "a")}, {v(2, "b")}}, []string{"a|=[1 0]", "b|=[0 2]"}},
 		"one is empty":           {[]samples{{}, {v(2, "b")}, {}}, []string{"b|=[0 2 0]"}},
 		"all are empty":          {[]samples{{}, {}}, nil},
+		"only attributes differ": {[]samples{{v(1, "a").With(x)}, {v(2, "a").With(y)}}, []string{"a|k:x=[1 0]", "a|l:y=[0 2]"}},
 		"attributes differ":      {[]samples{{v(1, "a").With(x)}, {v(2, "a"), v(3, "a").With(x)}}, []string{"a|=[0 2]", "a|k:x=[1 3]"}},
 		"sets of attributes":     {[]samples{{v(1, "a").With(x, y)}, {v(4, "b"), v(2, "a").With(y, x), v(3, "a").With(x)}}, []string{"b|=[0 4]", "a|k:x l:y=[1 2]", "a|k:x=[0 3]"}},
 		"links differ":           {[]samples{{link(v(1, "a"), 1)}, {link(v(2, "a"), 2)}}, []string{"a|span_id:0100000000000000 trace_id:01000000000000000000000000000000=[1 0]", "a|span_id:0200000000000000 trace_id:01000000000000000000000000000000=[0 2]"}},
