@@ -149,12 +149,15 @@ func TestFileForgets(t *testing.T) {
 	path := d.put("x.pb.gz", data, time.Hour)
 	require.Len(t, d.look(), 1)
 	away := path + ".away"
-	require.NoError(t, os.Rename(path, away))
-	assert.Empty(t, d.look())
-	d.clock = d.clock.Add(forgetAfter / 2)
-	require.NoError(t, os.Rename(away, path))
-	require.NoError(t, os.Chtimes(path, time.Time{}, at))
-	assert.Empty(t, d.look(), "it was only away")
+	for range 2 { // together it is away for longer than that
+		require.NoError(t, os.Rename(path, away))
+		assert.Empty(t, d.look())
+		d.clock = d.clock.Add(forgetAfter * 2 / 3)
+		assert.Empty(t, d.look())
+		require.NoError(t, os.Rename(away, path))
+		require.NoError(t, os.Chtimes(path, time.Time{}, at))
+		assert.Empty(t, d.look(), "it was only away")
+	}
 
 	require.NoError(t, os.Remove(path))
 	assert.Empty(t, d.look())
