@@ -204,19 +204,6 @@ func TestEncodeIsDeterministic(t *testing.T) {
 	assert.Equal(t, first, second)
 }
 
-func TestEncodeAllocatesLittle(t *testing.T) {
-	b := profiletest.New().Profile("cpu", "ns")
-	for i := range 200 {
-		b.Sample(profiletest.Value(int64(i), "a", string(rune('a'+i))).With(profiletest.Attr("k", i)))
-	}
-	pd := b.Build()
-	got := testing.AllocsPerRun(20, func() {
-		_, _, err := Encode(pd)
-		require.NoError(t, err)
-	})
-	assert.LessOrEqual(t, got, 12.0, "allocations must not grow with the samples")
-}
-
 func TestOmissionNames(t *testing.T) {
 	seen := map[string]bool{}
 	for o := range NumOmissions {
