@@ -62,8 +62,9 @@ type Result struct {
 	Samples int
 	// Records counts the records that carry or claim to carry profiles, by what they say of themselves.
 	Records [NumFormats][NumTypes][NumSources]int
-	// Others is the number of records that have nothing to do with profiling.
-	Others int
+	// Others is the number of records that have nothing to do with profiling, and FirstOther, where there are any, the
+	// number of the first of them.
+	Others, FirstOther int
 	// Rejected lists the records that could not be read, in their order.
 	Rejected []Rejection
 	// Dropped counts samples that were left out of records that were read, Repaired the faults that were read past.

@@ -56,6 +56,9 @@ func Translate(ld plog.Logs, opts Options) Result {
 				if isProfiling(inherited, log) {
 					t.translate(log)
 				} else {
+					if t.result.Others == 0 {
+						t.result.FirstOther = t.number
+					}
 					t.result.Others++
 				}
 				t.number++

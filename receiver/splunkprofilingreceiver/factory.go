@@ -1,0 +1,77 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+)
+
+// scopeName names this package in metrics.
+const scopeName = "github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
+
+var componentType = component.MustNewType("splunk_profiling")
+
+// NewFactory makes the factory of the receiver `splunk_profiling`, for profiles pipelines and, beside them, logs
+// pipelines.
+func NewFactory() receiver.Factory {
+	return xreceiver.NewFactory(
+		componentType,
+		createDefaultConfig,
+		xreceiver.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+		xreceiver.WithLogs(createLogs, component.StabilityLevelAlpha),
+	)
+}
+
+// createDefaultConfig is the only place for defaults; the README's table is compared with it.
+func createDefaultConfig() component.Config {
+	grpc := configgrpc.NewDefaultServerConfig()
+	grpc.NetAddr.Endpoint = "localhost:4317"
+	// As much as confighttp takes by default: gRPC's own 4 MiB is below what agents send from large applications.
+	grpc.MaxRecvMsgSizeMiB = 20
+
+	http := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
+	http.Server.NetAddr.Endpoint = "localhost:4318"
+	http.Server.MaxRequestBodySize = 20 << 20
+
+	hec := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
+	hec.Server.NetAddr.Endpoint = "localhost:8088"
+	hec.Server.MaxRequestBodySize = 20 << 20
+
+	return &Config{
+		Protocols: Protocols{
+			GRPC: configoptional.Default(grpc),
+			HTTP: configoptional.Default(http),
+			HEC:  configoptional.Default(hec),
+		},
+		TextThreadMetadata: metadataBasic,
+		Limits:             LimitsConfig{MaxProfileBytes: 128 << 20, MaxStackDepth: 1024},
+	}
+}
+
+func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+	r, err := sharedReceiver(set, cfg.(*Config))
+	if err != nil {
+		return nil, err
+	}
+	r.profiles = next
+	return r, nil
+}
+
+func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
+	r, err := sharedReceiver(set, cfg.(*Config))
+	if err != nil {
+		return nil, err
+	}
+	r.logs = next
+	return r, nil
+}

@@ -1,0 +1,88 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+)
+
+// libraryHeader is how a sender says that all events of a request are from one instrumentation library.
+const libraryHeader = "X-Splunk-Instrumentation-Library"
+
+// hecServer takes events of Splunk's HTTP Event Collector.
+type hecServer struct {
+	httpServer
+	path *delivery.Path
+}
+
+func newHECServer(cfg *HTTPConfig, set component.TelemetrySettings, path *delivery.Path) *hecServer {
+	s := &hecServer{path: path}
+	s.httpServer = httpServer{
+		key: "hec", ready: "ready for HEC events", cfg: cfg, set: set, mux: http.NewServeMux(), answerError: answerHECError,
+	}
+	for _, path := range []string{"/services/collector", "/services/collector/event", "/services/collector/event/1.0", "/v1/log"} {
+		s.mux.HandleFunc(path, s.handleEvents)
+	}
+	for _, path := range []string{"/services/collector/health", "/services/collector/health/1.0"} {
+		s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { answerHEC(w, http.StatusOK, hecAnswer{Code: hecHealthy}) })
+	}
+	s.mux.HandleFunc("/services/collector/ack", func(w http.ResponseWriter, _ *http.Request) {
+		answerHEC(w, http.StatusBadRequest, hecAnswer{
+			Code: hecAckDisabled, Reason: "an answer with code 0 already says that the pipeline took the events",
+		})
+	})
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answerHEC(w, http.StatusNotFound, hecAnswer{
+			Text: "The requested URL was not found on this server.", Code: http.StatusNotFound,
+			Reason: "send events to /services/collector/event",
+		})
+	})
+	return s
+}
+
+func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		answerHEC(w, http.StatusMethodNotAllowed, hecAnswer{
+			Text: "The requested URL was not found on this server.", Code: http.StatusNotFound,
+			Reason: fmt.Sprintf("method %s is not allowed here: use POST", r.Method),
+		})
+		return
+	}
+	body, code, err := readBody(r)
+	if err != nil {
+		answerHECError(w, r, err.Error(), code)
+		return
+	}
+	reader := eventReader{
+		library: strings.TrimSpace(r.Header.Get(libraryHeader)), observed: pcommon.NewTimestampFromTime(time.Now()),
+	}
+	ld, fault := reader.read(body)
+	if fault != nil {
+		answerHEC(w, fault.status, fault.hecAnswer)
+		return
+	}
+	report, err := s.path.Deliver(r.Context(), ld)
+	switch {
+	case err != nil && delivery.IsPermanent(err):
+		answerHEC(w, http.StatusBadRequest, hecAnswer{Code: hecInvalidData, Reason: err.Error()})
+	case err != nil:
+		setRetryAfter(w, retryDelay(statusOf(err)))
+		answerHEC(w, http.StatusServiceUnavailable, hecAnswer{Code: hecBusy, Reason: err.Error()})
+	case report.Rejected > 0:
+		answerHEC(w, http.StatusBadRequest, hecAnswer{
+			Code: hecInvalidData, InvalidEvent: &report.First, Rejected: report.Rejected, Reason: report.Message,
+		})
+	default:
+		answerHEC(w, http.StatusOK, hecAnswer{Code: hecSuccess})
+	}
+}

@@ -1,0 +1,296 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+// sender sends a request, and gives the answer or an error with a status.
+type sender func(t *testing.T, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error)
+
+// senders gives a sender for each form of OTLP.
+func senders(f *fixture) map[string]sender {
+	return map[string]sender{
+		"grpc": f.sendGRPC,
+		"http protobuf": func(t *testing.T, r plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+			return f.sendHTTP(t, r, contentProtobuf)
+		},
+		"http json": func(t *testing.T, r plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+			return f.sendHTTP(t, r, contentJSON)
+		},
+	}
+}
+
+func (f *fixture) sendGRPC(t *testing.T, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	return plogotlp.NewGRPCClient(conn).Export(t.Context(), request)
+}
+
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// post posts a body with headers (key, value, ...).
+func post(t testing.TB, url string, body []byte, headers ...string) (*http.Response, []byte) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := client.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, answer
+}
+
+func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content string) (plogotlp.ExportResponse, error) {
+	body, err := request.MarshalProto()
+	if content == contentJSON {
+		body, err = request.MarshalJSON()
+	}
+	require.NoError(t, err)
+	response, answer := post(t, "http://"+f.address("http")+"/v1/logs", body, "Content-Type", content+"; charset=utf-8")
+	assert.Equal(t, content, response.Header.Get("Content-Type"))
+	if response.StatusCode != http.StatusOK {
+		failed := &spb.Status{}
+		if content == contentJSON {
+			require.NoError(t, protojson.Unmarshal(answer, failed))
+		} else {
+			require.NoError(t, proto.Unmarshal(answer, failed))
+		}
+		s := status.FromProto(failed)
+		assert.Equal(t, httpStatus(s), response.StatusCode)
+		if retryable(s.Code()) {
+			assert.Equal(t, "7", response.Header.Get("Retry-After"))
+		} else {
+			assert.Empty(t, response.Header.Get("Retry-After"))
+		}
+		return plogotlp.ExportResponse{}, s.Err()
+	}
+	taken := plogotlp.NewExportResponse()
+	if content == contentJSON {
+		return taken, taken.UnmarshalJSON(answer)
+	}
+	return taken, taken.UnmarshalProto(answer)
+}
+
+// Every captured request, over every form of OTLP, is what the translator makes of it.
+func TestCapturedRequests(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	for name, send := range senders(f) {
+		t.Run(name, func(t *testing.T) {
+			for file, body := range captured(t) {
+				want := splunklog.Translate(requestOf(t, body).Logs(), splunklog.Options{}).Profiles
+				response, err := send(t, requestOf(t, body))
+				require.NoError(t, err)
+				assert.Zero(t, response.PartialSuccess().RejectedLogRecords())
+				profiles, _ := f.next.take()
+				if want.ProfileCount() == 0 {
+					assert.Empty(t, profiles, file)
+					continue
+				}
+				require.Len(t, profiles, 1)
+				assert.NoError(t, profiletest.Equal(want, profiles[0]), file)
+			}
+		})
+	}
+	for metric, want := range map[string]int64{"records": 27, "profiles": 21, "rejected_records": 0} {
+		assert.Equal(t, want, f.sum("otelcol_receiver_splunk_profiling_"+metric), metric)
+	}
+	assert.EqualValues(t, 3, f.sum("otelcol_receiver_splunk_profiling_records", "format", "pprof-gzip-base64", "type", "cpu", "source", "snapshot"))
+	assert.Positive(t, f.sum("otelcol_receiver_splunk_profiling_samples"))
+	assert.Positive(t, f.sum("otelcol_receiver_splunk_profiling_repaired", "fault", "negative_line"))
+	assert.Positive(t, f.sum("otelcol_receiver_accepted_profile_samples", "transport", "grpc"))
+}
+
+// With a logs pipeline the rest passes through; a record that cannot be read is rejected alone.
+func TestMixedTrafficWithLogs(t *testing.T) {
+	f := startFixture(t, allOfThem, true)
+	for name, send := range senders(f) {
+		t.Run(name, func(t *testing.T) {
+			response, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, response.PartialSuccess().RejectedLogRecords())
+			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "record 2: no line of the text is a stack frame")
+			profiles, logs := f.next.take()
+			require.Len(t, profiles, 1)
+			require.Len(t, logs, 1)
+			want := mixed()
+			want.ResourceLogs().At(0).ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool { return sl.Scope().Name() == "otel.profiling" })
+			want.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().RemoveIf(func(r plog.LogRecord) bool { return r.Body().Str() == "garbage" })
+			assert.Equal(t, want, logs[0])
+		})
+	}
+	assert.EqualValues(t, 3, f.sum("otelcol_receiver_splunk_profiling_rejected_records", "reason", "not_a_stack"))
+	assert.EqualValues(t, 3, f.sum("otelcol_receiver_accepted_log_records"))
+}
+
+func TestMixedTrafficWithoutLogs(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	for name, send := range senders(f) {
+		t.Run(name, func(t *testing.T) {
+			response, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
+			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "1 records carry no profile, and no logs pipeline takes them")
+			profiles, logs := f.next.take()
+			assert.Len(t, profiles, 1)
+			assert.Empty(t, logs)
+		})
+	}
+	assert.EqualValues(t, 3, f.sum("otelcol_receiver_splunk_profiling_rejected_records", "reason", "not_profiling"))
+}
+
+func TestOrdinaryLogsPassThrough(t *testing.T) {
+	f := startFixture(t, allOfThem, true)
+	ld := plog.NewLogs()
+	ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetStr("hello")
+	want := plog.NewLogs()
+	ld.CopyTo(want)
+	_, err := f.sendGRPC(t, plogotlp.NewExportRequestFromLogs(ld))
+	require.NoError(t, err)
+	profiles, logs := f.next.take()
+	assert.Empty(t, profiles)
+	require.Len(t, logs, 1)
+	assert.Equal(t, want, logs[0])
+	_, err = f.sendGRPC(t, plogotlp.NewExportRequest())
+	require.NoError(t, err, "an empty request")
+}
+
+// throttled is an error as a pipeline under pressure gives it.
+func throttled(t *testing.T, code codes.Code) error {
+	t.Helper()
+	s, err := status.New(code, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(6100_000_000)})
+	require.NoError(t, err)
+	return s.Err()
+}
+
+func TestRefusals(t *testing.T) {
+	f := startFixture(t, allOfThem, true)
+	permanent := consumererror.NewPermanent(errors.New("never"))
+	for name, send := range senders(f) {
+		for _, tc := range []struct {
+			name           string
+			profiles, logs error
+			code           codes.Code
+		}{
+			{"profiles for now", throttled(t, codes.Unavailable), nil, codes.Unavailable},
+			{"profiles throttled", throttled(t, codes.ResourceExhausted), nil, codes.ResourceExhausted},
+			{"logs for now", nil, throttled(t, codes.Unavailable), codes.Unavailable},
+			{"both for good", permanent, permanent, codes.InvalidArgument},
+			{"profiles for good, logs for now", permanent, throttled(t, codes.Unavailable), codes.Unavailable},
+		} {
+			t.Run(name+" "+tc.name, func(t *testing.T) {
+				f.next.refuse(tc.profiles, tc.logs)
+				_, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
+				s := status.Convert(err)
+				assert.Equal(t, tc.code, s.Code(), s)
+				if retryable(tc.code) {
+					assert.EqualValues(t, 6100_000_000, retryDelay(s))
+				}
+			})
+		}
+		t.Run(name+" one part for good", func(t *testing.T) {
+			f.next.refuse(permanent, nil)
+			response, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
+			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "never")
+			f.next.refuse(nil, permanent)
+			response, err = send(t, plogotlp.NewExportRequestFromLogs(mixed()))
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
+		})
+	}
+}
+
+// A pipeline that does not say how long to wait, as the memory limiter does not, still makes the sender wait.
+func TestRefusalWithoutADelay(t *testing.T) {
+	for code, err := range map[codes.Code]error{
+		codes.Unavailable:       errors.New("data refused due to high memory usage"),
+		codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "full"),
+	} {
+		s := statusOf(err)
+		assert.Equal(t, code, s.Code())
+		assert.Equal(t, defaultRetryDelay, retryDelay(s))
+	}
+	assert.Equal(t, codes.Unavailable, statusOf(context.DeadlineExceeded).Code())
+	assert.Equal(t, codes.InvalidArgument, statusOf(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
+	assert.Equal(t, codes.Internal, statusOf(consumererror.NewPermanent(status.Error(codes.Internal, "x"))).Code())
+	assert.Equal(t, codes.Unavailable, statusOf(status.Error(codes.Unknown, "x")).Code())
+}
+
+func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
+	f := startFixture(t, allOfThem+"\nlimits: {max_stack_depth: 7}", false)
+	url := "http://" + f.address("http") + "/v1/logs"
+	for name, tc := range map[string]struct {
+		url, content string
+		body         []byte
+		code         int
+	}{
+		"text":           {url, "text/plain", []byte("x"), http.StatusUnsupportedMediaType},
+		"no type":        {url, "", []byte("x"), http.StatusUnsupportedMediaType},
+		"bad protobuf":   {url, contentProtobuf, []byte("hello"), http.StatusBadRequest},
+		"bad JSON":       {url, contentJSON, []byte("{"), http.StatusBadRequest},
+		"another path":   {"http://" + f.address("http") + "/v1/traces", contentJSON, nil, http.StatusNotFound},
+		"too large":      {url, contentProtobuf, make([]byte, 21<<20), http.StatusRequestEntityTooLarge},
+		"not compressed": {url, contentProtobuf, []byte("x"), http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			headers := []string{"Content-Type", tc.content}
+			if name == "not compressed" {
+				headers = append(headers, "Content-Encoding", "gzip")
+			}
+			response, answer := post(t, tc.url, tc.body, headers...)
+			assert.Equal(t, tc.code, response.StatusCode)
+			assert.NotEmpty(t, answer)
+		})
+	}
+	response, err := client.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+	assert.Equal(t, http.MethodPost, response.Header.Get("Allow"))
+}
+
+func TestHTTPTakesGzip(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(captured(t)["v3.1.2-001-cpu"])
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	response, _ := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", contentProtobuf, "Content-Encoding", "gzip")
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+	profiles, _ := f.next.take()
+	assert.Len(t, profiles, 1)
+}

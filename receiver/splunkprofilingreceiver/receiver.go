@@ -1,0 +1,126 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+)
+
+// server is one way in which requests arrive.
+type server interface {
+	component.Component
+	// name is the server's key in the configuration.
+	name() string
+}
+
+// splunkReceiver starts and stops its servers together. The Collector makes one component for each kind of pipeline
+// that a receiver is in; here they are one and the same.
+type splunkReceiver struct {
+	cfg      *Config
+	set      receiver.Settings
+	metrics  *delivery.Metrics
+	profiles xconsumer.Profiles
+	logs     consumer.Logs
+
+	starting, stopping sync.Once
+	startErr, stopErr  error
+	// started holds the servers to shut down.
+	started []server
+}
+
+var (
+	sharedMu sync.Mutex
+	// shared holds the receivers that are not shut down yet, by their configuration, which the Collector hands to
+	// every component that it makes of it.
+	shared = map[*Config]*splunkReceiver{}
+)
+
+func sharedReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error) {
+	sharedMu.Lock()
+	defer sharedMu.Unlock()
+	if r, ok := shared[cfg]; ok {
+		return r, nil
+	}
+	metrics, err := delivery.NewMetrics(delivery.Receiver, set.MeterProvider.Meter(scopeName))
+	if err != nil {
+		return nil, err
+	}
+	r := &splunkReceiver{cfg: cfg, set: set, metrics: metrics}
+	shared[cfg] = r
+	return r, nil
+}
+
+// Start starts every server, or none: where one fails, those before it are shut down again.
+func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
+	r.starting.Do(func() { r.startErr = r.start(ctx, host) })
+	return r.startErr
+}
+
+func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
+	if r.profiles == nil {
+		return errors.New("no profiles pipeline has this receiver, which has nowhere to hand profiles to")
+	}
+	servers, err := r.servers()
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		if err := s.Start(ctx, host); err != nil {
+			return errors.Join(fmt.Errorf("start `%s`: %w", s.name(), err), r.stop(ctx))
+		}
+		r.started = append(r.started, s)
+	}
+	return nil
+}
+
+func (r *splunkReceiver) servers() (servers []server, err error) {
+	var errs []error
+	path := func(transport string) *delivery.Path {
+		p, err := r.newPath(transport)
+		errs = append(errs, err)
+		return p
+	}
+	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
+		servers = append(servers, &grpcServer{cfg: c, set: r.set.TelemetrySettings, path: path("grpc")})
+	}
+	if c := r.cfg.Protocols.HTTP.Get(); c != nil {
+		servers = append(servers, newOTLPServer(c, r.set.TelemetrySettings, path("http")))
+	}
+	if c := r.cfg.Protocols.HEC.Get(); c != nil {
+		servers = append(servers, newHECServer(c, r.set.TelemetrySettings, path("hec")))
+	}
+	return servers, errors.Join(errs...)
+}
+
+// Shutdown stops every server. Requests under way are answered first, unless ctx ends.
+func (r *splunkReceiver) Shutdown(ctx context.Context) error {
+	r.stopping.Do(func() {
+		sharedMu.Lock()
+		delete(shared, r.cfg)
+		sharedMu.Unlock()
+		r.stopErr = r.stop(ctx)
+	})
+	return r.stopErr
+}
+
+func (r *splunkReceiver) stop(ctx context.Context) error {
+	var errs []error
+	for _, s := range r.started {
+		if err := s.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("shut down `%s`: %w", s.name(), err))
+		}
+	}
+	r.started = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,240 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+const (
+	patience  = 20 * time.Second
+	allOfThem = "protocols: {grpc: {endpoint: 'localhost:0'}, http: {endpoint: 'localhost:0'}, hec: {endpoint: 'localhost:0'}}"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipelines are the next consumers. They refuse with what refuse gives, and check what they take.
+type pipelines struct {
+	t  testing.TB
+	mu sync.Mutex
+	// refuseProfiles and refuseLogs are called before anything is taken.
+	refuseProfiles, refuseLogs func() error
+	profiles                   []pprofile.Profiles
+	logs                       []plog.Logs
+}
+
+func (*pipelines) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (p *pipelines) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuseProfiles != nil {
+		if err := p.refuseProfiles(); err != nil {
+			return err
+		}
+	}
+	if err := profiletest.Check(pd); err != nil {
+		p.t.Errorf("profiles that are not conformant: %v", err)
+	}
+	p.profiles = append(p.profiles, pd)
+	return nil
+}
+
+func (p *pipelines) ConsumeLogs(_ context.Context, ld plog.Logs) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuseLogs != nil {
+		if err := p.refuseLogs(); err != nil {
+			return err
+		}
+	}
+	p.logs = append(p.logs, ld)
+	return nil
+}
+
+// take gives what was delivered so far, and forgets it.
+func (p *pipelines) take() ([]pprofile.Profiles, []plog.Logs) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	profiles, logs := p.profiles, p.logs
+	p.profiles, p.logs = nil, nil
+	return profiles, logs
+}
+
+func (p *pipelines) refuse(profiles, logs error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuseProfiles, p.refuseLogs = func() error { return profiles }, func() error { return logs }
+}
+
+// fixture is a receiver with what it writes to.
+type fixture struct {
+	t         testing.TB
+	receiver  *splunkReceiver
+	next      *pipelines
+	telemetry *componenttest.Telemetry
+}
+
+type host map[component.ID]component.Component
+
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+// newFixture makes a receiver of a YAML configuration as the Collector would, and does not start it.
+func newFixture(t testing.TB, config string, withLogs bool) *fixture {
+	t.Helper()
+	f := &fixture{t: t, next: &pipelines{t: t}, telemetry: componenttest.NewTelemetry()}
+	set := receiver.Settings{
+		ID:                component.MustNewID("splunk_profiling"),
+		TelemetrySettings: f.telemetry.NewTelemetrySettings(),
+	}
+	cfg, err := loadConfig(config)
+	require.NoError(t, err)
+	factory := NewFactory().(xreceiver.Factory)
+	profiles, err := factory.CreateProfiles(t.Context(), set, cfg, f.next)
+	require.NoError(t, err)
+	f.receiver = profiles.(*splunkReceiver)
+	if withLogs {
+		logs, err := factory.CreateLogs(t.Context(), set, cfg, f.next)
+		require.NoError(t, err)
+		require.Same(t, f.receiver, logs)
+	}
+	t.Cleanup(func() {
+		require.NoError(t, f.receiver.Shutdown(context.Background()))
+		require.NoError(t, f.telemetry.Shutdown(context.Background()))
+	})
+	return f
+}
+
+func startFixture(t testing.TB, config string, withLogs bool) *fixture {
+	t.Helper()
+	f := newFixture(t, config, withLogs)
+	require.NoError(t, f.receiver.Start(t.Context(), host{}))
+	return f
+}
+
+// address gives where a server was bound.
+func (f *fixture) address(name string) string {
+	for _, s := range f.receiver.started {
+		switch s := s.(type) {
+		case *grpcServer:
+			if name == "grpc" {
+				return s.address.String()
+			}
+		case *otlpServer:
+			if name == "http" {
+				return s.address.String()
+			}
+		case *hecServer:
+			if name == "hec" {
+				return s.address.String()
+			}
+		}
+	}
+	f.t.Fatalf("no server %s", name)
+	return ""
+}
+
+// sum adds up the points of a counter that have all the given attributes (key, value, ...).
+func (f *fixture) sum(name string, attributes ...string) int64 {
+	f.t.Helper()
+	m, err := f.telemetry.GetMetric(name)
+	if err != nil {
+		return 0
+	}
+	var total int64
+	for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		if hasAttributes(point.Attributes, attributes) {
+			total += point.Value
+		}
+	}
+	return total
+}
+
+func hasAttributes(set attribute.Set, attributes []string) bool {
+	for i := 0; i < len(attributes); i += 2 {
+		if value, ok := set.Value(attribute.Key(attributes[i])); !ok || value.AsString() != attributes[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// loadConfig reads the receiver's section as the Collector does: decode onto the defaults, validate.
+func loadConfig(config string) (*Config, error) {
+	var raw map[string]any
+	if err := yaml.Unmarshal([]byte(config), &raw); err != nil {
+		return nil, err
+	}
+	cfg := NewFactory().CreateDefaultConfig().(*Config)
+	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
+}
+
+// captured gives the requests of testdata by name.
+func captured(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
+	require.NoError(t, err)
+	require.Len(t, files, 9)
+	requests := map[string][]byte{}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		require.NoError(t, err)
+		requests[strings.TrimSuffix(filepath.Base(file), ".otlp-logs.pb")] = body
+	}
+	return requests
+}
+
+func requestOf(t testing.TB, body []byte) plogotlp.ExportRequest {
+	t.Helper()
+	request := plogotlp.NewExportRequest()
+	require.NoError(t, request.UnmarshalProto(body))
+	return request
+}
+
+const stack = "\"main\" #1 nid=0x3\n   java.lang.Thread.State: RUNNABLE\n\tat com.shop.Cart.total(Cart.java:12)\n"
+
+// mixed gives a request with a profile, an ordinary record, and a record that claims to be a profile.
+func mixed() plog.Logs {
+	ld := plog.NewLogs()
+	rl := ld.ResourceLogs().AppendEmpty()
+	rl.Resource().Attributes().PutStr("service.name", "shop")
+	sl := rl.ScopeLogs().AppendEmpty()
+	sl.Scope().SetName("otel.profiling")
+	record := sl.LogRecords().AppendEmpty()
+	record.Body().SetStr(stack)
+	record.Attributes().PutStr("profiling.data.format", "text")
+	sl = rl.ScopeLogs().AppendEmpty()
+	sl.Scope().SetName("shop.log")
+	sl.LogRecords().AppendEmpty().Body().SetStr("hello")
+	record = sl.LogRecords().AppendEmpty()
+	record.Body().SetStr("garbage")
+	record.Attributes().PutStr("com.splunk.sourcetype", "otel.profiling")
+	return ld
+}
