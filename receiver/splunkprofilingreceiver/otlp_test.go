@@ -250,7 +250,7 @@ func TestRefusalWithoutADelay(t *testing.T) {
 }
 
 func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
-	f := startFixture(t, allOfThem+"\nlimits: {max_stack_depth: 7}", false)
+	f := startFixture(t, "protocols: {http: {endpoint: 'localhost:0', max_request_body_size: 1000}}", false)
 	url := "http://" + f.address("http") + "/v1/logs"
 	for name, tc := range map[string]struct {
 		url, content string
@@ -262,7 +262,7 @@ func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
 		"bad protobuf":   {url, contentProtobuf, []byte("hello"), http.StatusBadRequest},
 		"bad JSON":       {url, contentJSON, []byte("{"), http.StatusBadRequest},
 		"another path":   {"http://" + f.address("http") + "/v1/traces", contentJSON, nil, http.StatusNotFound},
-		"too large":      {url, contentProtobuf, make([]byte, 21<<20), http.StatusRequestEntityTooLarge},
+		"too large":      {url, contentProtobuf, make([]byte, 2000), http.StatusRequestEntityTooLarge},
 		"not compressed": {url, contentProtobuf, []byte("x"), http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {

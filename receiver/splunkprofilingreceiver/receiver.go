@@ -34,7 +34,7 @@ type splunkReceiver struct {
 	logs     consumer.Logs
 
 	starting, stopping sync.Once
-	startErr, stopErr  error
+	startErr           error
 	// started holds the servers to shut down.
 	started []server
 }
@@ -104,14 +104,14 @@ func (r *splunkReceiver) servers() (servers []server, err error) {
 }
 
 // Shutdown stops every server. Requests under way are answered first, unless ctx ends.
-func (r *splunkReceiver) Shutdown(ctx context.Context) error {
+func (r *splunkReceiver) Shutdown(ctx context.Context) (err error) {
 	r.stopping.Do(func() {
 		sharedMu.Lock()
 		delete(shared, r.cfg)
 		sharedMu.Unlock()
-		r.stopErr = r.stop(ctx)
+		err = r.stop(ctx)
 	})
-	return r.stopErr
+	return err
 }
 
 func (r *splunkReceiver) stop(ctx context.Context) error {

@@ -1,0 +1,302 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"google.golang.org/grpc/codes"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+const eventPath = "/services/collector/event"
+
+func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (*http.Response, hecAnswer) {
+	t.Helper()
+	response, text := post(t, "http://"+f.address("hec")+path, []byte(body), headers...)
+	assert.Equal(t, contentJSON, response.Header.Get("Content-Type"))
+	var answer hecAnswer
+	require.NoError(t, json.Unmarshal(text, &answer), "%s", text)
+	return response, answer
+}
+
+// eventOf writes a record as the Collector's HEC exporter does: attributes of record and resource as fields.
+func eventOf(t testing.TB, ld plog.Logs) string {
+	t.Helper()
+	rl := ld.ResourceLogs().At(0)
+	record := rl.ScopeLogs().At(0).LogRecords().At(0)
+	fields := map[string]any{}
+	for key, value := range rl.Resource().Attributes().All() {
+		fields[key] = value.AsRaw()
+	}
+	for key, value := range record.Attributes().All() {
+		fields[key] = value.AsRaw()
+	}
+	sourceType := fields["com.splunk.sourcetype"]
+	delete(fields, "com.splunk.sourcetype")
+	hostName := fields["host.name"]
+	delete(fields, "host.name")
+	text, err := json.Marshal(map[string]any{
+		"time": float64(record.Timestamp()) / 1e9, "host": hostName, "sourcetype": sourceType,
+		"event": record.Body().AsRaw(), "fields": fields,
+	})
+	require.NoError(t, err)
+	return string(text)
+}
+
+// Every captured request, as HEC events, becomes the same profiles.
+func TestHECCapturedRequests(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	for _, path := range []string{"/services/collector", eventPath, "/services/collector/event/1.0", "/v1/log"} {
+		for name, body := range captured(t) {
+			ld := requestOf(t, body).Logs()
+			want := splunklog.Translate(ld, splunklog.Options{}).Profiles
+			response, answer := f.postHEC(t, path, eventOf(t, ld))
+			require.Equal(t, http.StatusOK, response.StatusCode, answer)
+			assert.Equal(t, hecAnswer{Text: "Success"}, answer)
+			profiles, _ := f.next.take()
+			if want.ProfileCount() == 0 {
+				assert.Empty(t, profiles)
+				continue
+			}
+			require.Len(t, profiles, 1)
+			// What HEC has no place for: the version of the scope. The id is a hash of the record's time too.
+			want.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().SetVersion("")
+			profile := want.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+			profile.SetProfileID(profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).ProfileID())
+			assert.NoError(t, profiletest.Equal(want, profiles[0]), name)
+		}
+	}
+}
+
+func TestHECSeveralEvents(t *testing.T) {
+	f := startFixture(t, allOfThem, true)
+	text, err := json.Marshal(stack)
+	require.NoError(t, err)
+	profile := `{"time": "1700000000.123456789", "host": "h", "source": "s", "index": "i", "sourcetype": "otel.profiling", "event": ` + string(text) +
+		`, "fields": {"profiling.data.format": "text", "source.event.period": "1000", "service.name": "shop", "trace_id": "1f", "span_id": "2e", "n": 1}}`
+	ordinary := `{"time": 1700000000, "host": "h", "source": "s", "index": "i", "sourcetype": "httpevent", "event": {"b": 1, "a": [true, "x", 1.5]}, "fields": {"k": "v"}}`
+	response, answer := f.postHEC(t, eventPath, profile+"\n"+ordinary+profile+" "+ordinary)
+	require.Equal(t, http.StatusOK, response.StatusCode, answer)
+	profiles, logs := f.next.take()
+	require.Len(t, profiles, 1)
+	assert.Equal(t, `resource {com.splunk.index="i", com.splunk.source="s", host.name="h", n=1, service.name="shop"}
+  scope otel.profiling ""
+    profile samples in count
+      time 1700000000123456789 ns
+      duration 1000000000 ns
+      period 1000000000 cpu in nanoseconds
+      sample @1700000000123456789 @1700000000123456789 {thread.id=1, thread.name="main", thread.os.id=3, thread.state="RUNNABLE"} link 0000000000000000000000000000001f/000000000000002e
+        com.shop.Cart.total Cart.java:12
+`, withoutID(profiletest.Render(profiles[0])))
+
+	require.Len(t, logs, 1)
+	require.Equal(t, 2, logs[0].LogRecordCount())
+	rl := logs[0].ResourceLogs().At(1)
+	assert.Equal(t, map[string]any{"host.name": "h", "com.splunk.source": "s", "com.splunk.index": "i", "com.splunk.sourcetype": "httpevent"},
+		rl.Resource().Attributes().AsRaw())
+	record := rl.ScopeLogs().At(0).LogRecords().At(0)
+	assert.EqualValues(t, 1_700_000_000_000_000_000, record.Timestamp())
+	assert.NotZero(t, record.ObservedTimestamp())
+	assert.Equal(t, map[string]any{"k": "v"}, record.Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"a": []any{true, "x", 1.5}, "b": int64(1)}, record.Body().AsRaw())
+}
+
+// withoutID takes the line of a profile's id out of a rendering.
+func withoutID(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "profile_id") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+func TestHECLibraryHeader(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	text, err := json.Marshal(stack)
+	require.NoError(t, err)
+	_, answer := f.postHEC(t, "/v1/log", `{"event": `+string(text)+`, "fields": {"profiling.data.format": "text"}}`, libraryHeader, "otel.profiling")
+	assert.Equal(t, hecSuccess, answer.Code)
+	profiles, _ := f.next.take()
+	assert.Len(t, profiles, 1)
+}
+
+func TestHECAnswers(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	good := `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`
+	for name, tc := range map[string]struct {
+		path, body string
+		status     int
+		code       hecCode
+		invalid    int // −1: none
+	}{
+		"nothing":             {eventPath, "", 400, hecNoData, -1},
+		"white space":         {eventPath, " \n", 400, hecNoData, -1},
+		"no JSON":             {eventPath, "hello", 400, hecInvalidData, 0},
+		"a list":              {eventPath, "[" + good + "]", 400, hecInvalidData, 0},
+		"half an event":       {eventPath, good + `{"event": "x"`, 400, hecInvalidData, 1},
+		"no event":            {eventPath, good + `{"time": 1}`, 400, hecEventRequired, 1},
+		"a blank event":       {eventPath, `{"event": ""}`, 400, hecEventBlank, 0},
+		"null":                {eventPath, `{"event": null}`, 400, hecEventBlank, 0},
+		"nested fields":       {eventPath, `{"event": "x", "fields": {"a": {"b": 1}}}`, 400, hecFields, 0},
+		"no time":             {eventPath, `{"event": "x", "time": "now"}`, 400, hecInvalidData, 0},
+		"a negative time":     {eventPath, `{"event": "x", "time": -1}`, 400, hecInvalidData, 0},
+		"an endless time":     {eventPath, `{"event": "x", "time": 1e300}`, 400, hecInvalidData, 0},
+		"garbage as profile":  {eventPath, good + good + `{"event": "x", "sourcetype": "otel.profiling"}`, 400, hecInvalidData, 2},
+		"an ordinary event":   {eventPath, good + `{"event": "x"}`, 400, hecInvalidData, 1},
+		"acknowledgement":     {"/services/collector/ack?channel=1", `{"acks": [1]}`, 400, hecAckDisabled, -1},
+		"another path":        {"/services/collector/raw", "x", 404, 404, -1},
+		"health":              {"/services/collector/health", "", 200, hecHealthy, -1},
+		"too many":            {eventPath, strings.Repeat(`{"event":1}`, maxEvents+1), 413, hecTooLarge, -1},
+		"a number out of all": {eventPath, good + `{"event": 1e999, "fields": {"n": 12345678901234567890}}`, 400, hecInvalidData, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, answer := f.postHEC(t, tc.path, tc.body)
+			assert.Equal(t, tc.status, response.StatusCode, answer)
+			assert.Equal(t, tc.code, answer.Code, answer)
+			assert.NotEmpty(t, answer.Text)
+			if tc.invalid < 0 {
+				assert.Nil(t, answer.InvalidEvent)
+			} else if assert.NotNil(t, answer.InvalidEvent) {
+				assert.Equal(t, tc.invalid, *answer.InvalidEvent)
+			}
+			f.next.take()
+		})
+	}
+	small := startFixture(t, "protocols: {hec: {endpoint: 'localhost:0', max_request_body_size: 1000}}", false)
+	response, answer := small.postHEC(t, eventPath, strings.Repeat(" ", 2000))
+	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
+	assert.Equal(t, hecTooLarge, answer.Code)
+	response, err := client.Get("http://" + f.address("hec") + eventPath)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+}
+
+// An event that cannot be read is refused alone: the others were taken.
+func TestHECTakesTheOthers(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	good := `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`
+	_, answer := f.postHEC(t, eventPath, good+`{"event": "x", "sourcetype": "otel.profiling"}`+good)
+	assert.Equal(t, 1, answer.Rejected)
+	assert.Contains(t, answer.Reason, "no line of the text is a stack frame")
+	profiles, _ := f.next.take()
+	require.Len(t, profiles, 1)
+	_, answer = f.postHEC(t, eventPath, good+`{"event": ""}`)
+	assert.Equal(t, hecEventBlank, answer.Code)
+	profiles, _ = f.next.take()
+	assert.Empty(t, profiles, "a body that is not HEC is refused as a whole")
+}
+
+func TestHECRefusals(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	good := `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`
+	f.next.refuse(throttled(t, codes.ResourceExhausted), nil)
+	response, answer := f.postHEC(t, eventPath, good)
+	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	assert.Equal(t, hecBusy, answer.Code)
+	assert.Equal(t, "7", response.Header.Get("Retry-After"))
+	f.next.refuse(errors.New("data refused due to high memory usage"), nil)
+	response, _ = f.postHEC(t, eventPath, good)
+	assert.Equal(t, "5", response.Header.Get("Retry-After"))
+	f.next.refuse(consumererror.NewPermanent(errors.New("never")), nil)
+	response, answer = f.postHEC(t, eventPath, good)
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+	assert.Equal(t, hecInvalidData, answer.Code)
+	assert.Contains(t, answer.Reason, "never")
+}
+
+func TestHECTakesGzip(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := fmt.Fprint(w, `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	_, answer := f.postHEC(t, eventPath, b.String(), "Content-Encoding", "gzip")
+	assert.Equal(t, hecSuccess, answer.Code)
+	response, answer := f.postHEC(t, eventPath, "x", "Content-Encoding", "gzip")
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+	assert.Equal(t, hecInvalidData, answer.Code)
+}
+
+// authenticator stands for an auth extension that knows one token.
+type authenticator struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (authenticator) Authenticate(ctx context.Context, headers map[string][]string) (context.Context, error) {
+	for _, value := range headers["Authorization"] {
+		if value == "Splunk secret" {
+			return ctx, nil
+		}
+	}
+	return ctx, errors.New("not the token")
+}
+
+func TestHECTokens(t *testing.T) {
+	f := newFixture(t, "protocols: {hec: {endpoint: 'localhost:0', auth: {authenticator: tokens}}}", false)
+	require.NoError(t, f.receiver.Start(t.Context(), host{component.MustNewID("tokens"): authenticator{}}))
+	good := `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`
+	for header, want := range map[string]struct {
+		status int
+		code   hecCode
+	}{
+		"":              {401, hecTokenRequired},
+		"Bearer secret": {401, hecAuthorization},
+		"Splunk":        {401, hecAuthorization},
+		"Splunk public": {403, hecInvalidToken},
+		"Splunk secret": {200, hecSuccess},
+	} {
+		var headers []string
+		if header != "" {
+			headers = []string{"Authorization", header}
+		}
+		response, answer := f.postHEC(t, eventPath, good, headers...)
+		assert.Equal(t, want.status, response.StatusCode, header)
+		assert.Equal(t, want.code, answer.Code, header)
+	}
+}
+
+func FuzzHEC(f *testing.F) {
+	for _, body := range captured(f) {
+		f.Add(eventOf(f, requestOf(f, body).Logs()), "")
+	}
+	f.Add(`{"event": {"a": [1, {"b": null}]}, "time": "1.5", "fields": {"x": [1, "y"]}} {"event": 1}`, "otel.profiling")
+	f.Fuzz(func(t *testing.T, body, library string) {
+		reader := eventReader{library: library}
+		ld, fault := reader.read([]byte(body))
+		if fault != nil {
+			if hecTexts[fault.Code] == "" || fault.status < 400 {
+				t.Fatalf("%+v", fault)
+			}
+			return
+		}
+		if ld.LogRecordCount() != reader.records || reader.records == 0 {
+			t.Fatalf("%d records of %d events", ld.LogRecordCount(), reader.records)
+		}
+		result := splunklog.Translate(ld, splunklog.Options{MaxProfileBytes: 1 << 20})
+		if err := profiletest.Check(result.Profiles); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
