@@ -61,6 +61,7 @@ func (o Omission) String() string { return omissionNames[o] }
 // sample types of one pprof. Where the scope has the attribute `pprof.scope.sample_type_order`, and its
 // length n divides their number, each n consecutive profiles are one pprof in that order. Without it
 // they keep the order in which they stand, and a sample type that comes again starts another pprof.
+// Then pprof's default sample type is the first profile's, unless the scope names another.
 // (More than 64 sample types stay together only while that keeps the pprof small.) The samples of such
 // profiles are joined by their identity {stack, attributes, link}; a value that a profile lacks is 0.
 //
@@ -211,7 +212,7 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte 
 	e.writeLocations()
 	e.writeFunctions()
 	e.writeMappings()
-	e.writeHeader(scope, group[0])
+	e.writeHeader(scope, group)
 	// The strings come last, when all that is written has asked for its own.
 	for _, s := range e.strings.values {
 		e.out = encAppendString(e.out, encProfileString, s)

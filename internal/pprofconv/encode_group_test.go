@@ -132,3 +132,30 @@ func TestEncodeManySampleTypes(t *testing.T) {
 	assert.Equal(t, "t199", parsed[0].SampleType[0].Type)
 	assert.Len(t, parsed[0].Sample, 2)
 }
+
+// OTLP's default is the first profile of a scope, pprof's the last sample type or the one it names.
+func TestEncodeKeepsTheDefaultSampleType(t *testing.T) {
+	for name, test := range map[string]struct {
+		scope []any
+		types []string
+		want  string
+	}{
+		"never a pprof":       {nil, []string{"cpu", "samples"}, "cpu"},
+		"one type":            {nil, []string{"cpu"}, ""},
+		"named by the scope":  {[]any{attrDefaultSampleType, "samples"}, []string{"cpu", "samples"}, "samples"},
+		"last one of a pprof": {[]any{attrSampleTypeOrder, []any{1, 0}}, []string{"cpu", "samples"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := profiletest.New().Resource().Scope("", "", test.scope...)
+			for _, typ := range test.types {
+				b.Profile(typ, "count")
+			}
+			encoded, _, err := Encode(b.Build())
+			require.NoError(t, err)
+			require.Len(t, encoded, 1)
+			p, err := profile.ParseUncompressed(encoded[0].Bytes)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, p.DefaultSampleType)
+		})
+	}
+}

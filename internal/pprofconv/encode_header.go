@@ -25,8 +25,9 @@ func (e *encoder) writeValueType(field int, t pprofile.ValueType, profile int, n
 	e.out = encClose(b, start)
 }
 
-// writeHeader writes pprof's single fields. The profiles of a group agree in them; index is the first one's.
-func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, index int) {
+// writeHeader writes pprof's single fields. The profiles of a group agree in them.
+func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, group []int) {
+	index := group[0]
 	p := scope.Profiles().At(index)
 	path := func() string { return e.profilePath(index) }
 	e.entries(p.AttributeIndices(), path, func(key string, v pcommon.Value) {
@@ -40,8 +41,24 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, index int) {
 		e.writeValueType(encProfilePeriodType, t, index, "period_type")
 	}
 	e.out = encAppendUint(e.out, encProfilePeriod, uint64(p.Period()))
-	if v, ok := scope.Scope().Attributes().Get(attrDefaultSampleType); ok && v.Type() == pcommon.ValueTypeStr {
+	e.writeDefaultSampleType(scope, group)
+}
+
+// writeDefaultSampleType writes what the scope names, as Decode has recorded it. Profiles that were
+// never a pprof have no such record: their default is the first, which pprof has to be told, since its
+// own is the last.
+func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, group []int) {
+	attributes := scope.Scope().Attributes()
+	if v, ok := attributes.Get(attrDefaultSampleType); ok && v.Type() == pcommon.ValueTypeStr {
 		e.out = encAppendUint(e.out, encProfileDefaultSampleType, e.strings.text(v.Str()))
+		return
+	}
+	if _, ok := attributes.Get(attrSampleTypeOrder); ok || len(group) == 1 {
+		return
+	}
+	first := scope.Profiles().At(group[0]).SampleType().TypeStrindex()
+	if typ, ok := e.strings.index(first); ok {
+		e.out = encAppendUint(e.out, encProfileDefaultSampleType, typ)
 	}
 }
 
