@@ -16,16 +16,20 @@ import (
 
 // A file that changes between being found and being read is left for the next look.
 func TestFileChangedMeanwhile(t *testing.T) {
-	d := newFolder(t, "", nil)
 	whole := captured(t, "go-heap.pb.gz")
-	path := d.put("x.pb.gz", whole[:500], time.Hour)
-	found := d.reader.find()
-	require.Len(t, found, 1)
-	d.put("x.pb.gz", whole, 0)
-	assert.True(t, d.reader.visit(t.Context(), found[0]))
-	assert.Empty(t, d.next.all())
-	assert.Zero(t, d.sum(metricRejected))
-	assert.Equal(t, []string{path}, d.look())
+	for name, before := range map[string][]byte{"it grew": whole[:500], "it was overwritten": make([]byte, len(whole))} {
+		t.Run(name, func(t *testing.T) {
+			d := newFolder(t, "", nil)
+			path := d.put("x.pb.gz", before, time.Hour)
+			found := d.reader.find()
+			require.Len(t, found, 1)
+			d.put("x.pb.gz", whole, 0)
+			assert.True(t, d.reader.visit(t.Context(), found[0]))
+			assert.Empty(t, d.next.all())
+			assert.Zero(t, d.sum(metricRejected))
+			assert.Equal(t, []string{path}, d.look())
+		})
+	}
 }
 
 func TestFileIsMoved(t *testing.T) {

@@ -100,6 +100,16 @@ func TestFileReadsEachOnce(t *testing.T) {
 	assert.Positive(t, d.sum("otelcol_receiver_accepted_profile_samples", "transport", "file"))
 }
 
+// Files of one age are read by name, so that the order never depends on chance.
+func TestFileOrder(t *testing.T) {
+	d := newFolder(t, "", nil)
+	var want []string
+	for n := range 30 {
+		want = append(want, d.put(fmt.Sprintf("%02d.pb.gz", n), captured(t, "go-heap.pb.gz"), time.Hour))
+	}
+	assert.Equal(t, want, d.look())
+}
+
 func TestFileBeingWrittenIsLeft(t *testing.T) {
 	d := newFolder(t, "", nil)
 	whole := captured(t, "go-heap.pb.gz")
