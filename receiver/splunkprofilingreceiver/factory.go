@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
 )
 
 // scopeName names this package in metrics.
@@ -32,7 +34,7 @@ func NewFactory() receiver.Factory {
 	)
 }
 
-// createDefaultConfig is the only place for defaults; the README's table is compared with it.
+// createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
 func createDefaultConfig() component.Config {
 	grpc := configgrpc.NewDefaultServerConfig()
 	grpc.NetAddr.Endpoint = "localhost:4317"
@@ -53,8 +55,7 @@ func createDefaultConfig() component.Config {
 			HTTP: configoptional.Default(http),
 			HEC:  configoptional.Default(hec),
 		},
-		TextThreadMetadata: metadataBasic,
-		Limits:             LimitsConfig{MaxProfileBytes: 128 << 20, MaxStackDepth: 1024},
+		Translation: delivery.DefaultConfig(),
 	}
 }
 

@@ -22,7 +22,7 @@ func (r *splunkReceiver) newPath(transport string) (*delivery.Path, error) {
 		return nil, err
 	}
 	const format = "splunk"
-	path := &delivery.Path{Options: r.cfg.options(), Metrics: r.metrics}
+	path := &delivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics}
 	path.Profiles = func(ctx context.Context, pd pprofile.Profiles) error {
 		ctx = obsreport.StartProfilesOp(ctx)
 		samples := pd.SampleCount()

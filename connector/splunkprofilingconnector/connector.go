@@ -1,0 +1,57 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+)
+
+// stateless is a component with nothing to start.
+type stateless struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+// Capabilities says that records are only read, so that pipelines can share them.
+func (stateless) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// toProfiles hands on the profiles of log records.
+type toProfiles struct {
+	stateless
+	logger *zap.Logger
+	path   *delivery.Path
+}
+
+// ConsumeLogs translates one request. A record that cannot be read is counted and does not fail the request: sending
+// it again would not help.
+func (c *toProfiles) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	report, err := c.path.Deliver(ctx, ld)
+	if err == nil && report.Rejected > 0 {
+		c.logger.Debug("log records were rejected", zap.Int("records", report.Rejected), zap.String("reason", report.Message))
+	}
+	return err
+}
+
+// toLogs hands on the records that have nothing to do with profiling.
+type toLogs struct {
+	stateless
+	next consumer.Logs
+}
+
+// ConsumeLogs hands on the rest of one request, if there is any.
+func (c *toLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	rest := splunklog.Rest(ld)
+	if rest.LogRecordCount() == 0 {
+		return nil
+	}
+	return c.next.ConsumeLogs(ctx, rest)
+}

@@ -1,0 +1,57 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/xconnector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+)
+
+// scopeName names this package in metrics.
+const scopeName = "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
+
+var componentType = component.MustNewType("splunk_profiling")
+
+// Config configures the connector.
+type Config struct {
+	Translation delivery.Config `mapstructure:",squash"`
+}
+
+// NewFactory makes the factory of the connector `splunk_profiling`, from logs to profiles and from logs to logs.
+func NewFactory() connector.Factory {
+	return xconnector.NewFactory(
+		componentType,
+		createDefaultConfig,
+		xconnector.WithLogsToProfiles(createLogsToProfiles, component.StabilityLevelAlpha),
+		xconnector.WithLogsToLogs(createLogsToLogs, component.StabilityLevelAlpha),
+	)
+}
+
+// createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
+func createDefaultConfig() component.Config { return &Config{Translation: delivery.DefaultConfig()} }
+
+func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
+	metrics, err := delivery.NewMetrics(delivery.Connector, set.MeterProvider.Meter(scopeName))
+	if err != nil {
+		return nil, err
+	}
+	return &toProfiles{logger: set.Logger, path: &delivery.Path{
+		Options:  cfg.(*Config).Translation.Options(),
+		Metrics:  metrics,
+		Profiles: next.ConsumeProfiles,
+		// They are not lost here: the pipeline that they came from may hand them on to others.
+		IgnoreOthers: true,
+	}}, nil
+}
+
+func createLogsToLogs(_ context.Context, _ connector.Settings, _ component.Config, next consumer.Logs) (connector.Logs, error) {
+	return &toLogs{next: next}, nil
+}

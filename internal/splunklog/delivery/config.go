@@ -1,0 +1,69 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+// Config is what the configurations of all components that translate have in common.
+type Config struct {
+	// TextThreadMetadata says how much of what a text stack tells of its thread is kept: basic or full.
+	TextThreadMetadata string       `mapstructure:"text_thread_metadata"`
+	Limits             LimitsConfig `mapstructure:"limits"`
+}
+
+// LimitsConfig bounds what one request may cost.
+type LimitsConfig struct {
+	// MaxProfileBytes bounds the bodies of one request together after decompression, in bytes.
+	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
+	// MaxStackDepth is the largest number of frames in one stack.
+	MaxStackDepth int `mapstructure:"max_stack_depth"`
+}
+
+// How much of what a text stack tells of its thread is kept.
+const (
+	metadataBasic = "basic"
+	metadataFull  = "full"
+)
+
+// DefaultConfig is the only place for these keys' defaults; the components' READMEs are compared with it.
+func DefaultConfig() Config {
+	return Config{
+		TextThreadMetadata: metadataBasic,
+		Limits:             LimitsConfig{MaxProfileBytes: 128 << 20, MaxStackDepth: 1024},
+	}
+}
+
+// Validate names every fault of the keys of all; Limits names its own.
+func (c *Config) Validate() error {
+	if c.TextThreadMetadata != metadataBasic && c.TextThreadMetadata != metadataFull {
+		return fmt.Errorf("`text_thread_metadata` must be basic or full, found %q", c.TextThreadMetadata)
+	}
+	return nil
+}
+
+// Validate names every fault.
+func (c *LimitsConfig) Validate() error {
+	var errs []error
+	if c.MaxProfileBytes <= 0 {
+		errs = append(errs, fmt.Errorf("`max_profile_bytes` must be positive, found %d", c.MaxProfileBytes))
+	}
+	if c.MaxStackDepth <= 0 {
+		errs = append(errs, fmt.Errorf("`max_stack_depth` must be positive, found %d", c.MaxStackDepth))
+	}
+	return errors.Join(errs...)
+}
+
+// Options gives the translator's options.
+func (c *Config) Options() splunklog.Options {
+	return splunklog.Options{
+		FullThreadMetadata: c.TextThreadMetadata == metadataFull,
+		MaxProfileBytes:    c.Limits.MaxProfileBytes,
+		MaxStackDepth:      c.Limits.MaxStackDepth,
+	}
+}
