@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -113,6 +114,22 @@ func TestServerShutdownEndsInTime(t *testing.T) {
 	assert.ErrorIs(t, f.receiver.Shutdown(ctx), context.DeadlineExceeded)
 	assert.Error(t, <-failed, "no answer was sent")
 	close(release)
+}
+
+// A push that takes longer than write_timeout gets no answer, as the README says.
+func TestServerWriteTimeout(t *testing.T) {
+	f := newFixture(t, "server: {endpoint: 'localhost:0', write_timeout: 50ms}")
+	f.next.err = func(int) error {
+		time.Sleep(100 * time.Millisecond)
+		return nil
+	}
+	f.start(nil)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Post(f.pushURL(), "", bytes.NewReader(captured(t, "go-heap.pb.gz")))
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	assert.ErrorIs(t, err, io.EOF)
 }
 
 // Where a later source cannot start, the earlier ones do not stay.
