@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -29,6 +30,7 @@ import (
 	resourceprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	transformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
+	splunkprofilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 )
 
@@ -74,6 +76,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		pprofreceiver.NewFactory(),
+		splunkprofilingreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 	)
 	if err != nil {
@@ -81,6 +84,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		pprofreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		splunkprofilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.162.0",
 	})
 
@@ -123,11 +127,13 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+		splunkprofilingconnector.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
+		splunkprofilingconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 	})
 
 	return factories, nil

@@ -73,7 +73,7 @@ func TestComponents(t *testing.T) {
 		listed []component
 		wanted []string
 	}{
-		{"receivers", listed.Receivers, []string{"otlp", "pprof"}},
+		{"receivers", listed.Receivers, []string{"otlp", "pprof", "splunk_profiling"}},
 		{"processors", listed.Processors, []string{
 			"filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
 		}},
