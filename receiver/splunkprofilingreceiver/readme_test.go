@@ -1,0 +1,229 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// tableRows gives the cells of the README's table under a header, without their code marks.
+func tableRows(t *testing.T, header string) [][]string {
+	t.Helper()
+	_, rest, found := strings.Cut(readme(t), header+"\n")
+	require.True(t, found, header)
+	var rows [][]string
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		var cells []string
+		for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
+			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
+		}
+		if !strings.HasPrefix(cells[0], "---") {
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+func TestReadmeDefaults(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	grpc, http, hec := cfg.Protocols.GRPC.GetOrInsertDefault(), cfg.Protocols.HTTP.GetOrInsertDefault(), cfg.Protocols.HEC.GetOrInsertDefault()
+	want := map[string]any{
+		"protocols.grpc.endpoint":              grpc.NetAddr.Endpoint,
+		"protocols.grpc.max_recv_msg_size_mib": grpc.MaxRecvMsgSizeMiB,
+		"protocols.http.endpoint":              http.Server.NetAddr.Endpoint,
+		"protocols.http.max_request_body_size": http.Server.MaxRequestBodySize,
+		"protocols.hec.endpoint":               hec.Server.NetAddr.Endpoint,
+		"protocols.hec.max_request_body_size":  hec.Server.MaxRequestBodySize,
+		"text_thread_metadata":                 cfg.Translation.TextThreadMetadata,
+		"limits.max_profile_bytes":             cfg.Translation.Limits.MaxProfileBytes,
+		"limits.max_stack_depth":               cfg.Translation.Limits.MaxStackDepth,
+	}
+	got := map[string]string{}
+	for _, row := range tableRows(t, "| key | type | default | bound | meaning |") {
+		got[row[0]] = row[2]
+	}
+	assert.Len(t, got, len(want))
+	for key, value := range want {
+		assert.Equal(t, fmt.Sprint(value), got[key], key)
+	}
+}
+
+func TestReadmeConfigurationsAreValid(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readme(t), -1)
+	require.Len(t, blocks, 3)
+	for _, block := range blocks {
+		var config struct {
+			Receivers map[string]any `yaml:"receivers"`
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(block[1]), &config))
+		section, err := yaml.Marshal(config.Receivers["splunk_profiling"])
+		require.NoError(t, err)
+		_, err = loadConfig(string(section))
+		assert.NoError(t, err, block[1])
+	}
+}
+
+// Every code of HEC that the receiver can answer with is explained.
+func TestReadmeHECCodes(t *testing.T) {
+	var got []string
+	for _, row := range tableRows(t, "| status | code | when |") {
+		got = append(got, regexp.MustCompile(`\d+`).FindAllString(row[1], -1)...)
+	}
+	for code := range hecTexts {
+		assert.Contains(t, got, fmt.Sprint(int(code)))
+	}
+	for _, code := range got {
+		assert.True(t, code == "404" || slices.ContainsFunc(hecCodes(), func(c hecCode) bool { return fmt.Sprint(int(c)) == code }), code)
+	}
+	assert.Contains(t, readme(t), fmt.Sprintf("more than %d events", maxEvents))
+}
+
+func hecCodes() (codes []hecCode) {
+	for code := range hecTexts {
+		codes = append(codes, code)
+	}
+	return codes
+}
+
+func allReasons() []string {
+	reasons := []string{delivery.ReasonNotProfiling, delivery.ReasonRefused}
+	for r := range splunklog.NumReasons {
+		reasons = append(reasons, splunklog.Reason(r).String())
+	}
+	return reasons
+}
+
+func TestReadmeReasons(t *testing.T) {
+	var got []string
+	for _, row := range tableRows(t, "| `reason` of a rejected record | |") {
+		got = append(got, row[0])
+	}
+	assert.ElementsMatch(t, allReasons(), got)
+	text := readme(t)
+	for i := range pprofconv.NumDropReasons {
+		assert.Contains(t, text, "`"+pprofconv.DropReason(i).String()+"`")
+	}
+	for i := range pprofconv.NumRepairs {
+		if pprofconv.Repair(i) != pprofconv.RepairMissingSampleTypes {
+			assert.Contains(t, text, "`"+pprofconv.Repair(i).String()+"`")
+		}
+	}
+	assert.Contains(t, text, "`"+delivery.FaultEventTime+"`")
+}
+
+// metadata is the part of metadata.yaml that the code must agree with.
+type metadata struct {
+	Type   string
+	Status struct {
+		Stability map[string][]string
+	}
+	Attributes map[string]struct{ Enum []string }
+	Telemetry  struct {
+		Metrics map[string]struct {
+			Description, Unit string
+			Attributes        []string
+			Sum               struct{ Monotonic bool }
+		}
+	}
+}
+
+func loadMetadata(t *testing.T) (m metadata) {
+	t.Helper()
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &m))
+	return m
+}
+
+func TestReadmeMetrics(t *testing.T) {
+	declared := loadMetadata(t).Telemetry.Metrics
+	rows := tableRows(t, "| metric | unit | attributes | meaning |")
+	assert.Len(t, rows, len(declared))
+	for _, row := range rows {
+		metric, ok := declared[strings.TrimPrefix(row[0], "otelcol_")]
+		require.True(t, ok, row[0])
+		assert.Equal(t, []string{metric.Unit, strings.Join(metric.Attributes, ", "), metric.Description}, row[1:])
+	}
+}
+
+// TestMetadata compares metadata.yaml with what the code really makes of a request that has something of everything.
+func TestMetadata(t *testing.T) {
+	declared := loadMetadata(t)
+	assert.Equal(t, componentType.String(), declared.Type)
+	assert.Equal(t, map[string][]string{"alpha": {"profiles", "logs"}}, declared.Status.Stability)
+	for attribute, names := range map[string][]string{
+		"format": names(splunklog.NumFormats, func(i int) string { return splunklog.Format(i).String() }),
+		"type":   names(splunklog.NumTypes, func(i int) string { return splunklog.Type(i).String() }),
+		"source": names(splunklog.NumSources, func(i int) string { return splunklog.Source(i).String() }),
+	} {
+		assert.Equal(t, names, declared.Attributes[attribute].Enum)
+	}
+
+	f := newFixture(t, allOfThem+"\nlimits: {max_stack_depth: 1}", false)
+	path, err := f.receiver.newPath("test")
+	require.NoError(t, err)
+	send := func(ld plog.Logs) {
+		_, err := path.Deliver(context.Background(), ld)
+		require.NoError(t, err)
+	}
+	send(mixed())
+	for _, body := range captured(t) {
+		send(requestOf(t, body).Logs())
+	}
+	bad := mixed()
+	bad.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr("source.event.period", "often")
+	send(plogotlp.NewExportRequestFromLogs(bad).Logs())
+
+	for name, want := range declared.Telemetry.Metrics {
+		made, err := f.telemetry.GetMetric("otelcol_" + name)
+		require.NoError(t, err, name)
+		assert.Equal(t, want.Description, made.Description)
+		assert.Equal(t, want.Unit, made.Unit)
+		sum := made.Data.(metricdata.Sum[int64])
+		assert.Equal(t, want.Sum.Monotonic, sum.IsMonotonic)
+		for _, point := range sum.DataPoints {
+			keys := []string{}
+			for _, kv := range point.Attributes.ToSlice() {
+				keys = append(keys, string(kv.Key))
+			}
+			assert.ElementsMatch(t, want.Attributes, keys)
+		}
+	}
+	assert.EqualValues(t, 1, f.sum("otelcol_receiver_splunk_profiling_repaired", "fault", "event_time"))
+	assert.Positive(t, f.sum("otelcol_receiver_splunk_profiling_dropped_samples", "reason", "stack_too_deep"))
+}
+
+func names(n int, name func(int) string) (list []string) {
+	for i := range n {
+		list = append(list, name(i))
+	}
+	return list
+}
