@@ -48,16 +48,16 @@ check: lint check-generated validate ## all that a change must pass: lint, gener
 	$(MAKE) test RACE=-race
 
 .PHONY: bench
-bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS) and summarise them
+bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS), the peer in the same run, and set them side by side
 	mkdir -p bin
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 4h $(BENCH_PKGS) | tee bin/bench.txt
-	$(TOOL) benchstat bin/bench.txt
+	$(TOOL) benchstat -col /impl bin/bench.txt
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target in turn, each for FUZZTIME
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file func; do \
 		echo "== $${func#func } in $$(dirname "$$file")"; \
-		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" </dev/null; \
 	done
 
 .PHONY: generate

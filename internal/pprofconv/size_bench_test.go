@@ -19,7 +19,7 @@ import (
 func BenchmarkSize(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		plain := bytes.Clone(plainBytes(b, input.payload))
-		b.Run(input.name+"/format=otlp", func(b *testing.B) {
+		b.Run(input.name+"/impl=otlp", func(b *testing.B) {
 			pd, _, err := Decode(input.payload, DecodeOptions{})
 			require.NoError(b, err)
 			reportSizes(b, otlpBytes(b, pd), func() any {
@@ -30,7 +30,7 @@ func BenchmarkSize(b *testing.B) {
 			b.ReportMetric(float64(len(otlpBytes(b, pd)))/float64(len(plain)), "of-pprof")
 			b.ReportMetric(float64(pd.ProfileCount()), "types")
 		})
-		b.Run(input.name+"/format=pprof", func(b *testing.B) {
+		b.Run(input.name+"/impl=pprof", func(b *testing.B) {
 			reportSizes(b, plain, func() any {
 				p, err := profile.ParseData(input.payload)
 				require.NoError(b, err)
