@@ -14,16 +14,16 @@ import (
 // trusted: its tables may be missing, hold values twice, begin with something other than the zero
 // value, and refer to entries that do not exist.
 //
-// An index 0 means what stands at 0, and the zero value in a table without entries. The message is
+// An index 0 means what stands at 0; a table without entries reads as if its zero value stood there. The message is
 // only read; what stays in the Dictionary of it are strings.
 type Importer struct {
 	dict *Dictionary
-	src  pprofile.ProfilesDictionary
+	src  source
 
 	strings, functions, mappings, locations, stacks, attributes, links remap
 
-	// source counts the messages; with the index in the source it ranks mappings, see Subset.
-	source       uint32
+	// message counts the messages; with the index in the source it ranks mappings, see Subset.
+	message      uint32
 	mappingRanks []uint64
 
 	// Repairs counts what was put right since the last Reset, by fault.
@@ -103,9 +103,6 @@ func (r *remap) reset(entries int) {
 // find gives what is known of entry i. It is not done where the entry exists and was not asked for yet.
 func (r remap) find(i int32, outOfRange Reason) (index int32, why Reason, done bool) {
 	if uint(i) >= uint(len(r)) { // a negative index is a huge one
-		if i == 0 {
-			return 0, Understood, true
-		}
 		return 0, outOfRange, true
 	}
 	if v := r[i]; v > 0 {
@@ -128,7 +125,7 @@ func (r remap) put(i, index int32, why Reason) (int32, Reason) {
 // Reset binds the importer to a Dictionary that is empty.
 func (im *Importer) Reset(dict *Dictionary) {
 	im.dict = dict
-	im.source = 0
+	im.message = 0
 	im.mappingRanks = append(im.mappingRanks[:0], 0)
 	im.Repairs = [NumRepairs]int{}
 	clear(im.keySeen)
@@ -138,20 +135,20 @@ func (im *Importer) Reset(dict *Dictionary) {
 
 // Begin turns to the dictionary of the next message, borrowed until End.
 func (im *Importer) Begin(src pprofile.ProfilesDictionary) {
-	im.src = src
-	im.source++
-	im.strings.reset(src.StringTable().Len())
-	im.functions.reset(src.FunctionTable().Len())
-	im.mappings.reset(src.MappingTable().Len())
-	im.locations.reset(src.LocationTable().Len())
-	im.stacks.reset(src.StackTable().Len())
-	im.attributes.reset(src.AttributeTable().Len())
-	im.links.reset(src.LinkTable().Len())
+	im.message++
+	im.src = sourceOf(src)
+	im.strings.reset(im.src.strings.Len())
+	im.functions.reset(im.src.functions.Len())
+	im.mappings.reset(im.src.mappings.Len())
+	im.locations.reset(im.src.locations.Len())
+	im.stacks.reset(im.src.stacks.Len())
+	im.attributes.reset(im.src.attributes.Len())
+	im.links.reset(im.src.links.Len())
 }
 
 // End lets go of the message.
 func (im *Importer) End() {
-	im.src = pprofile.ProfilesDictionary{}
+	im.src = source{}
 	im.referenced = nil
 }
 
@@ -159,7 +156,7 @@ func (im *Importer) End() {
 func (im *Importer) String(i int32) (StringIndex, Reason) {
 	v, why, done := im.strings.find(i, StringOutOfRange)
 	if !done {
-		s, repaired := im.dict.Strings.internValid(im.src.StringTable().At(int(i)))
+		s, repaired := im.dict.Strings.internValid(im.src.strings.At(int(i)))
 		if repaired {
 			im.Repairs[RepairInvalidUTF8]++
 		}
@@ -184,7 +181,7 @@ func (im *Importer) Link(i int32) LinkIndex {
 	}
 	v, why, done := im.links.find(i, StringOutOfRange)
 	if !done {
-		link := im.src.LinkTable().At(int(i))
+		link := im.src.links.At(int(i))
 		index := im.dict.Links.Intern(Link{TraceID: link.TraceID(), SpanID: link.SpanID()})
 		v, why = im.links.put(i, int32(index), Understood)
 	}
@@ -205,7 +202,7 @@ func (im *Importer) Stack(i int32) (StackIndex, Reason) {
 }
 
 func (im *Importer) stack(i int32) (int32, Reason) {
-	indices := im.src.StackTable().At(int(i)).LocationIndices()
+	indices := im.src.stacks.At(int(i)).LocationIndices()
 	n := indices.Len()
 	list := slices.Grow(im.stackScratch[:0], n)[:n]
 	im.stackScratch = list

@@ -53,7 +53,7 @@ func (im *Importer) attribute(i int32) (AttributeIndex, bool) {
 }
 
 func (im *Importer) newAttribute(i int32) (int32, Reason) {
-	src := im.src.AttributeTable().At(int(i))
+	src := im.src.attributes.At(int(i))
 	key, why := im.String(src.KeyStrindex())
 	if why != Understood {
 		im.Repairs[RepairAttributeIndex]++

@@ -8,7 +8,7 @@ import "go.opentelemetry.io/collector/pdata/pprofile"
 func (im *Importer) location(i int32) (int32, Reason) {
 	v, why, done := im.locations.find(i, LocationOutOfRange)
 	if !done {
-		v, why = im.newLocation(im.src.LocationTable().At(int(i)))
+		v, why = im.newLocation(im.src.locations.At(int(i)))
 		v, why = im.locations.put(i, v, why)
 	}
 	return v, why
@@ -48,7 +48,7 @@ func (im *Importer) mapping(i int32) (int32, Reason) {
 }
 
 func (im *Importer) newMapping(i int32) (int32, Reason) {
-	src := im.src.MappingTable().At(int(i))
+	src := im.src.mappings.At(int(i))
 	filename, why := im.String(src.FilenameStrindex())
 	if why != Understood {
 		return 0, why
@@ -62,7 +62,7 @@ func (im *Importer) newMapping(i int32) (int32, Reason) {
 	})
 	// Samples reach mappings in any order; the source's order is what tells the main binary.
 	if int(index) == len(im.mappingRanks) {
-		im.mappingRanks = append(im.mappingRanks, uint64(im.source)<<32|uint64(uint32(i)))
+		im.mappingRanks = append(im.mappingRanks, uint64(im.message)<<32|uint64(uint32(i)))
 	}
 	return int32(index), Understood
 }
@@ -70,7 +70,7 @@ func (im *Importer) newMapping(i int32) (int32, Reason) {
 func (im *Importer) function(i int32) (int32, Reason) {
 	v, why, done := im.functions.find(i, FunctionOutOfRange)
 	if !done {
-		v, why = im.newFunction(im.src.FunctionTable().At(int(i)))
+		v, why = im.newFunction(im.src.functions.At(int(i)))
 		v, why = im.functions.put(i, v, why)
 	}
 	return v, why

@@ -17,7 +17,7 @@ type references struct{ values pcommon.Slice }
 // resolved resolves, once for each message, what looks like a reference in the attribute table.
 func (im *Importer) resolved() *references {
 	if im.referenced == nil {
-		table := im.src.AttributeTable()
+		table := im.src.attributes
 		holder := pcommon.NewValueSlice()
 		holder.Slice().EnsureCapacity(table.Len())
 		for i := range table.Len() {
@@ -28,7 +28,7 @@ func (im *Importer) resolved() *references {
 			}
 		}
 		im.referenced = &references{values: holder.Slice()}
-		message, ok := throughWire(im.src, func(message pprofile.Profiles) {
+		message, ok := throughWire(im.src.strings, func(message pprofile.Profiles) {
 			attributes := message.ResourceProfiles().AppendEmpty().Resource().Attributes()
 			holder.CopyTo(attributes.PutEmpty("values"))
 		})
@@ -48,7 +48,7 @@ func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 	if !anyReferences(src) {
 		return src
 	}
-	resolved, ok := throughWire(src.Dictionary(), func(skeleton pprofile.Profiles) {
+	resolved, ok := throughWire(src.Dictionary().StringTable(), func(skeleton pprofile.Profiles) {
 		for _, rp := range src.ResourceProfiles().All() {
 			to := skeleton.ResourceProfiles().AppendEmpty()
 			rp.Resource().Attributes().CopyTo(to.Resource().Attributes())
@@ -77,10 +77,17 @@ func anyReferences(src pprofile.Profiles) bool {
 	return false
 }
 
-// throughWire sends what fill makes, beside the strings of dict, through pdata's marshaller.
-func throughWire(dict pprofile.ProfilesDictionary, fill func(pprofile.Profiles)) (pprofile.Profiles, bool) {
+// throughWire sends what fill makes, beside the strings of its message, through pdata's marshaller.
+func throughWire(strings pcommon.StringSlice, fill func(pprofile.Profiles)) (pprofile.Profiles, bool) {
 	message := pprofile.NewProfiles()
-	dict.StringTable().CopyTo(message.Dictionary().StringTable())
+	table := message.Dictionary().StringTable()
+	strings.CopyTo(table)
+	// A reference of 0 is none. Were a text to stand there, the marshaller would refer to it, and lose it.
+	if table.Len() > 0 {
+		table.SetAt(0, "")
+	} else {
+		table.Append("")
+	}
 	fill(message)
 	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(message)
 	if err != nil {

@@ -24,8 +24,9 @@ type Subset struct {
 	setUses []uint32
 	sets    []AttributeSetIndex // those in use
 
-	frequencies frequencyScratch
-	scratch     []int32
+	frequencies   frequencyScratch
+	scratch       []int32
+	stringScratch []string
 }
 
 // Reset makes the subset an empty one of dict.
@@ -176,9 +177,11 @@ func (s *Subset) attributeList(i AttributeSetIndex) []int32 {
 	return s.scratch
 }
 
-// CopyAttributes writes the attribute indices of a set.
+// CopyAttributes writes the attribute indices of a set over those of dst.
 func (s *Subset) CopyAttributes(i AttributeSetIndex, dst pcommon.Int32Slice) {
 	if i != 0 {
 		dst.FromRaw(s.attributeList(i))
+	} else if dst.Len() > 0 {
+		dst.FromRaw(nil)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// CopyTo writes all tables to dst, which must be empty.
+// CopyTo writes all tables to dst. What dst holds is overwritten, and its memory used again: most of
+// what writing a dictionary costs is memory, and a message that has been taken apart has some of the right shape.
 func (s *Subset) CopyTo(dst pprofile.ProfilesDictionary) {
 	s.copyStrings(dst)
 	s.copyFunctions(dst.FunctionTable())
@@ -20,18 +21,43 @@ func (s *Subset) CopyTo(dst pprofile.ProfilesDictionary) {
 	s.copyAttributes(dst.AttributeTable())
 }
 
-func (s *Subset) copyStrings(dst pprofile.ProfilesDictionary) {
-	table := dst.StringTable()
-	table.EnsureCapacity(len(s.strings.order))
-	for _, i := range s.strings.order {
-		table.Append(s.dict.Strings.entries[i])
+// table is what pdata's slices of entries have in common.
+type table[T any] interface {
+	Len() int
+	EnsureCapacity(entries int)
+	AppendEmpty() T
+	RemoveIf(func(T) bool)
+}
+
+// Resize makes t n entries long. It keeps the first of what t has, as they are.
+func Resize[T any, S table[T]](t S, n int) {
+	if t.Len() > n {
+		i := 0
+		t.RemoveIf(func(T) bool {
+			i++
+			return i > n
+		})
+		return
+	}
+	t.EnsureCapacity(n)
+	for range n - t.Len() {
+		t.AppendEmpty()
 	}
 }
 
+func (s *Subset) copyStrings(dst pprofile.ProfilesDictionary) {
+	s.stringScratch = s.stringScratch[:0]
+	for _, i := range s.strings.order {
+		s.stringScratch = append(s.stringScratch, s.dict.Strings.entries[i])
+	}
+	dst.StringTable().FromRaw(s.stringScratch)
+	clear(s.stringScratch)
+}
+
 func (s *Subset) copyFunctions(dst pprofile.FunctionSlice) {
-	dst.EnsureCapacity(len(s.functions.order))
-	for _, i := range s.functions.order {
-		f, entry := &s.dict.Functions.entries[i], dst.AppendEmpty()
+	Resize(dst, len(s.functions.order))
+	for k, i := range s.functions.order {
+		f, entry := &s.dict.Functions.entries[i], dst.At(k)
 		entry.SetNameStrindex(s.String(f.Name))
 		entry.SetSystemNameStrindex(s.String(f.SystemName))
 		entry.SetFilenameStrindex(s.String(f.Filename))
@@ -40,9 +66,9 @@ func (s *Subset) copyFunctions(dst pprofile.FunctionSlice) {
 }
 
 func (s *Subset) copyMappings(dst pprofile.MappingSlice) {
-	dst.EnsureCapacity(len(s.mappings.order))
-	for _, i := range s.mappings.order {
-		m, entry := &s.dict.Mappings.entries[i], dst.AppendEmpty()
+	Resize(dst, len(s.mappings.order))
+	for k, i := range s.mappings.order {
+		m, entry := &s.dict.Mappings.entries[i], dst.At(k)
 		entry.SetMemoryStart(m.MemoryStart)
 		entry.SetMemoryLimit(m.MemoryLimit)
 		entry.SetFileOffset(m.FileOffset)
@@ -52,20 +78,19 @@ func (s *Subset) copyMappings(dst pprofile.MappingSlice) {
 }
 
 func (s *Subset) copyLocations(dst pprofile.LocationSlice) {
-	dst.EnsureCapacity(len(s.locations.order))
-	for _, i := range s.locations.order {
+	Resize(dst, len(s.locations.order))
+	for k, i := range s.locations.order {
 		l, lines := s.dict.Locations.At(LocationIndex(i))
-		entry := dst.AppendEmpty()
+		entry := dst.At(k)
 		entry.SetMappingIndex(s.mappings.index[l.Mapping])
 		entry.SetAddress(l.Address)
 		s.CopyAttributes(l.Attributes, entry.AttributeIndices())
-		if len(lines) == 0 {
-			continue
-		}
 		to := entry.Lines()
-		to.EnsureCapacity(len(lines))
+		if to.Len() != len(lines) {
+			Resize(to, len(lines))
+		}
 		for k := range lines {
-			line := to.AppendEmpty()
+			line := to.At(k)
 			line.SetFunctionIndex(s.functions.index[lines[k].Function])
 			line.SetLine(lines[k].Line)
 			line.SetColumn(lines[k].Column)
@@ -74,33 +99,31 @@ func (s *Subset) copyLocations(dst pprofile.LocationSlice) {
 }
 
 func (s *Subset) copyStacks(dst pprofile.StackSlice) {
-	dst.EnsureCapacity(len(s.stacks.order))
-	for _, i := range s.stacks.order {
-		list, entry := s.dict.Stacks.At(StackIndex(i)), dst.AppendEmpty()
-		if len(list) == 0 {
-			continue
-		}
+	Resize(dst, len(s.stacks.order))
+	for k, i := range s.stacks.order {
+		list := s.dict.Stacks.At(StackIndex(i))
 		s.scratch = slices.Grow(s.scratch[:0], len(list))[:len(list)]
 		for k, l := range list {
 			s.scratch[k] = s.locations.index[l]
 		}
-		entry.LocationIndices().FromRaw(s.scratch)
+		dst.At(k).LocationIndices().FromRaw(s.scratch)
 	}
 }
 
 func (s *Subset) copyLinks(dst pprofile.LinkSlice) {
-	dst.EnsureCapacity(len(s.links.order))
-	for _, i := range s.links.order {
-		l, entry := &s.dict.Links.entries[i], dst.AppendEmpty()
+	Resize(dst, len(s.links.order))
+	for k, i := range s.links.order {
+		l, entry := &s.dict.Links.entries[i], dst.At(k)
 		entry.SetTraceID(l.TraceID)
 		entry.SetSpanID(l.SpanID)
 	}
 }
 
 func (s *Subset) copyAttributes(dst pprofile.KeyValueAndUnitSlice) {
-	dst.EnsureCapacity(len(s.attributes.order))
-	for _, i := range s.attributes.order {
-		a, entry := &s.dict.Attributes.entries[i], dst.AppendEmpty()
+	Resize(dst, 0) // a value cannot be overwritten by an empty one
+	Resize(dst, len(s.attributes.order))
+	for k, i := range s.attributes.order {
+		a, entry := &s.dict.Attributes.entries[i], dst.At(k)
 		entry.SetKeyStrindex(s.String(a.Key))
 		entry.SetUnitStrindex(s.String(a.Unit))
 		a.Value.copyTo(entry.Value())

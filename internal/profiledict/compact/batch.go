@@ -23,7 +23,8 @@ type Options struct {
 // Batch gathers profiles. Its zero value is empty, with zero Options. It is not safe for concurrent use.
 //
 // Everything is kept flat: samples of all profiles stand in one slice, and name their observations as a range
-// of two others. Nothing of what was added is kept but strings.
+// of two others. Of what was added only strings are kept, and, of what was given away to Consume, memory to write
+// parts into.
 type Batch struct {
 	options Options
 	begun   bool
@@ -38,6 +39,9 @@ type Batch struct {
 	samples    []sample
 	values     []int64
 	timestamps []uint64
+
+	// donated is the dictionary of the first consumed message, to be overwritten by that of the first part.
+	donated pprofile.ProfilesDictionary
 
 	identities identities
 	stats      Stats
@@ -65,6 +69,9 @@ type profile struct {
 	droppedAttributes      uint32
 	payloadFormat          string
 	payload                []byte
+
+	// donated are the samples of a consumed message, to be overwritten by those of a part with all of them.
+	donated pprofile.SampleSlice
 }
 
 type valueType struct{ typ, unit profiledict.StringIndex }
@@ -94,6 +101,7 @@ func (b *Batch) Reset(options Options) {
 	b.stats = Stats{}
 	b.size = sizeEstimate{}
 	b.begun = false
+	b.donated = pprofile.NewProfilesDictionary()
 }
 
 // begin makes room for a dictionary like the first message's, which saves growing.
@@ -124,8 +132,19 @@ func (b *Batch) Stats() Stats {
 	return s
 }
 
-// Add takes everything that can be understood from pd, which it only reads and keeps nothing of.
-func (b *Batch) Add(pd pprofile.Profiles) {
+// Add takes everything that can be understood from pd, which it only reads.
+func (b *Batch) Add(pd pprofile.Profiles) { b.add(pd, false) }
+
+// Consume is Add for a message that the caller gives away: its memory is used again, unless it is read-only.
+func (b *Batch) Consume(pd pprofile.Profiles) {
+	consume := !pd.IsReadOnly()
+	b.add(pd, consume)
+	if consume && b.donated.StringTable().Len() == 0 {
+		pd.Dictionary().MoveTo(b.donated)
+	}
+}
+
+func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 	if !b.begun {
 		b.begin(pd.Dictionary())
 	}
@@ -150,7 +169,7 @@ func (b *Batch) Add(pd pprofile.Profiles) {
 			}
 			scope := b.scope(resource, sp, attributes.ScopeProfiles().At(j).Scope().Attributes())
 			for k := range sp.Profiles().Len() {
-				b.addProfile(scope, sp.Profiles().At(k))
+				b.addProfile(scope, sp.Profiles().At(k), consume)
 			}
 		}
 	}
@@ -160,7 +179,7 @@ func (b *Batch) Add(pd pprofile.Profiles) {
 // unknown is an index that has not been looked for yet.
 const unknown = -1
 
-func (b *Batch) addProfile(scope int32, src pprofile.Profile) {
+func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {
 	b.stats.Profiles++
 	b.stats.Samples += src.Samples().Len()
 	p := profile{
@@ -175,6 +194,7 @@ func (b *Batch) addProfile(scope int32, src pprofile.Profile) {
 		droppedAttributes: src.DroppedAttributesCount(),
 		payloadFormat:     b.importer.CleanText(src.OriginalPayloadFormat()),
 		payload:           src.OriginalPayload().AsRaw(),
+		donated:           pprofile.NewSampleSlice(),
 	}
 	// A profile whose samples differ in shape goes on as one profile for each shape.
 	rest := b.addSamples(p, src.Samples(), anyShape)
@@ -183,6 +203,9 @@ func (b *Batch) addProfile(scope int32, src pprofile.Profile) {
 		if rest&shape != 0 {
 			b.addSamples(p, src.Samples(), shape)
 		}
+	}
+	if consume && rest == 0 {
+		src.Samples().MoveAndAppendTo(b.profiles[len(b.profiles)-1].donated)
 	}
 }
 

@@ -123,28 +123,36 @@ func (b *Batch) write(pieces []piece) Part {
 		}
 		dst := sp.Profiles().AppendEmpty()
 		p.copyHeader(dst, &b.subset, piece.isFirst(p))
+		if piece.from == p.first && piece.to == p.first+p.count {
+			p.donated.MoveAndAppendTo(dst.Samples())
+		}
 		b.writeSamples(piece, p.shape, dst.Samples())
 		part.SampleCount += int(piece.to - piece.from)
 	}
+	b.donated.MoveTo(part.Profiles.Dictionary())
 	b.subset.CopyTo(part.Profiles.Dictionary())
 	return part
 }
 
 func (b *Batch) writeSamples(piece piece, shape shape, dst pprofile.SampleSlice) {
-	dst.EnsureCapacity(int(piece.to - piece.from))
+	profiledict.Resize(dst, int(piece.to-piece.from))
 	for i := piece.from; i < piece.to; i++ {
 		s := &b.samples[i]
-		entry := dst.AppendEmpty()
+		entry := dst.At(int(i - piece.from))
 		entry.SetStackIndex(b.subset.Stack(s.stack))
 		entry.SetLinkIndex(b.subset.Link(s.link))
 		b.subset.CopyAttributes(s.attributes, entry.AttributeIndices())
 		from, to := piece.observations(i, s)
+		var values []int64
 		if shape != timestampsAlone {
-			entry.Values().FromRaw(b.values[s.firstValue+from : s.firstValue+to])
+			values = b.values[s.firstValue+from : s.firstValue+to]
 		}
+		entry.Values().FromRaw(values)
+		var timestamps []uint64
 		if shape != valuesAlone {
-			entry.TimestampsUnixNano().FromRaw(b.timestamps[s.firstTimestamp+from : s.firstTimestamp+to])
+			timestamps = b.timestamps[s.firstTimestamp+from : s.firstTimestamp+to]
 		}
+		entry.TimestampsUnixNano().FromRaw(timestamps)
 	}
 }
 
