@@ -13,11 +13,7 @@ import (
 // readLabels makes of a sample's labels, which are ordered by key, what they mean: its time, its period and its link;
 // the others become attributes.
 func (t *translator) readLabels(labels []pprofconv.Label, o *observation) {
-	link, linked := labelLink(labels)
-	if !linked && t.record.linked {
-		link = t.record.link
-	}
-	o.link = t.dict.Links.Intern(link)
+	linked := t.readLink(labels, o)
 	attributes := t.scratch[:0]
 	for len(labels) > 0 {
 		n := 1
@@ -55,8 +51,9 @@ func labelNumber(l *pprofconv.Label) (int64, bool) {
 	return l.Num, true
 }
 
-// labelLink gives the link that a trace_id and a span_id, one text each, name.
-func labelLink(labels []pprofconv.Label) (profiledict.Link, bool) {
+// readLink takes the link that a trace_id and a span_id, one text each, name, or else the record's, and reports
+// whether it was the former.
+func (t *translator) readLink(labels []pprofconv.Label, o *observation) bool {
 	trace, span, pairs := "", "", 0
 	for i := range labels {
 		switch l := &labels[i]; l.Key {
@@ -68,10 +65,27 @@ func labelLink(labels []pprofconv.Label) (profiledict.Link, bool) {
 			pairs++
 		}
 	}
-	if pairs != 2 {
-		return profiledict.Link{}, false
+	if pairs == 2 {
+		if last := &t.lastLink; last.index != 0 && last.trace == trace && last.span == span {
+			o.link = last.index
+			return true
+		}
+		if link, ok := linkOf(trace, span); ok {
+			o.link = t.dict.Links.Intern(link)
+			t.lastLink = knownLink{trace: trace, span: span, index: o.link}
+			return true
+		}
 	}
-	return linkOf(trace, span)
+	if t.record.linked {
+		o.link = t.dict.Links.Intern(t.record.link)
+	}
+	return false
+}
+
+// knownLink is a link by the text of its ids: samples of one span follow each other.
+type knownLink struct {
+	trace, span string
+	index       profiledict.LinkIndex
 }
 
 // labelAttribute gives the labels of one key as an attribute: one value as it is, several as an array.

@@ -22,6 +22,9 @@ type places struct {
 	// currentResource and currentScope are 0 while nothing of the current ResourceLogs or ScopeLogs was needed.
 	currentResource, currentScope int32
 	currentID                     contentID
+	// alone says that the request has one resource with one scope, as agents send it: then there is nothing that
+	// could be equal.
+	alone bool
 
 	resources  []resourcePlace
 	scopes     []pprofile.ScopeProfiles
@@ -60,6 +63,10 @@ func (p *places) reset() {
 	clear(p.scopeOf)
 }
 
+func (p *places) request(ld plog.Logs) {
+	p.alone = ld.ResourceLogs().Len() == 1 && ld.ResourceLogs().At(0).ScopeLogs().Len() == 1
+}
+
 func (p *places) resource(rl plog.ResourceLogs) {
 	p.resourceLogs, p.currentResource = rl, 0
 }
@@ -85,21 +92,24 @@ func (p *places) begin(out pprofile.Profiles) {
 
 func (p *places) beginResource(out pprofile.Profiles) int32 {
 	in := p.resourceLogs.Resource()
-	key := resourceKey{
-		attributes: valueOfMap(in.Attributes()), dropped: in.DroppedAttributesCount(), schema: p.resourceLogs.SchemaUrl(),
-	}
-	if i, ok := p.resourceOf[key]; ok {
-		return i
-	}
+	key := resourceKey{dropped: in.DroppedAttributesCount(), schema: p.resourceLogs.SchemaUrl()}
 	i := int32(len(p.resources))
-	p.resourceOf[key] = i
+	if !p.alone {
+		key.attributes = valueOfMap(in.Attributes())
+		if known, ok := p.resourceOf[key]; ok {
+			return known
+		}
+		p.resourceOf[key] = i
+	}
 	entry := resourcePlace{out: out.ResourceProfiles().AppendEmpty()}
 	copyMap(in.Attributes(), entry.out.Resource().Attributes())
 	entry.out.Resource().SetDroppedAttributesCount(key.dropped)
 	entry.out.SetSchemaUrl(validText(key.schema))
 	for name, value := range in.Attributes().All() {
 		entry.id.text(name)
-		entry.id.text(value.AsString())
+		if value.Type() == pcommon.ValueTypeStr {
+			entry.id.text(value.Str())
+		}
 	}
 	p.resources = append(p.resources, entry)
 	return i
@@ -109,13 +119,16 @@ func (p *places) beginScope() int32 {
 	in := p.scopeLogs.Scope()
 	key := scopeKey{
 		resource: p.currentResource, name: in.Name(), version: in.Version(), schema: p.scopeLogs.SchemaUrl(),
-		attributes: valueOfMap(in.Attributes()), dropped: in.DroppedAttributesCount(),
-	}
-	if i, ok := p.scopeOf[key]; ok {
-		return i
+		dropped: in.DroppedAttributesCount(),
 	}
 	i := int32(len(p.scopes))
-	p.scopeOf[key] = i
+	if !p.alone {
+		key.attributes = valueOfMap(in.Attributes())
+		if known, ok := p.scopeOf[key]; ok {
+			return known
+		}
+		p.scopeOf[key] = i
+	}
 	entry := p.resources[p.currentResource].out.ScopeProfiles().AppendEmpty()
 	entry.SetSchemaUrl(validText(key.schema))
 	entry.Scope().SetName(validText(key.name))

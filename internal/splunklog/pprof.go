@@ -43,14 +43,12 @@ func (t *translator) readPprof(body string) *Rejection {
 func (t *translator) decodeBase64(body string) error {
 	body = strings.TrimRight(body, "=\r\n\t ")
 	encoding := base64.RawStdEncoding
-	if strings.ContainsAny(body, "-_") {
+	if strings.IndexByte(body, '-') >= 0 || strings.IndexByte(body, '_') >= 0 {
 		encoding = base64.RawURLEncoding
 	}
-	if n := encoding.DecodedLen(len(body)); cap(t.payload) < n {
-		t.payload = make([]byte, n)
-	}
-	n, err := encoding.Decode(t.payload[:cap(t.payload)], []byte(body))
-	t.payload = t.payload[:n]
+	t.encoded = append(t.encoded[:0], body...)
+	var err error
+	t.payload, err = encoding.AppendDecode(t.payload[:0], t.encoded)
 	return err
 }
 

@@ -79,9 +79,10 @@ func (s *samples) reset() {
 	}
 	clear(s.groupOf)
 	s.lastGroup = 0
+	const maxHint = 1 << 12
+	s.identities.Reset(min(len(s.list), maxHint)) // the request before was probably as large
 	s.list = append(s.list[:0], sample{})
 	s.seen = append(s.seen[:0], seen{})
-	s.identities.Reset(0)
 }
 
 // put adds an observation to group g.

@@ -33,10 +33,21 @@ type translator struct {
 	begun             bool
 	bodyID            contentID
 	profileAttributes profiledict.AttributeSetIndex
+	lastLink          knownLink
 
-	payload []byte
-	scratch []int32
+	encoded, payload []byte
+	scratch          []int32
+	// sizes are those of the request before: agents send requests that are much alike.
+	sizes profiledict.Sizes
 }
+
+// maxKeptBytes and maxKeptEntries bound what a translator keeps between requests: one above either is rare. maxHint
+// bounds the tables that a request finds ready.
+const (
+	maxKeptBytes   = 4 << 20
+	maxKeptEntries = 1 << 18
+	maxHint        = 1 << 12
+)
 
 var translators = sync.Pool{New: func() any { return &translator{dict: profiledict.New()} }}
 
@@ -46,6 +57,7 @@ func Translate(ld plog.Logs, opts Options) Result {
 	t := translators.Get().(*translator)
 	defer t.release()
 	t.start(opts)
+	t.places.request(ld)
 	for _, rl := range ld.ResourceLogs().All() {
 		t.places.resource(rl)
 		ofResource := hasSourceType(rl.Resource().Attributes())
@@ -76,9 +88,9 @@ func (t *translator) start(opts Options) {
 	t.places.reset()
 	t.samples.reset()
 	t.stackText.reset()
-	t.dict.Reset(profiledict.Sizes{})
+	t.dict.Reset(t.sizes)
 	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, maxSamples
-	t.number = 0
+	t.number, t.lastLink = 0, knownLink{}
 }
 
 // translate reads one record, or rejects it.
@@ -184,12 +196,20 @@ func (t *translator) release() {
 	t.places.reset()
 	t.samples.release()
 	t.stackText.release()
-	if cap(t.payload) > 4<<20 {
-		t.payload = nil
+	if cap(t.encoded) > maxKeptBytes {
+		t.encoded, t.payload = nil, nil
 	}
-	if t.dict.Strings.Len() > 1<<18 || t.dict.Locations.Len() > 1<<18 || t.dict.Stacks.Len() > 1<<18 {
+	d := t.dict
+	if max(d.Strings.Len(), d.Locations.Len(), d.Stacks.Len()) > maxKeptEntries {
 		return
 	}
-	t.dict.Reset(profiledict.Sizes{})
+	t.sizes = profiledict.Sizes{
+		Strings:   min(d.Strings.Len(), maxHint),
+		Functions: min(d.Functions.Len(), maxHint),
+		Locations: min(d.Locations.Len(), maxHint),
+		Stacks:    min(d.Stacks.Len(), maxHint),
+	}
+	// The tables hold strings of the request.
+	d.Reset(profiledict.Sizes{})
 	translators.Put(t)
 }

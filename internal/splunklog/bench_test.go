@@ -1,0 +1,175 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// benchRequests gives requests by name: captured ones, and two such as busy applications make.
+func benchRequests(b *testing.B) map[string]plog.Logs {
+	b.Helper()
+	all := captured(b)
+	return map[string]plog.Logs{
+		"node-cpu":        all["v4.11.0-001-cpu-snapshot"],
+		"node-allocation": all["v4.11.0-003-allocation-continuous"],
+		"java-cpu-100KB":  javaRequest(2000),
+		"java-cpu-1MB":    javaRequest(25000),
+	}
+}
+
+// javaRequest is what a Java agent makes of threads that stand in frames of a pool of 3000, most of them where other
+// threads stand too.
+func javaRequest(samples int) plog.Logs {
+	random := rand.New(rand.NewPCG(1, 2))
+	p := &rawPprof{}
+	p.str("")
+	index := map[string]uint64{}
+	intern := func(s string) uint64 {
+		if i, ok := index[s]; ok {
+			return i
+		}
+		p.strings = append(p.strings, s)
+		index[s] = uint64(len(p.strings) - 1)
+		return index[s]
+	}
+	for id := uint64(1); id <= 3000; id++ {
+		function := intern(fmt.Sprintf("com.shop.module%d.Service%d.method%d", id%17, id%301, id))
+		file := intern(fmt.Sprintf("Service%d.java", id%301))
+		f := bytes.Join([][]byte{varintField(1, id), varintField(2, function), varintField(4, file)}, nil)
+		l := append(varintField(1, id), message(4, append(varintField(1, id), varintField(2, id%900+1)...))...)
+		p.body = append(append(p.body, message(5, f)...), message(4, l)...)
+	}
+	stacks := make([][]byte, 400)
+	for i := range stacks {
+		depth := 20 + random.IntN(60)
+		var packed []byte
+		for range depth {
+			packed = protowire.AppendVarint(packed, uint64(1+random.IntN(3000)))
+		}
+		stacks[i] = message(1, packed)
+	}
+	label := func(key string, field []byte) []byte {
+		return message(3, append(varintField(1, intern(key)), field...))
+	}
+	for i := range samples {
+		thread := random.IntN(200)
+		s := bytes.Join([][]byte{
+			stacks[random.IntN(len(stacks))],
+			label("thread.id", varintField(3, uint64(thread+1))),
+			label("thread.name", varintField(2, intern(fmt.Sprintf("pool-1-thread-%d", thread)))),
+			label("thread.state", varintField(2, intern("RUNNABLE"))),
+			label("source.event.period", varintField(3, 1000)),
+			label("source.event.time", varintField(3, uint64(1_700_000_000_000+i/200*1000))),
+		}, nil)
+		if thread < 20 {
+			s = append(s, label("trace_id", varintField(2, intern(fmt.Sprintf("%032x", i/200*20+thread+1))))...)
+			s = append(s, label("span_id", varintField(2, intern(fmt.Sprintf("%016x", i/200*20+thread+1))))...)
+		}
+		p.body = append(p.body, message(2, s)...)
+	}
+	ld, _ := newRecord(p.encode(), keyFormat, formatPprofValue, keyType, "cpu")
+	return ld
+}
+
+// textRequest is what a Java agent that writes text makes of 500 threads.
+func textRequest() plog.Logs {
+	random := rand.New(rand.NewPCG(3, 4))
+	ld := plog.NewLogs()
+	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	sl.Scope().SetName(profilingName)
+	for i := range 500 {
+		var body strings.Builder
+		fmt.Fprintf(&body, "\"pool-1-thread-%d\" #%d prio=5 os_prio=0 cpu=%d.12ms elapsed=8.50s tid=0x00007fde4d00%04x nid=0x%x runnable  [0x000070000ba40000]\n"+
+			"   java.lang.Thread.State: RUNNABLE\n", i, i+10, i*7, i, i+4000)
+		for range 20 + random.IntN(60) {
+			id := random.IntN(3000)
+			fmt.Fprintf(&body, "\tat com.shop.module%d.Service%d.method%d(java.base@11.0.9.1/Service%d.java:%d)\n", id%17, id%301, id, id%301, id%900+1)
+		}
+		record := appendRecord(sl, body.String(), keyFormat, "text", keyType, "cpu", keyEventPeriod, 10_000, keyEventName, "jdk.ThreadDump")
+		record.SetTimestamp(1_700_000_000_000_000_000)
+	}
+	return ld
+}
+
+func bodyBytes(ld plog.Logs) (n int64) {
+	for _, sl := range ld.ResourceLogs().At(0).ScopeLogs().All() {
+		for _, log := range sl.LogRecords().All() {
+			n += int64(len(log.Body().Str()))
+		}
+	}
+	return n
+}
+
+// BenchmarkPprof compares Translate (what=translate) with what it costs to undo base64 and gzip alone (what=floor).
+// Bytes are those of the bodies as they are sent.
+func BenchmarkPprof(b *testing.B) {
+	for name, ld := range benchRequests(b) {
+		body := onlyRecord(ld).Body().Str()
+		b.Run("input="+name+"/what=floor", func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			var payload, plain []byte
+			var source bytes.Reader
+			var reader *gzip.Reader
+			for b.Loop() {
+				payload = append(payload[:0], make([]byte, base64.StdEncoding.DecodedLen(len(body)))...)
+				n, err := base64.StdEncoding.Decode(payload, []byte(body))
+				if err != nil {
+					b.Fatal(err)
+				}
+				source.Reset(payload[:n])
+				if reader == nil {
+					reader, err = gzip.NewReader(&source)
+				} else {
+					err = reader.Reset(&source)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				buffer := bytes.NewBuffer(plain[:0])
+				if _, err := io.Copy(buffer, reader); err != nil {
+					b.Fatal(err)
+				}
+				plain = buffer.Bytes()
+			}
+		})
+		b.Run("input="+name+"/what=translate", func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if result := Translate(ld, Options{}); len(result.Rejected) > 0 {
+					b.Fatal(result.Rejected)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+		})
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	ld := textRequest()
+	for name, opts := range map[string]Options{"basic": {}, "full": {FullThreadMetadata: true}} {
+		b.Run("metadata="+name, func(b *testing.B) {
+			b.SetBytes(bodyBytes(ld))
+			b.ReportAllocs()
+			for b.Loop() {
+				if result := Translate(ld, opts); len(result.Rejected) > 0 {
+					b.Fatal(result.Rejected)
+				}
+			}
+			b.ReportMetric(float64(b.N*ld.LogRecordCount())/b.Elapsed().Seconds(), "records/s")
+		})
+	}
+}
