@@ -125,10 +125,11 @@ func (b *Batch) Profiles() int { return len(b.profiles) }
 // Samples is the number of samples in the batch.
 func (b *Batch) Samples() int { return len(b.samples) }
 
-// Stats counts what has been added since Reset.
-func (b *Batch) Stats() Stats {
+// TakeStats counts what has been added since it was last asked, or since Reset.
+func (b *Batch) TakeStats() Stats {
 	s := b.stats
-	s.Repairs = b.importer.Repairs
+	s.Repairs, b.importer.Repairs = b.importer.Repairs, [profiledict.NumRepairs]int{}
+	b.stats = Stats{}
 	return s
 }
 

@@ -64,7 +64,7 @@ func tryAll(t *testing.T, pd, sound pprofile.Profiles, options Options) {
 		requireConformantLayout(t, part.Profiles)
 		samples += part.SampleCount
 	}
-	stats := b.Stats()
+	stats := b.TakeStats()
 	require.GreaterOrEqual(t, stats.Samples, sound.SampleCount())
 	require.GreaterOrEqual(t, samples, sound.SampleCount(), "the other message's samples are all there")
 }

@@ -47,7 +47,7 @@ func TestAnyInput(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
-		stats := b.Stats()
+		stats := b.TakeStats()
 		samples := stats.Samples
 		for _, n := range stats.Dropped {
 			samples -= n

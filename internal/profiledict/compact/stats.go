@@ -38,7 +38,7 @@ func dropReason(why profiledict.Reason) DropReason {
 	return DropReason(why - profiledict.StackOutOfRange)
 }
 
-// Stats counts what went into a batch since it was last reset.
+// Stats counts what went into a batch.
 type Stats struct {
 	// Samples and Profiles are what the messages held.
 	Samples, Profiles int

@@ -1,0 +1,118 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionarydedupprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+var errShutdown = errors.New("the processor is shut down")
+
+// batchers has a batcher for each combination of client metadata that has something pending. One that has
+// nothing is forgotten, so what is kept depends on the load, not on the life of the process.
+type batchers struct {
+	of   *dedup
+	keys []string // of metadata: lower case, sorted
+
+	mu    sync.Mutex
+	byKey map[string]*batcher
+	// closed says that nothing is taken any more.
+	closed bool
+}
+
+func newBatchers(of *dedup) *batchers {
+	keys := make([]string, 0, len(of.config.MetadataKeys))
+	for _, key := range of.config.MetadataKeys {
+		keys = append(keys, strings.ToLower(key))
+	}
+	slices.Sort(keys)
+	return &batchers{of: of, keys: keys, byKey: map[string]*batcher{}}
+}
+
+// len is the number of batchers.
+func (s *batchers) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byKey)
+}
+
+// consume gives a message to the batcher of its client metadata.
+func (s *batchers) consume(ctx context.Context, pd pprofile.Profiles) error {
+	b, err := s.enter(client.FromContext(ctx).Metadata)
+	if err != nil {
+		return err
+	}
+	defer s.leave(b)
+	return b.consume(ctx, pd)
+}
+
+// enter gives the batcher of the metadata, and keeps it from being forgotten until leave.
+func (s *batchers) enter(metadata client.Metadata) (*batcher, error) {
+	values := make(map[string][]string, len(s.keys))
+	var key strings.Builder
+	for _, k := range s.keys {
+		// No values and one empty value are different.
+		values[k] = metadata.Get(k)
+		key.WriteString(strconv.Itoa(len(values[k])))
+		for _, v := range values[k] {
+			key.WriteString(strconv.Quote(v))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errShutdown
+	}
+	b := s.byKey[key.String()]
+	if b == nil {
+		if limit := s.of.config.MetadataCardinalityLimit; len(s.keys) > 0 && limit > 0 && len(s.byKey) >= limit {
+			return nil, fmt.Errorf("more than %d combinations of client metadata have profiles pending", limit)
+		}
+		b = newBatcher(s.of, key.String(), values)
+		s.byKey[b.key] = b
+	}
+	b.users++
+	return b, nil
+}
+
+// stay keeps a batcher from being forgotten until leave.
+func (s *batchers) stay(b *batcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.users++
+}
+
+func (s *batchers) leave(b *batcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.users--
+	if b.users == 0 && s.byKey[b.key] == b && b.isIdle() {
+		delete(s.byKey, b.key)
+	}
+}
+
+// shutdown waits for senders that are inside and sends what is pending.
+func (s *batchers) shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	all := make([]*batcher, 0, len(s.byKey))
+	for _, b := range s.byKey {
+		all = append(all, b)
+	}
+	s.mu.Unlock()
+	var errs []error
+	for _, b := range all {
+		errs = append(errs, b.shutdown(ctx))
+	}
+	return errors.Join(errs...)
+}

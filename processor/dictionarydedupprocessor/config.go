@@ -1,0 +1,80 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionarydedupprocessor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config is the processor's configuration.
+type Config struct {
+	// Timeout is how long a batch waits for more. 0: every request is compacted alone and passed on at once.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// SendBatchSize is the number of samples after which a batch goes at once.
+	SendBatchSize int `mapstructure:"send_batch_size"`
+	// MaxBatchBytes is the largest encoded size of what is sent on, in bytes of OTLP, dictionary included;
+	// what is larger is split. 0 is no limit.
+	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
+	// OrderByFrequency gives the entries of a dictionary that are referred to most the shortest indices.
+	OrderByFrequency bool `mapstructure:"order_by_frequency"`
+	// CombineSamples makes one sample of those with one identity {stack, attributes, link} within one profile.
+	CombineSamples bool `mapstructure:"combine_samples"`
+	// MetadataKeys names client metadata by whose values requests are kept apart. Case does not matter.
+	MetadataKeys []string `mapstructure:"metadata_keys"`
+	// MetadataCardinalityLimit is the largest number of distinct combinations of those values that may have
+	// something pending at the same time. 0 is no limit.
+	MetadataCardinalityLimit int `mapstructure:"metadata_cardinality_limit"`
+}
+
+// minMaxBatchBytes keeps splitting from taking more time than sending: each part has a header of its own.
+const minMaxBatchBytes = 64 << 10
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		Timeout:                  time.Second,
+		SendBatchSize:            8192,
+		MaxBatchBytes:            4_000_000,
+		OrderByFrequency:         true,
+		CombineSamples:           true,
+		MetadataKeys:             []string{},
+		MetadataCardinalityLimit: 1000,
+	}
+}
+
+// Validate reports everything that is wrong at once.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %s", c.Timeout))
+	}
+	if c.SendBatchSize <= 0 {
+		errs = append(errs, fmt.Errorf(
+			"`send_batch_size` must be positive, found %d (`timeout: 0` passes every request on at once)", c.SendBatchSize))
+	}
+	if c.MaxBatchBytes != 0 && c.MaxBatchBytes < minMaxBatchBytes {
+		errs = append(errs, fmt.Errorf(
+			"`max_batch_bytes` must be 0 for no limit, or at least %d, found %d", minMaxBatchBytes, c.MaxBatchBytes))
+	}
+	if c.MetadataCardinalityLimit < 0 {
+		errs = append(errs, fmt.Errorf(
+			"`metadata_cardinality_limit` must not be negative, found %d", c.MetadataCardinalityLimit))
+	}
+	seen := map[string]bool{}
+	for _, key := range c.MetadataKeys {
+		key = strings.ToLower(key)
+		if key == "" {
+			errs = append(errs, errors.New("`metadata_keys` must not have an empty entry"))
+		}
+		if seen[key] {
+			errs = append(errs, fmt.Errorf("`metadata_keys` must be distinct, found %q twice (case does not matter)", key))
+		}
+		seen[key] = true
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,31 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionarydedupprocessor
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/xprocessor"
+)
+
+// scopeName names this package in metrics.
+const scopeName = "github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor"
+
+var componentType = component.MustNewType("dictionary_dedup")
+
+// NewFactory makes the factory of the processor `dictionary_dedup`, which serves profiles pipelines only.
+func NewFactory() processor.Factory {
+	return xprocessor.NewFactory(
+		componentType,
+		createDefaultConfig,
+		xprocessor.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+	)
+}
+
+func createProfiles(_ context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {
+	return newProcessor(set, cfg.(*Config), next)
+}
