@@ -31,75 +31,26 @@ type rawLine struct {
 }
 
 func (s *scanned) takeMapping(p, end int) {
-	var m rawMapping
-	var f field
-	for p < end {
-		var err error
-		if p, err = f.next(s.data, p, end); err != nil {
-			return
-		}
-		if f.number == 0 || f.number > 10 {
-			continue
-		}
-		if f.wire != wireVarint {
-			return
-		}
-		switch f.number {
-		case 1:
-			m.id = f.value
-		case 2:
-			m.start = f.value
-		case 3:
-			m.limit = f.value
-		case 4:
-			m.offset = f.value
-		case 5:
-			m.filename = f.value
-		case 6:
-			m.buildID = f.value
-		case 7:
-			m.hasFunctions = f.value != 0
-		case 8:
-			m.hasFilenames = f.value != 0
-		case 9:
-			m.hasLineNumbers = f.value != 0
-		case 10:
-			m.hasInlinings = f.value != 0
-		}
+	var v [10]uint64
+	if !numbers(s.data, p, end, v[:]) {
+		return
+	}
+	m := rawMapping{
+		id: v[0], start: v[1], limit: v[2], offset: v[3], filename: v[4], buildID: v[5],
+		hasFunctions: v[6] != 0, hasFilenames: v[7] != 0, hasLineNumbers: v[8] != 0, hasInlinings: v[9] != 0,
 	}
 	s.maxString = max(s.maxString, m.filename, m.buildID)
 	s.mappings = append(s.mappings, m)
 }
 
 func (s *scanned) takeFunction(p, end int) {
-	var fn rawFunction
-	var f field
-	for p < end {
-		var err error
-		if p, err = f.next(s.data, p, end); err != nil {
-			return
-		}
-		if f.number == 0 || f.number > 5 {
-			continue
-		}
-		if f.wire != wireVarint {
-			return
-		}
-		switch f.number {
-		case 1:
-			fn.id = f.value
-		case 2:
-			fn.name = f.value
-		case 3:
-			fn.systemName = f.value
-		case 4:
-			fn.filename = f.value
-		case 5:
-			fn.startLine = int64(f.value)
-		}
+	var v [5]uint64
+	if !numbers(s.data, p, end, v[:]) {
+		return
 	}
-	s.maxString = max(s.maxString, fn.name, fn.systemName, fn.filename)
-	s.functions = append(s.functions, fn)
+	f := rawFunction{id: v[0], name: v[1], systemName: v[2], filename: v[3], startLine: int64(v[4])}
+	s.maxString = max(s.maxString, f.name, f.systemName, f.filename)
+	s.functions = append(s.functions, f)
 }
 
 func (s *scanned) takeLocation(p, end int) {
@@ -139,28 +90,10 @@ func (s *scanned) takeLocation(p, end int) {
 }
 
 func (s *scanned) takeLine(p, end int) bool {
-	var l rawLine
-	var f field
-	for p < end {
-		var err error
-		if p, err = f.next(s.data, p, end); err != nil {
-			return false
-		}
-		if f.number == 0 || f.number > 3 {
-			continue
-		}
-		if f.wire != wireVarint {
-			return false
-		}
-		switch f.number {
-		case 1:
-			l.functionID = f.value
-		case 2:
-			l.line = int64(f.value)
-		case 3:
-			l.column = int64(f.value)
-		}
+	var v [3]uint64
+	if !numbers(s.data, p, end, v[:]) {
+		return false
 	}
-	s.lines = append(s.lines, l)
+	s.lines = append(s.lines, rawLine{functionID: v[0], line: int64(v[1]), column: int64(v[2])})
 	return true
 }

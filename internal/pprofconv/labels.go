@@ -78,10 +78,11 @@ func (d *decoder) readLabels(at span) (DropReason, bool) {
 		if f.number != 3 {
 			continue
 		}
-		raw, ok := d.readLabel(f.start, f.end)
-		if !ok {
+		var v [4]uint64
+		if !numbers(d.data, f.start, f.end, v[:]) {
 			return DropMalformed, false
 		}
+		raw := rawLabel{key: v[0], str: v[1], num: int64(v[2]), unit: v[3]}
 		if !d.hasString(raw.key) || !d.hasString(raw.str) || !d.hasString(raw.unit) {
 			return DropUnknownString, false
 		}
@@ -101,33 +102,6 @@ func (d *decoder) readLabels(at span) (DropReason, bool) {
 	}
 	slices.SortStableFunc(l.labels, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
 	return 0, true
-}
-
-func (d *decoder) readLabel(p, end int) (l rawLabel, ok bool) {
-	var f field
-	for p < end {
-		var err error
-		if p, err = f.next(d.data, p, end); err != nil {
-			return l, false
-		}
-		if f.number == 0 || f.number > 4 {
-			continue
-		}
-		if f.wire != wireVarint {
-			return l, false
-		}
-		switch f.number {
-		case 1:
-			l.key = f.value
-		case 2:
-			l.str = f.value
-		case 3:
-			l.num = int64(f.value)
-		case 4:
-			l.unit = f.value
-		}
-	}
-	return l, true
 }
 
 // internLabels makes attributes of d.labels.labels, and a link of a trace and a span id.

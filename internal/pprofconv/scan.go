@@ -32,6 +32,8 @@ const (
 // sample types from becoming as many Profiles.
 const maxSampleTypes = 1024
 
+var errValueType = errors.New("a sample type or period type is malformed")
+
 var errConcatenated = errors.New("several profiles one after another (time_nanos stands twice)")
 
 // span is a part of the plain payload: [start, end).
@@ -229,25 +231,12 @@ func (s *scanned) takeComments(f *field, limits *Limits) error {
 	return checkEntries("comment", len(s.comments), limits)
 }
 
-func (s *scanned) valueType(p, end int) (v rawValueType, err error) {
-	var f field
-	for p < end {
-		if p, err = f.next(s.data, p, end); err != nil {
-			return v, err
-		}
-		if f.number != 1 && f.number != 2 {
-			continue
-		}
-		if f.wire != wireVarint {
-			return v, errWireType
-		}
-		if f.number == 1 {
-			v.typ = f.value
-		} else {
-			v.unit = f.value
-		}
+func (s *scanned) valueType(p, end int) (rawValueType, error) {
+	var v [2]uint64
+	if !numbers(s.data, p, end, v[:]) {
+		return rawValueType{}, errValueType
 	}
-	return v, nil
+	return rawValueType{typ: v[0], unit: v[1]}, nil
 }
 
 func checkEntries(table string, n int, limits *Limits) error {

@@ -94,3 +94,23 @@ func (f *field) next(b []byte, p, end int) (int, error) {
 	}
 	return p, nil
 }
+
+// numbers reads a message of which fields 1 to len(values) are numbers: field n to values[n−1], the
+// last one where a field repeats. Other fields are skipped. It reports whether the message is valid.
+func numbers(b []byte, p, end int, values []uint64) bool {
+	var f field
+	for p < end {
+		var err error
+		if p, err = f.next(b, p, end); err != nil {
+			return false
+		}
+		if f.number == 0 || f.number > uint64(len(values)) {
+			continue
+		}
+		if f.wire != wireVarint {
+			return false
+		}
+		values[f.number-1] = f.value
+	}
+	return true
+}
