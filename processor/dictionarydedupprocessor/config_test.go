@@ -1,0 +1,81 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionarydedupprocessor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v3"
+)
+
+// load reads the processor's section as the collector does: decode onto the defaults, validate.
+func load(t *testing.T, section string) (*Config, error) {
+	t.Helper()
+	var raw map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(section), &raw))
+	config := NewFactory().CreateDefaultConfig().(*Config)
+	if err := confmap.NewFromStringMap(raw).Unmarshal(config); err != nil {
+		return nil, err
+	}
+	return config, confmap.Validate(config)
+}
+
+func TestConfigStruct(t *testing.T) {
+	require.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	config, err := load(t, `
+timeout: 3s
+send_batch_size: 10
+max_batch_bytes: 100000
+order_by_frequency: false
+combine_samples: false
+metadata_keys: [tenant, Region]
+metadata_cardinality_limit: 7
+`)
+	require.NoError(t, err)
+	assert.Equal(t, &Config{
+		Timeout: 3 * time.Second, SendBatchSize: 10, MaxBatchBytes: 100_000,
+		MetadataKeys: []string{"tenant", "Region"}, MetadataCardinalityLimit: 7,
+	}, config)
+}
+
+func TestTheDefaultsAreValid(t *testing.T) {
+	config, err := load(t, "{}")
+	require.NoError(t, err)
+	assert.Equal(t, createDefaultConfig(), config)
+}
+
+func TestLimitsCanBeTurnedOff(t *testing.T) {
+	_, err := load(t, "{timeout: 0, max_batch_bytes: 0, metadata_cardinality_limit: 0}")
+	require.NoError(t, err)
+}
+
+func TestValidateNamesEveryFault(t *testing.T) {
+	_, err := load(t, `
+timeout: -1s
+send_batch_size: 0
+max_batch_bytes: 65535
+metadata_keys: [tenant, Tenant, ""]
+metadata_cardinality_limit: -1
+`)
+	for _, text := range []string{
+		"`timeout` must not be negative, found -1s",
+		"`send_batch_size` must be positive, found 0",
+		"`max_batch_bytes` must be 0 for no limit, or at least 65536, found 65535",
+		"`metadata_keys` must be distinct, found \"tenant\" twice",
+		"`metadata_keys` must not have an empty entry",
+		"`metadata_cardinality_limit` must not be negative, found -1",
+	} {
+		require.ErrorContains(t, err, text)
+	}
+	_, err = load(t, "max_batch_size: 7")
+	require.ErrorContains(t, err, "max_batch_size")
+}

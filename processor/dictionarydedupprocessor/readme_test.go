@@ -1,0 +1,187 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionarydedupprocessor
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
+)
+
+// tableRows gives the cells of the README's table under a header, by the first cell.
+func tableRows(t *testing.T, header string) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), header+"\n")
+	require.True(t, found, header)
+	rows := map[string][]string{}
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i, cell := range cells {
+			cells[i] = strings.Trim(strings.TrimSpace(cell), "`")
+		}
+		if !strings.HasPrefix(cells[0], "---") {
+			rows[cells[0]] = cells
+		}
+	}
+	return rows
+}
+
+func TestReadmeDefaults(t *testing.T) {
+	rows := tableRows(t, "| key | type | default | bound | meaning |")
+	defaults := reflect.ValueOf(createDefaultConfig()).Elem()
+	assert.Len(t, rows, defaults.NumField())
+	for i := range defaults.NumField() {
+		key := defaults.Type().Field(i).Tag.Get("mapstructure")
+		if assert.Contains(t, rows, key) {
+			assert.Equal(t, fmt.Sprint(defaults.Field(i).Interface()), rows[key][2], key)
+		}
+	}
+}
+
+// metadata is the part of metadata.yaml that the code must agree with.
+type metadata struct {
+	Type   string
+	Status struct {
+		Stability map[string][]string
+	}
+	Attributes map[string]struct {
+		Enum []string
+	}
+	Telemetry struct {
+		Metrics map[string]struct {
+			Description, Unit string
+			Attributes        []string
+			Sum               struct {
+				Monotonic bool
+			}
+		}
+	}
+}
+
+func loadMetadata(t *testing.T) metadata {
+	t.Helper()
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	var m metadata
+	require.NoError(t, yaml.Unmarshal(text, &m))
+	return m
+}
+
+// TestMetadata compares metadata.yaml with what the code really makes.
+func TestMetadata(t *testing.T) {
+	declared := loadMetadata(t)
+	assert.Equal(t, componentType.String(), declared.Type)
+	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
+	assert.Equal(t, profiledict.Tables[:], declared.Attributes["table"].Enum)
+
+	f := start(t, nil)
+	m, err := newMetrics(f.telemetry.NewTelemetrySettings(), f.settings().ID, func() int { return 0 })
+	require.NoError(t, err)
+	countEverything(t, m)
+	for short, want := range declared.Telemetry.Metrics {
+		made, err := f.telemetry.GetMetric("otelcol_" + short)
+		if !assert.NoError(t, err) {
+			continue
+		}
+		assert.Equal(t, want.Description, made.Description)
+		assert.Equal(t, want.Unit, made.Unit)
+		sum := made.Data.(metricdata.Sum[int64])
+		assert.Equal(t, want.Sum.Monotonic, sum.IsMonotonic)
+		for _, point := range sum.DataPoints {
+			var keys []string
+			for _, kv := range point.Attributes.ToSlice() {
+				keys = append(keys, string(kv.Key))
+				assert.Contains(t, declared.Attributes, string(kv.Key))
+			}
+			assert.ElementsMatch(t, want.Attributes, keys, short)
+		}
+	}
+	// Beside the counters there is one metric that is observed.
+	counters := 0
+	for i := range reflect.TypeFor[metrics]().NumField() {
+		if reflect.TypeFor[metrics]().Field(i).Type.Name() == "Int64Counter" {
+			counters++
+		}
+	}
+	assert.Len(t, declared.Telemetry.Metrics, counters+1)
+}
+
+func countEverything(t *testing.T, m *metrics) {
+	var stats compact.Stats
+	stats.Samples, stats.Profiles = 1, 1
+	for i := range stats.Dropped {
+		stats.Dropped[i] = 1
+	}
+	for i := range stats.Repairs {
+		stats.Repairs[i] = 1
+	}
+	part := compact.Part{SampleCount: 1, ProfileCount: 1}
+	for i := range stats.Entries {
+		stats.Entries[i], part.Entries[i] = 1, 1
+	}
+	m.countIncoming(t.Context(), stats)
+	m.countIncomingBytes(t.Context(), message("shop", 1))
+	m.countOutgoing(t.Context(), &part, 1)
+	m.splits.Add(t.Context(), 1, m.own)
+	m.oversized.Add(t.Context(), 1, m.own)
+	m.failed.Add(t.Context(), 1, m.own)
+	for _, why := range m.reasons {
+		m.batches.Add(t.Context(), 1, why)
+	}
+}
+
+func TestReadmeMetrics(t *testing.T) {
+	rows := tableRows(t, "| metric | unit | attributes | meaning |")
+	declared := loadMetadata(t).Telemetry.Metrics
+	assert.Len(t, rows, len(declared))
+	for name, metric := range declared {
+		cells := rows["otelcol_"+name]
+		if !assert.Len(t, cells, 4, name) {
+			continue
+		}
+		assert.Equal(t, metric.Unit, cells[1])
+		assert.Equal(t, metric.Attributes, strings.Split(cells[2], "`, `"))
+		assert.Equal(t, metric.Description, cells[3])
+	}
+}
+
+func TestReadmeReasons(t *testing.T) {
+	var dropped, repaired []string
+	for cells := range tableRows(t, "| `reason` of a dropped sample | |") {
+		dropped = append(dropped, strings.Split(cells, "`, `")...)
+	}
+	for fault := range tableRows(t, "| `fault` that costs no sample | |") {
+		repaired = append(repaired, fault)
+	}
+	var reasons, faults []string
+	for i := range compact.NumDropReasons {
+		reasons = append(reasons, compact.DropReason(i).String())
+	}
+	for i := range profiledict.NumRepairs {
+		faults = append(faults, profiledict.Repair(i).String())
+	}
+	assert.ElementsMatch(t, reasons, dropped)
+	assert.ElementsMatch(t, faults, repaired)
+
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for i := range numReasons {
+		assert.Contains(t, string(text), "`"+reason(i).String()+"`")
+	}
+}
