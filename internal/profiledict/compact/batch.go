@@ -98,7 +98,7 @@ func (b *Batch) Reset(options Options) {
 	clear(b.profiles)
 	b.profiles = b.profiles[:0]
 	b.samples, b.values, b.timestamps = b.samples[:0], b.values[:0], b.timestamps[:0]
-	b.stats = Stats{}
+	b.TakeStats()
 	b.size = sizeEstimate{}
 	b.begun = false
 	b.donated = pprofile.NewProfilesDictionary()
@@ -125,11 +125,18 @@ func (b *Batch) Profiles() int { return len(b.profiles) }
 // Samples is the number of samples in the batch.
 func (b *Batch) Samples() int { return len(b.samples) }
 
-// TakeStats counts what has been added since it was last asked, or since Reset.
-func (b *Batch) TakeStats() Stats {
+// Stats counts what has been added since Reset, or since TakeStats.
+func (b *Batch) Stats() Stats {
 	s := b.stats
-	s.Repairs, b.importer.Repairs = b.importer.Repairs, [profiledict.NumRepairs]int{}
+	s.Repairs = b.importer.Repairs
+	return s
+}
+
+// TakeStats gives Stats, and begins to count anew.
+func (b *Batch) TakeStats() Stats {
+	s := b.Stats()
 	b.stats = Stats{}
+	b.importer.Repairs = [profiledict.NumRepairs]int{}
 	return s
 }
 
