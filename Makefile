@@ -25,7 +25,7 @@ BENCH_PKGS  ?= ./...
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build the collector: bin/otelcol-profiles
@@ -42,6 +42,11 @@ test: build ## run all tests, the end-to-end ones included
 	$(GO) test $(UNIT)
 	$(if $(RACE),$(GO) test $(RACE) $(UNIT),@echo 'no C compiler: the race detector is left out')
 	$(GO) test -count=1 -timeout 15m ./internal/e2e
+
+# In about half a minute: most of it is npm's.
+.PHONY: e2e-splunk
+e2e-splunk: ## run an application with Splunk's agent for Node.js, from npm, against the collector
+	E2E_SPLUNK=1 $(GO) test -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/e2e
 
 .PHONY: check
 check: lint check-generated validate ## all that a change must pass: lint, generated files, configs, tests with -race
