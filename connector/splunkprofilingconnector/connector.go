@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
 )
 
 // stateless is a component with nothing to start.
@@ -28,7 +28,7 @@ func (stateless) Capabilities() consumer.Capabilities { return consumer.Capabili
 type toProfiles struct {
 	stateless
 	logger *zap.Logger
-	path   *delivery.Path
+	path   *splunkdelivery.Path
 }
 
 // ConsumeLogs translates one request. A record that cannot be read is counted and does not fail the request: sending

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // scopeName names this package in metrics.
@@ -22,7 +22,7 @@ var componentType = component.MustNewType("splunk_profiling")
 
 // Config configures the connector.
 type Config struct {
-	Translation delivery.Config `mapstructure:",squash"`
+	Translation splunkdelivery.Config `mapstructure:",squash"`
 }
 
 // NewFactory makes the factory of the connector `splunk_profiling`, from logs to profiles and from logs to logs.
@@ -36,14 +36,16 @@ func NewFactory() connector.Factory {
 }
 
 // createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
-func createDefaultConfig() component.Config { return &Config{Translation: delivery.DefaultConfig()} }
+func createDefaultConfig() component.Config {
+	return &Config{Translation: splunkdelivery.DefaultConfig()}
+}
 
 func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
-	metrics, err := delivery.NewMetrics(delivery.Connector, set.MeterProvider.Meter(scopeName))
+	metrics, err := splunkdelivery.NewMetrics(splunkdelivery.Connector, set.MeterProvider.Meter(scopeName))
 	if err != nil {
 		return nil, err
 	}
-	return &toProfiles{logger: set.Logger, path: &delivery.Path{
+	return &toProfiles{logger: set.Logger, path: &splunkdelivery.Path{
 		Options:  cfg.(*Config).Translation.Options(),
 		Metrics:  metrics,
 		Profiles: next.ConsumeProfiles,

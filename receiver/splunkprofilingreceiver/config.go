@@ -11,13 +11,13 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // Config configures the receiver.
 type Config struct {
-	Protocols   Protocols       `mapstructure:"protocols"`
-	Translation delivery.Config `mapstructure:",squash"`
+	Protocols   Protocols             `mapstructure:"protocols"`
+	Translation splunkdelivery.Config `mapstructure:",squash"`
 }
 
 // Protocols are the servers. Any non-empty subset may stand.

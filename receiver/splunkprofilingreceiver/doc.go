@@ -6,5 +6,5 @@
 // receiver's logs pipelines untouched.
 //
 // Each server turns bytes into plog.Logs and what became of them into its protocol's answer. What lies between is
-// internal/splunklog, and internal/splunklog/delivery.
+// internal/splunklog, and internal/splunkdelivery.
 package splunkprofilingreceiver

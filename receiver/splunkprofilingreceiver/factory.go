@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // scopeName names this package in metrics.
@@ -55,7 +55,7 @@ func createDefaultConfig() component.Config {
 			HTTP: configoptional.Default(http),
 			HEC:  configoptional.Default(hec),
 		},
-		Translation: delivery.DefaultConfig(),
+		Translation: splunkdelivery.DefaultConfig(),
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // grpcServer takes OTLP logs over gRPC.
@@ -24,7 +24,7 @@ type grpcServer struct {
 	plogotlp.UnimplementedGRPCServer
 	cfg  *configgrpc.ServerConfig
 	set  component.TelemetrySettings
-	path *delivery.Path
+	path *splunkdelivery.Path
 
 	grpc *grpc.Server
 	// address is where the server listens once started.
@@ -80,7 +80,7 @@ func (s *grpcServer) Export(ctx context.Context, request plogotlp.ExportRequest)
 }
 
 // export is what both forms of OTLP have in common. Its error has a status.
-func export(ctx context.Context, path *delivery.Path, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+func export(ctx context.Context, path *splunkdelivery.Path, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
 	response := plogotlp.NewExportResponse()
 	report, err := path.Deliver(ctx, request.Logs())
 	if err != nil {

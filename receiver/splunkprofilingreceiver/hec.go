@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // libraryHeader is how a sender says that all events of a request are from one instrumentation library.
@@ -21,10 +21,10 @@ const libraryHeader = "X-Splunk-Instrumentation-Library"
 // hecServer takes events of Splunk's HTTP Event Collector.
 type hecServer struct {
 	httpServer
-	path *delivery.Path
+	path *splunkdelivery.Path
 }
 
-func newHECServer(cfg *HTTPConfig, set component.TelemetrySettings, path *delivery.Path) *hecServer {
+func newHECServer(cfg *HTTPConfig, set component.TelemetrySettings, path *splunkdelivery.Path) *hecServer {
 	s := &hecServer{path: path}
 	s.httpServer = httpServer{
 		key: "hec", ready: "ready for HEC events", cfg: cfg, set: set, mux: http.NewServeMux(), answerError: answerHECError,
@@ -73,7 +73,7 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	report, err := s.path.Deliver(r.Context(), ld)
 	switch {
-	case err != nil && delivery.IsPermanent(err):
+	case err != nil && splunkdelivery.IsPermanent(err):
 		answerHEC(w, http.StatusBadRequest, hecAnswer{Code: hecInvalidData, Reason: err.Error()})
 	case err != nil:
 		setRetryAfter(w, retryDelay(statusOf(err)))

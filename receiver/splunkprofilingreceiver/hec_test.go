@@ -27,12 +27,12 @@ import (
 
 const eventPath = "/services/collector/event"
 
-func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (*http.Response, hecAnswer) {
+func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (answered, hecAnswer) {
 	t.Helper()
-	response, text := post(t, "http://"+f.address("hec")+path, []byte(body), headers...)
+	response := post(t, "http://"+f.address("hec")+path, []byte(body), headers...)
 	assert.Equal(t, contentJSON, response.Header.Get("Content-Type"))
 	var answer hecAnswer
-	require.NoError(t, json.Unmarshal(text, &answer), "%s", text)
+	require.NoError(t, json.Unmarshal(response.body, &answer), "%s", response.body)
 	return response, answer
 }
 
@@ -185,10 +185,10 @@ func TestHECAnswers(t *testing.T) {
 	response, answer := small.postHEC(t, eventPath, strings.Repeat(" ", 2000))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
 	assert.Equal(t, hecTooLarge, answer.Code)
-	response, err := client.Get("http://" + f.address("hec") + eventPath)
+	got, err := client.Get("http://" + f.address("hec") + eventPath)
 	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+	require.NoError(t, got.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, got.StatusCode)
 }
 
 // An event that cannot be read is refused alone: the others were taken.

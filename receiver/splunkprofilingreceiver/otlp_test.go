@@ -56,8 +56,15 @@ func (f *fixture) sendGRPC(t *testing.T, request plogotlp.ExportRequest) (plogot
 
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
+// answered is an answer of a server that speaks HTTP.
+type answered struct {
+	StatusCode int
+	Header     http.Header
+	body       []byte
+}
+
 // post posts a body with headers (key, value, ...).
-func post(t testing.TB, url string, body []byte, headers ...string) (*http.Response, []byte) {
+func post(t testing.TB, url string, body []byte, headers ...string) answered {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 	require.NoError(t, err)
@@ -69,7 +76,7 @@ func post(t testing.TB, url string, body []byte, headers ...string) (*http.Respo
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	return response, answer
+	return answered{response.StatusCode, response.Header, answer}
 }
 
 func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content string) (plogotlp.ExportResponse, error) {
@@ -78,14 +85,14 @@ func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content
 		body, err = request.MarshalJSON()
 	}
 	require.NoError(t, err)
-	response, answer := post(t, "http://"+f.address("http")+"/v1/logs", body, "Content-Type", content+"; charset=utf-8")
+	response := post(t, "http://"+f.address("http")+"/v1/logs", body, "Content-Type", content+"; charset=utf-8")
 	assert.Equal(t, content, response.Header.Get("Content-Type"))
 	if response.StatusCode != http.StatusOK {
 		failed := &spb.Status{}
 		if content == contentJSON {
-			require.NoError(t, protojson.Unmarshal(answer, failed))
+			require.NoError(t, protojson.Unmarshal(response.body, failed))
 		} else {
-			require.NoError(t, proto.Unmarshal(answer, failed))
+			require.NoError(t, proto.Unmarshal(response.body, failed))
 		}
 		s := status.FromProto(failed)
 		assert.Equal(t, httpStatus(s), response.StatusCode)
@@ -98,9 +105,9 @@ func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content
 	}
 	taken := plogotlp.NewExportResponse()
 	if content == contentJSON {
-		return taken, taken.UnmarshalJSON(answer)
+		return taken, taken.UnmarshalJSON(response.body)
 	}
-	return taken, taken.UnmarshalProto(answer)
+	return taken, taken.UnmarshalProto(response.body)
 }
 
 // Every captured request, over every form of OTLP, is what the translator makes of it.
@@ -270,9 +277,9 @@ func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
 			if name == "not compressed" {
 				headers = append(headers, "Content-Encoding", "gzip")
 			}
-			response, answer := post(t, tc.url, tc.body, headers...)
+			response := post(t, tc.url, tc.body, headers...)
 			assert.Equal(t, tc.code, response.StatusCode)
-			assert.NotEmpty(t, answer)
+			assert.NotEmpty(t, response.body)
 		})
 	}
 	response, err := client.Get(url)
@@ -289,7 +296,7 @@ func TestHTTPTakesGzip(t *testing.T) {
 	_, err := w.Write(captured(t)["v3.1.2-001-cpu"])
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	response, _ := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", contentProtobuf, "Content-Encoding", "gzip")
+	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", contentProtobuf, "Content-Encoding", "gzip")
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 	profiles, _ := f.next.take()
 	assert.Len(t, profiles, 1)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 const (
@@ -27,10 +27,10 @@ const (
 // otlpServer takes OTLP logs over HTTP.
 type otlpServer struct {
 	httpServer
-	path *delivery.Path
+	path *splunkdelivery.Path
 }
 
-func newOTLPServer(cfg *HTTPConfig, set component.TelemetrySettings, path *delivery.Path) *otlpServer {
+func newOTLPServer(cfg *HTTPConfig, set component.TelemetrySettings, path *splunkdelivery.Path) *otlpServer {
 	s := &otlpServer{path: path}
 	s.httpServer = httpServer{
 		key: "http", ready: "ready for OTLP logs over HTTP", cfg: cfg, set: set, mux: http.NewServeMux(),

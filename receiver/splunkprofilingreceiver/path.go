@@ -10,11 +10,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // newPath makes the way from one server to the pipelines, with the Collector's standard metrics of receivers on it.
-func (r *splunkReceiver) newPath(transport string) (*delivery.Path, error) {
+func (r *splunkReceiver) newPath(transport string) (*splunkdelivery.Path, error) {
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: r.set.ID, Transport: transport, ReceiverCreateSettings: r.set,
 	})
@@ -22,7 +22,7 @@ func (r *splunkReceiver) newPath(transport string) (*delivery.Path, error) {
 		return nil, err
 	}
 	const format = "splunk"
-	path := &delivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics}
+	path := &splunkdelivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics}
 	path.Profiles = func(ctx context.Context, pd pprofile.Profiles) error {
 		ctx = obsreport.StartProfilesOp(ctx)
 		samples := pd.SampleCount()

@@ -20,8 +20,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
 )
 
 func readme(t *testing.T) string {
@@ -114,7 +114,7 @@ func hecCodes() (codes []hecCode) {
 }
 
 func allReasons() []string {
-	reasons := []string{delivery.ReasonNotProfiling, delivery.ReasonRefused}
+	reasons := []string{splunkdelivery.ReasonNotProfiling, splunkdelivery.ReasonRefused}
 	for r := range splunklog.NumReasons {
 		reasons = append(reasons, splunklog.Reason(r).String())
 	}
@@ -136,7 +136,7 @@ func TestReadmeReasons(t *testing.T) {
 			assert.Contains(t, text, "`"+pprofconv.Repair(i).String()+"`")
 		}
 	}
-	assert.Contains(t, text, "`"+delivery.FaultEventTime+"`")
+	assert.Contains(t, text, "`"+splunkdelivery.FaultEventTime+"`")
 }
 
 // metadata is the part of metadata.yaml that the code must agree with.

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // server is one way in which requests arrive.
@@ -29,7 +29,7 @@ type server interface {
 type splunkReceiver struct {
 	cfg      *Config
 	set      receiver.Settings
-	metrics  *delivery.Metrics
+	metrics  *splunkdelivery.Metrics
 	profiles xconsumer.Profiles
 	logs     consumer.Logs
 
@@ -52,7 +52,7 @@ func sharedReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error)
 	if r, ok := shared[cfg]; ok {
 		return r, nil
 	}
-	metrics, err := delivery.NewMetrics(delivery.Receiver, set.MeterProvider.Meter(scopeName))
+	metrics, err := splunkdelivery.NewMetrics(splunkdelivery.Receiver, set.MeterProvider.Meter(scopeName))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
 
 func (r *splunkReceiver) servers() (servers []server, err error) {
 	var errs []error
-	path := func(transport string) *delivery.Path {
+	path := func(transport string) *splunkdelivery.Path {
 		p, err := r.newPath(transport)
 		errs = append(errs, err)
 		return p

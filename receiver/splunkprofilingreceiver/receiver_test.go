@@ -133,8 +133,8 @@ func TestShutdownFinishesRequests(t *testing.T) {
 			down := make(chan error, 1)
 			go func() { down <- f.receiver.Shutdown(context.Background()) }()
 			select {
-			case <-down:
-				t.Fatal("shut down with a request under way")
+			case err := <-down:
+				t.Fatal("shut down with a request under way", err)
 			case <-time.After(50 * time.Millisecond):
 			}
 			close(release)
@@ -165,7 +165,10 @@ func TestShutdownEndsInTime(t *testing.T) {
 					failed <- err
 					return
 				}
-				_, err := client.Post("http://"+f.address("http")+"/v1/logs", contentProtobuf, bytes.NewReader(body))
+				response, err := client.Post("http://"+f.address("http")+"/v1/logs", contentProtobuf, bytes.NewReader(body))
+				if err == nil {
+					err = response.Body.Close()
+				}
 				failed <- err
 			}()
 			<-entered

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
 // defaultRetryDelay is what a sender is asked to wait where the pipeline does not say.
@@ -24,7 +24,7 @@ const defaultRetryDelay = 5 * time.Second
 func statusOf(err error) *status.Status {
 	s, known := status.FromError(err)
 	switch {
-	case delivery.IsPermanent(err):
+	case splunkdelivery.IsPermanent(err):
 		if !known || retryable(s.Code()) {
 			return status.New(codes.InvalidArgument, err.Error())
 		}

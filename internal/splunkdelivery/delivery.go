@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery is the path that a request of log records takes through a component: translate, count, hand on
+// Package splunkdelivery is the path that a request of log records takes through a component: translate, count, hand on
 // the profiles and what is not profiling, and sum up for the sender what was not taken.
-package delivery
+package splunkdelivery
 
 import (
 	"context"
