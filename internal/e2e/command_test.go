@@ -75,7 +75,7 @@ func TestComponents(t *testing.T) {
 	}{
 		{"receivers", listed.Receivers, []string{"otlp", "pprof", "splunk_profiling"}},
 		{"processors", listed.Processors, []string{
-			"filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
+			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
 		}},
 		{"exporters", listed.Exporters, []string{"debug", "file", "nop", "otlp_grpc", "otlp_http"}},
 		{"extensions", listed.Extensions, []string{
