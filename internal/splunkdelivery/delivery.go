@@ -32,7 +32,8 @@ type Path struct {
 
 // Report says what was not taken of a request of which the rest was.
 type Report struct {
-	// Rejected is the number of records that were not taken, First the number of the first of them in the request.
+	// Rejected is the number of records that were not taken. First is the number of the first of them in the request,
+	// or 0 where it was the pipeline that refused profiles.
 	Rejected, First int
 	// Message says why, for some of them.
 	Message string

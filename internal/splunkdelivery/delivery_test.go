@@ -1,0 +1,131 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkdelivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/metric/noop"
+)
+
+// request makes a request of records with these bodies; those that begin with "log" are no profiles.
+func request(bodies ...string) plog.Logs {
+	ld := plog.NewLogs()
+	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	for _, body := range bodies {
+		record := sl.LogRecords().AppendEmpty()
+		record.Body().SetStr(body)
+		if !strings.HasPrefix(body, "log") {
+			record.Attributes().PutStr("com.splunk.sourcetype", "otel.profiling")
+		}
+	}
+	ld.MarkReadOnly()
+	return ld
+}
+
+const stack = "\n\nat f(x:1)"
+
+// order notes what was delivered.
+type order []string
+
+func (o *order) path(t *testing.T, profiles, logs error) *Path {
+	t.Helper()
+	metrics, err := NewMetrics(Receiver, noop.NewMeterProvider().Meter(""))
+	require.NoError(t, err)
+	return &Path{
+		Metrics: metrics,
+		Profiles: func(context.Context, pprofile.Profiles) error {
+			*o = append(*o, "profiles")
+			return profiles
+		},
+		Logs: func(_ context.Context, ld plog.Logs) error {
+			*o = append(*o, fmt.Sprintf("%d logs", ld.LogRecordCount()))
+			return logs
+		},
+	}
+}
+
+func TestProfilesGoFirst(t *testing.T) {
+	var o order
+	report, err := o.path(t, nil, nil).Deliver(t.Context(), request("log 1", stack, "log 2"))
+	require.NoError(t, err)
+	assert.Equal(t, Report{}, report)
+	assert.Equal(t, order{"profiles", "2 logs"}, o)
+}
+
+// A refusal for now of the profiles leaves the logs where they are: the sender will bring both again.
+func TestRefusalForNowStops(t *testing.T) {
+	var o order
+	later := errors.New("later")
+	_, err := o.path(t, later, nil).Deliver(t.Context(), request("log 1", stack))
+	assert.ErrorIs(t, err, later)
+	assert.False(t, IsPermanent(err))
+	assert.Equal(t, order{"profiles"}, o)
+}
+
+func TestRefusalForGood(t *testing.T) {
+	never := consumererror.NewPermanent(errors.New("never"))
+	for name, tc := range map[string]struct {
+		profiles, logs error
+		bodies         []string
+		report         Report
+		permanent      bool
+	}{
+		"of all there was": {never, nil, []string{stack}, Report{}, true},
+		"of both":          {never, never, []string{stack, "log"}, Report{}, true},
+		"of the profiles":  {never, nil, []string{stack, "log", stack}, Report{Rejected: 2, First: 0, Message: "the profiles were refused: Permanent error: never"}, false},
+		"of the logs":      {nil, never, []string{stack, "log"}, Report{Rejected: 1, First: 1, Message: "the records without a profile were refused: Permanent error: never"}, false},
+		"and one that is bad": {never, nil, []string{"log", stack, "bad"}, Report{Rejected: 2, First: 0,
+			Message: "record 2: no line of the text is a stack frame; the profiles were refused: Permanent error: never"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var o order
+			report, err := o.path(t, tc.profiles, tc.logs).Deliver(t.Context(), request(tc.bodies...))
+			assert.Equal(t, tc.permanent, IsPermanent(err), err)
+			assert.Equal(t, tc.report, report)
+		})
+	}
+}
+
+// What says that it is not retryable is as permanent as what says that it is permanent.
+func TestIsPermanent(t *testing.T) {
+	assert.False(t, IsPermanent(nil))
+	assert.False(t, IsPermanent(errors.New("x")))
+	assert.True(t, IsPermanent(fmt.Errorf("x: %w", consumererror.NewPermanent(errors.New("y")))))
+	assert.True(t, IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 400)))
+	assert.False(t, IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 503)))
+}
+
+func TestReportIsBounded(t *testing.T) {
+	var o order
+	report, err := o.path(t, nil, nil).Deliver(t.Context(), request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...))
+	require.NoError(t, err)
+	assert.Equal(t, 100, report.Rejected)
+	assert.Equal(t, 1, report.First)
+	assert.Equal(t, maxReasons, strings.Count(report.Message, "no line of the text"))
+	assert.True(t, strings.HasSuffix(report.Message, "; and 95 more"), report.Message)
+}
+
+func TestWithoutALogsPipeline(t *testing.T) {
+	var o order
+	path := o.path(t, nil, nil)
+	path.Logs = nil
+	report, err := path.Deliver(t.Context(), request(stack, "log", "log"))
+	require.NoError(t, err)
+	assert.Equal(t, 2, report.Rejected)
+	assert.Equal(t, 1, report.First)
+	path.IgnoreOthers = true
+	report, err = path.Deliver(t.Context(), request(stack, "log", "log"))
+	require.NoError(t, err)
+	assert.Equal(t, Report{}, report)
+}
