@@ -29,7 +29,7 @@ func (t *translator) recordAttributes() profiledict.AttributeSetIndex {
 // uses reports whether an attribute of the record has become something other than an attribute of the Profile.
 func (r *record) uses(key string) bool {
 	switch key {
-	case keySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod:
+	case keySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos:
 		return true
 	case keyTraceID, keySpanID:
 		return r.linked

@@ -33,6 +33,17 @@ func (t *translator) readLabels(labels []pprofconv.Label, o *observation) {
 				o.period = periodNanos(millis, ok, &t.result.BadTimes)
 				continue
 			}
+		case keyEventTimeNanos:
+			// Labels are ordered by key: the time in milliseconds stands before it.
+			if nanos, ok := labelNumber(&group[0]); ok {
+				o.time = exactTime(o.time, nanos)
+				continue
+			}
+		case keyEventPeriodNanos:
+			if nanos, ok := labelNumber(&group[0]); ok && t.record.typ == TypeCPU {
+				o.period = exactTime(o.period, nanos)
+				continue
+			}
 		case keyTraceID, keySpanID:
 			if linked {
 				continue

@@ -8,32 +8,35 @@ const profilingName = "otel.profiling"
 
 // The attributes of records, and the labels of the samples in their pprof (Splunk GDI specification).
 const (
-	keySourceType    = "com.splunk.sourcetype"
-	keyFormat        = "profiling.data.format"
-	keyType          = "profiling.data.type"
-	keyFrameCount    = "profiling.data.total.frame.count"
-	keySource        = "profiling.instrumentation.source"
-	keyEventName     = "source.event.name"
-	keyEventPeriod   = "source.event.period"
-	keyEventTime     = "source.event.time"
-	keyAllocated     = "memory.allocated"
-	keyTraceID       = "trace_id"
-	keySpanID        = "span_id"
-	keyTruncated     = "thread.stack.truncated"
-	keyThreadID      = "thread.id"
-	keyThreadName    = "thread.name"
-	keyThreadOSID    = "thread.os.id"
-	keyThreadState   = "thread.state"
-	keyThreadPrefix  = "thread."
-	keyPriority      = "thread.priority"
-	keyOSPriority    = "thread.os.priority"
-	keyCPUTime       = "thread.cpu_time"
-	keyElapsedTime   = "thread.elapsed_time"
-	keyThreadTID     = "thread.tid"
-	keyThreadStatus  = "thread.status"
-	unitNanoseconds  = "ns"
-	formatPprofValue = "pprof-gzip-base64"
-	formatTextValue  = "text"
+	keySourceType  = "com.splunk.sourcetype"
+	keyFormat      = "profiling.data.format"
+	keyType        = "profiling.data.type"
+	keyFrameCount  = "profiling.data.total.frame.count"
+	keySource      = "profiling.instrumentation.source"
+	keyEventName   = "source.event.name"
+	keyEventPeriod = "source.event.period"
+	// Beside a period or time in milliseconds where those are no whole number of them. This project's own.
+	keyEventPeriodNanos = "source.event.period.nanos"
+	keyEventTimeNanos   = "source.event.time.unix_nano"
+	keyEventTime        = "source.event.time"
+	keyAllocated        = "memory.allocated"
+	keyTraceID          = "trace_id"
+	keySpanID           = "span_id"
+	keyTruncated        = "thread.stack.truncated"
+	keyThreadID         = "thread.id"
+	keyThreadName       = "thread.name"
+	keyThreadOSID       = "thread.os.id"
+	keyThreadState      = "thread.state"
+	keyThreadPrefix     = "thread."
+	keyPriority         = "thread.priority"
+	keyOSPriority       = "thread.os.priority"
+	keyCPUTime          = "thread.cpu_time"
+	keyElapsedTime      = "thread.elapsed_time"
+	keyThreadTID        = "thread.tid"
+	keyThreadStatus     = "thread.status"
+	unitNanoseconds     = "ns"
+	formatPprofValue    = "pprof-gzip-base64"
+	formatTextValue     = "text"
 )
 
 // Format is how a record's body is written. Its String is the value of a metric's attribute.
@@ -43,11 +46,14 @@ type Format uint8
 const (
 	FormatPprof Format = iota
 	FormatText
+	FormatOTLP
 	FormatOther
 	NumFormats = iota
 )
 
-func (f Format) String() string { return [...]string{formatPprofValue, formatTextValue, "other"}[f] }
+func (f Format) String() string {
+	return [...]string{formatPprofValue, formatTextValue, formatOTLPValue, "other"}[f]
+}
 
 // Type is what a record's samples measure. Its String is the value of a metric's attribute.
 type Type uint8

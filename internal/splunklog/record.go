@@ -27,8 +27,10 @@ type record struct {
 	// period is in nanoseconds, 0 where there is none.
 	period    int64
 	allocated int64
-	link      profiledict.Link
-	linked    bool
+	// periodNanos is what is said in nanoseconds beside the period.
+	periodNanos int64
+	link        profiledict.Link
+	linked      bool
 }
 
 // isProfiling reports whether a record claims to carry a profile. inherited says that its scope or its resource
@@ -56,6 +58,8 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 			r.source = sourceOf(value.AsString())
 		case keyEventPeriod:
 			r.period = periodOf(value, badTimes)
+		case keyEventPeriodNanos:
+			r.periodNanos, _ = number(value)
 		case keyAllocated:
 			if n, ok := number(value); ok {
 				r.allocated = n
@@ -66,6 +70,7 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 			span = value.AsString()
 		}
 	}
+	r.period = exactTime(r.period, r.periodNanos)
 	r.setTime(badTimes)
 	if traceID, spanID := log.TraceID(), log.SpanID(); !traceID.IsEmpty() && !spanID.IsEmpty() {
 		r.link, r.linked = profiledict.Link{TraceID: traceID, SpanID: spanID}, true
@@ -94,6 +99,8 @@ func (r *record) classify() {
 		r.format = FormatPprof
 	case formatTextValue:
 		r.format = FormatText
+	case formatOTLPValue:
+		r.format = FormatOTLP
 	case "":
 		r.format = FormatText
 		// The base64 of gzip's first three bytes.
@@ -177,4 +184,12 @@ func timeNanos(millis int64, ok bool, bad *int) int64 {
 func periodOf(value pcommon.Value, bad *int) int64 {
 	millis, ok := number(value)
 	return periodNanos(millis, ok, bad)
+}
+
+// exactTime gives the nanoseconds that stand beside a time or period in milliseconds, where they name the same millisecond.
+func exactTime(time, nanos int64) int64 {
+	if nanos > 0 && nanos-nanos%millisecond == time {
+		return nanos
+	}
+	return time
 }

@@ -29,7 +29,7 @@ func TestRejections(t *testing.T) {
 		reason     Reason
 		says       string
 	}{
-		"a format of tomorrow": {"x", []any{keyFormat, "otlp"}, ReasonFormat, `"otlp"`},
+		"a format of tomorrow": {"x", []any{keyFormat, "jfr"}, ReasonFormat, `"jfr"`},
 		"a type of tomorrow":   {javaStack, []any{keyFormat, "text", keyType, "wall"}, ReasonType, `"wall"`},
 		"nothing":              {nil, []any{keyFormat, "text"}, ReasonEmpty, "empty"},
 		"an empty string":      {"", []any{keyFormat, formatPprofValue}, ReasonEmpty, "empty"},

@@ -34,12 +34,15 @@ const (
 	ReasonNotAStack
 	// ReasonTooDeep is a text stack with more than Options.MaxStackDepth frames.
 	ReasonTooDeep
+	// ReasonNotOTLP is a body that should hold OTLP profiles and does not.
+	ReasonNotOTLP
 	// NumReasons is the number of reasons.
 	NumReasons = iota
 )
 
 var reasonNames = [NumReasons]string{
 	"unknown_format", "unknown_type", "empty", "body_type", "base64", "not_pprof", "too_large", "not_a_stack", "stack_too_deep",
+	"not_otlp",
 }
 
 func (r Reason) String() string { return reasonNames[r] }

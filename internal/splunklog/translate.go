@@ -36,7 +36,9 @@ type translator struct {
 	lastLink          knownLink
 
 	encoded, payload []byte
-	scratch          []int32
+	// whole are the profiles of bodies that are OTLP.
+	whole   []pprofile.Profiles
+	scratch []int32
 	// sizes are those of the request before: agents send requests that are much alike.
 	sizes profiledict.Sizes
 }
@@ -78,6 +80,7 @@ func Translate(ld plog.Logs, opts Options) Result {
 		}
 	}
 	t.emit()
+	t.joinWhole()
 	return t.result
 }
 
@@ -106,6 +109,8 @@ func (t *translator) translate(log plog.LogRecord) {
 			err = t.readPprof(body)
 		case FormatText:
 			err = t.readText(body)
+		case FormatOTLP:
+			err = t.readOTLP(body)
 		}
 	}
 	if err != nil {
@@ -118,9 +123,9 @@ func (t *translator) translate(log plog.LogRecord) {
 func (t *translator) body() (string, *Rejection) {
 	r := &t.record
 	if r.format == FormatOther {
-		return "", reject(ReasonFormat, "`%s` is %q, which is neither %s nor %s", keyFormat, short(r.formatText), formatPprofValue, formatTextValue)
+		return "", reject(ReasonFormat, "`%s` is %q, which is none of %s, %s and %s", keyFormat, short(r.formatText), formatPprofValue, formatTextValue, formatOTLPValue)
 	}
-	if r.typ == TypeOther {
+	if r.typ == TypeOther && r.format != FormatOTLP {
 		return "", reject(ReasonType, "`%s` is %q, which is neither cpu nor allocation", keyType, short(r.typeText))
 	}
 	var body string

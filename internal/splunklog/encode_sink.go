@@ -1,0 +1,202 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// sink makes the records of one part.
+type sink struct {
+	opts EncodeOptions
+	part *EncodedPart
+	dict pprofile.ProfilesDictionary
+	// total is the number of observations to come, done that of those that came.
+	total, done int
+	// largest is the size of the largest record.
+	largest int
+	// stopped says that there is far too much already.
+	stopped bool
+
+	pprof pprofWriter
+	text  []byte
+}
+
+// What an Encoder keeps of a scope with another name than Splunk's, as attributes of the records' scope.
+const (
+	keyScopeName    = "otel.scope.name"
+	keyScopeVersion = "otel.scope.version"
+)
+
+// addProfiles makes records in Splunk's formats.
+func (s *sink) addProfiles(pd pprofile.Profiles) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		rl := s.part.Logs.ResourceLogs().AppendEmpty()
+		rp.Resource().CopyTo(rl.Resource())
+		rl.SetSchemaUrl(rp.SchemaUrl())
+		for _, sp := range rp.ScopeProfiles().All() {
+			sl := rl.ScopeLogs().AppendEmpty()
+			copyScope(sp, sl)
+			for _, p := range sp.Profiles().All() {
+				if s.stopped {
+					return
+				}
+				s.addProfile(p, sl)
+			}
+		}
+		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool { return sl.LogRecords().Len() == 0 })
+	}
+	s.part.Logs.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool { return rl.ScopeLogs().Len() == 0 })
+}
+
+// copyScope gives the records Splunk's scope, and keeps what the profiles' one says.
+func copyScope(from pprofile.ScopeProfiles, to plog.ScopeLogs) {
+	from.Scope().CopyTo(to.Scope())
+	to.SetSchemaUrl(from.SchemaUrl())
+	name, version := from.Scope().Name(), from.Scope().Version()
+	if name == profilingName {
+		return
+	}
+	to.Scope().SetName(profilingName)
+	to.Scope().SetVersion("")
+	if name != "" {
+		to.Scope().Attributes().PutStr(keyScopeName, name)
+	}
+	if version != "" {
+		to.Scope().Attributes().PutStr(keyScopeVersion, version)
+	}
+}
+
+func (s *sink) addProfile(p pprofile.Profile, to plog.ScopeLogs) {
+	typ, name := s.typeOf(p)
+	n := observationsOf(p)
+	if n == 0 {
+		return
+	}
+	if typ == TypeOther && s.opts.SplunkTypesOnly {
+		s.part.LeftOut += n
+		s.done += n
+		return
+	}
+	if s.opts.Format == BodyText {
+		s.addTexts(p, typ, name, to)
+		return
+	}
+	record := s.newRecord(p, name, to)
+	frames := s.pprof.write(s.dict, p, typ)
+	record.Body().SetStr(s.pprof.body())
+	record.Attributes().PutStr(keyFormat, formatPprofValue)
+	record.Attributes().PutInt(keyFrameCount, int64(frames))
+	s.finish(record, n)
+}
+
+// newRecord begins a record with what all formats have in common.
+func (s *sink) newRecord(p pprofile.Profile, typeName string, to plog.ScopeLogs) plog.LogRecord {
+	record := to.LogRecords().AppendEmpty()
+	record.SetTimestamp(p.Time())
+	attributes := record.Attributes()
+	attributes.PutStr(keySourceType, profilingName)
+	attributes.PutStr(keyType, typeName)
+	for _, i := range p.AttributeIndices().All() {
+		attribute := s.dict.AttributeTable().At(int(i))
+		switch key := s.dict.StringTable().At(int(attribute.KeyStrindex())); key {
+		case keySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod:
+			// They would say something else of the record.
+		default:
+			attribute.Value().CopyTo(attributes.PutEmpty(key))
+		}
+	}
+	return record
+}
+
+// finish counts a record, of n observations, that has all of its content.
+func (s *sink) finish(record plog.LogRecord, n int) {
+	size := new(plog.ProtoMarshaler).LogRecordSize(record)
+	s.largest = max(s.largest, size)
+	s.part.Records++
+	s.part.Bytes += size
+	s.part.Samples += n
+	s.done += n
+	if size > s.opts.MaxRecordBytes {
+		s.part.Oversized++
+	}
+	// What is far too large is not finished before it is split.
+	const far = 2
+	s.stopped = s.part.Bytes/far > s.opts.MaxPartBytes && s.done < s.total
+}
+
+// excess is by how much a limit is exceeded. What was not made is taken to be like what was.
+func (s *sink) excess() float64 {
+	bytes := float64(s.part.Bytes)
+	if s.stopped {
+		bytes *= float64(s.total) / float64(s.done)
+	}
+	return max(bytes/float64(s.opts.MaxPartBytes), float64(s.largest)/float64(s.opts.MaxRecordBytes))
+}
+
+// typeOf gives what a profile's samples measure, in Splunk's sense and in its word.
+func (s *sink) typeOf(p pprofile.Profile) (Type, string) {
+	name := s.dict.StringTable().At(int(p.SampleType().TypeStrindex()))
+	unit := s.dict.StringTable().At(int(p.SampleType().UnitStrindex()))
+	switch typ := splunkType(name, unit); {
+	case typ != TypeOther:
+		return typ, typ.String()
+	case name == "":
+		return TypeOther, "unknown"
+	default:
+		return TypeOther, name
+	}
+}
+
+// splunkType classifies a sample type. Splunk knows where a thread was (cpu) and the bytes it allocated (allocation).
+func splunkType(name, unit string) Type {
+	switch name {
+	case "cpu", "wall", "samples", "sample", "on_cpu", "off_cpu", "on-cpu", "off-cpu", "offcpu", "oncpu",
+		"events": // what the eBPF profiler calls off-CPU time
+		return TypeCPU
+	case "allocation", "allocated_space", "alloc_space", "alloc_bytes", "allocated_bytes", "alloc_in_new_tlab_bytes",
+		"alloc_outside_tlab_bytes":
+		if unit == "bytes" || unit == "By" {
+			return TypeAllocation
+		}
+	}
+	return TypeOther
+}
+
+// periodOfProfile gives a profile's period in nanoseconds, 0 where it has none that is a time.
+func periodOfProfile(d pprofile.ProfilesDictionary, p pprofile.Profile) int64 {
+	switch d.StringTable().At(int(p.PeriodType().UnitStrindex())) {
+	case "nanoseconds", "ns":
+		return max(p.Period(), 0)
+	default:
+		return 0
+	}
+}
+
+// eachObservation calls visit with the time, in nanoseconds or 0, and the value of each observation of a sample.
+// counted says that there is a value. Without a time of its own an observation has the profile's.
+func eachObservation(p pprofile.Profile, sample pprofile.Sample, visit func(time uint64, value int64, counted bool)) {
+	times, values := sample.TimestampsUnixNano(), sample.Values()
+	for i := range observationsIn(sample) {
+		time, value := uint64(p.Time()), int64(1)
+		if i < times.Len() {
+			time = times.At(i)
+		}
+		if i < values.Len() {
+			value = values.At(i)
+		}
+		visit(time, value, values.Len() > 0)
+	}
+}
+
+// framesOf counts the frames of a stack: inlined ones are frames of their own.
+func framesOf(d pprofile.ProfilesDictionary, stack pcommon.Int32Slice) int {
+	n := 0
+	for _, i := range stack.All() {
+		n += max(1, d.LocationTable().At(int(i)).Lines().Len())
+	}
+	return n
+}
