@@ -7,6 +7,7 @@ import (
 	"bytes"
 	stdgzip "compress/gzip"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -117,14 +119,17 @@ func bodyBytes(ld plog.Logs) (n int64) {
 
 // BenchmarkPprof compares Translate with what it costs to undo base64 and gzip alone: with the decompressor that
 // Translate uses, and memory that is used again (floor), and as one would write it with the standard library (stdlib).
+// Between them and Translate lies what pdata takes to hold the result (pdata: unmarshalling it, beside the floor).
 // Bytes are those of the bodies as they are sent.
 func BenchmarkPprof(b *testing.B) {
 	for name, ld := range benchRequests(b) {
 		body := onlyRecord(ld).Body().Str()
 		var floor floor
+		marshalled := marshal(b, Translate(ld, Options{}).Profiles)
 		for impl, run := range map[string]func() error{
 			"translate": func() error { return translateAll(ld, Options{}) },
 			"floor":     func() error { return floor.decode(body) },
+			"pdata":     func() error { return errors.Join(floor.decode(body), unmarshal(marshalled)) },
 			"stdlib":    func() error { return decodeWithStandardLibrary(body) },
 		} {
 			b.Run(name+"/impl="+impl, func(b *testing.B) { measure(b, 1, int64(len(body)), run) })
@@ -139,6 +144,21 @@ func BenchmarkText(b *testing.B) {
 			measure(b, ld.LogRecordCount(), bodyBytes(ld), func() error { return translateAll(ld, opts) })
 		})
 	}
+}
+
+func marshal(b *testing.B, pd pprofile.Profiles) []byte {
+	b.Helper()
+	pd.MarkReadOnly()
+	marshalled, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return marshalled
+}
+
+func unmarshal(marshalled []byte) error {
+	_, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(marshalled)
+	return err
 }
 
 func translateAll(ld plog.Logs, opts Options) error {
