@@ -70,6 +70,16 @@ type EncodedPart struct {
 	LeftOut int
 }
 
+// Add takes the records of another part. Profiles stay as they are.
+func (p *EncodedPart) Add(other EncodedPart) {
+	other.Logs.ResourceLogs().MoveAndAppendTo(p.Logs.ResourceLogs())
+	p.Records += other.Records
+	p.Bytes += other.Bytes
+	p.Samples += other.Samples
+	p.Oversized += other.Oversized
+	p.LeftOut += other.LeftOut
+}
+
 // NewEncoder begins to turn pd, of any quality, into records. It only reads pd, and keeps nothing of it but strings.
 func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 	if opts.MaxRecordBytes <= 0 {

@@ -1,0 +1,129 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsconnector
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/xconnector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/goleak"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func settings(t *testing.T) (connector.Settings, *componenttest.Telemetry) {
+	t.Helper()
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
+	return connector.Settings{ID: component.MustNewID("profiles_to_logs"), TelemetrySettings: telemetry.NewTelemetrySettings()}, telemetry
+}
+
+func connectorOf(t *testing.T, set connector.Settings, cfg *Config, next consumer.Logs) xconnector.Profiles {
+	t.Helper()
+	c, err := NewFactory().(xconnector.Factory).CreateProfilesToLogs(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context(), nil))
+	t.Cleanup(func() { require.NoError(t, c.Shutdown(context.Background())) })
+	assert.False(t, c.Capabilities().MutatesData)
+	return c
+}
+
+func shop() *profiletest.Builder {
+	const start = 1_700_000_000_000_000_123
+	return profiletest.New().Resource("service.name", "shop").Scope("profiler", "1").
+		Profile("samples", "count").Time(start, 20).Period(10_000_000, "cpu", "nanoseconds").
+		Sample(profiletest.Observed([]uint64{start, start + 1}, "leaf", "main"), profiletest.Observed([]uint64{start + 2}, "other", "main")).
+		Profile("inuse_space", "bytes").Sample(profiletest.Value(7, "kept"))
+}
+
+// brokenInPart has a sample without a stack.
+func brokenInPart() pprofile.Profiles {
+	pd := shop().Build()
+	profiletest.SampleAt(pd, 1).SetStackIndex(99)
+	return pd
+}
+
+func TestFactory(t *testing.T) {
+	factory := NewFactory().(xconnector.Factory)
+	assert.Equal(t, "profiles_to_logs", factory.Type().String())
+	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesToLogsStability())
+	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
+}
+
+func TestConfig(t *testing.T) {
+	load := func(raw map[string]any) (*Config, error) {
+		cfg := createDefaultConfig().(*Config)
+		if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
+			return nil, err
+		}
+		return cfg, confmap.Validate(cfg)
+	}
+	cfg, err := load(nil)
+	require.NoError(t, err)
+	assert.Equal(t, splunklog.EncodeOptions{Format: splunklog.BodyPprof, MaxRecordBytes: 1_000_000}, cfg.Encoding.Options(0))
+	cfg, err = load(map[string]any{"format": "otlp", "max_record_bytes": 2000, "splunk_types_only": true})
+	require.NoError(t, err)
+	assert.Equal(t, splunklog.EncodeOptions{
+		Format: splunklog.BodyOTLP, MaxRecordBytes: 2000, MaxPartBytes: 9, SplunkTypesOnly: true,
+	}, cfg.Encoding.Options(9))
+	_, err = load(map[string]any{"format": "jfr", "max_record_bytes": 999})
+	assert.ErrorContains(t, err, "`format` must be pprof, text or otlp, found \"jfr\"")
+	assert.ErrorContains(t, err, "`max_record_bytes` must be at least 1000, found 999")
+	_, err = load(map[string]any{"formats": "otlp"})
+	assert.ErrorContains(t, err, "formats")
+}
+
+// What the connector hands on, splunk_profiling's translator reads back.
+func TestProfilesToLogs(t *testing.T) {
+	for format, samples := range map[string]int{"pprof": 3, "text": 3, "otlp": 4} {
+		t.Run(format, func(t *testing.T) {
+			set, _ := settings(t)
+			cfg := createDefaultConfig().(*Config)
+			cfg.Encoding.Format = format
+			cfg.Encoding.SplunkTypesOnly = true
+			cfg.Encoding.MaxRecordBytes = 350 // splits
+			sink := &consumertest.LogsSink{}
+			pd := shop().Build()
+			pd.MarkReadOnly() // it is shared with other pipelines
+			require.NoError(t, connectorOf(t, set, cfg, sink).ConsumeProfiles(t.Context(), pd))
+			require.Len(t, sink.AllLogs(), 1, "one batch gives one batch")
+			assert.Greater(t, sink.LogRecordCount(), 1)
+			result := splunklog.Translate(sink.AllLogs()[0], splunklog.Options{})
+			assert.Empty(t, result.Rejected)
+			assert.Equal(t, samples, result.Samples)
+			if format == "otlp" {
+				assert.NoError(t, profiletest.Equal(pd, result.Profiles, profiletest.MergeProfiles()))
+			}
+		})
+	}
+}
+
+// Nothing is handed on where nothing is left, and what the pipeline answers is what the one before it learns.
+func TestNothingAndRefused(t *testing.T) {
+	set, _ := settings(t)
+	cfg := createDefaultConfig().(*Config)
+	sink := &consumertest.LogsSink{}
+	require.NoError(t, connectorOf(t, set, cfg, sink).ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
+	assert.Empty(t, sink.AllLogs())
+	for _, refusal := range []error{errors.New("later"), consumererror.NewPermanent(errors.New("never"))} {
+		err := connectorOf(t, set, cfg, consumertest.NewErr(refusal)).ConsumeProfiles(t.Context(), shop().Build())
+		assert.ErrorIs(t, err, refusal)
+		assert.Equal(t, consumererror.IsPermanent(refusal), consumererror.IsPermanent(err))
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsconnector
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.yaml.in/yaml/v3"
+)
+
+// TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		var cells []string
+		for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
+			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
+		}
+		rows[cells[0]] = cells[1:]
+	}
+	cfg := createDefaultConfig().(*Config).Encoding
+	for key, value := range map[string]any{
+		"format": cfg.Format, "max_record_bytes": cfg.MaxRecordBytes, "splunk_types_only": cfg.SplunkTypesOnly,
+	} {
+		if assert.Contains(t, rows, key) {
+			assert.Equal(t, fmt.Sprint(value), rows[key][1])
+		}
+	}
+	for name, metric := range loadMetadata(t).Telemetry.Metrics {
+		assert.Equal(t, []string{metric.Unit, strings.Join(metric.Attributes, ", "), metric.Description}, rows["otelcol_"+name])
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	require.NotNil(t, block)
+	var config map[string]any
+	require.NoError(t, yaml.Unmarshal(block[1], &config))
+	assert.Contains(t, config["connectors"], componentType.String())
+}
+
+type metadata struct {
+	Type   string
+	Status struct {
+		Stability map[string][]string
+	}
+	Telemetry struct {
+		Metrics map[string]struct {
+			Description, Unit string
+			Attributes        []string
+		}
+	}
+}
+
+func loadMetadata(t *testing.T) (m metadata) {
+	t.Helper()
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &m))
+	return m
+}
+
+// TestMetadata compares metadata.yaml with what the code really makes.
+func TestMetadata(t *testing.T) {
+	declared := loadMetadata(t)
+	assert.Equal(t, componentType.String(), declared.Type)
+	assert.Equal(t, map[string][]string{"alpha": {"profiles_to_logs"}}, declared.Status.Stability)
+	assert.Len(t, declared.Telemetry.Metrics, 6)
+	set, telemetry := settings(t)
+	cfg := createDefaultConfig().(*Config)
+	cfg.Encoding.SplunkTypesOnly = true
+	cfg.Encoding.MaxRecordBytes = 200 // too little for any record
+	require.NoError(t, connectorOf(t, set, cfg, &consumertest.LogsSink{}).ConsumeProfiles(t.Context(), brokenInPart()))
+	for name, want := range declared.Telemetry.Metrics {
+		made, err := telemetry.GetMetric("otelcol_" + name)
+		require.NoError(t, err, name)
+		assert.Equal(t, want.Description, made.Description)
+		assert.Equal(t, want.Unit, made.Unit)
+		for _, point := range made.Data.(metricdata.Sum[int64]).DataPoints {
+			assert.Positive(t, point.Value)
+			assert.Equal(t, want.Attributes, []string{string(point.Attributes.ToSlice()[0].Key)})
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package splunkencode is what the components have in common that send profiles as log records: the keys of their
+// configuration and the metrics of the translation. The translator itself is splunklog.Encoder.
+package splunkencode
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+// Config is how profiles become log records.
+type Config struct {
+	// Format is that of the records' bodies: pprof, text or otlp.
+	Format string `mapstructure:"format"`
+	// MaxRecordBytes bounds the encoded size of a record, in bytes.
+	MaxRecordBytes int `mapstructure:"max_record_bytes"`
+	// SplunkTypesOnly leaves out profiles that measure neither CPU nor allocations, except in the format otlp.
+	SplunkTypesOnly bool `mapstructure:"splunk_types_only"`
+}
+
+var formats = map[string]splunklog.BodyFormat{
+	"pprof": splunklog.BodyPprof, "text": splunklog.BodyText, "otlp": splunklog.BodyOTLP,
+}
+
+// minRecordBytes leaves room for a record's attributes.
+const minRecordBytes = 1000
+
+// DefaultConfig is the only place for these keys' defaults; the components' READMEs are compared with it.
+func DefaultConfig() Config {
+	return Config{Format: "pprof", MaxRecordBytes: 1_000_000}
+}
+
+// Validate names every fault.
+func (c *Config) Validate() error {
+	var errs []error
+	if _, ok := formats[c.Format]; !ok {
+		errs = append(errs, fmt.Errorf("`format` must be pprof, text or otlp, found %q", c.Format))
+	}
+	if c.MaxRecordBytes < minRecordBytes {
+		errs = append(errs, fmt.Errorf("`max_record_bytes` must be at least %d, found %d", minRecordBytes, c.MaxRecordBytes))
+	}
+	return errors.Join(errs...)
+}
+
+// Options gives the encoder's options. maxPartBytes bounds the records of one part together; 0 is no limit.
+func (c *Config) Options(maxPartBytes int) splunklog.EncodeOptions {
+	return splunklog.EncodeOptions{
+		Format: formats[c.Format], MaxRecordBytes: c.MaxRecordBytes, MaxPartBytes: maxPartBytes, SplunkTypesOnly: c.SplunkTypesOnly,
+	}
+}
