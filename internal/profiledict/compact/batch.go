@@ -53,6 +53,8 @@ type Batch struct {
 	texts     map[string]struct{}
 	textBytes int
 	planner   planner
+	// stackRanks orders the stacks from the root on, where a profile had to be split.
+	stackRanks []uint32
 }
 
 // profile is a profile's own fields, and where its samples are.
@@ -101,6 +103,7 @@ func (b *Batch) Reset(options Options) {
 	b.TakeStats()
 	b.size = sizeEstimate{}
 	b.begun = false
+	b.stackRanks = nil
 	b.donated = pprofile.NewProfilesDictionary()
 }
 

@@ -10,34 +10,42 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// clusterSamples orders a profile's samples by their stacks, from the root on. Where the profile is then
+// clusterSamples orders each profile's samples by their stacks, from the root on. Where the profiles are then
 // split, samples that share frames stay together, and fewer entries have to stand in several parts.
-func (b *Batch) clusterSamples(p *profile) {
-	samples := b.samples[p.first : p.first+p.count]
-	stacks := make([]profiledict.StackIndex, len(samples))
-	for i := range samples {
-		stacks[i] = samples[i].stack
+func (b *Batch) clusterSamples(profiles []piece) {
+	b.rankStacks()
+	for _, p := range profiles {
+		samples := b.samples[p.from:p.to]
+		// Ranks with positions are sorted, then the samples are moved: that is cheaper than sorting samples.
+		order := make([]uint64, len(samples))
+		for i := range samples {
+			order[i] = uint64(b.stackRanks[samples[i].stack])<<32 | uint64(i)
+		}
+		slices.Sort(order)
+		sorted := make([]sample, len(samples))
+		for i, o := range order {
+			sorted[i] = samples[uint32(o)]
+		}
+		copy(samples, sorted)
 	}
-	slices.Sort(stacks)
-	stacks = slices.Compact(stacks)
+}
+
+// rankStacks gives every stack of the batch its place in the order from the root on, once.
+func (b *Batch) rankStacks() {
+	if len(b.stackRanks) == b.dict.Stacks.Len() {
+		return
+	}
+	stacks := make([]profiledict.StackIndex, b.dict.Stacks.Len())
+	for i := range stacks {
+		stacks[i] = profiledict.StackIndex(i)
+	}
 	slices.SortFunc(stacks, func(x, y profiledict.StackIndex) int {
 		return compareFromRoot(b.dict.Stacks.At(x), b.dict.Stacks.At(y))
 	})
-	ranks := make([]uint32, b.dict.Stacks.Len())
+	b.stackRanks = make([]uint32, len(stacks))
 	for rank, stack := range stacks {
-		ranks[stack] = uint32(rank)
+		b.stackRanks[stack] = uint32(rank)
 	}
-	// Ranks with positions are sorted, then the samples are moved: that is cheaper than sorting samples.
-	order := make([]uint64, len(samples))
-	for i := range samples {
-		order[i] = uint64(ranks[samples[i].stack])<<32 | uint64(i)
-	}
-	slices.Sort(order)
-	sorted := make([]sample, len(samples))
-	for i, o := range order {
-		sorted[i] = samples[uint32(o)]
-	}
-	copy(samples, sorted)
 }
 
 // compareFromRoot compares stacks, which are leaf first, from their ends. No two of a dictionary are equal.

@@ -11,9 +11,9 @@ import (
 )
 
 // plan says which samples go into which part. With a limit it fills parts in the profiles' order up to a
-// target, first the limit itself; the smallest target that needs no more parts makes them even. A profile that
-// fits into a part stays whole. What exactly a part will take shows only when its dictionary is arranged, so
-// emit measures again.
+// target, first the limit itself; the smallest target that needs no more parts makes them even. What fits into a
+// part stays whole: a profile, with the other sample types of the same samples. What exactly a part will take shows only
+// when its dictionary is arranged, so emit measures again.
 func (b *Batch) plan() [][]piece {
 	all := b.inOrder()
 	limit := b.options.MaxBytes
@@ -56,11 +56,9 @@ func (b *Batch) inOrder() []piece {
 
 // planner fills parts.
 type planner struct {
-	b     *Batch
-	tally profiledict.Tally
-	// profiles are all profiles whole; tooLarge says which of them exceed the limit alone.
-	profiles []piece
-	tooLarge []bool
+	b      *Batch
+	tally  profiledict.Tally
+	groups []group
 
 	parts [][]piece
 	part  []piece
@@ -69,35 +67,67 @@ type planner struct {
 	resource, scope int32
 }
 
+// group is profiles, whole, that have the same samples in several types, as those of one pprof do. They refer to
+// the same stacks, so they share a part, or, where they are too large for one, are split alike.
+type group struct {
+	profiles []piece
+	tooLarge bool
+}
+
 // begin takes the batch's subset of all profiles as the source of indices.
 func (pl *planner) begin(b *Batch, profiles []piece) {
-	pl.b, pl.profiles = b, profiles
+	pl.b = b
 	pl.tally.Reset(&b.subset)
-	pl.tooLarge = make([]bool, len(profiles))
-	limit := b.options.MaxBytes
-	for i, p := range profiles {
+	pl.groups = pl.groups[:0]
+	for len(profiles) > 0 {
+		n := 1
+		for n < len(profiles) && b.sameSamples(profiles[:n], profiles[n]) {
+			n++
+		}
+		g := group{profiles: profiles[:n]}
+		profiles = profiles[n:]
 		pl.open()
-		pl.tooLarge[i] = !pl.addWhole(p, limit)
-		if pl.tooLarge[i] {
-			b.clusterSamples(&b.profiles[p.profile])
+		if g.tooLarge = !pl.addWhole(&g, b.options.MaxBytes); g.tooLarge {
+			b.clusterSamples(g.profiles)
+		}
+		pl.groups = append(pl.groups, g)
+	}
+}
+
+// maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
+const maxSampleTypes = 16
+
+// sameSamples reports whether next looks like another sample type of the profiles before it.
+func (b *Batch) sameSamples(before []piece, next piece) bool {
+	if len(before) == maxSampleTypes {
+		return false
+	}
+	n := &b.profiles[next.profile]
+	for _, piece := range before {
+		p := &b.profiles[piece.profile]
+		if p.scope != n.scope || p.time != n.time || p.duration != n.duration ||
+			p.attributes != n.attributes || p.sampleType == n.sampleType {
+			return false
 		}
 	}
+	return true
 }
 
 // fill makes parts of about target bytes.
 func (pl *planner) fill(target int) [][]piece {
 	pl.parts = nil
 	pl.open()
-	for i, p := range pl.profiles {
-		if pl.tooLarge[i] {
-			pl.addSplit(p, target)
+	for i := range pl.groups {
+		g := &pl.groups[i]
+		if g.tooLarge {
+			pl.addSplit(g, target)
 			continue
 		}
-		if len(pl.part) > 0 && !pl.addWhole(p, target) {
+		if len(pl.part) > 0 && !pl.addWhole(g, target) {
 			pl.close()
 		}
 		if len(pl.part) == 0 {
-			pl.addWhole(p, pl.b.options.MaxBytes)
+			pl.addWhole(g, pl.b.options.MaxBytes)
 		}
 	}
 	if len(pl.part) > 0 {
@@ -139,90 +169,23 @@ func (pl *planner) takeBack(s state) {
 
 func (pl *planner) size() int { return pl.bytes + pl.tally.Bytes }
 
-// addWhole adds all of a profile to the part, or nothing where the part would exceed target.
-func (pl *planner) addWhole(p piece, target int) bool {
+// addWhole adds all of a group to the part, or nothing where the part would exceed target.
+func (pl *planner) addWhole(g *group, target int) bool {
 	before := pl.mark()
-	profile := &pl.b.profiles[p.profile]
-	pl.addHeader(p)
-	for i := p.from; i < p.to && pl.size() <= target; i++ {
-		s := &pl.b.samples[i]
-		pl.addSample(s, profile.shape, 0, s.count)
+	for _, p := range g.profiles {
+		profile := &pl.b.profiles[p.profile]
+		pl.addHeader(p)
+		for i := p.from; i < p.to && pl.size() <= target; i++ {
+			s := &pl.b.samples[i]
+			pl.addSample(s, profile.shape, 0, s.count)
+		}
 	}
 	if pl.size() > target {
 		pl.takeBack(before)
 		return false
 	}
-	pl.part = append(pl.part, p)
+	pl.part = append(pl.part, g.profiles...)
 	return true
-}
-
-// addSplit adds a profile, closing a part wherever one is full.
-func (pl *planner) addSplit(p piece, target int) {
-	shape, rest := pl.b.profiles[p.profile].shape, p
-	before := pl.mark()
-	if pl.addHeader(rest); pl.size() > target && len(pl.part) > 0 {
-		pl.takeBack(before)
-		pl.close()
-		pl.addHeader(rest)
-	}
-	i, skip := p.from, uint32(0)
-	for i < p.to {
-		s := &pl.b.samples[i]
-		before := pl.mark()
-		pl.addSample(s, shape, skip, s.count)
-		if pl.size() <= target {
-			i, skip = i+1, 0
-			continue
-		}
-		pl.takeBack(before)
-		if len(pl.part) > 0 || rest.from != i || rest.skip != skip {
-			rest = pl.cut(rest, i, skip)
-			pl.addHeader(rest)
-			continue
-		}
-		// The part has nothing else, and yet this sample does not fit: it is split between its observations.
-		skip += pl.addObservations(s, shape, skip, target)
-		if skip == s.count {
-			i, skip = i+1, 0
-		}
-	}
-	pl.part = append(pl.part, rest)
-}
-
-// cut ends a piece before the observation skip of sample i, closes the part, and gives the rest of the piece.
-func (pl *planner) cut(whole piece, i int32, skip uint32) (rest piece) {
-	head := whole
-	head.to, head.end = i, 0
-	if skip > 0 {
-		head.to, head.end = i+1, skip
-	}
-	if head.to > head.from {
-		pl.part = append(pl.part, head)
-	}
-	pl.close()
-	whole.from, whole.skip = i, skip
-	return whole
-}
-
-// addObservations adds as many observations of a sample as fit, from skip on, at least one, and says how many.
-func (pl *planner) addObservations(s *sample, shape shape, skip uint32, target int) uint32 {
-	pl.addSample(s, shape, skip, skip+1)
-	pl.bytes += 3 * maxPrefix // the lengths of the sample and of its lists grow
-	n := uint32(1)
-	for ; skip+n < s.count; n++ {
-		bytes := 0
-		if shape != valuesAlone {
-			bytes += 8
-		}
-		if shape != timestampsAlone {
-			bytes += profiledict.VarintLen(uint64(pl.b.values[s.firstValue+skip+n]))
-		}
-		if pl.size()+bytes > target {
-			break
-		}
-		pl.bytes += bytes
-	}
-	return n
 }
 
 // addHeader adds what a profile's piece needs beside its samples.

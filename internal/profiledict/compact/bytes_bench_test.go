@@ -1,0 +1,120 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+// BenchmarkBytes reports encoded sizes: of what a chain of pdata's MergeTo makes of the inputs, and of what a batch
+// makes of them. Its times mean nothing.
+func BenchmarkBytes(b *testing.B) {
+	for _, input := range benchInputs(b) {
+		b.Run(input.name, func(b *testing.B) {
+			merged := marshal(b, mergeChain(b, cloneAll(input.messages)))
+			ours := marshal(b, whole(b, batchOf(all, input.messages...)))
+			for b.Loop() {
+				continue
+			}
+			report := func(name string, of func(testing.TB, []byte) int) {
+				theirs, own := of(b, merged), of(b, ours)
+				b.ReportMetric(float64(theirs), "MergeTo-"+name)
+				b.ReportMetric(float64(own), name)
+				b.ReportMetric(float64(own)/float64(theirs), name+"/MergeTo")
+			}
+			report("plain-B", func(_ testing.TB, wire []byte) int { return len(wire) })
+			report("gzip-B", gzipLen)
+			report("zstd-B", zstdLen)
+		})
+	}
+}
+
+// BenchmarkPprofBytes sets what becomes of a pprof beside the pprof: both uncompressed.
+func BenchmarkPprofBytes(b *testing.B) {
+	messages := captured(b)
+	for _, name := range slices.Sorted(maps.Keys(messages)) {
+		b.Run(name, func(b *testing.B) {
+			payload, err := os.ReadFile(filepath.Join(testdata, name+".pb.gz"))
+			require.NoError(b, err)
+			_, stats, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+			require.NoError(b, err)
+			ours := len(marshal(b, whole(b, batchOf(all, messages[name]))))
+			for b.Loop() {
+				continue
+			}
+			b.ReportMetric(float64(stats.UncompressedBytes), "pprof-B")
+			b.ReportMetric(float64(ours), "OTLP-B")
+			b.ReportMetric(float64(ours)/float64(stats.UncompressedBytes), "OTLP/pprof")
+			b.ReportMetric(float64(messages[name].ProfileCount()), "sample-types")
+		})
+	}
+}
+
+type benchInput struct {
+	name     string
+	messages []pprofile.Profiles
+}
+
+// benchInputs are 128 messages of each overlap, and of the captured payloads.
+func benchInputs(b *testing.B) []benchInput {
+	inputs := []benchInput{
+		{"same", generated(b, 128, same)}, {"half", generated(b, 128, half)}, {"disjoint", generated(b, 128, disjoint)},
+	}
+	var messages []pprofile.Profiles
+	payloads := captured(b)
+	names := slices.Sorted(maps.Keys(payloads))
+	// The largest stands once, the others in turn.
+	for i := range 32 {
+		name := names[i%len(names)]
+		if name == "go-compile-nethttp-heap-huge" && i >= len(names) {
+			continue
+		}
+		messages = append(messages, payloads[name])
+	}
+	return append(inputs, benchInput{"captured", messages})
+}
+
+func cloneAll(messages []pprofile.Profiles) []pprofile.Profiles {
+	copies := make([]pprofile.Profiles, len(messages))
+	for i, pd := range messages {
+		copies[i] = clone(pd)
+	}
+	return copies
+}
+
+// mergeChain is the peer: pdata's own way, one message after the other into the first.
+func mergeChain(t testing.TB, messages []pprofile.Profiles) pprofile.Profiles {
+	for _, pd := range messages[1:] {
+		require.NoError(t, pd.MergeTo(messages[0]))
+	}
+	return messages[0]
+}
+
+func gzipLen(t testing.TB, wire []byte) int {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(wire)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Len()
+}
+
+func zstdLen(t testing.TB, wire []byte) int {
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	defer w.Close()
+	return len(w.EncodeAll(wire, nil))
+}
