@@ -5,12 +5,14 @@ package splunklog
 
 import (
 	"encoding/base64"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -95,6 +97,36 @@ func TestDotnetFramesBecomeOneLocation(t *testing.T) {
 	pd := translated(t, ld, Options{}).Profiles
 	assert.Equal(t, 2, pd.Dictionary().LocationTable().Len())
 	assert.Equal(t, 100, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).TimestampsUnixNano().Len())
+}
+
+// Samples of one stack and several spans stay apart, in a pprof and in text.
+func TestLinksTellSamplesApart(t *testing.T) {
+	const spans = 3
+	p := &rawPprof{}
+	p.str("")
+	p.frame(1, "f", "", 0)
+	for i := range 2 * spans {
+		p.sample([]uint64{1}, nil, keyEventTime, 1000, keyTraceID, traceID, keySpanID, fmt.Sprintf("%016x", i/2+1))
+	}
+	ld, _ := newRecord(p.encode(), keyType, "cpu")
+	lines := plog.NewLogs()
+	scope := lines.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	scope.Scope().SetName(profilingName)
+	for i := range 2 * spans {
+		record := appendRecord(scope, "\n\nat f()", keyFormat, "text")
+		record.SetTimestamp(1000)
+		record.SetTraceID([16]byte{1})
+		record.SetSpanID([8]byte{byte(i/2 + 1)})
+	}
+	for _, ld := range []plog.Logs{ld, lines} {
+		pd := translated(t, ld, Options{}).Profiles
+		samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
+		assert.Equal(t, spans, samples.Len())
+		for i, s := range samples.All() {
+			assert.EqualValues(t, i+1, s.LinkIndex())
+			assert.Equal(t, 2, s.TimestampsUnixNano().Len())
+		}
+	}
 }
 
 // One captured span, from the labels of its log record to the samples that link to it.

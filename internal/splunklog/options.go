@@ -16,11 +16,10 @@ type Options struct {
 	// MaxStackDepth is the largest number of frames in one stack; a deeper stack is left out. 0 means 1024, which is
 	// where the agents themselves cut.
 	MaxStackDepth int
+	// maxSamples bounds the samples of one request: a sample can be two bytes long in a pprof, and is many times that
+	// in memory. Only tests set it.
+	maxSamples int
 }
-
-// maxSamples bounds the samples of one request: a sample can be two bytes long in a pprof, and is many times that
-// in memory.
-const maxSamples = 4 << 20
 
 func (o Options) withDefaults() Options {
 	if o.MaxProfileBytes <= 0 {
@@ -29,6 +28,9 @@ func (o Options) withDefaults() Options {
 	o.MaxProfileBytes = min(o.MaxProfileBytes, math.MaxInt32)
 	if o.MaxStackDepth <= 0 {
 		o.MaxStackDepth = 1024
+	}
+	if o.maxSamples <= 0 {
+		o.maxSamples = 4 << 20
 	}
 	return o
 }

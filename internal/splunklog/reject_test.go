@@ -80,6 +80,37 @@ func TestBombs(t *testing.T) {
 	assert.Equal(t, 1, result.Samples)
 }
 
+// Texts share the limit of the request too.
+func TestTextsShareTheLimit(t *testing.T) {
+	ld, _ := newRecord(javaStack, keyFormat, "text")
+	appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), javaStack, keyFormat, "text")
+	assert.Empty(t, Translate(ld, Options{MaxProfileBytes: 2 * len(javaStack)}).Rejected)
+	result := Translate(ld, Options{MaxProfileBytes: 2*len(javaStack) - 1})
+	require.Len(t, result.Rejected, 1)
+	assert.Equal(t, 1, result.Rejected[0].Record)
+}
+
+// So do samples, whatever they are made of.
+func TestSamplesShareALimit(t *testing.T) {
+	p := &rawPprof{}
+	for range 3 {
+		p.sample(nil, nil)
+	}
+	ld, _ := newRecord(p.encode(), keyType, "cpu")
+	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)
+	appendRecord(sl, p.encode(), keyType, "cpu")
+	appendRecord(sl, javaStack)
+	appendRecord(sl, javaStack)
+	result := Translate(ld, Options{maxSamples: 4})
+	assert.Equal(t, 4, result.Samples)
+	var records []int
+	for _, r := range result.Rejected {
+		assert.Equal(t, ReasonTooLarge, r.Reason)
+		records = append(records, r.Record)
+	}
+	assert.Equal(t, []int{1, 3}, records)
+}
+
 func TestSamplesOfAPprofAreDroppedAlone(t *testing.T) {
 	p := &rawPprof{}
 	p.str("")

@@ -25,8 +25,9 @@ func TestParseThread(t *testing.T) {
 		`"main" #1 [12345] prio=5 os_prio=0 cpu=61.35ms elapsed=1.02s tid=0x1 nid=12345 waiting`: {
 			name: "main", id: 1, priority: 5, cpuNanos: 61_350_000, wallNanos: 1_020_000_000, tid: 1, osID: 12345, status: "waiting",
 		},
-		`"a "quoted" name #3 of many" #12 nid=0x1f`: {name: `a "quoted" name #3 of many`, id: 12, osID: 0x1f},
-		`"no number"`: {name: "no number"},
+		`"a "quoted" name #3 of many" #12 nid=0x1f`:              {name: `a "quoted" name #3 of many`, id: 12, osID: 0x1f},
+		`"of " #3 of many" #12 nid=0x1f`:                         {name: `of " #3 of many`, id: 12, osID: 0x1f},
+		`"no number"`:                                            {name: "no number"},
 		`"" #5 prio=0 os_prio=0 cpu=0 elapsed=0 tid=0x0 nid=0x2`: {id: 5, osID: 2},
 		`"VM Thread" os_prio=0 tid=0xffffffffffffffff nid=0x2 runnable`: {
 			name: "VM Thread", tid: -1, osID: 2, status: "runnable",

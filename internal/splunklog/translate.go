@@ -92,7 +92,7 @@ func (t *translator) start(opts Options) {
 	t.samples.reset()
 	t.stackText.reset()
 	t.dict.Reset(t.sizes)
-	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, maxSamples
+	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, t.opts.maxSamples
 	t.number, t.lastLink = 0, knownLink{}
 }
 
