@@ -36,7 +36,7 @@ func generated(t testing.TB, n int, o overlap) []pprofile.Profiles {
 			}
 			return 1_000_000 + i*2000 + function
 		}
-		tree := callTree{functions: 1400, samples: 1900, depth: 28, labelSets: 12, name: name}
+		tree := callTree{functions: 1500, samples: 2150, depth: 28, labelSets: 12, name: name}
 		messages[i] = tree.profile(rand.New(rand.NewPCG(uint64(i), 7)), fmt.Sprintf("service-%d", i%8))
 		size := len(marshal(t, messages[i]))
 		require.True(t, size >= 290_000 && size <= 380_000, "%d bytes", size)

@@ -1,0 +1,196 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// cpuTime is what the process has used of the processors, the garbage collector's share included.
+func cpuTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// measured runs f on fresh input, whose making is not measured, and reports CPU time beside the time on the clock.
+func measured[T any](b *testing.B, fresh func() T, f func(T)) {
+	b.ReportAllocs()
+	cpu := time.Duration(0)
+	for b.Loop() {
+		b.StopTimer()
+		input := fresh()
+		before := cpuTime(b)
+		b.StartTimer()
+		f(input)
+		b.StopTimer()
+		cpu += cpuTime(b) - before
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(cpu)/float64(b.N), "cpu-ns/op")
+}
+
+// consumer takes messages into one batch that it uses again and again, as the processor does.
+type consumer struct{ batch Batch }
+
+func (c *consumer) run(messages []pprofile.Profiles) {
+	c.batch.Reset(all)
+	for _, pd := range messages {
+		c.batch.Consume(pd)
+	}
+	for range c.batch.Parts() {
+		continue
+	}
+}
+
+// BenchmarkMerge merges messages into one. The peer is a chain of pdata's MergeTo.
+func BenchmarkMerge(b *testing.B) {
+	for _, n := range []int{2, 128} {
+		inputs := []benchInput{
+			{"same", generated(b, n, same)}, {"half", generated(b, n, half)}, {"disjoint", generated(b, n, disjoint)},
+		}
+		if n == 128 {
+			inputs = append(inputs, benchInput{"captured", capturedMessages(b)})
+		}
+		for _, input := range inputs {
+			fresh := func() []pprofile.Profiles { return cloneAll(input.messages) }
+			var c consumer
+			b.Run(fmt.Sprint(n, "/", input.name, "/batch"), func(b *testing.B) { measured(b, fresh, c.run) })
+			b.Run(fmt.Sprint(n, "/", input.name, "/MergeTo"), func(b *testing.B) {
+				measured(b, fresh, func(messages []pprofile.Profiles) { mergeChain(b, messages) })
+			})
+		}
+	}
+}
+
+// BenchmarkNth adds one message to a batch that has some already: the cost of the last beside that of the second. What
+// is measured is eight messages, since the tables of a growing batch double now and then.
+func BenchmarkNth(b *testing.B) {
+	for _, o := range []overlap{same, half, disjoint} {
+		messages := generated(b, 128, o)
+		for _, first := range []int{1, 120} {
+			b.Run(fmt.Sprint(o, "/", first+1, "-", first+8), func(b *testing.B) {
+				var batch Batch
+				fresh := func() []pprofile.Profiles {
+					batch.Reset(all)
+					for _, pd := range messages[:first] {
+						batch.Add(pd)
+					}
+					return cloneAll(messages[first : first+8])
+				}
+				measured(b, fresh, func(messages []pprofile.Profiles) {
+					for _, pd := range messages {
+						batch.Consume(pd)
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkAlone compacts one request. The yardstick is what pdata's unmarshaller spends on its bytes.
+func BenchmarkAlone(b *testing.B) {
+	inputs := captured(b)
+	inputs["generated"] = generated(b, 1, same)[0]
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		wire := marshal(b, inputs[name])
+		var c consumer
+		b.Run(name+"/compact", func(b *testing.B) {
+			measured(b, func() []pprofile.Profiles { return []pprofile.Profiles{unmarshal(b, wire)} }, c.run)
+		})
+		b.Run(name+"/unmarshal", func(b *testing.B) {
+			measured(b, func() []byte { return wire }, func(wire []byte) { unmarshal(b, wire) })
+		})
+	}
+}
+
+// BenchmarkSplit splits messages of about 17 MB to parts of 4 MB and reports the bytes of all parts beside those of the
+// whole: of what came in, and of what is made of it without a limit.
+func BenchmarkSplit(b *testing.B) {
+	for _, input := range []struct {
+		name    string
+		message func() pprofile.Profiles
+	}{
+		{"163-label-sets-of-real-stacks", func() pprofile.Profiles { return labelled(b, 163) }},
+		{"two-real-heaps", func() pprofile.Profiles { return twoHeaps(b) }},
+		{"generated-calls", func() pprofile.Profiles {
+			name := func(i int) int { return i }
+			return callTree{functions: 20000, samples: 104000, depth: 60, labelSets: 163, name: name}.
+				profile(rand.New(rand.NewPCG(3, 4)), "shop")
+		}},
+	} {
+		b.Run(input.name, func(b *testing.B) {
+			message := input.message()
+			in, unsplit := len(marshal(b, message)), len(marshal(b, whole(b, batchOf(all, message))))
+			options := all
+			options.MaxBytes = 4_000_000
+			total, count, smallest, largest := 0, 0, options.MaxBytes, 0
+			for _, part := range parts(batchOf(options, message)) {
+				size := len(marshal(b, part.Profiles))
+				total, count, smallest, largest = total+size, count+1, min(smallest, size), max(largest, size)
+			}
+			measured(b, func() pprofile.Profiles { return clone(message) }, func(pd pprofile.Profiles) {
+				for range batchOf(options, pd).Parts() {
+					continue
+				}
+			})
+			b.ReportMetric(float64(in), "in-B")
+			b.ReportMetric(float64(unsplit), "unsplit-B")
+			b.ReportMetric(float64(total), "parts-B")
+			b.ReportMetric(float64(count), "parts")
+			b.ReportMetric(float64(smallest), "smallest-B")
+			b.ReportMetric(float64(largest), "largest-B")
+			b.ReportMetric(float64(total)/float64(in), "parts/in")
+			b.ReportMetric(float64(total)/float64(unsplit), "parts/unsplit")
+		})
+	}
+}
+
+// labelled is the stacks of a real CPU profile, each seen under most of so many sets of labels.
+func labelled(t testing.TB, sets int) pprofile.Profiles {
+	pd := fromPprof(t, "go-build-merged-cpu-large.pb.gz")
+	dict := pd.Dictionary()
+	key := dict.StringTable().Len()
+	dict.StringTable().Append("endpoint")
+	first := dict.AttributeTable().Len()
+	for i := range sets {
+		a := dict.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(int32(key))
+		a.Value().SetStr(fmt.Sprintf("/api/v1/resource/%d", i))
+	}
+	rnd := rand.New(rand.NewPCG(5, 6))
+	eachProfile(pd, func(p pprofile.Profile) {
+		samples := pprofile.NewSampleSlice()
+		for _, s := range p.Samples().All() {
+			for i := range sets {
+				if rnd.IntN(100) < 90 {
+					to := samples.AppendEmpty()
+					s.CopyTo(to)
+					to.AttributeIndices().Append(int32(first + i))
+					to.Values().SetAt(0, s.Values().At(0)*int64(1+rnd.IntN(9)))
+				}
+			}
+		}
+		samples.CopyTo(p.Samples())
+	})
+	return pd
+}
+
+// twoHeaps is the heap of the Go compiler, all allocations, of two services.
+func twoHeaps(t testing.TB) pprofile.Profiles {
+	pd := fromPprof(t, "go-compile-nethttp-heap-huge.pb.gz")
+	second := pd.ResourceProfiles().AppendEmpty()
+	pd.ResourceProfiles().At(0).CopyTo(second)
+	second.Resource().Attributes().PutStr("service.name", "second")
+	return pd
+}
