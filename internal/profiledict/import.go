@@ -22,9 +22,7 @@ type Importer struct {
 
 	strings, functions, mappings, locations, stacks, attributes, links remap
 
-	// message counts the messages; with the index in the source it ranks mappings, see Subset.
-	message      uint32
-	mappingRanks []uint64
+	reachedStacks, reachedLocations, reachedMappings, reachedFunctions marks
 
 	// Repairs counts what was put right since the last Reset, by fault.
 	Repairs [NumRepairs]int
@@ -125,8 +123,6 @@ func (r remap) put(i, index int32, why Reason) (int32, Reason) {
 // Reset binds the importer to a Dictionary that is empty.
 func (im *Importer) Reset(dict *Dictionary) {
 	im.dict = dict
-	im.message = 0
-	im.mappingRanks = append(im.mappingRanks[:0], 0)
 	im.Repairs = [NumRepairs]int{}
 	clear(im.keySeen)
 	im.set = 0
@@ -135,7 +131,6 @@ func (im *Importer) Reset(dict *Dictionary) {
 
 // Begin turns to the dictionary of the next message, borrowed until End.
 func (im *Importer) Begin(src pprofile.ProfilesDictionary) {
-	im.message++
 	im.src = sourceOf(src)
 	im.strings.reset(im.src.strings.Len())
 	im.functions.reset(im.src.functions.Len())
@@ -144,6 +139,10 @@ func (im *Importer) Begin(src pprofile.ProfilesDictionary) {
 	im.stacks.reset(im.src.stacks.Len())
 	im.attributes.reset(im.src.attributes.Len())
 	im.links.reset(im.src.links.Len())
+	im.reachedFunctions.reset(im.src.functions.Len())
+	im.reachedMappings.reset(im.src.mappings.Len())
+	im.reachedLocations.reset(im.src.locations.Len())
+	im.reachedStacks.reset(im.src.stacks.Len())
 }
 
 // End lets go of the message.

@@ -53,18 +53,13 @@ func (im *Importer) newMapping(i int32) (int32, Reason) {
 	if why != Understood {
 		return 0, why
 	}
-	index := im.dict.Mappings.Intern(Mapping{
+	return int32(im.dict.Mappings.Intern(Mapping{
 		MemoryStart: src.MemoryStart(),
 		MemoryLimit: src.MemoryLimit(),
 		FileOffset:  src.FileOffset(),
 		Filename:    filename,
 		Attributes:  im.AttributeSet(src.AttributeIndices()),
-	})
-	// Samples reach mappings in any order; the source's order is what tells the main binary.
-	if int(index) == len(im.mappingRanks) {
-		im.mappingRanks = append(im.mappingRanks, uint64(im.message)<<32|uint64(uint32(i)))
-	}
-	return int32(index), Understood
+	})), Understood
 }
 
 func (im *Importer) function(i int32) (int32, Reason) {

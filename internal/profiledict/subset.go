@@ -4,7 +4,6 @@
 package profiledict
 
 import (
-	"cmp"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -96,8 +95,9 @@ func (s *Subset) reachLocation(i LocationIndex) {
 }
 
 // Arrange gives every entry its index: in the order they were interned in, or, byFrequency, with
-// those referred to most at the indices that are encoded shortest. Mappings are in the order of their ranks.
-func (s *Subset) Arrange(ranks MappingRanks, byFrequency bool) {
+// those referred to most at the indices that are encoded shortest. Mappings keep their order in any case: a reader takes
+// the first for the main binary.
+func (s *Subset) Arrange(byFrequency bool) {
 	for _, set := range s.sets {
 		for _, a := range s.dict.AttributeSets.At(set) {
 			// Only whether the count is above others matters; it may not wrap.
@@ -116,9 +116,6 @@ func (s *Subset) Arrange(ranks MappingRanks, byFrequency bool) {
 		if byFrequency && t != &s.mappings {
 			t.byFrequency(&s.frequencies)
 		}
-	}
-	slices.SortStableFunc(s.mappings.order[1:], func(a, b int32) int { return cmp.Compare(ranks[a], ranks[b]) })
-	for _, t := range s.tables() {
 		t.number()
 	}
 }
@@ -127,13 +124,7 @@ func (s *Subset) tables() [7]*tableUse {
 	return [...]*tableUse{&s.mappings, &s.locations, &s.functions, &s.links, &s.strings, &s.attributes, &s.stacks}
 }
 
-// MappingRanks orders mappings: by the message that had one first, then by its index there.
-type MappingRanks []uint64
-
-// MappingRanks gives the ranks of all imported mappings, borrowed.
-func (im *Importer) MappingRanks() MappingRanks { return im.mappingRanks }
-
-// String, Stack and Link give the index that an entry has in the subset.
+// String gives the index of a string in the subset.
 func (s *Subset) String(i StringIndex) int32 { return s.strings.index[i] }
 
 // Stack gives the index of a stack in the subset.

@@ -164,6 +164,7 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 	for i, n := range profiledict.EntriesOf(pd.Dictionary()) {
 		b.stats.Entries[i] += n
 	}
+	b.reach(pd)
 	resolved := profiledict.ResolveReferences(pd)
 	resources := pd.ResourceProfiles()
 	for i := range resources.Len() {
@@ -185,6 +186,21 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 		}
 	}
 	b.size.update(b)
+}
+
+// reach imports all stacks that samples refer to.
+func (b *Batch) reach(pd pprofile.Profiles) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				samples := p.Samples()
+				for i := range samples.Len() {
+					b.importer.Reach(samples.At(i).StackIndex())
+				}
+			}
+		}
+	}
+	b.importer.ImportReached()
 }
 
 // unknown is an index that has not been looked for yet.

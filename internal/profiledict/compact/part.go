@@ -100,7 +100,7 @@ func (b *Batch) arrange(pieces []piece) {
 			b.subset.UseLink(s.link)
 		}
 	}
-	b.subset.Arrange(b.importer.MappingRanks(), b.options.OrderByFrequency)
+	b.subset.Arrange(b.options.OrderByFrequency)
 }
 
 // write makes the message of the pieces, whose dictionary is b.subset.
