@@ -1,0 +1,218 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+// BenchmarkGateway sends captured profiles of a few services to a collector that passes them on to a second one, with
+// and without dictionary_dedup between: samples a second, processor time of the gateway for each, and bytes on the
+// wire between the two.
+func BenchmarkGateway(b *testing.B) {
+	for _, processors := range []string{"", "dictionary_dedup"} {
+		for _, compression := range []string{"none", "gzip"} {
+			name := fmt.Sprintf("processors=[%s]/%s", processors, compression)
+			b.Run(name, func(b *testing.B) { benchGateway(b, processors, compression) })
+		}
+	}
+}
+
+func benchGateway(b *testing.B, processors, compression string) {
+	last := startPlain(b, "receivers: [otlp]\n      exporters: [nop]", "nop:")
+	wire := startCounter(b, last.endpoint)
+	gateway := startPlain(b, "receivers: [otlp]\n      processors: ["+processors+"]\n      exporters: [otlp_grpc]",
+		"otlp_grpc:\n    endpoint: "+wire.address+"\n    compression: "+compression+"\n    tls: {insecure: true}\n"+
+			"    sending_queue: {block_on_overflow: true}")
+	connection, err := grpc.NewClient(gateway.endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(b, err)
+	defer connection.Close()
+	client := pprofileotlp.NewGRPCClient(connection)
+	messages := benchMessages(b)
+
+	const senders = 4
+	var samples atomic.Int64
+	cpuBefore := gateway.cpuSeconds(b)
+	start := time.Now()
+	for b.Loop() {
+		var running sync.WaitGroup
+		for sender := range senders {
+			running.Go(func() {
+				for i := range messages {
+					pd := messages[(i+sender*7)%len(messages)]
+					if _, err := client.Export(context.Background(), pprofileotlp.NewExportRequestFromProfiles(pd)); err != nil {
+						b.Error(err)
+					}
+					samples.Add(int64(pd.SampleCount()))
+				}
+			})
+		}
+		running.Wait()
+	}
+	// What is in the batch and the queue goes out when the gateway ends; its time counts.
+	cpu := gateway.endAndMeasure(b) - cpuBefore
+	seconds := time.Since(start).Seconds()
+	b.ReportMetric(float64(samples.Load())/seconds, "samples/s")
+	b.ReportMetric(cpu*1e9/float64(samples.Load()), "gateway-cpu-ns/sample")
+	b.ReportMetric(float64(wire.bytes.Load())/float64(samples.Load()), "wire-B/sample")
+}
+
+// benchMessages are the captured profiles but the huge ones, of several services and at several times.
+func benchMessages(b *testing.B) []pprofile.Profiles {
+	files, err := filepath.Glob(filepath.Join(repository, "testdata", "pprof", "*.pb.gz"))
+	require.NoError(b, err)
+	var messages []pprofile.Profiles
+	for round := range 10 {
+		for _, file := range files {
+			if strings.Contains(file, "go-compile-") {
+				continue
+			}
+			payload, err := os.ReadFile(file)
+			require.NoError(b, err)
+			pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+			require.NoError(b, err)
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", round%3))
+			for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+				p.SetTime(p.Time() + 1)
+			}
+			messages = append(messages, pd)
+		}
+	}
+	return messages
+}
+
+// startPlain starts a collector with an OTLP receiver over gRPC.
+func startPlain(b *testing.B, pipeline, exporter string) *collector {
+	b.Helper()
+	path, err := binary()
+	require.NoError(b, err)
+	c := &collector{log: &logBuffer{}, exited: make(chan struct{})}
+	c.endpoint = freeBenchAddress(b)
+	config := filepath.Join(b.TempDir(), "config.yaml")
+	require.NoError(b, os.WriteFile(config, []byte(fmt.Sprintf(`
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: %s, max_recv_msg_size_mib: 64}
+processors:
+  dictionary_dedup:
+exporters:
+  %s
+service:
+  telemetry:
+    metrics: {level: none}
+  pipelines:
+    profiles:
+      %s
+`, c.endpoint, exporter, pipeline)), 0o600))
+	c.start(b, path, config)
+	return c
+}
+
+func freeBenchAddress(b *testing.B) string {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(b, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// counter passes a TCP connection on and counts the bytes that the client sends.
+type counter struct {
+	address string
+	bytes   atomic.Int64
+}
+
+func startCounter(b *testing.B, to string) *counter {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(b, err)
+	b.Cleanup(func() { listener.Close() })
+	c := &counter{address: listener.Addr().String()}
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			onward, err := net.Dial("tcp", to)
+			if err != nil {
+				from.Close()
+				return
+			}
+			go func() {
+				defer onward.Close()
+				n, _ := io.Copy(onward, from)
+				c.bytes.Add(n)
+			}()
+			go func() {
+				defer from.Close()
+				_, _ = io.Copy(from, onward)
+			}()
+		}
+	}()
+	return c
+}
+
+// cpuSeconds is the processor time that the process has used, from /proc.
+func (c *collector) cpuSeconds(b *testing.B) float64 {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.Process.Pid))
+	if err != nil {
+		b.Skip("needs /proc")
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
+	ticks := 0.0
+	for _, field := range fields[11:13] { // utime, stime
+		n, err := strconv.ParseFloat(field, 64)
+		require.NoError(b, err)
+		ticks += n
+	}
+	return ticks / 100 // USER_HZ
+}
+
+func (c *collector) start(b *testing.B, path, config string) {
+	c.process = exec.Command(path, "--config", config)
+	c.process.Stdout, c.process.Stderr = c.log, c.log
+	require.NoError(b, c.process.Start())
+	go func() {
+		c.exitErr = c.process.Wait()
+		close(c.exited)
+	}()
+	b.Cleanup(c.kill)
+	require.Eventually(b, func() bool {
+		conn, err := net.DialTimeout("tcp", c.endpoint, time.Second)
+		if err != nil {
+			return false
+		}
+		return conn.Close() == nil
+	}, startTimeout, 20*time.Millisecond, "%s", c.log)
+}
+
+// endAndMeasure ends the process in order and gives all the processor time that it has used.
+func (c *collector) endAndMeasure(b *testing.B) float64 {
+	require.NoError(b, c.process.Process.Signal(syscall.SIGTERM))
+	<-c.exited
+	require.NoError(b, c.exitErr, "%s", c.log)
+	state := c.process.ProcessState
+	return (state.UserTime() + state.SystemTime()).Seconds()
+}
