@@ -1,0 +1,125 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
+)
+
+// Config configures the exporter.
+type Config struct {
+	// Mode is fallback or always.
+	Mode string `mapstructure:"mode"`
+	// GRPC and HTTP are the ways to the peer, of which one is configured.
+	GRPC configoptional.Optional[configgrpc.ClientConfig] `mapstructure:"grpc"`
+	HTTP configoptional.Optional[HTTPConfig]              `mapstructure:"http"`
+	// Encoding is how profiles become log records.
+	Encoding splunkencode.Config `mapstructure:",squash"`
+	// RecheckInterval is how long a peer without profiles is not asked for them again.
+	RecheckInterval time.Duration `mapstructure:"recheck_interval"`
+
+	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
+	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
+	// Timeout bounds a single request.
+	Timeout time.Duration `mapstructure:"timeout"`
+}
+
+// HTTPConfig is a peer that speaks OTLP/HTTP.
+type HTTPConfig struct {
+	Client confighttp.ClientConfig `mapstructure:",squash"`
+	// ProfilesEndpoint and LogsEndpoint are whole URLs. Where they are empty, the endpoint and the path of OTLP count.
+	ProfilesEndpoint string `mapstructure:"profiles_endpoint"`
+	LogsEndpoint     string `mapstructure:"logs_endpoint"`
+}
+
+// The modes.
+const (
+	modeFallback = "fallback"
+	modeAlways   = "always"
+)
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error {
+	known := map[string]bool{"profiles_endpoint": true, "logs_endpoint": true}
+	for field := range reflect.TypeFor[confighttp.ClientConfig]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		known[name] = true
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(conf.ToStringMap())) {
+		if !known[key] {
+			errs = append(errs, fmt.Errorf("`%s` is not a key of this section", key))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return conf.Unmarshal(c)
+}
+
+// Validate names every fault.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Mode != modeFallback && c.Mode != modeAlways {
+		errs = append(errs, fmt.Errorf("`mode` must be fallback or always, found %q", c.Mode))
+	}
+	if c.GRPC.HasValue() == c.HTTP.HasValue() {
+		errs = append(errs, errors.New("one of `grpc` and `http` must be configured"))
+	}
+	if grpc := c.GRPC.Get(); grpc != nil && grpc.Endpoint == "" {
+		errs = append(errs, errors.New("grpc: `endpoint` must be set"))
+	}
+	if c.RecheckInterval <= 0 {
+		errs = append(errs, fmt.Errorf("`recheck_interval` must be positive, found %s", c.RecheckInterval))
+	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %s", c.Timeout))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate names every fault.
+func (c *HTTPConfig) Validate() error {
+	var errs []error
+	for name, address := range map[string]string{
+		"endpoint": c.Client.Endpoint, "profiles_endpoint": c.ProfilesEndpoint, "logs_endpoint": c.LogsEndpoint,
+	} {
+		if parsed, err := url.Parse(address); address != "" && (err != nil || parsed.Scheme == "" || parsed.Host == "") {
+			errs = append(errs, fmt.Errorf("`%s` must be a URL, found %q", name, address))
+		}
+	}
+	if c.Client.Endpoint == "" && (c.ProfilesEndpoint == "" || c.LogsEndpoint == "") {
+		errs = append(errs, errors.New("`endpoint` must be set, or both `profiles_endpoint` and `logs_endpoint`"))
+	}
+	return errors.Join(errs...)
+}
+
+// urls gives where profiles and logs go (OTLP specification, OTLP/HTTP request).
+func (c *HTTPConfig) urls() (profiles, logs string) {
+	profiles, logs = c.ProfilesEndpoint, c.LogsEndpoint
+	base := strings.TrimSuffix(c.Client.Endpoint, "/")
+	if profiles == "" {
+		profiles = base + "/v1development/profiles"
+	}
+	if logs == "" {
+		logs = base + "/v1/logs"
+	}
+	return profiles, logs
+}

@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+)
+
+func load(raw map[string]any) (*Config, error) {
+	cfg := createDefaultConfig().(*Config)
+	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
+}
+
+func TestFactory(t *testing.T) {
+	factory := NewFactory().(xexporter.Factory)
+	assert.Equal(t, "profiles_to_logs", factory.Type().String())
+	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesStability())
+	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
+}
+
+func TestConfig(t *testing.T) {
+	cfg, err := load(map[string]any{
+		"mode": "always", "grpc": map[string]any{"endpoint": "backend:4317"}, "format": "otlp", "recheck_interval": "1m",
+		"max_record_bytes": 2000, "sending_queue": map[string]any{"queue_size": 7}, "retry_on_failure": map[string]any{"enabled": false}, "timeout": "3s",
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "backend:4317", cfg.GRPC.Get().Endpoint)
+	assert.Equal(t, "gzip", string(cfg.GRPC.Get().Compression))
+	assert.False(t, cfg.HTTP.HasValue())
+	assert.Equal(t, int64(7), cfg.Queue.Get().QueueSize)
+	assert.Equal(t, time.Minute, cfg.RecheckInterval)
+
+	cfg, err = load(map[string]any{"http": map[string]any{"endpoint": "https://backend:4318/", "logs_endpoint": "https://logs/in"}})
+	require.NoError(t, err)
+	assert.Equal(t, "gzip", string(cfg.HTTP.Get().Client.Compression))
+	profiles, logs := cfg.HTTP.Get().urls()
+	assert.Equal(t, "https://backend:4318/v1development/profiles", profiles)
+	assert.Equal(t, "https://logs/in", logs)
+}
+
+func TestConfigFaults(t *testing.T) {
+	grpc := map[string]any{"endpoint": "backend:4317"}
+	for want, raw := range map[string]map[string]any{
+		"one of `grpc` and `http` must be configured":        {},
+		"one of `grpc` and `http` must be configured ":       {"grpc": grpc, "http": map[string]any{"endpoint": "http://backend:4318"}},
+		"grpc: `endpoint` must be set":                       {"grpc": map[string]any{}},
+		"`mode` must be fallback or always, found \"never\"": {"grpc": grpc, "mode": "never"},
+		"`recheck_interval` must be positive, found 0s":      {"grpc": grpc, "recheck_interval": 0},
+		"`timeout` must not be negative, found -1s":          {"grpc": grpc, "timeout": "-1s"},
+		"`format` must be pprof, text or otlp":               {"grpc": grpc, "format": "jfr"},
+		"`endpoint` must be set, or both":                    {"http": map[string]any{"logs_endpoint": "http://logs"}},
+		"`endpoint` must be a URL, found \"backend:4318\"":   {"http": map[string]any{"endpoint": "backend:4318"}},
+		"`logs_endpoints` is not a key of this section":      {"http": map[string]any{"endpoint": "http://backend", "logs_endpoints": "x"}},
+		"has invalid keys: hec":                              {"grpc": grpc, "hec": map[string]any{}},
+	} {
+		_, err := load(raw)
+		assert.ErrorContains(t, err, strings.TrimSpace(want))
+	}
+}

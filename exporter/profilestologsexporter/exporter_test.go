@@ -1,0 +1,233 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/zap"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+func plainBody(t *testing.T, r *http.Request) []byte {
+	var from io.Reader = r.Body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(r.Body)
+		if !assert.NoError(t, err) {
+			return nil
+		}
+		from = z
+	}
+	body, err := io.ReadAll(from)
+	assert.NoError(t, err)
+	return body
+}
+
+// A peer with profiles gets profiles.
+func TestPeerWithProfiles(t *testing.T) {
+	b := &inbox{}
+	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true)})
+	e.send(t, batch("x", 5), batch("y", 3))
+	assert.Zero(t, b.requireOnce(t, batch("x", 5), batch("y", 3)))
+	assert.Zero(t, e.metric(t, "mode"))
+	assert.Zero(t, e.metric(t, "switches"))
+	assert.Zero(t, e.log.Len())
+}
+
+// A peer without the service gets the very batch that it did not take, and those after it, as log records.
+func TestPeerWithoutProfiles(t *testing.T) {
+	for _, format := range []string{"pprof", "text", "otlp"} {
+		b := &inbox{}
+		e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false), "format": format})
+		e.send(t, batch("x", 5), batch("y", 3))
+		assert.Equal(t, 8, b.requireOnce(t, batch("x", 5), batch("y", 3)))
+		assert.Equal(t, int64(1), e.metric(t, "mode"))
+		assert.Equal(t, int64(1), e.metric(t, "switches"))
+		assert.Equal(t, int64(8), e.metric(t, "samples"))
+		assert.Equal(t, 1, e.log.FilterMessageSnippet("takes no profiles").Len(), "one line for the switch")
+		assert.Equal(t, 1, e.log.Len())
+	}
+}
+
+func TestAlways(t *testing.T) {
+	b := &inbox{}
+	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true), "mode": "always"})
+	e.send(t, batch("x", 5))
+	assert.Equal(t, 5, b.requireOnce(t, batch("x", 5)))
+	assert.Equal(t, int64(1), e.metric(t, "mode"))
+	assert.Zero(t, b.profilesSeen)
+}
+
+// A peer that loses its profiles service and gets it back is followed both ways, one try in each interval.
+func TestPeerThatChanges(t *testing.T) {
+	none := false
+	b := &inbox{}
+	b.refuseProfiles = func(int) error {
+		if none {
+			return status.Error(codes.Unimplemented, "unknown service")
+		}
+		return nil
+	}
+	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true), "recheck_interval": "1500ms"})
+	change := func(to bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		none = to
+	}
+	e.send(t, batch("a", 2))
+	change(true)
+	e.send(t, batch("b", 2), batch("c", 2), batch("d", 2))
+	b.mu.Lock()
+	assert.Equal(t, 2, b.profilesSeen, "one answer is enough for the interval")
+	b.mu.Unlock()
+	time.Sleep(1600 * time.Millisecond)
+	e.send(t, batch("e", 2), batch("f", 2))
+	b.mu.Lock()
+	assert.Equal(t, 3, b.profilesSeen, "it is asked again once")
+	b.mu.Unlock()
+	change(false)
+	time.Sleep(1600 * time.Millisecond)
+	e.send(t, batch("g", 2), batch("h", 2))
+	assert.Equal(t, 10, b.requireOnce(t, batch("a", 2), batch("b", 2), batch("c", 2), batch("d", 2), batch("e", 2),
+		batch("f", 2), batch("g", 2), batch("h", 2)))
+	assert.Equal(t, int64(2), e.metric(t, "switches"))
+	assert.Zero(t, e.metric(t, "mode"))
+	assert.Equal(t, 1, e.log.FilterMessageSnippet("the peer takes profiles").Len())
+}
+
+// What passes is retried as profiles, and does not mean that there are none.
+func TestFaultsThatPass(t *testing.T) {
+	throttled, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)})
+	require.NoError(t, err)
+	for name, fault := range map[string]error{
+		"unavailable": status.Error(codes.Unavailable, "restarting"),
+		"timeout":     status.Error(codes.DeadlineExceeded, "slow"),
+		"throttled":   throttled.Err(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &inbox{refuseProfiles: func(n int) error {
+				if n < 3 {
+					return fault
+				}
+				return nil
+			}}
+			e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true)})
+			e.send(t, batch("x", 5))
+			assert.Zero(t, b.requireOnce(t, batch("x", 5)))
+			assert.Zero(t, e.metric(t, "switches"))
+		})
+	}
+}
+
+// Where a later request of a batch is refused for now, what the peer has is not sent again; where one is refused for
+// good, the others arrive nevertheless.
+func TestLargeBatch(t *testing.T) {
+	large := batch("x", 600)
+	for _, tc := range []struct {
+		name   string
+		refuse func(n int) error
+		lost   bool
+	}{
+		{name: "later", refuse: func(n int) error {
+			if n == 2 || n == 4 {
+				return status.Error(codes.Unavailable, "later")
+			}
+			return nil
+		}},
+		{name: "never", lost: true, refuse: func(n int) error {
+			if n == 2 {
+				return status.Error(codes.InvalidArgument, "never")
+			}
+			return nil
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := &inbox{refuseLogs: tc.refuse}
+			config := createDefaultConfig().(*Config)
+			config.Encoding.Format = "text"
+			metrics, err := newMetrics(noop.NewMeterProvider().Meter(""), "text")
+			require.NoError(t, err)
+			e := &profilesToLogs{
+				config: config, options: config.Encoding.Options(0), logger: zap.NewNop(), metrics: metrics, peer: memoryPeer{b},
+			}
+			e.options.MaxRecordBytes, e.options.MaxPartBytes = 1000, 20_000
+			rest := large
+			for try := 0; ; try++ {
+				require.Less(t, try, 5)
+				err := e.push(t.Context(), rest)
+				var later xconsumererror.Profiles
+				if !errors.As(err, &later) {
+					assert.Equal(t, tc.lost, err != nil)
+					assert.Equal(t, tc.lost, consumererror.IsPermanent(err))
+					break
+				}
+				rest = later.Data()
+			}
+			assert.Greater(t, b.logsSeen, 5)
+			if !tc.lost {
+				assert.Equal(t, 600, b.requireOnce(t, large))
+				return
+			}
+			got, _ := b.samples(t)
+			assert.Greater(t, len(got), 400)
+			assert.Less(t, len(got), 600)
+		})
+	}
+}
+
+// memoryPeer is a peer without profiles.
+type memoryPeer struct{ *inbox }
+
+func (memoryPeer) start(context.Context, component.Host) error { return nil }
+
+func (memoryPeer) shutdown() error { return nil }
+
+func (memoryPeer) sendProfiles(context.Context, pprofile.Profiles) (partial, error) {
+	return partial{}, &noProfilesError{errors.New("none")}
+}
+
+func (p memoryPeer) sendLogs(_ context.Context, ld plog.Logs) (partial, error) {
+	if err := p.takeLogs(ld); err != nil {
+		return partial{}, grpcError(err)
+	}
+	return partial{}, nil
+}
+
+// A refusal for good is the sender's to know, and is not retried.
+func TestRefusedForGood(t *testing.T) {
+	b := &inbox{refuseLogs: func(int) error { return status.Error(codes.InvalidArgument, "never") }}
+	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false)})
+	err := e.ConsumeProfiles(t.Context(), batch("x", 5))
+	require.Error(t, err)
+	assert.True(t, consumererror.IsPermanent(err))
+	assert.Equal(t, 1, b.logsSeen)
+}
+
+func TestPartialSuccess(t *testing.T) {
+	b := &inbox{partialLogs: 1}
+	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false)})
+	e.send(t, batch("x", 5))
+	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
+	lines := e.log.FilterMessageSnippet("in part").All()
+	require.Len(t, lines, 1)
+	assert.Equal(t, "not these", lines[0].ContextMap()["message"])
+	b.requireOnce(t, batch("x", 5))
+}

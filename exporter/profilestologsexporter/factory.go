@@ -1,0 +1,87 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
+)
+
+// scopeName names this package in metrics.
+const scopeName = "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter"
+
+var componentType = component.MustNewType("profiles_to_logs")
+
+// NewFactory makes the factory of the exporter `profiles_to_logs`.
+func NewFactory() exporter.Factory {
+	return xexporter.NewFactory(
+		componentType,
+		createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+	)
+}
+
+// createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
+func createDefaultConfig() component.Config {
+	grpc := configgrpc.NewDefaultClientConfig()
+	grpc.Compression = configcompression.TypeGzip
+	grpc.Keepalive = configoptional.None[configgrpc.KeepaliveClientConfig]()
+	http := confighttp.NewDefaultClientConfig()
+	http.Compression = configcompression.TypeGzip
+	return &Config{
+		Mode:            modeFallback,
+		GRPC:            configoptional.Default(grpc),
+		HTTP:            configoptional.Default(HTTPConfig{Client: http}),
+		Encoding:        splunkencode.DefaultConfig(),
+		RecheckInterval: 5 * time.Minute,
+		Queue:           configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
+		Retry:           configretry.NewDefaultBackOffConfig(),
+		Timeout:         5 * time.Second,
+	}
+}
+
+func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	config := cfg.(*Config)
+	metrics, err := newMetrics(set.MeterProvider.Meter(scopeName), config.Encoding.Format)
+	if err != nil {
+		return nil, err
+	}
+	userAgent := fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Description, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH)
+	e := &profilesToLogs{
+		config:  config,
+		options: config.Encoding.Options(max(maxRequestBytes, config.Encoding.MaxRecordBytes)),
+		logger:  set.Logger,
+		metrics: metrics,
+	}
+	if config.GRPC.HasValue() {
+		e.peer = &grpcPeer{config: config.GRPC.Get(), settings: set.TelemetrySettings, userAgent: userAgent}
+	} else {
+		e.peer = newHTTPPeer(config.HTTP.Get(), set.TelemetrySettings, userAgent)
+	}
+	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
+		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
+		// What is pushed at once may be several requests, each of which has the timeout.
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
+		exporterhelper.WithRetry(config.Retry),
+		exporterhelper.WithQueue(config.Queue),
+		exporterhelper.WithStart(e.start),
+		exporterhelper.WithShutdown(e.shutdown),
+	)
+}
