@@ -1,0 +1,165 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiledict
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// byCount is what byFrequency must come up to: everything sorted by count.
+func byCount(uses []uint32) (bytes int) {
+	sorted := slices.Clone(uses[1:])
+	slices.SortFunc(sorted, func(a, b uint32) int { return int(b) - int(a) })
+	for k, n := range sorted {
+		bytes += int(n) * VarintLen(uint64(k+1))
+	}
+	return bytes
+}
+
+func TestByFrequencyIsAsShortAsSorting(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var scratch frequencyScratch
+	for _, entries := range []int{1, 2, 127, 128, 129, 300, 16_383, 16_384, 16_385, 40_000} {
+		var table tableUse
+		table.reset(entries + 1)
+		for i := 1; i <= entries; i++ {
+			table.uses[i] = 1 + uint32(rnd.ExpFloat64()*20)
+		}
+		table.collect()
+		table.byFrequency(&scratch)
+		table.number()
+		bytes := 0
+		seen := make([]bool, entries+1)
+		for i := 1; i <= entries; i++ {
+			bytes += int(table.uses[i]) * VarintLen(uint64(table.index[i]))
+			require.False(t, seen[table.index[i]], "an index is given twice")
+			seen[table.index[i]] = true
+		}
+		assert.Equal(t, byCount(table.uses), bytes, "%d entries", entries)
+		for k := 2; k <= entries; k++ {
+			if VarintLen(uint64(k)) == VarintLen(uint64(k-1)) {
+				require.Less(t, table.order[k-1], table.order[k], "within a width the order is kept")
+			}
+		}
+	}
+}
+
+// What is used more often than is counted still comes first.
+func TestByFrequencyOfVeryManyUses(t *testing.T) {
+	var table tableUse
+	var scratch frequencyScratch
+	table.reset(301)
+	for i := 1; i <= 300; i++ {
+		table.uses[i] = 5
+	}
+	table.uses[290] = 1 << 30
+	table.collect()
+	table.byFrequency(&scratch)
+	table.number()
+	assert.Less(t, table.index[290], int32(128))
+}
+
+func TestSubsetHoldsWhatIsUsed(t *testing.T) {
+	d := New()
+	function := d.Functions.Intern(Function{Name: d.Strings.Intern("main"), Filename: d.Strings.Intern("main.go")})
+	mapping := d.Mappings.Intern(Mapping{Filename: d.Strings.Intern("/bin/main"), Attributes: d.AttributeSets.Intern([]int32{
+		int32(d.Attributes.Intern(Attribute{Key: d.Strings.Intern("id"), Value: StringValue("x")})),
+	})})
+	used := d.Locations.Intern(Location{Mapping: mapping, Address: 7}, []Line{{Function: function, Line: 3}})
+	d.Locations.Intern(Location{Address: 8}, []Line{{Function: d.Functions.Intern(Function{Name: d.Strings.Intern("orphan")})}})
+	stack := d.Stacks.Intern([]int32{int32(used), int32(used)})
+	d.Stacks.Intern([]int32{2})
+
+	var s Subset
+	s.Reset(d)
+	s.UseStack(stack)
+	s.Arrange(true)
+	out := pprofile.NewProfilesDictionary()
+	s.CopyTo(out)
+	assert.Equal(t, []string{"", "main", "main.go", "/bin/main", "id"}, out.StringTable().AsRaw())
+	assert.Equal(t, [7]int{2, 2, 2, 1, 5, 2, 2}, EntriesOf(out))
+	assert.Equal(t, s.Entries(), EntriesOf(out))
+	assert.Equal(t, []int32{1, 1}, out.StackTable().At(1).LocationIndices().AsRaw())
+	assert.EqualValues(t, 1, s.Stack(stack))
+	assert.True(t, s.HasString(0))
+	orphan, found := d.Strings.Lookup("orphan")
+	require.True(t, found)
+	assert.False(t, s.HasString(orphan))
+}
+
+// CopyTo over a dictionary that has been in use leaves nothing of it.
+func TestCopyToOverwrites(t *testing.T) {
+	build := func(names int) *Subset {
+		d := New()
+		var s Subset
+		var stacks []StackIndex
+		for i := range names {
+			f := d.Functions.Intern(Function{Name: d.Strings.Intern(fmt.Sprint("f", i))})
+			lines := make([]Line, i%3)
+			for k := range lines {
+				lines[k] = Line{Function: f, Line: int64(k)}
+			}
+			l := d.Locations.Intern(Location{Address: uint64(i + 1)}, lines)
+			stacks = append(stacks, d.Stacks.Intern(slices.Repeat([]int32{int32(l)}, 1+i%4)))
+		}
+		s.Reset(d)
+		for _, stack := range stacks {
+			s.UseStack(stack)
+		}
+		s.Arrange(false)
+		return &s
+	}
+	for _, sizes := range [][2]int{{5, 50}, {50, 5}, {20, 20}} {
+		clean, used := pprofile.NewProfilesDictionary(), pprofile.NewProfilesDictionary()
+		build(sizes[0]).CopyTo(used)
+		build(sizes[1]).CopyTo(used)
+		build(sizes[1]).CopyTo(clean)
+		assert.Equal(t, marshal(t, clean), marshal(t, used))
+	}
+}
+
+func marshal(t *testing.T, d pprofile.ProfilesDictionary) []byte {
+	pd := pprofile.NewProfiles()
+	d.CopyTo(pd.Dictionary())
+	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	return wire
+}
+
+// Two maps with the same entries are one value, whatever their order.
+func TestMapsHaveNoOrder(t *testing.T) {
+	one, other := pcommon.NewValueMap(), pcommon.NewValueMap()
+	one.Map().PutInt("a", 1)
+	one.Map().PutEmptyMap("b").PutStr("c", "d")
+	other.Map().PutEmptyMap("b").PutStr("c", "d")
+	other.Map().PutInt("a", 1)
+	assert.Equal(t, ValueOf(one), ValueOf(other))
+	back := pcommon.NewValueEmpty()
+	ValueOf(one).copyTo(back)
+	assert.Equal(t, one.AsRaw(), back.AsRaw())
+}
+
+func TestValueLen(t *testing.T) {
+	for _, raw := range []any{
+		nil, "", "text", true, int64(0), int64(-1), int64(300), 1.5, []byte{1, 2, 3},
+		[]any{"a", int64(1), nil}, map[string]any{"": "", "k": []any{map[string]any{"deep": true}}},
+	} {
+		value := pcommon.NewValueEmpty()
+		require.NoError(t, value.FromRaw(raw))
+		d := pprofile.NewProfilesDictionary()
+		bare := len(marshal(t, d))
+		value.CopyTo(d.AttributeTable().AppendEmpty().Value())
+		// The dictionary's own length is below 128 in all cases.
+		assert.Equal(t, len(marshal(t, d))-bare, FieldLen(FieldLen(ValueLen(value))), "%v", raw)
+		assert.Equal(t, ValueLen(value), ValueOf(value).len(), "%v", raw)
+	}
+}
