@@ -15,12 +15,11 @@ type sizeEstimate struct {
 	dictionary                          profiledict.SizeEstimate
 }
 
-// sampleBytes and profileBytes are what a sample takes beside its observations and attributes, and a profile
-// beside its samples and payload.
+// profileBytes is what a profile takes beside its samples and payload, observationBytes the headers of a sample and of
+// its observations.
 const (
-	sampleBytes    = 2 + 2*4 + 2*3
-	attributeBytes = 2
-	profileBytes   = 80
+	profileBytes     = 80
+	observationBytes = 2 + 2
 )
 
 func (e *sizeEstimate) update(b *Batch) {
@@ -34,7 +33,10 @@ func (e *sizeEstimate) update(b *Batch) {
 		p := &b.profiles[e.profiles]
 		e.fixed += profileBytes + len(p.payload)
 		for _, s := range b.samples[p.first : p.first+p.count] {
-			e.fixed += sampleBytes + attributeBytes*len(b.dict.AttributeSets.At(s.attributes))
+			e.fixed += observationBytes + numberLen(uint64(s.stack)) + numberLen(uint64(s.link))
+			if n := len(b.dict.AttributeSets.At(s.attributes)); n > 0 {
+				e.fixed += profiledict.FieldLen(n * 3 / 2)
+			}
 		}
 	}
 	for ; e.values < len(b.values); e.values++ {
