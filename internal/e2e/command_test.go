@@ -77,7 +77,7 @@ func TestComponents(t *testing.T) {
 		{"processors", listed.Processors, []string{
 			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
 		}},
-		{"exporters", listed.Exporters, []string{"debug", "file", "nop", "otlp_grpc", "otlp_http"}},
+		{"exporters", listed.Exporters, []string{"debug", "file", "nop", "otlp_grpc", "otlp_http", "profiles_to_logs"}},
 		{"extensions", listed.Extensions, []string{
 			"basicauth", "bearertokenauth", "file_storage", "health_check", "pprof", "zpages",
 		}},
