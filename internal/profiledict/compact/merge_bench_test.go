@@ -6,7 +6,6 @@ package compact
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"syscall"
 	"testing"
@@ -112,85 +111,4 @@ func BenchmarkAlone(b *testing.B) {
 			measured(b, func() []byte { return wire }, func(wire []byte) { unmarshal(b, wire) })
 		})
 	}
-}
-
-// BenchmarkSplit splits messages of about 17 MB to parts of 4 MB and reports the bytes of all parts beside those of the
-// whole: of what came in, and of what is made of it without a limit.
-func BenchmarkSplit(b *testing.B) {
-	for _, input := range []struct {
-		name    string
-		message func() pprofile.Profiles
-	}{
-		{"163-label-sets-of-real-stacks", func() pprofile.Profiles { return labelled(b, 163) }},
-		{"two-real-heaps", func() pprofile.Profiles { return twoHeaps(b) }},
-		{"generated-calls", func() pprofile.Profiles {
-			name := func(i int) int { return i }
-			return callTree{functions: 20000, samples: 104000, depth: 60, labelSets: 163, name: name}.
-				profile(rand.New(rand.NewPCG(3, 4)), "shop")
-		}},
-	} {
-		b.Run(input.name, func(b *testing.B) {
-			message := input.message()
-			in, unsplit := len(marshal(b, message)), len(marshal(b, whole(b, batchOf(all, message))))
-			options := all
-			options.MaxBytes = 4_000_000
-			total, count, smallest, largest := 0, 0, options.MaxBytes, 0
-			for _, part := range parts(batchOf(options, message)) {
-				size := len(marshal(b, part.Profiles))
-				total, count, smallest, largest = total+size, count+1, min(smallest, size), max(largest, size)
-			}
-			measured(b, func() pprofile.Profiles { return clone(message) }, func(pd pprofile.Profiles) {
-				for range batchOf(options, pd).Parts() {
-					continue
-				}
-			})
-			b.ReportMetric(float64(in), "in-B")
-			b.ReportMetric(float64(unsplit), "unsplit-B")
-			b.ReportMetric(float64(total), "parts-B")
-			b.ReportMetric(float64(count), "parts")
-			b.ReportMetric(float64(smallest), "smallest-B")
-			b.ReportMetric(float64(largest), "largest-B")
-			b.ReportMetric(float64(total)/float64(in), "parts/in")
-			b.ReportMetric(float64(total)/float64(unsplit), "parts/unsplit")
-		})
-	}
-}
-
-// labelled is the stacks of a real CPU profile, each seen under most of so many sets of labels.
-func labelled(t testing.TB, sets int) pprofile.Profiles {
-	pd := fromPprof(t, "go-build-merged-cpu-large.pb.gz")
-	dict := pd.Dictionary()
-	key := dict.StringTable().Len()
-	dict.StringTable().Append("endpoint")
-	first := dict.AttributeTable().Len()
-	for i := range sets {
-		a := dict.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(int32(key))
-		a.Value().SetStr(fmt.Sprintf("/api/v1/resource/%d", i))
-	}
-	rnd := rand.New(rand.NewPCG(5, 6))
-	eachProfile(pd, func(p pprofile.Profile) {
-		samples := pprofile.NewSampleSlice()
-		for _, s := range p.Samples().All() {
-			for i := range sets {
-				if rnd.IntN(100) < 90 {
-					to := samples.AppendEmpty()
-					s.CopyTo(to)
-					to.AttributeIndices().Append(int32(first + i))
-					to.Values().SetAt(0, s.Values().At(0)*int64(1+rnd.IntN(9)))
-				}
-			}
-		}
-		samples.CopyTo(p.Samples())
-	})
-	return pd
-}
-
-// twoHeaps is the heap of the Go compiler, all allocations, of two services.
-func twoHeaps(t testing.TB) pprofile.Profiles {
-	pd := fromPprof(t, "go-compile-nethttp-heap-huge.pb.gz")
-	second := pd.ResourceProfiles().AppendEmpty()
-	pd.ResourceProfiles().At(0).CopyTo(second)
-	second.Resource().Attributes().PutStr("service.name", "second")
-	return pd
 }
