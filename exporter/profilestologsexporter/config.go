@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
@@ -27,9 +28,10 @@ import (
 type Config struct {
 	// Mode is fallback or always.
 	Mode string `mapstructure:"mode"`
-	// GRPC and HTTP are the ways to the peer, of which one is configured.
+	// GRPC, HTTP and HEC are the ways to the peer, of which one is configured.
 	GRPC configoptional.Optional[configgrpc.ClientConfig] `mapstructure:"grpc"`
 	HTTP configoptional.Optional[HTTPConfig]              `mapstructure:"http"`
+	HEC  configoptional.Optional[HECConfig]               `mapstructure:"hec"`
 	// Encoding is how profiles become log records.
 	Encoding splunkencode.Config `mapstructure:",squash"`
 	// RecheckInterval is how long a peer without profiles is not asked for them again.
@@ -55,9 +57,27 @@ const (
 	modeAlways   = "always"
 )
 
+// HECConfig is an HTTP Event Collector. It takes events only: the mode is always.
+type HECConfig struct {
+	Client confighttp.ClientConfig `mapstructure:",squash"`
+	// Token is sent as "Authorization: Splunk <token>".
+	Token configopaque.String `mapstructure:"token"`
+}
+
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error {
-	known := map[string]bool{"profiles_endpoint": true, "logs_endpoint": true}
+	return unmarshalStrict(conf, c, "profiles_endpoint", "logs_endpoint")
+}
+
+// Unmarshal reads the section strictly.
+func (c *HECConfig) Unmarshal(conf *confmap.Conf) error { return unmarshalStrict(conf, c, "token") }
+
+// unmarshalStrict reads a section that has the keys of a client, and keys of its own.
+func unmarshalStrict(conf *confmap.Conf, section any, own ...string) error {
+	known := map[string]bool{}
+	for _, key := range own {
+		known[key] = true
+	}
 	for field := range reflect.TypeFor[confighttp.ClientConfig]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
 		known[name] = true
@@ -71,7 +91,7 @@ func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return conf.Unmarshal(c)
+	return conf.Unmarshal(section)
 }
 
 // Validate names every fault.
@@ -80,8 +100,14 @@ func (c *Config) Validate() error {
 	if c.Mode != modeFallback && c.Mode != modeAlways {
 		errs = append(errs, fmt.Errorf("`mode` must be fallback or always, found %q", c.Mode))
 	}
-	if c.GRPC.HasValue() == c.HTTP.HasValue() {
-		errs = append(errs, errors.New("one of `grpc` and `http` must be configured"))
+	peers := 0
+	for _, configured := range []bool{c.GRPC.HasValue(), c.HTTP.HasValue(), c.HEC.HasValue()} {
+		if configured {
+			peers++
+		}
+	}
+	if peers != 1 {
+		errs = append(errs, fmt.Errorf("one of `grpc`, `http` and `hec` must be configured, found %d", peers))
 	}
 	if grpc := c.GRPC.Get(); grpc != nil && grpc.Endpoint == "" {
 		errs = append(errs, errors.New("grpc: `endpoint` must be set"))
@@ -110,6 +136,21 @@ func (c *HTTPConfig) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Validate names every fault.
+func (c *HECConfig) Validate() error {
+	var errs []error
+	if parsed, err := url.Parse(c.Client.Endpoint); err != nil || parsed.Scheme == "" || parsed.Host == "" {
+		errs = append(errs, fmt.Errorf("`endpoint` must be a URL, found %q", c.Client.Endpoint))
+	}
+	if c.Token == "" {
+		errs = append(errs, errors.New("`token` must be set"))
+	}
+	return errors.Join(errs...)
+}
+
+// alwaysLogs says that profiles are never sent as they are.
+func (c *Config) alwaysLogs() bool { return c.Mode == modeAlways || c.HEC.HasValue() }
 
 // urls gives where profiles and logs go (OTLP specification, OTLP/HTTP request).
 func (c *HTTPConfig) urls() (profiles, logs string) {

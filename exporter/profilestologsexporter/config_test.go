@@ -4,7 +4,6 @@
 package profilestologsexporter
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -54,19 +53,22 @@ func TestConfig(t *testing.T) {
 func TestConfigFaults(t *testing.T) {
 	grpc := map[string]any{"endpoint": "backend:4317"}
 	for want, raw := range map[string]map[string]any{
-		"one of `grpc` and `http` must be configured":        {},
-		"one of `grpc` and `http` must be configured ":       {"grpc": grpc, "http": map[string]any{"endpoint": "http://backend:4318"}},
-		"grpc: `endpoint` must be set":                       {"grpc": map[string]any{}},
-		"`mode` must be fallback or always, found \"never\"": {"grpc": grpc, "mode": "never"},
-		"`recheck_interval` must be positive, found 0s":      {"grpc": grpc, "recheck_interval": 0},
-		"`timeout` must not be negative, found -1s":          {"grpc": grpc, "timeout": "-1s"},
-		"`format` must be pprof, text or otlp":               {"grpc": grpc, "format": "jfr"},
-		"`endpoint` must be set, or both":                    {"http": map[string]any{"logs_endpoint": "http://logs"}},
-		"`endpoint` must be a URL, found \"backend:4318\"":   {"http": map[string]any{"endpoint": "backend:4318"}},
-		"`logs_endpoints` is not a key of this section":      {"http": map[string]any{"endpoint": "http://backend", "logs_endpoints": "x"}},
-		"has invalid keys: hec":                              {"grpc": grpc, "hec": map[string]any{}},
+		"one of `grpc`, `http` and `hec` must be configured, found 0": {},
+		"one of `grpc`, `http` and `hec` must be configured, found 2": {"grpc": grpc, "http": map[string]any{"endpoint": "http://backend:4318"}},
+		"grpc: `endpoint` must be set":                                {"grpc": map[string]any{}},
+		"`mode` must be fallback or always, found \"never\"":          {"grpc": grpc, "mode": "never"},
+		"`recheck_interval` must be positive, found 0s":               {"grpc": grpc, "recheck_interval": 0},
+		"`timeout` must not be negative, found -1s":                   {"grpc": grpc, "timeout": "-1s"},
+		"`format` must be pprof, text or otlp":                        {"grpc": grpc, "format": "jfr"},
+		"`endpoint` must be set, or both":                             {"http": map[string]any{"logs_endpoint": "http://logs"}},
+		"`endpoint` must be a URL, found \"backend:4318\"":            {"http": map[string]any{"endpoint": "backend:4318"}},
+		"`logs_endpoints` is not a key of this section":               {"http": map[string]any{"endpoint": "http://backend", "logs_endpoints": "x"}},
+		"has invalid keys: heck":                                      {"grpc": grpc, "heck": map[string]any{}},
+		"`token` must be set":                                         {"hec": map[string]any{"endpoint": "https://splunk:8088/services/collector"}},
+		"`tokens` is not a key":                                       {"hec": map[string]any{"endpoint": "https://splunk:8088/services/collector", "tokens": "x"}},
+		"found \"splunk\"":                                            {"hec": map[string]any{"endpoint": "splunk", "token": "x"}},
 	} {
 		_, err := load(raw)
-		assert.ErrorContains(t, err, strings.TrimSpace(want))
+		assert.ErrorContains(t, err, want)
 	}
 }

@@ -60,7 +60,7 @@ type profilesToLogs struct {
 
 func (e *profilesToLogs) start(ctx context.Context, host component.Host) error {
 	mode := signalProfiles
-	if e.config.Mode == modeAlways {
+	if e.config.alwaysLogs() {
 		mode = signalLogs
 	}
 	e.metrics.inMode(ctx, mode)
@@ -94,7 +94,7 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 // tryProfiles decides what a batch goes out as. While it is log records, one batch in every recheck interval tries
 // profiles again.
 func (e *profilesToLogs) tryProfiles() (try, recheck bool) {
-	if e.config.Mode == modeAlways {
+	if e.config.alwaysLogs() {
 		return false, false
 	}
 	e.mu.Lock()

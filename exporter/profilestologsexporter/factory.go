@@ -49,6 +49,7 @@ func createDefaultConfig() component.Config {
 		Mode:            modeFallback,
 		GRPC:            configoptional.Default(grpc),
 		HTTP:            configoptional.Default(HTTPConfig{Client: http}),
+		HEC:             configoptional.Default(HECConfig{Client: http}),
 		Encoding:        splunkencode.DefaultConfig(),
 		RecheckInterval: 5 * time.Minute,
 		Queue:           configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
@@ -70,9 +71,12 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		logger:  set.Logger,
 		metrics: metrics,
 	}
-	if config.GRPC.HasValue() {
+	switch {
+	case config.GRPC.HasValue():
 		e.peer = &grpcPeer{config: config.GRPC.Get(), settings: set.TelemetrySettings, userAgent: userAgent}
-	} else {
+	case config.HEC.HasValue():
+		e.peer = newHECPeer(config.HEC.Get(), set.TelemetrySettings, userAgent)
+	default:
 		e.peer = newHTTPPeer(config.HTTP.Get(), set.TelemetrySettings, userAgent)
 	}
 	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,

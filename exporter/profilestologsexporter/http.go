@@ -29,7 +29,12 @@ const (
 	protobufType = "application/x-protobuf"
 	// maxAnswerBytes bounds what is read of an answer.
 	maxAnswerBytes = 64 << 10
+	// maxMessageBytes bounds what is kept of an answer in an error.
+	maxMessageBytes = 1 << 10
 )
+
+// otlpHeader is read only.
+var otlpHeader = http.Header{"Content-Type": {protobufType}}
 
 // httpPeer speaks OTLP/HTTP.
 type httpPeer struct {
@@ -63,7 +68,7 @@ func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles) (part
 	if err != nil {
 		return partial{}, consumererror.NewPermanent(err)
 	}
-	answer, refusal, err := p.post(ctx, p.profilesURL, body)
+	answer, refusal, err := p.post(ctx, p.profilesURL, body, otlpHeader)
 	if err != nil {
 		return partial{}, err
 	}
@@ -85,7 +90,7 @@ func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs) (partial, error) 
 	if err != nil {
 		return partial{}, consumererror.NewPermanent(err)
 	}
-	answer, refusal, err := p.post(ctx, p.logsURL, body)
+	answer, refusal, err := p.post(ctx, p.logsURL, body, otlpHeader)
 	if err != nil {
 		return partial{}, err
 	}
@@ -100,12 +105,12 @@ func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs) (partial, error) 
 }
 
 // post sends a request. It gives the body of an answer that takes it, if that is protobuf, or else the refusal.
-func (p *httpPeer) post(ctx context.Context, url string, body []byte) ([]byte, *refusal, error) {
+func (p *httpPeer) post(ctx context.Context, url string, body []byte, header http.Header) ([]byte, *refusal, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, consumererror.NewPermanent(err)
 	}
-	request.Header.Set("Content-Type", protobufType)
+	request.Header = header.Clone()
 	request.Header.Set("User-Agent", p.userAgent)
 	response, err := p.client.Do(request)
 	if err != nil {
@@ -128,7 +133,7 @@ func (p *httpPeer) post(ctx context.Context, url string, body []byte) ([]byte, *
 	if isProtobuf && proto.Unmarshal(answer, &said) == nil {
 		r.message = said.GetMessage()
 	} else {
-		r.message = strings.ToValidUTF8(string(answer[:min(len(answer), 256)]), "\uFFFD")
+		r.message = strings.ToValidUTF8(string(answer[:min(len(answer), maxMessageBytes)]), "\uFFFD")
 	}
 	return nil, r, nil
 }

@@ -1,0 +1,157 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
+)
+
+// hecStub checks what it gets and notes the events of requests that it takes.
+type hecStub struct {
+	mu     sync.Mutex
+	asked  int
+	answer func(w http.ResponseWriter, n int) bool
+	events []map[string]any
+}
+
+func (s *hecStub) serve(t *testing.T) map[string]any {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked++
+		assert.Equal(t, "/services/collector", r.URL.Path)
+		assert.Equal(t, http.MethodPost, r.Method)
+		assert.Equal(t, "Splunk secret", r.Header.Get("Authorization"))
+		assert.Equal(t, "gzip", r.Header.Get("Content-Encoding"))
+		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+		assert.Equal(t, "otel.profiling", r.Header.Get("X-Splunk-Instrumentation-Library"))
+		body := plainBody(t, r)
+		if s.answer != nil && s.answer(w, s.asked) {
+			return
+		}
+		decoder := json.NewDecoder(strings.NewReader(string(body)))
+		decoder.UseNumber()
+		for {
+			var e map[string]any
+			err := decoder.Decode(&e)
+			if err == io.EOF {
+				break
+			}
+			if !assert.NoError(t, err) {
+				return
+			}
+			s.events = append(s.events, e)
+		}
+		_, _ = io.WriteString(w, `{"text":"Success","code":0}`)
+	}))
+	t.Cleanup(server.Close)
+	return map[string]any{"endpoint": server.URL + "/services/collector", "token": "secret"}
+}
+
+func TestHECEvents(t *testing.T) {
+	s := &hecStub{}
+	e := runExporter(t, map[string]any{"hec": s.serve(t)})
+	pd := profiletest.New().Resource("service.name", "shop", "host.name", "box", "com.splunk.source", "agent", "com.splunk.index", "main", "tags", []any{"a"}).
+		Scope("otel.profiling", "1").
+		Profile("samples", "count").Time(start+1, 20).Attributes(profiletest.Attr("ratio", 0.5), profiletest.Attr("profiling.instrumentation.source", "continuous")).
+		Sample(profiletest.Observed([]uint64{start + 1}, "leaf")).Build()
+	e.send(t, pd)
+	require.Len(t, s.events, 1)
+	got := s.events[0]
+	assert.NotEmpty(t, got["event"])
+	delete(got, "event")
+	assert.Equal(t, map[string]any{
+		"time": json.Number("1700000000.000000001"), "host": "box", "source": "agent", "sourcetype": "otel.profiling", "index": "main",
+		"fields": map[string]any{
+			"service.name": "shop", "tags": `["a"]`, "ratio": "0.5", "profiling.instrumentation.source": "continuous",
+			"profiling.data.type": "cpu", "profiling.data.format": "pprof-gzip-base64", "profiling.data.total.frame.count": json.Number("1"),
+		},
+	}, got)
+	assert.Equal(t, int64(1), e.metric(t, "mode"), "events are always log records")
+	assert.Zero(t, e.metric(t, "switches"))
+}
+
+// 429 and 503 pass, a wrong token does not; an answer that counts what it rejected has taken the rest.
+func TestHECAnswers(t *testing.T) {
+	for status, passes := range map[int]bool{429: true, 503: true, 401: false, 403: false, 400: false} {
+		s := &hecStub{answer: func(w http.ResponseWriter, n int) bool {
+			if n == 1 {
+				w.Header().Set("Retry-After", "0")
+				http.Error(w, `{"text":"no","code":9}`, status)
+			}
+			return n == 1
+		}}
+		e := runExporter(t, map[string]any{"hec": s.serve(t)})
+		err := e.ConsumeProfiles(t.Context(), batch("x", 3))
+		if passes {
+			require.NoError(t, err)
+			assert.Len(t, s.events, 1)
+			assert.Equal(t, 2, s.asked)
+			continue
+		}
+		require.Error(t, err)
+		assert.True(t, consumererror.IsPermanent(err))
+		assert.Equal(t, 1, s.asked)
+	}
+	s := &hecStub{answer: func(w http.ResponseWriter, _ int) bool {
+		http.Error(w, `{"text":"Invalid data format","code":6,"rejected":1,"reason":"not this one"}`, http.StatusBadRequest)
+		return true
+	}}
+	e := runExporter(t, map[string]any{"hec": s.serve(t)})
+	e.send(t, batch("x", 3))
+	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
+}
+
+// What splunk_profiling makes of the events is what went in.
+func TestHECToSplunkProfiling(t *testing.T) {
+	for _, format := range []string{"pprof", "otlp", "text"} {
+		t.Run(format, func(t *testing.T) {
+			factory := splunkprofilingreceiver.NewFactory().(xreceiver.Factory)
+			cfg := factory.CreateDefaultConfig()
+			address := freeAddress(t)
+			require.NoError(t, confmap.NewFromStringMap(map[string]any{
+				"protocols": map[string]any{"hec": map[string]any{"endpoint": address}},
+			}).Unmarshal(cfg))
+			sink := &consumertest.ProfilesSink{}
+			receiver, err := factory.CreateProfiles(t.Context(), receivertest.NewNopSettings(component.MustNewType("splunk_profiling")), cfg, sink)
+			require.NoError(t, err)
+			require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
+			defer func() { require.NoError(t, receiver.Shutdown(t.Context())) }()
+			e := runExporter(t, map[string]any{
+				"hec": map[string]any{"endpoint": "http://" + address + "/services/collector", "token": "any"}, "format": format,
+			})
+			e.send(t, batch("x", 5))
+			require.Len(t, sink.AllProfiles(), 1)
+			got := sink.AllProfiles()[0]
+			if format == "otlp" {
+				require.NoError(t, profiletest.Equal(batch("x", 5), got))
+				return
+			}
+			b := &inbox{profiles: []pprofile.Profiles{got}}
+			b.requireOnce(t, batch("x", 5))
+			service, _ := got.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+			assert.Equal(t, "shop", service.Str())
+		})
+	}
+}
