@@ -46,8 +46,9 @@ type decoder struct {
 	values          []int64
 	valuesPerSample int
 
-	// visit takes the samples where they are not kept here: see Read.
-	visit func(Sample)
+	// visit takes the samples where they are not kept here: see Read. stacks is for those alone.
+	visit  func(Sample)
+	stacks knownStacks
 
 	// Scratch of one sample.
 	stack        []int32
@@ -143,6 +144,7 @@ func (d *decoder) prepare() {
 	d.locationIndices = sized(d.locationIndices, len(d.locations), unresolved)
 	d.resolved = sized(d.resolved, len(d.locations)+1, 0)
 	d.labels.reset()
+	d.stacks.reset()
 	d.identities.Reset(0)
 	d.firstOfStack = append(d.firstOfStack[:0], noSample) // the empty stack is always there
 	d.kept, d.values = d.kept[:0], d.values[:0]
@@ -176,10 +178,11 @@ func (d *decoder) release() {
 	d.decompressor.release(maxKeptBytes)
 	d.data = nil
 	d.text = ""
-	if len(d.strings) > maxKeptEntries || len(d.samples) > maxKeptEntries ||
+	if len(d.labels.known) > maxKeptEntries || len(d.strings) > maxKeptEntries || len(d.samples) > maxKeptEntries ||
 		len(d.locations) > maxKeptEntries || len(d.lines) > maxKeptEntries || len(d.comments) > maxKeptEntries {
 		return
 	}
+	d.labels.reset()
 	d.dict.Reset(profiledict.Sizes{})
 	decoders.Put(d)
 }

@@ -5,6 +5,7 @@ package pprofconv
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -165,10 +166,10 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 			assert.Equal(t, profiledict.StackIndex(1), s.Stack)
 			if s.Values[0] == 11 {
 				assert.Equal(t, []Label{
-					{Key: "span_id", Text: "7", IsText: true},
 					{Key: "thread", Text: "main", IsText: true},
 					{Key: "trace_id", Text: "0000abc", IsText: true},
-				}, s.Labels)
+					{Key: "span_id", Text: "7", IsText: true},
+				}, withoutNumbers(s.Labels))
 			}
 		})
 		require.NoError(t, err)
@@ -176,4 +177,58 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 	}
 	dict.CopyTo(pd.Dictionary())
 	return samples
+}
+
+func withoutNumbers(labels []Label) []Label {
+	labels = slices.Clone(labels)
+	for i := range labels {
+		labels[i].ID, labels[i].key = 0, 0
+	}
+	return labels
+}
+
+// A stack that is known by its bytes is the same stack, and one whose ids go on in another field is not.
+func TestReadKnowsStacksByTheirBytes(t *testing.T) {
+	packed := func(ids ...uint64) pt.PprofWire { return pt.PprofWire(nil).Packed(pt.PprofSampleLocation, ids...) }
+	wire := oddBase()
+	var want [][]int32
+	for _, s := range []struct {
+		sample pt.PprofWire
+		stack  []int32
+	}{
+		{packed(1, 2), []int32{1, 2}},
+		{packed(2), []int32{2}},
+		{packed(1, 2), []int32{1, 2}},
+		{packed(1, 2).Packed(pt.PprofSampleLocation, 2), []int32{1, 2, 2}},
+		{packed(1, 2).Unpacked(pt.PprofSampleLocation, 1), []int32{1, 2, 1}},
+		{packed(2).Packed(pt.PprofSampleLocation, 2).Packed(pt.PprofSampleLocation, 1), []int32{2, 2, 1}},
+		{pt.PprofWire(nil).Unpacked(pt.PprofSampleLocation, 1).Packed(pt.PprofSampleLocation, 2), []int32{1, 2}},
+		{packed(), nil},
+		{packed(2), []int32{2}},
+	} {
+		wire = wire.Message(pt.PprofSample, s.sample)
+		want = append(want, s.stack)
+	}
+	dict := profiledict.New()
+	var got [][]int32
+	_, err := Read(wire, dict, Limits{}, func(s Sample) { got = append(got, slices.Clone(dict.Stacks.At(s.Stack))) })
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
+func TestReadNumbersLabels(t *testing.T) {
+	ids := map[Label]int{}
+	_, err := Read(oddPayloads()["labels"], profiledict.New(), Limits{}, func(s Sample) {
+		for _, l := range s.Labels {
+			id := l.ID
+			require.Positive(t, id)
+			l = withoutNumbers([]Label{l})[0]
+			if known, ok := ids[l]; ok {
+				assert.Equal(t, known, id, "%v", l)
+			}
+			ids[l] = id
+		}
+	})
+	require.NoError(t, err)
+	assert.Greater(t, len(ids), 10)
 }

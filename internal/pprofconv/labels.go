@@ -5,8 +5,8 @@ package pprofconv
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -21,26 +21,38 @@ type labelSet struct {
 	link       profiledict.LinkIndex
 }
 
-// labelSets remembers label sets by their bytes: samples repeat few sets many times, and equal
-// bytes mean equal labels within one payload.
+// labelSets remembers label sets by their bytes, and labels by theirs: samples repeat few of them
+// many times, and equal bytes mean equal labels within one payload.
 type labelSets struct {
-	sets   []labelSet // the first one is unused, since HashIndex has no entry 0
-	index  profiledict.HashIndex
+	sets  []labelSet // the first one is unused, since HashIndex has no entry 0
+	index profiledict.HashIndex
+
+	known      []knownLabel // the first one is unused
+	knownIndex profiledict.HashIndex
+	keys       map[string]int32
+
 	read   int // labels of the payload, without those of sets met before
-	raw    []rawLabel
 	labels []Label
 }
 
-// rawLabel is a Label message. key, str and unit are indices of string_table.
-type rawLabel struct {
-	key, str, unit uint64
-	num            int64
+// knownLabel is a Label message and what it says.
+type knownLabel struct {
+	at    span
+	none  bool // a number 0 without a unit, which is no label
+	label Label
 }
 
 func (l *labelSets) reset() {
 	l.sets = append(l.sets[:0], labelSet{})
-	l.read = 0
 	l.index.Reset(0)
+	clear(l.known)
+	l.known = append(l.known[:0], knownLabel{})
+	l.knownIndex.Reset(0)
+	if l.keys == nil {
+		l.keys = make(map[string]int32)
+	}
+	clear(l.keys)
+	l.read = 0
 }
 
 // labelSet interns the labels that stand at this place of the payload. Where other fields of the
@@ -65,10 +77,11 @@ func (d *decoder) labelSet(at span) (labelSet, DropReason, bool) {
 	return set, 0, true
 }
 
-// readLabels reads the labels into d.labels.labels, ordered by key, and within a key as they stand.
+// readLabels reads the labels into d.labels.labels: those of one key stand together, as they stand in
+// the payload, and keys in the order in which the payload first has them.
 func (d *decoder) readLabels(at span) (DropReason, bool) {
 	l := &d.labels
-	l.raw, l.labels = l.raw[:0], l.labels[:0]
+	l.labels = l.labels[:0]
 	var f field
 	for p, end := int(at.start), int(at.end); p < end; {
 		var err error
@@ -78,30 +91,77 @@ func (d *decoder) readLabels(at span) (DropReason, bool) {
 		if f.number != 3 {
 			continue
 		}
-		var v [4]uint64
-		if !numbers(d.data, f.start, f.end, v[:]) {
-			return DropMalformed, false
+		known, reason, ok := d.label(span{uint32(f.start), uint32(f.end)})
+		if !ok {
+			return reason, false
 		}
-		raw := rawLabel{key: v[0], str: v[1], num: int64(v[2]), unit: v[3]}
-		if !d.hasString(raw.key) || !d.hasString(raw.str) || !d.hasString(raw.unit) {
-			return DropUnknownString, false
+		if !known.none {
+			l.labels = append(l.labels, known.label)
 		}
-		l.raw = append(l.raw, raw)
+		l.read++
 	}
-	if l.read += len(l.raw); l.read > 4*d.limits.MaxTableEntries {
+	if l.read > 4*d.limits.MaxTableEntries {
 		return DropTooManyLabels, false
 	}
-	for _, raw := range l.raw {
-		// As profile.Parse reads it: 0 without a unit is no label.
-		switch {
-		case raw.str != 0:
-			l.labels = append(l.labels, Label{Key: d.labelKey(raw.key), Text: d.str(raw.str), IsText: true})
-		case raw.num != 0 || raw.unit != 0:
-			l.labels = append(l.labels, Label{Key: d.labelKey(raw.key), Num: raw.num, Unit: d.str(raw.unit)})
+	orderLabels(l.labels)
+	return 0, true
+}
+
+// label reads one Label message, or finds it among those that were read before.
+func (d *decoder) label(at span) (*knownLabel, DropReason, bool) {
+	l := &d.labels
+	message := d.data[at.start:at.end]
+	p := l.knownIndex.Start(profiledict.HashBytes(message))
+	for e := l.knownIndex.Next(&p); e != 0; e = l.knownIndex.Next(&p) {
+		if known := &l.known[e]; bytes.Equal(d.data[known.at.start:known.at.end], message) {
+			return known, 0, true
 		}
 	}
-	slices.SortStableFunc(l.labels, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
-	return 0, true
+	var v [4]uint64
+	if !numbers(d.data, int(at.start), int(at.end), v[:]) {
+		return nil, DropMalformed, false
+	}
+	key, str, num, unit := v[0], v[1], int64(v[2]), v[3]
+	if !d.hasString(key) || !d.hasString(str) || !d.hasString(unit) {
+		return nil, DropUnknownString, false
+	}
+	known := knownLabel{at: at, none: str == 0 && num == 0 && unit == 0} // as profile.Parse reads it
+	if !known.none {
+		known.label = Label{ID: len(l.known), Key: d.labelKey(key), IsText: str != 0}
+		if known.label.IsText {
+			known.label.Text = d.str(str)
+		} else {
+			known.label.Num, known.label.Unit = num, d.str(unit)
+		}
+		known.label.key = l.keyNumber(known.label.Key)
+	}
+	l.knownIndex.Insert(p, int32(len(l.known)))
+	l.known = append(l.known, known)
+	return &l.known[len(l.known)-1], 0, true
+}
+
+// keyNumber numbers the keys of a payload in the order in which it has them.
+func (l *labelSets) keyNumber(key string) int32 {
+	n, ok := l.keys[key]
+	if !ok {
+		n = int32(len(l.keys))
+		l.keys[key] = n
+	}
+	return n
+}
+
+// orderLabels orders by key, and keeps the order within a key. Most samples have a few labels, and
+// have them in the same order.
+func orderLabels(labels []Label) {
+	if len(labels) > 32 {
+		slices.SortStableFunc(labels, func(a, b Label) int { return cmp.Compare(a.key, b.key) })
+		return
+	}
+	for i := 1; i < len(labels); i++ {
+		for k := i; k > 0 && labels[k].key < labels[k-1].key; k-- {
+			labels[k], labels[k-1] = labels[k-1], labels[k]
+		}
+	}
 }
 
 // internLabels makes attributes of d.labels.labels, and a link of a trace and a span id.

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// linkOf gives the link that labels, ordered by key, name by a trace_id and a span_id: one string of
+// linkOf gives the link that labels name by a trace_id and a span_id: one string of
 // hexadecimal digits each, neither zero. Anything else, half a pair included, stays labels.
 func linkOf(labels []Label) (link profiledict.Link, ok bool) {
 	trace, hasTrace := onlyText(labels, labelTraceID)

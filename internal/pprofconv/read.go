@@ -7,9 +7,14 @@ import "github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 
 // Label is a label of a sample: text, or a number with a unit, which may be empty.
 type Label struct {
+	// ID is the same positive number for labels that stand in one payload as the same bytes, so that
+	// what a label means has to be worked out once. Others have other numbers, and there are few.
+	ID              int
 	Key, Text, Unit string
 	Num             int64
 	IsText          bool
+	// key is the key's number in the payload.
+	key int32
 }
 
 // Sample is a sample of a pprof as Read gives it.
@@ -17,7 +22,8 @@ type Sample struct {
 	Stack profiledict.StackIndex
 	// Values are as many as stand in the payload, which may be none. They are borrowed.
 	Values []int64
-	// Labels are ordered by key, and within a key as they stand in the payload. They are borrowed.
+	// Labels of one key stand together, as they stand in the payload; keys are in the order in which
+	// the payload first has them. They are borrowed.
 	Labels []Label
 }
 
@@ -47,8 +53,9 @@ func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, visit fun
 	return d.stats, err
 }
 
-// visitSample hands over the sample whose locations and values have been read.
-func (d *decoder) visitSample(labels span, fresh bool) (DropReason, bool) {
+// visitSample hands over the sample whose locations and values have been read; of its locations perhaps
+// only the bytes, where they are those of a stack that is known.
+func (d *decoder) visitSample(stack knownStack, labels span, fresh bool) (DropReason, bool) {
 	d.labels.labels = d.labels.labels[:0]
 	if labels.end != 0 {
 		if reason, ok := d.readLabels(labels); !ok {
@@ -58,6 +65,10 @@ func (d *decoder) visitSample(labels span, fresh bool) (DropReason, bool) {
 	if fresh {
 		d.internLocations()
 	}
-	d.visit(Sample{Stack: d.dict.Stacks.Intern(d.stack), Values: d.sampleValues, Labels: d.labels.labels})
+	if stack.index == 0 {
+		stack.index = d.dict.Stacks.Intern(d.stack)
+		d.stacks.add(stack)
+	}
+	d.visit(Sample{Stack: stack.index, Values: d.sampleValues, Labels: d.labels.labels})
 	return 0, true
 }

@@ -35,6 +35,7 @@ func (d *decoder) takeSample(at span) (DropReason, bool) {
 	d.stack, d.sampleValues = d.stack[:0], d.sampleValues[:0]
 	fresh := false
 	labels := span{}
+	var known knownStack
 	var f field
 	for p, end := int(at.start), int(at.end); p < end; {
 		start := p
@@ -44,6 +45,9 @@ func (d *decoder) takeSample(at span) (DropReason, bool) {
 		}
 		switch f.number {
 		case 1:
+			if d.visit != nil && d.isKnown(&known, &f) {
+				continue
+			}
 			isNew, reason, ok := d.takeLocations(&f)
 			if !ok {
 				return reason, false
@@ -64,7 +68,7 @@ func (d *decoder) takeSample(at span) (DropReason, bool) {
 		}
 	}
 	if d.visit != nil {
-		return d.visitSample(labels, fresh)
+		return d.visitSample(known, labels, fresh)
 	}
 	var set labelSet
 	if labels.end != 0 {
@@ -79,6 +83,21 @@ func (d *decoder) takeSample(at span) (DropReason, bool) {
 	}
 	d.keep(sample{stack: d.dict.Stacks.Intern(d.stack), attributes: set.attributes, link: set.link})
 	return 0, true
+}
+
+// isKnown reports whether the location ids of a field are a whole stack that was met before. Where the
+// ids of a sample go on in another field, the bytes of one field are not its stack.
+func (d *decoder) isKnown(known *knownStack, f *field) bool {
+	first := known.at.end == 0 && len(d.stack) == 0
+	if first && f.wire == wireBytes && f.end > f.start {
+		*known = d.stacks.find(d.data, span{uint32(f.start), uint32(f.end)})
+		return known.index != 0
+	}
+	if known.index != 0 {
+		d.stack = append(d.stack, d.dict.Stacks.At(known.index)...)
+	}
+	*known = knownStack{}
+	return false
 }
 
 // takeLocations appends location ids to the stack: as the dictionary's index where the location is

@@ -4,13 +4,15 @@
 package splunklog
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// readLabels makes of a sample's labels, which are ordered by key, what they mean: its time, its period and its link;
+// readLabels makes of a sample's labels, those of one key together, what they mean: its time, its period and its link;
 // the others become attributes.
 func (t *translator) readLabels(labels []pprofconv.Label, o *observation) {
 	linked := t.readLink(labels, o)
@@ -49,11 +51,36 @@ func (t *translator) readLabels(labels []pprofconv.Label, o *observation) {
 				continue
 			}
 		}
-		attributes = t.appendEntry(attributes, t.labelAttribute(group))
+		if n == 1 {
+			attributes = t.appendLabel(attributes, group)
+		} else {
+			attributes = t.appendEntry(attributes, t.labelAttribute(group))
+		}
 	}
 	t.scratch = attributes
 	o.set = t.dict.AttributeSets.Intern(attributes)
 }
+
+// appendLabel is appendEntry of a label that is alone with its key. Few labels of a body differ, so what each becomes
+// is remembered by its number.
+func (t *translator) appendLabel(list []int32, group []pprofconv.Label) []int32 {
+	id := group[0].ID
+	for len(t.attributeOf) <= id {
+		t.attributeOf = append(t.attributeOf, unknownLabel)
+	}
+	i := t.attributeOf[id]
+	if i == unknownLabel {
+		i = int32(t.dict.Attributes.Intern(t.labelAttribute(group)))
+		t.attributeOf[id] = i
+	}
+	if i != 0 && !slices.Contains(list, i) {
+		list = append(list, i)
+	}
+	return list
+}
+
+// unknownLabel stands for a label that was not met in the body under way.
+const unknownLabel = -1
 
 func labelNumber(l *pprofconv.Label) (int64, bool) {
 	if l.IsText {

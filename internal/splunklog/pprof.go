@@ -27,6 +27,7 @@ func (t *translator) readPprof(body string) *Rejection {
 	limits := pprofconv.Limits{
 		MaxProfileBytes: t.bytesLeft, MaxSamples: t.samplesLeft, MaxStackDepth: t.opts.MaxStackDepth,
 	}
+	t.attributeOf = t.attributeOf[:0]
 	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
 	t.result.add(&stats)

@@ -34,6 +34,8 @@ type translator struct {
 	bodyID            contentID
 	profileAttributes profiledict.AttributeSetIndex
 	lastLink          knownLink
+	// attributeOf is what a label of the record's pprof became, by its number there; 0 for none.
+	attributeOf []int32
 
 	encoded, payload []byte
 	// whole are the profiles of bodies that are OTLP.
@@ -203,6 +205,9 @@ func (t *translator) release() {
 	t.stackText.release()
 	if cap(t.encoded) > maxKeptBytes {
 		t.encoded, t.payload = nil, nil
+	}
+	if cap(t.attributeOf) > maxKeptEntries {
+		t.attributeOf = nil
 	}
 	d := t.dict
 	if max(d.Strings.Len(), d.Locations.Len(), d.Stacks.Len()) > maxKeptEntries {
