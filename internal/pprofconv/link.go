@@ -4,9 +4,6 @@
 package pprofconv
 
 import (
-	"encoding/hex"
-	"strings"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -15,10 +12,10 @@ import (
 func linkOf(labels []Label) (link profiledict.Link, ok bool) {
 	trace, hasTrace := onlyText(labels, labelTraceID)
 	span, hasSpan := onlyText(labels, labelSpanID)
-	if !hasTrace || !hasSpan || !parseID(link.TraceID[:], trace) || !parseID(link.SpanID[:], span) {
+	if !hasTrace || !hasSpan {
 		return profiledict.Link{}, false
 	}
-	return link, true
+	return profiledict.ParseLink(trace, span)
 }
 
 // onlyText gives the value of key where it has exactly one, and that is text.
@@ -33,20 +30,4 @@ func onlyText(labels []Label, key string) (value string, ok bool) {
 		value, ok = labels[i].Text, true
 	}
 	return value, ok
-}
-
-// parseID reads hexadecimal digits, right aligned: agents differ in how they pad with zeros.
-func parseID(id []byte, digits string) bool {
-	digits = strings.TrimLeft(digits, "0")
-	if digits == "" || len(digits) > 2*len(id) {
-		return false
-	}
-	var padded [32]byte
-	full := padded[:2*len(id)]
-	for i := range full {
-		full[i] = '0'
-	}
-	copy(full[len(full)-len(digits):], digits)
-	_, err := hex.Decode(id, full)
-	return err == nil
 }

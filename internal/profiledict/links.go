@@ -5,6 +5,8 @@ package profiledict
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -22,6 +24,30 @@ type Link struct {
 func (l *Link) hash() uint64 {
 	h := Mix(binary.LittleEndian.Uint64(l.TraceID[:8]), binary.LittleEndian.Uint64(l.TraceID[8:]))
 	return Mix(h, binary.LittleEndian.Uint64(l.SpanID[:]))
+}
+
+// ParseLink makes a link of the hexadecimal digits of a trace and a span. A zero, or anything else, is none.
+func ParseLink(trace, span string) (link Link, ok bool) {
+	if !parseID(link.TraceID[:], trace) || !parseID(link.SpanID[:], span) {
+		return Link{}, false
+	}
+	return link, true
+}
+
+// parseID reads hexadecimal digits, right aligned: agents differ in how they pad with zeros.
+func parseID(id []byte, digits string) bool {
+	digits = strings.TrimLeft(digits, "0")
+	if digits == "" || len(digits) > 2*len(id) {
+		return false
+	}
+	var padded [32]byte
+	full := padded[:2*len(id)]
+	for i := range full {
+		full[i] = '0'
+	}
+	copy(full[len(full)-len(digits):], digits)
+	_, err := hex.Decode(id, full)
+	return err == nil
 }
 
 // Links is the link table.

@@ -108,7 +108,7 @@ func (t *translator) readLink(labels []pprofconv.Label, o *observation) bool {
 			o.link = last.index
 			return true
 		}
-		if link, ok := linkOf(trace, span); ok {
+		if link, ok := profiledict.ParseLink(trace, span); ok {
 			o.link = t.dict.Links.Intern(link)
 			t.lastLink = knownLink{trace: trace, span: span, index: o.link}
 			return true

@@ -75,7 +75,7 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 	if traceID, spanID := log.TraceID(), log.SpanID(); !traceID.IsEmpty() && !spanID.IsEmpty() {
 		r.link, r.linked = profiledict.Link{TraceID: traceID, SpanID: spanID}, true
 	} else {
-		r.link, r.linked = linkOf(trace, span)
+		r.link, r.linked = profiledict.ParseLink(trace, span)
 	}
 	r.classify()
 }
