@@ -73,7 +73,7 @@ const (
 	unknownHost    = "unknown"
 )
 
-// event is one event, in the order in which Splunk's own collector writes it.
+// event is one event.
 type event struct {
 	Time       json.Number    `json:"time,omitempty"`
 	Host       string         `json:"host"`

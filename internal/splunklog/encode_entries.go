@@ -45,10 +45,10 @@ func (w *pprofWriter) attributesOf(indices pcommon.Int32Slice) map[string]pcommo
 }
 
 func (w *pprofWriter) location(i int32) {
-	if _, ok := w.locations[i]; ok {
+	if w.locations[i] {
 		return
 	}
-	w.locations[i] = struct{}{}
+	w.locations[i] = true
 	entry := w.dict.LocationTable().At(int(i))
 	m := wire(nil).number(1, uint64(i)+1)
 	if mapping := entry.MappingIndex(); mapping != 0 {
@@ -71,10 +71,10 @@ func (w *pprofWriter) location(i int32) {
 }
 
 func (w *pprofWriter) mapping(i int32) {
-	if _, ok := w.mappings[i]; ok {
+	if w.mappings[i] {
 		return
 	}
-	w.mappings[i] = struct{}{}
+	w.mappings[i] = true
 	entry := w.dict.MappingTable().At(int(i))
 	attributes := w.attributesOf(entry.AttributeIndices())
 	start, limit := entry.MemoryStart(), entry.MemoryLimit()
@@ -101,10 +101,10 @@ func (w *pprofWriter) mapping(i int32) {
 }
 
 func (w *pprofWriter) function(i int32) {
-	if _, ok := w.functions[i]; ok {
+	if w.functions[i] {
 		return
 	}
-	w.functions[i] = struct{}{}
+	w.functions[i] = true
 	entry := w.dict.FunctionTable().At(int(i))
 	text := func(index int32) uint64 { return w.text(w.dict.StringTable().At(int(index))) }
 	m := wire(nil).number(1, uint64(i)+1).

@@ -20,12 +20,12 @@ type pprofWriter struct {
 	// out is the pprof so far.
 	out   wire
 	texts map[string]uint64
-	// Entries of the dictionary that are written. Their ids are their indices + 1.
-	mappings, locations, functions map[int32]struct{}
+	// Entries of the dictionary that are written, by index. Their ids are their indices + 1.
+	mappings, locations, functions []bool
 
 	// What the observations of one sample share, and one observation.
-	shared, message wire
-	ids             wire
+	shared, message, oneLabel wire
+	ids                       wire
 }
 
 // The field numbers of github.com/google/pprof/proto/profile.proto.
@@ -46,7 +46,9 @@ func (w *pprofWriter) write(dict pprofile.ProfilesDictionary, p pprofile.Profile
 	w.dict, w.out = dict, w.out[:0]
 	w.texts = map[string]uint64{"": 0}
 	w.out = w.out.text(fieldString, "")
-	w.mappings, w.locations, w.functions = map[int32]struct{}{0: {}}, map[int32]struct{}{}, map[int32]struct{}{0: {}}
+	w.mappings = make([]bool, dict.MappingTable().Len())
+	w.locations = make([]bool, dict.LocationTable().Len())
+	w.functions = make([]bool, dict.FunctionTable().Len())
 	period := int64(0)
 	if typ == TypeCPU {
 		period = periodOfProfile(dict, p)
@@ -149,17 +151,17 @@ func quantity(value pcommon.Value) (n int64, unit string, ok bool) {
 }
 
 func (w *pprofWriter) textLabel(to wire, key, text string) wire {
-	label := wire(nil).number(1, w.text(key)).number(2, w.labelText(text))
-	return to.bytes(fieldSampleLabel, label)
+	w.oneLabel = w.oneLabel[:0].number(1, w.text(key)).number(2, w.labelText(text))
+	return to.bytes(fieldSampleLabel, w.oneLabel)
 }
 
 func (w *pprofWriter) numberLabel(to wire, key string, n int64, unit string) wire {
-	label := wire(nil).number(1, w.text(key)).number(3, uint64(n))
+	w.oneLabel = w.oneLabel[:0].number(1, w.text(key)).number(3, uint64(n))
 	if unit != "" || n == 0 {
 		// A number 0 without a unit would be no label.
-		label = label.number(4, w.labelText(unit))
+		w.oneLabel = w.oneLabel.number(4, w.labelText(unit))
 	}
-	return to.bytes(fieldSampleLabel, label)
+	return to.bytes(fieldSampleLabel, w.oneLabel)
 }
 
 // text gives the index of a string.

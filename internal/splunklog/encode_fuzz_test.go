@@ -1,0 +1,55 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"testing"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// FuzzEncode makes records of whatever is a ProfilesData message. Nothing panics, every record can be read, and in the
+// format otlp everything that goes out comes back.
+func FuzzEncode(f *testing.F) {
+	add := func(pd pprofile.Profiles) {
+		body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if len(body) < 20_000 {
+			f.Add(body)
+		}
+	}
+	add(shop())
+	for _, pd := range pprofs(f) {
+		add(pd)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(body)
+		if err != nil || observations(pd) > 1000 {
+			return
+		}
+		for _, format := range []BodyFormat{BodyOTLP, BodyPprof, BodyText} {
+			encoder := NewEncoder(pd, EncodeOptions{Format: format, MaxRecordBytes: 2000, MaxPartBytes: 5000})
+			for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
+				if part.Records != part.Logs.LogRecordCount() || part.Samples != observations(part.Profiles) {
+					t.Fatalf("%s: %d records and %d samples are said to be %d and %d", format,
+						part.Logs.LogRecordCount(), observations(part.Profiles), part.Records, part.Samples)
+				}
+				if format != BodyOTLP {
+					continue
+				}
+				result := Translate(part.Logs, Options{})
+				if len(result.Rejected) > 0 {
+					t.Fatal(result.Rejected[0])
+				}
+				if err := profiletest.Equal(part.Profiles, result.Profiles); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
