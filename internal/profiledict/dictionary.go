@@ -32,6 +32,13 @@ func room[T any](s []T, n int) []T {
 	return s[:0]
 }
 
+// Sizes are the numbers of entries that the dictionary has.
+func (d *Dictionary) Sizes() Sizes {
+	return Sizes{
+		Strings: d.Strings.Len(), Functions: d.Functions.Len(), Locations: d.Locations.Len(), Stacks: d.Stacks.Len(),
+	}
+}
+
 // New gives a dictionary that holds the zero values alone.
 func New() *Dictionary {
 	d := &Dictionary{}

@@ -27,7 +27,10 @@ type Options struct {
 // parts into.
 type Batch struct {
 	options Options
-	begun   bool
+	// messages is how many have been added since Reset.
+	messages int
+	// grown is how large the dictionary of the last batch became, where that was of several messages.
+	grown profiledict.Sizes
 
 	dict     profiledict.Dictionary
 	importer profiledict.Importer
@@ -102,19 +105,22 @@ func (b *Batch) Reset(options Options) {
 	b.samples, b.values, b.timestamps = b.samples[:0], b.values[:0], b.timestamps[:0]
 	b.TakeStats()
 	b.size = sizeEstimate{}
-	b.begun = false
+	b.grown = profiledict.Sizes{}
+	if b.messages > 1 {
+		b.grown = b.dict.Sizes()
+	}
+	b.messages = 0
 	b.stackRanks = nil
 	b.donated = pprofile.NewProfilesDictionary()
 }
 
-// begin makes room for a dictionary like the first message's, which saves growing.
+// begin makes room for a dictionary like the last batch's, or the first message's, which saves growing.
 func (b *Batch) begin(d pprofile.ProfilesDictionary) {
-	b.begun = true
 	b.dict.Reset(profiledict.Sizes{
-		Strings:   d.StringTable().Len(),
-		Functions: d.FunctionTable().Len(),
-		Locations: d.LocationTable().Len(),
-		Stacks:    d.StackTable().Len(),
+		Strings:   max(b.grown.Strings, d.StringTable().Len()),
+		Functions: max(b.grown.Functions, d.FunctionTable().Len()),
+		Locations: max(b.grown.Locations, d.LocationTable().Len()),
+		Stacks:    max(b.grown.Stacks, d.StackTable().Len()),
 	})
 	b.importer.Reset(&b.dict)
 	if b.texts == nil {
@@ -156,9 +162,10 @@ func (b *Batch) Consume(pd pprofile.Profiles) {
 }
 
 func (b *Batch) add(pd pprofile.Profiles, consume bool) {
-	if !b.begun {
+	if b.messages == 0 {
 		b.begin(pd.Dictionary())
 	}
+	b.messages++
 	b.importer.Begin(pd.Dictionary())
 	defer b.importer.End()
 	for i, n := range profiledict.EntriesOf(pd.Dictionary()) {
