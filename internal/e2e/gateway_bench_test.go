@@ -147,7 +147,7 @@ type counter struct {
 func startCounter(b *testing.B, to string) *counter {
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(b, err)
-	b.Cleanup(func() { listener.Close() })
+	b.Cleanup(func() { _ = listener.Close() })
 	c := &counter{address: listener.Addr().String()}
 	go func() {
 		for {
@@ -157,7 +157,7 @@ func startCounter(b *testing.B, to string) *counter {
 			}
 			onward, err := net.Dial("tcp", to)
 			if err != nil {
-				from.Close()
+				_ = from.Close()
 				return
 			}
 			go func() {

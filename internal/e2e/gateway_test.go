@@ -35,7 +35,6 @@ type backend struct {
 	received []pprofile.Profiles
 	// dying lets requests hang until the server is killed: it never answers for them.
 	dying chan struct{}
-	hangs sync.WaitGroup
 }
 
 func (b *backend) Export(ctx context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
