@@ -59,7 +59,7 @@ func TestABatchGoesBeforeItIsTooLong(t *testing.T) {
 		slowly(c)
 		c.MaxBatchBytes = minMaxBatchBytes
 	})
-	for i := range 20 {
+	for i := range 60 {
 		f.consume(message(fmt.Sprint("shop-", i), 200))
 	}
 	require.NotEmpty(t, f.sink.all())
