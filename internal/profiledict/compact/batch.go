@@ -20,7 +20,7 @@ type Options struct {
 	CombineSamples bool
 }
 
-// Batch gathers profiles. Its zero value is empty, with zero Options. It is not safe for concurrent use.
+// Batch gathers profiles. Reset comes before anything else. It is not safe for concurrent use.
 //
 // Everything is kept flat: samples of all profiles stand in one slice, and name their observations as a range
 // of two others. Of what was added only strings are kept, and, of what was given away to Consume, memory to write
