@@ -15,23 +15,15 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	rows := map[string][]string{}
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasPrefix(line, "|") {
-			continue
-		}
-		var cells []string
-		for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
-			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
-		}
-		rows[cells[0]] = cells[1:]
-	}
+	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config).Encoding
 	for key, value := range map[string]any{
 		"format": cfg.Format, "max_record_bytes": cfg.MaxRecordBytes, "splunk_types_only": cfg.SplunkTypesOnly,
@@ -40,7 +32,7 @@ func TestReadme(t *testing.T) {
 			assert.Equal(t, fmt.Sprint(value), rows[key][1])
 		}
 	}
-	for name, metric := range loadMetadata(t).Telemetry.Metrics {
+	for name, metric := range profiletest.LoadMetadata(t).Telemetry.Metrics {
 		assert.Equal(t, []string{metric.Unit, strings.Join(metric.Attributes, ", "), metric.Description}, rows["otelcol_"+name])
 	}
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
@@ -50,30 +42,9 @@ func TestReadme(t *testing.T) {
 	assert.Contains(t, config["connectors"], componentType.String())
 }
 
-type metadata struct {
-	Type   string
-	Status struct {
-		Stability map[string][]string
-	}
-	Telemetry struct {
-		Metrics map[string]struct {
-			Description, Unit string
-			Attributes        []string
-		}
-	}
-}
-
-func loadMetadata(t *testing.T) (m metadata) {
-	t.Helper()
-	text, err := os.ReadFile("metadata.yaml")
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(text, &m))
-	return m
-}
-
 // TestMetadata compares metadata.yaml with what the code really makes.
 func TestMetadata(t *testing.T) {
-	declared := loadMetadata(t)
+	declared := profiletest.LoadMetadata(t)
 	assert.Equal(t, componentType.String(), declared.Type)
 	assert.Equal(t, map[string][]string{"alpha": {"profiles_to_logs"}}, declared.Status.Stability)
 	assert.Len(t, declared.Telemetry.Metrics, 6)

@@ -23,17 +23,7 @@ import (
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	rows := map[string][]string{}
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasPrefix(line, "|") {
-			continue
-		}
-		var cells []string
-		for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
-			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
-		}
-		rows[cells[0]] = cells[1:]
-	}
+	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config)
 	for key, value := range map[string]any{
 		"format": cfg.Encoding.Format, "max_record_bytes": cfg.Encoding.MaxRecordBytes, "splunk_types_only": cfg.Encoding.SplunkTypesOnly,
@@ -51,7 +41,7 @@ func TestReadme(t *testing.T) {
 	assert.True(t, cfg.Queue.HasValue())
 	assert.True(t, cfg.Retry.Enabled)
 	assert.Equal(t, 3_932_160, maxRequestBytes)
-	for name, metric := range loadMetadata(t).Telemetry.Metrics {
+	for name, metric := range profiletest.LoadMetadata(t).Telemetry.Metrics {
 		assert.Equal(t, []string{metric.Unit, strings.Join(metric.Attributes, ", "), metric.Description}, rows["otelcol_"+name])
 	}
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
@@ -61,30 +51,9 @@ func TestReadme(t *testing.T) {
 	assert.Contains(t, config["exporters"], componentType.String())
 }
 
-type metadata struct {
-	Type   string
-	Status struct {
-		Stability map[string][]string
-	}
-	Telemetry struct {
-		Metrics map[string]struct {
-			Description, Unit string
-			Attributes        []string
-		}
-	}
-}
-
-func loadMetadata(t *testing.T) (m metadata) {
-	t.Helper()
-	text, err := os.ReadFile("metadata.yaml")
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(text, &m))
-	return m
-}
-
 // TestMetadata compares metadata.yaml with what the code really makes.
 func TestMetadata(t *testing.T) {
-	declared := loadMetadata(t)
+	declared := profiletest.LoadMetadata(t)
 	assert.Equal(t, componentType.String(), declared.Type)
 	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
 	assert.Len(t, declared.Telemetry.Metrics, 9)

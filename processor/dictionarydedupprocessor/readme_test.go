@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // tableRows gives the cells of the README's table under a header, by the first cell.
@@ -54,38 +54,9 @@ func TestReadmeDefaults(t *testing.T) {
 	}
 }
 
-// metadata is the part of metadata.yaml that the code must agree with.
-type metadata struct {
-	Type   string
-	Status struct {
-		Stability map[string][]string
-	}
-	Attributes map[string]struct {
-		Enum []string
-	}
-	Telemetry struct {
-		Metrics map[string]struct {
-			Description, Unit string
-			Attributes        []string
-			Sum               struct {
-				Monotonic bool
-			}
-		}
-	}
-}
-
-func loadMetadata(t *testing.T) metadata {
-	t.Helper()
-	text, err := os.ReadFile("metadata.yaml")
-	require.NoError(t, err)
-	var m metadata
-	require.NoError(t, yaml.Unmarshal(text, &m))
-	return m
-}
-
 // TestMetadata compares metadata.yaml with what the code really makes.
 func TestMetadata(t *testing.T) {
-	declared := loadMetadata(t)
+	declared := profiletest.LoadMetadata(t)
 	assert.Equal(t, componentType.String(), declared.Type)
 	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
 	assert.Equal(t, profiledict.Tables[:], declared.Attributes["table"].Enum)
@@ -148,7 +119,7 @@ func countEverything(t *testing.T, m *metrics) {
 
 func TestReadmeMetrics(t *testing.T) {
 	rows := tableRows(t, "| metric | unit | attributes | meaning |")
-	declared := loadMetadata(t).Telemetry.Metrics
+	declared := profiletest.LoadMetadata(t).Telemetry.Metrics
 	assert.Len(t, rows, len(declared))
 	for name, metric := range declared {
 		cells := rows["otelcol_"+name]

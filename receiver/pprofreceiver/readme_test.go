@@ -25,6 +25,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func readme(t *testing.T) string {
@@ -169,38 +170,9 @@ func TestReadmeStatuses(t *testing.T) {
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(named)), slices.Collect(maps.Keys(rows)))
 }
 
-// metadata is the part of metadata.yaml that the code must agree with.
-type metadata struct {
-	Type   string
-	Status struct {
-		Stability map[string][]string
-	}
-	Attributes map[string]struct {
-		Enum []string
-	}
-	Telemetry struct {
-		Metrics map[string]struct {
-			Description, Unit string
-			Attributes        []string
-			Sum               struct {
-				Monotonic bool
-			}
-		}
-	}
-}
-
-func loadMetadata(t *testing.T) metadata {
-	t.Helper()
-	text, err := os.ReadFile("metadata.yaml")
-	require.NoError(t, err)
-	var m metadata
-	require.NoError(t, yaml.Unmarshal(text, &m))
-	return m
-}
-
 // TestMetadata compares metadata.yaml with what the code really makes.
 func TestMetadata(t *testing.T) {
-	declared := loadMetadata(t)
+	declared := profiletest.LoadMetadata(t)
 	assert.Equal(t, componentType.String(), declared.Type)
 	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
 	assert.ElementsMatch(t, []string{sourceServer, sourceRemote, sourceFile, sourceSelf}, declared.Attributes["source"].Enum)
@@ -247,7 +219,7 @@ func TestMetadata(t *testing.T) {
 
 func TestReadmeMetrics(t *testing.T) {
 	rows := tableRows(t, "| metric | unit | attributes | meaning |")
-	declared := loadMetadata(t).Telemetry.Metrics
+	declared := profiletest.LoadMetadata(t).Telemetry.Metrics
 	assert.Len(t, rows, len(declared))
 	for name, metric := range declared {
 		cells := rows["otelcol_"+name]

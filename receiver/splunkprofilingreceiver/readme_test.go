@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -139,32 +140,8 @@ func TestReadmeReasons(t *testing.T) {
 	assert.Contains(t, text, "`"+splunkdelivery.FaultEventTime+"`")
 }
 
-// metadata is the part of metadata.yaml that the code must agree with.
-type metadata struct {
-	Type   string
-	Status struct {
-		Stability map[string][]string
-	}
-	Attributes map[string]struct{ Enum []string }
-	Telemetry  struct {
-		Metrics map[string]struct {
-			Description, Unit string
-			Attributes        []string
-			Sum               struct{ Monotonic bool }
-		}
-	}
-}
-
-func loadMetadata(t *testing.T) (m metadata) {
-	t.Helper()
-	text, err := os.ReadFile("metadata.yaml")
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(text, &m))
-	return m
-}
-
 func TestReadmeMetrics(t *testing.T) {
-	declared := loadMetadata(t).Telemetry.Metrics
+	declared := profiletest.LoadMetadata(t).Telemetry.Metrics
 	rows := tableRows(t, "| metric | unit | attributes | meaning |")
 	assert.Len(t, rows, len(declared))
 	for _, row := range rows {
@@ -176,7 +153,7 @@ func TestReadmeMetrics(t *testing.T) {
 
 // TestMetadata compares metadata.yaml with what the code really makes of a request that has something of everything.
 func TestMetadata(t *testing.T) {
-	declared := loadMetadata(t)
+	declared := profiletest.LoadMetadata(t)
 	assert.Equal(t, componentType.String(), declared.Type)
 	assert.Equal(t, map[string][]string{"alpha": {"profiles", "logs"}}, declared.Status.Stability)
 	for attribute, names := range map[string][]string{
