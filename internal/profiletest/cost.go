@@ -1,0 +1,141 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+// Cost is what one run of a function used. The process is measured, not the goroutine: a test that measures
+// must not run beside others (no t.Parallel).
+type Cost struct {
+	// AllocatedBytes is everything that was allocated, freed since or not.
+	AllocatedBytes int64
+	// PeakHeapBytes is how far the heap grew at its highest, sampled about every millisecond. The collector
+	// runs often meanwhile, so that little of it is garbage.
+	PeakHeapBytes int64
+	// CPU is the processor time of the whole process, garbage collection included. Other processes do not
+	// change it much, unlike the time that passes. It is 0 where the system does not tell.
+	CPU time.Duration
+}
+
+func (c Cost) String() string {
+	return fmt.Sprintf("peak heap %.1f MiB, allocated %.1f MiB, CPU %v",
+		float64(c.PeakHeapBytes)/(1<<20), float64(c.AllocatedBytes)/(1<<20), c.CPU.Round(10*time.Microsecond))
+}
+
+const (
+	// Processor time may grow by this much for a byte of input, over a constant: about fifty times what the
+	// translators need for ordinary input, so that a busy machine does not matter, and far less than what a
+	// quadratic loop needs for a megabyte.
+	cpuPerByte  = time.Microsecond
+	cpuConstant = 500 * time.Millisecond
+
+	sampleInterval = time.Millisecond
+	// gcPercentWhileMeasuring keeps garbage small against what is alive.
+	gcPercentWhileMeasuring = 25
+	// maxGarbageBefore is how much garbage may be around when a measurement begins.
+	maxGarbageBefore = 1 << 20
+)
+
+// MeasureCost runs a function and returns what it used. To bound a byte entry, measure each call with input made
+// to be as costly as possible, and compare the cost with the bytes that arrived, after decompression:
+//
+//	func TestDecodeIsBounded(t *testing.T) {
+//		payload := worst()
+//		var result Result // keep the result until the measurement ends
+//		cost := profiletest.MeasureCost(t, func() { result, _ = Decode(payload) })
+//		profiletest.RequireBounded(t, cost, plainBytes, 8<<20, 60)
+//	}
+//
+// In a fuzz target do the same inside f.Fuzz, after f.Add of the worst cases. It is cheap enough for that: there is
+// a garbage collection only after a megabyte of garbage. Where one run takes less than about a millisecond, the
+// peak is what is on the heap at its end. docs/limits.md lists the constants of all entries; a test that adds one
+// adds its row there.
+func MeasureCost(tb testing.TB, run func()) Cost {
+	tb.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercentWhileMeasuring))
+	heap := newHeapReader()
+	if objects, live := heap.read(); objects > live+maxGarbageBefore {
+		runtime.GC()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu := processCPU()
+	sampler := startSampler()
+
+	run()
+
+	peak := sampler.stop()
+	cpu = processCPU() - cpu
+	runtime.ReadMemStats(&after)
+	cost := Cost{AllocatedBytes: int64(after.TotalAlloc - before.TotalAlloc), CPU: cpu}
+	peak = max(peak, after.HeapAlloc)
+	cost.PeakHeapBytes = min(max(0, int64(peak)-int64(before.HeapAlloc)), cost.AllocatedBytes)
+	return cost
+}
+
+// RequireBounded fails the test if the peak of the heap is above constantBytes + factor × inputBytes, or if the
+// processor time is above what any linear reader of so many bytes needs (half a second + 1 µs for each byte;
+// ten times that under the race detector).
+func RequireBounded(tb testing.TB, cost Cost, inputBytes, constantBytes int, factor float64) {
+	tb.Helper()
+	if limit := float64(constantBytes) + factor*float64(inputBytes); float64(cost.PeakHeapBytes) > limit {
+		tb.Fatalf("%d bytes of input: heap above %.1f MiB (%.1f MiB + %g × input): %v",
+			inputBytes, limit/(1<<20), float64(constantBytes)/(1<<20), factor, cost)
+	}
+	if limit := raceSlowdown * (cpuConstant + time.Duration(inputBytes)*cpuPerByte); cost.CPU > limit {
+		tb.Fatalf("%d bytes of input: processor time above %v: %v", inputBytes, limit, cost)
+	}
+}
+
+// heapReader reads the size of the heap without stopping the world.
+type heapReader []metrics.Sample
+
+func newHeapReader() heapReader {
+	return heapReader{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+}
+
+// read returns the bytes of all objects, garbage included, and those that the last collection left.
+func (r heapReader) read() (objects, live uint64) {
+	metrics.Read(r)
+	return r[0].Value.Uint64(), r[1].Value.Uint64()
+}
+
+// sampler keeps the largest heap that it sees.
+type sampler struct {
+	done chan struct{}
+	peak chan uint64
+}
+
+func startSampler() *sampler {
+	s := &sampler{done: make(chan struct{}), peak: make(chan uint64)}
+	go func() {
+		heap := newHeapReader()
+		ticker := time.NewTicker(sampleInterval)
+		defer ticker.Stop()
+		peak := uint64(0)
+		for {
+			select {
+			case <-s.done:
+				s.peak <- peak
+				return
+			case <-ticker.C:
+				objects, _ := heap.read()
+				peak = max(peak, objects)
+			}
+		}
+	}()
+	return s
+}
+
+func (s *sampler) stop() uint64 {
+	close(s.done)
+	return <-s.peak
+}
