@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -175,11 +176,11 @@ func (s *sink) Export(_ context.Context, request pprofileotlp.ExportRequest) (pp
 
 // startBenchCollector starts a configuration of this repository, which listens where the named variable says.
 func startBenchCollector(b *testing.B, config, endpoint string, env ...string) (c *collector, address string) {
-	path, err := binary()
+	path, err := collectortest.Binary()
 	require.NoError(b, err)
 	config, err = filepath.Abs(filepath.Join(repository, config))
 	require.NoError(b, err)
-	c = &collector{log: &logBuffer{}, exited: make(chan struct{}), metrics: freeAddress(b)}
+	c = &collector{metrics: freeAddress(b)}
 	for _, name := range []string{"PPROF_ENDPOINT", "OTLP_GRPC_ENDPOINT", "OTLP_HTTP_ENDPOINT", "SPLUNK_GRPC_ENDPOINT",
 		"SPLUNK_HTTP_ENDPOINT", "SPLUNK_HEC_ENDPOINT", "HEALTH_ENDPOINT", "STATUS_ENDPOINT"} {
 		b.Setenv(name, freeAddress(b))
@@ -191,7 +192,7 @@ func startBenchCollector(b *testing.B, config, endpoint string, env ...string) (
 		name, value, _ := strings.Cut(variable, "=")
 		b.Setenv(name, value)
 	}
-	c.process = exec.Command(path, "--config", config)
+	c.command = exec.Command(path, "--config", config)
 	c.start(b, config)
 	return c, c.endpoint
 }
@@ -214,7 +215,7 @@ func (c *collector) metric(b *testing.B, name string) (sum int64) {
 
 // peakMiB is the largest resident set that the process has had.
 func (c *collector) peakMiB(b *testing.B) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Pid))
 	if err != nil {
 		b.Skip("needs /proc")
 	}

@@ -195,12 +195,12 @@ func TestAgentDelivers(t *testing.T) {
 
 	to.server.Stop()
 	want := agent.sendAll(t, "second-")
-	agent.terminate(t)
+	agent.Terminate(t)
 	agent = startEverything(t, agentConfig, t.TempDir(), env...)
 	to.start(t)
 	t.Cleanup(func() { to.server.Stop() })
 	to.requireArrived(t, want)
-	agent.terminate(t)
+	agent.Terminate(t)
 }
 
 // TestStandaloneWritesAndDelivers sends profiles of every kind through config/standalone.yaml, which writes them to a
@@ -209,7 +209,7 @@ func TestStandaloneWritesAndDelivers(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	standalone := startEverything(t, standaloneConfig, out, "STANDALONE_STORAGE="+t.TempDir())
 	want := standalone.sendAll(t, "file-")
-	standalone.terminate(t)
+	standalone.Terminate(t)
 	got := map[string]int{}
 	for _, pd := range readProfiles(t, out) {
 		for _, rp := range pd.ResourceProfiles().All() {
@@ -231,5 +231,5 @@ func TestStandaloneWritesAndDelivers(t *testing.T) {
 	standalone = startEverything(t, standaloneConfig, out, "STANDALONE_STORAGE="+t.TempDir(),
 		"EXPORTERS=[otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
 	to.requireArrived(t, standalone.sendAll(t, "backend-"))
-	standalone.terminate(t)
+	standalone.Terminate(t)
 }

@@ -133,8 +133,8 @@ func TestTLSAndTokens(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, codes.Unauthenticated, status.Code(export(t, endpoint, request, grpc.WithTransportCredentials(trusted))))
 	require.Equal(t, codes.Unavailable, status.Code(export(t, endpoint, request)))
-	agent.terminate(t)
-	gateway.terminate(t)
+	agent.Terminate(t)
+	gateway.Terminate(t)
 	samples, _ := to.arrived(t)
 	require.NotContains(t, samples, "stranger")
 }
@@ -168,5 +168,5 @@ func TestStandaloneWithTLSAndTokens(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, want, response.StatusCode, authorization)
 	}
-	standalone.terminate(t)
+	standalone.Terminate(t)
 }

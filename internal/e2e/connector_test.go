@@ -83,7 +83,7 @@ func TestConnectorTakesProfilesOutOfLogs(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, c.postLogs(t, body).PartialSuccess().RejectedLogRecords())
 	}
-	c.terminate(t)
+	c.Terminate(t)
 	got := c.output(t)
 	require.Len(t, got, len(want))
 	for name, pd := range want {
@@ -125,9 +125,9 @@ func TestConnectorsCarryProfilesAsLogs(t *testing.T) {
 			require.NoError(t, err, name)
 			require.Equal(t, http.StatusNoContent, status, "%s: %s", name, answer)
 		}
-		agent.terminate(t)
+		agent.Terminate(t)
 	}
-	end.terminate(t)
+	end.Terminate(t)
 	byService := end.output(t)
 	for _, format := range formats {
 		for name, payload := range payloads {

@@ -17,9 +17,9 @@ import (
 )
 
 // stops are the ways in which a collector ends.
-var stops = map[string]func(*collector, *testing.T){
-	"SIGTERM": (*collector).terminate,
-	"SIGKILL": func(c *collector, _ *testing.T) { c.kill() },
+var stops = map[string]func(*collector, testing.TB){
+	"SIGTERM": (*collector).Terminate,
+	"SIGKILL": func(c *collector, _ testing.TB) { c.Kill() },
 }
 
 // TestAgentRestartsWithItsQueue stops the agent while its backend is away. What it has acknowledged is on disk, and is
@@ -36,8 +36,8 @@ func TestAgentRestartsWithItsQueue(t *testing.T) {
 			maps.Copy(acked, w.sendMessages(t, 50, 60))
 			w.end = w.startEnd()
 			require.Zero(t, w.requireSeen(t, acked), "everything arrives once: nothing was delivered before")
-			w.agent.terminate(t)
-			w.end.terminate(t)
+			w.agent.Terminate(t)
+			w.end.Terminate(t)
 		})
 	}
 }
@@ -116,8 +116,8 @@ func (w *way) requireAcknowledged(t *testing.T, acked seen) (again, unasked int)
 		return true
 	}, startTimeout, 200*time.Millisecond, "every acknowledged sample arrives")
 	// What arrives again or unasked arrives before these collectors end.
-	w.agent.terminate(t)
-	w.end.terminate(t)
+	w.agent.Terminate(t)
+	w.end.Terminate(t)
 	got = w.seen(t)
 	for _, n := range got {
 		again += int(n) - 1

@@ -35,7 +35,7 @@ func TestProfilesCrossLogs(t *testing.T) {
 			var more seen
 			sending.Go(func() { more = w.sendMessages(t, 40, 240) })
 			time.Sleep(100 * time.Millisecond)
-			w.middle.kill()
+			w.middle.Kill()
 			time.Sleep(500 * time.Millisecond)
 			w.middle = w.startMiddle()
 			sending.Wait()
@@ -44,10 +44,10 @@ func TestProfilesCrossLogs(t *testing.T) {
 			// Ten requests of up to twenty samples are under way at most, in the agent and in the middle.
 			require.LessOrEqual(t, again, 2*10*20)
 			require.Contains(t, w.agent.ownMetrics(t), "otelcol_exporter_profiles_to_logs_mode")
-			w.agent.terminate(t)
-			w.middle.terminate(t)
-			w.end.terminate(t)
-			require.Contains(t, w.agent.log.String(), "the peer takes no profiles")
+			w.agent.Terminate(t)
+			w.middle.Terminate(t)
+			w.end.Terminate(t)
+			require.Contains(t, w.agent.Log.String(), "the peer takes no profiles")
 			t.Logf("%d samples arrived, %d of them twice", len(acked), again)
 		})
 	}
@@ -71,9 +71,9 @@ func TestPayloadsCrossLogs(t *testing.T) {
 				require.Equal(t, http.StatusNoContent, status, "%s: %s", name, answer)
 			}
 			w.requirePayloads(t, payloads)
-			w.agent.terminate(t)
-			w.middle.terminate(t)
-			w.end.terminate(t)
+			w.agent.Terminate(t)
+			w.middle.Terminate(t)
+			w.end.Terminate(t)
 		})
 	}
 }

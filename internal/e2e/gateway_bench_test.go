@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -106,9 +107,9 @@ func benchMessages(b *testing.B) []pprofile.Profiles {
 // startPlain starts a collector with an OTLP receiver over gRPC.
 func startPlain(b *testing.B, pipeline, exporter string) *collector {
 	b.Helper()
-	path, err := binary()
+	path, err := collectortest.Binary()
 	require.NoError(b, err)
-	c := &collector{log: &logBuffer{}, exited: make(chan struct{})}
+	c := &collector{}
 	c.endpoint = freeAddress(b)
 	config := filepath.Join(b.TempDir(), "config.yaml")
 	require.NoError(b, os.WriteFile(config, []byte(fmt.Sprintf(`
@@ -127,7 +128,7 @@ service:
     profiles:
       %s
 `, c.endpoint, exporter, pipeline)), 0o600))
-	c.process = exec.Command(path, "--config", config)
+	c.command = exec.Command(path, "--config", config)
 	c.start(b, config)
 	return c
 }
@@ -174,7 +175,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // cpuSeconds is the processor time that the process has used, from /proc.
 func (c *collector) cpuSeconds(b *testing.B) float64 {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.Process.Pid))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
 	if err != nil {
 		b.Skip("needs /proc")
 	}
@@ -190,9 +191,9 @@ func (c *collector) cpuSeconds(b *testing.B) float64 {
 
 // endAndMeasure ends the process in order and gives all the processor time that it has used.
 func (c *collector) endAndMeasure(b *testing.B) float64 {
-	require.NoError(b, c.process.Process.Signal(syscall.SIGTERM))
-	<-c.exited
-	require.NoError(b, c.exitErr, "%s", c.log)
-	state := c.process.ProcessState
+	require.NoError(b, c.Signal(syscall.SIGTERM))
+	<-c.Exited
+	require.NoError(b, c.ExitErr, "%s", c.Log)
+	state := c.State
 	return (state.UserTime() + state.SystemTime()).Seconds()
 }

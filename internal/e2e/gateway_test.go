@@ -209,11 +209,11 @@ func TestGatewayLosesNothing(t *testing.T) {
 	sending.Go(func() { from.send(gateway, 50) })
 	to.kill(t)
 	sending.Wait()
-	gateway.terminate(t)
+	gateway.Terminate(t)
 	to.start(t)
 	gateway = startGateway(t, to, storage)
 	from.requireAll(to)
-	gateway.terminate(t)
+	gateway.Terminate(t)
 	t.Logf("%d samples in %d messages arrived in %d", len(from.acked), from.sent, len(to.received))
 	require.Less(t, len(to.received), from.sent, "messages were merged")
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 // hardened is how the image is meant to be run: no capabilities, none to be had, nothing to write to but its volume. The
@@ -89,7 +91,7 @@ func buildImage(t *testing.T, image, from string) {
 			" --build-arg=GOPROXY=off --build-arg=GOMODCACHE=/host/modules --build-arg=GOCACHE=/host/compiled"+
 			" --volume="+modules+":/host/modules:ro --volume="+compiled+":/host/compiled")
 	build.Dir = repository
-	build.Env = append(without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL"), "BUILDAH_ISOLATION=chroot")
+	build.Env = append(collectortest.Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL"), "BUILDAH_ISOLATION=chroot")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Cleanup(func() { podman(t, "rmi", "--force", image) })

@@ -135,7 +135,7 @@ func TestKafkaLosesNothing(t *testing.T) {
 
 	agent := startKafkaAgent(t, kafkaAgentConfig, broker, storage)
 	from.send(agent.collectorAt(agent.otlp), 20)
-	agent.terminate(t)
+	agent.Terminate(t)
 	startKafka(t, broker)
 	agent = startKafkaAgent(t, kafkaAgentConfig, broker, storage)
 	gateway := startKafkaGateway(t, kafkaGatewayConfig, broker, to)
@@ -150,7 +150,7 @@ func TestKafkaLosesNothing(t *testing.T) {
 	var sending sync.WaitGroup
 	sending.Go(func() { from.send(agent.collectorAt(agent.otlp), 50) })
 	to.kill(t)
-	gateway.terminate(t)
+	gateway.Terminate(t)
 	sending.Wait()
 	to.start(t)
 	gateway = startKafkaGateway(t, kafkaGatewayConfig, broker, to)
@@ -165,12 +165,12 @@ func TestKafkaLosesNothing(t *testing.T) {
 	before := to.requests()
 	sending.Go(func() { from.send(agent.collectorAt(agent.otlp), 100) })
 	require.Eventually(t, func() bool { return to.requests() > before+20 }, startTimeout, time.Millisecond)
-	gateway.kill()
+	gateway.Kill()
 	gateway = startKafkaGateway(t, kafkaGatewayConfig, broker, to)
 	sending.Wait()
 	again := arrived.requireAll(t, from, unlessSettled)
-	gateway.terminate(t)
-	agent.terminate(t)
+	gateway.Terminate(t)
+	agent.Terminate(t)
 	t.Logf("%d samples in %d messages arrived in %d, %d of them again", len(from.acked), from.sent, to.requests(), again)
 }
 
@@ -205,7 +205,7 @@ func TestKafkaWithTLSAndPassword(t *testing.T) {
 	status, answer, err := agent.push("huge", payload)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, status, answer)
-	agent.terminate(t)
+	agent.Terminate(t)
 
 	parsed, err := profile.ParseData(payload)
 	require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestKafkaWithTLSAndPassword(t *testing.T) {
 		}
 	}
 	require.Eventually(t, func() bool { return maps.Equal(want, to.values("huge")) }, 2*startTimeout, 100*time.Millisecond)
-	gateway.terminate(t)
+	gateway.Terminate(t)
 
 	// As many messages as the gateway passed on were in the topic, each whole in itself.
 	consumer, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics(kafkaTopic),

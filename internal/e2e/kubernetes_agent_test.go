@@ -105,7 +105,7 @@ func testKubernetesAgent(t *testing.T, c *cluster) {
 		require.Zero(t, visits[name].number.Load(), "requests to %s", name)
 	}
 
-	agent.terminate(t)
+	agent.Terminate(t)
 	agent.requireNoErrors(t)
 	to.requireConformant(t)
 	t.Logf("shop arrived as %v", to.service("shop"))

@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 // cluster is a Kubernetes API server, with RBAC and the admission plugins that are on by default (Pod Security among
@@ -129,17 +131,5 @@ func serviceAccountKey(t *testing.T, dir string) string {
 // startProcess starts a program that serves until the test ends. Its output is shown where the test fails.
 func startProcess(t *testing.T, name, path string, args ...string) {
 	t.Helper()
-	log := &logBuffer{}
-	process := exec.Command(path, args...)
-	process.Stdout, process.Stderr = log, log
-	require.NoError(t, process.Start())
-	t.Cleanup(func() {
-		_ = process.Process.Kill() // it may have ended by itself
-		_ = process.Wait()
-		if t.Failed() {
-			t.Logf("the last of %s's log:\n%s", name, tail(log.String(), 2000))
-		}
-	})
+	collectortest.Start(t, exec.Command(path, args...), name)
 }
-
-func tail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -138,6 +138,6 @@ func (b *backend) service(name string) map[string]any { return b.services()[name
 func (c *collector) requireNoErrors(t *testing.T) {
 	t.Helper()
 	for _, word := range []string{"\terror\t", "\twarn\t", "forbidden"} {
-		require.NotContains(t, c.log.String(), word)
+		require.NotContains(t, c.Log.String(), word)
 	}
 }

@@ -36,11 +36,11 @@ func testKubernetesGateway(t *testing.T, c *cluster) {
 	require.Eventually(t, func() bool { return to.service("shop-of-gateway") != nil }, startTimeout, 100*time.Millisecond)
 	require.Equal(t, "node-c", to.service("shop-of-gateway")["k8s.node.name"])
 
-	agent.terminate(t)
+	agent.Terminate(t)
 	// A gateway's queue is in memory, and it delivers what it has taken before it ends.
 	others := &agents{t: t, acked: map[string]int{}}
 	others.send(gateway, 5)
-	gateway.terminate(t)
+	gateway.Terminate(t)
 	arrived := to.functions(t)
 	for name, times := range others.acked {
 		require.Equal(t, times, arrived[name], name)

@@ -17,6 +17,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 // the pod's address is one of loopback, so that the environment of the test says where to listen.
 func (c *cluster) runPod(t *testing.T, pod *corev1.Pod, environment map[string]string) *collector {
 	t.Helper()
-	path, err := binary()
+	path, err := collectortest.Binary()
 	require.NoError(t, err)
 	root := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(root), 0o755))
@@ -68,8 +70,7 @@ func (c *cluster) runPod(t *testing.T, pod *corev1.Pod, environment map[string]s
 	arguments = append(arguments, append(asUser, root, "/otelcol-profiles")...)
 	run := &collector{
 		endpoint: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(container.Ports[0].ContainerPort))),
-		log:      &logBuffer{}, exited: make(chan struct{}),
-		process: exec.Command("unshare", append(arguments, container.Args...)...),
+		command:  exec.Command("unshare", append(arguments, container.Args...)...),
 	}
 	variables := c.environment(t, pod)
 	for name, port := range map[string]string{
@@ -80,9 +81,9 @@ func (c *cluster) runPod(t *testing.T, pod *corev1.Pod, environment map[string]s
 	}
 	maps.Copy(variables, environment)
 	for name, value := range variables {
-		run.process.Env = append(run.process.Env, name+"="+value)
+		run.command.Env = append(run.command.Env, name+"="+value)
 	}
-	run.process.Env = append(run.process.Env, "PATH="+os.Getenv("PATH"))
+	run.command.Env = append(run.command.Env, "PATH="+os.Getenv("PATH"))
 	run.start(t, pod.Name)
 	return run
 }

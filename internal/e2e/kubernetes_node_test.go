@@ -60,7 +60,7 @@ func TestKubernetesFullNode(t *testing.T) {
 	before := cpuTime(t, agent)
 	time.Sleep(end - start)
 	used := cpuTime(t, agent) - before
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", agent.process.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", agent.Pid))
 	require.NoError(t, err)
 	for line := range strings.Lines(string(status)) {
 		if strings.HasPrefix(line, "VmHWM:") || strings.HasPrefix(line, "Rss") {
@@ -126,7 +126,7 @@ func startBusy(t *testing.T, ip string, heap func() []byte) {
 // cpuTime is what the process has used so far.
 func cpuTime(t *testing.T, c *collector) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.Process.Pid))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
 	require.NoError(t, err)
 	fields := strings.Fields(string(stat))
 	user, err := strconv.Atoi(fields[13])

@@ -40,13 +40,13 @@ func testKubernetesRestart(t *testing.T, c *cluster) {
 		metrics, err := io.ReadAll(response.Body)
 		return err == nil && queued.Match(metrics)
 	}, startTimeout, 100*time.Millisecond, "the push is not in the queue")
-	agent.kill()
+	agent.Kill()
 
 	to.start(t)
 	t.Cleanup(func() { to.server.Stop() })
-	again := &collector{endpoint: agent.endpoint, log: &logBuffer{}, exited: make(chan struct{})}
-	again.process = exec.Command(agent.process.Path, agent.process.Args[1:]...)
-	again.process.Env = agent.process.Env
+	again := &collector{endpoint: agent.endpoint}
+	again.command = exec.Command(agent.command.Path, agent.command.Args[1:]...)
+	again.command.Env = agent.command.Env
 	again.start(t, pod.Name)
 	require.Eventually(t, func() bool { return to.service("patient") != nil }, startTimeout, 100*time.Millisecond)
 }

@@ -37,7 +37,7 @@ func TestProfilesCrossOTLP(t *testing.T) {
 				require.Equal(t, http.StatusNoContent, status, "%s: %s", name, answer)
 			}
 			// The exporter's queue is delivered before the agent ends.
-			agent.terminate(t)
+			agent.Terminate(t)
 			byService := gateway.output(t)
 			for name, payload := range payloads {
 				require.Len(t, byService[name], 1, name)

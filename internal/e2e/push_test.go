@@ -54,7 +54,7 @@ func TestPushedProfilesArriveWhole(t *testing.T) {
 			requireSame(t, payload, pd)
 		})
 	}
-	c.terminate(t)
+	c.Terminate(t)
 }
 
 // requireIdentity expects the resource that the query asked for, and a scope that names its maker.

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 // fenced matches a fenced block of a Markdown page: its language and its content.
@@ -48,7 +50,7 @@ func TestReadmeCommands(t *testing.T) {
 				pushed = true
 			case strings.HasPrefix(line, "make "):
 				run.Args = append(run.Args, "make --dry-run "+strings.TrimPrefix(line, "make "))
-				run.Env = without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+				run.Env = collectortest.Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 			default:
 				t.Fatalf("the README has a command that this test does not know: %s", line)
 			}

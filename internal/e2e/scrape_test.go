@@ -203,7 +203,7 @@ service:
 	shown := await(1, "shop", "memory")[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw()
 	require.Equal(t, "e2e", shown["deployment.environment.name"])
 	require.Equal(t, shop, shown["service.instance.id"])
-	c.terminate(t)
+	c.Terminate(t)
 }
 
 func functionsOf(pd pprofile.Profiles) []string {

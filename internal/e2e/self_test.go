@@ -36,7 +36,7 @@ func TestTheCollectorProfilesItself(t *testing.T) {
 		require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
 	}
 
-	log := c.log.String()
+	log := c.Log.String()
 	require.Contains(t, log, "curl --data-binary")
 	require.Contains(t, log, c.endpoint+"/v1/pprof?service.name=")
 	require.Contains(t, log, "ResourceProfiles #0", "the debug exporter's summary")

@@ -66,7 +66,7 @@ func terminateUnderLoad(t *testing.T, c *collector) {
 		defer mu.Unlock()
 		return len(acknowledged) >= 2*pushers
 	}, startTimeout, 10*time.Millisecond)
-	c.terminate(t)
+	c.Terminate(t)
 	running.Wait()
 
 	written := c.output(t)

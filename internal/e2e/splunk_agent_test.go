@@ -36,7 +36,7 @@ func TestSplunkAgent(t *testing.T) {
 	c, _ := startSplunk(t)
 	printed, err := run(t, app, []string{"COLLECTOR=http://" + c.endpoint}, "node", "app.js")
 	require.NoError(t, err, printed)
-	c.terminate(t)
+	c.Terminate(t)
 
 	spans := map[string]bool{}
 	for line := range strings.Lines(printed) {

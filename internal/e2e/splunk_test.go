@@ -97,5 +97,5 @@ func TestSplunkRecordsBecomeProfiles(t *testing.T) {
 	require.Contains(t, string(logs), "an ordinary event")
 	require.NotContains(t, string(logs), "otel.profiling")
 	require.Contains(t, c.ownMetrics(t), "otelcol_receiver_splunk_profiling_records")
-	c.terminate(t)
+	c.Terminate(t)
 }

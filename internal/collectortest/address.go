@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package e2e
+package collectortest
 
 import (
 	"math/rand/v2"
@@ -24,8 +24,8 @@ var nextPort atomic.Uint32
 
 func init() { nextPort.Store(rand.Uint32N(ports)) }
 
-// freeAddress gives a loopback address where nobody listens, another one each time.
-func freeAddress(t testing.TB) string {
+// FreeAddress returns a loopback address where nobody listens, another one each time.
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range ports {
 		port := firstPort + int(nextPort.Add(1)%ports)

@@ -1,0 +1,146 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package collectortest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// Repository is the root of the checkout, seen from a package in internal/.
+	Repository = "../.."
+	// StartTimeout and StopTimeout are generous: the machine may be compiling something else.
+	StartTimeout = 60 * time.Second
+	StopTimeout  = 60 * time.Second
+)
+
+// Binary builds the collector once, with the very command a user builds it with, and returns its path.
+var Binary = sync.OnceValues(func() (string, error) {
+	build := exec.Command("make", "--no-print-directory", "build")
+	build.Dir = Repository
+	// The make that may have started these tests must not lend its flags to this one.
+	build.Env = Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("make build: %w\n%s", err, out)
+	}
+	return filepath.Abs(filepath.Join(Repository, "bin", "otelcol-profiles"))
+})
+
+// Without returns the environment without the named variables.
+func Without(env []string, names ...string) []string {
+	kept := make([]string, 0, len(env))
+	for _, variable := range env {
+		drop := false
+		for _, name := range names {
+			drop = drop || strings.HasPrefix(variable, name+"=")
+		}
+		if !drop {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// Process is a running collector, or another program that a test started.
+type Process struct {
+	*os.Process
+	Log *Log
+	// Exited is closed when the process has ended. ExitErr and State may be read then.
+	Exited  chan struct{}
+	ExitErr error
+	State   *os.ProcessState
+}
+
+// Start starts a command. It is killed when the test ends, if the test has not ended it, and its log is printed if the
+// test fails.
+func Start(t testing.TB, command *exec.Cmd, name string) *Process {
+	t.Helper()
+	p := &Process{Log: &Log{}, Exited: make(chan struct{})}
+	command.Stdout, command.Stderr = p.Log, p.Log
+	require.NoError(t, command.Start())
+	p.Process = command.Process
+	go func() {
+		p.ExitErr = command.Wait()
+		p.State = command.ProcessState
+		close(p.Exited)
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("the log of %.60q:\n%.20000s", name, p.Log)
+		}
+	})
+	return p
+}
+
+// WaitUntilItListens returns when the process takes connections at the address.
+func (p *Process) WaitUntilItListens(t testing.TB, address string) {
+	t.Helper()
+	for deadline := time.Now().Add(StartTimeout); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			require.NoError(t, conn.Close())
+			return
+		}
+		select {
+		case <-p.Exited:
+			t.Fatalf("the process ended before it took a connection: %v", p.ExitErr)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing listens on %s after %s: %v", address, StartTimeout, err)
+		}
+	}
+}
+
+// Terminate asks the process to end as an init system does, and expects that it does so in order.
+func (p *Process) Terminate(t testing.TB) {
+	t.Helper()
+	require.NoError(t, p.Signal(syscall.SIGTERM))
+	select {
+	case <-p.Exited:
+		require.NoError(t, p.ExitErr)
+	case <-time.After(StopTimeout):
+		t.Fatalf("the process still runs %s after SIGTERM", StopTimeout)
+	}
+}
+
+// Kill ends the process, whatever state it is in.
+func (p *Process) Kill() {
+	if err := p.Process.Kill(); errors.Is(err, os.ErrProcessDone) {
+		return
+	}
+	<-p.Exited
+}
+
+// Log collects what a process prints while the test reads it.
+type Log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
