@@ -1,0 +1,367 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission bounds the bytes that a process is receiving: encoded bodies that it holds and decoded payloads
+// that are not delivered yet.
+//
+// Every payload has a Claim on the process's Budget (Share). The claim grows as bytes arrive (Acquire, ReadAll),
+// shrinks as they are dropped (Return), and ends with the delivery (Release). If the budget is used up, Acquire waits,
+// the oldest claim first, for at most MaxWait, and then returns ErrBusy: the sender should try again later.
+//
+// Nobody can keep the budget from the others:
+//   - An eighth of it is reserved for small payloads, so that large ones never delay those.
+//   - A claim that has the rest for itself may always grow. A payload within its receiver's limits therefore fits.
+//   - If all claims wait for each other, the youngest is refused and returns what it holds.
+//   - If a claim has waited for a second, the slowest sender below 64 KiB/s is refused.
+package admission
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrBusy reports that the process is receiving as many bytes as it may. The same payload may fit later.
+var ErrBusy = errors.New("too many bytes are being received at the moment")
+
+const (
+	// MaxWait is the longest time that Acquire waits.
+	MaxWait = 3 * time.Second
+
+	// smallPart is the part of the budget that only small payloads use.
+	smallPart = 8
+	// maxSmallBytes is the most that a claim holds of that part; a quarter of the part if that is less.
+	maxSmallBytes = 1 << 20
+	// patience is how long a claim waits before a slow sender is refused for it.
+	patience = time.Second
+	// slowBytesPerSecond is the rate below which a sender is slow.
+	slowBytesPerSecond = 64 << 10
+	// maxWaiting bounds the claims that wait.
+	maxWaiting = 1024
+)
+
+// Budget is a number of bytes that claims share.
+type Budget struct {
+	// workers holds a token for each payload that is being decoded.
+	workers chan struct{}
+
+	mu       sync.Mutex
+	maxBytes int64
+	// heldSmall and heldLarge are the bytes of the small and of the other claims.
+	heldSmall, heldLarge int64
+	claims               map[*Claim]struct{}
+	// waiting is ordered by age, the oldest claim first.
+	waiting  []*Claim
+	sequence uint64
+}
+
+// New returns a budget of maxBytes. Most callers want Share.
+func New(maxBytes int64) *Budget {
+	return &Budget{
+		maxBytes: maxBytes, claims: map[*Claim]struct{}{},
+		// More decoders than processors would take memory and save no time.
+		workers: make(chan struct{}, runtime.GOMAXPROCS(0)),
+	}
+}
+
+// HeldBytes returns the number of bytes that claims hold.
+func (b *Budget) HeldBytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.heldSmall + b.heldLarge
+}
+
+// MaxBytes returns the size of the budget.
+func (b *Budget) MaxBytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.maxBytes
+}
+
+// Work calls decode when a processor is free for it. Its error is that of ctx.
+func (b *Budget) Work(ctx context.Context, decode func()) error {
+	select {
+	case b.workers <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-b.workers }()
+	decode()
+	return nil
+}
+
+// Begin returns a claim that holds no bytes. The caller must Release it.
+func (b *Budget) Begin() *Claim {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sequence++
+	c := &Claim{budget: b, age: b.sequence, began: time.Now(), isSmall: true, isReading: true}
+	b.claims[c] = struct{}{}
+	return c
+}
+
+// Claim is what one payload holds of a budget. One goroutine uses it.
+type Claim struct {
+	budget *Budget
+	age    uint64
+	began  time.Time
+	// received counts the bytes that arrived from the sender, encoded.
+	received atomic.Int64
+	// pooled is a buffer of ReadAll that returns to its pool.
+	pooled []byte
+
+	// budget.mu guards what follows.
+	held    int64
+	isSmall bool
+	// isReading reports that the claim depends on its sender; otherwise it will end by itself.
+	isReading bool
+	isRefused bool
+	interrupt func()
+	// want is how many more bytes a waiting claim needs, and answer where it learns that it has them.
+	want   int64
+	answer chan error
+}
+
+// OnRefusal sets a function that makes a blocked read of the body return. It is called when the claim's sender is too
+// slow while others wait; Acquire and ReadAll then return ErrBusy. It must not block and must not use the claim.
+func (c *Claim) OnRefusal(interrupt func()) {
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	c.interrupt = interrupt
+}
+
+// Count returns a reader of r that counts what arrives from the sender, so that a slow one is known.
+func (c *Claim) Count(r io.Reader) io.Reader { return &countingReader{reader: r, claim: c} }
+
+type countingReader struct {
+	reader io.Reader
+	claim  *Claim
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.reader.Read(p)
+	r.claim.received.Add(int64(n))
+	return n, err
+}
+
+// Complete reports that all of the payload has arrived. From then on a slow sender is no reason to refuse the claim.
+func (c *Claim) Complete() {
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	c.isReading, c.interrupt = false, nil
+}
+
+// IsRefused reports that the claim was refused while its sender was read.
+func (c *Claim) IsRefused() bool {
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	return c.isRefused
+}
+
+// Acquire adds n bytes to the claim, and waits until there is room for them. It returns ErrBusy if there is none in
+// time, or the error of ctx. The claim then still holds what it held before.
+func (c *Claim) Acquire(ctx context.Context, n int64) error {
+	b := c.budget
+	b.mu.Lock()
+	if c.isRefused {
+		b.mu.Unlock()
+		return ErrBusy
+	}
+	if b.grant(c, n) {
+		b.mu.Unlock()
+		return nil
+	}
+	if len(b.waiting) >= maxWaiting {
+		b.mu.Unlock()
+		return ErrBusy
+	}
+	answer := make(chan error, 1)
+	c.want, c.answer = n, answer
+	at, _ := slices.BinarySearchFunc(b.waiting, c.age, func(w *Claim, age uint64) int {
+		if w.age < age {
+			return -1
+		}
+		return 1
+	})
+	b.waiting = slices.Insert(b.waiting, at, c)
+	b.refuseForDeadlock()
+	b.mu.Unlock()
+	return c.wait(ctx, answer)
+}
+
+func (c *Claim) wait(ctx context.Context, answer <-chan error) error {
+	b := c.budget
+	giveUp := time.NewTimer(MaxWait)
+	defer giveUp.Stop()
+	impatient := time.NewTicker(patience)
+	defer impatient.Stop()
+	for {
+		select {
+		case err := <-answer:
+			return err
+		case <-ctx.Done():
+			b.abandon(c, ctx.Err())
+			return <-answer
+		case <-giveUp.C:
+			b.abandon(c, ErrBusy)
+			return <-answer
+		case <-impatient.C:
+			b.mu.Lock()
+			b.refuseSlowest(c)
+			b.mu.Unlock()
+		}
+	}
+}
+
+// Return gives n bytes of the claim back.
+func (c *Claim) Return(n int64) {
+	b := c.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.take(c, -min(n, c.held))
+	b.admitWaiting()
+}
+
+// Release ends the claim. What ReadAll returned must not be used afterwards. A second call does nothing.
+func (c *Claim) Release() {
+	b := c.budget
+	b.mu.Lock()
+	b.take(c, -c.held)
+	c.interrupt = nil
+	delete(b.claims, c)
+	b.admitWaiting()
+	b.mu.Unlock()
+	if c.pooled != nil {
+		bodyBuffers.Put(c.pooled[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
+		c.pooled = nil
+	}
+}
+
+// take adds n bytes, which may be negative, to the claim and to the part of the budget that it uses.
+func (b *Budget) take(c *Claim, n int64) {
+	c.held += n
+	if c.isSmall {
+		b.heldSmall += n
+	} else {
+		b.heldLarge += n
+	}
+}
+
+// grant adds n bytes to the claim if there is room for them.
+func (b *Budget) grant(c *Claim, n int64) bool {
+	smallBytes := b.maxBytes / smallPart
+	if c.isSmall && c.held+n <= min(maxSmallBytes, smallBytes/4) && b.heldSmall+n <= smallBytes {
+		b.take(c, n)
+		return true
+	}
+	if len(b.waiting) > 0 && b.waiting[0].age < c.age {
+		return false // its turn comes later
+	}
+	move := n // what the large part gets: all of a claim that was small so far
+	others := b.heldLarge
+	if c.isSmall {
+		move += c.held
+	} else {
+		others -= c.held
+	}
+	if others > 0 && b.heldLarge+move > b.maxBytes-smallBytes {
+		return false
+	}
+	if c.isSmall {
+		b.heldSmall -= c.held
+		b.heldLarge += c.held
+		c.isSmall = false
+	}
+	b.take(c, n)
+	return true
+}
+
+// admitWaiting grants what waiting claims want, the oldest first, and stops at the first that does not fit.
+func (b *Budget) admitWaiting() {
+	for len(b.waiting) > 0 {
+		c := b.waiting[0]
+		if !b.grant(c, c.want) {
+			b.refuseForDeadlock()
+			return
+		}
+		b.answer(c, nil)
+	}
+}
+
+// answer ends the waiting of a claim.
+func (b *Budget) answer(c *Claim, err error) {
+	b.waiting = slices.DeleteFunc(b.waiting, func(w *Claim) bool { return w == c })
+	c.answer <- err
+	c.want, c.answer = 0, nil
+}
+
+// abandon ends the waiting of a claim unless it was answered in the meantime.
+func (b *Budget) abandon(c *Claim, why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.answer != nil {
+		b.answer(c, why)
+		b.admitWaiting() // the next in the line may want less
+	}
+}
+
+// refuseForDeadlock refuses the youngest claim that holds bytes if all that hold bytes wait.
+func (b *Budget) refuseForDeadlock() {
+	var youngest *Claim
+	for c := range b.claims {
+		if c.isSmall || c.held == 0 {
+			continue
+		}
+		if c.answer == nil || c.isRefused {
+			return // it will release its bytes
+		}
+		if youngest == nil || c.age > youngest.age {
+			youngest = c
+		}
+	}
+	if youngest != nil && youngest != b.waiting[0] {
+		b.refuse(youngest)
+	}
+}
+
+// refuseSlowest refuses the slowest sender on behalf of waiter, if waiter is the first in the line.
+func (b *Budget) refuseSlowest(waiter *Claim) {
+	if len(b.waiting) == 0 || b.waiting[0] != waiter {
+		return
+	}
+	var slowest *Claim
+	slowestRate := int64(slowBytesPerSecond)
+	for c := range b.claims {
+		if c.isRefused {
+			if !c.isSmall && c.held > 0 {
+				return // its bytes will be there in a moment
+			}
+			continue
+		}
+		age := time.Since(c.began)
+		if c.isSmall || c.held == 0 || !c.isReading || c.answer != nil || age < patience {
+			continue
+		}
+		if rate := int64(float64(c.received.Load()) / age.Seconds()); rate < slowestRate {
+			slowest, slowestRate = c, rate
+		}
+	}
+	if slowest != nil {
+		b.refuse(slowest)
+	}
+}
+
+func (b *Budget) refuse(c *Claim) {
+	c.isRefused = true
+	if c.interrupt != nil {
+		c.interrupt()
+	}
+	if c.answer != nil {
+		b.answer(c, ErrBusy)
+	}
+}
