@@ -55,6 +55,20 @@ e2e-splunk: ## run an application with Splunk's agent for Node.js, from npm, aga
 e2e-kubernetes: ## apply config/kubernetes to a real API server, and run its agents and gateways (Linux)
 	E2E_KUBERNETES=1 $(GO) test -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./internal/e2e
 
+# Most scenarios wait most of the time: several run side by side. CHAOS_SEED=... repeats the choices of an earlier run.
+CHAOS     ?= full
+CHAOS_RUN ?= .
+SOAK      ?= 1h
+SCENARIOS  = $(GO) test -count=1 -v -parallel 4 ./internal/chaos
+
+.PHONY: chaos
+chaos: build ## break the collector and what is around it (CHAOS=short for a part of two minutes, CHAOS_RUN, CHAOS_SEED)
+	CHAOS=$(CHAOS) $(SCENARIOS) -timeout 20m -run '$(CHAOS_RUN)'
+
+.PHONY: soak
+soak: build ## run agents and a gateway under load and random faults for SOAK, an hour by default
+	CHAOS=soak SOAK=$(SOAK) $(SCENARIOS) -timeout 0 -run '^TestSoak$$'
+
 .PHONY: check
 check: lint check-generated validate ## all that a change must pass: lint, generated files, configs, tests with -race
 	$(MAKE) test RACE=-race

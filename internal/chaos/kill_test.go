@@ -1,0 +1,58 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"testing"
+	"time"
+)
+
+// TestKilledAgent kills an agent again and again while programs send to it in every way that it takes.
+func TestKilledAgent(t *testing.T) {
+	s := newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	n := newNode(t, agentConfig, to.address)
+	n.start(t)
+	from := startTraffic(t, l, 2, map[string]way{
+		"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "http": otlpPosts(n.otlpHTTP, 0), "hec": events(n.hec, 0),
+	})
+	for range s.size(3, 25) {
+		l.requireAcknowledged(t, 1)
+		time.Sleep(s.between(0, time.Second))
+		n.Kill()
+		n.start(t)
+	}
+	l.requireAcknowledged(t, 100)
+	from.end()
+	l.requireDelivered(t, byNodes)
+	n.requireEnds(t)
+}
+
+// TestKilledGateway kills a gateway behind an agent. The agent is the sender that repeats.
+func TestKilledGateway(t *testing.T) {
+	s := newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	gateway := newNode(t, gatewayConfig, to.address)
+	gateway.start(t)
+	agent := newNode(t, agentConfig, gateway.otlp)
+	agent.start(t)
+	from := startTraffic(t, l, 3, map[string]way{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
+	for range s.size(3, 25) {
+		l.requireAcknowledged(t, 1)
+		time.Sleep(s.between(0, time.Second))
+		gateway.Kill()
+		time.Sleep(s.between(0, 500*time.Millisecond))
+		gateway.start(t)
+	}
+	from.end()
+	l.requireDelivered(t, byNodes)
+	agent.requireEnds(t)
+	gateway.requireEnds(t)
+}

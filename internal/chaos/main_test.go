@@ -1,0 +1,63 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// scenario is one test's share of chaos: how much of it is wanted, and its source of randomness.
+type scenario struct {
+	*rand.Rand
+	short bool
+}
+
+type level int
+
+const (
+	// inSlice scenarios run with CHAOS=short too, and are smaller then.
+	inSlice level = iota
+	fullOnly
+)
+
+// newScenario skips the test unless CHAOS asks for it. CHAOS_SEED repeats the random choices of an earlier run.
+func newScenario(t *testing.T, wanted level) *scenario {
+	t.Helper()
+	run := os.Getenv("CHAOS")
+	switch {
+	case run == "":
+		t.Skip("`make chaos` runs this")
+	case run == "short" && wanted == fullOnly:
+		t.Skip("not in the slice: `make chaos` without CHAOS=short runs this")
+	}
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("CHAOS_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("CHAOS_SEED: %v", err)
+		}
+	}
+	t.Logf("CHAOS_SEED=%d", seed)
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(t.Name()))
+	return &scenario{Rand: rand.New(rand.NewPCG(seed, name.Sum64())), short: run == "short"}
+}
+
+// size returns how much of something the scenario uses.
+func (s *scenario) size(short, full int) int {
+	if s.short {
+		return short
+	}
+	return full
+}
+
+// between returns a random time.
+func (s *scenario) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.Int64N(int64(most-least)))
+}

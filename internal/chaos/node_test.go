@@ -1,0 +1,213 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+)
+
+const (
+	agentConfig      = "config/agent.yaml"
+	gatewayConfig    = "config/gateway.yaml"
+	quickstartConfig = "config/quickstart.yaml"
+	fallbackConfig   = "config/fallback.yaml"
+
+	// endTimeout is the promise: a process has ended so long after SIGTERM, whatever state it was in.
+	endTimeout = 30 * time.Second
+)
+
+// node is a place where a collector runs. It keeps its addresses and its disk while processes come and go.
+type node struct {
+	*collectortest.Process
+	config string
+	flags  []string
+	env    []string
+
+	pprof, otlp, otlpHTTP, hec, splunkHTTP, health, metrics, debug string
+	// storage is the folder of the queue, output that of the file exporter.
+	storage, output string
+}
+
+// newNode prepares a configuration of this repository with its addresses moved to where nothing else is, short waits,
+// and further flags.
+func newNode(t *testing.T, config, backend string, flags ...string) *node {
+	t.Helper()
+	n := &node{config: config, storage: t.TempDir(), output: t.TempDir()}
+	for _, address := range []*string{
+		&n.pprof, &n.otlp, &n.otlpHTTP, &n.hec, &n.splunkHTTP, &n.health, &n.metrics, &n.debug,
+	} {
+		*address = collectortest.FreeAddress(t)
+	}
+	_, metricsPort, err := net.SplitHostPort(n.metrics)
+	require.NoError(t, err)
+	n.env = append(os.Environ(), "METRICS_PORT="+metricsPort, "PPROF_ENDPOINT="+n.pprof, "OTLP_GRPC_ENDPOINT="+n.otlp,
+		"OTLP_HTTP_ENDPOINT="+n.otlpHTTP, "SPLUNK_HEC_ENDPOINT="+n.hec, "SPLUNK_HTTP_ENDPOINT="+n.splunkHTTP,
+		"SPLUNK_GRPC_ENDPOINT="+collectortest.FreeAddress(t), "STATUS_ENDPOINT="+collectortest.FreeAddress(t),
+		"HEALTH_ENDPOINT="+n.health, "BACKEND_ENDPOINT="+backend, "SCRAPE_TARGETS="+n.storage+"/targets/*.yaml",
+		"BATCH_TIMEOUT=200ms", "PROFILES_OUT="+n.output)
+	n.setStorage(n.storage)
+	n.flags = append([]string{"--set=extensions.pprof.endpoint=" + n.debug}, flags...)
+	switch config {
+	case agentConfig, gatewayConfig:
+		n.flags = append(n.flags, "--set=service.extensions=[file_storage,health_check,pprof]",
+			"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
+			"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms")
+	case fallbackConfig:
+		n.flags = append(n.flags, "--set=service.extensions=[file_storage,pprof]",
+			"--set=exporters.profiles_to_logs.retry_on_failure.initial_interval=100ms",
+			"--set=exporters.profiles_to_logs.retry_on_failure.max_interval=500ms")
+	default:
+		n.flags = append(n.flags, "--set=service.extensions=[pprof]")
+	}
+	return n
+}
+
+func (n *node) setStorage(folder string) {
+	n.storage = folder
+	for _, name := range []string{"AGENT_STORAGE", "GATEWAY_STORAGE", "FALLBACK_STORAGE"} {
+		n.env = append(n.env, name+"="+folder)
+	}
+}
+
+// start starts a process, after a first one too, and waits until it takes connections.
+func (n *node) start(t *testing.T) {
+	t.Helper()
+	n.startWithoutWaiting(t)
+	address := n.pprof
+	if n.config == gatewayConfig {
+		address = n.otlp
+	}
+	n.WaitUntilItListens(t, address)
+	n.WaitUntilItListens(t, n.debug)
+}
+
+func (n *node) startWithoutWaiting(t *testing.T) {
+	t.Helper()
+	path := os.Getenv("CHAOS_BINARY")
+	if path == "" {
+		var err error
+		path, err = collectortest.Binary()
+		require.NoError(t, err)
+	}
+	command := exec.Command(path, append([]string{"--config", n.config}, n.flags...)...)
+	command.Dir = collectortest.Repository
+	command.Env = n.env
+	n.Process = collectortest.Start(t, command, n.config)
+}
+
+// requireEnds asks the process to end, and expects that it does so in order and in time.
+func (n *node) requireEnds(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	require.NoError(t, n.Signal(syscall.SIGTERM))
+	select {
+	case <-n.Exited:
+		took := time.Since(began)
+		t.Logf("%s ended %.1f s after SIGTERM", filepath.Base(n.config), took.Seconds())
+		return took
+	case <-time.After(endTimeout):
+		t.Fatalf("%s still runs %s after SIGTERM\n%s", n.config, endTimeout, n.goroutines())
+		return 0
+	}
+}
+
+// usage is what a process holds.
+type usage struct{ goroutines, descriptors int }
+
+func (n *node) usage(t *testing.T) (u usage) {
+	t.Helper()
+	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.Pid))
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	u.descriptors = len(descriptors)
+	_, err = fmt.Sscanf(n.goroutines(), "goroutine profile: total %d", &u.goroutines)
+	require.NoError(t, err)
+	return u
+}
+
+// requireBack expects that the process holds no more than it did, but for some slack.
+func (n *node) requireBack(t *testing.T, before usage) {
+	t.Helper()
+	const slack = 30
+	var now usage
+	ok := func() bool {
+		httpClient.CloseIdleConnections()
+		now = n.usage(t)
+		return now.goroutines <= before.goroutines+slack && now.descriptors <= before.descriptors+slack
+	}
+	for deadline := time.Now().Add(deliveryTimeout); !ok(); time.Sleep(500 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("before: %+v, now: %+v\n%s", before, now, n.goroutines())
+		}
+	}
+	t.Logf("before: %+v, now: %+v", before, now)
+}
+
+// goroutines returns the profile of goroutines as text, if the process still tells.
+func (n *node) goroutines() string {
+	text, err := get("http://" + n.debug + "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// metric sums up the series of one of the collector's own metrics. The pattern is of the name and the labels.
+func (n *node) metric(t *testing.T, pattern string) (sum float64) {
+	t.Helper()
+	page, err := get("http://" + n.metrics + "/metrics")
+	require.NoError(t, err)
+	for _, series := range regexp.MustCompile(`(?m)^`+pattern+`.* (\S+)$`).FindAllStringSubmatch(page, -1) {
+		value, err := strconv.ParseFloat(series[1], 64)
+		require.NoError(t, err)
+		sum += value
+	}
+	return sum
+}
+
+// peakMiB is the largest resident set that the process has had.
+func (n *node) peakMiB(t *testing.T) float64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Pid))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(status), "VmHWM:")
+	require.True(t, found)
+	kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	require.NoError(t, err)
+	return kib / 1024
+}
+
+func get(url string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}

@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fullQueue makes a queue of which a few requests are too many. With block_on_overflow, as configured, senders wait.
+const fullQueue = "--set=exporters.otlp_grpc.sending_queue.queue_size=2000000"
+
+// large is the size of requests that fill it.
+const large = 200_000
+
+// TestStopWhileBlocked stops an agent and a gateway whose queue is full, since the backend is gone or hangs, at once or
+// after a reload. The next process delivers what was acknowledged.
+func TestStopWhileBlocked(t *testing.T) {
+	for _, config := range []string{agentConfig, gatewayConfig} {
+		for _, backend := range []string{"gone", "stopped"} {
+			for _, signals := range []string{"SIGTERM", "SIGHUP and SIGTERM"} {
+				t.Run(fmt.Sprintf("%s/backend %s/%s", filepath.Base(config), backend, signals), func(t *testing.T) {
+					newScenario(t, inSlice)
+					t.Parallel()
+					stopWhileBlocked(t, config, backend == "stopped", strings.HasPrefix(signals, "SIGHUP"))
+				})
+			}
+		}
+	}
+}
+
+func stopWhileBlocked(t *testing.T, config string, hanging, reload bool) {
+	l := newLedger()
+	to := newBackend(t, l)
+	n := newNode(t, config, to.address, fullQueue)
+	if hanging {
+		// A process that takes connections and never answers.
+		between := newNode(t, gatewayConfig, to.address)
+		between.start(t)
+		n = newNode(t, config, between.otlp, fullQueue)
+		require.NoError(t, between.Signal(syscall.SIGSTOP))
+		defer func() { require.NoError(t, between.Signal(syscall.SIGCONT)) }()
+	}
+	n.start(t)
+	ways := map[string]way{"otlp": exports(t, n.otlp, large), "http": otlpPosts(n.otlpHTTP, large)}
+	if config == agentConfig {
+		ways["push"], ways["hec"] = pushes(n.pprof, large), events(n.hec, large)
+	}
+	from := startTraffic(t, l, 2, ways)
+	l.requireAcknowledged(t, samplesPerRequest)
+	l.waitUntilBlocked(t, 3*time.Second)
+	if reload {
+		require.NoError(t, n.Signal(syscall.SIGHUP))
+		// The reload may take as long as a stop may.
+		require.Eventually(t, func() bool { return strings.Count(n.Log.String(), "Everything is ready") == 2 }, endTimeout,
+			100*time.Millisecond, "the reload does not end")
+	}
+	n.requireEnds(t)
+	from.end()
+	to.start(t)
+	if hanging {
+		n.env = append(n.env, "BACKEND_ENDPOINT="+to.address)
+	}
+	n.start(t)
+	l.requireDelivered(t, byNodes)
+	n.requireEnds(t)
+}
+
+// TestStopWithSlowBodies stops an agent while clients send their bodies a byte a second.
+func TestStopWithSlowBodies(t *testing.T) {
+	newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	n := newNode(t, agentConfig, to.address)
+	n.start(t)
+	for path, address := range map[string]string{
+		"/v1/pprof": n.pprof, "/v1/logs": n.splunkHTTP, "/services/collector/event": n.hec, "/v1development/profiles": n.otlpHTTP,
+	} {
+		for range 3 {
+			sendSlowly(t, address, path)
+		}
+	}
+	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	l.requireAcknowledged(t, 50)
+	n.requireEnds(t)
+	from.end()
+	n.start(t)
+	l.requireDelivered(t, bySenders)
+	n.requireEnds(t)
+}
+
+// sendSlowly begins a request whose body takes hours.
+func sendSlowly(t *testing.T, address, path string) {
+	t.Helper()
+	connection, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	_, err = fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 100000\r\n\r\n", path, address)
+	require.NoError(t, err)
+	go func() {
+		for {
+			if _, err := connection.Write([]byte("x")); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	}()
+}
+
+// TestStopInTheFirstMoments stops an agent that has only just started. It ends in order, unless its main has not run yet:
+// Go's own answer to the signal ends it then, and there is nothing to put in order.
+func TestStopInTheFirstMoments(t *testing.T) {
+	s := newScenario(t, inSlice)
+	n := newNode(t, agentConfig, "127.0.0.1:1")
+	took := time.Now()
+	n.start(t)
+	start := time.Since(took)
+	n.requireEnds(t)
+	for range s.size(8, 60) {
+		n.startWithoutWaiting(t)
+		time.Sleep(s.between(0, 2*start))
+		n.requireEnds(t)
+		if n.Log.String() != "" {
+			require.NoError(t, n.ExitErr)
+		}
+	}
+}
