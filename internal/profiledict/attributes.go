@@ -87,6 +87,8 @@ func (v Value) copyTo(dst pcommon.Value) {
 type Attributes struct {
 	entries []Attribute
 	index   HashIndex
+	// kept is where the texts of new entries are copied to, or nil.
+	kept *arena
 }
 
 func (t *Attributes) reset() {
@@ -113,6 +115,9 @@ func (t *Attributes) Intern(a Attribute) AttributeIndex {
 		if t.entries[e] == a {
 			return AttributeIndex(e)
 		}
+	}
+	if t.kept != nil {
+		a.Value.text = t.kept.clone(a.Value.text)
 	}
 	i := len(t.entries)
 	t.entries = append(t.entries, a)

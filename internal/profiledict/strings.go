@@ -17,6 +17,8 @@ type StringIndex int32
 type Strings struct {
 	entries []string
 	index   HashIndex
+	// kept is where new entries are copied to, or nil.
+	kept *arena
 }
 
 func (t *Strings) reset(entries int) {
@@ -31,7 +33,7 @@ func (t *Strings) Len() int { return len(t.entries) }
 // At gives an entry.
 func (t *Strings) At(i StringIndex) string { return t.entries[i] }
 
-// Intern gives the index of s and adds it where it is new. The table keeps s itself, not a copy.
+// Intern gives the index of s and adds it where it is new. The table keeps s itself, not a copy, but in NewKept.
 func (t *Strings) Intern(s string) StringIndex {
 	if s == "" {
 		return 0
@@ -41,6 +43,13 @@ func (t *Strings) Intern(s string) StringIndex {
 		if t.entries[e] == s {
 			return StringIndex(e)
 		}
+	}
+	return t.add(p, s)
+}
+
+func (t *Strings) add(p HashProbe, s string) StringIndex {
+	if t.kept != nil {
+		s = t.kept.clone(s)
 	}
 	i := len(t.entries)
 	t.entries = append(t.entries, s)
@@ -77,10 +86,7 @@ func (t *Strings) internValid(s string) (index StringIndex, repaired bool) {
 	if !utf8.ValidString(s) {
 		return t.Intern(validUTF8(s)), true
 	}
-	i := len(t.entries)
-	t.entries = append(t.entries, s)
-	t.index.Insert(p, int32(i))
-	return StringIndex(i), false
+	return t.add(p, s), false
 }
 
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

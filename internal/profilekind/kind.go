@@ -1,0 +1,117 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package profilekind answers three questions about a profile, in the words that the whole distribution uses: which
+// profile it is (`process_cpu`, `memory`, `goroutine` …), which of its sample types a reader sees first, and what its
+// values are over time.
+package profilekind
+
+import "strings"
+
+// NameAttribute is the scope attribute in which a producer says which profile its sample types belong to.
+const NameAttribute = "pprof.scope.profile_name"
+
+// The names of the common profiles. A producer's own word is a name too.
+const (
+	ProcessCPU = "process_cpu"
+	Memory     = "memory"
+	Goroutine  = "goroutine"
+	Mutex      = "mutex"
+	Block      = "block"
+	Wall       = "wall"
+	OffCPU     = "off_cpu"
+	// Other is the name of a profile that does not say what it is.
+	Other = "other"
+)
+
+// aliases are other producers' words for the common profiles.
+var aliases = map[string]string{
+	"cpu": ProcessCPU, "profile": ProcessCPU, "on_cpu": ProcessCPU, "itimer": ProcessCPU, "process_cpu": ProcessCPU,
+	"heap": Memory, "allocs": Memory, "alloc": Memory, "allocation": Memory, "mem": Memory, "memory": Memory,
+	"goroutines": Goroutine, "goroutine": Goroutine, "contentions": Mutex, "mutex": Mutex, "block": Block,
+	"off-cpu": OffCPU, "offcpu": OffCPU, "off_cpu": OffCPU, "wall": Wall,
+}
+
+// Canonical returns the common name for a producer's word: process_cpu for cpu, memory for heap and allocs. Another
+// word is returned as it is.
+func Canonical(name string) string {
+	if common, ok := aliases[strings.ToLower(name)]; ok {
+		return common
+	}
+	return name
+}
+
+// Name returns which profile a sample type belongs to: stated, where the producer says so, else what the sample type
+// and the period type tell.
+func Name(stated, sampleType, periodType string) string {
+	if stated != "" {
+		return Canonical(stated)
+	}
+	switch {
+	case sampleType == "cpu", periodType == "cpu":
+		return ProcessCPU
+	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "alloc"), periodType == "space":
+		return Memory
+	case sampleType == "contentions", sampleType == "delay":
+		// The Go runtime's mutex and block profiles cannot be told apart by their types.
+		return Mutex
+	case sampleType == "wall", periodType == "wall":
+		return Wall
+	case sampleType == "off_cpu", periodType == "off_cpu", sampleType == "events":
+		return OffCPU
+	case sampleType == "samples", sampleType == "sample":
+		if periodType != "" {
+			return Canonical(periodType)
+		}
+		return ProcessCPU
+	case sampleType == "":
+		return Other
+	default:
+		return Canonical(sampleType)
+	}
+}
+
+// preferred are the sample types that a reader most likely looks for, the first one best.
+var preferred = []string{"cpu", "wall", "off_cpu", "inuse_space", "alloc_space", "delay", "goroutine", "samples"}
+
+// Default returns the index of the sample type that a reader sees first, 0 for no types.
+func Default(sampleTypes []string) int {
+	for _, want := range preferred {
+		for i, name := range sampleTypes {
+			if name == want {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// Values says what the values of a sample type are over time. Whoever merges profiles must know.
+type Values uint8
+
+const (
+	// Interval is what happened in [time, time+duration): to be summed.
+	Interval Values = iota
+	// State is how things were at a moment: to be averaged, or the last one taken.
+	State
+	// Total is what has happened since the process began: to be differenced.
+	Total
+)
+
+// String returns interval, state or total.
+func (v Values) String() string { return [...]string{"interval", "state", "total"}[v] }
+
+// ValuesOf returns what the values of a sample type are. A type that the runtime counts from the start of the process is
+// a total where the profile has no duration; with one it is what happened in that time.
+func ValuesOf(sampleType string, durationNanos uint64) Values {
+	switch {
+	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "live_"):
+		return State
+	case sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate", sampleType == "objects", sampleType == "space":
+		return State
+	case durationNanos == 0 && (strings.HasPrefix(sampleType, "alloc") || sampleType == "contentions" || sampleType == "delay"):
+		return Total
+	default:
+		return Interval
+	}
+}

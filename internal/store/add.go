@@ -1,0 +1,380 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// UnknownService is the name of a resource that has none.
+const UnknownService = "unknown_service"
+
+// scopeAttributes are those by which a pprof's sample types are put together again.
+var scopeAttributes = []string{"pprof.scope.sample_type_order", "pprof.scope.default_sample_type"}
+
+// addScratch is memory that Add uses again.
+type addScratch struct {
+	columns columns
+	key     []byte
+	types   map[[2]int32]int32
+	names   map[pprofKey]string
+	kept    []int32
+}
+
+// pprofKey is what profiles of one scope share that were one pprof.
+type pprofKey struct {
+	time, duration         uint64
+	period                 int64
+	periodType, periodUnit int32
+}
+
+// Added is what became of one message.
+type Added struct {
+	// Profiles and Samples were kept; Moved of the profiles under their arrival.
+	Profiles, Samples, Moved int
+	// Refused counts profiles (of RefusedSamples: samples) that were not.
+	Refused [NumRefused]int
+}
+
+// Add keeps what it can of pd, which is only read. Nothing about pd is trusted.
+func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	a := adder{Store: s, now: now, src: pd.Dictionary()}
+	if cost := messageBytes(pd); cost > s.cfg.MaxBytes/4 {
+		a.added.Refused[RefusedSize] = profileCount(pd)
+	} else {
+		a.epoch = s.current(now)
+		a.epoch.mu.Lock()
+		a.message(pd)
+		a.epoch.measure()
+		a.epoch.mu.Unlock()
+	}
+	s.scratch.columns.trim()
+	s.evict(now)
+	s.mu.Lock()
+	for i, n := range a.added.Refused {
+		s.stats.Refused[i] += n
+	}
+	s.mu.Unlock()
+	return a.added
+}
+
+// messageBytes is about what a message may come to occupy in the store.
+func messageBytes(pd pprofile.Profiles) int {
+	d := pd.Dictionary()
+	n := 64 * (d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len())
+	for _, text := range d.StringTable().All() {
+		n += 32 + len(text)
+	}
+	for _, stack := range d.StackTable().All() {
+		n += 16 + 4*stack.LocationIndices().Len()
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				n += chunkBytes + 8*p.Samples().Len()
+			}
+		}
+	}
+	return n
+}
+
+func profileCount(pd pprofile.Profiles) int {
+	n := 0
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			n += sp.Profiles().Len()
+		}
+	}
+	return n
+}
+
+// adder adds one message. Its epoch is locked.
+type adder struct {
+	*Store
+	epoch *epoch
+	src   pprofile.ProfilesDictionary
+	now   time.Time
+	added Added
+
+	// Of the resource and the scope in hand. The sets are imported when a series needs them.
+	attributes       pcommon.Map
+	service          string
+	resourceKey      int
+	scope            pcommon.Map
+	scopeSet         profiledict.AttributeSetIndex
+	hasScopeSet      bool
+	stated           string
+	sampleTypesOfOne int
+	// isPprof reports that its profiles were sample types of pprofs.
+	isPprof bool
+}
+
+func (a *adder) message(pd pprofile.Profiles) {
+	a.importer.Begin(a.src)
+	defer a.importer.End()
+	resolved := profiledict.ResolveReferences(pd)
+	each := func(use func(index int, p pprofile.Profile)) {
+		for r, rp := range pd.ResourceProfiles().All() {
+			a.attributes = resolved.ResourceProfiles().At(r).Resource().Attributes()
+			a.beginResource()
+			for i, sp := range rp.ScopeProfiles().All() {
+				a.scope = resolved.ResourceProfiles().At(r).ScopeProfiles().At(i).Scope().Attributes()
+				a.beginScope()
+				for k, p := range sp.Profiles().All() {
+					use(k, p)
+				}
+			}
+		}
+	}
+	// First the stacks of all that is kept, in the message's order: see ImportReached. What is refused leaves nothing behind.
+	kept := a.scratch.kept[:0]
+	each(func(_ int, p pprofile.Profile) {
+		i := a.seriesOf(p)
+		kept = append(kept, i)
+		if i < 0 {
+			a.added.Refused[RefusedSeries]++
+			return
+		}
+		samples := p.Samples()
+		for k := range samples.Len() {
+			a.importer.Reach(samples.At(k).StackIndex())
+		}
+	})
+	a.scratch.kept = kept
+	a.importer.ImportReached()
+	each(func(index int, p pprofile.Profile) {
+		if i := kept[0]; i >= 0 {
+			a.profile(index, p, &a.epoch.series[i])
+		}
+		kept = kept[1:]
+	})
+}
+
+func (a *adder) beginResource() {
+	a.service = UnknownService
+	if v, ok := a.attributes.Get("service.name"); ok && v.AsString() != "" {
+		a.service = strings.ToValidUTF8(v.AsString(), "\uFFFD")
+	}
+	a.scratch.key = profiledict.AppendMap(a.scratch.key[:0], a.attributes)
+	a.resourceKey = len(a.scratch.key)
+}
+
+func (a *adder) beginScope() {
+	a.stated, a.sampleTypesOfOne, a.hasScopeSet = "", 0, false
+	if v, ok := a.scope.Get(profilekind.NameAttribute); ok {
+		a.stated = strings.ToValidUTF8(v.AsString(), "\uFFFD")
+	}
+	if v, ok := a.scope.Get(scopeAttributes[0]); ok && v.Type() == pcommon.ValueTypeSlice {
+		a.sampleTypesOfOne = v.Slice().Len()
+	}
+	_, named := a.scope.Get(scopeAttributes[1])
+	a.isPprof = named || a.sampleTypesOfOne > 0
+	if a.scratch.types == nil {
+		a.scratch.types, a.scratch.names = map[[2]int32]int32{}, map[pprofKey]string{}
+	}
+	clear(a.scratch.types)
+	clear(a.scratch.names)
+}
+
+// text returns a string of the message, "" where there is none.
+func (a *adder) text(i int32) string {
+	if table := a.src.StringTable(); uint(i) < uint(table.Len()) {
+		return strings.ToValidUTF8(table.At(int(i)), "\uFFFD")
+	}
+	return ""
+}
+
+func (a *adder) profile(index int, p pprofile.Profile, sr *series) {
+	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
+	a.place(&c)
+	c.values = profilekind.ValuesOf(a.epoch.dict.Strings.At(sr.typ), p.DurationNano())
+	cols := &a.scratch.columns
+	cols.reset()
+	if !a.samples(p, &c) {
+		a.added.Refused[RefusedSize]++
+		return
+	}
+	c.samples = int32(len(cols.values))
+	c.data = cols.encode(c.flags)
+	c.meta = a.epoch.meta(meta{
+		periodType: a.importer.Field(p.PeriodType().TypeStrindex()),
+		periodUnit: a.importer.Field(p.PeriodType().UnitStrindex()),
+		period:     p.Period(),
+		attributes: a.importer.AttributeSet(p.AttributeIndices()),
+		scope:      a.scopeAttributeSet(),
+		position:   a.position(index, p),
+	})
+	a.epoch.add(sr, c)
+	a.added.Profiles++
+	a.added.Samples += int(c.samples)
+	if c.flags&isMoved != 0 {
+		a.added.Moved++
+	}
+}
+
+// place decides where a profile is kept: in its own time, or, where that is outside the window, under its arrival.
+func (a *adder) place(c *chunk) {
+	now, window := a.now.UnixNano(), int64(a.cfg.Window)
+	c.start, c.end = c.time, c.time
+	if c.time <= math.MaxInt64-c.duration {
+		c.end = c.time + c.duration
+	}
+	if c.time == 0 || c.end < now-window || c.end > now+int64(time.Minute) {
+		c.end = now
+		c.start = now - min(c.duration, window)
+		if c.time != 0 {
+			c.flags |= isMoved
+		}
+	}
+}
+
+// position is the profile's among those that were one pprof.
+func (a *adder) position(index int, p pprofile.Profile) int32 {
+	if n := a.sampleTypesOfOne; n > 0 {
+		return int32(index % n)
+	}
+	t := [2]int32{p.SampleType().TypeStrindex(), p.SampleType().UnitStrindex()}
+	position, ok := a.scratch.types[t]
+	if !ok {
+		position = int32(len(a.scratch.types))
+		a.scratch.types[t] = position
+	}
+	return position
+}
+
+// nameOf returns which profile a sample type belongs to. All sample types of one pprof belong to the same.
+func (a *adder) nameOf(p pprofile.Profile, typ string) string {
+	periodType := p.PeriodType()
+	if !a.isPprof {
+		return profilekind.Name(a.stated, typ, a.text(periodType.TypeStrindex()))
+	}
+	key := pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), periodType.TypeStrindex(), periodType.UnitStrindex()}
+	name, ok := a.scratch.names[key]
+	if !ok {
+		name = profilekind.Name(a.stated, typ, a.text(periodType.TypeStrindex()))
+		a.scratch.names[key] = name
+	}
+	return name
+}
+
+// seriesOf finds the epoch's series of a profile, or begins one. It is -1 where there are too many: then nothing of the
+// profile and its resource has reached the dictionary.
+func (a *adder) seriesOf(p pprofile.Profile) int32 {
+	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
+	name := a.nameOf(p, typ)
+	key := a.scratch.key[:a.resourceKey]
+	for _, part := range [...]string{a.service, name, typ, unit} {
+		key = append(binary.AppendUvarint(key, uint64(len(part))), part...)
+	}
+	a.scratch.key = key
+	e := a.epoch
+	known := a.series[string(key)]
+	if known != nil {
+		if i, ok := e.byID[known.id]; ok {
+			return i
+		}
+		known.refs++
+	} else {
+		if len(a.series) >= a.cfg.MaxSeries {
+			return -1
+		}
+		a.lastID++
+		known = &seriesID{id: a.lastID, refs: 1}
+		a.series[string(key)] = known
+	}
+	e.keys = append(e.keys, string(key))
+	e.byID[known.id] = int32(len(e.series))
+	strs := &e.dict.Strings
+	e.series = append(e.series, series{
+		id: known.id, service: strs.Intern(a.service), profile: strs.Intern(name), typ: strs.Intern(typ), unit: strs.Intern(unit),
+		resource: a.importMap(a.attributes, nil),
+	})
+	return int32(len(e.series) - 1)
+}
+
+func (a *adder) scopeAttributeSet() profiledict.AttributeSetIndex {
+	if !a.hasScopeSet {
+		a.scopeSet, a.hasScopeSet = a.importMap(a.scope, scopeAttributes), true
+	}
+	return a.scopeSet
+}
+
+// importMap interns attributes, all of them or those of the given keys.
+func (a *adder) importMap(m pcommon.Map, keys []string) profiledict.AttributeSetIndex {
+	clean := pcommon.NewMap()
+	a.importer.CleanMap(m, clean)
+	var set []int32
+	add := func(key string, v pcommon.Value) {
+		set = append(set, int32(a.epoch.dict.Attributes.Intern(profiledict.Attribute{
+			Key: a.epoch.dict.Strings.Intern(key), Value: profiledict.ValueOf(v),
+		})))
+	}
+	for _, key := range keys {
+		if v, ok := clean.Get(key); ok {
+			add(key, v)
+		}
+	}
+	if keys == nil {
+		for key, v := range clean.All() {
+			add(key, v)
+		}
+	}
+	return a.epoch.dict.AttributeSets.Intern(set)
+}
+
+// samples fills the columns. It reports false where the profile is too large for the store.
+func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
+	cols, samples := &a.scratch.columns, p.Samples()
+	maxRows := a.cfg.MaxBytes / 4 / 16
+	for i := range samples.Len() {
+		sample := samples.At(i)
+		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
+		n, nv := timestamps.Len(), values.Len()
+		stack, why := a.importer.Stack(sample.StackIndex())
+		if why != profiledict.Understood || (n == 0 && nv != 1) || (n > 0 && nv > 0 && nv != n) {
+			a.added.Refused[RefusedSamples]++
+			continue
+		}
+		if len(cols.values)+max(n, 1) > maxRows {
+			return false
+		}
+		attributes, link := a.importer.AttributeSet(sample.AttributeIndices()), a.importer.Link(sample.LinkIndex())
+		if attributes != 0 {
+			c.flags |= hasAttributes
+		}
+		if link != 0 {
+			c.flags |= hasLinks
+		}
+		if n > 0 {
+			c.flags |= hasTimestamps
+		}
+		for k := range max(n, 1) {
+			value, timestamp := int64(1), int64(0)
+			if nv > 0 {
+				value = values.At(k)
+			}
+			if n > 0 {
+				timestamp = int64(timestamps.At(k)) - c.time
+			}
+			c.total += value
+			cols.stacks = append(cols.stacks, int32(stack))
+			cols.attributes = append(cols.attributes, int32(attributes))
+			cols.links = append(cols.links, int32(link))
+			cols.timestamps = append(cols.timestamps, timestamp)
+			cols.values = append(cols.values, value)
+		}
+	}
+	return true
+}

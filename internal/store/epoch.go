@@ -1,0 +1,141 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// epoch is what arrived in a part of the window, over one dictionary. Only the last epoch of a store grows.
+type epoch struct {
+	mu   sync.RWMutex
+	dict *profiledict.Dictionary
+	// series are in the order in which they came; byID finds them.
+	series []series
+	byID   map[int32]int32
+	// metas are what chunks share; byMeta finds them.
+	metas  []meta
+	byMeta map[meta]int32
+	// keys are those of the series in the store's registry.
+	keys []string
+
+	begun time.Time
+	// until is the latest end of a profile, in Unix nanoseconds.
+	until             int64
+	profiles, samples int
+	// chunkBytes is the memory of all chunks, bytes that of everything.
+	chunkBytes, bytes int
+}
+
+// series is the profiles of one service, profile, sample type and resource.
+type series struct {
+	// id is the same in all epochs of the store.
+	id                          int32
+	service, profile, typ, unit profiledict.StringIndex
+	resource                    profiledict.AttributeSetIndex
+	chunks                      []chunk
+	values                      profilekind.Values
+
+	samples, bytes, moved int
+	from, until           int64
+	timestamps            bool
+}
+
+// meta is what pprof has fields for beside samples, and profiles of a series mostly share.
+type meta struct {
+	periodType, periodUnit profiledict.StringIndex
+	period                 int64
+	// attributes are the profile's, scope those of its scope that describe a pprof.
+	attributes, scope profiledict.AttributeSetIndex
+	// position is the profile's among those of its scope.
+	position int32
+}
+
+// chunk is one profile. Times are Unix nanoseconds.
+type chunk struct {
+	// time and duration are as the profile says.
+	time, duration int64
+	// start and end are where it is kept. They differ where its own time lies outside the window.
+	start, end int64
+	// total is the sum of its values.
+	total int64
+	// data are the samples: see columns.
+	data    []byte
+	samples int32
+	meta    int32
+	values  profilekind.Values
+	flags   chunkFlags
+}
+
+type chunkFlags uint8
+
+const (
+	hasAttributes chunkFlags = 1 << iota
+	hasLinks
+	hasTimestamps
+	// isMoved marks a profile that is kept under its arrival.
+	isMoved
+)
+
+const chunkBytes = 88
+
+func newEpoch(now time.Time) *epoch {
+	return &epoch{dict: profiledict.NewKept(), byID: map[int32]int32{}, byMeta: map[meta]int32{}, begun: now}
+}
+
+// freeze gives back the memory that only adding needs.
+func (e *epoch) freeze() {
+	e.dict.Freeze()
+	e.byMeta = nil
+	e.measure()
+}
+
+// measure brings bytes up to date.
+func (e *epoch) measure() {
+	keys := 0
+	for _, key := range e.keys {
+		keys += len(key)
+	}
+	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + keys + len(e.metas)*2*64
+}
+
+func (e *epoch) meta(m meta) int32 {
+	i, ok := e.byMeta[m]
+	if !ok {
+		i = int32(len(e.metas))
+		e.metas = append(e.metas, m)
+		e.byMeta[m] = i
+	}
+	return i
+}
+
+func (e *epoch) add(sr *series, c chunk) {
+	if len(sr.chunks) == cap(sr.chunks) {
+		// A quarter more: doubling would waste much for long series.
+		grown := make([]chunk, len(sr.chunks), len(sr.chunks)+max(1, len(sr.chunks)/4))
+		copy(grown, sr.chunks)
+		e.chunkBytes += (cap(grown) - cap(sr.chunks)) * chunkBytes
+		sr.chunks = grown
+	}
+	if len(sr.chunks) == 0 {
+		sr.from, sr.until = c.start, c.end
+	}
+	sr.chunks = append(sr.chunks, c)
+	sr.values = c.values
+	sr.samples += int(c.samples)
+	sr.bytes += cap(c.data) + chunkBytes
+	sr.from, sr.until = min(sr.from, c.start), max(sr.until, c.end)
+	sr.timestamps = sr.timestamps || c.flags&hasTimestamps != 0
+	if c.flags&isMoved != 0 {
+		sr.moved++
+	}
+	e.chunkBytes += cap(c.data)
+	e.profiles++
+	e.samples += int(c.samples)
+	e.until = max(e.until, c.end)
+}

@@ -1,0 +1,199 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// Graph is the answer to a query for a tree.
+type Graph struct {
+	*Tree
+	Type SampleType
+	// Values is interval or state; totals are differenced, and so are what happened in an interval.
+	Values profilekind.Values
+	// From and Until are the first start and the last end of a profile that is in it, in Unix nanoseconds.
+	From, Until int64
+	// Profiles is how many are in it.
+	Profiles int
+}
+
+// FlameGraph merges the selected samples into a tree of at most maxNodes.
+func (s *Store) FlameGraph(ctx context.Context, sel Selection, maxNodes int) (*Graph, error) {
+	return s.graph(ctx, []Selection{sel}, maxNodes)
+}
+
+// Diff merges the samples of two selections into one tree.
+func (s *Store) Diff(ctx context.Context, sel, base Selection, maxNodes int) (*Graph, error) {
+	return s.graph(ctx, []Selection{sel, base}, maxNodes)
+}
+
+func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
+	b, g, err := s.grow(ctx, sides)
+	if err != nil {
+		return nil, err
+	}
+	g.Tree = b.finish(max(maxNodes, 1), len(sides) > 1)
+	return g, nil
+}
+
+// grow reads the store. What follows it needs no lock.
+func (s *Store) grow(ctx context.Context, sides []Selection) (*treeBuilder, *Graph, error) {
+	v := s.view()
+	defer v.release()
+	b := newTreeBuilder()
+	g := &Graph{}
+	for side := range sides {
+		sel := &sides[side]
+		t, err := v.resolveType(sel)
+		if err != nil {
+			return nil, nil, err
+		}
+		filters, err := v.filters(sel)
+		if err != nil {
+			return nil, nil, err
+		}
+		terms, values := v.choose(sel, t, filters, s.cfg.Resolution)
+		r := &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs))}
+		sums, err := v.sum(ctx, r, terms)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := b.add(ctx, v, sel, r.groups.names, sums, side); err != nil {
+			return nil, nil, err
+		}
+		if side == 0 {
+			g.Type, g.Values = t, shownValues(values)
+			g.Profiles = len(terms)
+			g.From, g.Until = span(terms)
+		}
+	}
+	return b, g, nil
+}
+
+func shownValues(v profilekind.Values) profilekind.Values {
+	if v == profilekind.Total {
+		return profilekind.Interval
+	}
+	return v
+}
+
+func span(terms []term) (from, until int64) {
+	for i := range terms {
+		if c := terms[i].chunk; i == 0 {
+			from, until = c.start, c.end
+		} else {
+			from, until = min(from, c.start), max(until, c.end)
+		}
+	}
+	return from, until
+}
+
+// FunctionRow is a line of a table of functions.
+type FunctionRow struct {
+	Frame       *Frame
+	Self, Total int64
+}
+
+// Functions returns the self and total values of each frame. A function that calls itself counts once in its total.
+func (t *Tree) Functions() []FunctionRow {
+	rows := make([]FunctionRow, len(t.Frames))
+	for i := range rows {
+		rows[i].Frame = &t.Frames[i]
+	}
+	open := make([]int32, len(t.Frames))
+	var path []int32
+	for i := 1; i < len(t.Frame); i++ {
+		for len(path) > 0 && path[len(path)-1] != t.Parent[i] {
+			open[t.Frame[path[len(path)-1]]]--
+			path = path[:len(path)-1]
+		}
+		row := &rows[t.Frame[i]]
+		row.Self += t.Self[i]
+		if open[t.Frame[i]] == 0 {
+			row.Total += t.Total[i]
+		}
+		open[t.Frame[i]]++
+		path = append(path, int32(i))
+	}
+	return rows
+}
+
+// SortFunctions orders rows by `self`, `total` or `name`, the largest first.
+func SortFunctions(rows []FunctionRow, by string) {
+	slices.SortFunc(rows, func(a, b FunctionRow) int {
+		name := cmp.Or(strings.Compare(a.Frame.Name, b.Frame.Name), strings.Compare(a.Frame.File, b.Frame.File))
+		switch by {
+		case "name":
+			return name
+		case "total":
+			return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Self, a.Self), name)
+		default:
+			return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total), name)
+		}
+	})
+}
+
+// Sandwich is what calls a function and what it calls.
+type Sandwich struct {
+	// Callers grows from the function upwards, Callees downwards; both roots have its total.
+	Callers, Callees *Tree
+	Type             SampleType
+	Values           profilekind.Values
+	From, Until      int64
+}
+
+// Sandwich merges all calls of a function. Where it calls itself, the outermost call counts.
+func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, maxNodes int) (*Sandwich, error) {
+	b, g, err := s.grow(ctx, []Selection{sel})
+	if err != nil {
+		return nil, err
+	}
+	whole := b.finish(len(b.parent), false)
+	callers, callees := newTreeBuilder(), newTreeBuilder()
+	for _, f := range whole.Frames {
+		callers.frameIndex(f)
+		callees.frameIndex(f)
+	}
+	// inside[i] is the node of callees that node i merges into, −1 where it is not below the function.
+	inside := make([]int32, len(whole.Frame))
+	inside[0] = -1
+	for i := 1; i < len(whole.Frame); i++ {
+		if err := ctxEvery(ctx, i); err != nil {
+			return nil, err
+		}
+		above := inside[whole.Parent[i]]
+		switch {
+		case above >= 0:
+			inside[i] = callees.child(above, whole.Frame[i])
+		case whole.Frames[whole.Frame[i]].Name == function:
+			inside[i] = 0
+			node := int32(0)
+			for up := whole.Parent[i]; up > 0; up = whole.Parent[up] {
+				node = callers.child(node, whole.Frame[up])
+			}
+			callers.self[0][node] += whole.Total[i]
+		default:
+			inside[i] = -1
+			continue
+		}
+		callees.self[0][inside[i]] += whole.Self[i]
+	}
+	return &Sandwich{
+		Callers: callers.finish(maxNodes, false), Callees: callees.finish(maxNodes, false),
+		Type: g.Type, Values: g.Values, From: g.From, Until: g.Until,
+	}, nil
+}
+
+func ctxEvery(ctx context.Context, i int) error {
+	if i%4096 == 0 {
+		return ctx.Err()
+	}
+	return nil
+}

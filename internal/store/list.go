@@ -1,0 +1,223 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// ServiceInfo is what there is of a service.
+type ServiceInfo struct {
+	Service           string
+	Profiles, Samples int
+	From, Until       int64
+}
+
+// ProfileInfo is what there is of one sample type of a service's profile.
+type ProfileInfo struct {
+	Service, Profile string
+	Type             SampleType
+	Default          bool
+	Values           profilekind.Values
+	From, Until      int64
+	Samples, Bytes   int
+	// Timestamps reports that observations have times of their own.
+	Timestamps bool
+	// Moved is how many profiles are kept under their arrival, Instances how many resources there are.
+	Moved, Instances int
+}
+
+// Services lists all services by name.
+func (s *Store) Services() []ServiceInfo {
+	var list []ServiceInfo
+	for _, p := range s.Profiles("") {
+		n := len(list)
+		if n == 0 || list[n-1].Service != p.Service {
+			list = append(list, ServiceInfo{Service: p.Service, From: p.From, Until: p.Until})
+			n++
+		}
+		in := &list[n-1]
+		in.Profiles++
+		in.Samples += p.Samples
+		in.From, in.Until = min(in.From, p.From), max(in.Until, p.Until)
+	}
+	return list
+}
+
+// Profiles lists the profiles of a service, or of all where service is empty: by service and name, each pprof's sample
+// types in their order.
+func (s *Store) Profiles(service string) []ProfileInfo {
+	type key struct {
+		service, profile string
+		t                SampleType
+	}
+	type instanceKey struct {
+		key
+		id int32
+	}
+	v := s.view()
+	defer v.release()
+	found, seen := map[key]*ProfileInfo{}, map[instanceKey]bool{}
+	for _, e := range v.epochs {
+		strs := &e.dict.Strings
+		for i := range e.series {
+			sr := &e.series[i]
+			if len(sr.chunks) == 0 || service != "" && strs.At(sr.service) != service {
+				continue
+			}
+			k := key{strs.At(sr.service), strs.At(sr.profile), SampleType{strs.At(sr.typ), strs.At(sr.unit)}}
+			p := found[k]
+			if p == nil {
+				p = &ProfileInfo{Service: k.service, Profile: k.profile, Type: k.t, From: sr.from, Until: sr.until}
+				found[k] = p
+			}
+			p.Values = shownValues(sr.values)
+			p.From, p.Until = min(p.From, sr.from), max(p.Until, sr.until)
+			p.Samples += sr.samples
+			p.Bytes += sr.bytes
+			p.Timestamps = p.Timestamps || sr.timestamps
+			p.Moved += sr.moved
+			if ik := (instanceKey{k, sr.id}); !seen[ik] {
+				seen[ik] = true
+				p.Instances++
+			}
+		}
+	}
+	type group struct{ service, profile string }
+	position := map[key]int{}
+	for k := range found {
+		g := group{k.service, k.profile}
+		if _, done := position[k]; done {
+			continue
+		}
+		types := v.sampleTypes(g.service, g.profile)
+		first := defaultType(types)
+		for i, t := range types {
+			tk := key{g.service, g.profile, t}
+			position[tk] = i
+			if p := found[tk]; p != nil {
+				p.Default = t == first
+			}
+		}
+	}
+	list := make([]ProfileInfo, 0, len(found))
+	for _, p := range found {
+		list = append(list, *p)
+	}
+	slices.SortFunc(list, func(a, b ProfileInfo) int {
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile),
+			cmp.Compare(position[key{a.Service, a.Profile, a.Type}], position[key{b.Service, b.Profile, b.Type}]))
+	})
+	return list
+}
+
+// AttributeInfo is a key that samples of a selection can be filtered or grouped by.
+type AttributeInfo struct {
+	Key string
+	// Sample reports that samples have it; else their resources do.
+	Sample bool
+	Values []AttributeValue
+	// More is how many values are not listed.
+	More int
+}
+
+// AttributeValue is a value and how many samples have it.
+type AttributeValue struct {
+	Value   string
+	Samples int
+}
+
+// Attributes lists the attributes of a selection's samples, each with the limit most frequent values.
+func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
+	v := s.view()
+	defer v.release()
+	t, err := v.resolveType(&sel)
+	if err != nil {
+		return nil, err
+	}
+	filters, err := v.filters(&sel)
+	if err != nil {
+		return nil, err
+	}
+	type key struct {
+		key    string
+		sample bool
+	}
+	counts := map[key]map[string]int{}
+	count := func(dict *profiledict.Dictionary, set profiledict.AttributeSetIndex, sample bool, n int) {
+		for _, i := range dict.AttributeSets.At(set) {
+			a := dict.Attributes.At(profiledict.AttributeIndex(i))
+			k := key{dict.Strings.At(a.Key), sample}
+			if counts[k] == nil {
+				counts[k] = map[string]int{}
+			}
+			counts[k][a.Value.Text()] += n
+		}
+	}
+	r := &reader{sel: &sel, filters: filters, groups: newGroups(len(v.epochs))}
+	terms, _ := v.choose(&sel, t, filters, s.cfg.Resolution)
+	sets := make([]map[profiledict.AttributeSetIndex]int, len(v.epochs))
+	for i := range terms {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		t := &terms[i]
+		if sets[t.epoch] == nil {
+			sets[t.epoch] = map[profiledict.AttributeSetIndex]int{}
+		}
+		if t.chunk.flags&hasAttributes == 0 {
+			sets[t.epoch][t.series.resource] += 0 // keys of resources without samples count, too
+			count(v.epochs[t.epoch].dict, t.series.resource, false, int(t.chunk.samples))
+			continue
+		}
+		n := 0
+		r.observations(t, func(_ int, row *rows) {
+			n++
+			sets[t.epoch][profiledict.AttributeSetIndex(row.attribute)]++
+		})
+		count(v.epochs[t.epoch].dict, t.series.resource, false, n)
+	}
+	for e, bySet := range sets {
+		for set, n := range bySet {
+			if n > 0 {
+				count(v.epochs[e].dict, set, true, n)
+			}
+		}
+	}
+	list := make([]AttributeInfo, 0, len(counts))
+	for k, values := range counts {
+		list = append(list, attributeInfo(k.key, k.sample, values, limit))
+	}
+	slices.SortFunc(list, func(a, b AttributeInfo) int {
+		if a.Sample != b.Sample {
+			if a.Sample {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(a.Key, b.Key)
+	})
+	return list, nil
+}
+
+func attributeInfo(key string, sample bool, values map[string]int, limit int) AttributeInfo {
+	info := AttributeInfo{Key: key, Sample: sample, Values: make([]AttributeValue, 0, len(values))}
+	for value, n := range values {
+		info.Values = append(info.Values, AttributeValue{value, n})
+	}
+	slices.SortFunc(info.Values, func(a, b AttributeValue) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), strings.Compare(a.Value, b.Value))
+	})
+	if len(info.Values) > limit {
+		info.More = len(info.Values) - limit
+		info.Values = info.Values[:limit]
+	}
+	return info
+}

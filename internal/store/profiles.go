@@ -1,0 +1,353 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// identity is what samples are combined by.
+type identity struct {
+	stack, attributes, link int32
+	timed                   bool
+	timestamp               int64
+}
+
+// table sums values by identity, a column for each sample type.
+type table struct {
+	types int
+	rows  []identity
+	// values has a row of types values for each identity. fractions, where there are any, are to be added to them: whole
+	// numbers stay exact.
+	values    []int64
+	fractions []float64
+	index     profiledict.HashIndex
+	// plain[stack] is the row of a stack without anything else, plus one.
+	plain []int32
+}
+
+func newTable(types, stacks int) *table {
+	t := &table{types: types, plain: make([]int32, stacks)}
+	t.index.Reset(0)
+	return t
+}
+
+func (t *table) row(id identity) int {
+	isPlain := id.attributes == 0 && id.link == 0 && !id.timed
+	if isPlain && t.plain[id.stack] != 0 {
+		return int(t.plain[id.stack] - 1)
+	}
+	var p profiledict.HashProbe
+	if !isPlain {
+		h := profiledict.Mix(uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)), uint64(uint32(id.link)))
+		p = t.index.Start(profiledict.Mix(h, uint64(id.timestamp)))
+		for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+			if t.rows[e-1] == id {
+				return int(e - 1)
+			}
+		}
+	}
+	t.rows = append(t.rows, id)
+	t.values = append(t.values, make([]int64, t.types)...)
+	if t.fractions != nil {
+		t.fractions = append(t.fractions, make([]float64, t.types)...)
+	}
+	if isPlain {
+		t.plain[id.stack] = int32(len(t.rows))
+	} else {
+		t.index.Insert(p, int32(len(t.rows)))
+	}
+	return len(t.rows) - 1
+}
+
+func (t *table) add(id identity, column int, value int64) {
+	t.values[t.row(id)*t.types+column] += value
+}
+
+func (t *table) addFraction(id identity, column int, value float64) {
+	row := t.row(id)
+	if t.fractions == nil {
+		t.fractions = make([]float64, len(t.values))
+	}
+	t.fractions[row*t.types+column] += value
+}
+
+// value returns the sum of a row's column as a whole number.
+func (t *table) value(row, column int) int64 {
+	i := row*t.types + column
+	if t.fractions == nil {
+		return t.values[i]
+	}
+	return t.values[i] + int64(math.Round(t.fractions[i]))
+}
+
+// ProfilesOptions say how samples are merged.
+type ProfilesOptions struct {
+	// Timestamps keeps the time of each observation that has one. Else observations of one stack are added up.
+	Timestamps bool
+}
+
+// Merged are the profiles of a selection, merged: one for each sample type, all in one scope.
+type Merged struct {
+	pprofile.Profiles
+	// Count is how many profiles are in it.
+	Count int
+}
+
+// Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
+func (s *Store) Merge(ctx context.Context, sel Selection, options ProfilesOptions) (*Merged, error) {
+	v := s.view()
+	defer v.release()
+	sel.GroupBy = ""
+	first, err := v.resolveType(&sel)
+	if err != nil {
+		return nil, err
+	}
+	types := []SampleType{first}
+	if sel.Type == "" {
+		types = v.sampleTypes(sel.Service, sel.Profile)
+	}
+	filters, err := v.filters(&sel)
+	if err != nil {
+		return nil, err
+	}
+	m := &merger{
+		Store: s, view: v, sel: &sel, options: options, types: types,
+		reader: &reader{sel: &sel, filters: filters, groups: newGroups(len(v.epochs))},
+		tables: make([]*table, len(v.epochs)),
+	}
+	for column, t := range types {
+		if err := m.column(ctx, column, t); err != nil {
+			return nil, err
+		}
+	}
+	return m.assemble(ctx)
+}
+
+// merger merges the columns of a pprof.
+type merger struct {
+	*Store
+	view    *view
+	sel     *Selection
+	options ProfilesOptions
+	types   []SampleType
+	reader  *reader
+	// tables are those of the epochs.
+	tables []*table
+	// isTotal marks the columns whose values are differences.
+	isTotal []bool
+
+	// Of all terms: the first start, the sum of the durations of the type with most, how many, and the latest one.
+	time, duration int64
+	count          int
+	newest         *term
+}
+
+func (m *merger) column(ctx context.Context, column int, t SampleType) error {
+	terms, values := m.view.choose(m.sel, t, m.reader.filters, m.cfg.Resolution)
+	m.isTotal = append(m.isTotal, values == profilekind.Total)
+	duration, count := int64(0), 0
+	for i := range terms {
+		t := &terms[i]
+		if t.weight > 0 {
+			duration += t.chunk.duration
+			count++
+			if m.newest == nil || t.chunk.end > m.newest.chunk.end {
+				m.newest = t
+			}
+			if m.time == 0 || t.chunk.time < m.time {
+				m.time = t.chunk.time
+			}
+		}
+	}
+	m.duration, m.count = max(m.duration, duration), max(m.count, count)
+	// Fast path: sum by stack in a dense array, as most profiles have nothing else.
+	plain, rest := m.split(terms)
+	sums, err := m.view.sum(ctx, m.reader, plain)
+	if err != nil {
+		return err
+	}
+	for epoch, groups := range sums {
+		for _, values := range groups {
+			for stack, value := range values {
+				if value != 0 {
+					m.table(epoch).add(identity{stack: int32(stack)}, column, value)
+				}
+			}
+		}
+	}
+	for i := range rest {
+		if err := errors.Join(ctx.Err(), m.tooLarge()); err != nil {
+			return err
+		}
+		m.chunk(&rest[i], column)
+	}
+	return m.tooLarge()
+}
+
+// maxMergedSamples bounds the distinct samples of an answer, and with them its memory.
+const maxMergedSamples = 4 << 20
+
+func (m *merger) tooLarge() error {
+	n := 0
+	for _, t := range m.tables {
+		if t != nil {
+			n += len(t.rows)
+		}
+	}
+	if n > maxMergedSamples {
+		return fmt.Errorf("%w: more than %d distinct samples", ErrTooLarge, maxMergedSamples)
+	}
+	return nil
+}
+
+func (m *merger) table(epoch int) *table {
+	if m.tables[epoch] == nil {
+		m.tables[epoch] = newTable(len(m.types), m.view.epochs[epoch].dict.Stacks.Len())
+	}
+	return m.tables[epoch]
+}
+
+// split parts the terms whose samples are stacks and values alone from the others.
+func (m *merger) split(terms []term) (plain, rest []term) {
+	for _, t := range terms {
+		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !m.options.Timestamps)
+		// A single profile keeps the order of its samples, and those whose value is 0.
+		if _, whole := m.reader.whole(&t); whole && simple && len(terms) > 1 {
+			plain = append(plain, t)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	return plain, rest
+}
+
+func (m *merger) chunk(t *term, column int) {
+	m.reader.observations(t, func(_ int, row *rows) {
+		id := identity{stack: row.stack, attributes: row.attribute, link: row.link}
+		if m.options.Timestamps && t.chunk.flags&hasTimestamps != 0 {
+			id.timed, id.timestamp = true, t.chunk.time+row.timestamp
+		}
+		if t.weight == math.Trunc(t.weight) {
+			m.table(t.epoch).add(id, column, row.value*int64(t.weight))
+		} else {
+			m.table(t.epoch).addFraction(id, column, float64(row.value)*t.weight)
+		}
+	})
+}
+
+// assemble moves the epochs' rows to one dictionary and writes them.
+func (m *merger) assemble(ctx context.Context) (*Merged, error) {
+	dict := profiledict.New()
+	var all *table
+	var meta meta
+	var metaEpoch *epoch
+	if m.newest != nil {
+		metaEpoch = m.view.epochs[m.newest.epoch]
+		meta = metaEpoch.metas[m.newest.chunk.meta]
+	}
+	for epoch, t := range m.tables {
+		if t == nil {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		mover := profiledict.NewMover(m.view.epochs[epoch].dict, dict)
+		stacks := make([]profiledict.StackIndex, len(t.rows))
+		for i, row := range t.rows {
+			stacks[i] = profiledict.StackIndex(row.stack)
+		}
+		mover.Stacks(stacks)
+		if all == nil {
+			all = newTable(len(m.types), 0)
+		}
+		all.plain = append(all.plain, make([]int32, dict.Stacks.Len()-len(all.plain))...)
+		for i, row := range t.rows {
+			row.stack = int32(mover.Stack(profiledict.StackIndex(row.stack)))
+			row.attributes = int32(mover.AttributeSet(profiledict.AttributeSetIndex(row.attributes)))
+			row.link = int32(mover.Link(profiledict.LinkIndex(row.link)))
+			for column := range t.types {
+				value := t.value(i, column)
+				if m.isTotal[column] {
+					value = max(value, 0) // the process began anew
+				}
+				all.add(row, column, value)
+			}
+		}
+	}
+	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.count}
+	if m.newest != nil {
+		m.write(out.Profiles, dict, all, metaEpoch.dict, meta)
+	}
+	dict.CopyTo(out.Dictionary())
+	return out, nil
+}
+
+func (m *merger) write(pd pprofile.Profiles, dict *profiledict.Dictionary, all *table, from *profiledict.Dictionary, meta meta) {
+	mover := profiledict.NewMover(from, dict)
+	rp := pd.ResourceProfiles().AppendEmpty()
+	rp.Resource().Attributes().PutStr("service.name", m.sel.Service)
+	sp := rp.ScopeProfiles().AppendEmpty()
+	sp.Scope().Attributes().PutStr("pprof.scope.profile_name", m.sel.Profile)
+	if len(m.types) > 1 {
+		m.writeScope(sp.Scope().Attributes(), from, meta)
+	}
+	attributes := mover.AttributeSet(meta.attributes)
+	periodType, periodUnit := mover.String(meta.periodType), mover.String(meta.periodUnit)
+	for column, t := range m.types {
+		p := sp.Profiles().AppendEmpty()
+		p.SampleType().SetTypeStrindex(int32(dict.Strings.Intern(t.Type)))
+		p.SampleType().SetUnitStrindex(int32(dict.Strings.Intern(t.Unit)))
+		p.PeriodType().SetTypeStrindex(int32(periodType))
+		p.PeriodType().SetUnitStrindex(int32(periodUnit))
+		p.SetPeriod(meta.period)
+		p.SetTime(pcommon.Timestamp(max(m.time, 0)))
+		p.SetDurationNano(uint64(m.duration))
+		dict.AttributeSets.CopyTo(attributes, p.AttributeIndices())
+		if all != nil {
+			all.write(p.Samples(), dict, column)
+		}
+	}
+}
+
+// writeScope keeps what the newest profile's scope says of the order of sample types, where all of them are there.
+func (m *merger) writeScope(scope pcommon.Map, from *profiledict.Dictionary, meta meta) {
+	for _, i := range from.AttributeSets.At(meta.scope) {
+		a := from.Attributes.At(profiledict.AttributeIndex(i))
+		value := pcommon.NewValueEmpty()
+		a.Value.CopyTo(value)
+		if value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == len(m.types) {
+			value.CopyTo(scope.PutEmpty(from.Strings.At(a.Key)))
+		}
+	}
+}
+
+// write writes a column's samples. One that is 0 in all columns stands in the first.
+func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, column int) {
+	for i, row := range t.rows {
+		values := t.values[i*t.types : (i+1)*t.types]
+		if values[column] == 0 && (column > 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
+			continue
+		}
+		s := dst.AppendEmpty()
+		s.SetStackIndex(row.stack)
+		s.SetLinkIndex(row.link)
+		dict.AttributeSets.CopyTo(profiledict.AttributeSetIndex(row.attributes), s.AttributeIndices())
+		s.Values().Append(values[column])
+		if row.timed {
+			s.TimestampsUnixNano().Append(uint64(row.timestamp))
+		}
+	}
+}

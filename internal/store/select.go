@@ -1,0 +1,426 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// Attribute is a key and the text of a value.
+type Attribute struct{ Key, Value string }
+
+// Selection says which samples a query is about.
+type Selection struct {
+	Service, Profile string
+	// Type is a sample type, `cpu` or `cpu/nanoseconds`. Empty means the profile's default.
+	Type string
+	// From and Until are Unix nanoseconds. 0 leaves that side open. A profile that has a part in [From, Until) belongs to
+	// the selection as a whole, one with timestamps with those observations that lie inside.
+	From, Until int64
+	// Attributes must all be there, on the resource or the sample. Of several with one key, one must.
+	Attributes []Attribute
+	// GroupBy is the key of an attribute by whose values the answer is divided, or empty.
+	GroupBy string
+	// LastState takes the last state of each instance instead of the mean.
+	LastState bool
+}
+
+// ErrNothing is wrapped by errors for selections to which nothing belongs.
+var ErrNothing = errors.New("no such profiles")
+
+// ErrTooLarge is wrapped by errors for answers that would take too much memory.
+var ErrTooLarge = errors.New("the answer would be too large")
+
+// SampleType is the type and unit of a profile's values.
+type SampleType struct{ Type, Unit string }
+
+// String returns `cpu/nanoseconds`.
+func (t SampleType) String() string { return t.Type + "/" + t.Unit }
+
+// term is one chunk of the answer and how much its values count.
+type term struct {
+	epoch  int
+	series *series
+	chunk  *chunk
+	weight float64
+}
+
+// instance is a series with all its chunks, in the order of their ends.
+type instance struct {
+	chunks []term
+	values profilekind.Values
+}
+
+// sampleTypes lists the types that a profile of a service has, in the order in which its pprof had them.
+func (v *view) sampleTypes(service, profile string) []SampleType {
+	type found struct {
+		t        SampleType
+		position int32
+		at       int
+	}
+	byType := map[SampleType]*found{}
+	for _, e := range v.epochs {
+		for i := range e.series {
+			sr := &e.series[i]
+			strs := &e.dict.Strings
+			if len(sr.chunks) == 0 || strs.At(sr.service) != service || strs.At(sr.profile) != profile {
+				continue
+			}
+			t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
+			position := e.metas[sr.chunks[len(sr.chunks)-1].meta].position
+			if f := byType[t]; f == nil {
+				byType[t] = &found{t: t, position: position, at: len(byType)}
+			} else {
+				f.position = position
+			}
+		}
+	}
+	var list []*found
+	for _, f := range byType {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b *found) int {
+		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.at, b.at), strings.Compare(a.t.String(), b.t.String()))
+	})
+	types := make([]SampleType, len(list))
+	for i, f := range list {
+		types[i] = f.t
+	}
+	return types
+}
+
+// defaultType returns the type that is shown where a query names none.
+func defaultType(types []SampleType) SampleType {
+	if len(types) == 0 {
+		return SampleType{}
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Type
+	}
+	return types[profilekind.Default(names)]
+}
+
+// resolveType returns the sample type that a selection names.
+func (v *view) resolveType(sel *Selection) (SampleType, error) {
+	types := v.sampleTypes(sel.Service, sel.Profile)
+	if len(types) == 0 {
+		return SampleType{}, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, shorten(sel.Service), shorten(sel.Profile))
+	}
+	if sel.Type == "" {
+		return defaultType(types), nil
+	}
+	var names []string
+	for _, t := range types {
+		if t.String() == sel.Type || t.Type == sel.Type {
+			return t, nil
+		}
+		names = append(names, shorten(t.String()))
+	}
+	return SampleType{}, fmt.Errorf("%w: profile %q has no sample type %q; it has %s",
+		ErrNothing, shorten(sel.Profile), shorten(sel.Type), strings.Join(names, ", "))
+}
+
+// shorten makes a text of a stranger fit for a message.
+func shorten(s string) string {
+	const most = 100
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// instances returns the series of a selection.
+func (v *view) instances(sel *Selection, t SampleType, filters []*filter) []*instance {
+	byID := map[int32]*instance{}
+	var list []*instance
+	for n, e := range v.epochs {
+		strs := &e.dict.Strings
+		service, ok1 := strs.Lookup(sel.Service)
+		profile, ok2 := strs.Lookup(sel.Profile)
+		typ, ok3 := strs.Lookup(t.Type)
+		unit, ok4 := strs.Lookup(t.Unit)
+		if !ok1 || !ok2 || !ok3 || !ok4 {
+			continue
+		}
+		for i := range e.series {
+			sr := &e.series[i]
+			if len(sr.chunks) == 0 || sr.service != service || sr.profile != profile || sr.typ != typ || sr.unit != unit ||
+				!filters[n].resource(sr) {
+				continue
+			}
+			in := byID[sr.id]
+			if in == nil {
+				in = &instance{}
+				byID[sr.id] = in
+				list = append(list, in)
+			}
+			for k := range sr.chunks {
+				in.chunks = append(in.chunks, term{epoch: n, series: sr, chunk: &sr.chunks[k], weight: 1})
+			}
+			in.values = sr.values
+		}
+	}
+	byEnd := func(a, b term) int { return cmp.Compare(a.chunk.end, b.chunk.end) }
+	for _, in := range list {
+		if !slices.IsSortedFunc(in.chunks, byEnd) {
+			slices.SortStableFunc(in.chunks, byEnd)
+		}
+	}
+	return list
+}
+
+// inRange reports whether a chunk has a part in the selected time.
+func (sel *Selection) inRange(c *chunk) bool {
+	return (sel.Until == 0 || c.start < sel.Until) && (c.end > sel.From || c.start == c.end && c.end == sel.From)
+}
+
+// terms returns the chunks of an instance that a selection is made of.
+func (in *instance) terms(sel *Selection, resolution time.Duration) (terms []term) {
+	switch in.values {
+	case profilekind.State:
+		return in.states(sel, resolution)
+	case profilekind.Total:
+		return in.totals(sel)
+	default:
+		for _, t := range in.chunks {
+			if sel.inRange(t.chunk) {
+				terms = append(terms, t)
+			}
+		}
+		return terms
+	}
+}
+
+// interval is about how often the instance is seen, 0 where that is not known.
+func (in *instance) interval() int64 {
+	n := len(in.chunks)
+	if n < 2 {
+		return 0
+	}
+	return (in.chunks[n-1].chunk.end - in.chunks[0].chunk.end) / int64(n-1)
+}
+
+// states returns the states in the selected time, which together weigh 1, or the one that still held then.
+func (in *instance) states(sel *Selection, resolution time.Duration) (terms []term) {
+	for _, t := range in.chunks {
+		if sel.inRange(t.chunk) {
+			terms = append(terms, t)
+		}
+	}
+	if len(terms) == 0 {
+		holds := max(in.interval()*3/2, int64(resolution))
+		for _, t := range in.chunks {
+			if t.chunk.end < sel.From && t.chunk.end+holds > sel.From {
+				terms = append(terms[:0], t)
+			}
+		}
+	}
+	if sel.LastState && len(terms) > 1 {
+		terms = terms[len(terms)-1:]
+	}
+	for i := range terms {
+		terms[i].weight = 1 / float64(len(terms))
+	}
+	return terms
+}
+
+// totals returns the last total in the selected time, less the one before it; where a total is smaller than the one
+// before, the process began anew. The only total that there is stands for itself.
+func (in *instance) totals(sel *Selection) (terms []term) {
+	if len(in.chunks) == 1 {
+		if sel.inRange(in.chunks[0].chunk) {
+			return in.chunks
+		}
+		return nil
+	}
+	for i, t := range in.chunks {
+		if !sel.inRange(t.chunk) {
+			continue
+		}
+		if i == 0 {
+			continue // nothing to subtract
+		}
+		before := in.chunks[i-1]
+		n := len(terms)
+		switch {
+		case before.chunk.total > t.chunk.total:
+			terms = append(terms, t)
+		case n > 0 && terms[n-1].chunk == before.chunk && terms[n-1].weight > 0:
+			terms[n-1] = t // a − b + c − a
+		default:
+			before.weight = -1
+			terms = append(terms, before, t)
+		}
+	}
+	return terms
+}
+
+// weighStates makes instances that were there for a part of the time count for that part.
+func weighStates(instances []*instance, perInstance [][]term, resolution time.Duration) {
+	from, until := int64(math.MaxInt64), int64(math.MinInt64)
+	spans := make([]int64, len(instances))
+	for i, terms := range perInstance {
+		interval := instances[i].interval()
+		if len(terms) == 0 || interval == 0 {
+			continue
+		}
+		first, last := terms[0].chunk.end, terms[len(terms)-1].chunk.end+max(interval, int64(resolution))
+		spans[i] = last - first
+		from, until = min(from, first), max(until, last)
+	}
+	for i, terms := range perInstance {
+		if spans[i] == 0 {
+			continue
+		}
+		share := float64(spans[i]) / float64(until-from)
+		if share > 0.9 { // seen at other moments than the others
+			continue
+		}
+		for k := range terms {
+			terms[k].weight *= share
+		}
+	}
+}
+
+// choose returns all terms of a selection and its sample type.
+func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []term, values profilekind.Values) {
+	instances := v.instances(sel, t, filters)
+	perInstance := make([][]term, len(instances))
+	for i, in := range instances {
+		perInstance[i] = in.terms(sel, resolution)
+		values = in.values
+	}
+	if values == profilekind.State && !sel.LastState {
+		weighStates(instances, perInstance, resolution)
+	}
+	return slices.Concat(perInstance...), values
+}
+
+// filter decides, for one epoch, what has the attributes that a selection asks for.
+type filter struct {
+	dict *profiledict.Dictionary
+	keys []filterKey
+	// sets[i] is what is known of attribute set i: 0 nothing, 1 it has them, 2 it has not.
+	sets map[filterSet]bool
+	// group
+	groupKey profiledict.StringIndex
+	grouped  bool
+}
+
+type filterKey struct {
+	key    profiledict.StringIndex
+	known  bool
+	values []string
+}
+
+type filterSet struct {
+	set profiledict.AttributeSetIndex
+	// asked has bit i where key i must be on the sample.
+	asked uint64
+}
+
+// maxFilterKeys bounds the distinct keys of a selection.
+const maxFilterKeys = 32
+
+func (v *view) filters(sel *Selection) ([]*filter, error) {
+	values := map[string][]string{}
+	var keys []string
+	for _, a := range sel.Attributes {
+		if _, ok := values[a.Key]; !ok {
+			keys = append(keys, a.Key)
+		}
+		values[a.Key] = append(values[a.Key], a.Value)
+	}
+	if len(keys) > maxFilterKeys {
+		return nil, fmt.Errorf("a query may have %d attributes, found %d", maxFilterKeys, len(keys))
+	}
+	filters := make([]*filter, len(v.epochs))
+	for i, e := range v.epochs {
+		f := &filter{dict: e.dict, sets: map[filterSet]bool{}}
+		for _, key := range keys {
+			k := filterKey{values: values[key]}
+			k.key, k.known = e.dict.Strings.Lookup(key)
+			f.keys = append(f.keys, k)
+		}
+		if sel.GroupBy != "" {
+			f.groupKey, f.grouped = e.dict.Strings.Lookup(sel.GroupBy)
+		}
+		filters[i] = f
+	}
+	return filters, nil
+}
+
+// value returns the value of a key in a set of attributes.
+func (f *filter) value(set profiledict.AttributeSetIndex, key profiledict.StringIndex) (string, bool) {
+	for _, i := range f.dict.AttributeSets.At(set) {
+		if a := f.dict.Attributes.At(profiledict.AttributeIndex(i)); a.Key == key {
+			return a.Value.Text(), true
+		}
+	}
+	return "", false
+}
+
+// service.name of a resource without one.
+func (f *filter) resourceValue(sr *series, key profiledict.StringIndex) (string, bool) {
+	if value, ok := f.value(sr.resource, key); ok {
+		return value, true
+	}
+	if f.dict.Strings.At(key) == "service.name" {
+		return f.dict.Strings.At(sr.service), true
+	}
+	return "", false
+}
+
+// resource reports whether samples of the series can have the attributes.
+func (f *filter) resource(sr *series) bool {
+	for _, k := range f.keys {
+		if !k.known {
+			return false
+		}
+		if value, ok := f.resourceValue(sr, k.key); ok && !slices.Contains(k.values, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// asked returns the keys that the resource does not have, so that samples must.
+func (f *filter) asked(sr *series) (asked uint64) {
+	for i, k := range f.keys {
+		if _, ok := f.resourceValue(sr, k.key); !ok {
+			asked |= 1 << i
+		}
+	}
+	return asked
+}
+
+// sample reports whether a sample's attributes are those that are asked for.
+func (f *filter) sample(set profiledict.AttributeSetIndex, asked uint64) bool {
+	if asked == 0 {
+		return true
+	}
+	key := filterSet{set: set, asked: asked}
+	match, ok := f.sets[key]
+	if !ok {
+		match = true
+		for i, k := range f.keys {
+			if asked&(1<<i) != 0 {
+				value, has := f.value(set, k.key)
+				match = match && has && slices.Contains(k.values, value)
+			}
+		}
+		f.sets[key] = match
+	}
+	return match
+}

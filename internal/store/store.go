@@ -1,0 +1,204 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Config bounds a Store.
+type Config struct {
+	// Window is how long profiles are kept.
+	Window time.Duration
+	// Resolution is the finest step of a timeline, and how long a profile without a duration lasts there.
+	Resolution time.Duration
+	// MaxBytes bounds what the store holds, dictionaries and indices included.
+	MaxBytes int
+	// MaxSeries bounds the number of distinct series: service, profile, sample type and the resource's attributes.
+	MaxSeries int
+}
+
+const (
+	// epochs is about the number of parts that the window, and the bytes, are divided into. What is too old, or too much,
+	// goes an epoch at a time.
+	epochs = 8
+	// seriesBytes is about what a series occupies beside its texts.
+	seriesBytes = 256
+)
+
+// Evicted names a reason for which kept profiles go. Its String is the value of a metric's attribute.
+type Evicted int
+
+// The reasons.
+const (
+	// EvictedAge is a profile that is older than Window.
+	EvictedAge Evicted = iota
+	// EvictedBytes is a profile that had to make room.
+	EvictedBytes
+	numEvicted
+)
+
+func (e Evicted) String() string { return [...]string{"age", "bytes"}[e] }
+
+// NumEvicted is the number of reasons.
+const NumEvicted = int(numEvicted)
+
+// Refused names a reason for which something is not kept. Its String is the value of a metric's attribute.
+type Refused int
+
+// The reasons.
+const (
+	// RefusedSeries is a profile of a new series beyond MaxSeries.
+	RefusedSeries Refused = iota
+	// RefusedSize is a profile that would take more than a quarter of the store.
+	RefusedSize
+	// RefusedSamples is a sample that cannot be understood: an index is out of range, or values and timestamps do not fit.
+	RefusedSamples
+	numRefused
+)
+
+func (r Refused) String() string { return [...]string{"max_series", "size", "malformed_samples"}[r] }
+
+// NumRefused is the number of reasons.
+const NumRefused = int(numRefused)
+
+// Stats are the store's figures.
+type Stats struct {
+	// Series, Profiles and Samples are how many there are, Bytes about what they occupy.
+	Series, Profiles, Samples, Bytes int
+	// Evicted counts profiles that are gone, Refused profiles (of RefusedSamples: samples) that were never kept.
+	Evicted [NumEvicted]int
+	Refused [NumRefused]int
+}
+
+// Store keeps profiles. It is safe for concurrent use.
+type Store struct {
+	cfg Config
+
+	// adding serialises Add and Expire; what follows it belongs to them.
+	adding   sync.Mutex
+	importer profiledict.Importer
+	scratch  addScratch
+	series   map[string]*seriesID
+	lastID   int32
+
+	// mu guards the list of epochs, oldest first, and the figures. The last epoch is the one that is added to.
+	mu     sync.Mutex
+	epochs []*epoch
+	stats  Stats
+}
+
+// seriesID is one series while an epoch has profiles of it.
+type seriesID struct {
+	id   int32
+	refs int
+}
+
+// New returns an empty store.
+func New(cfg Config) *Store {
+	return &Store{cfg: cfg, series: map[string]*seriesID{}}
+}
+
+// Config returns the bounds.
+func (s *Store) Config() Config { return s.cfg }
+
+// Stats returns the figures of the moment.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// Expire lets go of what is older than the window. Add does so too; Expire is for a store to which nothing is added.
+func (s *Store) Expire(now time.Time) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	s.evict(now)
+}
+
+// current returns the epoch to add to, a new one where the last is full or has become old.
+func (s *Store) current(now time.Time) *epoch {
+	if n := len(s.epochs); n > 0 {
+		last := s.epochs[n-1]
+		if last.bytes < s.cfg.MaxBytes/epochs && now.Sub(last.begun) < s.cfg.Window/epochs {
+			return last
+		}
+		last.mu.Lock()
+		last.freeze()
+		last.mu.Unlock()
+	}
+	e := newEpoch(now)
+	s.importer.Reset(e.dict)
+	s.mu.Lock()
+	s.epochs = append(s.epochs, e)
+	s.mu.Unlock()
+	return e
+}
+
+// evict drops the epochs that are too old, and the oldest ones while there is too much.
+func (s *Store) evict(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := 0
+	for _, e := range s.epochs {
+		total += e.bytes
+	}
+	oldest := now.Add(-s.cfg.Window).UnixNano()
+	for len(s.epochs) > 0 {
+		first := s.epochs[0]
+		reason := EvictedBytes
+		switch {
+		case first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/epochs:
+			reason = EvictedAge
+		case total > s.cfg.MaxBytes && len(s.epochs) > 1:
+		default:
+			s.measure(total)
+			return
+		}
+		// The importer may be bound to it: the next Add begins a new one.
+		s.epochs[0] = nil
+		s.epochs = s.epochs[1:]
+		total -= first.bytes
+		s.stats.Evicted[reason] += first.profiles
+		for _, key := range first.keys {
+			if id := s.series[key]; id.refs > 1 {
+				id.refs--
+			} else {
+				delete(s.series, key)
+			}
+		}
+	}
+	s.measure(total)
+}
+
+func (s *Store) measure(total int) {
+	s.stats.Series, s.stats.Bytes = len(s.series), total
+	s.stats.Profiles, s.stats.Samples = 0, 0
+	for _, e := range s.epochs {
+		s.stats.Profiles += e.profiles
+		s.stats.Samples += e.samples
+	}
+}
+
+// view is what a query reads: all epochs, none of which changes until release.
+type view struct{ epochs []*epoch }
+
+func (s *Store) view() *view {
+	s.mu.Lock()
+	list := append([]*epoch(nil), s.epochs...)
+	s.mu.Unlock()
+	for _, e := range list {
+		e.mu.RLock()
+	}
+	return &view{epochs: list}
+}
+
+func (v *view) release() {
+	for _, e := range v.epochs {
+		e.mu.RUnlock()
+	}
+}

@@ -1,0 +1,201 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+const (
+	// maxGroups is the number of values that an answer is divided by; the others are one group.
+	maxGroups = 32
+	// OtherGroup is that group, NoGroup what does not have the attribute.
+	OtherGroup = "(other)"
+	NoGroup    = "(none)"
+	// maxCells bounds the sums of one query, in number.
+	maxCells = 48 << 20
+)
+
+// groups numbers the values that an answer is divided by. Without a key all is group 0, whose name is empty.
+type groups struct {
+	names  []string
+	byName map[string]int
+	// sets[epoch][set] is the group of samples with that set of attributes, plus one.
+	sets []map[profiledict.AttributeSetIndex]int
+}
+
+func newGroups(epochs int) *groups {
+	g := &groups{byName: map[string]int{}, sets: make([]map[profiledict.AttributeSetIndex]int, epochs)}
+	for i := range g.sets {
+		g.sets[i] = map[profiledict.AttributeSetIndex]int{}
+	}
+	return g
+}
+
+func (g *groups) number(name string) int {
+	if i, ok := g.byName[name]; ok {
+		return i
+	}
+	if len(g.names) == maxGroups {
+		if name != OtherGroup {
+			return g.number(OtherGroup)
+		}
+	} else if len(g.names) > maxGroups {
+		return g.byName[OtherGroup]
+	}
+	i := len(g.names)
+	g.names = append(g.names, name)
+	g.byName[name] = i
+	return i
+}
+
+// ofSeries returns the group of all samples of a series, or reports false where it depends on the sample.
+func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
+	if sel.GroupBy == "" {
+		return g.number(""), true
+	}
+	if !f.grouped {
+		return g.number(NoGroup), true
+	}
+	if value, ok := f.resourceValue(sr, f.groupKey); ok {
+		return g.number(value), true
+	}
+	return 0, false
+}
+
+func (g *groups) ofSample(epoch int, f *filter, set profiledict.AttributeSetIndex) int {
+	i, ok := g.sets[epoch][set]
+	if !ok {
+		name := NoGroup
+		if value, has := f.value(set, f.groupKey); has {
+			name = value
+		}
+		i = g.number(name)
+		g.sets[epoch][set] = i
+	}
+	return i
+}
+
+// reader reads the observations of terms that belong to a selection.
+type reader struct {
+	sel     *Selection
+	filters []*filter
+	groups  *groups
+}
+
+// whole reports whether all observations of a term belong to the selection and to one group.
+func (r *reader) whole(t *term) (group int, whole bool) {
+	f := r.filters[t.epoch]
+	group, same := r.groups.ofSeries(r.sel, f, t.series)
+	if same && t.chunk.flags&hasTimestamps == 0 && f.asked(t.series) == 0 {
+		return group, true
+	}
+	return group, same && f.asked(t.series) == 0 && !r.sel.cuts(t.chunk)
+}
+
+// cuts reports whether only a part of a chunk's timestamps lies in the selected time.
+func (sel *Selection) cuts(c *chunk) bool {
+	return c.flags&hasTimestamps != 0 && c.flags&isMoved == 0 &&
+		(sel.From > c.start || sel.Until != 0 && sel.Until < c.end)
+}
+
+// observations calls use for each that belongs to the selection.
+func (r *reader) observations(t *term, use func(group int, row *rows)) {
+	f := r.filters[t.epoch]
+	group, same := r.groups.ofSeries(r.sel, f, t.series)
+	asked, cuts := f.asked(t.series), r.sel.cuts(t.chunk)
+	for row := t.chunk.rows(); row.next(); {
+		if cuts {
+			at := t.chunk.time + row.timestamp
+			if at < r.sel.From || r.sel.Until != 0 && at >= r.sel.Until {
+				continue
+			}
+		}
+		set := profiledict.AttributeSetIndex(row.attribute)
+		if !f.sample(set, asked) {
+			continue
+		}
+		if !same {
+			group = r.groups.ofSample(t.epoch, f, set)
+		}
+		use(group, &row)
+	}
+}
+
+// stackSums are sums[epoch][group] of values by stack; nil where there are none.
+type stackSums [][][]int64
+
+// sum adds up the values of terms by stack.
+func (v *view) sum(ctx context.Context, r *reader, terms []term) (stackSums, error) {
+	for i := range terms {
+		if w := terms[i].weight; w != math.Trunc(w) {
+			sums, err := sumAs[float64](ctx, v, r, terms)
+			return roundSums(sums), err
+		}
+	}
+	return sumAs[int64](ctx, v, r, terms)
+}
+
+func sumAs[T number](ctx context.Context, v *view, r *reader, terms []term) ([][][]T, error) {
+	sums := make([][][]T, len(v.epochs))
+	cells := 0
+	of := func(epoch, group int) []T {
+		for len(sums[epoch]) <= group {
+			sums[epoch] = append(sums[epoch], nil)
+		}
+		if sums[epoch][group] == nil {
+			stacks := v.epochs[epoch].dict.Stacks.Len()
+			if cells += stacks; cells > maxCells {
+				stacks = 0
+			}
+			sums[epoch][group] = make([]T, stacks)
+		}
+		return sums[epoch][group]
+	}
+	for i := range terms {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		t := &terms[i]
+		if group, whole := r.whole(t); whole {
+			if sum := of(t.epoch, group); len(sum) > 0 {
+				addTo(t.chunk, sum, T(t.weight))
+			}
+		} else {
+			r.observations(t, func(group int, row *rows) {
+				if sum := of(t.epoch, group); len(sum) > 0 {
+					sum[row.stack] += T(row.value) * T(t.weight)
+				}
+			})
+		}
+		if cells > maxCells {
+			return nil, fmt.Errorf("%w: more than %d sums of stacks", ErrTooLarge, maxCells)
+		}
+	}
+	return sums, nil
+}
+
+func roundSums(sums [][][]float64) stackSums {
+	rounded := make(stackSums, len(sums))
+	for e, groups := range sums {
+		rounded[e] = make([][]int64, len(groups))
+		for g, values := range groups {
+			if values == nil {
+				continue
+			}
+			whole := make([]int64, len(values))
+			for i, v := range values {
+				if v != 0 {
+					whole[i] = int64(math.Round(v))
+				}
+			}
+			rounded[e][g] = whole
+		}
+	}
+	return rounded
+}

@@ -1,0 +1,238 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// Timeline is the sum of values in each step of time. NaN is a step of which nothing is known.
+type Timeline struct {
+	Type   SampleType
+	Values profilekind.Values
+	// From is where the first step begins, in Unix nanoseconds.
+	From, Step int64
+	Groups     []TimelineGroup
+}
+
+// TimelineGroup is one value of the attribute that a timeline is divided by.
+type TimelineGroup struct {
+	Name   string
+	Values []float64
+}
+
+// maxPoints bounds the steps of a timeline.
+const maxPoints = 10_000
+
+// Timeline adds up the selected values over time, in about points steps. What happened in an interval is spread over it;
+// a state holds until the next one.
+func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
+	v := s.view()
+	defer v.release()
+	t, err := v.resolveType(&sel)
+	if err != nil {
+		return nil, err
+	}
+	filters, err := v.filters(&sel)
+	if err != nil {
+		return nil, err
+	}
+	instances := v.instances(&sel, t, filters)
+	tl := &Timeline{Type: t}
+	n := s.steps(tl, &sel, instances, points, now)
+	r := &reader{sel: &sel, filters: filters, groups: newGroups(len(v.epochs))}
+	p := &plotter{reader: r, from: tl.From, step: tl.Step, n: n}
+	for _, in := range instances {
+		tl.Values = shownValues(in.values)
+		if err := p.instance(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	for g, name := range r.groups.names {
+		if g >= len(p.lines) || p.lines[g] == nil {
+			continue
+		}
+		tl.Groups = append(tl.Groups, TimelineGroup{Name: name, Values: p.lines[g]})
+	}
+	slices.SortFunc(tl.Groups, func(a, b TimelineGroup) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	if tl.Groups == nil {
+		tl.Groups = []TimelineGroup{{Values: p.line(0)}}
+	}
+	return tl, nil
+}
+
+// steps decides where the timeline begins, how long a step is, and how many there are.
+func (s *Store) steps(tl *Timeline, sel *Selection, instances []*instance, points int, now time.Time) int {
+	from, until := sel.From, sel.Until
+	if from == 0 || until == 0 {
+		first, last := int64(math.MaxInt64), int64(0)
+		for _, in := range instances {
+			for _, t := range in.chunks {
+				first, last = min(first, t.chunk.start), max(last, t.chunk.end)
+			}
+		}
+		if from == 0 {
+			from = max(first, now.Add(-2*s.cfg.Window).UnixNano())
+			if last == 0 {
+				from = now.Add(-s.cfg.Window).UnixNano()
+			}
+		}
+		if until == 0 {
+			until = max(last, now.UnixNano())
+		}
+	}
+	until = max(until, from+1)
+	points = min(max(points, 1), maxPoints)
+	resolution := max(int64(s.cfg.Resolution), 1)
+	step := (until - from) / int64(points)
+	step = max(resolution, (step+resolution-1)/resolution*resolution)
+	tl.From, tl.Step = from/step*step, step
+	return int(min((until-tl.From+step-1)/step, maxPoints+1))
+}
+
+// plotter draws instances into lines, one for each group.
+type plotter struct {
+	*reader
+	from, step int64
+	n          int
+	lines      [][]float64
+	own        map[int]*ownLine
+}
+
+// ownLine is what one instance adds to a group: sums and, for states, how many there are in a step.
+type ownLine struct {
+	sums   []float64
+	counts []int32
+}
+
+func (p *plotter) line(group int) []float64 {
+	for len(p.lines) <= group {
+		p.lines = append(p.lines, nil)
+	}
+	if p.lines[group] == nil {
+		p.lines[group] = make([]float64, p.n)
+		for i := range p.lines[group] {
+			p.lines[group][i] = math.NaN()
+		}
+	}
+	return p.lines[group]
+}
+
+func (p *plotter) instance(ctx context.Context, in *instance) error {
+	p.own = map[int]*ownLine{}
+	for i := range in.chunks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t := &in.chunks[i]
+		switch in.values {
+		case profilekind.State:
+			p.values(t, func(group int, value float64) { p.state(group, t.chunk.end, value) })
+		case profilekind.Total:
+			if i == 0 {
+				continue
+			}
+			before := &in.chunks[i-1]
+			if t.chunk.total < before.chunk.total { // the process began anew
+				p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
+				continue
+			}
+			p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
+			p.values(before, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, -value) })
+		default:
+			p.values(t, func(group int, value float64) { p.spread(group, t.chunk.start, t.chunk.end, value) })
+		}
+	}
+	if in.values == profilekind.State {
+		p.hold(max(in.interval()*3/2, p.step) / p.step)
+	}
+	return nil
+}
+
+// values calls use with the sum of a chunk's values, once for each group.
+func (p *plotter) values(t *term, use func(group int, value float64)) {
+	if t.chunk.end < p.from || t.chunk.start > p.from+p.step*int64(p.n) {
+		return
+	}
+	if group, whole := p.whole(t); whole {
+		use(group, float64(t.chunk.total))
+		return
+	}
+	sums := map[int]float64{}
+	p.observations(t, func(group int, row *rows) { sums[group] += float64(row.value) })
+	for group, value := range sums {
+		use(group, value)
+	}
+}
+
+// spread adds a value to the steps between start and end, evenly.
+func (p *plotter) spread(group int, start, end int64, value float64) {
+	line := p.line(group)
+	if end <= start {
+		end = start + 1
+	}
+	limit := p.from + p.step*int64(p.n)
+	if end <= p.from || start >= limit {
+		return
+	}
+	first, last := (max(start, p.from)-p.from)/p.step, (min(end, limit)-1-p.from)/p.step
+	for i := first; i <= last; i++ {
+		left, right := max(start, p.from+i*p.step), min(end, p.from+(i+1)*p.step)
+		if math.IsNaN(line[i]) {
+			line[i] = 0
+		}
+		line[i] += value * (float64(right-left) / float64(end-start))
+	}
+}
+
+func (p *plotter) state(group int, at int64, value float64) {
+	i := (at - p.from) / p.step
+	if at < p.from || i >= int64(p.n) {
+		return
+	}
+	own := p.own[group]
+	if own == nil {
+		own = &ownLine{sums: make([]float64, p.n), counts: make([]int32, p.n)}
+		p.own[group] = own
+	}
+	own.sums[i] += value
+	own.counts[i]++
+}
+
+// hold adds the states of one instance to the lines. Each holds for up to steps steps, or until the next one.
+func (p *plotter) hold(steps int64) {
+	for group, own := range p.own {
+		line := p.line(group)
+		value, left := 0.0, int64(0)
+		for i := range line {
+			if own.counts[i] > 0 {
+				value, left = own.sums[i]/float64(own.counts[i]), steps
+			}
+			if left == 0 {
+				continue
+			}
+			left--
+			if math.IsNaN(line[i]) {
+				line[i] = 0
+			}
+			line[i] += value
+		}
+	}
+}
+
+// String describes a timeline for test failures.
+func (t *Timeline) String() string {
+	return fmt.Sprintf("%s from %d step %d: %v", t.Type, t.From, t.Step, t.Groups)
+}

@@ -1,0 +1,378 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Frame is a function as a flame graph shows it.
+type Frame struct {
+	Name, File string
+	// Line is the line that all its samples were at, else that where the function begins, 0 where that is not known.
+	Line             int64
+	Mapping, BuildID string
+	// Kind is kernel, runtime, inlined, unknown, group, the word that the producer uses in profile.frame.type, or user.
+	Kind string
+}
+
+// The kinds of frames that are found out here.
+const (
+	kindKernel  = "kernel"
+	kindRuntime = "runtime"
+	kindInlined = "inlined"
+	kindUnknown = "unknown"
+	kindUser    = "user"
+	kindGroup   = "group"
+)
+
+// frameKey is what makes two frames the same: versions of a program have other mappings and lines.
+type frameKey struct{ name, file, kind string }
+
+// Tree is a flame graph: columns of nodes, parents before their children, children of one parent in the order of their
+// names. Node 0 is the root, whose frame is −1.
+type Tree struct {
+	Frames []Frame
+	Frame  []int32
+	Parent []int32
+	// Self and Total are the values of the selection, BaseSelf and BaseTotal those of what it is compared with.
+	Self, Total         []int64
+	BaseSelf, BaseTotal []int64
+	// Truncated is the number of nodes that were left out. Their values are in their parents' totals.
+	Truncated int
+}
+
+// treeBuilder grows a tree from stacks.
+type treeBuilder struct {
+	frames  []Frame
+	byFrame map[frameKey]int32
+
+	parent, frame []int32
+	// self[side] is the selection's, or its base's.
+	self  [2][]int64
+	index profiledict.HashIndex
+	// folded counts the nodes for which there was no room.
+	folded int
+}
+
+// maxBuiltNodes bounds a tree before its smallest nodes are left out, and with it a query's memory.
+const maxBuiltNodes = 2 << 20
+
+func newTreeBuilder() *treeBuilder {
+	b := &treeBuilder{byFrame: map[frameKey]int32{}}
+	b.index.Reset(0)
+	b.addNode(-1, -1)
+	return b
+}
+
+func (b *treeBuilder) addNode(parent, frame int32) int32 {
+	i := int32(len(b.parent))
+	b.parent = append(b.parent, parent)
+	b.frame = append(b.frame, frame)
+	b.self[0] = append(b.self[0], 0)
+	b.self[1] = append(b.self[1], 0)
+	return i
+}
+
+func (b *treeBuilder) child(parent, frame int32) int32 {
+	p := b.index.Start(profiledict.Mix(0, uint64(uint32(parent))<<32|uint64(uint32(frame))))
+	for e := b.index.Next(&p); e != 0; e = b.index.Next(&p) {
+		if b.parent[e] == parent && b.frame[e] == frame {
+			return e
+		}
+	}
+	if len(b.parent) >= maxBuiltNodes {
+		b.folded++
+		return parent // the caller's own value from then on
+	}
+	i := b.addNode(parent, frame)
+	b.index.Insert(p, i)
+	return i
+}
+
+func (b *treeBuilder) frameIndex(f Frame) int32 {
+	key := frameKey{f.Name, f.File, f.Kind}
+	i, ok := b.byFrame[key]
+	if !ok {
+		i = int32(len(b.frames))
+		b.frames = append(b.frames, f)
+		b.byFrame[key] = i
+	}
+	return i
+}
+
+// add grows the tree by sums of stacks, groups below the root where the selection asks for them.
+func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []string, sums stackSums, side int) error {
+	for n, e := range v.epochs {
+		framer := epochFramer{b: b, dict: e.dict}
+		for group, values := range sums[n] {
+			root := int32(0)
+			if sel.GroupBy != "" && values != nil {
+				root = b.child(0, b.frameIndex(Frame{Name: names[group], Kind: kindGroup}))
+			}
+			for stack, value := range values {
+				if value == 0 {
+					continue
+				}
+				if stack%1024 == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				b.self[side][framer.node(root, profiledict.StackIndex(stack))] += value
+			}
+		}
+	}
+	return nil
+}
+
+// epochFramer finds the frames of an epoch's locations.
+type epochFramer struct {
+	b    *treeBuilder
+	dict *profiledict.Dictionary
+	// spans[i] are where the frames of location i are in frames, outermost first.
+	spans  []frameSpan
+	frames []int32
+	// byLine remembers the frames of functions.
+	byLine map[lineKey]int32
+}
+
+type frameSpan struct{ start, end uint32 }
+
+type lineKey struct {
+	function profiledict.FunctionIndex
+	kind     string
+}
+
+func (f *epochFramer) node(root int32, stack profiledict.StackIndex) int32 {
+	if f.spans == nil {
+		f.spans = make([]frameSpan, f.dict.Locations.Len())
+		f.byLine = map[lineKey]int32{}
+		f.frames = append(f.frames, 0) // no span ends at 0
+	}
+	locations := f.dict.Stacks.At(stack)
+	node := root
+	for i := len(locations) - 1; i >= 0; i-- {
+		span := f.spans[locations[i]]
+		if span.end == 0 {
+			span = f.location(locations[i])
+		}
+		for _, frame := range f.frames[span.start:span.end] {
+			node = f.b.child(node, frame)
+		}
+	}
+	return node
+}
+
+func (f *epochFramer) location(i int32) frameSpan {
+	span := frameSpan{start: uint32(len(f.frames))}
+	l, lines := f.dict.Locations.At(profiledict.LocationIndex(i))
+	mapping := f.dict.Mappings.At(l.Mapping)
+	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(mapping.Attributes), Kind: f.kind(l, mapping)}
+	for k := len(lines) - 1; k >= 0; k-- {
+		f.frames = append(f.frames, f.line(base, lines[k], k < len(lines)-1))
+	}
+	if len(lines) == 0 {
+		base.Name, base.Kind = addressName(l.Address, base.Mapping), kindUnknown
+		f.frames = append(f.frames, f.b.frameIndex(base))
+	}
+	span.end = uint32(len(f.frames))
+	f.spans[i] = span
+	return span
+}
+
+func addressName(address uint64, mapping string) string {
+	if mapping == "" {
+		return fmt.Sprintf("0x%x", address)
+	}
+	return fmt.Sprintf("0x%x [%s]", address, path.Base(mapping))
+}
+
+func (f *epochFramer) line(base Frame, line profiledict.Line, inlined bool) int32 {
+	if inlined && base.Kind == kindUser {
+		base.Kind = kindInlined
+	}
+	key := lineKey{line.Function, base.Kind}
+	i, ok := f.byLine[key]
+	if !ok {
+		function := f.dict.Functions.At(line.Function)
+		base.Name, base.File, base.Line = f.dict.Strings.At(function.Name), f.dict.Strings.At(function.Filename), line.Line
+		if base.Name == "" {
+			base.Name = f.dict.Strings.At(function.SystemName)
+		}
+		switch {
+		case base.Name == "":
+			base.Name, base.Kind = "(unknown)", kindUnknown
+		case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
+			base.Kind = kindRuntime
+		}
+		i = f.b.frameIndex(base)
+		f.byLine[key] = i
+	}
+	if frame := &f.b.frames[i]; frame.Line != line.Line {
+		frame.Line = f.dict.Functions.At(line.Function).StartLine
+	}
+	return i
+}
+
+// kind reads what the location says of itself (semantic conventions, profile.frame.type), else what its mapping tells.
+func (f *epochFramer) kind(l profiledict.Location, m profiledict.Mapping) string {
+	for _, i := range f.dict.AttributeSets.At(l.Attributes) {
+		if a := f.dict.Attributes.At(profiledict.AttributeIndex(i)); f.dict.Strings.At(a.Key) == "profile.frame.type" {
+			return shorten(a.Value.Text())
+		}
+	}
+	if name := f.dict.Strings.At(m.Filename); strings.HasPrefix(name, "[kernel") || path.Base(name) == "vmlinux" {
+		return kindKernel
+	}
+	return kindUser
+}
+
+func (f *epochFramer) buildID(set profiledict.AttributeSetIndex) string {
+	for _, i := range f.dict.AttributeSets.At(set) {
+		a := f.dict.Attributes.At(profiledict.AttributeIndex(i))
+		if strings.HasPrefix(f.dict.Strings.At(a.Key), "process.executable.build_id.") {
+			return a.Value.Text()
+		}
+	}
+	return ""
+}
+
+// finish orders the nodes, adds up totals and leaves out the smallest nodes where there are more than maxNodes.
+func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
+	n := len(b.parent)
+	total := [2][]int64{}
+	for side := range total {
+		// Differences of totals can be below zero where a process began anew.
+		for i, v := range b.self[side] {
+			b.self[side][i] = max(v, 0)
+		}
+		total[side] = slices.Clone(b.self[side])
+		for i := n - 1; i > 0; i-- {
+			total[side][b.parent[i]] += total[side][i]
+		}
+	}
+	keep := b.largest(total, maxNodes)
+	first, next := b.children(keep)
+	t := &Tree{Truncated: b.folded}
+	position := make([]int32, n)
+	usedFrame := make([]int32, len(b.frames))
+	for i := range usedFrame {
+		usedFrame[i] = -1
+	}
+	// Depth first, with the links as the stack: down to the first child, else on to the next sibling of the nearest ancestor.
+	for i := int32(0); i >= 0; {
+		position[i] = int32(len(t.Frame))
+		frame, parent := int32(-1), int32(-1)
+		if i > 0 {
+			parent = position[b.parent[i]]
+			if frame = usedFrame[b.frame[i]]; frame < 0 {
+				frame = int32(len(t.Frames))
+				usedFrame[b.frame[i]] = frame
+				t.Frames = append(t.Frames, b.frames[b.frame[i]])
+			}
+		}
+		t.Frame, t.Parent = append(t.Frame, frame), append(t.Parent, parent)
+		t.Self, t.Total = append(t.Self, b.self[0][i]), append(t.Total, total[0][i])
+		if withBase {
+			t.BaseSelf, t.BaseTotal = append(t.BaseSelf, b.self[1][i]), append(t.BaseTotal, total[1][i])
+		}
+		if first[i] >= 0 {
+			i = first[i]
+			continue
+		}
+		for i > 0 && next[i] < 0 {
+			i = b.parent[i]
+		}
+		if i <= 0 {
+			break
+		}
+		i = next[i]
+	}
+	for i := range keep {
+		if !keep[i] && (total[0][i] != 0 || total[1][i] != 0) {
+			t.Truncated++
+		}
+	}
+	return t
+}
+
+// largest marks the nodes that stay. A node is never larger than its parent, so what stays is a tree.
+func (b *treeBuilder) largest(total [2][]int64, maxNodes int) []bool {
+	n := len(b.parent)
+	size := func(i int) int64 { return max(total[0][i], total[1][i]) }
+	threshold := int64(1)
+	if n > maxNodes {
+		sizes := make([]int64, n)
+		for i := range sizes {
+			sizes[i] = size(i)
+		}
+		slices.Sort(sizes)
+		threshold = max(sizes[n-maxNodes], 1)
+	}
+	keep := make([]bool, n)
+	left := maxNodes
+	for i := range keep {
+		// Parents come before their children, so where several are as large as the threshold it is still a tree.
+		if i == 0 || size(i) >= threshold && left > 0 && keep[b.parent[i]] {
+			keep[i] = true
+			left--
+		}
+	}
+	return keep
+}
+
+// children links the nodes that stay: the first child of each, and the next of its siblings, by name.
+func (b *treeBuilder) children(keep []bool) (first, next []int32) {
+	order := make([]int32, len(b.frames))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(x, y int32) int {
+		fx, fy := &b.frames[x], &b.frames[y]
+		if c := strings.Compare(fx.Name, fy.Name); c != 0 {
+			return c
+		}
+		if c := strings.Compare(fx.File, fy.File); c != 0 {
+			return c
+		}
+		return strings.Compare(fx.Kind, fy.Kind)
+	})
+	rank := make([]int32, len(b.frames)+1)
+	for r, frame := range order {
+		rank[frame] = int32(r)
+	}
+	// Counting sort of the nodes by their frames' ranks.
+	starts := make([]int32, len(b.frames)+1)
+	for i := 1; i < len(keep); i++ {
+		if keep[i] {
+			starts[rank[b.frame[i]]+1]++
+		}
+	}
+	for r := 1; r < len(starts); r++ {
+		starts[r] += starts[r-1]
+	}
+	byRank := make([]int32, starts[len(starts)-1])
+	for i := 1; i < len(keep); i++ {
+		if keep[i] {
+			r := rank[b.frame[i]]
+			byRank[starts[r]] = int32(i)
+			starts[r]++
+		}
+	}
+	first, next = make([]int32, len(keep)), make([]int32, len(keep))
+	for i := range first {
+		first[i], next[i] = -1, -1
+	}
+	for k := len(byRank) - 1; k >= 0; k-- {
+		i := byRank[k]
+		next[i] = first[b.parent[i]]
+		first[b.parent[i]] = i
+	}
+	return first, next
+}
