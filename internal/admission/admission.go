@@ -112,8 +112,8 @@ type Claim struct {
 	began  time.Time
 	// received counts the bytes that arrived from the sender, encoded.
 	received atomic.Int64
-	// pooled is a buffer of ReadAll that returns to its pool.
-	pooled []byte
+	// buffers are those of ReadAll.
+	buffers [][]byte
 
 	// budget.mu guards what follows.
 	held    int64
@@ -236,10 +236,10 @@ func (c *Claim) Release() {
 	delete(b.claims, c)
 	b.admitWaiting()
 	b.mu.Unlock()
-	if c.pooled != nil {
-		bodyBuffers.Put(c.pooled[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
-		c.pooled = nil
+	for _, buffer := range c.buffers {
+		keepBuffer(buffer)
 	}
+	c.buffers = nil
 }
 
 // take adds n bytes, which may be negative, to the claim and to the part of the budget that it uses.

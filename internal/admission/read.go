@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"sync"
 )
 
@@ -23,8 +24,20 @@ const (
 	trustedBytes = 64 << 10
 )
 
-// bodyBuffers holds buffers of at most trustedBytes.
-var bodyBuffers = sync.Pool{New: func() any { return make([]byte, 0, firstBytes) }}
+// buffers are used again, until the garbage collector wants their memory. Those in buffers[i] are larger than
+// 2^(i-1) bytes and at most 2^i.
+var buffers [48]sync.Pool
+
+func newBuffer(size int64) []byte {
+	if kept, found := buffers[bits.Len64(uint64(size-1))].Get().([]byte); found && int64(cap(kept)) >= size {
+		return kept[:0]
+	}
+	return make([]byte, 0, size)
+}
+
+func keepBuffer(buffer []byte) {
+	buffers[bits.Len64(uint64(cap(buffer)-1))].Put(buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
+}
 
 // ReadAll reads body to its end into memory that c holds. At most limit bytes are accepted; a larger body returns a
 // *TooLargeError. stated is the length that the sender states, or negative. The result is valid until c.Release.
@@ -32,53 +45,59 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 	if stated > limit {
 		return nil, &TooLargeError{Limit: limit}
 	}
-	var buffer []byte
-	if c.pooled == nil {
-		buffer = bodyBuffers.Get().([]byte)
-	} else {
-		buffer = make([]byte, 0, firstBytes)
-	}
-	isPooled := c.pooled == nil
-	size := int64(cap(buffer))
+	size := int64(firstBytes)
 	if stated >= size && stated < trustedBytes {
-		size = stated + 1 // one more, so that the end is seen without another buffer
+		size = stated
 	}
-	charged := int64(0)
+	size = min(size, max(limit, 1))
+	if err := c.Acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	buffer := newBuffer(size)
 	for {
-		// One byte more than the limit proves a body too large.
-		size = max(min(size, limit+1), int64(cap(buffer)))
-		if err := c.Acquire(ctx, size-charged); err != nil {
-			return buffer, err
-		}
-		charged = size
-		if size > int64(cap(buffer)) {
-			larger := make([]byte, len(buffer), size)
-			copy(larger, buffer)
-			buffer = larger
-		}
-		if isPooled {
-			c.pooled = nil
-			if cap(buffer) <= trustedBytes {
-				c.pooled = buffer
+		err := fill(body, &buffer, size)
+		if err == nil {
+			// The end of the body may be next: there may be no need for a larger buffer.
+			var probe [1]byte
+			var n int
+			for n == 0 && err == nil {
+				n, err = body.Read(probe[:])
+			}
+			if n > 0 {
+				next := min(2*size, limit)
+				if stated > size {
+					next = min(next, stated)
+				}
+				if next <= size {
+					err = &TooLargeError{Limit: limit}
+				} else if err = c.Acquire(ctx, next-size); err == nil {
+					larger := append(newBuffer(next), buffer...)
+					keepBuffer(buffer)
+					buffer, size = append(larger, probe[0]), next
+					continue
+				}
 			}
 		}
-		for len(buffer) < cap(buffer) {
-			n, err := body.Read(buffer[len(buffer):cap(buffer)])
-			buffer = buffer[:len(buffer)+n]
-			switch {
-			case int64(len(buffer)) > limit:
-				return buffer, &TooLargeError{Limit: limit}
-			case errors.Is(err, io.EOF):
-				return buffer, nil
-			case err != nil && c.IsRefused():
-				return buffer, ErrBusy
-			case err != nil:
-				return buffer, err
-			}
+		c.buffers = append(c.buffers, buffer)
+		switch {
+		case errors.Is(err, io.EOF):
+			return buffer, nil
+		case c.IsRefused():
+			return buffer, ErrBusy
 		}
-		size = 2 * int64(cap(buffer))
-		if stated >= int64(cap(buffer)) {
-			size = min(size, stated+1)
+		return buffer, err
+	}
+}
+
+// fill reads until the buffer holds size bytes. Its error is that of body.
+func fill(body io.Reader, buffer *[]byte, size int64) error {
+	for b := *buffer; int64(len(b)) < size; *buffer = b {
+		n, err := body.Read(b[len(b):size])
+		b = b[:len(b)+n]
+		if err != nil {
+			*buffer = b
+			return err
 		}
 	}
+	return nil
 }

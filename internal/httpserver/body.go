@@ -1,0 +1,311 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+)
+
+// Kinds of faults of a body, for errors.Is. A body that is too large is an *admission.TooLargeError, and one that
+// there is no room for an admission.ErrBusy.
+var (
+	// ErrEncoding is a Content-Encoding that is not accepted.
+	ErrEncoding = errors.New("Content-Encoding is not accepted")
+	// ErrStopping is a body that had not arrived when the server stopped.
+	ErrStopping = errors.New("the server stops")
+)
+
+// BodyError is a body that cannot be read, with the status to answer with.
+type BodyError struct {
+	Status int
+	Err    error
+}
+
+func (e *BodyError) Error() string { return e.Err.Error() }
+func (e *BodyError) Unwrap() error { return e.Err }
+
+// BodyOptions bound a body.
+type BodyOptions struct {
+	// Claim holds the body's memory. The caller releases it.
+	Claim *admission.Claim
+	// LimitBytes is the largest body, as sent and again with its Content-Encoding undone.
+	LimitBytes int64
+	// Encodings are the accepted values of Content-Encoding. No encoding and identity always are.
+	Encodings []string
+}
+
+// Encodings are all values of Content-Encoding that OpenBody can undo.
+var Encodings = []string{"gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4"}
+
+const (
+	// lz4Bytes is what a reader of lz4 may hold: two blocks of the largest size.
+	lz4Bytes = 8 << 20
+	// maxSnappyRatio is above what snappy can make of a byte: three bytes say at most 64.
+	maxSnappyRatio = 64
+)
+
+// zstdWindowBytes are the largest windows that decoders of each class accept. RFC 8878 section 3.1.1.1.2 asks for 8 MiB.
+var zstdWindowBytes = [...]uint64{256 << 10, 1 << 20, 8 << 20}
+
+// Readers with large buffers are used again, until the garbage collector wants their memory.
+var (
+	zstdDecoders [len(zstdWindowBytes)]sync.Pool
+	lz4Readers   = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
+)
+
+// Body reads the body of a request with its Content-Encoding undone. Its errors are *BodyError.
+type Body struct {
+	reader  io.Reader
+	options BodyOptions
+	ctx     context.Context
+	stated  int64
+	// header is that of the answer.
+	header  http.Header
+	reading *bodyReading
+	// finish returns the decoder to its pool; nil if there is none.
+	finish func()
+}
+
+// OpenBody prepares to read the body of r, which nothing has read or decoded before. Its error is a *BodyError. After an
+// error the answer closes the connection, since the rest of the body is not wanted.
+func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Body, error) {
+	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength, header: w.Header()}
+	b.reading, _ = b.ctx.Value(bodyReadingKey{}).(*bodyReading)
+	if b.reading == nil { // no server of Start's
+		b.reading = &bodyReading{isCut: func() bool { return false }}
+	}
+	// A read under way returns when the deadline is in the past.
+	controller := http.NewResponseController(w)
+	interrupt := func() { _ = controller.SetReadDeadline(time.Unix(1, 0)) }
+	b.reading.setInterrupt(interrupt)
+	options.Claim.OnRefusal(interrupt)
+	if r.ContentLength > options.LimitBytes {
+		return nil, b.fail(&admission.TooLargeError{Limit: options.LimitBytes})
+	}
+	wire := options.Claim.Count(&limitedReader{reader: r.Body, left: options.LimitBytes, limit: options.LimitBytes})
+	encoding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ", "))
+	if encoding == "" || encoding == "identity" {
+		b.reader = wire
+		return b, nil
+	}
+	if !slices.Contains(options.Encodings, encoding) {
+		accepted := "send the body without one"
+		if len(options.Encodings) > 0 {
+			accepted = "use one of " + strings.Join(options.Encodings, ", ") + ", or none"
+		}
+		return nil, b.fail(fmt.Errorf("%w: %q; %s", ErrEncoding, encoding, accepted))
+	}
+	decoded, err := b.decode(encoding, wire, r.ContentLength)
+	if err != nil {
+		return nil, b.fail(fmt.Errorf("undo Content-Encoding %s: %w", encoding, err))
+	}
+	b.stated = -1
+	b.reader = &limitedReader{reader: decoded, left: options.LimitBytes, limit: options.LimitBytes}
+	return b, nil
+}
+
+// Read reads decoded bytes. The caller calls Complete when it has read enough.
+func (b *Body) Read(p []byte) (int, error) {
+	n, err := b.reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = b.fail(err)
+	}
+	return n, err
+}
+
+// Complete reports that nothing more will be read, so that neither a slow sender nor a server that stops is a reason to
+// refuse the request any longer.
+func (b *Body) Complete() {
+	b.end()
+	b.options.Claim.Complete()
+}
+
+func (b *Body) end() {
+	b.reading.setInterrupt(nil)
+	if b.finish != nil {
+		b.finish()
+		b.finish = nil
+		b.reader = nil
+	}
+}
+
+func (b *Body) fail(err error) error {
+	b.end()
+	b.header.Set("Connection", "close")
+	refused, stopping := b.options.Claim.IsRefused(), b.reading.isCut()
+	return &BodyError{Status: statusOfBody(err, refused, stopping), Err: explain(err, refused, stopping)}
+}
+
+// ReadAll reads all of the body. The result is valid until the claim is released.
+func (b *Body) ReadAll() ([]byte, error) {
+	data, err := b.options.Claim.ReadAll(b.ctx, b.reader, b.stated, b.options.LimitBytes)
+	if err != nil {
+		return nil, b.fail(err)
+	}
+	b.Complete()
+	return data, nil
+}
+
+func (b *Body) decode(encoding string, wire io.Reader, stated int64) (io.Reader, error) {
+	switch encoding {
+	case "gzip":
+		return gzip.NewReader(wire)
+	case "zlib", "deflate": // RFC 9110 section 8.4.1.2: deflate is the zlib format
+		return zlib.NewReader(wire)
+	case "zstd":
+		return b.decodeZstd(wire)
+	case "lz4":
+		if err := b.options.Claim.Acquire(b.ctx, lz4Bytes); err != nil {
+			return nil, err
+		}
+		reader := lz4Readers.Get().(*lz4.Reader)
+		reader.Reset(wire)
+		b.finish = func() {
+			reader.Reset(nil)
+			lz4Readers.Put(reader)
+		}
+		return reader, nil
+	case "x-snappy-framed":
+		return s2.NewReader(wire, s2.ReaderMaxBlockSize(64<<10)), nil
+	default:
+		return b.decodeSnappy(wire, stated)
+	}
+}
+
+// decodeZstd decodes a stream. Its window, which the decoder allocates at once, is on the claim.
+func (b *Body) decodeZstd(wire io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReaderSize(wire, zstd.HeaderMaxSize)
+	start, err := buffered.Peek(zstd.HeaderMaxSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	var frame zstd.Header
+	if err := frame.Decode(start); err != nil {
+		return nil, err
+	}
+	// Frames after the first may not need more than the class of the first allows.
+	class := 0
+	for class < len(zstdWindowBytes)-1 && frame.WindowSize > zstdWindowBytes[class] {
+		class++
+	}
+	if err := b.options.Claim.Acquire(b.ctx, int64(zstdWindowBytes[class])); err != nil {
+		return nil, err
+	}
+	decoder, isPooled := zstdDecoders[class].Get().(*zstd.Decoder)
+	if isPooled {
+		err = decoder.Reset(buffered)
+	} else {
+		decoder, err = zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(zstdWindowBytes[class]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.finish = func() {
+		if decoder.Reset(nil) == nil {
+			zstdDecoders[class].Put(decoder)
+		}
+	}
+	return decoder, nil
+}
+
+// snappyFrame is how a stream in snappy's framing format begins.
+const snappyFrame = "\xff\x06\x00\x00sNaPpY"
+
+// decodeSnappy decodes the block format, or the framing format, which collectors up to v0.120 call by the same name.
+func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
+	buffered := bufio.NewReaderSize(wire, 16)
+	if start, err := buffered.Peek(len(snappyFrame)); err == nil && string(start) == snappyFrame {
+		return b.decode("x-snappy-framed", buffered, stated)
+	}
+	claim := b.options.Claim
+	data, err := claim.ReadAll(b.ctx, buffered, stated, b.options.LimitBytes)
+	if err != nil {
+		return nil, err
+	}
+	size, err := s2.DecodedLen(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(size) > b.options.LimitBytes:
+		return nil, &admission.TooLargeError{Limit: b.options.LimitBytes}
+	case size > maxSnappyRatio*len(data):
+		return nil, s2.ErrCorrupt
+	}
+	if err := claim.Acquire(b.ctx, int64(size)); err != nil {
+		return nil, err
+	}
+	decoded, err := s2.Decode(make([]byte, size), data)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.NewReader(decoded), nil
+}
+
+func statusOfBody(err error, refused, stopping bool) int {
+	var tooLarge *admission.TooLargeError
+	var tooLargeForServer *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge), errors.As(err, &tooLargeForServer):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, ErrEncoding):
+		return http.StatusUnsupportedMediaType
+	case refused, stopping, errors.Is(err, admission.ErrBusy),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout
+	}
+	return http.StatusBadRequest
+}
+
+// explain names the cause of an interrupted read.
+func explain(err error, refused, stopping bool) error {
+	switch {
+	case refused:
+		return fmt.Errorf("%w, and the body arrives slowly", admission.ErrBusy)
+	case stopping:
+		return ErrStopping
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the body did not arrive in time: %w", err)
+	}
+	return err
+}
+
+// limitedReader returns a *TooLargeError instead of the byte after the limit.
+type limitedReader struct {
+	reader      io.Reader
+	left, limit int64
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > l.left+1 {
+		p = p[:l.left+1]
+	}
+	n, err := l.reader.Read(p)
+	if int64(n) > l.left {
+		return int(l.left), &admission.TooLargeError{Limit: l.limit}
+	}
+	l.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,139 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpserver is what the project's HTTP servers have in common:
+//   - Start and Shutdown: a server's life, ended within a drain timeout whatever its clients and the pipeline do.
+//   - OpenBody: a request's body with its Content-Encoding undone, bounded, on the admission budget.
+//   - RetryStatus, SetRetryAfter, IsPermanent: how to answer for an error of the pipeline.
+//   - CheckOrigin, CheckHost: requests that a browser was tricked into.
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultDrainTimeout is the default of the components' `drain_timeout` keys.
+const DefaultDrainTimeout = 10 * time.Second
+
+// Options say how a server ends.
+type Options struct {
+	// DrainTimeout bounds Shutdown. Three quarters of it are for requests to end by themselves; then their contexts end.
+	DrainTimeout time.Duration
+	// OnFailure is called if the server stops by itself.
+	OnFailure func(error)
+}
+
+// Server is an HTTP server that was started.
+type Server struct {
+	http    *http.Server
+	options Options
+	serving sync.WaitGroup
+	// requests is the number of handlers under way.
+	requests atomic.Int64
+	// cut ends when bodies are not read any longer, and abort when no request may go on.
+	cut, abort       context.Context
+	endCut, endAbort context.CancelFunc
+}
+
+// Start serves on listener until Shutdown. The server must not be used before; its BaseContext is replaced.
+//
+// The context of a request ends a tenth before the server's WriteTimeout, so that there is time to answer: a client
+// that gets no answer would repeat what the pipeline may have accepted.
+func Start(server *http.Server, listener net.Listener, options Options) *Server {
+	s := &Server{http: server, options: options}
+	s.cut, s.endCut = context.WithCancel(context.Background())
+	s.abort, s.endAbort = context.WithCancel(context.Background())
+	server.BaseContext = func(net.Listener) context.Context { return s.abort }
+	next := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		defer s.requests.Add(-1)
+		reading := &bodyReading{isCut: func() bool { return s.cut.Err() != nil }}
+		defer context.AfterFunc(s.cut, reading.cut)()
+		ctx := context.WithValue(r.Context(), bodyReadingKey{}, reading)
+		if server.WriteTimeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, server.WriteTimeout-server.WriteTimeout/10)
+			defer cancel()
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+	s.serving.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) && options.OnFailure != nil {
+			options.OnFailure(err)
+		}
+	})
+	return s
+}
+
+// bodyReading lets the server interrupt the reading of a request's body.
+type bodyReading struct {
+	isCut func() bool
+
+	mu        sync.Mutex
+	interrupt func()
+}
+
+type bodyReadingKey struct{}
+
+// setInterrupt sets what makes a blocked read return; nil while no body is read.
+func (b *bodyReading) setInterrupt(interrupt func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.interrupt = interrupt
+	if interrupt != nil && b.isCut() {
+		interrupt()
+	}
+}
+
+func (b *bodyReading) cut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.interrupt != nil {
+		b.interrupt()
+	}
+}
+
+// Shutdown accepts no new requests and waits for those under way, for at most the drain timeout or until ctx ends:
+//   - Bodies that have not arrived after a quarter of the time are not read any further. Their senders should retry.
+//   - After three quarters of it, the contexts of all requests end, so that handlers can answer.
+//   - At the end, connections are closed. The error says how many requests had not ended.
+func (s *Server) Shutdown(ctx context.Context) error {
+	drain := s.options.DrainTimeout
+	ctx, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	graceful, cancelGraceful := context.WithTimeout(ctx, drain-drain/4)
+	defer cancelGraceful()
+	defer time.AfterFunc(drain/4, s.endCut).Stop()
+	defer s.endCut()
+
+	err := s.http.Shutdown(graceful)
+	s.endAbort()
+	if err != nil {
+		// The listener is closed; what is left are connections, with or without a request.
+		err = s.waitForRequests(ctx)
+		err = errors.Join(err, s.http.Close())
+	}
+	s.serving.Wait()
+	return err
+}
+
+func (s *Server) waitForRequests(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.requests.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d requests had not ended after %v and were cut off", s.requests.Load(), s.options.DrainTimeout)
+		}
+	}
+	return nil
+}
