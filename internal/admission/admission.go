@@ -12,7 +12,8 @@
 //   - An eighth of it is reserved for small payloads, so that large ones never delay those.
 //   - A claim that has the rest for itself may always grow. A payload within its receiver's limits therefore fits.
 //   - If all claims wait for each other, the youngest is refused and returns what it holds.
-//   - If a claim has waited for a second, the slowest sender below 64 KiB/s is refused.
+//   - If a claim has waited for a second, the slowest sender below 64 KiB/s is refused, as soon as a second has shown
+//     its rate.
 package admission
 
 import (
@@ -100,7 +101,7 @@ func (b *Budget) Begin() *Claim {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sequence++
-	c := &Claim{budget: b, age: b.sequence, began: time.Now(), isSmall: true, isReading: true}
+	c := &Claim{budget: b, age: b.sequence, lastSeen: time.Now(), isSmall: true, isReading: true}
 	b.claims[c] = struct{}{}
 	return c
 }
@@ -109,7 +110,6 @@ func (b *Budget) Begin() *Claim {
 type Claim struct {
 	budget *Budget
 	age    uint64
-	began  time.Time
 	// received counts the bytes that arrived from the sender, encoded.
 	received atomic.Int64
 	// buffers are those of ReadAll.
@@ -122,6 +122,9 @@ type Claim struct {
 	isReading bool
 	isRefused bool
 	interrupt func()
+	// lastReceived is what received was at lastSeen: the rate counts from there.
+	lastSeen     time.Time
+	lastReceived int64
 	// want is how many more bytes a waiting claim needs, and answer where it learns that it has them.
 	want   int64
 	answer chan error
@@ -343,13 +346,18 @@ func (b *Budget) refuseSlowest(waiter *Claim) {
 			}
 			continue
 		}
-		age := time.Since(c.began)
-		if c.isSmall || c.held == 0 || !c.isReading || c.answer != nil || age < patience {
+		if c.isSmall || c.held == 0 || !c.isReading || c.answer != nil {
 			continue
 		}
-		if rate := int64(float64(c.received.Load()) / age.Seconds()); rate < slowestRate {
+		elapsed, received := time.Since(c.lastSeen), c.received.Load()
+		if elapsed < patience/2 {
+			continue
+		}
+		// What a sender did long ago says nothing about now: it could send much at first, and then hold on to it.
+		if rate := int64(float64(received-c.lastReceived) / elapsed.Seconds()); rate < slowestRate && elapsed < 3*patience {
 			slowest, slowestRate = c, rate
 		}
+		c.lastSeen, c.lastReceived = time.Now(), received
 	}
 	if slowest != nil {
 		b.refuse(slowest)

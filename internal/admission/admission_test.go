@@ -141,9 +141,16 @@ func TestFastSendersAreNotRefused(t *testing.T) {
 		b := New(16 * mib)
 		fast := b.Begin()
 		require.NoError(t, fast.Acquire(t.Context(), 14*mib))
-		time.Sleep(2 * time.Second)
-		_, err := io.Copy(io.Discard, fast.Count(bytes.NewReader(make([]byte, 10*mib))))
-		require.NoError(t, err)
+		sender := fast.Count(bytes.NewReader(make([]byte, 10*mib)))
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		sending.Go(func() {
+			for range 50 {
+				_, _ = io.CopyN(io.Discard, sender, slowBytesPerSecond/5)
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+		time.Sleep(time.Second)
 		require.ErrorIs(t, b.Begin().Acquire(t.Context(), 8*mib), ErrBusy)
 		assert.False(t, fast.IsRefused())
 	})
