@@ -7,8 +7,10 @@ package pprofconv
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -26,15 +28,22 @@ type decoder struct {
 	// text holds the bytes of string_table; entry i is text[strings[i].start−textStart : strings[i].end−textStart].
 	text      string
 	textStart uint32
+	// repaired are the strings that were not UTF-8, by their index in the payload.
+	repaired map[uint64]string
+	// budget is what is left of the bytes that attribute values may take.
+	budget int
 
 	// What an entry became in the dictionary, by its position in the payload.
-	stringIndices   []profiledict.StringIndex // 0: not interned yet, or empty
+	stringIndices   []profiledict.StringIndex // not above 0: not interned yet, see unchecked
 	mappingIndices  []int32                   // unresolved: not interned yet
 	functionIndices []int32
 	locationIndices []int32
 	// resolved is locationIndices by pprof's id, for ids below the number of locations, and 0 where
 	// the location is not interned yet (or is the zero value).
 	resolved []int32
+
+	// buildIDs are the attributes of build ids, by their index in string_table.
+	buildIDs map[uint64]int32
 
 	labels labelSets
 	kept   []sample
@@ -54,28 +63,45 @@ type decoder struct {
 	delta deltaPass
 
 	// Scratch of one sample.
-	stack        []int32
-	sampleValues []int64
-	lineScratch  []profiledict.Line
-	setScratch   []int32
+	stack                 []int32
+	sampleValues          []int64 // at most maxValues of the valueCount that the sample has
+	valueCount, maxValues int
+	lineScratch           []profiledict.Line
+	setScratch            []int32
 	// typeScratch are the numbers of all sample types.
 	typeScratch []int
 }
 
-// unresolved marks an entry that no sample has reached yet, broken one that cannot be understood.
+// unresolved marks an entry that no sample has reached yet, broken one that cannot be understood, readable one
+// that is about to be interned.
 const (
 	unresolved = -1
 	broken     = -2
+	readable   = -3
 )
 
-// maxKeptBytes bounds the buffer that a decoder keeps between payloads, maxKeptEntries its tables:
-// a payload above either is rare, and its memory goes back.
+// minBudget is what the attribute values of any payload may take: small payloads repeat themselves the most.
+const minBudget = 64 << 10
+
+// spend takes n bytes from what attribute values may take, and reports whether there were so many left.
+func (d *decoder) spend(n int) bool {
+	if n > d.budget {
+		return false
+	}
+	d.budget -= n
+	return true
+}
+
+// maxKeptBytes bounds the buffer that a decoder keeps between payloads, and all its tables together: a payload that
+// needs more of either is rare, and its memory goes back.
 const (
-	maxKeptBytes   = 32 << 20
+	maxKeptBytes   = 64 << 20
 	maxKeptEntries = 1 << 20
 )
 
-var decoders = sync.Pool{New: func() any { return &decoder{dict: profiledict.New()} }}
+var decoders = sync.Pool{New: func() any { return newDecoder() }}
+
+func newDecoder() *decoder { return &decoder{dict: profiledict.New(), buildIDs: map[uint64]int32{}} }
 
 // Decode turns a pprof payload (gzip, zstd or plain) into OTLP profiles: one ResourceProfiles
 // without attributes, one ScopeProfiles without a name, and one Profile per sample type, pprof's
@@ -98,7 +124,6 @@ func Decode(payload []byte, opts DecodeOptions) (pprofile.Profiles, DecodeStats,
 	if err != nil {
 		return pprofile.NewProfiles(), d.stats, err
 	}
-	d.stats.UncompressedBytes = len(data)
 	if err := d.decode(data); err != nil {
 		return pprofile.NewProfiles(), d.stats, err
 	}
@@ -113,6 +138,8 @@ func Decode(payload []byte, opts DecodeOptions) (pprofile.Profiles, DecodeStats,
 
 // decode fills the dictionary and the kept samples from plain bytes.
 func (d *decoder) decode(data []byte) error {
+	d.stats.UncompressedBytes = len(data)
+	d.budget = minBudget + min(d.limits.MaxExpansion, math.MaxInt32)*len(data)
 	if name := seems(data); name != "" {
 		return &FormatError{Seems: name}
 	}
@@ -127,7 +154,11 @@ func (d *decoder) decode(data []byte) error {
 		return &FormatError{Err: err}
 	}
 	d.valuesPerSample = max(1, len(d.sampleTypes))
-	if len(d.samples)*d.valuesPerSample > d.limits.MaxSamples {
+	d.maxValues = d.valuesPerSample
+	if d.visit != nil {
+		d.maxValues = maxSampleTypes
+	}
+	if int64(len(d.samples))*int64(d.valuesPerSample) > int64(d.limits.MaxSamples) {
 		return tooMany("samples times sample types", d.limits.MaxSamples)
 	}
 	if d.delta.baseline != nil {
@@ -164,13 +195,14 @@ func (d *decoder) prepare() {
 	d.locationIndices = sized(d.locationIndices, len(d.locations), unresolved)
 	d.resolved = sized(d.resolved, len(d.locations)+1, 0)
 	d.labels.reset()
+	clear(d.buildIDs)
 	d.stacks.reset()
 	d.identities.Reset(0)
 	d.firstOfStack = append(d.firstOfStack[:0], noSample) // the empty stack is always there
 	d.kept, d.values = d.kept[:0], d.values[:0]
 	if d.visit == nil {
 		d.kept = slices.Grow(d.kept, samples)
-		d.values = slices.Grow(d.values, samples*d.valuesPerSample)
+		d.values = slices.Grow(d.values, min(samples*d.valuesPerSample, d.sampleBytes)) // a value takes a byte at least
 		d.firstOfStack = slices.Grow(d.firstOfStack, samples+1)
 	}
 	if len(d.sampleTypes) == 0 && len(d.samples) > 0 {
@@ -193,18 +225,44 @@ func sized[T ~int32](s []T, n int, fill T) []T {
 	return s
 }
 
-// release lets go of everything that belongs to the payload, and of tables too large to be kept.
+// release lets go of everything that belongs to the payload, and of the decoder where that has made it too large to
+// be kept.
 func (d *decoder) release() {
-	d.decompressor.release(maxKeptBytes)
-	d.data = nil
-	d.text = ""
-	d.delta.active, d.delta.baseline = false, nil
-	d.delta.shrink()
-	if len(d.labels.known) > maxKeptEntries || len(d.strings) > maxKeptEntries || len(d.samples) > maxKeptEntries ||
-		len(d.locations) > maxKeptEntries || len(d.lines) > maxKeptEntries || len(d.comments) > maxKeptEntries {
-		return
+	if d.reset() {
+		decoders.Put(d)
 	}
+}
+
+// reset lets go of everything that belongs to the payload, and reports whether what stays is small enough to be kept.
+func (d *decoder) reset() bool {
+	d.decompressor.release(maxKeptBytes)
+	if d.bytes() > maxKeptBytes {
+		return false
+	}
+	d.data, d.text, d.repaired = nil, "", nil
+	d.delta.active, d.delta.baseline = false, nil
 	d.labels.reset()
 	d.dict.Reset(profiledict.Sizes{})
-	decoders.Put(d)
+	return true
+}
+
+// bytes is about what the decoder's memory takes, the decompressor's aside. Of the dictionary's tables and the hash
+// tables, whose capacity is not known, it counts what the payload has filled.
+func (d *decoder) bytes() int {
+	const hashSlots = 16 // bytes for an entry
+	entries := d.dict.Sizes()
+	return bytesOf(d.samples) + bytesOf(d.strings) + bytesOf(d.comments) + bytesOf(d.mappings) + bytesOf(d.functions) +
+		bytesOf(d.locations) + bytesOf(d.lines) + bytesOf(d.mappingIDs.dense) + bytesOf(d.functionIDs.dense) +
+		bytesOf(d.locationIDs.dense) + bytesOf(d.stringIndices) + bytesOf(d.mappingIndices) +
+		bytesOf(d.functionIndices) + bytesOf(d.locationIndices) + bytesOf(d.resolved) + bytesOf(d.kept) +
+		bytesOf(d.firstOfStack) + bytesOf(d.values) + bytesOf(d.stack) + bytesOf(d.sampleValues) +
+		bytesOf(d.lineScratch) + bytesOf(d.setScratch) + bytesOf(d.stacks.list) + d.labels.bytes() + d.delta.bytes() +
+		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+d.dict.Links.Len()) +
+		(64+hashSlots)*(d.dict.Attributes.Len()+d.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
+		24*len(d.lines) + 4*len(d.data) // lines and lists of the dictionary
+}
+
+func bytesOf[T any](s []T) int {
+	var element T
+	return cap(s) * int(unsafe.Sizeof(element))
 }

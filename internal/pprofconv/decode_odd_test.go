@@ -184,7 +184,8 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 func withoutNumbers(labels []Label) []Label {
 	labels = slices.Clone(labels)
 	for i := range labels {
-		labels[i].ID, labels[i].key = 0, 0
+		l := &labels[i]
+		l.ID, l.keyOrder, l.keyName, l.unitName = 0, 0, 0, 0
 	}
 	return labels
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxDeflateRatio bounds what deflate can make of a byte, so that the size which a gzip
-	// trailer claims is believed only where it can be true.
-	maxDeflateRatio = 1032
+	// maxTrustedRatio bounds the size that a gzip trailer may claim, against that of the payload: a sender can write
+	// anything there. Profiles are seldom compressed to less than a sixth.
+	maxTrustedRatio = 16
 	firstReadBytes  = 32 << 10
 	// maxZstdWindowBytes bounds the memory of a zstd stream beside its output.
 	maxZstdWindowBytes = 8 << 20
@@ -63,15 +63,12 @@ func (d *decompressor) gunzip(payload []byte, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, damaged("gzip", err)
 	}
-	// The last four bytes of gzip are the size modulo 2^32. A sender can write anything there,
-	// so it only counts as far as the bytes can hold that much.
+	// The last four bytes of gzip are the size modulo 2^32.
 	claimed := 0
 	if len(payload) >= 18 {
 		claimed = int(binary.LittleEndian.Uint32(payload[len(payload)-4:]))
 	}
-	if claimed > len(payload)*maxDeflateRatio {
-		claimed = 0
-	}
+	claimed = min(claimed, len(payload)*maxTrustedRatio)
 	return d.readAll(d.gzip, claimed, limit, "gzip")
 }
 

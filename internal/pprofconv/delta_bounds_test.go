@@ -98,7 +98,7 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 		Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, 1, 1, 1, 1).
 			Int(profiletest.PprofSampleValue, 2)).
 		Message(profiletest.PprofSample, oddSample(1, 1, 1, 1))
-	dropped := map[DropReason]bool{}
+	dropped := map[DropReason]bool{DropOverBudget: true} // only samples that are emitted use the budget
 	for name, payload := range payloads {
 		t.Run(name, func(t *testing.T) {
 			for _, limits := range []Limits{{}, {MaxTableEntries: len(oddStrings) + 4, MaxStackDepth: 3}} {

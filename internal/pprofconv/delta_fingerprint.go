@@ -127,7 +127,7 @@ func (d *decoder) locationFingerprint(position int) fingerprint {
 		return *known
 	}
 	l := &d.locations[position]
-	if !d.readable(l) {
+	if !d.isReadable(l) {
 		*known = brokenLocation
 		return *known
 	}

@@ -79,7 +79,9 @@ func (d *decoder) readLabelFingerprints(at span) (DropReason, bool) {
 		if !d.hasString(key) || !d.hasString(str) || str == 0 && !d.hasString(unit) { // a text has no unit
 			return DropUnknownString, false
 		}
-		f.labelsRead++
+		if f.labelsRead++; f.labelsRead > 4*d.limits.MaxTableEntries {
+			return DropTooManyLabels, false
+		}
 		if str == 0 && num == 0 && unit == 0 {
 			continue
 		}
@@ -92,5 +94,5 @@ func (d *decoder) readLabelFingerprints(at span) (DropReason, bool) {
 		}
 		f.labels = append(f.labels, l)
 	}
-	return DropTooManyLabels, f.labelsRead <= 4*d.limits.MaxTableEntries
+	return 0, true
 }

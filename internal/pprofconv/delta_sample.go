@@ -7,7 +7,7 @@ package pprofconv
 // d.sampleValues.
 func (d *decoder) sampleFingerprint(at span) (fingerprint, DropReason, bool) {
 	p := &d.delta
-	d.sampleValues = d.sampleValues[:0]
+	d.sampleValues, d.valueCount = d.sampleValues[:0], 0
 	b := p.sample[:0]
 	labels := span{}
 	var f field
@@ -53,19 +53,24 @@ func (d *decoder) sampleFingerprint(at span) (fingerprint, DropReason, bool) {
 
 // appendLocations appends the fingerprints of a field's locations, as takeLocations does their indices.
 func (d *decoder) appendLocations(b []byte, f *field) ([]byte, DropReason, bool) {
-	most := d.limits.MaxStackDepth * fingerprintBytes
+	room := d.limits.MaxStackDepth - len(b)/fingerprintBytes
 	if f.wire == wireVarint {
+		if room == 0 {
+			return b, DropStackTooDeep, false
+		}
 		print, ok := d.locationWithID(f.value)
 		if !ok {
 			return b, d.whyUnknown(f.value), false
 		}
-		b = print.appendTo(b)
-		return b, DropStackTooDeep, len(b) <= most
+		return print.appendTo(b), 0, true
 	}
 	if f.wire != wireBytes {
 		return b, DropMalformed, false
 	}
 	data := d.data[:f.end]
+	if len(data)-f.start > room && countVarints(data[f.start:]) > room {
+		return b, DropStackTooDeep, false
+	}
 	for p := f.start; p < len(data); {
 		id := uint64(data[p])
 		if p++; id >= 0x80 {
@@ -79,7 +84,7 @@ func (d *decoder) appendLocations(b []byte, f *field) ([]byte, DropReason, bool)
 		}
 		b = print.appendTo(b)
 	}
-	return b, DropStackTooDeep, len(b) <= most
+	return b, 0, true
 }
 
 const fingerprintBytes = 16

@@ -50,14 +50,11 @@ type plannedSample struct {
 
 const noStack = -1
 
-// shrink lets go of what a single sample has made too large: the tables are bounded with the decoder's.
-func (p *deltaPass) shrink() {
-	if cap(p.labels) > maxKeptEntries {
-		p.labels, p.entry = nil, nil
-	}
-	if cap(p.entry)+cap(p.sample) > maxKeptBytes {
-		p.entry, p.sample = nil, nil
-	}
+// bytes is about what the pass's memory takes.
+func (p *deltaPass) bytes() int {
+	return bytesOf(p.strings) + bytesOf(p.fingerprints.mappings) + bytesOf(p.fingerprints.functions) +
+		bytesOf(p.fingerprints.locations) + bytesOf(p.labelSets) + bytesOf(p.entry) + bytesOf(p.sample) +
+		bytesOf(p.labels) + bytesOf(p.plan) + bytesOf(p.stacks) + bytesOf(p.sums) + bytesOf(p.deltas) + bytesOf(p.matches)
 }
 
 // shapeOf finds the cumulative types, and what values must share to be compared.

@@ -175,6 +175,9 @@ func repeats(types []valueType, members []int) bool {
 	return len(seen) < len(members)
 }
 
+// commentBytes is what a comment counts against the budget beside its text.
+const commentBytes = 16
+
 func (d *decoder) profileAttributes() profiledict.AttributeSetIndex {
 	var attributes []int32
 	if len(d.comments) > 0 {
@@ -184,7 +187,12 @@ func (d *decoder) profileAttributes() profiledict.AttributeSetIndex {
 				d.stats.Repaired[RepairUnknownReference]++
 				continue
 			}
-			value.Slice().AppendEmpty().SetStr(d.str(c))
+			text := d.str(c)
+			if !d.spend(len(text) + commentBytes) {
+				d.stats.Repaired[RepairDroppedComment]++
+				continue
+			}
+			value.Slice().AppendEmpty().SetStr(text)
 		}
 		attributes = append(attributes, d.attribute(attrComment, profiledict.ValueOf(value)))
 	}

@@ -53,21 +53,21 @@ func (s *scanned) takeFunction(p, end int) {
 	s.functions = append(s.functions, f)
 }
 
-func (s *scanned) takeLocation(p, end int) {
+func (s *scanned) takeLocation(p, end int, limits *Limits) error {
 	l := rawLocation{lineStart: uint32(len(s.lines))}
 	var f field
 	for p < end {
 		var err error
 		if p, err = f.next(s.data, p, end); err != nil {
 			s.lines = s.lines[:l.lineStart]
-			return
+			return nil
 		}
 		if f.number == 0 || f.number > 5 {
 			continue
 		}
 		if (f.number == 4) != (f.wire == wireBytes) || f.wire&1 != 0 {
 			s.lines = s.lines[:l.lineStart]
-			return
+			return nil
 		}
 		switch f.number {
 		case 1:
@@ -77,9 +77,12 @@ func (s *scanned) takeLocation(p, end int) {
 		case 3:
 			l.address = f.value
 		case 4:
+			if len(s.lines) >= limits.MaxTableEntries {
+				return tooMany("line entries", limits.MaxTableEntries)
+			}
 			if !s.takeLine(f.start, f.end) {
 				s.lines = s.lines[:l.lineStart]
-				return
+				return nil
 			}
 		case 5:
 			l.folded = f.value != 0
@@ -87,6 +90,7 @@ func (s *scanned) takeLocation(p, end int) {
 	}
 	l.lineEnd = uint32(len(s.lines))
 	s.locations = append(s.locations, l)
+	return nil
 }
 
 func (s *scanned) takeLine(p, end int) bool {

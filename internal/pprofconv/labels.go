@@ -31,26 +31,49 @@ type labelSets struct {
 	knownIndex profiledict.HashIndex
 	// hint is the size of known in the payload before: payloads that follow each other are much alike.
 	hint int
-	keys map[string]int32
-	// recent are keys by the last bits of their index in the string table: a payload has a handful.
-	recent [8]recentKey
+
+	// names are the keys and units, each text once, the empty one first. nameOf[i] is that of string i, 0 while it
+	// is not known.
+	names     []labelName
+	nameIndex profiledict.HashIndex
+	nameOf    []int32
+	keys      int32 // how many of the names are keys
+
+	// groups are the lists of several labels of one key that have become an attribute, each a part of groupLabels.
+	groups      []labelGroup // the first one is unused
+	groupIndex  profiledict.HashIndex
+	groupLabels []int32
 
 	read   int // labels of the payload, without those of sets met before
 	labels []Label
+	parts  []labelPart
 }
 
-// recentKey is a key as it stands in the string table, at index + 1, and its number.
-type recentKey struct {
-	index  uint64
-	text   string
-	number int32
+// labelName is the text of a key or unit.
+type labelName struct {
+	text  string
+	index profiledict.StringIndex // in the dictionary, 0 while it is not interned
+	order int32                   // 1 for the first key of the payload; 0 for what is only a unit
 }
 
 // knownLabel is a Label message and what it says.
 type knownLabel struct {
-	at    span
-	none  bool // a number 0 without a unit, which is no label
-	label Label
+	at        span
+	none      bool // a number 0 without a unit, which is no label
+	label     Label
+	attribute int32 // what the label becomes alone, 0 while it is not interned
+}
+
+// labelGroup is a list of labels of one key, by their IDs, and the attribute that they become.
+type labelGroup struct {
+	start, end uint32 // in groupLabels
+	attribute  int32
+}
+
+// labelPart are the labels of one key in the sample in hand; group is 0 where they are one, or not interned yet.
+type labelPart struct {
+	labels []Label
+	group  int32
 }
 
 func (l *labelSets) reset() {
@@ -63,12 +86,19 @@ func (l *labelSets) reset() {
 	l.knownIndex.Reset(l.hint)
 	clear(l.known)
 	l.known = append(l.known[:0], knownLabel{})
-	if l.keys == nil {
-		l.keys = make(map[string]int32)
-	}
-	clear(l.keys)
-	l.recent = [8]recentKey{}
+	clear(l.names)
+	l.names, l.keys = append(l.names[:0], labelName{}), 0
+	l.nameIndex.Reset(0)
+	l.nameOf = l.nameOf[:0]
+	l.groups, l.groupLabels = append(l.groups[:0], labelGroup{}), l.groupLabels[:0]
+	l.groupIndex.Reset(0)
 	l.read = 0
+}
+
+// bytes is about what the memory takes.
+func (l *labelSets) bytes() int {
+	return bytesOf(l.sets) + bytesOf(l.known) + bytesOf(l.names) + bytesOf(l.nameOf) + bytesOf(l.groups) +
+		bytesOf(l.groupLabels) + bytesOf(l.labels) + bytesOf(l.parts)
 }
 
 // labelSet interns the labels that stand at this place of the payload. Where other fields of the
@@ -85,6 +115,9 @@ func (d *decoder) labelSet(at span) (labelSet, DropReason, bool) {
 	}
 	if reason, ok := d.readLabels(at); !ok {
 		return labelSet{}, reason, false
+	}
+	if !d.splitLabels() {
+		return labelSet{}, DropOverBudget, false
 	}
 	set := d.internLabels()
 	set.at = at
@@ -107,6 +140,9 @@ func (d *decoder) readLabels(at span) (DropReason, bool) {
 		if f.number != 3 {
 			continue
 		}
+		if l.read++; l.read > 4*d.limits.MaxTableEntries {
+			return DropTooManyLabels, false
+		}
 		known, reason, ok := d.label(span{uint32(f.start), uint32(f.end)})
 		if !ok {
 			return reason, false
@@ -114,10 +150,6 @@ func (d *decoder) readLabels(at span) (DropReason, bool) {
 		if !known.none {
 			l.labels = append(l.labels, known.label)
 		}
-		l.read++
-	}
-	if l.read > 4*d.limits.MaxTableEntries {
-		return DropTooManyLabels, false
 	}
 	orderLabels(l.labels)
 	return 0, true
@@ -143,97 +175,192 @@ func (d *decoder) label(at span) (*knownLabel, DropReason, bool) {
 	}
 	known := knownLabel{at: at, none: str == 0 && num == 0 && unit == 0} // as profile.Parse reads it
 	if !known.none {
-		k := d.labelKey(key)
-		known.label = Label{ID: len(l.known), Key: k.text, IsText: str != 0, key: k.number}
-		if known.label.IsText {
-			known.label.Text = d.str(str)
+		label := Label{ID: len(l.known), IsText: str != 0}
+		if label.IsText {
+			label.Text = d.str(str)
+			if !d.spend(len(label.Text)) {
+				return nil, DropOverBudget, false
+			}
 		} else {
-			known.label.Num, known.label.Unit = num, d.str(unit)
+			label.Num = num
+			if unit != 0 {
+				label.unitName = d.labelName(unit)
+				label.Unit = l.names[label.unitName].text
+			}
 		}
+		label.keyName = d.labelName(key)
+		name := &l.names[label.keyName]
+		if name.order == 0 {
+			l.keys++
+			name.order = l.keys
+		}
+		label.Key, label.keyOrder = name.text, name.order
+		known.label = label
 	}
 	l.knownIndex.Insert(p, int32(len(l.known)))
 	l.known = append(l.known, known)
 	return &l.known[len(l.known)-1], 0, true
 }
 
-// labelKey gives the key at an index of the string table. Keys are numbered in the order in which the payload has them,
-// and two of the same text are one.
-func (d *decoder) labelKey(i uint64) *recentKey {
+// labelName returns the number of the text at an index of the string table, for which hasString holds. As a key, index 0
+// means what stands there: an agent that writes such a table means it (Splunk's for Python does).
+func (d *decoder) labelName(i uint64) int32 {
 	l := &d.labels
-	known := &l.recent[i%uint64(len(l.recent))]
-	if known.index == i+1 {
+	if len(d.strings) == 0 {
+		return 0
+	}
+	if len(l.nameOf) == 0 {
+		l.nameOf = sized(l.nameOf, len(d.strings), 0)
+	}
+	if known := l.nameOf[i]; known != 0 {
 		return known
 	}
-	text := d.keyText(i)
-	number, ok := l.keys[text]
-	if !ok {
-		number = int32(len(l.keys))
-		l.keys[text] = number
+	text := d.rawString(i)
+	if text == "" {
+		return 0
 	}
-	*known = recentKey{index: i + 1, text: text, number: number}
-	return known
+	p := l.nameIndex.Start(profiledict.HashString(text))
+	for e := l.nameIndex.Next(&p); e != 0; e = l.nameIndex.Next(&p) {
+		if l.names[e].text == text {
+			l.nameOf[i] = e
+			return e
+		}
+	}
+	number := int32(len(l.names))
+	l.nameIndex.Insert(p, number)
+	l.names = append(l.names, labelName{text: text})
+	l.nameOf[i] = number
+	return number
+}
+
+// internName returns the dictionary's index of a name.
+func (d *decoder) internName(number int32) profiledict.StringIndex {
+	name := &d.labels.names[number]
+	if name.index == 0 {
+		name.index = d.dict.Strings.Intern(name.text)
+	}
+	return name.index
 }
 
 // orderLabels orders by key, and keeps the order within a key. Most samples have a few labels, and
 // have them in the same order.
 func orderLabels(labels []Label) {
 	if len(labels) > 32 {
-		slices.SortStableFunc(labels, func(a, b Label) int { return cmp.Compare(a.key, b.key) })
+		slices.SortStableFunc(labels, func(a, b Label) int { return cmp.Compare(a.keyOrder, b.keyOrder) })
 		return
 	}
 	for i := 1; i < len(labels); i++ {
-		for k := i; k > 0 && labels[k].key < labels[k-1].key; k-- {
+		for k := i; k > 0 && labels[k].keyOrder < labels[k-1].keyOrder; k-- {
 			labels[k], labels[k-1] = labels[k-1], labels[k]
 		}
 	}
 }
 
-// internLabels makes attributes of d.labels.labels, and a link of a trace and a span id.
+// splitLabels parts d.labels.labels by key, and reports whether the budget allows the arrays that keys with several
+// labels become.
+func (d *decoder) splitLabels() bool {
+	l := &d.labels
+	l.parts = l.parts[:0]
+	cost := 0
+	for rest := l.labels; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].keyOrder == rest[0].keyOrder {
+			n++
+		}
+		part := labelPart{labels: rest[:n:n]}
+		rest = rest[n:]
+		if n > 1 {
+			if part.group, _ = l.findGroup(part.labels); part.group == 0 {
+				for i := range part.labels {
+					cost += len(part.labels[i].Text) + len(part.labels[i].Unit)
+				}
+			}
+		}
+		l.parts = append(l.parts, part)
+	}
+	return d.spend(cost)
+}
+
+// findGroup looks for the same labels among those that have become an attribute; the result is 0 where they are new.
+func (l *labelSets) findGroup(labels []Label) (int32, profiledict.HashProbe) {
+	h := uint64(len(labels))
+	for i := range labels {
+		h = profiledict.Mix(h, uint64(labels[i].ID))
+	}
+	isSame := func(ids []int32) bool {
+		if len(ids) != len(labels) {
+			return false
+		}
+		for i, id := range ids {
+			if int(id) != labels[i].ID {
+				return false
+			}
+		}
+		return true
+	}
+	p := l.groupIndex.Start(h)
+	for e := l.groupIndex.Next(&p); e != 0; e = l.groupIndex.Next(&p) {
+		if isSame(l.groupLabels[l.groups[e].start:l.groups[e].end]) {
+			return e, p
+		}
+	}
+	return 0, p
+}
+
+// internLabels makes attributes of the labels that splitLabels has parted, and a link of a trace and a span id.
 func (d *decoder) internLabels() (set labelSet) {
-	labels := d.labels.labels
-	link, linked := linkOf(labels)
+	link, linked := linkOf(d.labels.labels)
 	if linked {
 		set.link = d.dict.Links.Intern(link)
 	}
 	attributes := d.setScratch[:0]
-	for len(labels) > 0 {
-		n := 1
-		for n < len(labels) && labels[n].Key == labels[0].Key {
-			n++
+	for _, part := range d.labels.parts {
+		first := &part.labels[0]
+		switch {
+		case linked && (first.Key == labelTraceID || first.Key == labelSpanID):
+		case len(part.labels) == 1:
+			attributes = append(attributes, d.labelAttribute(first))
+		default:
+			attributes = append(attributes, d.groupAttribute(part))
 		}
-		group := labels[:n]
-		labels = labels[n:]
-		if linked && (group[0].Key == labelTraceID || group[0].Key == labelSpanID) {
-			continue
-		}
-		attributes = append(attributes, d.labelAttribute(group))
 	}
 	d.setScratch = attributes
 	set.attributes = d.dict.AttributeSets.Intern(attributes)
 	return set
 }
 
-// labelAttribute interns the labels of one key as one attribute: one value as it is, several as an
-// array. A number's unit is the attribute's where all numbers share it; else each number becomes a
-// map of value and unit.
-func (d *decoder) labelAttribute(group []Label) int32 {
-	attribute := profiledict.Attribute{Key: d.dict.Strings.Intern(group[0].Key)}
-	if first := &group[0]; len(group) == 1 && first.IsText {
-		attribute.Value = profiledict.StringValue(first.Text)
-		return int32(d.dict.Attributes.Intern(attribute))
+// labelAttribute interns a label that is the only one of its key.
+func (d *decoder) labelAttribute(label *Label) int32 {
+	known := &d.labels.known[label.ID]
+	if known.attribute == 0 {
+		attribute := profiledict.Attribute{Key: d.internName(label.keyName), Value: profiledict.IntValue(label.Num)}
+		if label.IsText {
+			attribute.Value = profiledict.StringValue(label.Text)
+		} else {
+			attribute.Unit = d.internName(label.unitName)
+		}
+		known.attribute = int32(d.dict.Attributes.Intern(attribute))
 	}
-	unit, shared := sharedUnit(group)
+	return known.attribute
+}
+
+// groupAttribute interns several labels of one key as an array. A number's unit is the attribute's where all numbers
+// share it; else each number becomes a map of value and unit.
+func (d *decoder) groupAttribute(part labelPart) int32 {
+	l := &d.labels
+	if part.group != 0 {
+		return l.groups[part.group].attribute
+	}
+	attribute := profiledict.Attribute{Key: d.internName(part.labels[0].keyName)}
+	unit, shared := sharedUnit(part.labels)
 	if shared {
-		attribute.Unit = d.dict.Strings.Intern(unit)
-	}
-	if len(group) == 1 {
-		attribute.Value = profiledict.IntValue(group[0].Num)
-		return int32(d.dict.Attributes.Intern(attribute))
+		attribute.Unit = d.internName(unit)
 	}
 	value := pcommon.NewValueSlice()
-	for i := range group {
+	value.Slice().EnsureCapacity(len(part.labels))
+	for i := range part.labels {
 		element := value.Slice().AppendEmpty()
-		switch l := &group[i]; {
+		switch l := &part.labels[i]; {
 		case l.IsText:
 			element.SetStr(l.Text)
 		case shared:
@@ -245,21 +372,29 @@ func (d *decoder) labelAttribute(group []Label) int32 {
 		}
 	}
 	attribute.Value = profiledict.ValueOf(value)
-	return int32(d.dict.Attributes.Intern(attribute))
+	group := labelGroup{start: uint32(len(l.groupLabels)), attribute: int32(d.dict.Attributes.Intern(attribute))}
+	for i := range part.labels {
+		l.groupLabels = append(l.groupLabels, int32(part.labels[i].ID))
+	}
+	group.end = uint32(len(l.groupLabels))
+	_, p := l.findGroup(part.labels)
+	l.groupIndex.Insert(p, int32(len(l.groups)))
+	l.groups = append(l.groups, group)
+	return group.attribute
 }
 
-// sharedUnit gives the unit of the numbers of a group, and whether they all have it.
-func sharedUnit(group []Label) (unit string, shared bool) {
+// sharedUnit returns the unit of the numbers of a group, as a number of names, and reports whether they all have it.
+func sharedUnit(group []Label) (unit int32, shared bool) {
 	seen := false
 	for i := range group {
 		l := &group[i]
 		if l.IsText {
 			continue
 		}
-		if seen && l.Unit != unit {
-			return "", false
+		if seen && l.unitName != unit {
+			return 0, false
 		}
-		unit, seen = l.Unit, true
+		unit, seen = l.unitName, true
 	}
 	return unit, true
 }

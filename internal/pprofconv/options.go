@@ -20,6 +20,13 @@ type Limits struct {
 	// MaxTableEntries is the largest number of entries of each of the payload's tables
 	// (strings, functions, locations, mappings).
 	MaxTableEntries int
+	// MaxTextBytes is the longest text: of a longer one the rest is cut off, at a rune's boundary.
+	MaxTextBytes int
+	// MaxExpansion bounds the values of attributes that a payload becomes, in bytes: 64 KiB and this many times its
+	// size after decompression. pprof names a text by a number, OTLP repeats it in each value, so that a small
+	// payload could become a message of any size. What is beyond is left out: samples (DropOverBudget) and
+	// comments (RepairDroppedComment).
+	MaxExpansion int
 }
 
 // DefaultLimits gives bounds that real profiles do not meet: the largest profile in testdata
@@ -30,6 +37,8 @@ func DefaultLimits() Limits {
 		MaxSamples:      4 << 20,
 		MaxStackDepth:   64 << 10,
 		MaxTableEntries: 4 << 20,
+		MaxTextBytes:    64 << 10,
+		MaxExpansion:    4,
 	}
 }
 
@@ -47,6 +56,12 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.MaxTableEntries <= 0 {
 		l.MaxTableEntries = d.MaxTableEntries
+	}
+	if l.MaxTextBytes <= 0 {
+		l.MaxTextBytes = d.MaxTextBytes
+	}
+	if l.MaxExpansion <= 0 {
+		l.MaxExpansion = d.MaxExpansion
 	}
 	return l
 }
@@ -118,13 +133,17 @@ const (
 	// DropTooManyLabels is a sample after the payload has had four times Limits.MaxTableEntries
 	// labels, label sets that repeat not counted again.
 	DropTooManyLabels
+	// DropOverBudget is a sample whose labels or values would make more of the payload than Limits.MaxExpansion allows.
+	DropOverBudget
 	numDropReasons
 )
 
 // NumDropReasons is the number of distinct drop reasons.
 const NumDropReasons = int(numDropReasons)
 
-var dropReasonNames = [numDropReasons]string{"unknown_location", "stack_too_deep", "unknown_string", "malformed", "too_many_labels"}
+var dropReasonNames = [numDropReasons]string{
+	"unknown_location", "stack_too_deep", "unknown_string", "malformed", "too_many_labels", "over_budget",
+}
 
 func (r DropReason) String() string { return dropReasonNames[r] }
 
@@ -149,6 +168,10 @@ const (
 	RepairUnknownReference
 	// RepairDuplicateID is a location, function or mapping whose id is 0 or was seen before; the last one counts.
 	RepairDuplicateID
+	// RepairTruncatedText is a text above Limits.MaxTextBytes, of which the rest is cut off.
+	RepairTruncatedText
+	// RepairDroppedComment is a comment beyond what Limits.MaxExpansion allows.
+	RepairDroppedComment
 	numRepairs
 )
 
@@ -158,6 +181,7 @@ const NumRepairs = int(numRepairs)
 var repairNames = [numRepairs]string{
 	"missing_sample_types", "value_count", "first_string", "negative_line",
 	"invalid_utf8", "negative_time", "unknown_reference", "duplicate_id",
+	"truncated_text", "dropped_comment",
 }
 
 func (r Repair) String() string { return repairNames[r] }

@@ -13,14 +13,14 @@ type Label struct {
 	Key, Text, Unit string
 	Num             int64
 	IsText          bool
-	// key is the key's number in the payload.
-	key int32
+	// keyOrder numbers the keys in the order in which the payload has them; keyName and unitName are numbers of names.
+	keyOrder, keyName, unitName int32
 }
 
 // Sample is a sample of a pprof as Read gives it.
 type Sample struct {
 	Stack profiledict.StackIndex
-	// Values are as many as stand in the payload, which may be none. They are borrowed.
+	// Values are those that stand in the payload, which may be none, 1024 of them at most. They are borrowed.
 	Values []int64
 	// Labels of one key stand together, as they stand in the payload; keys are in the order in which
 	// the payload first has them. They are borrowed.
@@ -48,7 +48,6 @@ func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, visit fun
 	if err != nil {
 		return d.stats, err
 	}
-	d.stats.UncompressedBytes = len(data)
 	err = d.decode(data)
 	return d.stats, err
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// readable reports whether all strings that a location refers to, through its mapping and its
+// isReadable reports whether all strings that a location refers to, through its mapping and its
 // functions, are there. It is asked before anything is interned, so that a sample that is left
 // out leaves nothing behind.
-func (d *decoder) readable(l *rawLocation) bool {
+func (d *decoder) isReadable(l *rawLocation) bool {
 	if d.hasString(d.maxString) {
 		return true // as in all payloads but damaged ones
 	}
@@ -111,12 +111,8 @@ func (d *decoder) mappingEntry(m *rawMapping) profiledict.Mapping {
 			d.attribute(attrMappingStart, profiledict.IntValue(int64(m.start))),
 			d.attribute(attrMappingLimit, profiledict.IntValue(int64(m.limit))))
 	}
-	if id := d.str(m.buildID); id != "" {
-		key := attrBuildIDGNU // hexadecimal digits
-		if strings.Contains(id, "/") {
-			key = attrBuildIDGo // four hashes with slashes between them
-		}
-		attributes = append(attributes, d.attribute(key, profiledict.StringValue(id)))
+	if id := d.buildID(m.buildID); id != 0 {
+		attributes = append(attributes, id)
 	}
 	for _, has := range []struct {
 		key string
@@ -133,6 +129,25 @@ func (d *decoder) mappingEntry(m *rawMapping) profiledict.Mapping {
 	}
 	entry.Attributes = d.set(attributes...)
 	return entry
+}
+
+// buildID interns a build id as an attribute, once for each string: mappings may share a long one. It returns 0 for an
+// empty one.
+func (d *decoder) buildID(i uint64) int32 {
+	if attribute, ok := d.buildIDs[i]; ok {
+		return attribute
+	}
+	id := d.str(i)
+	if id == "" {
+		return 0
+	}
+	key := attrBuildIDGNU // hexadecimal digits
+	if strings.Contains(id, "/") {
+		key = attrBuildIDGo // four hashes with slashes between them
+	}
+	attribute := d.attribute(key, profiledict.StringValue(id))
+	d.buildIDs[i] = attribute
+	return attribute
 }
 
 // attribute interns an attribute without a unit.

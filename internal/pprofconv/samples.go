@@ -35,18 +35,22 @@ func (d *decoder) takeSamples() {
 }
 
 // takePlanned interns the samples that have something to say beside the Baseline. Those that cannot be
-// understood are counted already.
+// understood are counted already, but not those that are over the budget, which only emitted samples use.
 func (d *decoder) takePlanned() {
 	for i, at := range d.samples {
-		if d.delta.current = d.delta.plan[i]; d.delta.current.taken {
-			d.takeSample(at)
+		if d.delta.current = d.delta.plan[i]; !d.delta.current.taken {
+			continue
+		}
+		if reason, ok := d.takeSample(at); !ok && reason == DropOverBudget {
+			d.stats.Dropped[reason]++
+			d.stats.Samples--
 		}
 	}
 }
 
 // takeSample reads one sample. It interns nothing before all of the sample is known to be readable.
 func (d *decoder) takeSample(at span) (DropReason, bool) {
-	d.stack, d.sampleValues = d.stack[:0], d.sampleValues[:0]
+	d.stack, d.sampleValues, d.valueCount = d.stack[:0], d.sampleValues[:0], 0
 	fresh := false
 	labels := span{}
 	var known knownStack
@@ -84,6 +88,9 @@ func (d *decoder) takeSample(at span) (DropReason, bool) {
 	if d.visit != nil {
 		return d.visitSample(known, labels, fresh)
 	}
+	if !d.spendOnTypes(labels) {
+		return DropOverBudget, false
+	}
 	var set labelSet
 	if labels.end != 0 {
 		var reason DropReason
@@ -115,22 +122,32 @@ func (d *decoder) isKnown(known *knownStack, f *field) bool {
 }
 
 // takeLocations appends location ids to the stack: as the dictionary's index where the location is
-// interned, else as a number below broken that stands for its position. fresh tells that there is
+// interned, else as a number below 0 that stands for its position. fresh tells that there is
 // such a one.
 func (d *decoder) takeLocations(f *field) (fresh bool, reason DropReason, ok bool) {
 	if f.wire != wireVarint && f.wire != wireBytes {
 		return false, DropMalformed, false
 	}
+	room := d.limits.MaxStackDepth - len(d.stack)
 	if f.wire == wireVarint {
+		if room == 0 {
+			return false, DropStackTooDeep, false
+		}
 		i, reason, ok := d.locationOf(f.value)
 		if !ok {
 			return false, reason, false
 		}
 		d.stack = append(d.stack, i)
-		return i < 0, DropStackTooDeep, len(d.stack) <= d.limits.MaxStackDepth
+		return i < 0, 0, true
 	}
 	data := d.data[:f.end]
-	stack := slices.Grow(d.stack, f.end-f.start) // an id takes a byte at least
+	size := f.end - f.start // an id takes a byte at least
+	if size > room {
+		if size = countVarints(data[f.start:]); size > room {
+			return false, DropStackTooDeep, false
+		}
+	}
+	stack := slices.Grow(d.stack, size)
 	resolved := d.resolved
 	for p := f.start; p < len(data); {
 		id := uint64(data[p])
@@ -152,10 +169,10 @@ func (d *decoder) takeLocations(f *field) (fresh bool, reason DropReason, ok boo
 		fresh = fresh || i < 0
 	}
 	d.stack = stack
-	return fresh, DropStackTooDeep, len(stack) <= d.limits.MaxStackDepth
+	return fresh, 0, true
 }
 
-// locationOf gives the index of an interned location, or a number below broken for the position of
+// locationOf gives the index of an interned location, or a number below 0 for the position of
 // one that can be interned.
 func (d *decoder) locationOf(id uint64) (int32, DropReason, bool) {
 	position, ok := d.locationIDs.find(id)
@@ -163,23 +180,26 @@ func (d *decoder) locationOf(id uint64) (int32, DropReason, bool) {
 		return 0, DropUnknownLocation, false
 	}
 	i := d.locationIndices[position]
-	if i == unresolved && !d.readable(&d.locations[position]) {
+	if i == unresolved {
 		i = broken
-		d.locationIndices[position] = broken
+		if d.isReadable(&d.locations[position]) {
+			i = readable
+		}
+		d.locationIndices[position] = i
 	}
 	switch i {
 	case broken:
 		return 0, DropUnknownString, false
-	case unresolved:
+	case readable:
 		return freshLocation(position), 0, true
 	default:
 		return i, 0, true
 	}
 }
 
-// freshLocation and freshPosition map positions to numbers below broken, and back.
-func freshLocation(position int) int32 { return int32(broken - 1 - position) }
-func freshPosition(i int32) int        { return broken - 1 - int(i) }
+// freshLocation and freshPosition map positions to numbers below 0, and back.
+func freshLocation(position int) int32 { return int32(-1 - position) }
+func freshPosition(i int32) int        { return -1 - int(i) }
 
 func (d *decoder) internLocations() {
 	for k, i := range d.stack {
@@ -188,7 +208,7 @@ func (d *decoder) internLocations() {
 		}
 		position := freshPosition(i)
 		known := d.locationIndices[position]
-		if known == unresolved {
+		if known < 0 {
 			known = d.location(position)
 			if id := d.locations[position].id; id < uint64(len(d.resolved)) {
 				d.resolved[id] = known
@@ -200,13 +220,16 @@ func (d *decoder) internLocations() {
 
 func (d *decoder) takeValues(f *field) bool {
 	if f.wire == wireVarint {
-		d.sampleValues = append(d.sampleValues, int64(f.value))
+		if d.valueCount++; d.valueCount <= d.maxValues {
+			d.sampleValues = append(d.sampleValues, int64(f.value))
+		}
 		return true
 	}
 	if f.wire != wireBytes {
 		return false
 	}
 	data := d.data[:f.end]
+	count := d.valueCount
 	for p := f.start; p < len(data); {
 		v := uint64(data[p])
 		if p++; v >= 0x80 {
@@ -214,9 +237,26 @@ func (d *decoder) takeValues(f *field) bool {
 				return false
 			}
 		}
-		d.sampleValues = append(d.sampleValues, int64(v))
+		if count++; count <= d.maxValues {
+			d.sampleValues = append(d.sampleValues, int64(v))
+		}
 	}
+	d.valueCount = count
 	return true
+}
+
+// freeTypes is how many sample types a sample may have before its values and labels count against the budget: each
+// non-zero value becomes a sample of OTLP with attributes of its own, and a value that is missing becomes a zero.
+const freeTypes = 16
+
+// spendOnTypes reports whether the budget allows the sample to stand in the profiles of all its types.
+func (d *decoder) spendOnTypes(labels span) bool {
+	if d.valuesPerSample <= freeTypes {
+		return true
+	}
+	missing := max(0, d.valuesPerSample-len(d.sampleValues)-freeTypes)
+	copies := max(0, len(d.sampleValues)-freeTypes)
+	return d.spend(8*missing + copies*int(labels.end-labels.start))
 }
 
 // keep adds a sample, or adds its values to those of the sample of the same identity. The first
@@ -274,14 +314,13 @@ func (d *decoder) fitValues(n int) {
 		d.sampleValues = append(d.sampleValues, 1)
 		return
 	}
-	if len(d.sampleValues) == n {
+	if d.valueCount == n {
 		return
 	}
 	d.stats.Repaired[RepairValueCount]++
 	for len(d.sampleValues) < n {
 		d.sampleValues = append(d.sampleValues, 0)
 	}
-	d.sampleValues = d.sampleValues[:n]
 }
 
 // addAll adds values to sums, or nothing where one of the sums would overflow.

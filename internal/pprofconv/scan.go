@@ -192,8 +192,7 @@ func (s *scanned) takeMessage(f *field, limits *Limits) error {
 	case profileStringTable:
 		s.strings = append(s.strings, at)
 	case profileLocation:
-		s.takeLocation(f.start, f.end)
-		return checkEntries("line", len(s.lines), limits)
+		return s.takeLocation(f.start, f.end, limits)
 	case profileFunction:
 		s.takeFunction(f.start, f.end)
 	case profileMapping:
@@ -227,8 +226,11 @@ func (s *scanned) takeComments(f *field, limits *Limits) error {
 			return errVarint
 		}
 		s.comments = append(s.comments, v)
+		if err := checkEntries("comment", len(s.comments), limits); err != nil {
+			return err
+		}
 	}
-	return checkEntries("comment", len(s.comments), limits)
+	return nil
 }
 
 func (s *scanned) valueType(p, end int) (rawValueType, error) {

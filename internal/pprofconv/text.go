@@ -49,23 +49,61 @@ func (d *decoder) str(i uint64) string {
 	return d.rawString(i)
 }
 
-// keyText is str, but where string_table[0] is not empty it is what stands there: an agent that
-// writes such a table means it (Splunk's for Python does).
-func (d *decoder) keyText(i uint64) string {
-	if i == 0 && len(d.strings) == 0 {
-		return ""
-	}
-	return d.rawString(i)
-}
+// What is known of a string that is not in the dictionary yet, in the place of its index there.
+const (
+	unchecked    = 0
+	checkedText  = -1 // as it stands in the payload
+	repairedText = -2 // as it stands in decoder.repaired
+)
 
+// rawString is str, but of index 0 it returns what stands there.
 func (d *decoder) rawString(i uint64) string {
+	known := d.stringIndices[i]
+	if known > 0 {
+		return d.dict.Strings.At(known)
+	}
+	if known == repairedText {
+		return d.repaired[i]
+	}
 	at := d.strings[i]
 	s := d.text[at.start-d.textStart : at.end-d.textStart]
-	if !utf8.ValidString(s) {
-		d.stats.Repaired[RepairInvalidUTF8]++
-		return strings.ToValidUTF8(s, "\uFFFD")
+	if known == unchecked {
+		return d.checkText(i, s)
 	}
 	return s
+}
+
+// checkText makes a text valid UTF-8 of at most MaxTextBytes, once for each string of the payload.
+func (d *decoder) checkText(i uint64, s string) string {
+	limit := d.limits.MaxTextBytes
+	if len(s) > limit {
+		d.stats.Repaired[RepairTruncatedText]++
+		s = cutText(s, limit)
+		d.strings[i].end = d.strings[i].start + uint32(len(s))
+	}
+	if utf8.ValidString(s) {
+		d.stringIndices[i] = checkedText
+		return s
+	}
+	d.stats.Repaired[RepairInvalidUTF8]++
+	s = cutText(strings.ToValidUTF8(s, "\uFFFD"), limit)
+	if d.repaired == nil {
+		d.repaired = make(map[uint64]string)
+	}
+	d.stringIndices[i], d.repaired[i] = repairedText, s
+	return s
+}
+
+// cutText returns the longest beginning of s that has at most limit bytes and no part of a rune at its end.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	end := limit
+	for end > 0 && end > limit-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 // intern gives the dictionary's index of a string for which hasString holds.
@@ -74,9 +112,10 @@ func (d *decoder) intern(i uint64) profiledict.StringIndex {
 		return 0
 	}
 	known := d.stringIndices[i]
-	if known == 0 {
-		known = d.dict.Strings.Intern(d.str(i))
-		d.stringIndices[i] = known
+	if known <= 0 {
+		if known = d.dict.Strings.Intern(d.rawString(i)); known != 0 {
+			d.stringIndices[i] = known
+		}
 	}
 	return known
 }

@@ -95,6 +95,20 @@ func (f *field) next(b []byte, p, end int) (int, error) {
 	return p, nil
 }
 
+// countVarints returns how many varints there are in b, where the last one may have no end.
+func countVarints(b []byte) int {
+	n := 0
+	for _, c := range b {
+		if c < 0x80 {
+			n++
+		}
+	}
+	if len(b) > 0 && b[len(b)-1] >= 0x80 {
+		n++
+	}
+	return n
+}
+
 // numbers reads a message of which fields 1 to len(values) are numbers: field n to values[n−1], the
 // last one where a field repeats. Other fields are skipped. It reports whether the message is valid.
 func numbers(b []byte, p, end int, values []uint64) bool {
