@@ -42,15 +42,15 @@ type node struct {
 	env    []string
 
 	pprof, otlp, otlpHTTP, hec, splunkHTTP, health, metrics, debug string
-	// storage is the folder of the queue, output that of the file exporter.
-	storage, output string
+	// storage is the folder of the queue, output that of the file exporter, targets the file that lists what to scrape.
+	storage, output, targets string
 }
 
 // newNode prepares a configuration of this repository with its addresses moved to where nothing else is, short waits,
 // and further flags.
 func newNode(t *testing.T, config, backend string, flags ...string) *node {
 	t.Helper()
-	n := &node{config: config, storage: t.TempDir(), output: t.TempDir()}
+	n := &node{config: config, storage: t.TempDir(), output: t.TempDir(), targets: t.TempDir() + "/targets.yaml"}
 	for _, address := range []*string{
 		&n.pprof, &n.otlp, &n.otlpHTTP, &n.hec, &n.splunkHTTP, &n.health, &n.metrics, &n.debug,
 	} {
@@ -61,10 +61,14 @@ func newNode(t *testing.T, config, backend string, flags ...string) *node {
 	n.env = append(os.Environ(), "METRICS_PORT="+metricsPort, "PPROF_ENDPOINT="+n.pprof, "OTLP_GRPC_ENDPOINT="+n.otlp,
 		"OTLP_HTTP_ENDPOINT="+n.otlpHTTP, "SPLUNK_HEC_ENDPOINT="+n.hec, "SPLUNK_HTTP_ENDPOINT="+n.splunkHTTP,
 		"SPLUNK_GRPC_ENDPOINT="+collectortest.FreeAddress(t), "STATUS_ENDPOINT="+collectortest.FreeAddress(t),
-		"HEALTH_ENDPOINT="+n.health, "BACKEND_ENDPOINT="+backend, "SCRAPE_TARGETS="+n.storage+"/targets/*.yaml",
+		"HEALTH_ENDPOINT="+n.health, "BACKEND_ENDPOINT="+backend, "SCRAPE_TARGETS="+n.targets,
 		"BATCH_TIMEOUT=200ms", "PROFILES_OUT="+n.output)
 	n.setStorage(n.storage)
 	n.flags = append([]string{"--set=extensions.pprof.endpoint=" + n.debug}, flags...)
+	if config == agentConfig || config == quickstartConfig {
+		// The collector's own profiles are not what is counted here.
+		n.flags = append(n.flags, "--set=receivers.pprof.self.collection_interval=24h")
+	}
 	switch config {
 	case agentConfig, gatewayConfig:
 		n.flags = append(n.flags, "--set=service.extensions=[file_storage,health_check,pprof]",
@@ -126,6 +130,16 @@ func (n *node) requireEnds(t *testing.T) time.Duration {
 	case <-time.After(endTimeout):
 		t.Fatalf("%s still runs %s after SIGTERM\n%s", n.config, endTimeout, n.goroutines())
 		return 0
+	}
+}
+
+// requireRuns expects that the process has not ended.
+func (n *node) requireRuns(t *testing.T) {
+	t.Helper()
+	select {
+	case <-n.Exited:
+		t.Fatalf("the process has ended: %v", n.ExitErr)
+	default:
 	}
 }
 

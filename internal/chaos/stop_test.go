@@ -56,12 +56,9 @@ func stopWhileBlocked(t *testing.T, config string, hanging, reload bool) {
 	}
 	from := startTraffic(t, l, 2, ways)
 	l.requireAcknowledged(t, samplesPerRequest)
-	l.waitUntilBlocked(t, 3*time.Second)
+	l.waitUntilStuck(t, 3*time.Second)
 	if reload {
-		require.NoError(t, n.Signal(syscall.SIGHUP))
-		// The reload may take as long as a stop may.
-		require.Eventually(t, func() bool { return strings.Count(n.Log.String(), "Everything is ready") == 2 }, endTimeout,
-			100*time.Millisecond, "the reload does not end")
+		n.reload(t) // which may take as long as a stop
 	}
 	n.requireEnds(t)
 	from.end()

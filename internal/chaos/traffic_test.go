@@ -100,8 +100,8 @@ func (l *ledger) requireAcknowledged(t *testing.T, more int) {
 		"senders get no answers: %v", l.balance())
 }
 
-// waitUntilBlocked returns when no sender has had an answer for a while.
-func (l *ledger) waitUntilBlocked(t *testing.T, quiet time.Duration) {
+// waitUntilStuck returns when no sender has had a good answer for a while: all wait, or are refused.
+func (l *ledger) waitUntilStuck(t *testing.T, quiet time.Duration) {
 	t.Helper()
 	last, since := -1, time.Now()
 	require.Eventually(t, func() bool {
@@ -109,7 +109,7 @@ func (l *ledger) waitUntilBlocked(t *testing.T, quiet time.Duration) {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) > quiet
-	}, deliveryTimeout, 50*time.Millisecond, "the senders are never blocked: %v", l.balance())
+	}, 2*deliveryTimeout, 50*time.Millisecond, "the senders are never stuck: %v", l.balance())
 }
 
 var httpClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}

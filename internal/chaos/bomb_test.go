@@ -1,0 +1,210 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestBombs sends small requests that are costly to read, two senders of each, to an agent with the memory and the settings
+// of config/kubernetes, while programs go on beside them.
+func TestBombs(t *testing.T) {
+	s := newScenario(t, inSlice)
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	n := newNode(t, agentConfig, to.address, "--set=receivers.pprof.limits.max_profile_bytes=50000000")
+	n.env = append(n.env, "GOMEMLIMIT=400MiB", "MEMORY_LIMIT_MIB=384")
+	n.start(t)
+	n.limitMemory(t, 512<<20)
+	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
+	l.requireAcknowledged(t, 50)
+	before := n.usage(t)
+
+	bombs := bombs(t, n)
+	ctx, stop := context.WithCancel(t.Context())
+	var bombers sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[string]map[string]int{}
+	for name, send := range bombs {
+		answers[name] = map[string]int{}
+		for range 2 {
+			bombers.Go(func() {
+				for ctx.Err() == nil {
+					answer := send(ctx)
+					mu.Lock()
+					answers[name][answer]++
+					mu.Unlock()
+					time.Sleep(50 * time.Millisecond)
+				}
+			})
+		}
+	}
+	for deadline := time.Now().Add(time.Duration(s.size(10, 60)) * time.Second); time.Now().Before(deadline); {
+		n.requireRuns(t)
+		l.requireAcknowledged(t, 10*samplesPerRequest)
+	}
+	stop()
+	bombers.Wait()
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		t.Logf("%s: %v", name, answers[name])
+	}
+	t.Logf("at most %.0f MiB", n.peakMiB(t))
+	require.Less(t, n.peakMiB(t), 512.0)
+	n.requireBack(t, before)
+	from.end()
+	l.requireDelivered(t, bySenders)
+	n.requireEnds(t)
+}
+
+// limitMemory moves the process into a control group of its own, if this machine lets it. Otherwise GOMEMLIMIT and the
+// test's own look at the peak must do.
+func (n *node) limitMemory(t *testing.T, limit int) {
+	t.Helper()
+	folder, file := fmt.Sprintf("/sys/fs/cgroup/memory/chaos-%d", n.Pid), "memory.limit_in_bytes"
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		folder, file = fmt.Sprintf("/sys/fs/cgroup/chaos-%d", n.Pid), "memory.max"
+	}
+	err := os.Mkdir(folder, 0o700)
+	if err == nil {
+		t.Cleanup(func() {
+			n.Kill()
+			require.Eventually(t, func() bool { return os.Remove(folder) == nil }, deliveryTimeout, 50*time.Millisecond)
+		})
+		err = os.WriteFile(filepath.Join(folder, file), []byte(strconv.Itoa(limit)), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(strconv.Itoa(n.Pid)), 0o600)
+	}
+	if err != nil {
+		t.Logf("no control group, GOMEMLIMIT alone: %v", err)
+	}
+}
+
+// bombs returns senders, each of which returns its answer.
+func bombs(t *testing.T, n *node) map[string]func(context.Context) string {
+	t.Helper()
+	header := func(texts ...string) profiletest.PprofWire {
+		return profiletest.PprofWire(nil).Strings(append([]string{"", "samples", "count", "key"}, texts...)...).
+			ValueType(profiletest.PprofSampleType, 1, 2)
+	}
+	comments := header(strings.Repeat("a comment ", 6_554))
+	for range 4_000 {
+		comments = comments.Varint(profiletest.PprofComment, 4)
+	}
+	labels := func(text string, count int) profiletest.PprofWire {
+		payload := header(text)
+		for range count {
+			payload = payload.Message(profiletest.PprofSample, profiletest.PprofWire(nil).
+				Packed(profiletest.PprofSampleValue, 1).Label(profiletest.PprofLabel{Key: 3, Str: 4}))
+		}
+		return payload
+	}
+	var fields strings.Builder
+	for i := range 80_000 {
+		fmt.Fprintf(&fields, `"field-%d": "x", `, i)
+	}
+	event := `{"event": "x", "sourcetype": "otel.profiling", "fields": {` + fields.String() + `"last": "x"}}`
+	push := "http://" + n.pprof + "/v1/pprof?service.name=bomb"
+	return map[string]func(context.Context) string{
+		"comments of one text":        poster(push, "", packed(comments)),
+		"labels of one invalid text":  poster(push, "", packed(labels(strings.Repeat("\xff-", 65_536), 1_000))),
+		"labels of one long text":     poster(push, "", packed(labels(strings.Repeat("label", 200_000), 4_000))),
+		"a gigabyte of nothing":       poster(push, "", zeros()),
+		"a gigabyte, encoded":         poster(push, "gzip", zeros()),
+		"many fields of an event":     poster("http://"+n.hec+"/services/collector/event", "", []byte(event)),
+		"many attributes of a record": poster("http://"+n.splunkHTTP+"/v1/logs", "", manyAttributes(t)),
+		"many samples of a long name": poster("http://"+n.otlpHTTP+"/v1development/profiles", "", longName(t)),
+	}
+}
+
+// packed returns a payload as programs send it.
+func packed(payload []byte) []byte {
+	var body bytes.Buffer
+	w := gzip.NewWriter(&body)
+	_, _ = w.Write(payload) // a buffer takes everything
+	_ = w.Close()
+	return body.Bytes()
+}
+
+// zeros returns a megabyte that unpacks to a gigabyte.
+var zeros = sync.OnceValue(func() []byte {
+	var body bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed)
+	for range 1_024 {
+		_, _ = w.Write(make([]byte, 1<<20))
+	}
+	_ = w.Close()
+	return body.Bytes()
+})
+
+// manyAttributes returns a log record of a Splunk agent that is all attributes.
+func manyAttributes(t *testing.T) []byte {
+	t.Helper()
+	ld := plog.NewLogs()
+	scope := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	scope.Scope().SetName("otel.profiling")
+	attributes := scope.LogRecords().AppendEmpty().Attributes()
+	attributes.EnsureCapacity(80_000)
+	raw := map[string]any{"com.splunk.sourcetype": "otel.profiling"}
+	for i := range 80_000 {
+		raw[fmt.Sprintf("attribute-%d", i)] = "x"
+	}
+	require.NoError(t, attributes.FromRaw(raw))
+	body, err := plogotlp.NewExportRequestFromLogs(ld).MarshalProto()
+	require.NoError(t, err)
+	return body
+}
+
+// longName returns a profile of two thousand samples that share a function whose name alone fills a message.
+func longName(t *testing.T) []byte {
+	t.Helper()
+	b := profiletest.New().Resource("service.name", "bomb").Scope("chaos", "1").Profile("samples", "count")
+	name := strings.Repeat("long", 1_050_000)
+	for i := range 2_000 {
+		b.Sample(profiletest.Value(1, name).With(profiletest.Attr("number", i)))
+	}
+	body, err := pprofileotlp.NewExportRequestFromProfiles(b.Build()).MarshalProto()
+	require.NoError(t, err)
+	return body
+}
+
+func poster(url, encoding string, body []byte) func(context.Context) string {
+	return func(ctx context.Context) string {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+		if err != nil {
+			return err.Error()
+		}
+		request.Header.Set("Content-Type", "application/x-protobuf")
+		if encoding != "" {
+			request.Header.Set("Content-Encoding", encoding)
+		}
+		response, err := httpClient.Do(request)
+		if err != nil {
+			return "no answer"
+		}
+		defer response.Body.Close()
+		return response.Status
+	}
+}

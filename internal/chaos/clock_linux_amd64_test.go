@@ -1,0 +1,150 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestClockJumps moves the wall clock of an agent and a gateway forth and back by an hour while programs send and the
+// agent scrapes and retries.
+func TestClockJumps(t *testing.T) {
+	s := newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	gateway := newNode(t, gatewayConfig, to.address)
+	gateway.start(t)
+	agent := newNode(t, agentConfig, gateway.otlp)
+	agent.start(t)
+	from := startTraffic(t, l, 2, map[string]way{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
+	for _, hours := range []int{1, 0, -1, 0} {
+		for _, n := range []*node{agent, gateway} {
+			n.moveClock(t, time.Duration(hours)*time.Hour)
+			n.requireClock(t, time.Duration(hours)*time.Hour)
+		}
+		l.requireAcknowledged(t, s.size(200, 2_000))
+		to.stop()
+		time.Sleep(s.between(0, time.Second))
+		to.start(t)
+	}
+	from.end()
+	l.requireDelivered(t, byNodes)
+	agent.requireEnds(t)
+	gateway.requireEnds(t)
+}
+
+// moveClock lets a process read a wall clock that is off. Go reads it by a function that the kernel maps into each process,
+// the vDSO's clock_gettime; this writes another one in its place, which asks the kernel and adds the offset to the wall
+// clock. The monotonic clock goes on as it was, as it does when a machine's clock is set.
+func (n *node) moveClock(t *testing.T, offset time.Duration) {
+	t.Helper()
+	start, end := n.vdso(t)
+	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", n.Pid), os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer memory.Close()
+	image := make([]byte, end-start)
+	_, err = memory.ReadAt(image, start)
+	require.NoError(t, err)
+	library, err := elf.NewFile(bytes.NewReader(image))
+	require.NoError(t, err)
+	symbols, err := library.DynamicSymbols()
+	require.NoError(t, err)
+	code := []byte{
+		0xb8, 0xe4, 0, 0, 0, // mov eax, 228 (clock_gettime)
+		0x0f, 0x05, // syscall
+		0x85, 0xff, // test edi, edi (CLOCK_REALTIME is 0)
+		0x75, 0x0d, // jnz over the addition
+		0x48, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0, // mov rcx, seconds
+		0x48, 0x01, 0x0e, // add [rsi], rcx
+		0xc3, // ret
+	}
+	binary.LittleEndian.PutUint64(code[13:], uint64(int64(offset/time.Second)))
+	n.whileStopped(t, start, end, func() {
+		for _, symbol := range symbols {
+			if symbol.Name == "__vdso_clock_gettime" {
+				_, err := memory.WriteAt(code, start+int64(symbol.Value))
+				require.NoError(t, err)
+			}
+		}
+	})
+}
+
+// vdso returns where the kernel's functions are in the process.
+func (n *node) vdso(t *testing.T) (start, end int64) {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", n.Pid))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(maps)) {
+		if strings.HasSuffix(line, "[vdso]\n") {
+			_, err := fmt.Sscanf(line, "%x-%x", &start, &end)
+			require.NoError(t, err)
+			return start, end
+		}
+	}
+	t.Skip("the kernel maps no vDSO")
+	return 0, 0
+}
+
+// whileStopped calls change while no thread of the process runs, or is anywhere between start and end.
+func (n *node) whileStopped(t *testing.T, start, end int64, change func()) {
+	t.Helper()
+	for range 1_000 {
+		require.NoError(t, n.Signal(syscall.SIGSTOP))
+		inside, err := n.threadsInside(start, end)
+		require.NoError(t, err)
+		if !inside {
+			change()
+		}
+		require.NoError(t, n.Signal(syscall.SIGCONT))
+		if !inside {
+			return
+		}
+	}
+	t.Fatal("some thread is always reading the clock")
+}
+
+// threadsInside reports whether a thread has not stopped yet, or stands between start and end.
+func (n *node) threadsInside(start, end int64) (bool, error) {
+	folder := fmt.Sprintf("/proc/%d/task", n.Pid)
+	threads, err := os.ReadDir(folder)
+	if err != nil {
+		return false, err
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(folder + "/" + thread.Name() + "/syscall")
+		if err != nil {
+			return false, err
+		}
+		fields := strings.Fields(string(text))
+		var at int64
+		if _, err := fmt.Sscanf(fields[len(fields)-1], "0x%x", &at); err != nil || at >= start && at < end {
+			return true, nil // "running" has no address
+		}
+	}
+	return false, nil
+}
+
+// requireClock expects that the process's answers are dated by the moved clock.
+func (n *node) requireClock(t *testing.T, offset time.Duration) {
+	t.Helper()
+	response, err := httpClient.Get("http://" + n.health)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now().Add(offset), date, 10*time.Minute, "the clock has not moved")
+}

@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLostConnections cuts and resets connections between programs, an agent and a gateway: in the midst of requests, and
+// between a request and its answer.
+func TestLostConnections(t *testing.T) {
+	s := newScenario(t, inSlice)
+	t.Parallel()
+	unlucky := func() fate {
+		f := fate{requests: 1 << 40, answers: 1 << 40, reset: s.IntN(2) == 0}
+		if s.IntN(2) == 0 {
+			f.requests = s.Int64N(20_000)
+		} else {
+			f.answers = s.Int64N(2_000)
+		}
+		return f
+	}
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	gateway := newNode(t, gatewayConfig, to.address)
+	gateway.start(t)
+	agent := newNode(t, agentConfig, startProxy(t, gateway.otlp, unlucky).address)
+	agent.start(t)
+	push, otlp := startProxy(t, agent.pprof, unlucky), startProxy(t, agent.otlp, unlucky)
+	from := startTraffic(t, l, 3, map[string]way{"push": pushes(push.address, 0), "otlp": exports(t, otlp.address, 0)})
+	l.requireAcknowledged(t, s.size(1_000, 20_000))
+	from.end()
+	l.requireDelivered(t, byNodes)
+	agent.requireEnds(t)
+	gateway.requireEnds(t)
+}
+
+// TestSlowClients has a thousand clients send their bodies a byte a second, and others go on beside them.
+func TestSlowClients(t *testing.T) {
+	s := newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	n := newNode(t, agentConfig, to.address)
+	n.start(t)
+	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	l.requireAcknowledged(t, 50)
+	before, peak := n.usage(t), n.peakMiB(t)
+	t.Run("slow", func(t *testing.T) {
+		for range s.size(300, 1_000) / 4 {
+			for path, address := range map[string]string{
+				"/v1/pprof": n.pprof, "/v1/logs": n.splunkHTTP, "/services/collector/event": n.hec,
+				"/v1development/profiles": n.otlpHTTP,
+			} {
+				sendSlowly(t, address, path)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		l.requireAcknowledged(t, 200)
+	})
+	n.requireBack(t, before)
+	require.Less(t, n.peakMiB(t), peak+200)
+	from.end()
+	l.requireDelivered(t, bySenders)
+	n.requireEnds(t)
+}

@@ -1,0 +1,121 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// smallDisk mounts a disk of 24 MB, half of which a file takes that free removes.
+func smallDisk(t *testing.T) (folder string, free func()) {
+	t.Helper()
+	folder = t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=24m", "none", folder).CombinedOutput(); err != nil {
+		t.Skipf("needs the right to mount a small disk: %v: %s", err, out)
+	}
+	t.Cleanup(func() { require.NoError(t, exec.Command("umount", "--lazy", folder).Run()) })
+	ballast := filepath.Join(folder, "ballast")
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 12<<20), 0o600))
+	return folder, func() { require.NoError(t, os.Remove(ballast)) }
+}
+
+// TestFullDiskOfTheQueue fills the disk of an agent's queue while the backend is gone, and kills or stops it then.
+func TestFullDiskOfTheQueue(t *testing.T) {
+	for _, end := range []string{"SIGKILL", "SIGTERM"} {
+		t.Run(end, func(t *testing.T) {
+			newScenario(t, inSlice)
+			t.Parallel()
+			disk, free := smallDisk(t)
+			l := newLedger()
+			to := newBackend(t, l)
+			n := newNode(t, agentConfig, to.address)
+			n.setStorage(disk + "/queue")
+			n.start(t)
+			from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, large), "otlp": exports(t, n.otlp, large)})
+			l.waitUntilStuck(t, 2*time.Second)
+			if end == "SIGKILL" {
+				n.Kill()
+			} else {
+				n.requireEnds(t)
+			}
+			free()
+			n.start(t)
+			l.requireAcknowledged(t, samplesPerRequest)
+			from.end()
+			to.start(t)
+			l.requireDelivered(t, byNodes)
+			n.requireEnds(t)
+		})
+	}
+}
+
+// TestFullDiskOfTheFileExporter fills the disk that config/quickstart.yaml writes to.
+func TestFullDiskOfTheFileExporter(t *testing.T) {
+	newScenario(t, inSlice)
+	t.Parallel()
+	disk, free := smallDisk(t)
+	l := newLedger()
+	n := newNode(t, quickstartConfig, "")
+	n.env = append(n.env, "PROFILES_OUT="+disk+"/out")
+	n.start(t)
+	from := startTraffic(t, l, 4, map[string]way{"push": pushes(n.pprof, large)})
+	l.waitUntilStuck(t, 2*time.Second)
+	free()
+	l.requireAcknowledged(t, samplesPerRequest)
+	from.end()
+	n.requireEnds(t)
+	torn := l.addFiles(t, disk+"/out")
+	t.Logf("%d torn lines", torn)
+	l.requireDelivered(t, bySenders)
+}
+
+// TestKilledFileExporter kills a collector that writes to files.
+func TestKilledFileExporter(t *testing.T) {
+	s := newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	n := newNode(t, quickstartConfig, "")
+	n.start(t)
+	from := startTraffic(t, l, 4, map[string]way{"push": pushes(n.pprof, 0)})
+	for range s.size(3, 20) {
+		l.requireAcknowledged(t, 1)
+		time.Sleep(s.between(0, 500*time.Millisecond))
+		n.Kill()
+		n.start(t)
+	}
+	from.end()
+	n.requireEnds(t)
+	torn := l.addFiles(t, n.output)
+	t.Logf("%d torn lines", torn)
+	l.requireDelivered(t, byNodes)
+}
+
+// addFiles enters what the file exporter wrote, and returns how many lines are no messages.
+func (l *ledger) addFiles(t *testing.T, folder string) (torn int) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.jsonl")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for line := range bytes.Lines(content) {
+			pd, err := new(pprofile.JSONUnmarshaler).UnmarshalProfiles(line)
+			if err != nil {
+				torn++
+				continue
+			}
+			l.add(pd)
+		}
+	}
+	return torn
+}

@@ -1,0 +1,60 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestKilledWhileReadingFiles kills an agent that reads files, whatever becomes of them afterwards. Each file is
+// delivered, though perhaps again after a kill.
+func TestKilledWhileReadingFiles(t *testing.T) {
+	for mode, keys := range map[string][]string{
+		"keep":              nil,
+		"keep with storage": {"storage=file_storage"},
+		"delete":            {"after_read=delete"},
+		"move":              {"after_read=move", "move_to=" + t.TempDir()},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			s := newScenario(t, inSlice)
+			t.Parallel()
+			folder := t.TempDir()
+			flags := []string{"--set=service.pipelines.profiles.receivers=[pprof/files]"}
+			for _, key := range append(keys, "include="+folder+"/*.pb.gz", "collection_interval=100ms", "initial_delay=0s") {
+				flags = append(flags, "--set=receivers.pprof/files.file."+key)
+			}
+			l := newLedger()
+			to := newBackend(t, l)
+			to.start(t)
+			n := newNode(t, agentConfig, to.address, flags...)
+			n.startWithoutWaiting(t)
+			for round := range s.size(3, 20) {
+				for i := range 40 {
+					writeFile(t, l, folder, 40*round+i)
+				}
+				time.Sleep(s.between(100*time.Millisecond, time.Second))
+				n.Kill()
+				n.startWithoutWaiting(t)
+			}
+			l.requireDelivered(t, byNodes)
+			n.requireEnds(t)
+		})
+	}
+}
+
+// writeFile makes a profile appear in a folder at once.
+func writeFile(t *testing.T, l *ledger, folder string, number int) {
+	t.Helper()
+	l.sending("file", number)
+	name := filepath.Join(folder, fmt.Sprintf("%06d.pb.gz", number))
+	require.NoError(t, os.WriteFile(name+".part", pprofBody("file", number, 0), 0o600))
+	require.NoError(t, os.Rename(name+".part", name))
+	l.acknowledge("file", number)
+}

@@ -1,0 +1,80 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestReloads reloads the configuration of an agent again and again while programs send to it.
+func TestReloads(t *testing.T) {
+	s := newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	n := newNode(t, agentConfig, to.address)
+	n.start(t)
+	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
+	reload := func(times int) {
+		for range times {
+			n.reload(t)
+			time.Sleep(s.between(0, 50*time.Millisecond))
+		}
+	}
+	reload(5)
+	before := n.usage(t)
+	reload(s.size(15, 1_000))
+	l.requireAcknowledged(t, 100)
+	n.requireBack(t, before)
+	from.end()
+	l.requireDelivered(t, bySenders)
+	n.requireEnds(t)
+}
+
+// reload has the process read its configuration again, and waits until it is ready.
+func (n *node) reload(t *testing.T) {
+	t.Helper()
+	ready := func() int { return strings.Count(n.Log.String(), "Everything is ready") }
+	before := ready()
+	require.NoError(t, n.Signal(syscall.SIGHUP))
+	require.Eventually(t, func() bool { return ready() > before }, endTimeout, 5*time.Millisecond, "the reload does not end")
+}
+
+// TestReloadOfABadConfiguration has an agent reload what is no configuration, while its backend is gone. The Collector ends
+// then; it must do so in order, and the next process delivers.
+func TestReloadOfABadConfiguration(t *testing.T) {
+	newScenario(t, inSlice)
+	t.Parallel()
+	l := newLedger()
+	to := newBackend(t, l)
+	override := t.TempDir() + "/override.yaml"
+	write := func(text string) { writeText(t, override, text) }
+	write("processors: {dictionary_dedup: {timeout: 300ms}}")
+	n := newNode(t, agentConfig, to.address, "--config="+override)
+	n.start(t)
+	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	l.requireAcknowledged(t, 100)
+	write("processors: {dictionary_dedup: {timeout: no duration}}")
+	require.NoError(t, n.Signal(syscall.SIGHUP))
+	select {
+	case <-n.Exited:
+	case <-time.After(endTimeout):
+		t.Fatal("it still runs, and nobody can tell with which configuration")
+	}
+	require.Error(t, n.ExitErr)
+	require.Contains(t, n.Log.String(), "invalid duration", "the log says what is wrong")
+	write("")
+	to.start(t)
+	n.start(t)
+	l.requireAcknowledged(t, 20)
+	from.end()
+	l.requireDelivered(t, byNodes)
+	n.requireEnds(t)
+}
