@@ -30,7 +30,7 @@ func smallDisk(t *testing.T) (folder string, free func()) {
 
 // TestFullDiskOfTheQueue fills the disk of an agent's queue while the backend is gone, and kills or stops it then.
 func TestFullDiskOfTheQueue(t *testing.T) {
-	for _, end := range []string{"SIGKILL", "SIGTERM"} {
+	for _, end := range []string{"SIGKILL", "SIGTERM", "SIGHUP and SIGTERM"} {
 		t.Run(end, func(t *testing.T) {
 			newScenario(t, inSlice)
 			t.Parallel()
@@ -42,9 +42,13 @@ func TestFullDiskOfTheQueue(t *testing.T) {
 			n.start(t)
 			from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, large), "otlp": exports(t, n.otlp, large)})
 			l.waitUntilStuck(t, 2*time.Second)
-			if end == "SIGKILL" {
+			switch end {
+			case "SIGKILL":
 				n.Kill()
-			} else {
+			case "SIGHUP and SIGTERM":
+				n.reload(t)
+				fallthrough
+			default:
 				n.requireEnds(t)
 			}
 			free()
@@ -99,7 +103,8 @@ func TestKilledFileExporter(t *testing.T) {
 	l.requireDelivered(t, byNodes)
 }
 
-// addFiles enters what the file exporter wrote, and returns how many lines are no messages.
+// addFiles enters what the file exporter wrote, and returns how many messages are torn. Where the disk was full or the
+// process was killed in the midst of a message, the next one stands behind the torn one, on the same line.
 func (l *ledger) addFiles(t *testing.T, folder string) (torn int) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.jsonl")
@@ -109,7 +114,9 @@ func (l *ledger) addFiles(t *testing.T, folder string) (torn int) {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for line := range bytes.Lines(content) {
-			pd, err := new(pprofile.JSONUnmarshaler).UnmarshalProfiles(line)
+			whole := max(0, bytes.LastIndex(line, []byte(`{"resourceProfiles":`)))
+			torn += min(whole, 1)
+			pd, err := new(pprofile.JSONUnmarshaler).UnmarshalProfiles(line[whole:])
 			if err != nil {
 				torn++
 				continue

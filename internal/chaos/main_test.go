@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -46,7 +47,20 @@ func newScenario(t *testing.T, wanted level) *scenario {
 	t.Logf("CHAOS_SEED=%d", seed)
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(t.Name()))
-	return &scenario{Rand: rand.New(rand.NewPCG(seed, name.Sum64())), short: run == "short"}
+	return &scenario{Rand: rand.New(&lockedSource{source: rand.NewPCG(seed, name.Sum64())}), short: run == "short"}
+}
+
+// lockedSource is for several goroutines.
+type lockedSource struct {
+	mu     sync.Mutex
+	source rand.Source
+}
+
+// Uint64 returns the next random number.
+func (l *lockedSource) Uint64() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.source.Uint64()
 }
 
 // size returns how much of something the scenario uses.

@@ -79,9 +79,13 @@ func Start(t testing.TB, command *exec.Cmd, name string) *Process {
 		close(p.Exited)
 	}()
 	t.Cleanup(func() {
-		p.Kill()
+		select {
+		case <-p.Exited:
+		default:
+			p.Kill()
+		}
 		if t.Failed() {
-			t.Logf("the log of %.60q:\n%.20000s", name, p.Log)
+			t.Logf("the log of %.60q, which ended with %v:\n%.20000s", name, p.State, p.Log)
 		}
 	})
 	return p
