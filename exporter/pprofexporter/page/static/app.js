@@ -1,2 +1,430 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
+
+// The page: reads the state from the URL, loads what it selects, and shows it. All changes go through App.update.
+
+import {ask} from './api.js';
+import {themes} from './colors.js';
+import {Details, Tooltip} from './details.js';
+import {button, copyText, el, menu} from './dom.js';
+import {FlameGraph} from './flamegraph.js';
+import {clean, formatShare, formatValue} from './format.js';
+import {listenToKeys} from './keys.js';
+import {ui} from './messages.js';
+import {Model} from './model.js';
+import {renderPath} from './path.js';
+import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
+import {baseQueryOf, defaultSeconds, formatState, isCompared, parseState, queryOf, timeQuery} from './state.js';
+import {FunctionTable} from './table.js';
+import {Timeline} from './timeline.js';
+import {Toolbar} from './toolbar.js';
+
+const $ = (id) => document.getElementById(id);
+const darkScheme = matchMedia('(prefers-color-scheme: dark)');
+
+// What is asked for again when it changes; all else only changes how it is shown.
+const dataKey = (state) => JSON.stringify([queryOf(state), state.group_by, state.view === 'diff' ? baseQueryOf(state) : null]);
+
+class App {
+  constructor() {
+    Object.assign(this, {
+      state: parseState(location.hash), services: [], profiles: [], attributes: [], status: null, model: null, times: null,
+      error: null, loaded: '', shown: {from: 0, until: 0, now: 0}, layout: '',
+    });
+    this.update = this.update.bind(this);
+    this.selection = new SelectionBar($('selection'), this);
+    this.baseBar = new BaseBar($('base'), this);
+    this.toolbar = new Toolbar($('toolbar'), this);
+    this.timeline = new Timeline($('timeline'), {
+      select: (from, until) => this.update({time: {from: Math.round(from), until: Math.round(until)}}),
+      base: (from, until) => this.update({view: 'diff', base: {...this.state.base, time: {from: Math.round(from), until: Math.round(until)}}}),
+      all: () => this.update({time: {}}),
+      group: (name) => this.update({attrs: [...this.state.attrs.filter(([key]) => key !== this.state.group_by), [this.state.group_by, name]]}),
+    });
+    this.tooltip = new Tooltip();
+    this.details = new Details($('details'), {close: () => this.update({fn: '', node: ''}, {replace: true})});
+    this.graph = this.newGraph('Flame graph', false, () => this.model.tree, (node) => this.zoomTo(node));
+    this.callers = this.newGraph('Callers', true, () => this.model.sides(this.state).callers);
+    this.callees = this.newGraph('Callees', false, () => this.model.sides(this.state).callees);
+    this.table = new FunctionTable({
+      select: (id) => this.update({fn: this.model.frames.key(id), node: ''}, {replace: true}),
+      open: (id) => this.update({fn: this.model.frames.key(id), node: '', view: 'sandwich'}),
+      sort: (sort) => this.update({sort}),
+    });
+    addEventListener('popstate', () => this.follow(parseState(location.hash)));
+    darkScheme.addEventListener('change', () => this.render());
+    document.addEventListener('visibilitychange', () => document.hidden || this.load());
+    listenToKeys(this);
+    this.render();
+    this.load();
+  }
+
+  get theme() {
+    const dark = this.state.theme ? this.state.theme === 'dark' : darkScheme.matches;
+    return dark ? themes.dark : themes.light;
+  }
+
+  // url returns the whole address of a path of this origin.
+  url(path) {
+    return new URL(path, document.baseURI).href;
+  }
+
+  // newGraph returns a graph of a tree. The main graph's zoom is part of the state, that of the others is their own.
+  newGraph(label, upwards, treeOf, zoom) {
+    const graph = new FlameGraph({label, upwards, on: {
+      choose: (node, zooms) => {
+        const tree = treeOf();
+        const id = tree.function(node);
+        const own = tree === this.model.tree;
+        if (zooms && !zoom) graph.show(tree, graph.style, {zoomed: node});
+        this.update({fn: id < 0 ? '' : this.model.frames.key(id), node: own ? tree.key(node) : '', ...(zooms && zoom ? {zoom: tree.key(node)} : {})}, {replace: !zooms || !zoom});
+      },
+      menu: (node, x, y) => this.showMenu(treeOf(), node, x, y),
+      hover: (node, x, y) => {
+        if (node < 0) this.tooltip.hide();
+        else this.tooltip.show(treeOf(), node, x, y, {unit: this.model.unit, zoomed: graph.zoomed, byShare: this.state.norm === 'share'});
+      },
+    }});
+    return graph;
+  }
+
+  // update changes the state, writes it to the URL (as a new entry of the history unless replace says otherwise), and loads
+  // or renders what follows from it.
+  update(patch, {replace = false} = {}) {
+    const state = {...this.state, ...patch};
+    const hash = `#${formatState(state)}`;
+    if (hash !== location.hash) history[replace ? 'replaceState' : 'pushState'](null, '', hash === '#' ? location.pathname + location.search : hash);
+    this.follow(state);
+  }
+
+  follow(state) {
+    this.state = state;
+    this.render();
+    if (dataKey(state) !== this.loaded) this.load();
+  }
+
+  // load asks for all that the state selects. While it is live, or the collector does not answer, it does so again and again.
+  async load() {
+    clearTimeout(this.timer);
+    const ticket = this.ticket = (this.ticket ?? 0) + 1;
+    const asked = dataKey(this.state);
+    this.loaded = asked;
+    document.body.classList.add('loading');
+    let error = null;
+    try {
+      if (!(await this.loadAll()) || ticket !== this.ticket) return;
+    } catch (failure) {
+      error = failure;
+      if (ticket !== this.ticket) return;
+      if (!(failure instanceof Error) || failure.status === undefined) console.error(failure);
+    }
+    document.body.classList.remove('loading');
+    this.error = error;
+    this.render();
+    const resolution = this.status?.resolution_ms ?? 10_000;
+    const again = error ? 5000 : Math.min(10_000, Math.max(1000, resolution / 2));
+    if ((error || !this.state.time.from || !this.profiles.length) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
+  }
+
+  // loadAll returns false where a later request has taken over.
+  async loadAll() {
+    const [status, services, profiles] = await Promise.all([ask('status'), ask('services'), ask('profiles')]);
+    if (!status || !services || !profiles) return false;
+    Object.assign(this, {status, services: services.services, profiles: profiles.profiles});
+    const chosen = defaultsFor(this.state, this.profiles);
+    if (typeKey(chosen) !== typeKey(this.state) || chosen.service !== this.state.service) {
+      this.state = {...this.state, ...chosen};
+      this.loaded = dataKey(this.state);
+      history.replaceState(null, '', `#${formatState(this.state)}`);
+    }
+    const {state} = this;
+    this.row = this.profiles.find((row) => row.service === state.service && typeKey(row) === typeKey(state));
+    this.shown = this.shownTime();
+    if (!this.row) {
+      Object.assign(this, {model: null, times: null, attributes: []});
+      return true;
+    }
+    const query = queryOf(state);
+    const group = state.group_by ? [['group_by', state.group_by]] : [];
+    const extent = this.extent();
+    const others = query.filter(([name]) => !['seconds', 'from', 'until'].includes(name));
+    const compared = state.view === 'diff' && isCompared(state);
+    const points = Math.max(60, Math.min(600, Math.floor(innerWidth / 3)));
+    const [times, attributes, answer] = await Promise.all([
+      ask('timeline', [...others, ...timeQuery(extent), ...group, ['points', points]]),
+      ask('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
+      compared ? ask('diff', [...query, ...baseQueryOf(state)]) : ask('flamegraph', [...query, ...group]),
+    ]);
+    if (!times || !attributes || !answer) return false;
+    Object.assign(this, {times: {answer: times, extent}, attributes: attributes.attributes});
+    if (this.model?.answer !== answer) {
+      performance.mark('page-answer');
+      this.model = new Model(answer);
+    }
+    return true;
+  }
+
+  // shownTime returns what the state's time means now, by the collector's clock.
+  shownTime() {
+    const {time} = this.state;
+    const {now} = this.status;
+    if (time.from) return {...time, now};
+    const from = time.seconds ? now - time.seconds * 1000 : Math.min(this.row?.from ?? now - 60e3, now - 1000);
+    return {from, until: now, now};
+  }
+
+  // extent returns what the time line shows: all that there is of this profile, and all that is selected.
+  extent() {
+    const {now} = this.status;
+    const {base, time} = this.state;
+    const from = Math.min(this.row.from, time.from ?? Infinity, base.time?.from ?? Infinity);
+    const until = Math.max(time.from ? this.row.until : now, time.until ?? 0, base.time?.until ?? 0);
+    return {from: Math.round(Math.max(Math.min(from, until - 120e3), until - 30 * 86400e3)), until: Math.round(until)};
+  }
+
+  render() {
+    const {state, theme} = this;
+    document.documentElement.dataset.theme = theme.dark ? 'dark' : 'light';
+    document.title = state.service ? `${clean(state.service, 60)} · ${clean(state.profile, 40)} – otelcol-profiles` : 'otelcol-profiles';
+    if (this.model) this.model.build(state);
+    this.selection.render();
+    this.baseBar.render(this.model?.compared ? this.comparison() : '');
+    this.toolbar.render({total: this.model ? this.model.total : null, unit: this.model?.unit, found: this.model?.found});
+    $('timeline').hidden = !this.times;
+    if (this.times) this.timeline.show({...this.times, selection: this.shown, base: state.view === 'diff' ? state.base.time : null, theme});
+    this.renderNotices();
+    renderPath($('path'), this);
+    this.renderMain();
+    this.renderDetails();
+  }
+
+  comparison() {
+    const {model} = this;
+    return `${formatValue(model.baseTotal, model.unit)} → ${formatValue(model.total, model.unit)}`;
+  }
+
+  renderNotices() {
+    const notices = [];
+    const {error, row, model, state} = this;
+    if (error && this.model) notices.push([`${error.message} ${error.hint ?? ''}`, 'error']);
+    if (row?.rearranged) notices.push([`${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
+    const cut = model?.answer.truncated;
+    if (cut) notices.push([`The ${cut.toLocaleString('en-US')} smallest nodes are not drawn; their values are in those above them.`]);
+    if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
+      notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`]);
+    }
+    for (const [word, keys] of [['focused', [state.focus]], ['selected', [state.fn]]]) {
+      if (model && keys[0] && !model.frames.find(keys[0]).size && word === 'focused') notices.push(['The focused function has no samples here, so all are shown.']);
+    }
+    $('notices').replaceChildren(...notices.map(([text, kind]) => el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800))));
+  }
+
+  renderMain() {
+    const {model, state} = this;
+    const problem = this.problem();
+    const layout = problem ? 'message' : state.view === 'sandwich' && model.selected < 0 ? 'choose' : state.view;
+    if (layout !== this.layout || problem) this.arrange(layout, problem);
+    if (problem) return;
+    if (state.view !== 'flame') {
+      this.table.show({
+        frames: model.frames, rows: model.rows, matched: model.found.matched, columns: model.columns, sort: state.sort,
+        selected: model.selected, compared: model.compared,
+      });
+    }
+    if (state.view === 'sandwich') {
+      if (layout !== 'choose') this.renderSandwich();
+    } else if (state.view !== 'table') {
+      this.graph.show(model.tree, model.style(model.tree, state, this.theme), {zoomed: model.zoomed, upwards: state.direction === 'flame', keepView: true});
+    }
+    this.measure();
+  }
+
+  // measure notes how long the first paint after an answer took.
+  measure() {
+    if (!performance.getEntriesByName('page-answer').length) return;
+    this.graph.paint();
+    performance.measure('page-paint', 'page-answer');
+    performance.clearMarks('page-answer');
+  }
+
+  renderSandwich() {
+    const {model, state, theme} = this;
+    const {callers, callees} = model.sides(state);
+    for (const [graph, tree] of [[this.callers, callers], [this.callees, callees]]) {
+      graph.show(tree, model.style(tree, state, theme), {zoomed: graph.tree === tree ? graph.zoomed : 0, keepView: true});
+    }
+    const {rows, selected, unit, total} = model;
+    this.sandwichTitle.replaceChildren(el('b', {}, clean(model.frames.label(selected), 160)),
+      ` self ${formatValue(rows.self[selected], unit)} · ${formatShare(rows.self[selected], total)}, total ${formatValue(rows.total[selected], unit)} · ${formatShare(rows.total[selected], total)}`);
+  }
+
+  // problem returns what stands in the place of the graph where there is none.
+  problem() {
+    const {state, model, error, profiles, status} = this;
+    const all = ['show the whole window', () => this.update({time: {}, attrs: []})];
+    const other = ['choose a service', () => this.selection.service.open()];
+    if (error && !model) return ui.broken(error);
+    if (!status) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Asking the collector …'));
+    if (!profiles.length) return ui.noData({window: status.window_ms});
+    if (!this.row) {
+      const served = profiles.some(({service}) => service === state.service);
+      return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, actions: [['choose a profile', () => this.selection.type.open()]]}
+        : {what: 'The service', name: state.service, actions: [other]});
+    }
+    if (!model) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Loading …'));
+    if (!model.isEmpty) return null;
+    return ui.nothingHere({state, ...this.shown, known: this.row, actions: [all, ...(state.attrs.length ? [['without the filters', () => this.update({attrs: []})]] : []), other]});
+  }
+
+  // arrange puts the parts of a view into the page.
+  arrange(layout, problem) {
+    this.layout = layout;
+    const main = $('main');
+    main.className = layout === 'message' ? '' : layout;
+    this.tooltip.hide();
+    if (layout === 'message') main.replaceChildren(problem);
+    else if (layout === 'flame') main.replaceChildren(this.graph.element);
+    else if (layout === 'table') main.replaceChildren(this.table.element);
+    else if (layout === 'choose') main.replaceChildren(this.table.element, ui.chooseFunction());
+    else if (layout === 'sandwich') {
+      this.sandwichTitle = el('p', {class: 'middle'});
+      main.replaceChildren(this.table.element, el('div', {class: 'stack'},
+        el('h3', {}, 'callers'), this.callers.element, this.sandwichTitle, this.callees.element, el('h3', {}, 'callees')));
+    } else main.replaceChildren(this.graph.element, this.table.element);
+  }
+
+  renderDetails() {
+    const {model, state} = this;
+    if (!model || model.selected < 0 || this.layout === 'message') {
+      this.details.hide(false);
+      return;
+    }
+    const node = model.node > 0 && model.tree.function(model.node) === model.selected ? model.node : -1;
+    this.details.show({
+      tree: model.tree, node, id: model.selected, rows: model.rows, unit: model.unit, zoomed: model.zoomed, byShare: state.norm === 'share',
+      actions: this.actions(model.selected),
+    });
+    if (state.view !== 'flame') this.table.select(model.selected, this.scrolledTo !== state.fn);
+    this.scrolledTo = state.fn;
+  }
+
+  // actions returns what can be done with a function: [label, action, hint].
+  actions(id) {
+    return [
+      ['focus', () => this.focusOn(id), 'Only samples that pass through it (Shift F)'],
+      ['hide', () => this.hideFunction(id), 'Leave its frames out; what it calls moves to its callers (Shift H)'],
+      ['sandwich', () => this.update({fn: this.model.frames.key(id), view: 'sandwich'}), 'Its callers and callees (Shift S)'],
+      ['search', () => this.update({q: this.model.frames.functionName(id).slice(0, 300)}), 'Mark it everywhere'],
+    ];
+  }
+
+  showMenu(tree, node, x, y) {
+    const id = tree.function(node);
+    if (id < 0) return;
+    menu({x, y}, 'Frame', [
+      tree === this.model.tree ? ['zoom', () => this.zoomTo(node), 'Enter'] : null,
+      ...this.actions(id).map(([label, action]) => [label, action, {focus: 'Shift F', hide: 'Shift H', sandwich: 'Shift S'}[label]]),
+      ['copy name', () => copyText(this.model.frames.functionName(id))],
+    ]);
+  }
+
+  pickService(service) {
+    const type = this.profiles.some((row) => row.service === service && typeKey(row) === typeKey(this.state)) ? {} : {profile: '', type: ''};
+    const chosen = {service, ...defaultsFor({...this.state, service, ...type}, this.profiles), zoom: '', node: ''};
+    this.update({...chosen, attrs: [], group_by: ''});
+  }
+
+  pickType(key) {
+    const row = this.profiles.find((candidate) => candidate.service === this.state.service && typeKey(candidate) === key);
+    if (row) this.update({profile: row.profile, type: row.type});
+  }
+
+  setView(view) {
+    this.update({view, ...(view === 'diff' && !isCompared(this.state) ? this.halves() : {})});
+  }
+
+  // halves returns a comparison to begin with: the later half of what there is with the earlier one.
+  halves() {
+    const {times, shown} = this;
+    if (!times) return {};
+    const {answer} = times;
+    const step = answer.step_ms;
+    let [first, last] = [Infinity, 0];
+    for (const {values} of answer.groups) {
+      values.forEach((value, i) => {
+        const start = answer.from + i * step;
+        if (value === null || start + step <= shown.from || start >= shown.until) return;
+        [first, last] = [Math.min(first, start), Math.max(last, start + step)];
+      });
+    }
+    if (!(last - first > step)) [first, last] = [shown.from, shown.until];
+    const middle = Math.round(first + Math.round((last - first) / step / 2) * step);
+    return {time: {from: middle, until: Math.round(last)}, base: {...this.state.base, time: {from: Math.round(first), until: middle}}};
+  }
+
+  swapSides() {
+    const {state, shown} = this;
+    const {base} = state;
+    const keys = new Set(base.attrs.map(([key]) => key));
+    this.update({
+      service: base.service || state.service,
+      time: base.time ?? state.time,
+      attrs: [...state.attrs.filter(([key]) => !keys.has(key)), ...base.attrs],
+      base: {
+        service: base.service ? state.service : '',
+        time: base.time ? {from: Math.round(shown.from), until: Math.round(shown.until)} : null,
+        attrs: state.attrs.filter(([key]) => keys.has(key)),
+      },
+    });
+  }
+
+  toggleLive() {
+    const {time} = this.state;
+    if (time.from) this.update({time: this.liveTime ?? {seconds: defaultSeconds}});
+    else {
+      this.liveTime = time;
+      this.update({time: {from: Math.round(this.shown.from), until: Math.round(this.shown.until)}});
+    }
+  }
+
+  shift(spans) {
+    const {from, until} = this.shown;
+    const by = Math.round((until - from) * spans);
+    this.update({time: {from: Math.round(from) + by, until: Math.round(until) + by}});
+  }
+
+  toggleTheme() {
+    this.update({theme: this.theme.dark ? 'light' : 'dark'}, {replace: true});
+  }
+
+  flip() {
+    this.update({direction: this.state.direction === 'flame' ? 'icicle' : 'flame'});
+  }
+
+  zoomTo(node) {
+    if (this.model) this.update({zoom: this.model.tree.key(node)});
+  }
+
+  zoomOut() {
+    if (this.model?.zoomed) this.zoomTo(this.model.tree.parent[this.model.zoomed]);
+  }
+
+  focusOn(id) {
+    if (id >= 0) this.update({focus: this.model.frames.key(id), zoom: '', node: ''});
+  }
+
+  hideFunction(id) {
+    if (id >= 0) this.update({hide: [...new Set([...this.state.hide, this.model.frames.key(id)])], zoom: '', fn: '', node: ''});
+  }
+
+  // escape undoes the last thing that narrows the view.
+  escape() {
+    const {state} = this;
+    if (state.fn) this.update({fn: '', node: ''}, {replace: true});
+    else if (state.zoom) this.update({zoom: ''});
+    else if (state.q) this.update({q: ''});
+    else if (state.focus || state.hide.length) this.update({focus: '', hide: []});
+  }
+}
+
+new App();

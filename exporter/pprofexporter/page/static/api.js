@@ -1,0 +1,50 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Requests to the API of the page's own origin.
+
+// APIError is an answer that is not one: its message says what happened, its hint what to do next.
+export class APIError extends Error {
+  constructor(message, hint, status) {
+    super(message);
+    Object.assign(this, {hint, status});
+  }
+}
+
+const latest = new Map(); // endpoint → the controller of its last request
+const known = new Map(); // endpoint → {url, etag, body} of its last answer
+
+// ask returns the JSON of an endpoint: the same object as before if nothing has changed. A later request to the same
+// endpoint ends an earlier one, which then returns null.
+export async function ask(endpoint, query = []) {
+  latest.get(endpoint)?.abort();
+  const controller = new AbortController();
+  latest.set(endpoint, controller);
+  const parameters = new URLSearchParams(query).toString();
+  const url = `api/${endpoint}${parameters ? `?${parameters}` : ''}`;
+  let answer;
+  let text;
+  try {
+    answer = await fetch(url, {signal: controller.signal, headers: {Accept: 'application/json'}, credentials: 'same-origin'});
+    text = await answer.text();
+  } catch (error) {
+    if (controller.signal.aborted) return null;
+    throw new APIError('The collector does not answer.',
+      `Is it running, and is ${location.host} its address? The page asks again by itself.`, 0);
+  } finally {
+    if (latest.get(endpoint) === controller) latest.delete(endpoint);
+  }
+  const etag = answer.headers.get('ETag');
+  const before = known.get(endpoint);
+  if (etag && before?.url === url && before.etag === etag) return before.body;
+  let body;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new APIError(`The answer to ${url.slice(0, 200)} (status ${answer.status}) is not JSON.`,
+      'Something between the browser and the collector may have answered instead: look at the proxy, or ask the collector directly.', answer.status);
+  }
+  if (!answer.ok) throw new APIError(body.error || `The collector answered with status ${answer.status}.`, body.hint || '', answer.status);
+  known.set(endpoint, {url, etag, body});
+  return body;
+}

@@ -1,0 +1,113 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is known of one frame: the tooltip, and the panel with the actions.
+
+import {button, el, copyText} from './dom.js';
+import {baseName, kindOf, packageOf} from './colors.js';
+import {clean, formatChange, formatExact, formatPercent, formatShare, formatSigned, formatValue} from './format.js';
+
+// values returns the numbers of a node as [label, text]. Shares are of the tree and, if zoomed, of the zoomed frame.
+export function values(tree, node, {unit, zoomed = 0, byShare = true}) {
+  const rows = [];
+  const whole = tree.total[0];
+  const show = (value, of) => `${formatValue(value, unit)} · ${formatShare(value, of)}`;
+  if (!tree.baseTotal) {
+    rows.push(['self', show(tree.self[node], whole)], ['total', show(tree.total[node], whole)]);
+    if (zoomed > 0 && node > zoomed) rows.push(['of zoomed', formatShare(tree.total[node], tree.total[zoomed])]);
+    return rows;
+  }
+  const baseWhole = tree.baseTotal[0];
+  for (const [label, now, base] of [['self', tree.self[node], tree.baseSelf[node]], ['total', tree.total[node], tree.baseTotal[node]]]) {
+    rows.push([label, `${show(base, baseWhole)} → ${show(now, whole)}`]);
+    rows.push([`${label} ±`, `${formatSigned(now - base, unit)} · ${formatChange(now, base)}`]);
+    if (byShare) {
+      const points = 100 * (now / (whole || 1) - base / (baseWhole || 1));
+      rows.push([`${label} share ±`, `${formatPercent(points, '+').replace(' %', '')} points · ${formatChange(now / (whole || 1), base / (baseWhole || 1))}`]);
+    }
+  }
+  return rows;
+}
+
+// place returns where a frame is from, as [label, text], without what is unknown.
+export function place(frames, frame) {
+  if (frame < 0) return [];
+  const [name, file, line, mapping] = [frames.name[frame], frames.file[frame], frames.line[frame], frames.mapping[frame]];
+  return [
+    ['kind', kindOf(frames, frame) || frames.kind[frame]],
+    ['package', packageOf(name, file ?? '', mapping ?? '')],
+    ['source', file ? `${file}${line ? `:${line}` : ''}` : ''],
+    ['mapping', mapping],
+    ['build id', frames.buildID[frame]],
+  ].filter(([, text]) => text).map(([label, text]) => [label, clean(text, 300)]);
+}
+
+export class Tooltip {
+  constructor() {
+    this.element = el('div', {class: 'tooltip', role: 'tooltip', hidden: true});
+    document.body.append(this.element);
+  }
+
+  show(tree, node, x, y, context) {
+    const frame = tree.frame[node];
+    const {frames} = tree;
+    const from = frame < 0 ? [] : place(frames, frame).filter(([label]) => label === 'source' || label === 'kind' || label === 'mapping')
+      .map(([label, text]) => [label, label === 'mapping' ? baseName(text) : text]);
+    this.element.replaceChildren(el('b', {}, clean(tree.label(node), 240)), list([...values(tree, node, context), ...from]));
+    this.element.hidden = false;
+    const {offsetWidth, offsetHeight} = this.element;
+    const left = x + 14 + offsetWidth > innerWidth ? Math.max(4, x - offsetWidth - 10) : x + 14;
+    const top = y + 18 + offsetHeight > innerHeight ? Math.max(4, y - offsetHeight - 10) : y + 18;
+    this.element.style.transform = `translate(${left}px, ${top}px)`;
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+}
+
+function list(rows) {
+  return el('dl', {}, rows.map(([label, text]) => el('div', {}, el('dt', {}, label), el('dd', {}, text))));
+}
+
+// Details is the panel of the selected frame.
+export class Details {
+  // on.zoom, on.focus, on.hide, on.sandwich, on.search with the selected function; on.close
+  constructor(host, on) {
+    Object.assign(this, {host, on});
+  }
+
+  // show describes a node, or a function alone (node -1) as the table knows it.
+  show({tree, node, id, rows, unit, zoomed, byShare, actions}) {
+    const {frames} = tree;
+    const frame = node > 0 ? tree.frame[node] : frames.functions[id];
+    const name = frames.functionName(id);
+    const whole = tree.total[0];
+    const numbers = node > 0 ? values(tree, node, {unit, zoomed, byShare}) : [];
+    const elsewhere = rows.present[id] && (node <= 0 || rows.total[id] !== tree.total[node] || rows.self[id] !== tree.self[node]);
+    const everywhere = elsewhere ? [
+      ['in all', `self ${formatValue(rows.self[id], unit)} · ${formatShare(rows.self[id], whole)}, total ${formatValue(rows.total[id], unit)} · ${formatShare(rows.total[id], whole)}`],
+    ] : [];
+    const exact = [['exact', `self ${formatExact(rows.self[id])}, total ${formatExact(rows.total[id], unit)}`]];
+    this.host.hidden = false;
+    this.host.replaceChildren(
+      el('div', {class: 'title'}, this.name(name), el('div', {class: 'actions'},
+        actions.map(([label, action, hint]) => button(label, action, {title: hint})),
+        button('copy name', () => copyText(name)),
+        button('×', () => this.hide(true), {'aria-label': 'Close the details', title: 'Escape'}))),
+      list([...numbers, ...everywhere, ...place(frames, frame), ...exact]));
+  }
+
+  // name shows a name whole: a long one starts folded.
+  name(text) {
+    if (text.length <= 300) return el('b', {}, clean(text, 300) || '(no name)');
+    return el('details', {class: 'long'},
+      el('summary', {}, el('b', {}, clean(text, 200)), el('small', {}, ` ${text.length.toLocaleString('en-US')} characters`)),
+      el('pre', {}, clean(text, 2_000_000)));
+  }
+
+  hide(byReader) {
+    this.host.hidden = true;
+    if (byReader) this.on.close();
+  }
+}

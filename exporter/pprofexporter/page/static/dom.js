@@ -1,0 +1,105 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Elements, popovers and the clipboard. Text only ever becomes text: nothing here parses HTML.
+
+// el returns an element. Properties that start with "on" are listeners, `class` and `text` what they say, null and false
+// are left out, and all others are attributes.
+export function el(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (name === 'text') element.textContent = value;
+    else if (name === 'class') element.className = value;
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export function button(label, onclick, properties = {}) {
+  return el('button', {type: 'button', onclick, ...properties}, label);
+}
+
+let openPopover = null;
+
+// popover shows an element below an anchor (an element or {x, y}) until Escape, a click elsewhere, or close().
+export function popover(anchor, content, {label, onclose} = {}) {
+  openPopover?.close();
+  const element = el('div', {class: 'popover', role: 'dialog', 'aria-label': label}, content);
+  const back = document.activeElement;
+  document.body.append(element);
+  const box = anchor.getBoundingClientRect?.() ?? {left: anchor.x, bottom: anchor.y, top: anchor.y};
+  const {offsetWidth, offsetHeight} = element;
+  const left = Math.max(6, Math.min(box.left, innerWidth - offsetWidth - 6));
+  const below = box.bottom + 4;
+  const top = below + offsetHeight > innerHeight - 6 ? Math.max(6, Math.min(box.top - offsetHeight - 4, innerHeight - offsetHeight - 6)) : below;
+  element.style.left = `${left}px`;
+  element.style.top = `${top}px`;
+  const outside = (event) => {
+    if (!element.contains(event.target) && !(anchor.contains?.(event.target))) close();
+  };
+  const escape = (event) => {
+    if (event.key !== 'Escape') return;
+    event.stopPropagation();
+    event.preventDefault();
+    close();
+    back?.focus?.();
+  };
+  const close = () => {
+    if (openPopover !== handle) return;
+    openPopover = null;
+    removeEventListener('pointerdown', outside, true);
+    removeEventListener('keydown', escape, true);
+    element.remove();
+    onclose?.();
+  };
+  const handle = {element, close};
+  openPopover = handle;
+  addEventListener('pointerdown', outside, true);
+  addEventListener('keydown', escape, true);
+  return handle;
+}
+
+// menu shows a list of actions: [label, action, hint], null for a line between.
+export function menu(anchor, label, entries) {
+  const items = entries.filter(Boolean).map(([text, action, hint]) => el('button', {
+    type: 'button', role: 'menuitem', class: 'item', onclick: () => { open.close(); action(); },
+  }, el('span', {}, text), hint ? el('kbd', {}, hint) : null));
+  const list = el('div', {role: 'menu', 'aria-label': label, class: 'menu', onkeydown: (event) => {
+    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    if (!step) return;
+    event.preventDefault();
+    items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
+  }}, items);
+  const open = popover(anchor, list, {label});
+  items[0]?.focus();
+  return open;
+}
+
+// copyText copies a text; without the clipboard (plain HTTP from elsewhere) through a selection. It reports whether it could.
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = el('textarea', {class: 'offscreen'});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand('copy');
+    area.remove();
+    return copied;
+  }
+}
+
+// copyField returns a text in a field with a button that copies it.
+export function copyField(label, text) {
+  const field = el('input', {readonly: true, value: text, 'aria-label': label, onfocus: () => field.select()});
+  const done = button('copy', async () => {
+    done.textContent = (await copyText(text)) ? 'copied' : 'select and copy';
+    setTimeout(() => { done.textContent = 'copy'; }, 1500);
+  });
+  return el('div', {class: 'copyfield'}, el('label', {}, label), el('div', {}, field, done));
+}

@@ -1,0 +1,254 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A flame graph or icicle graph in an element: a canvas that stays in view while a scroller behind it is as tall as the
+// tree, with zoom, pan, hover and keys.
+
+import {el} from './dom.js';
+import {layout, hit} from './layout.js';
+import {paint, rowHeight} from './paint.js';
+
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+// FlameGraph calls on.choose(node, zoom) where a frame is selected (and zoomed to), on.menu(node, x, y), and
+// on.hover(node, x, y), with node -1 where the pointer leaves.
+export class FlameGraph {
+  constructor({label, upwards = false, on}) {
+    Object.assign(this, {upwards, on, tree: null, at: null, view: {from: 0, until: 1}, zoomed: 0, hovered: -1, cursor: 0, style: null});
+    this.canvas = el('canvas', {tabindex: 0, role: 'img', 'aria-label': `${label}. Arrow keys select a frame, Enter zooms, Escape zooms out; the table has the same functions as text.`});
+    this.sizer = el('div', {class: 'sizer'}, this.canvas);
+    this.element = el('div', {class: 'flamegraph'}, this.sizer);
+    this.context = this.canvas.getContext('2d', {alpha: false});
+    this.element.addEventListener('scroll', () => this.draw());
+    new ResizeObserver(() => this.resize()).observe(this.element);
+    this.listen();
+  }
+
+  // show replaces the tree. A view that pans between frames is kept if keepView says so.
+  show(tree, style, {zoomed = 0, upwards = this.upwards, keepView = false} = {}) {
+    const turned = upwards !== this.upwards || !this.tree;
+    const share = this.at ? [this.view.from / this.at.width, this.view.until / this.at.width] : null;
+    const same = this.tree === tree;
+    Object.assign(this, {tree, style, upwards, hovered: same ? this.hovered : -1});
+    if (!same) {
+      this.at = layout(tree);
+      this.cursor = zoomed;
+    }
+    if (keepView && share && this.zoomed === zoomed && same) {
+      this.size();
+    } else {
+      const moved = same && this.zoomed !== zoomed;
+      this.zoomed = zoomed;
+      this.size();
+      this.move(this.extent(zoomed), moved);
+    }
+    if (turned) this.element.scrollTop = upwards ? this.element.scrollHeight : 0;
+    this.draw();
+  }
+
+  // extent returns the view in which a node fills the width.
+  extent(node) {
+    const {x, weight} = this.at;
+    return {from: x[node], until: x[node] + (weight[node] || 1)};
+  }
+
+  // size makes the scroller as tall as what is below the zoomed frame.
+  size() {
+    if (!this.tree) return;
+    const {depth, end} = this.tree;
+    let deepest = 0;
+    for (let i = this.zoomed; i < end[this.zoomed]; i++) if (depth[i] > deepest) deepest = depth[i];
+    const fromBottom = this.element.scrollHeight - this.element.scrollTop;
+    this.rows = deepest + 1;
+    const height = Math.max(this.rows * rowHeight, this.element.clientHeight);
+    this.sizer.style.height = `${height}px`;
+    this.offset = this.upwards ? height - this.rows * rowHeight : 0;
+    if (this.upwards) this.element.scrollTop = this.element.scrollHeight - fromBottom;
+  }
+
+  resize() {
+    const {clientWidth, clientHeight} = this.element;
+    const ratio = devicePixelRatio || 1;
+    if (!clientWidth) return;
+    // A graph that grows upwards stays at its root.
+    const atRoot = this.upwards && (!this.height || this.element.scrollTop + this.height >= this.element.scrollHeight - 2);
+    this.width = clientWidth;
+    this.height = clientHeight;
+    this.canvas.width = Math.round(clientWidth * ratio);
+    this.canvas.height = Math.round(clientHeight * ratio);
+    this.canvas.style.width = `${clientWidth}px`;
+    this.canvas.style.height = `${clientHeight}px`;
+    this.size();
+    if (atRoot) this.element.scrollTop = this.element.scrollHeight;
+    this.paint();
+  }
+
+  // move changes the view, in a short motion unless the reader does not want that.
+  move(target, smooth) {
+    cancelAnimationFrame(this.motion);
+    if (!smooth || still.matches) {
+      this.view = target;
+      this.draw();
+      return;
+    }
+    const start = {...this.view};
+    const begun = performance.now();
+    const step = (now) => {
+      const t = Math.min(1, Math.max(0, (now - begun) / 160));
+      const eased = 1 - (1 - t) ** 3;
+      this.view = {from: start.from + (target.from - start.from) * eased, until: start.until + (target.until - start.until) * eased};
+      this.paint();
+      if (t < 1) this.motion = requestAnimationFrame(step);
+    };
+    this.motion = requestAnimationFrame(step);
+  }
+
+  // draw paints once before the next frame of the screen, however often it is called.
+  draw() {
+    this.pending ??= requestAnimationFrame(() => this.paint());
+  }
+
+  paint() {
+    cancelAnimationFrame(this.pending);
+    this.pending = null;
+    if (!this.tree || !this.width) return;
+    const begun = performance.now();
+    const {at, view, rows, upwards, width, height, zoomed, hovered, style} = this;
+    paint(this.context, {at, view, rows, upwards, width, height, zoomed, hovered, top: this.element.scrollTop - this.offset, ...style});
+    this.lastPaint = performance.now() - begun;
+  }
+
+  // nodeAt returns the node at a position of the pointer, -1 where there is none.
+  nodeAt(event) {
+    if (!this.tree) return -1;
+    const box = this.canvas.getBoundingClientRect();
+    const y = event.clientY - box.top + this.element.scrollTop - this.offset;
+    const line = Math.floor(y / rowHeight);
+    const row = this.upwards ? this.rows - 1 - line : line;
+    return hit(this.at, row, this.weightAt(event));
+  }
+
+  weightAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return this.view.from + (event.clientX - box.left) / this.width * (this.view.until - this.view.from);
+  }
+
+  listen() {
+    const {canvas} = this;
+    let drag = null;
+    canvas.addEventListener('pointermove', (event) => {
+      if (drag) {
+        const moved = event.clientX - drag.x;
+        if (!drag.panned && Math.abs(moved) < 4) return;
+        if (event.pointerType === 'touch') return;
+        drag.panned = true;
+        const span = drag.view.until - drag.view.from;
+        this.pan(drag.view.from - moved / this.width * span, span);
+        return;
+      }
+      const node = this.nodeAt(event);
+      if (node !== this.hovered) {
+        this.hovered = node;
+        this.draw();
+      }
+      if (event.pointerType !== 'touch') this.on.hover?.(node, event.clientX, event.clientY);
+    });
+    canvas.addEventListener('pointerleave', () => this.leave());
+    canvas.addEventListener('pointerdown', (event) => {
+      if (event.button === 0) drag = {x: event.clientX, y: event.clientY, view: {...this.view}, panned: false};
+    });
+    addEventListener('pointerup', (event) => {
+      const held = drag;
+      drag = null;
+      if (!held || held.panned || event.target !== canvas || Math.hypot(event.clientX - held.x, event.clientY - held.y) > 6) return;
+      const node = this.nodeAt(event);
+      if (node >= 0) this.choose(node, true);
+    });
+    canvas.addEventListener('contextmenu', (event) => {
+      const node = this.nodeAt(event);
+      if (node < 0) return;
+      event.preventDefault();
+      this.leave();
+      this.choose(node, false);
+      this.on.menu?.(node, event.clientX, event.clientY);
+    });
+    canvas.addEventListener('wheel', (event) => {
+      if (!this.tree) return;
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      if (!event.ctrlKey && !event.metaKey && !sideways) return;
+      event.preventDefault();
+      const span = this.view.until - this.view.from;
+      if (sideways) {
+        this.pan(this.view.from + event.deltaX / this.width * span, span);
+        return;
+      }
+      const center = this.weightAt(event);
+      const next = Math.min(this.at.width, Math.max(this.at.width * 1e-7, span * Math.exp(event.deltaY * 0.003)));
+      this.pan(center - (center - this.view.from) * next / span, next);
+    }, {passive: false});
+    canvas.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  leave() {
+    if (this.hovered >= 0) {
+      this.hovered = -1;
+      this.draw();
+    }
+    this.on.hover?.(-1);
+  }
+
+  // pan shows span units from `from`, kept within the tree.
+  pan(from, span) {
+    cancelAnimationFrame(this.motion);
+    const start = Math.max(0, Math.min(from, this.at.width - span));
+    this.view = {from: start, until: start + span};
+    this.on.hover?.(-1);
+    this.draw();
+  }
+
+  choose(node, zoom) {
+    this.cursor = node;
+    this.on.hover?.(-1);
+    this.on.choose(node, zoom);
+  }
+
+  key(event) {
+    if (!this.tree || event.ctrlKey || event.metaKey || event.altKey) return;
+    const {parent, end, depth} = this.tree;
+    const at = this.cursor;
+    const sibling = (step) => {
+      const row = this.at;
+      const position = row.nodes.subarray(row.first[depth[at]], row.first[depth[at] + 1]).indexOf(at);
+      return row.nodes.subarray(row.first[depth[at]], row.first[depth[at] + 1])[position + step] ?? at;
+    };
+    const [up, down] = this.upwards ? ['ArrowDown', 'ArrowUp'] : ['ArrowUp', 'ArrowDown'];
+    const moves = {
+      [up]: () => Math.max(0, parent[at]),
+      [down]: () => (at + 1 < end[at] ? at + 1 : at),
+      ArrowLeft: () => sibling(-1),
+      ArrowRight: () => sibling(1),
+      Home: () => 0,
+    };
+    if (event.key in moves) {
+      event.preventDefault();
+      this.choose(moves[event.key](), false);
+      this.reveal(this.cursor);
+    } else if (event.key === 'Enter') {
+      this.choose(at, true);
+    } else if (event.key === 'ContextMenu' || (event.key === 'F10' && event.shiftKey)) {
+      const box = this.canvas.getBoundingClientRect();
+      this.on.menu?.(at, box.left + 20, box.top + 20);
+    }
+  }
+
+  // reveal scrolls to a node's row, and shows a part of the tree that it is in.
+  reveal(node) {
+    const {x, weight} = this.at;
+    const row = this.tree.depth[node];
+    if (row >= this.rows || x[node] + weight[node] <= this.view.from || x[node] >= this.view.until) this.on.choose(node, true);
+    const y = (this.upwards ? this.rows - 1 - row : row) * rowHeight + this.offset;
+    if (y < this.element.scrollTop) this.element.scrollTop = y;
+    if (y + rowHeight > this.element.scrollTop + this.height) this.element.scrollTop = y + rowHeight - this.height;
+    this.draw();
+  }
+}

@@ -1,0 +1,123 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Numbers, times and names as text. Pure functions.
+
+const steps = {
+  nanoseconds: [['ns', 1], ['µs', 1e3], ['ms', 1e6], ['s', 1e9], ['min', 60e9], ['h', 3600e9]],
+  bytes: [['B', 1], ['KiB', 1024], ['MiB', 1024 ** 2], ['GiB', 1024 ** 3], ['TiB', 1024 ** 4]],
+  count: [['', 1], ['k', 1e3], ['M', 1e6], ['G', 1e9], ['T', 1e12]],
+};
+
+// scales maps the units that producers write to one of the step lists and to its base unit.
+const scales = {
+  nanoseconds: ['nanoseconds', 1], ns: ['nanoseconds', 1], microseconds: ['nanoseconds', 1e3], us: ['nanoseconds', 1e3],
+  milliseconds: ['nanoseconds', 1e6], ms: ['nanoseconds', 1e6], seconds: ['nanoseconds', 1e9], s: ['nanoseconds', 1e9],
+  bytes: ['bytes', 1], byte: ['bytes', 1], b: ['bytes', 1], by: ['bytes', 1], kilobytes: ['bytes', 1024],
+  count: ['count', 1], '': ['count', 1],
+};
+
+// digits returns a number with three significant digits, without an exponent.
+function digits(value) {
+  const size = Math.abs(value);
+  if (size >= 100 || Number.isInteger(value)) return String(Math.round(value));
+  return value.toFixed(size >= 10 ? 1 : 2);
+}
+
+// formatValue returns a value of a unit in the largest step that keeps it at 1 or more: 3.10 s, 42.1 MiB, 12.3 k.
+// A unit that is not known is written behind the number.
+export function formatValue(value, unit = '') {
+  if (value === null || value === undefined || !Number.isFinite(value)) return '–';
+  const [kind, factor] = scales[unit.toLowerCase()] ?? ['count', 1];
+  const base = value * factor;
+  let [name, size] = steps[kind][0];
+  for (const [nextName, nextSize] of steps[kind]) {
+    // Rounding must not make 1000 ms of 999.6 ms.
+    if (Math.abs(base) >= nextSize * 0.9995) [name, size] = [nextName, nextSize];
+  }
+  const known = unit.toLowerCase() in scales;
+  return [minus(digits(base / size)), name, known ? '' : clean(unit, 30)].filter(Boolean).join(' ');
+}
+
+// formatExact returns a value with all its digits, in thousands.
+export function formatExact(value, unit = '') {
+  return `${minus(Math.round(value).toLocaleString('en-US'))} ${clean(unit, 30)}`.trim();
+}
+
+// formatSigned returns a difference with its sign, which is what tells more from less where colours cannot.
+export function formatSigned(value, unit) {
+  return (value > 0 ? '+' : '') + formatValue(value, unit);
+}
+
+function minus(text) {
+  return text.replace('-', '−');
+}
+
+// formatShare returns part of whole in percent.
+export function formatShare(part, whole) {
+  return whole ? formatPercent(100 * part / whole) : '–';
+}
+
+export function formatPercent(percent, sign = '') {
+  if (!Number.isFinite(percent)) return '–';
+  const size = Math.abs(percent);
+  const text = size === 0 || size >= 99.95 ? percent.toFixed(0) : size < 0.01 ? (sign ? percent.toFixed(2) : '<0.01') : percent.toFixed(size < 1 ? 2 : 1);
+  return `${percent > 0 ? sign : ''}${minus(text)} %`;
+}
+
+// formatChange returns how much a value changed relative to its base: +12.3 %, new, gone.
+export function formatChange(value, base) {
+  if (base === value) return '±0 %';
+  if (base === 0) return 'new';
+  if (value === 0) return 'gone';
+  return formatPercent(100 * (value - base) / Math.abs(base), '+');
+}
+
+const pad = (n) => String(n).padStart(2, '0');
+
+// formatTime returns the reader's local time; with its day if that is not today.
+export function formatTime(ms, now = Date.now()) {
+  const date = new Date(ms);
+  const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
+  if (date.toDateString() === new Date(now).toDateString()) return clock;
+  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())} ${clock}`;
+}
+
+export function formatRange(from, until, now = Date.now()) {
+  return `${formatTime(from, now)} – ${formatTime(until, now)}`;
+}
+
+// formatDuration returns milliseconds as 90 s, 15 min or 2 h.
+export function formatDuration(ms) {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${digits(Math.round(seconds / 6) / 10)} min`;
+  return `${digits(Math.round(seconds / 360) / 10)} h`;
+}
+
+// Control characters, and those that turn the direction of the text around them or have no width.
+const unprintable = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const escapes = {'\n': '\\n', '\r': '\\r', '\t': '\\t'};
+
+// clean returns a producer's text so that it can be shown: control characters as in source code (\n, \x1b, \u202e), and
+// what is longer than max characters is cut.
+export function clean(text, max = 400) {
+  let short = String(text ?? '');
+  if (short.length > max) short = `${short.slice(0, max - 1)}…`;
+  return short.replace(unprintable, (c) => {
+    const code = c.charCodeAt(0);
+    return escapes[c] ?? (code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`);
+  });
+}
+
+// hash32 returns an FNV-1a hash of at most the first 4096 characters and the length.
+export function hash32(text, seed = 0x811c9dc5) {
+  let hash = seed ^ text.length;
+  for (let i = 0, n = Math.min(text.length, 4096); i < n; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}
+
+// shortKey returns a text that identifies a name in a URL: the name, or the start and a hash of one that is too long.
+export function shortKey(name) {
+  return name.length <= 200 ? name : `${name.slice(0, 180)}…${hash32(name).toString(16)}`;
+}

@@ -1,0 +1,45 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The keyboard: one key for each thing that is done often; messages.js lists them for the reader.
+
+import {help} from './messages.js';
+import {colors, views} from './toolbar.js';
+
+export function listenToKeys(app) {
+  const {selection, toolbar} = app;
+  const actions = {
+    '/': () => toolbar.search.select(),
+    s: () => selection.service.open(),
+    p: () => selection.type.open(),
+    f: () => selection.addFilter(),
+    g: () => selection.group.open(),
+    l: () => app.toggleLive(),
+    '[': () => app.shift(-0.5),
+    ']': () => app.shift(0.5),
+    i: () => app.flip(),
+    c: () => app.update({color: colors[(colors.indexOf(app.state.color) + 1) % colors.length]}),
+    d: () => toolbar.showDownloads(),
+    u: () => toolbar.showLinks(),
+    t: () => app.toggleTheme(),
+    0: () => app.zoomTo(0),
+    Backspace: () => app.zoomOut(),
+    F: () => app.focusOn(app.model?.selected ?? -1),
+    H: () => app.hideFunction(app.model?.selected ?? -1),
+    S: () => app.setView('sandwich'),
+    '?': () => help(),
+    Escape: () => app.escape(),
+  };
+  views.forEach(([view], i) => { actions[i + 1] = () => app.setView(view); });
+  addEventListener('keydown', (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+    if (event.target.matches('input, textarea, select')) {
+      if (event.key === 'Escape') event.target.blur();
+      return;
+    }
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}

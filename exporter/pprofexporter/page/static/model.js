@@ -1,0 +1,98 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// From an answer of the API and the state to what the views show. Pure functions, and a cache of the last result.
+
+import {changeColor, colorer, kindOf} from './colors.js';
+import {formatChange} from './format.js';
+import {columnsFor} from './table.js';
+import {Frames, functionTotals, readTree, sandwich, search, transform} from './tree.js';
+
+// Model is what the views show of one answer.
+export class Model {
+  constructor(answer) {
+    this.answer = answer;
+    this.unit = answer.unit ?? '';
+    this.compared = Boolean(answer.nodes?.base_total);
+    this.frames = new Frames(answer.frames ?? {});
+    this.results = new Map();
+  }
+
+  // once returns the result of a computation under a name, again only if its key has changed.
+  once(name, key, compute) {
+    const text = JSON.stringify(key);
+    const before = this.results.get(name);
+    if (before?.text === text) return before.value;
+    const value = compute();
+    this.results.set(name, {text, value});
+    return value;
+  }
+
+  // build derives all from a state.
+  build(state) {
+    const {answer, frames} = this;
+    const weigh = this.weigher(state.norm);
+    const norm = this.compared && state.norm;
+    this.whole = this.once('whole', norm, () => readTree(frames, answer.nodes, weigh));
+    const shape = [norm, state.focus, state.hide];
+    this.tree = this.once('tree', shape, () => transform(this.whole, {
+      weigh, focus: frames.find(state.focus), hide: new Set(state.hide.flatMap((key) => [...frames.find(key)])),
+    }));
+    this.rows = this.once('rows', shape, () => functionTotals(this.tree));
+    this.found = this.once('found', [shape, state.q], () => search(this.tree, state.q));
+    this.selected = this.once('selected', state.fn, () => frames.find(state.fn).values().next().value ?? -1);
+    this.node = this.once('node', [shape, state.node], () => this.tree.find(state.node));
+    this.zoomed = this.once('zoomed', [shape, state.zoom], () => Math.max(0, this.tree.find(state.zoom)));
+    this.columns = columnsFor({compared: this.compared, unit: this.unit, total: this.total, baseTotal: this.baseTotal, byShare: state.norm === 'share'});
+  }
+
+  get total() {
+    return this.tree.total[0];
+  }
+
+  get baseTotal() {
+    return this.tree.baseTotal?.[0] ?? 0;
+  }
+
+  get isEmpty() {
+    return this.whole.count <= 1 && !this.whole.total[0] && !this.whole.baseTotal?.[0];
+  }
+
+  // sides returns callers and callees of the selected function.
+  sides(state) {
+    return this.once('sides', [state.fn, state.focus, state.hide], () => sandwich(this.tree, new Set([this.selected])));
+  }
+
+  // weigher returns how wide a node of a comparison is: both sides together, each in its own share or in values.
+  weigher(norm) {
+    if (!this.compared) return undefined;
+    const {nodes} = this.answer;
+    const [now, base] = norm === 'share' ? [nodes.total[0] || 1, nodes.base_total[0] || 1] : [1, 1];
+    return (total, baseTotal) => Math.max(0, total) / now + Math.max(0, baseTotal) / base;
+  }
+
+  // style returns how a tree of this model is painted.
+  style(tree, state, theme) {
+    const {frames} = this;
+    const {matched} = this.found;
+    const common = {
+      theme, selected: this.selected,
+      hatched: (node) => tree.frame[node] >= 0 && ['inlined', 'unknown'].includes(kindOf(frames, tree.frame[node])),
+      matched: (node) => (matched ? (tree.frame[node] >= 0 ? matched[tree.function(node)] : null) : null),
+    };
+    if (!tree.baseTotal) {
+      const fill = this.once('colors', [state.color, theme.dark], () => colorer(frames, state.color, theme));
+      return {...common, fill: (node) => fill(tree.frame[node]), label: (node) => tree.label(node)};
+    }
+    const [now, base] = state.norm === 'share' ? [this.total || 1, this.baseTotal || 1] : [1, 1];
+    const change = (node) => {
+      const [a, b] = [tree.total[node] / now, tree.baseTotal[node] / base];
+      return (a - b) / (Math.max(Math.abs(a), Math.abs(b)) || 1);
+    };
+    return {
+      ...common,
+      fill: (node) => changeColor(change(node), state.palette, theme),
+      label: (node) => (Math.abs(change(node)) < 0.004 ? '' : `${formatChange(tree.total[node] / now, tree.baseTotal[node] / base)} `) + tree.label(node),
+    };
+  }
+}

@@ -1,0 +1,153 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The first line of the page: service, profile type, attributes, grouping, time. And the line of a comparison's base.
+
+import {button, el} from './dom.js';
+import {clean, formatRange, formatDuration} from './format.js';
+import {pick, Picker} from './picker.js';
+import {defaultSeconds, isCompared, withAttribute} from './state.js';
+
+const ranges = [60, 300, 900, 1800, 3600, 6 * 3600, 24 * 3600];
+
+export const typeKey = ({profile, type}) => `${profile} ${type}`;
+
+// defaultsFor returns the service, profile and type to show: what a state names, else what a reader most likely wants.
+export function defaultsFor(state, profiles) {
+  const services = new Map();
+  for (const row of profiles) services.set(row.service, Math.max(services.get(row.service) ?? 0, row.until));
+  const service = state.service || [...services].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))[0]?.[0] || '';
+  const own = profiles.filter((row) => row.service === service);
+  if (state.profile && state.type) return {service, profile: state.profile, type: state.type};
+  const named = state.profile ? own.filter((row) => row.profile === state.profile) : own;
+  const cpu = named.filter((row) => row.profile === 'process_cpu');
+  const candidates = cpu.length ? cpu : named;
+  const row = candidates.find((candidate) => candidate.default) ?? candidates[0];
+  return {service, profile: row?.profile ?? state.profile, type: row?.type ?? state.type};
+}
+
+// typeLabel returns "process_cpu · cpu nanoseconds".
+export function typeLabel(row) {
+  return `${row.profile} · ${row.type.replace('/', ' ')}`;
+}
+
+// attributeOptions returns one option for each value of each attribute.
+export function attributeOptions(attributes) {
+  return attributes.flatMap(({key, values, scope}) => values.map(({value, samples}) => ({
+    value: [key, value], label: `${key} = ${value}`, detail: `${samples.toLocaleString('en-US')} samples${scope === 'sample' ? ' · of samples' : ''}`,
+  })));
+}
+
+// typedAttribute returns an option for a typed key=value that is not in the list.
+export function typedAttribute(text) {
+  const [, key, value] = /^([^=]+?)\s*=\s*(.+)$/.exec(text) ?? [];
+  return key ? {value: [key, value], label: `${key} = ${value}`, detail: 'as typed'} : null;
+}
+
+// chips returns a chip for each attribute, with a button that removes it.
+function chips(attributes, onremove) {
+  return attributes.map(([key, value]) => el('span', {class: 'chip', title: clean(`${key} = ${value}`)},
+    el('small', {}, clean(key, 40)), ` ${clean(value, 40)} `,
+    button('×', () => onremove(key), {'aria-label': `Remove the filter ${clean(key, 60)} = ${clean(value, 60)}`})));
+}
+
+export class SelectionBar {
+  constructor(host, app) {
+    this.app = app;
+    const {update} = app;
+    this.service = new Picker({label: 'service', empty: 'No service has sent a profile yet.', onpick: (service) => app.pickService(service)});
+    this.type = new Picker({label: 'profile', empty: 'This service has no profiles.', onpick: (key) => app.pickType(key)});
+    this.chips = el('span', {class: 'chips'});
+    this.filter = button('+ filter', () => this.addFilter(), {title: 'Show only samples with an attribute (f)'});
+    this.group = new Picker({label: 'group by', onpick: (key) => update({group_by: key}), empty: 'These samples have no attributes.'});
+    this.live = button('', () => app.toggleLive(), {class: 'live'});
+    this.range = el('select', {'aria-label': 'Time range', onchange: () => {
+      const {value} = this.range;
+      if (value !== 'custom') update({time: value === 'all' ? {} : {seconds: Number(value)}});
+    }});
+    host.append(this.service.element, this.type.element, this.chips, this.filter, this.group.element, el('span', {class: 'space'}), this.live, this.range);
+  }
+
+  addFilter() {
+    const {app} = this;
+    pick(this.filter, {
+      label: 'Attribute', options: attributeOptions(app.attributes), custom: typedAttribute, empty: 'These samples have no attributes.',
+      onpick: ({value: [key, value]}) => app.update({attrs: withAttribute(app.state.attrs, key, value)}),
+    });
+  }
+
+  render() {
+    const {state, profiles, services, attributes, update} = this.app;
+    this.service.set(services.map((row) => ({value: row.service, label: row.service || '(no name)', detail: `${row.profiles} profiles · ${row.samples.toLocaleString('en-US')} samples`})), state.service);
+    this.type.set(profiles.filter((row) => row.service === state.service)
+      .map((row) => ({value: typeKey(row), label: typeLabel(row), detail: row.kind === 'state' ? 'a state: mean over time' : 'summed over time'})),
+    state.profile ? typeKey(state) : '');
+    this.chips.replaceChildren(...chips(state.attrs, (key) => update({attrs: withAttribute(state.attrs, key, null)})));
+    this.group.set([{value: '', label: 'none'}, ...attributes.map(({key, values, more, scope}) => ({
+      value: key, label: key, detail: `${values.length + (more ?? 0)} values${scope === 'sample' ? ' · of samples' : ''}`,
+    }))], state.group_by);
+    this.renderTime();
+  }
+
+  renderTime() {
+    const {state, shown, status} = this.app;
+    const live = !state.time.from;
+    this.live.textContent = live ? '● live' : '❚❚ paused';
+    this.live.classList.toggle('on', live);
+    this.live.setAttribute('aria-pressed', String(live));
+    this.live.title = live ? 'Stop here (l)' : 'Follow what comes in (l)';
+    const window = status?.window_ms ?? Infinity;
+    const options = ranges.filter((s) => s * 1000 < window || s === state.time.seconds || s === defaultSeconds)
+      .map((s) => [String(s), `last ${formatDuration(s * 1000)}`]);
+    options.push(['all', Number.isFinite(window) ? `all (${formatDuration(window)})` : 'all']);
+    const current = state.time.from ? 'custom' : String(state.time.seconds ?? 'all');
+    if (current === 'custom') options.push(['custom', formatRange(state.time.from, state.time.until, shown.now)]);
+    else if (!options.some(([value]) => value === current)) options.push([current, `last ${formatDuration(current * 1000)}`]);
+    this.range.replaceChildren(...options.map(([value, text]) => el('option', {value}, text)));
+    this.range.value = current;
+  }
+}
+
+// BaseBar is the line that says what a comparison is with.
+export class BaseBar {
+  constructor(host, app) {
+    Object.assign(this, {host, app});
+    const set = (patch) => app.update({base: {...app.state.base, ...patch}});
+    this.service = new Picker({label: 'service', none: 'same', onpick: (service) => set({service})});
+    this.time = new Picker({label: 'time', none: 'same time', onpick: (key) => set({time: this.times[key] ?? null})});
+    this.chips = el('span', {class: 'chips'});
+    this.filter = button('+ attribute', () => pick(this.filter, {
+      label: 'Attribute of the base', options: attributeOptions(app.attributes), custom: typedAttribute,
+      onpick: ({value: [key, value]}) => set({attrs: withAttribute(app.state.base.attrs, key, value)}),
+    }));
+    this.swap = button('⇄ swap', () => app.swapSides(), {title: 'Show the base, and compare it with what is shown now'});
+    this.norm = el('select', {'aria-label': 'How to compare', onchange: () => app.update({norm: this.norm.value})},
+      el('option', {value: 'share'}, 'by share of total'), el('option', {value: 'value'}, 'by value'));
+    this.palette = el('select', {'aria-label': 'Colours', onchange: () => app.update({palette: this.palette.value})},
+      el('option', {value: 'red-green'}, 'red + / green −'), el('option', {value: 'orange-blue'}, 'orange + / blue −'));
+    this.sum = el('span', {class: 'sum'});
+    host.append(el('strong', {}, 'compared with'), this.service.element, this.time.element, this.chips, this.filter, this.swap,
+      el('span', {class: 'space'}), this.sum, this.norm, this.palette);
+    this.set = set;
+  }
+
+  render(sum) {
+    const {state, services, shown} = this.app;
+    this.host.hidden = state.view !== 'diff';
+    if (this.host.hidden) return;
+    const {base} = state;
+    this.service.set([{value: '', label: 'same'}, ...services.filter((row) => row.service !== state.service).map((row) => ({value: row.service, label: row.service}))], base.service);
+    const span = shown.until - shown.from;
+    this.times = {
+      same: null, before: {from: shown.from - span, until: shown.from},
+      hour: {from: shown.from - 3600e3, until: shown.until - 3600e3}, custom: base.time,
+    };
+    const options = [{value: 'same', label: 'same time'}, {value: 'before', label: `the ${formatDuration(span)} before`}, {value: 'hour', label: 'an hour earlier'}];
+    if (base.time) options.push({value: 'custom', label: formatRange(base.time.from, base.time.until, shown.now), detail: 'Shift and drag in the time line chooses another'});
+    this.time.set(options, base.time ? 'custom' : 'same');
+    this.chips.replaceChildren(...chips(base.attrs, (key) => this.set({attrs: withAttribute(base.attrs, key, null)})));
+    this.norm.value = state.norm;
+    this.palette.value = state.palette;
+    this.sum.textContent = isCompared(state) ? sum : '';
+  }
+}

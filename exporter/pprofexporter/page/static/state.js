@@ -1,0 +1,108 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// All state of the page, to and from the part of the URL behind #, which never reaches a server or its logs.
+
+// defaults has every key that is text; those that are equal to it are left out of the URL.
+const defaults = {
+  service: '', profile: '', type: '', group_by: '', view: 'flame', direction: 'icicle', color: 'package',
+  q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: 'share', palette: 'red-green', theme: '',
+};
+
+export const defaultSeconds = 900;
+
+// A time is {seconds} up to now, {from, until} in milliseconds, or {} for the whole window.
+export function emptyState() {
+  return {...defaults, time: {seconds: defaultSeconds}, attrs: [], hide: [], base: {service: '', time: null, attrs: []}};
+}
+
+export function parseState(hash) {
+  const state = emptyState();
+  const parameters = new URLSearchParams(hash.replace(/^#/, ''));
+  for (const name of Object.keys(defaults)) if (parameters.has(name)) state[name] = parameters.get(name);
+  if (parameters.get('seconds') === 'all') state.time = {};
+  else state.time = readTime(parameters, '') ?? {seconds: positive(parameters.get('seconds')) || defaultSeconds};
+  state.attrs = readAttributes(parameters, 'attr.');
+  state.hide = parameters.getAll('hide');
+  state.base = {
+    service: parameters.get('base.service') ?? '',
+    time: readTime(parameters, 'base.'),
+    attrs: readAttributes(parameters, 'base.attr.'),
+  };
+  return state;
+}
+
+export function formatState(state) {
+  const parameters = new URLSearchParams();
+  const set = (name, value) => parameters.append(name, value);
+  for (const [name, value] of Object.entries(defaults)) {
+    if (state[name] !== value) set(name, state[name]);
+  }
+  if (state.time.from) {
+    set('from', state.time.from);
+    set('until', state.time.until);
+  } else if (state.time.seconds !== defaultSeconds) {
+    set('seconds', state.time.seconds ?? 'all');
+  }
+  for (const [key, value] of state.attrs) set(`attr.${key}`, value);
+  for (const name of state.hide) set('hide', name);
+  if (state.base.service) set('base.service', state.base.service);
+  if (state.base.time) {
+    set('base.from', state.base.time.from);
+    set('base.until', state.base.time.until);
+  }
+  for (const [key, value] of state.base.attrs) set(`base.attr.${key}`, value);
+  // What a URL may carry as it is stays readable.
+  return parameters.toString().replace(/%2F/g, '/').replace(/%3A/g, ':').replace(/%28/g, '(').replace(/%29/g, ')');
+}
+
+function positive(text) {
+  const number = Number(text);
+  return Number.isFinite(number) && number > 0 ? number : 0;
+}
+
+function readTime(parameters, prefix) {
+  const [from, until] = [positive(parameters.get(`${prefix}from`)), positive(parameters.get(`${prefix}until`))];
+  return from && until > from ? {from, until} : null;
+}
+
+function readAttributes(parameters, prefix) {
+  return [...parameters].filter(([name]) => name.startsWith(prefix) && name.length > prefix.length)
+    .map(([name, value]) => [name.slice(prefix.length), value]);
+}
+
+// isCompared reports whether a state names something to compare with.
+export function isCompared(state) {
+  return Boolean(state.base.service || state.base.time || state.base.attrs.length);
+}
+
+// withAttribute returns attributes with a key set to a value, or without it for null.
+export function withAttribute(attributes, key, value) {
+  const others = attributes.filter(([name]) => name !== key);
+  return value === null ? others : [...others, [key, value]];
+}
+
+// queryOf returns the parameters by which the API selects what a state shows.
+export function queryOf(state) {
+  return [['service', state.service], ['profile', state.profile], ['type', state.type], ...timeQuery(state.time),
+    ...state.attrs.map(([key, value]) => [`attr.${key}`, value])].filter(([, value]) => value !== '');
+}
+
+export function timeQuery(time) {
+  if (time.from) return [['from', Math.round(time.from)], ['until', Math.round(time.until)]];
+  return time.seconds ? [['seconds', time.seconds]] : [];
+}
+
+// baseQueryOf returns the parameters of the other side of a comparison, which inherits what it does not name.
+export function baseQueryOf({base}) {
+  const query = base.attrs.map(([key, value]) => [`base.attr.${key}`, value]);
+  if (base.service) query.push(['base.service', base.service]);
+  if (base.time) query.push(['base.from', Math.round(base.time.from)], ['base.until', Math.round(base.time.until)]);
+  return query;
+}
+
+// profilePath returns the path of a pprof of what a state shows, for a browser or `go tool pprof`.
+export function profilePath(state, suffix = '') {
+  const query = new URLSearchParams([...timeQuery(state.time), ...state.attrs.map(([key, value]) => [`attr.${key}`, value])]).toString();
+  return `profiles/${encodeURIComponent(state.service)}/${encodeURIComponent(state.profile)}${suffix}${query ? `?${query}` : ''}`;
+}

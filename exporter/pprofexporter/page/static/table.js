@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The table of functions. Only the rows in view are in the document, each with its number for screen readers.
+
+import {el} from './dom.js';
+import {formatValue, formatShare, formatSigned, formatChange, formatPercent} from './format.js';
+
+const rowHeight = 23;
+
+// columnsFor returns the columns of a table: of one selection, or of two that are compared. A column is sorted by `value`;
+// its cells are texts, the second of them the fainter one; `sign` tells more from less.
+export function columnsFor({compared, unit, total, baseTotal, byShare}) {
+  const name = {key: 'name', label: 'Function', cells: () => []};
+  if (!compared) {
+    return (rows) => [name, ...[['self', 'Self'], ['total', 'Total']].map(([key, label]) => ({
+      key, label, value: (id) => rows[key][id], share: (id) => Math.abs(rows[key][id]) / (total || 1),
+      cells: (id) => [formatValue(rows[key][id], unit), formatShare(rows[key][id], total)],
+    }))];
+  }
+  const scale = byShare && baseTotal && total ? total / baseTotal : 1;
+  return (rows) => {
+    const plain = (key, label) => ({key, label, value: (id) => rows[key][id], cells: (id) => [formatValue(rows[key][id], unit)]});
+    const change = (key, base, label) => {
+      const value = (id) => rows[key][id] - rows[base][id] * scale;
+      const points = (id) => 100 * (rows[key][id] / (total || 1) - rows[base][id] / (baseTotal || 1));
+      return {
+        key: `change_${key}`, label, value, sign: value,
+        cells: (id) => [byShare ? formatPercent(points(id), '+').replace('%', 'pp') : formatSigned(value(id), unit), formatChange(rows[key][id], rows[base][id] * scale)],
+      };
+    };
+    return [name, plain('baseTotal', 'Base'), plain('total', 'Shown'), change('self', 'baseSelf', 'Self ±'), change('total', 'baseTotal', 'Total ±')];
+  };
+}
+
+// order returns the functions in the order of a sort key ('self', or '-self' for the reverse).
+export function order(ids, frames, columns, sort) {
+  const reverse = sort.startsWith('-') ? -1 : 1;
+  const key = sort.replace(/^-/, '');
+  const column = columns.find((c) => c.key === key) ?? columns.at(columns.length > 3 ? -1 : 1);
+  const byName = (a, b) => (frames.functionName(a) < frames.functionName(b) ? -1 : 1);
+  if (column.key === 'name') return ids.sort((a, b) => reverse * byName(a, b));
+  const size = column.sign ? Math.abs : (v) => v;
+  return ids.sort((a, b) => reverse * (size(column.value(b)) - size(column.value(a))) || a - b);
+}
+
+export class FunctionTable {
+  // on.select(function), on.open(function), on.sort(key)
+  constructor(on) {
+    Object.assign(this, {on, ids: [], selected: -1});
+    this.head = el('div', {role: 'row', class: 'head'});
+    this.body = el('div', {class: 'body', role: 'rowgroup'});
+    this.scroller = el('div', {class: 'scroller', tabindex: 0}, this.body);
+    this.note = el('p', {class: 'note'});
+    this.element = el('div', {class: 'table', role: 'grid', 'aria-label': 'Functions'}, el('div', {role: 'rowgroup'}, this.head), this.scroller, this.note);
+    this.scroller.addEventListener('scroll', () => this.render());
+    this.scroller.addEventListener('keydown', (event) => this.key(event));
+    new ResizeObserver(() => this.render()).observe(this.scroller);
+  }
+
+  // show lists the functions of rows (functionTotals) that match.
+  show({frames, rows, matched, columns, sort, selected, compared}) {
+    this.columns = columns(rows);
+    Object.assign(this, {frames, rows, selected});
+    const ids = [];
+    for (let id = 0; id < rows.present.length; id++) if (rows.present[id] && (!matched || matched[id])) ids.push(id);
+    this.ids = order(ids, frames, this.columns, sort);
+    const key = sort.replace(/^-/, '');
+    this.element.classList.toggle('compared', compared);
+    this.element.setAttribute('aria-rowcount', this.ids.length + 1);
+    this.head.setAttribute('aria-rowindex', 1);
+    this.head.replaceChildren(...this.columns.map((column) => {
+      const sorted = column.key === key;
+      const down = (column.key === 'name') === sort.startsWith('-');
+      return el('div', {role: 'columnheader', class: column.key === 'name' ? 'name' : `number ${column.sign ? 'change' : ''}`, 'aria-sort': sorted ? (down ? 'descending' : 'ascending') : 'none'},
+        el('button', {type: 'button', onclick: () => this.on.sort(sorted && !sort.startsWith('-') ? `-${column.key}` : column.key)},
+          column.label, el('span', {'aria-hidden': 'true'}, sorted ? (down ? ' ↓' : ' ↑') : '')));
+    }));
+    this.note.textContent = matched ? `${this.ids.length} functions match.` : this.ids.length ? '' : 'No functions.';
+    this.body.style.height = `${this.ids.length * rowHeight}px`;
+    this.render();
+  }
+
+  // select marks a function, and scrolls to it if it was chosen elsewhere.
+  select(id, scroll) {
+    this.selected = id;
+    const position = this.ids.indexOf(id);
+    if (scroll && position >= 0) {
+      const top = position * rowHeight;
+      const {scrollTop, clientHeight} = this.scroller;
+      if (top < scrollTop || top + rowHeight > scrollTop + clientHeight) this.scroller.scrollTop = top - clientHeight / 2;
+    }
+    this.render();
+  }
+
+  render() {
+    if (!this.columns) return;
+    const {scrollTop, clientHeight} = this.scroller;
+    const first = Math.max(0, Math.floor(scrollTop / rowHeight) - 4);
+    const last = Math.min(this.ids.length, Math.ceil((scrollTop + clientHeight) / rowHeight) + 4);
+    const rows = [];
+    for (let i = first; i < last; i++) rows.push(this.row(this.ids[i], i));
+    this.body.replaceChildren(...rows);
+  }
+
+  row(id, position) {
+    const label = this.frames.label(id);
+    const row = el('div', {
+      role: 'row', class: 'row', 'aria-rowindex': position + 2, 'aria-selected': String(id === this.selected), id: `function-${id}`,
+      onclick: () => this.on.select(id), ondblclick: () => this.on.open(id),
+    }, this.columns.map((column) => {
+      if (column.key === 'name') return el('div', {role: 'gridcell', class: 'name', title: label}, label);
+      const [value, share] = column.cells(id);
+      const cell = el('div', {role: 'gridcell', class: `number ${column.sign ? `change ${signClass(column.sign(id))}` : ''}`}, el('span', {}, value), share ? el('small', {}, share) : null);
+      if (column.share) cell.style.setProperty('--share', `${(100 * Math.min(1, column.share(id))).toFixed(1)}%`);
+      return cell;
+    }));
+    row.style.top = `${position * rowHeight}px`;
+    if (id === this.selected) this.scroller.setAttribute('aria-activedescendant', row.id);
+    return row;
+  }
+
+  key(event) {
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / rowHeight) - 1);
+    const step = {ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity}[event.key];
+    if (event.key === 'Enter' && this.selected >= 0) this.on.open(this.selected);
+    if (!step || !this.ids.length) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(this.ids.length - 1, this.ids.indexOf(this.selected) + step));
+    this.select(this.ids[next], true);
+    this.on.select(this.ids[next]);
+  }
+}
+
+function signClass(change) {
+  return change > 0 ? 'more' : change < 0 ? 'less' : '';
+}

@@ -1,0 +1,206 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The time line: values over the window, one band for each group, a brush for what is shown and, with Shift, one for what
+// it is compared with.
+
+import {el} from './dom.js';
+import {clean, formatTime, formatValue, formatRange, formatDuration, hash32} from './format.js';
+
+const height = 68;
+const axis = 15;
+
+// bands returns the stacked upper edges of groups: bands[g][i], null where no group has a value.
+export function bands(groups) {
+  const length = Math.max(0, ...groups.map(({values}) => values.length));
+  const below = new Array(length).fill(null);
+  return groups.map(({values}) => values.map((value, i) => {
+    if (value === null || value === undefined) return below[i];
+    below[i] = (below[i] ?? 0) + Math.max(0, value);
+    return below[i];
+  }));
+}
+
+// ticks returns round times of the reader's clock within [from, until], about `count` of them.
+export function ticks(from, until, count) {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400].map((s) => s * 1000);
+  const step = steps.find((s) => (until - from) / s <= count) ?? 86400e3 * Math.ceil((until - from) / 86400e3 / count);
+  const zone = new Date(from).getTimezoneOffset() * 60e3;
+  const times = [];
+  for (let t = Math.ceil((from - zone) / step) * step + zone; t <= until; t += step) times.push(t);
+  return times;
+}
+
+export class Timeline {
+  // on.select(from, until), on.base(from, until), on.all(), on.group(name)
+  constructor(host, on) {
+    Object.assign(this, {on, data: null, drag: null, hover: null});
+    this.canvas = el('canvas', {tabindex: 0, role: 'img'});
+    this.legend = el('div', {class: 'legend'});
+    this.readout = el('output', {class: 'readout'});
+    host.append(this.canvas, this.readout, this.legend);
+    this.context = this.canvas.getContext('2d');
+    new ResizeObserver(() => this.draw()).observe(host);
+    this.listen();
+  }
+
+  // show draws the answer of /api/timeline within an extent, and the two selections, each {from, until} or null.
+  show(data) {
+    this.data = data;
+    const {extent, selection, base, answer} = data;
+    this.canvas.setAttribute('aria-label', `Values from ${formatRange(extent.from, extent.until)}; shown is ${formatRange(selection.from, selection.until)}` +
+      `${base ? `, compared with ${formatRange(base.from, base.until)}` : ''}. Drag to choose, drag with Shift to compare, arrow keys move what is chosen.`);
+    const groups = answer.groups.length > 1 || answer.groups[0]?.name ? answer.groups : [];
+    this.legend.replaceChildren(...groups.slice(0, 40).map(({name}, i) => {
+      const dot = el('i');
+      dot.style.background = this.color(groups, i);
+      return el('button', {type: 'button', class: 'chip', title: 'Show only this', onclick: () => this.on.group(name)}, dot, clean(name || '(none)', 60));
+    }));
+    this.draw();
+  }
+
+  color(groups, i) {
+    const {theme} = this.data;
+    if (groups.length === 1 && !groups[0].name) return theme.area;
+    return `oklch(${theme.dark ? 0.52 : 0.74} 0.09 ${hash32(groups[i].name) % 360})`;
+  }
+
+  draw() {
+    if (!this.data) return;
+    const {extent, selection, base, answer, theme} = this.data;
+    const width = this.canvas.parentElement.clientWidth;
+    const ratio = devicePixelRatio || 1;
+    this.canvas.width = width * ratio;
+    this.canvas.height = height * ratio;
+    this.canvas.style.height = `${height}px`;
+    const pen = this.context;
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const plot = height - axis;
+    this.scale = width / (extent.until - extent.from);
+    const x = (ms) => (ms - extent.from) * this.scale;
+    pen.font = '10.5px system-ui, sans-serif';
+    pen.textBaseline = 'alphabetic';
+    for (const t of ticks(extent.from, extent.until, Math.max(2, width / 110))) {
+      pen.fillStyle = theme.line;
+      pen.fillRect(Math.round(x(t)), 0, 1, plot);
+      pen.fillStyle = theme.faint;
+      if (x(t) + 4 < width - 48) pen.fillText(formatTime(t), x(t) + 4, height - 3);
+    }
+    const edges = bands(answer.groups);
+    const top = Math.max(1e-9, ...edges.at(-1)?.filter((v) => v !== null) ?? [1]);
+    const bar = Math.max(1, answer.step_ms * this.scale);
+    for (let g = edges.length - 1; g >= 0; g--) {
+      pen.fillStyle = this.color(answer.groups, g);
+      edges[g].forEach((value, i) => {
+        if (value === null) return;
+        const size = Math.max(1, value / top * (plot - 6));
+        pen.fillRect(x(answer.from + i * answer.step_ms), plot - size, bar > 3 ? bar - 0.5 : bar, size);
+      });
+    }
+    pen.fillStyle = theme.line;
+    pen.fillRect(0, plot, width, 1);
+    // What is not chosen is veiled; the chosen ranges have edges in their colours.
+    const chosen = this.drag ? {...{selection, base}, [this.drag.base ? 'base' : 'selection']: this.dragged()} : {selection, base};
+    pen.fillStyle = theme.background;
+    pen.globalAlpha = 0.62;
+    const ranges = [chosen.selection, chosen.base].filter(Boolean).sort((a, b) => a.from - b.from);
+    let at = 0;
+    for (const range of ranges) {
+      if (x(range.from) > at) pen.fillRect(at, 0, x(range.from) - at, plot);
+      at = Math.max(at, x(range.until));
+    }
+    pen.fillRect(at, 0, width - at, plot);
+    pen.globalAlpha = 1;
+    for (const [range, color, name] of [[chosen.base, theme.base, 'base'], [chosen.selection, theme.accent, chosen.base ? 'shown' : '']]) {
+      if (!range) continue;
+      pen.fillStyle = color;
+      const [left, right] = [Math.max(0, x(range.from)), Math.min(width, x(range.until))];
+      pen.globalAlpha = 0.1;
+      pen.fillRect(left, 0, right - left, plot);
+      pen.globalAlpha = 1;
+      pen.fillRect(left, 0, 1.5, plot);
+      pen.fillRect(right - 1.5, 0, 1.5, plot);
+      pen.fillRect(left, plot - 1, right - left, 2);
+      if (name && right - left > 36) pen.fillText(name, left + 5, 11);
+    }
+    if (this.hover !== null && !this.drag) {
+      pen.fillStyle = theme.faint;
+      pen.fillRect(x(this.hover), 0, 1, plot);
+    }
+  }
+
+  dragged() {
+    const [from, until] = [this.drag.from, this.drag.until].sort((a, b) => a - b);
+    return {from, until};
+  }
+
+  timeAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const {extent} = this.data;
+    return Math.min(extent.until, Math.max(extent.from, extent.from + (event.clientX - box.left) / this.scale));
+  }
+
+  // tell writes what the pointer is over, or the range that is being dragged.
+  tell() {
+    const {answer} = this.data;
+    if (this.drag?.moved) {
+      const {from, until} = this.dragged();
+      this.readout.textContent = `${this.drag.base ? 'base ' : ''}${formatRange(from, until)} · ${formatDuration(until - from)}`;
+    } else if (this.hover === null) {
+      this.readout.textContent = '';
+    } else {
+      const i = Math.floor((this.hover - answer.from) / answer.step_ms);
+      const values = answer.groups.map(({values: column}) => column[i]).filter((v) => v !== null && v !== undefined);
+      const sum = values.reduce((a, b) => a + b, 0);
+      const per = answer.kind === 'interval' ? ` in ${formatDuration(answer.step_ms)}` : '';
+      this.readout.textContent = `${formatTime(this.hover)} · ${values.length ? formatValue(sum, answer.unit) + per : 'no data'}`;
+    }
+  }
+
+  listen() {
+    const {canvas} = this;
+    canvas.addEventListener('pointerdown', (event) => {
+      if (!this.data || event.button !== 0) return;
+      canvas.setPointerCapture(event.pointerId);
+      const time = this.timeAt(event);
+      this.drag = {from: time, until: time, base: event.shiftKey, x: event.clientX, moved: false};
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      if (!this.data) return;
+      this.hover = this.timeAt(event);
+      if (this.drag) {
+        this.drag.until = this.hover;
+        this.drag.moved ||= Math.abs(event.clientX - this.drag.x) > 3;
+      }
+      this.tell();
+      this.draw();
+    });
+    canvas.addEventListener('pointerup', () => {
+      const {drag} = this;
+      if (!drag) return;
+      const range = this.dragged();
+      this.drag = null;
+      if (drag.moved) (drag.base ? this.on.base : this.on.select)(range.from, range.until);
+      else this.draw();
+    });
+    canvas.addEventListener('pointercancel', () => { this.drag = null; });
+    canvas.addEventListener('pointerleave', () => {
+      this.hover = null;
+      if (!this.data) return;
+      this.tell();
+      this.draw();
+    });
+    canvas.addEventListener('dblclick', () => this.on.all());
+    canvas.addEventListener('keydown', (event) => {
+      const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+      if (!step || !this.data) return;
+      event.preventDefault();
+      const {selection, extent, answer} = this.data;
+      const by = step * Math.max(answer.step_ms, (selection.until - selection.from) / 10);
+      // With Shift only the end moves.
+      const from = event.shiftKey ? selection.from : Math.max(extent.from, selection.from + by);
+      const until = Math.min(extent.until, selection.until + by);
+      if (until > from) this.on.select(from, until);
+    });
+  }
+}

@@ -1,0 +1,88 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The second line of the page: views, search, how the graph is drawn, downloads, share, theme, help.
+
+import {button, copyField, el, popover} from './dom.js';
+import {help} from './messages.js';
+import {formatShare, formatValue} from './format.js';
+import {formatState, profilePath, queryOf} from './state.js';
+
+export const views = [['flame', 'Flame'], ['table', 'Table'], ['both', 'Both'], ['sandwich', 'Sandwich'], ['diff', 'Diff']];
+export const colors = ['package', 'module', 'kind'];
+
+// quote returns a text as one word of a POSIX shell.
+export function quote(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
+}
+
+// commands returns what to type to have the same data at a terminal.
+export function commands(state, url) {
+  const address = (path) => quote(url(path));
+  const list = [
+    ['go tool pprof', `go tool pprof ${address(profilePath(state))}`],
+    ['in a browser', `go tool pprof -http=: ${address(profilePath(state))}`],
+  ];
+  if (state.profile === 'process_cpu') list.push(['profile-guided optimisation', `curl -o default.pgo ${address(profilePath(state))}`]);
+  list.push(['JSON', `curl ${address(`api/flamegraph?${new URLSearchParams(queryOf(state))}`)}`]);
+  return list;
+}
+
+export class Toolbar {
+  constructor(host, app) {
+    this.app = app;
+    this.tabs = views.map(([view, label], i) => button(label, () => app.setView(view), {'data-view': view, title: `${label} (${i + 1})`}));
+    this.search = el('input', {
+      type: 'search', id: 'search', placeholder: 'search functions', 'aria-label': 'Search functions', spellcheck: 'false', autocomplete: 'off',
+      title: 'A part of the name, or /a regular expression/ (press / to come here)', oninput: () => app.update({q: this.search.value}, {replace: true}),
+    });
+    this.sum = el('output', {class: 'sum', id: 'sum'});
+    this.direction = button('', () => app.flip(), {class: 'quiet'});
+    this.color = el('select', {'aria-label': 'Colour by', title: 'Colour by (c)', onchange: () => app.update({color: this.color.value})},
+      colors.map((color) => el('option', {value: color}, `colour: ${color}`)));
+    this.download = button('pprof ↓', () => this.showDownloads(), {'aria-haspopup': 'dialog', title: 'Downloads and commands (d)'});
+    this.share = button('share', () => this.showLinks(), {'aria-haspopup': 'dialog', title: 'Links to what is shown (u)'});
+    this.theme = button('☾', () => app.toggleTheme(), {'aria-label': 'Light or dark', title: 'Light or dark (t)', class: 'quiet'});
+    host.append(el('span', {class: 'tabs'}, this.tabs), this.search, this.sum, el('span', {class: 'space'}),
+      this.direction, this.color, this.download, this.share, this.theme,
+      button('?', help, {'aria-label': 'Keys', title: 'Keys (?)', class: 'quiet'}));
+  }
+
+  render({total, unit, found}) {
+    const {state, theme} = this.app;
+    for (const tab of this.tabs) tab.setAttribute('aria-pressed', String(tab.dataset.view === state.view));
+    if (this.search.value !== state.q) this.search.value = state.q;
+    const whole = formatValue(total, unit);
+    this.sum.textContent = total === null || (state.view === 'diff' && !state.q) ? '' : state.q && found ? `${formatShare(found.total, total)} of ${whole}` : whole;
+    this.sum.title = state.q && found ? `${formatValue(found.total, unit)} pass through ${found.functions} functions that match` : 'the total of what is shown';
+    const up = state.direction === 'flame';
+    this.direction.textContent = up ? '▲ flame' : '▼ icicle';
+    this.direction.title = 'The root below or above (i)';
+    this.color.value = state.color;
+    this.color.hidden = state.view === 'diff' || state.view === 'table';
+    this.direction.hidden = state.view === 'table' || state.view === 'sandwich';
+    this.theme.textContent = theme.dark ? '☀' : '☾';
+  }
+
+  showDownloads() {
+    const {state, url} = this.app;
+    const links = [['pprof', '', '.pb.gz'], ['collapsed stacks', '.collapsed', '.collapsed.txt'], ['speedscope', '.speedscope.json', '.speedscope.json']];
+    popover(this.download, el('div', {class: 'sheet'},
+      el('p', {}, 'What is selected, as a file:'),
+      el('p', {class: 'choices'}, links.map(([label, suffix, ending]) => el('a', {
+        class: 'button', href: profilePath(state, suffix), download: `${state.service}-${state.profile}${ending}`.replace(/[^\w.-]+/g, '_').slice(-120),
+      }, `${label} ↓`))),
+      commands(state, url).map(([label, text]) => copyField(label, text))), {label: 'Downloads and commands'});
+  }
+
+  showLinks() {
+    const {state, shown} = this.app;
+    const here = location.href.replace(/#.*/, '');
+    const link = (time) => `${here}#${formatState({...state, time})}`;
+    const fixed = {from: Math.round(shown.from), until: Math.round(shown.until)};
+    popover(this.share, el('div', {class: 'sheet'},
+      copyField('exactly this time', link(fixed)),
+      state.time.from ? null : copyField('live', link(state.time)),
+      el('p', {class: 'faint'}, 'All state is in the link. It works as long as the collector keeps the data; a downloaded pprof stays.')), {label: 'Share'});
+  }
+}

@@ -1,0 +1,46 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import * as format from '../static/format.js';
+
+test('values have three digits and the largest step that fits', () => {
+  for (const [value, unit, want] of [
+    [0, 'nanoseconds', '0 ns'], [999, 'nanoseconds', '999 ns'], [1000, 'nanoseconds', '1 µs'], [3.1e9, 'nanoseconds', '3.10 s'],
+    [42.14e9, 'nanoseconds', '42.1 s'], [999.6e6, 'nanoseconds', '1.00 s'], [-2500, 'ns', '−2.50 µs'], [90, 'seconds', '1.50 min'], [7200e3, 'ms', '2 h'],
+    [1024, 'bytes', '1 KiB'], [1536, 'bytes', '1.50 KiB'], [5 * 1024 ** 4, 'bytes', '5 TiB'], [12345, 'count', '12.3 k'], [7, 'count', '7'],
+    [3, 'objects', '3 objects'], [1500, '<b>', '1.50 k <b>'], [null, 'bytes', '–'], [NaN, 'bytes', '–'], [0.5, 'count', '0.50'],
+  ]) assert.equal(format.formatValue(value, unit), want, `${value} ${unit}`);
+});
+
+test('shares and changes', () => {
+  assert.equal(format.formatShare(1, 0), '–');
+  assert.equal(format.formatShare(184, 1000), '18.4 %');
+  assert.equal(format.formatShare(1, 1e9), '<0.01 %');
+  assert.equal(format.formatShare(5, 5), '100 %');
+  assert.equal(format.formatChange(0, 0), '±0 %');
+  assert.equal(format.formatChange(5, 0), 'new');
+  assert.equal(format.formatChange(0, 5), 'gone');
+  assert.equal(format.formatChange(150, 100), '+50.0 %');
+  assert.equal(format.formatChange(50, 100), '−50.0 %');
+  assert.equal(format.formatSigned(1e9, 'nanoseconds'), '+1 s');
+});
+
+test('times and durations', () => {
+  const noon = new Date(2026, 10, 21, 12, 0, 5).getTime();
+  assert.equal(format.formatTime(noon, noon + 1000), '12:00:05');
+  assert.equal(format.formatTime(noon, noon + 86400e3), '2026-11-21 12:00:05');
+  assert.equal(format.formatDuration(90e3), '90 s');
+  assert.equal(format.formatDuration(900e3), '15 min');
+  assert.equal(format.formatDuration(86400e3), '24 h');
+});
+
+test('hostile text becomes visible and short', () => {
+  assert.equal(format.clean('a\u0000b\nc\u001b[31m\u202egnp.exe'), 'a\\x00b\\nc\\x1b[31m\\u202egnp.exe');
+  assert.equal(format.clean('<img src=x>'), '<img src=x>');
+  assert.equal(format.clean('N'.repeat(1 << 20), 10), 'NNNNNNNNN…');
+  assert.equal(format.clean(undefined), '');
+  assert.ok(format.shortKey('N'.repeat(1 << 20)).length < 200);
+  assert.notEqual(format.shortKey('N'.repeat(5000)), format.shortKey('N'.repeat(5001)));
+});

@@ -1,0 +1,80 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {changeColor, moduleOf, packageOf, shortName, themes} from '../static/colors.js';
+import {fit} from '../static/paint.js';
+import {filterOptions} from '../static/picker.js';
+import {attributeOptions, defaultsFor, typedAttribute} from '../static/selection.js';
+import {columnsFor, order} from '../static/table.js';
+import {bands, ticks} from '../static/timeline.js';
+
+test('packages and modules of many languages', () => {
+  for (const [name, file, want] of [
+    ['net/http.(*conn).serve', '', 'net/http'], ['runtime.mallocgc', '', 'runtime'], ['main.main.func1', '', 'main'],
+    ['github.com/a/b/cart.Map[go.shape.string,net/http.X].Get', '', 'github.com/a/b/cart'], ['java.util.HashMap.put', '', 'java.util'],
+    ['std::vec::Vec<T>::push', '', 'std::vec'], ['ns::f(int, std::string)', '', 'ns'], ['handle', '/app/node_modules/@x/y/lib/i.js', '@x/y'],
+    ['do_work', '/srv/app/work.py', '/srv/app'], ['memcpy', '', 'libc.so.6'], ['', '', 'libc.so.6'],
+  ]) assert.equal(packageOf(name, file, '/usr/lib/libc.so.6'), want, name);
+  assert.equal(moduleOf('github.com/a/b/cart.F', '/a/b.go', '/bin/x'), 'github.com/a/b');
+  assert.equal(moduleOf('net/http.F', '/go/src/net/http/x.go', '/bin/x'), 'standard library');
+  assert.equal(moduleOf('memcpy', '', '/usr/lib/libc.so.6'), 'libc.so.6');
+  assert.ok(packageOf('N'.repeat(1 << 20)).length <= 1000);
+});
+
+test('labels are cut to what fits', () => {
+  assert.equal(shortName('net/http.(*conn).serve'), 'http.(*conn).serve');
+  assert.equal(fit('net/http.(*conn).serve', 30), 'net/http.(*conn).serve');
+  assert.equal(fit('net/http.(*conn).serve', 19), 'http.(*conn).serve');
+  assert.equal(fit('net/http.(*conn).serve', 6), 'http.…');
+});
+
+test('more and less differ in lightness, not in hue alone', () => {
+  for (const theme of Object.values(themes)) {
+    for (const palette of ['red-green', 'orange-blue']) {
+      const lightness = (change) => Number(/oklch\(([\d.]+)/.exec(changeColor(change, palette, theme))[1]);
+      assert.ok(Math.abs(lightness(1) - lightness(-1)) >= 0.08, palette);
+    }
+  }
+});
+
+test('lists filter by all words, those that start with the first come first', () => {
+  const options = ['worker pool', 'pool worker', 'cart'].map((label) => ({label, value: label}));
+  assert.deepEqual(filterOptions(options, 'POOL work').map(({label}) => label), ['pool worker', 'worker pool']);
+  assert.equal(filterOptions(options, '').length, 3);
+  assert.deepEqual(typedAttribute('a.b = c=d').value, ['a.b', 'c=d']);
+  assert.equal(typedAttribute('nothing'), null);
+  assert.equal(attributeOptions([{key: 'k', scope: 'sample', values: [{value: 'v', samples: 1234}]}])[0].detail, '1,234 samples · of samples');
+});
+
+test('what is shown first: the latest service, its CPU profile, the default type', () => {
+  const row = (service, profile, type, isDefault, until) => ({service, profile, type, default: isDefault, until});
+  const rows = [row('old', 'process_cpu', 'cpu/nanoseconds', true, 1), row('new', 'memory', 'inuse_space/bytes', true, 5),
+    row('new', 'process_cpu', 'samples/count', false, 4), row('new', 'process_cpu', 'cpu/nanoseconds', true, 4)];
+  const none = {service: '', profile: '', type: ''};
+  assert.deepEqual(defaultsFor(none, rows), {service: 'new', profile: 'process_cpu', type: 'cpu/nanoseconds'});
+  assert.deepEqual(defaultsFor({...none, service: 'new', profile: 'memory'}, rows), {service: 'new', profile: 'memory', type: 'inuse_space/bytes'});
+  assert.deepEqual(defaultsFor({...none, service: 'gone', profile: 'p'}, rows), {service: 'gone', profile: 'p', type: ''});
+  assert.deepEqual(defaultsFor(none, []), none);
+});
+
+test('the table sorts by value, change by its size, names by name', () => {
+  const rows = {self: [1, 5, 3], total: [9, 5, 3], baseSelf: [1, 1, 9], baseTotal: [9, 1, 9], present: [1, 1, 1]};
+  const frames = {functionName: (id) => ['b', 'a', 'c'][id]};
+  const plain = columnsFor({compared: false, unit: 'count', total: 9})(rows);
+  assert.deepEqual(order([0, 1, 2], frames, plain, 'self'), [1, 2, 0]);
+  assert.deepEqual(order([0, 1, 2], frames, plain, '-total'), [2, 1, 0]);
+  assert.deepEqual(order([0, 1, 2], frames, plain, 'name'), [1, 0, 2]);
+  const compared = columnsFor({compared: true, unit: 'count', total: 9, baseTotal: 9, byShare: true})(rows);
+  assert.deepEqual(order([0, 1, 2], frames, compared, 'change_self'), [2, 1, 0]);
+  assert.deepEqual(compared.at(-1).cells(1), ['+44.4 pp', '+400 %']);
+});
+
+test('groups are stacked, gaps stay gaps, ticks are round', () => {
+  assert.deepEqual(bands([{values: [1, null, 2]}, {values: [3, null, null]}]), [[1, null, 2], [4, null, 2]]);
+  assert.deepEqual(bands([]), []);
+  const found = ticks(Date.UTC(2026, 0, 1, 12, 0, 3), Date.UTC(2026, 0, 1, 12, 59, 0), 8);
+  assert.ok(found.length >= 3 && found.length <= 9);
+  for (const t of found) assert.equal(t % 60e3, 0);
+});

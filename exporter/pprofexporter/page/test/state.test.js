@@ -1,0 +1,48 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import * as s from '../static/state.js';
+import {commands, quote} from '../static/toolbar.js';
+
+const full = () => ({
+  ...s.emptyState(), service: 'shop & co', profile: 'process_cpu', type: 'cpu/nanoseconds', group_by: 'region', view: 'diff', direction: 'flame',
+  color: 'module', q: '/^a#b/', fn: 'main.f /a b.go', node: '0123456789abcdef', zoom: 'fedcba9876543210', focus: 'x', sort: '-total',
+  norm: 'value', palette: 'orange-blue', theme: 'dark', time: {from: 1000, until: 2000}, attrs: [['k.a', 'v=1&2'], ['thread', '']], hide: ['a', 'b'],
+  base: {service: 'other', time: {from: 1, until: 2}, attrs: [['region', 'us']]},
+});
+
+test('a state comes back from its URL', () => {
+  const state = full();
+  assert.deepEqual(s.parseState(`#${s.formatState(state)}`), state);
+  assert.equal(s.formatState(s.emptyState()), '');
+  assert.deepEqual(s.parseState(''), s.emptyState());
+  for (const time of [{}, {seconds: 60}, {seconds: s.defaultSeconds}]) {
+    assert.deepEqual(s.parseState(s.formatState({...s.emptyState(), time})).time, time);
+  }
+});
+
+test('a URL that nobody made is read as far as it makes sense', () => {
+  for (const hash of ['#%E0%A4%A', '#from=9&until=3', '#seconds=-5', '#seconds=x', '#attr.=v', '#__proto__=1&constructor=2', `#q=${'x'.repeat(1e5)}`]) {
+    const state = s.parseState(hash);
+    assert.deepEqual(state.time, {seconds: s.defaultSeconds}, hash);
+    assert.deepEqual(state.attrs, [], hash);
+  }
+});
+
+test('queries for the API', () => {
+  const query = new URLSearchParams([...s.queryOf(full()), ...s.baseQueryOf(full())]).toString();
+  assert.equal(query, 'service=shop+%26+co&profile=process_cpu&type=cpu%2Fnanoseconds&from=1000&until=2000&attr.k.a=v%3D1%262&' +
+    'base.attr.region=us&base.service=other&base.from=1&base.until=2');
+  assert.equal(s.profilePath({...s.emptyState(), service: 'a/b', profile: 'p', attrs: [['k', 'v']]}, '.collapsed'), 'profiles/a%2Fb/p.collapsed?seconds=900&attr.k=v');
+  assert.deepEqual(s.withAttribute([['a', '1'], ['b', '2']], 'a', '3'), [['b', '2'], ['a', '3']]);
+  assert.deepEqual(s.withAttribute([['a', '1']], 'a', null), []);
+});
+
+test('commands are safe to paste', () => {
+  assert.equal(quote("a'b"), "'a'\\''b'");
+  assert.equal(quote('http://h/x?a=b'), "'http://h/x?a=b'");
+  const state = {...s.emptyState(), service: "x'; rm -rf $HOME #", profile: 'process_cpu'};
+  for (const [, command] of commands(state, (path) => `http://h/${path}`)) assert.doesNotMatch(command.replace(/'\\''/g, '').replace(/'[^']*'/g, ''), /;|\$/);
+});
