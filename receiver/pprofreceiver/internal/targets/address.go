@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // address is where a target listens.
@@ -61,12 +62,14 @@ func parseAddress(text string) (address, error) {
 
 func parseIP(text string) (netip.Addr, bool) {
 	ip, err := netip.ParseAddr(text)
-	return ip, err == nil && isHost(ip.Zone())
+	zone := ip.Zone()
+	isASCII := !strings.ContainsFunc(zone, func(r rune) bool { return r > 0x7f }) // url.Parse refuses others in a zone
+	return ip, err == nil && isASCII && isHost(zone)
 }
 
 // isHost is lenient: names of containers have underscores, and the resolver knows best what other letters mean.
 func isHost(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= 0x7f && r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 }

@@ -46,7 +46,7 @@ func FuzzJob(f *testing.F) {
 
 // FuzzAddress reads anything as an address: what is taken stands in a URL as the same host and port.
 func FuzzAddress(f *testing.F) {
-	for _, seed := range []string{"h", "h:1", "[::1]:1", "::1", "fe80::1%eth0", "[fe80::1%25eth0]:80", "h:", ":1", "a@b:1", "[]", "[", "ü:1", "127.1", "%41:1", "h:01"} {
+	for _, seed := range []string{"h", "h:1", "[::1]:1", "::1", "fe80::1%eth0", "[fe80::1%25eth0]:80", "h:", ":1", "a@b:1", "[]", "[", "ü:1", "127.1", "%41:1", "h:01", "0::1%\xff", "\xff:1", "fe80::1%ü"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

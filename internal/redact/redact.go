@@ -1,0 +1,74 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redact keeps secrets out of logs, errors and pages: URL and Text render a URL without its credentials, Error
+// does so for an error of an HTTP client, and IsSecret tells which query keys hold secrets.
+package redact
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Placeholder replaces a secret, as the semantic conventions require for `url.full`.
+const Placeholder = "REDACTED"
+
+// Query keys whose values are secret: those that the semantic conventions name for `url.full`, and words that mark a
+// secret in any other key.
+var (
+	secretKeys  = []string{"X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "sig", "X-Goog-Signature", "key", "auth"}
+	secretWords = []string{"token", "secret", "password", "passwd", "signature", "credential", "apikey", "api_key", "api-key", "access_key"}
+)
+
+// URL renders a URL without its credentials, without the values of secret query keys, and without its fragment, which
+// is never sent. The query keeps its order and spelling.
+func URL(u *url.URL) string {
+	shown := *u
+	if shown.User != nil {
+		shown.User = url.UserPassword(Placeholder, Placeholder)
+	}
+	if shown.Opaque != "" { // mailto:user:password@host: nothing says what is in it
+		shown.Opaque = Placeholder
+	}
+	shown.Fragment, shown.RawFragment = "", ""
+	fields := strings.Split(shown.RawQuery, "&")
+	for i, field := range fields {
+		key, _, hasValue := strings.Cut(field, "=")
+		if name, err := url.QueryUnescape(key); hasValue && (err != nil || IsSecret(name)) {
+			fields[i] = key + "=" + Placeholder
+		}
+	}
+	shown.RawQuery = strings.Join(fields, "&")
+	return shown.String()
+}
+
+// Text renders a URL that is not parsed yet. If it cannot be parsed, nothing of it is shown.
+func Text(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || (u.Host == "" && strings.Contains(text, "@")) {
+		return Placeholder
+	}
+	return URL(u)
+}
+
+// Error returns err without the secrets of the URL that an HTTP client puts into its errors. What wraps the client's
+// error is dropped, since its text repeats the URL; errors.Is and errors.As still find what is inside.
+func Error(err error) error {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", strings.ToLower(failed.Op), Text(failed.URL), Error(failed.Err))
+}
+
+// IsSecret reports that the value of a query key is secret.
+func IsSecret(key string) bool {
+	if slices.ContainsFunc(secretKeys, func(k string) bool { return strings.EqualFold(k, key) }) {
+		return true
+	}
+	lower := strings.ToLower(key)
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(lower, word) })
+}

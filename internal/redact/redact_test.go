@@ -1,0 +1,88 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://h:6060/debug/pprof/heap?seconds=5":  "http://h:6060/debug/pprof/heap?seconds=5",
+		"http://me:secret@h/p":                      "http://REDACTED:REDACTED@h/p",
+		"http://secret@h/p":                         "http://REDACTED:REDACTED@h/p",
+		"http://h/?Token=secret&b=1&my_secret=x#s":  "http://h/?Token=REDACTED&b=1&my_secret=REDACTED",
+		"http://h/?%6bey=secret&%zz=secret":         "http://h/?%6bey=REDACTED&%zz=REDACTED",
+		"me:secret@h":                               "REDACTED",
+		"me@secret":                                 "REDACTED",
+		"http://h/%zz?secret":                       "REDACTED",
+		"https://me:pass%20word@[::1]:443/?auth=ab": "https://REDACTED:REDACTED@[::1]:443/?auth=REDACTED",
+	} {
+		assert.Equal(t, want, Text(text), text)
+	}
+}
+
+func TestError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://secretuser:secret@localhost:1/?token=secret", http.NoBody)
+	require.NoError(t, err)
+	_, err = http.DefaultClient.Do(request)
+	require.Error(t, err)
+	shown := Error(fmt.Errorf("export: %w", err))
+	assert.ErrorIs(t, shown, context.Canceled)
+	assert.Equal(t, "get http://REDACTED:REDACTED@localhost:1/?token=REDACTED: context canceled", shown.Error())
+	assert.Equal(t, context.Canceled, Error(context.Canceled))
+	assert.NoError(t, Error(nil))
+}
+
+// FuzzURL puts a secret into each place of a URL that holds secrets. It is never shown.
+func FuzzURL(f *testing.F) {
+	f.Add("http", "user", "h:1", "/p", "token", "a=b")
+	f.Add("https", "", "[::1%25eth0]", "", "%70assword", "%zz")
+	f.Add("mailto", "a@b", "", "x", "sig", ";=&")
+	const secret = "s3cr3t-v4lu3"
+	f.Fuzz(func(t *testing.T, scheme, user, host, path, key, query string) {
+		if strings.Contains(scheme+host+path+key+query+user, secret) {
+			return
+		}
+		name, err := url.QueryUnescape(key)
+		isSecret := err == nil && IsSecret(name) && !strings.ContainsAny(key, "&=#")
+		texts := []string{
+			scheme + "://" + user + ":" + secret + "@" + host + path,
+			scheme + ":" + user + ":" + secret + "@" + host + path,
+			(&url.URL{Scheme: scheme, User: url.UserPassword(user, secret), Host: host, Path: path, RawQuery: query}).String(),
+			(&url.URL{Scheme: scheme, User: url.User(secret), Host: host, Path: path, RawQuery: query}).String(),
+		}
+		if isSecret && !strings.ContainsAny(path, "?#") {
+			texts = append(texts, (&url.URL{Scheme: scheme, Host: host, Path: path}).String()+"?"+query+"&"+key+"="+secret)
+		}
+		for _, text := range texts {
+			u, err := url.Parse(text)
+			// What stands behind the end of the authority is part of the path: no client takes it for a password.
+			if err == nil && u.User == nil && u.Opaque == "" && !isSecret {
+				continue
+			}
+			if err == nil && strings.Contains(u.Path+u.Host+u.Scheme, secret) {
+				continue
+			}
+			if shown := Text(text); strings.Contains(shown, secret) {
+				t.Errorf("%q is shown as %q", text, shown)
+			}
+			if err == nil {
+				again, err := url.Parse(Text(text))
+				require.NoError(t, err)
+				require.Equal(t, u.Host, again.Host)
+			}
+		}
+	})
+}
