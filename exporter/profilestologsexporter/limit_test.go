@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )

@@ -8,7 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
 // part is profiles for one request.

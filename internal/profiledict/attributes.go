@@ -64,7 +64,8 @@ func ValueOf(v pcommon.Value) Value {
 	}
 }
 
-func (v Value) copyTo(dst pcommon.Value) {
+// CopyTo writes the value to dst, which must be empty.
+func (v Value) CopyTo(dst pcommon.Value) {
 	switch v.kind {
 	case pcommon.ValueTypeStr:
 		dst.SetStr(v.text)
@@ -146,6 +147,6 @@ func (t *Attributes) copyTo(dst pprofile.KeyValueAndUnitSlice) {
 		entry := dst.AppendEmpty()
 		entry.SetKeyStrindex(int32(a.Key))
 		entry.SetUnitStrindex(int32(a.Unit))
-		a.Value.copyTo(entry.Value())
+		a.Value.CopyTo(entry.Value())
 	}
 }

@@ -167,7 +167,7 @@ func TestValuesSurviveTheirComparableForm(t *testing.T) {
 		anyValue(t, a, 3)
 		anyValue(t, b, 3)
 		back := pcommon.NewValueEmpty()
-		ValueOf(a).copyTo(back)
+		ValueOf(a).CopyTo(back)
 		require.True(t, a.Equal(back), "%v became %v", a.AsRaw(), back.AsRaw())
 		if ValueOf(a) == ValueOf(b) {
 			require.True(t, a.Equal(b))

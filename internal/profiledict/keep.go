@@ -106,13 +106,10 @@ func (v Value) Text() string {
 		return strconv.FormatInt(int64(v.bits), 10)
 	default:
 		value := pcommon.NewValueEmpty()
-		v.copyTo(value)
+		v.CopyTo(value)
 		return value.AsString()
 	}
 }
-
-// CopyTo writes the value to dst.
-func (v Value) CopyTo(dst pcommon.Value) { v.copyTo(dst) }
 
 // Mover copies entries of one dictionary into another, each once, with all that they refer to.
 type Mover struct {

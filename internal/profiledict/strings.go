@@ -71,9 +71,9 @@ func (t *Strings) Lookup(s string) (StringIndex, bool) {
 	return 0, false
 }
 
-// internValid is Intern for a string that may not be valid UTF-8, which it then makes it and says so.
-// What the table has is valid, so only a new string is looked at.
-func (t *Strings) internValid(s string) (index StringIndex, repaired bool) {
+// InternValid is Intern for a string that may not be valid UTF-8: it repairs such a string and reports that.
+// Only a string that is new to the table is checked, since what the table holds is valid.
+func (t *Strings) InternValid(s string) (index StringIndex, repaired bool) {
 	if s == "" {
 		return 0, false
 	}
@@ -84,12 +84,13 @@ func (t *Strings) internValid(s string) (index StringIndex, repaired bool) {
 		}
 	}
 	if !utf8.ValidString(s) {
-		return t.Intern(validUTF8(s)), true
+		return t.Intern(ValidUTF8(s)), true
 	}
 	return t.add(p, s), false
 }
 
-func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// ValidUTF8 returns s with each invalid run replaced by U+FFFD.
+func ValidUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // bytes is the sum of the entries' lengths.
 func (t *Strings) bytes() int {

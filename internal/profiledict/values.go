@@ -93,10 +93,10 @@ func readValue(s string, dst pcommon.Value) string {
 		dst.SetEmptyBytes().FromRaw([]byte(text))
 		return rest
 	case pcommon.ValueTypeInt:
-		dst.SetInt(int64(binary.LittleEndian.Uint64([]byte(s[:8]))))
+		dst.SetInt(readInt(s))
 		return s[8:]
 	case pcommon.ValueTypeDouble:
-		dst.SetDouble(math.Float64frombits(binary.LittleEndian.Uint64([]byte(s[:8]))))
+		dst.SetDouble(math.Float64frombits(uint64(readInt(s))))
 		return s[8:]
 	case pcommon.ValueTypeBool:
 		dst.SetBool(s[0] != 0)
@@ -123,6 +123,8 @@ func readValue(s string, dst pcommon.Value) string {
 		return s
 	}
 }
+
+func readInt(s string) int64 { return int64(binary.LittleEndian.Uint64([]byte(s[:8]))) }
 
 func readCount(s string) (int, string) {
 	n, shift := 0, 0

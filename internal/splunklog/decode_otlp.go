@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
 )
 
 // readOTLP reads a body that is OTLP profiles, compressed or not, as bytes or, where its way had no bytes, as base64.

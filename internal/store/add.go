@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
@@ -124,7 +125,7 @@ type adder struct {
 func (a *adder) message(pd pprofile.Profiles) {
 	a.importer.Begin(a.src)
 	defer a.importer.End()
-	resolved := profiledict.ResolveReferences(pd)
+	resolved := compact.ResolveReferences(pd)
 	each := func(use func(index int, p pprofile.Profile)) {
 		for r, rp := range pd.ResourceProfiles().All() {
 			a.attributes = resolved.ResourceProfiles().At(r).Resource().Attributes()
@@ -343,7 +344,7 @@ func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
 		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
 		n, nv := timestamps.Len(), values.Len()
 		stack, why := a.importer.Stack(sample.StackIndex())
-		if why != profiledict.Understood || (n == 0 && nv != 1) || (n > 0 && nv > 0 && nv != n) {
+		if why != compact.Understood || (n == 0 && nv != 1) || (n > 0 && nv > 0 && nv != n) {
 			a.added.Refused[RefusedSamples]++
 			continue
 		}

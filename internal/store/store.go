@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
 // Config bounds a Store.
@@ -81,7 +81,7 @@ type Store struct {
 
 	// adding serialises Add and Expire; what follows it belongs to them.
 	adding   sync.Mutex
-	importer profiledict.Importer
+	importer compact.Importer
 	scratch  addScratch
 	series   map[string]*seriesID
 	lastID   int32

@@ -12,8 +12,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
 // reason says why a batch was sent: the value of a metric's attribute.
@@ -45,10 +44,10 @@ type metrics struct {
 	dropped, repaired, failed          metric.Int64Counter
 
 	own     metric.MeasurementOption
-	tables  [len(profiledict.Tables)]metric.MeasurementOption
+	tables  [len(compact.Tables)]metric.MeasurementOption
 	reasons [numReasons]metric.MeasurementOption
 	drops   [compact.NumDropReasons]metric.MeasurementOption
-	repairs [profiledict.NumRepairs]metric.MeasurementOption
+	repairs [compact.NumRepairs]metric.MeasurementOption
 }
 
 func newMetrics(settings component.TelemetrySettings, id component.ID, batchers func() int) (*metrics, error) {
@@ -70,13 +69,13 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, batchers 
 		outgoingEntries:  counter("outgoing_entries", "{entry}", "Number of dictionary entries that the next component took."),
 		batches:          counter("batches", "{batch}", "Number of batches that were sent."),
 		splits:           counter("splits", "{split}", "Number of times that a batch was cut in two for its size."),
-		oversized:        counter("oversized", "{message}", "Number of messages above max_batch_bytes, since a single observation is."),
+		oversized:        counter("oversized", "{message}", "Number of messages above max_batch_bytes, since their samples share too much to be split."),
 		dropped:          counter("dropped_samples", "{sample}", "Number of samples that could not be understood."),
 		repaired:         counter("repaired", "{fault}", "Number of faults that cost no sample."),
 		failed:           counter("failed_samples", "{sample}", "Number of samples that the next component refused after they had been accepted."),
 		own:              attributes(id),
 	}
-	for i, name := range profiledict.Tables {
+	for i, name := range compact.Tables {
 		m.tables[i] = attributes(id, attribute.String("table", name))
 	}
 	for i := range m.reasons {
@@ -86,7 +85,7 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, batchers 
 		m.drops[i] = attributes(id, attribute.String("reason", compact.DropReason(i).String()))
 	}
 	for i := range m.repairs {
-		m.repairs[i] = attributes(id, attribute.String("fault", profiledict.Repair(i).String()))
+		m.repairs[i] = attributes(id, attribute.String("fault", compact.Repair(i).String()))
 	}
 	_, err := meter.Int64ObservableUpDownCounter(metricPrefix+"batchers", metric.WithUnit("{batcher}"),
 		metric.WithDescription("Number of combinations of client metadata that have something pending."),

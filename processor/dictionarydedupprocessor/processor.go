@@ -17,8 +17,12 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
+
+// maxGrowth bounds what splitting repeats: no batch leaves as messages that together have more than twice the
+// bytes of the whole.
+const maxGrowth = 2
 
 // dedup is the processor.
 type dedup struct {
@@ -38,6 +42,7 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 		config: config,
 		options: compact.Options{
 			MaxBytes:         config.MaxBatchBytes,
+			MaxGrowth:        maxGrowth,
 			OrderByFrequency: config.OrderByFrequency,
 			CombineSamples:   config.CombineSamples,
 		},
@@ -132,7 +137,7 @@ func (d *dedup) countBatch(ctx context.Context, why reason, parts int) {
 func (d *dedup) sendPart(ctx context.Context, part *compact.Part) error {
 	if part.Oversized {
 		d.metrics.oversized.Add(ctx, 1, d.metrics.own)
-		d.logger.Warn("A single observation is larger than `max_batch_bytes`; it is sent all the same",
+		d.logger.Warn("A message is larger than `max_batch_bytes`, since its samples share too much to be split; sending it as it is",
 			zap.Int("bytes", part.Bytes), zap.Int("max_batch_bytes", d.options.MaxBytes))
 	}
 	bytes := d.metrics.outgoingSize(ctx, part)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -160,11 +160,11 @@ func TestMetricsOfWhatGoesThrough(t *testing.T) {
 	assert.EqualValues(t, 1, f.sum("outgoing_profiles"))
 	assert.EqualValues(t, sizer.ProfilesSize(in), f.sum("incoming_bytes"))
 	assert.InDelta(t, sizer.ProfilesSize(out), f.sum("outgoing_bytes"), 100)
-	for i, n := range profiledict.EntriesOf(in.Dictionary()) {
-		assert.EqualValues(t, n, f.sum("incoming_entries", "table", profiledict.Tables[i]))
+	for i, n := range compact.EntriesOf(in.Dictionary()) {
+		assert.EqualValues(t, n, f.sum("incoming_entries", "table", compact.Tables[i]))
 	}
-	for i, n := range profiledict.EntriesOf(out.Dictionary()) {
-		assert.EqualValues(t, n, f.sum("outgoing_entries", "table", profiledict.Tables[i]))
+	for i, n := range compact.EntriesOf(out.Dictionary()) {
+		assert.EqualValues(t, n, f.sum("outgoing_entries", "table", compact.Tables[i]))
 	}
 	assert.EqualValues(t, 30, f.sum("outgoing_samples", "processor", "dictionary_dedup"))
 }

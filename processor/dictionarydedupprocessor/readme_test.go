@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -36,7 +35,7 @@ func TestMetadata(t *testing.T) {
 	declared := profiletest.LoadMetadata(t)
 	assert.Equal(t, componentType.String(), declared.Type)
 	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
-	assert.Equal(t, profiledict.Tables[:], declared.Attributes["table"].Enum)
+	assert.Equal(t, compact.Tables[:], declared.Attributes["table"].Enum)
 
 	f := start(t, nil)
 	m, err := newMetrics(f.telemetry.NewTelemetrySettings(), f.settings().ID, func() int { return 0 })
@@ -121,8 +120,8 @@ func TestReadmeReasons(t *testing.T) {
 	for i := range compact.NumDropReasons {
 		reasons = append(reasons, compact.DropReason(i).String())
 	}
-	for i := range profiledict.NumRepairs {
-		faults = append(faults, profiledict.Repair(i).String())
+	for i := range compact.NumRepairs {
+		faults = append(faults, compact.Repair(i).String())
 	}
 	assert.ElementsMatch(t, reasons, dropped)
 	assert.ElementsMatch(t, faults, repaired)

@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -21,16 +22,16 @@ func (s *Subset) CopyTo(dst pprofile.ProfilesDictionary) {
 	s.copyAttributes(dst.AttributeTable())
 }
 
-// table is what pdata's slices of entries have in common.
-type table[T any] interface {
+// entrySlice is what pdata's slices of entries have in common.
+type entrySlice[T any] interface {
 	Len() int
 	EnsureCapacity(entries int)
 	AppendEmpty() T
 	RemoveIf(func(T) bool)
 }
 
-// Resize makes t n entries long. It keeps the first of what t has, as they are.
-func Resize[T any, S table[T]](t S, n int) {
+// resize makes t n entries long. It keeps the first of what t has, as they are.
+func resize[T any, S entrySlice[T]](t S, n int) {
 	if t.Len() > n {
 		i := 0
 		t.RemoveIf(func(T) bool {
@@ -48,16 +49,16 @@ func Resize[T any, S table[T]](t S, n int) {
 func (s *Subset) copyStrings(dst pprofile.ProfilesDictionary) {
 	s.stringScratch = s.stringScratch[:0]
 	for _, i := range s.strings.order {
-		s.stringScratch = append(s.stringScratch, s.dict.Strings.entries[i])
+		s.stringScratch = append(s.stringScratch, s.dict.Strings.At(profiledict.StringIndex(i)))
 	}
 	dst.StringTable().FromRaw(s.stringScratch)
 	clear(s.stringScratch)
 }
 
 func (s *Subset) copyFunctions(dst pprofile.FunctionSlice) {
-	Resize(dst, len(s.functions.order))
+	resize(dst, len(s.functions.order))
 	for k, i := range s.functions.order {
-		f, entry := &s.dict.Functions.entries[i], dst.At(k)
+		f, entry := s.dict.Functions.At(profiledict.FunctionIndex(i)), dst.At(k)
 		entry.SetNameStrindex(s.String(f.Name))
 		entry.SetSystemNameStrindex(s.String(f.SystemName))
 		entry.SetFilenameStrindex(s.String(f.Filename))
@@ -66,9 +67,9 @@ func (s *Subset) copyFunctions(dst pprofile.FunctionSlice) {
 }
 
 func (s *Subset) copyMappings(dst pprofile.MappingSlice) {
-	Resize(dst, len(s.mappings.order))
+	resize(dst, len(s.mappings.order))
 	for k, i := range s.mappings.order {
-		m, entry := &s.dict.Mappings.entries[i], dst.At(k)
+		m, entry := s.dict.Mappings.At(profiledict.MappingIndex(i)), dst.At(k)
 		entry.SetMemoryStart(m.MemoryStart)
 		entry.SetMemoryLimit(m.MemoryLimit)
 		entry.SetFileOffset(m.FileOffset)
@@ -78,16 +79,16 @@ func (s *Subset) copyMappings(dst pprofile.MappingSlice) {
 }
 
 func (s *Subset) copyLocations(dst pprofile.LocationSlice) {
-	Resize(dst, len(s.locations.order))
+	resize(dst, len(s.locations.order))
 	for k, i := range s.locations.order {
-		l, lines := s.dict.Locations.At(LocationIndex(i))
+		l, lines := s.dict.Locations.At(profiledict.LocationIndex(i))
 		entry := dst.At(k)
 		entry.SetMappingIndex(s.mappings.index[l.Mapping])
 		entry.SetAddress(l.Address)
 		s.CopyAttributes(l.Attributes, entry.AttributeIndices())
 		to := entry.Lines()
 		if to.Len() != len(lines) {
-			Resize(to, len(lines))
+			resize(to, len(lines))
 		}
 		for k := range lines {
 			line := to.At(k)
@@ -99,9 +100,9 @@ func (s *Subset) copyLocations(dst pprofile.LocationSlice) {
 }
 
 func (s *Subset) copyStacks(dst pprofile.StackSlice) {
-	Resize(dst, len(s.stacks.order))
+	resize(dst, len(s.stacks.order))
 	for k, i := range s.stacks.order {
-		list := s.dict.Stacks.At(StackIndex(i))
+		list := s.dict.Stacks.At(profiledict.StackIndex(i))
 		s.scratch = slices.Grow(s.scratch[:0], len(list))[:len(list)]
 		for k, l := range list {
 			s.scratch[k] = s.locations.index[l]
@@ -111,21 +112,21 @@ func (s *Subset) copyStacks(dst pprofile.StackSlice) {
 }
 
 func (s *Subset) copyLinks(dst pprofile.LinkSlice) {
-	Resize(dst, len(s.links.order))
+	resize(dst, len(s.links.order))
 	for k, i := range s.links.order {
-		l, entry := &s.dict.Links.entries[i], dst.At(k)
+		l, entry := s.dict.Links.At(profiledict.LinkIndex(i)), dst.At(k)
 		entry.SetTraceID(l.TraceID)
 		entry.SetSpanID(l.SpanID)
 	}
 }
 
 func (s *Subset) copyAttributes(dst pprofile.KeyValueAndUnitSlice) {
-	Resize(dst, 0) // a value cannot be overwritten by an empty one
-	Resize(dst, len(s.attributes.order))
+	resize(dst, 0) // a value cannot be overwritten by an empty one
+	resize(dst, len(s.attributes.order))
 	for k, i := range s.attributes.order {
-		a, entry := &s.dict.Attributes.entries[i], dst.At(k)
+		a, entry := s.dict.Attributes.At(profiledict.AttributeIndex(i)), dst.At(k)
 		entry.SetKeyStrindex(s.String(a.Key))
 		entry.SetUnitStrindex(s.String(a.Unit))
-		a.Value.copyTo(entry.Value())
+		a.Value.CopyTo(entry.Value())
 	}
 }

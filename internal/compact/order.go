@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 // tableUse says which entries of a table are in a Subset, how often each is referred to, and where it goes.
 type tableUse struct {

@@ -4,7 +4,9 @@
 package compact
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -18,10 +20,11 @@ type Part struct {
 	ProfileCount, SampleCount int
 	// Bytes is the encoded size, at most a few bytes too high; 0 where Options.MaxBytes is.
 	Bytes int
-	// Oversized tells that a single observation, with what it must carry, is larger than Options.MaxBytes.
+	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with what that
+	// must carry, or smaller parts would repeat too much of what its samples share.
 	Oversized bool
-	// Entries counts the dictionary's entries by table, in the order of profiledict.Tables.
-	Entries [len(profiledict.Tables)]int
+	// Entries counts the dictionary's entries by table, in the order of Tables.
+	Entries [len(Tables)]int
 }
 
 // piece is a run of a profile's samples that goes into one part.
@@ -56,12 +59,42 @@ func (b *Batch) Parts() iter.Seq[Part] {
 		if len(b.profiles) == 0 {
 			return
 		}
-		for _, pieces := range b.plan() {
-			if !b.emit(pieces, yield) {
+		all := b.inOrder()
+		b.arrange(all)
+		limit := b.options.MaxBytes
+		if limit == 0 {
+			yield(b.write(all))
+			return
+		}
+		size := b.sizeOf(all)
+		if size <= limit {
+			yield(b.measured(all, size))
+			return
+		}
+		for _, pieces := range b.split(all, size) {
+			b.arrange(pieces)
+			if !yield(b.measured(pieces, b.sizeOf(pieces))) {
 				return
 			}
 		}
 	}
+}
+
+// inOrder returns all profiles whole: those of a scope together, scopes of a resource together, else as they came.
+func (b *Batch) inOrder() []piece {
+	pieces := make([]piece, len(b.profiles))
+	for i := range b.profiles {
+		p := &b.profiles[i]
+		pieces[i] = piece{profile: int32(i), from: p.first, to: p.first + p.count}
+	}
+	slices.SortFunc(pieces, b.compareOrder)
+	return pieces
+}
+
+func (b *Batch) compareOrder(x, y piece) int {
+	s, t := b.profiles[x.profile].scope, b.profiles[y.profile].scope
+	return cmp.Or(cmp.Compare(b.scopes.items[s].resource, b.scopes.items[t].resource),
+		cmp.Compare(s, t), cmp.Compare(x.profile, y.profile))
 }
 
 // Merge gives all of several messages in one, however large. It begins anew; the messages stay as they are.
@@ -76,22 +109,12 @@ func (b *Batch) Merge(messages []pprofile.Profiles) pprofile.Profiles {
 	return pprofile.NewProfiles()
 }
 
-// emit gives pieces as one part, or, should they be too large against the plan, as several.
-func (b *Batch) emit(pieces []piece, yield func(Part) bool) bool {
-	b.arrange(pieces)
-	size := 0
-	if limit := b.options.MaxBytes; limit > 0 {
-		size = b.sizeOf(pieces)
-		if size > limit {
-			if first, second, ok := b.halve(pieces); ok {
-				return b.emit(first, yield) && b.emit(second, yield)
-			}
-		}
-	}
+// measured writes pieces whose size is known.
+func (b *Batch) measured(pieces []piece, size int) Part {
 	part := b.write(pieces)
 	part.Bytes = size
 	part.Oversized = size > b.options.MaxBytes
-	return yield(part)
+	return part
 }
 
 // arrange makes b.subset the dictionary of the pieces.
@@ -147,7 +170,7 @@ func (b *Batch) write(pieces []piece) Part {
 }
 
 func (b *Batch) writeSamples(piece piece, shape shape, dst pprofile.SampleSlice) {
-	profiledict.Resize(dst, int(piece.to-piece.from))
+	resize(dst, int(piece.to-piece.from))
 	for i := piece.from; i < piece.to; i++ {
 		s := &b.samples[i]
 		entry := dst.At(int(i - piece.from))
@@ -191,7 +214,10 @@ func (b *Batch) sizeOf(pieces []piece) int {
 			inPlace.scope = size.inPlace
 			referenced.scope = size.withReferences(width)
 		}
-		n := p.headerLen(&b.subset, piece.isFirst(p))
+		n := p.headerLen(&b.subset)
+		if piece.isFirst(p) {
+			n += p.payloadLen()
+		}
 		for i := piece.from; i < piece.to; i++ {
 			s := &b.samples[i]
 			from, to := piece.observations(i, s)

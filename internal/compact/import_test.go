@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 
 func importer(src pprofile.ProfilesDictionary) *Importer {
 	im := &Importer{}
-	im.Reset(New())
+	im.Reset(profiledict.New())
 	im.Begin(src)
 	return im
 }
@@ -32,7 +33,7 @@ func TestIndexZeroMeansWhatStandsThere(t *testing.T) {
 	stack, why := im.Stack(0)
 	require.Equal(t, Understood, why)
 	require.NotZero(t, stack)
-	_, lines := im.dict.Locations.At(LocationIndex(im.dict.Stacks.At(stack)[0]))
+	_, lines := im.dict.Locations.At(profiledict.LocationIndex(im.dict.Stacks.At(stack)[0]))
 	assert.Equal(t, "main", im.dict.Strings.At(im.dict.Functions.At(lines[0].Function).Name))
 	assert.Zero(t, im.Link(0), "except for links")
 }
@@ -113,7 +114,7 @@ func TestTextsThatAreNotUTF8(t *testing.T) {
 	set := pcommon.NewInt32Slice()
 	set.Append(0)
 	value := pcommon.NewValueEmpty()
-	im.dict.Attributes.At(AttributeIndex(im.dict.AttributeSets.At(im.AttributeSet(set))[0])).Value.copyTo(value)
+	im.dict.Attributes.At(profiledict.AttributeIndex(im.dict.AttributeSets.At(im.AttributeSet(set))[0])).Value.CopyTo(value)
 	assert.Equal(t, map[string]any{"in\uFFFDner": "te\uFFFDxt"}, value.AsRaw())
 	assert.Equal(t, 3, im.Repairs[RepairInvalidUTF8])
 }
@@ -160,7 +161,7 @@ func TestReferencesAreResolved(t *testing.T) {
 	im := importer(sent.Dictionary())
 	a, ok := im.attribute(1)
 	require.True(t, ok)
-	assert.Equal(t, StringValue("shop"), im.dict.Attributes.At(a).Value)
+	assert.Equal(t, profiledict.StringValue("shop"), im.dict.Attributes.At(a).Value)
 }
 
 // A set of very many attributes takes time in proportion.
@@ -180,7 +181,7 @@ func TestManyAttributesOfOneKey(t *testing.T) {
 	im := importer(d)
 	kept := im.dict.AttributeSets.At(im.AttributeSet(set))
 	require.Len(t, kept, 1)
-	assert.Equal(t, IntValue(n-1), im.dict.Attributes.At(AttributeIndex(kept[0])).Value, "the first counts")
+	assert.Equal(t, profiledict.IntValue(n-1), im.dict.Attributes.At(profiledict.AttributeIndex(kept[0])).Value, "the first counts")
 	assert.Equal(t, n-1, im.Repairs[RepairAttributeKey])
 }
 
@@ -192,6 +193,6 @@ func TestWideMapsAreReadInProportion(t *testing.T) {
 		v.Map().PutInt(long+string(rune(0x4e00+i)), int64(i))
 	}
 	back := pcommon.NewValueEmpty()
-	ValueOf(v).copyTo(back)
+	profiledict.ValueOf(v).CopyTo(back)
 	assert.Equal(t, v.AsRaw(), back.AsRaw())
 }

@@ -5,6 +5,7 @@ package compact
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ func TestAnyInput(t *testing.T) {
 			OrderByFrequency: rapid.Bool().Draw(t, "order"),
 			CombineSamples:   rapid.Bool().Draw(t, "combine"),
 			MaxBytes:         rapid.SampledFrom([]int{0, 0, 1, 300, 1000}).Draw(t, "max"),
+			MaxGrowth:        rapid.SampledFrom([]int{0, 1, 2, 5}).Draw(t, "growth"),
 		}
 		faults := rapid.SampledFrom([]int{0, 3, 20}).Draw(t, "faults")
 		var messages []pprofile.Profiles
@@ -34,9 +36,18 @@ func TestAnyInput(t *testing.T) {
 		b := batchOf(options, messages...)
 		out := parts(b)
 		got := pprofile.NewProfiles()
+		total := 0
 		for _, part := range out {
 			check(t, part, options)
+			total += part.Bytes
 			merge(part.Profiles, got)
+		}
+		if options.MaxBytes > 0 && len(out) > 0 {
+			unsplit := options
+			unsplit.MaxBytes = math.MaxInt
+			if whole := parts(batchOf(unsplit, messages...))[0].Bytes; options.MaxGrowth > 0 && total > options.MaxGrowth*whole {
+				t.Fatalf("%d parts have %d bytes, the whole has %d", len(out), total, whole)
+			}
 		}
 		emptyFirst(want)
 		emptyFirst(got)
@@ -77,7 +88,7 @@ func check(t *rapid.T, part Part, options Options) {
 	if part.Oversized != (part.Bytes > options.MaxBytes) {
 		t.Fatal("the part is not told to be oversized")
 	}
-	if part.Oversized && observations(part.Profiles) > 1 {
+	if part.Oversized && options.MaxGrowth == 0 && observations(part.Profiles) > 1 {
 		t.Fatalf("a part of %d bytes could have been split", part.Bytes)
 	}
 }

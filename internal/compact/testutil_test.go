@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
-const testdata = "../../../testdata/pprof"
+const testdata = "../../testdata/pprof"
 
 // all is what the processor does by default, without a limit.
 var all = Options{OrderByFrequency: true, CombineSamples: true}

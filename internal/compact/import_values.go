@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -40,7 +41,7 @@ func (im *Importer) CleanMap(src, dst pcommon.Map) {
 	for key, value := range src.All() {
 		if !utf8.ValidString(key) {
 			im.Repairs[RepairInvalidUTF8]++
-			key = validUTF8(key)
+			key = profiledict.ValidUTF8(key)
 		}
 		if _, twice := seen[key]; twice {
 			im.Repairs[RepairAttributeKey]++
@@ -60,7 +61,7 @@ func (im *Importer) CleanText(s string) string {
 		return s
 	}
 	im.Repairs[RepairInvalidUTF8]++
-	return validUTF8(s)
+	return profiledict.ValidUTF8(s)
 }
 
 // shallow reports whether no more than depth arrays and maps are inside each other.
@@ -114,7 +115,7 @@ func copyValid(v, dst pcommon.Value) {
 	case pcommon.ValueTypeStr:
 		s := v.Str()
 		if !utf8.ValidString(s) {
-			s = validUTF8(s)
+			s = profiledict.ValidUTF8(s)
 		}
 		dst.SetStr(s)
 	case pcommon.ValueTypeSlice:
@@ -128,7 +129,7 @@ func copyValid(v, dst pcommon.Value) {
 		entries.EnsureCapacity(v.Map().Len())
 		for key, value := range v.Map().All() {
 			if !utf8.ValidString(key) {
-				key = validUTF8(key)
+				key = profiledict.ValidUTF8(key)
 			}
 			copyValid(value, entries.AppendEmpty(key))
 		}

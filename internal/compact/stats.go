@@ -3,8 +3,6 @@
 
 package compact
 
-import "github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-
 // DropReason says why a sample was left out. Its String is the value of a metric's attribute.
 type DropReason int
 
@@ -34,8 +32,8 @@ var dropReasonNames = [NumDropReasons]string{
 func (r DropReason) String() string { return dropReasonNames[r] }
 
 // dropReason is the reason for which a sample is dropped whose stack could not be imported.
-func dropReason(why profiledict.Reason) DropReason {
-	return DropReason(why - profiledict.StackOutOfRange)
+func dropReason(why Reason) DropReason {
+	return DropReason(why - StackOutOfRange)
 }
 
 // Stats counts what went into a batch.
@@ -45,7 +43,7 @@ type Stats struct {
 	// Dropped counts samples that were left out, by reason.
 	Dropped [NumDropReasons]int
 	// Repairs counts faults that cost no sample.
-	Repairs [profiledict.NumRepairs]int
-	// Entries counts the dictionaries' entries by table, in the order of profiledict.Tables.
-	Entries [len(profiledict.Tables)]int
+	Repairs [NumRepairs]int
+	// Entries counts the dictionaries' entries by table, in the order of Tables.
+	Entries [len(Tables)]int
 }

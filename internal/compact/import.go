@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -17,7 +18,7 @@ import (
 // An index 0 means what stands at 0; a table without entries reads as if its zero value stood there. The message is
 // only read; what stays in the Dictionary of it are strings.
 type Importer struct {
-	dict *Dictionary
+	dict *profiledict.Dictionary
 	src  source
 
 	strings, functions, mappings, locations, stacks, attributes, links remap
@@ -36,13 +37,13 @@ type Importer struct {
 
 	// Scratch.
 	stackScratch []int32
-	lineScratch  []Line
+	lineScratch  []profiledict.Line
 	setScratch   []int32
 }
 
 type seenKey struct {
 	set       uint32
-	attribute AttributeIndex
+	attribute profiledict.AttributeIndex
 }
 
 // Reason says why an entry cannot be understood: which index, in it or below it, is out of range.
@@ -121,7 +122,7 @@ func (r remap) put(i, index int32, why Reason) (int32, Reason) {
 }
 
 // Reset binds the importer to a Dictionary that is empty.
-func (im *Importer) Reset(dict *Dictionary) {
+func (im *Importer) Reset(dict *profiledict.Dictionary) {
 	im.dict = dict
 	im.Repairs = [NumRepairs]int{}
 	clear(im.keySeen)
@@ -152,20 +153,20 @@ func (im *Importer) End() {
 }
 
 // String imports a string. Out of range it is StringOutOfRange.
-func (im *Importer) String(i int32) (StringIndex, Reason) {
+func (im *Importer) String(i int32) (profiledict.StringIndex, Reason) {
 	v, why, done := im.strings.find(i, StringOutOfRange)
 	if !done {
-		s, repaired := im.dict.Strings.internValid(im.src.strings.At(int(i)))
+		s, repaired := im.dict.Strings.InternValid(im.src.strings.At(int(i)))
 		if repaired {
 			im.Repairs[RepairInvalidUTF8]++
 		}
 		v, why = im.strings.put(i, int32(s), Understood)
 	}
-	return StringIndex(v), why
+	return profiledict.StringIndex(v), why
 }
 
 // Field imports a string that a profile's own field names. Out of range it reads as empty and is counted.
-func (im *Importer) Field(i int32) StringIndex {
+func (im *Importer) Field(i int32) profiledict.StringIndex {
 	s, why := im.String(i)
 	if why != Understood {
 		im.Repairs[RepairProfileField]++
@@ -174,30 +175,30 @@ func (im *Importer) Field(i int32) StringIndex {
 }
 
 // Link imports a link. 0 is none, whatever stands there; out of range it reads as none and is counted.
-func (im *Importer) Link(i int32) LinkIndex {
+func (im *Importer) Link(i int32) profiledict.LinkIndex {
 	if i == 0 {
 		return 0
 	}
 	v, why, done := im.links.find(i, StringOutOfRange)
 	if !done {
 		link := im.src.links.At(int(i))
-		index := im.dict.Links.Intern(Link{TraceID: link.TraceID(), SpanID: link.SpanID()})
+		index := im.dict.Links.Intern(profiledict.Link{TraceID: link.TraceID(), SpanID: link.SpanID()})
 		v, why = im.links.put(i, int32(index), Understood)
 	}
 	if why != Understood {
 		im.Repairs[RepairLinkIndex]++
 	}
-	return LinkIndex(v)
+	return profiledict.LinkIndex(v)
 }
 
 // Stack imports a stack with its locations and all that those refer to.
-func (im *Importer) Stack(i int32) (StackIndex, Reason) {
+func (im *Importer) Stack(i int32) (profiledict.StackIndex, Reason) {
 	v, why, done := im.stacks.find(i, StackOutOfRange)
 	if !done {
 		v, why = im.stack(i)
 		v, why = im.stacks.put(i, v, why)
 	}
-	return StackIndex(v), why
+	return profiledict.StackIndex(v), why
 }
 
 func (im *Importer) stack(i int32) (int32, Reason) {

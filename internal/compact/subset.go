@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -15,21 +16,22 @@ import (
 // The Dictionary must not change from Reset on. Unlike CopyTo of the whole Dictionary it writes nothing
 // that is not referred to.
 type Subset struct {
-	dict *Dictionary
+	dict *profiledict.Dictionary
 
 	strings, functions, mappings, locations, stacks, attributes, links tableUse
 
 	// setUses[i] is how often attribute set i is referred to.
 	setUses []uint32
-	sets    []AttributeSetIndex // those in use
+	sets    []profiledict.AttributeSetIndex // those in use
 
 	frequencies   frequencyScratch
+	largest       int // entry, when last measured
 	scratch       []int32
 	stringScratch []string
 }
 
 // Reset makes the subset an empty one of dict.
-func (s *Subset) Reset(dict *Dictionary) {
+func (s *Subset) Reset(dict *profiledict.Dictionary) {
 	s.dict = dict
 	s.strings.reset(dict.Strings.Len())
 	s.functions.reset(dict.Functions.Len())
@@ -48,13 +50,13 @@ func (s *Subset) Reset(dict *Dictionary) {
 }
 
 // UseString counts a reference to a string.
-func (s *Subset) UseString(i StringIndex) { s.strings.uses[i]++ }
+func (s *Subset) UseString(i profiledict.StringIndex) { s.strings.uses[i]++ }
 
 // UseLink counts a reference to a link.
-func (s *Subset) UseLink(i LinkIndex) { s.links.uses[i]++ }
+func (s *Subset) UseLink(i profiledict.LinkIndex) { s.links.uses[i]++ }
 
 // UseAttributes counts a reference to a set of attributes.
-func (s *Subset) UseAttributes(i AttributeSetIndex) {
+func (s *Subset) UseAttributes(i profiledict.AttributeSetIndex) {
 	if i == 0 {
 		return
 	}
@@ -64,19 +66,19 @@ func (s *Subset) UseAttributes(i AttributeSetIndex) {
 }
 
 // UseStack counts a reference to a stack, and, where it is the first, what the stack refers to.
-func (s *Subset) UseStack(i StackIndex) {
+func (s *Subset) UseStack(i profiledict.StackIndex) {
 	if !s.stacks.add(int32(i)) {
 		return
 	}
 	uses := s.locations.uses
 	for _, l := range s.dict.Stacks.At(i) {
 		if uses[l]++; uses[l] == 1 {
-			s.reachLocation(LocationIndex(l))
+			s.reachLocation(profiledict.LocationIndex(l))
 		}
 	}
 }
 
-func (s *Subset) reachLocation(i LocationIndex) {
+func (s *Subset) reachLocation(i profiledict.LocationIndex) {
 	l, lines := s.dict.Locations.At(i)
 	s.UseAttributes(l.Attributes)
 	if s.mappings.add(int32(l.Mapping)) {
@@ -86,7 +88,7 @@ func (s *Subset) reachLocation(i LocationIndex) {
 	}
 	for k := range lines {
 		if f := lines[k].Function; s.functions.add(int32(f)) {
-			function := &s.dict.Functions.entries[f]
+			function := s.dict.Functions.At(f)
 			s.UseString(function.Name)
 			s.UseString(function.SystemName)
 			s.UseString(function.Filename)
@@ -106,7 +108,7 @@ func (s *Subset) Arrange(byFrequency bool) {
 	}
 	for a, n := range s.attributes.uses {
 		if n != 0 {
-			attribute := &s.dict.Attributes.entries[a]
+			attribute := s.dict.Attributes.At(profiledict.AttributeIndex(a))
 			s.UseString(attribute.Key)
 			s.UseString(attribute.Unit)
 		}
@@ -120,21 +122,49 @@ func (s *Subset) Arrange(byFrequency bool) {
 	}
 }
 
+// table returns what is used of a table, nil where t is none of the dictionary's seven.
+func (s *Subset) table(t table) *tableUse {
+	switch t {
+	case tableString:
+		return &s.strings
+	case tableAttribute:
+		return &s.attributes
+	case tableFunction:
+		return &s.functions
+	case tableMapping:
+		return &s.mappings
+	case tableLocation:
+		return &s.locations
+	case tableStack:
+		return &s.stacks
+	case tableLink:
+		return &s.links
+	default:
+		return nil
+	}
+}
+
+// has reports whether the subset has an entry.
+func (s *Subset) has(t table, i int32) bool {
+	uses := s.table(t)
+	return uses != nil && uses.uses[i] != 0
+}
+
 func (s *Subset) tables() [7]*tableUse {
 	return [...]*tableUse{&s.mappings, &s.locations, &s.functions, &s.links, &s.strings, &s.attributes, &s.stacks}
 }
 
 // String gives the index of a string in the subset.
-func (s *Subset) String(i StringIndex) int32 { return s.strings.index[i] }
+func (s *Subset) String(i profiledict.StringIndex) int32 { return s.strings.index[i] }
 
 // Stack gives the index of a stack in the subset.
-func (s *Subset) Stack(i StackIndex) int32 { return s.stacks.index[i] }
+func (s *Subset) Stack(i profiledict.StackIndex) int32 { return s.stacks.index[i] }
 
 // Link gives the index of a link in the subset.
-func (s *Subset) Link(i LinkIndex) int32 { return s.links.index[i] }
+func (s *Subset) Link(i profiledict.LinkIndex) int32 { return s.links.index[i] }
 
 // HasString reports whether the subset has a string.
-func (s *Subset) HasString(i StringIndex) bool { return i == 0 || s.strings.uses[i] != 0 }
+func (s *Subset) HasString(i profiledict.StringIndex) bool { return i == 0 || s.strings.uses[i] != 0 }
 
 // Strings is the number of strings in the subset.
 func (s *Subset) Strings() int { return len(s.strings.order) }
@@ -159,7 +189,7 @@ func EntriesOf(d pprofile.ProfilesDictionary) [7]int {
 }
 
 // attributeList gives the indices of a set in ascending order. They are borrowed until the next call.
-func (s *Subset) attributeList(i AttributeSetIndex) []int32 {
+func (s *Subset) attributeList(i profiledict.AttributeSetIndex) []int32 {
 	s.scratch = s.scratch[:0]
 	for _, a := range s.dict.AttributeSets.At(i) {
 		s.scratch = append(s.scratch, s.attributes.index[a])
@@ -169,7 +199,7 @@ func (s *Subset) attributeList(i AttributeSetIndex) []int32 {
 }
 
 // CopyAttributes writes the attribute indices of a set over those of dst.
-func (s *Subset) CopyAttributes(i AttributeSetIndex, dst pcommon.Int32Slice) {
+func (s *Subset) CopyAttributes(i profiledict.AttributeSetIndex, dst pcommon.Int32Slice) {
 	if i != 0 {
 		dst.FromRaw(s.attributeList(i))
 	} else if dst.Len() > 0 {

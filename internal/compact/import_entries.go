@@ -1,9 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
-import "go.opentelemetry.io/collector/pdata/pprofile"
+import (
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
 
 func (im *Importer) location(i int32) (int32, Reason) {
 	v, why, done := im.locations.find(i, LocationOutOfRange)
@@ -27,11 +31,11 @@ func (im *Importer) newLocation(src pprofile.Location) (int32, Reason) {
 		if why != Understood {
 			return 0, why
 		}
-		lines = append(lines, Line{Function: FunctionIndex(function), Line: line.Line(), Column: line.Column()})
+		lines = append(lines, profiledict.Line{Function: profiledict.FunctionIndex(function), Line: line.Line(), Column: line.Column()})
 	}
 	im.lineScratch = lines
-	l := Location{
-		Mapping:    MappingIndex(mapping),
+	l := profiledict.Location{
+		Mapping:    profiledict.MappingIndex(mapping),
 		Attributes: im.AttributeSet(src.AttributeIndices()),
 		Address:    src.Address(),
 	}
@@ -53,7 +57,7 @@ func (im *Importer) newMapping(i int32) (int32, Reason) {
 	if why != Understood {
 		return 0, why
 	}
-	return int32(im.dict.Mappings.Intern(Mapping{
+	return int32(im.dict.Mappings.Intern(profiledict.Mapping{
 		MemoryStart: src.MemoryStart(),
 		MemoryLimit: src.MemoryLimit(),
 		FileOffset:  src.FileOffset(),
@@ -84,6 +88,6 @@ func (im *Importer) newFunction(src pprofile.Function) (int32, Reason) {
 	if why != Understood {
 		return 0, why
 	}
-	f := Function{Name: name, SystemName: systemName, Filename: filename, StartLine: src.StartLine()}
+	f := profiledict.Function{Name: name, SystemName: systemName, Filename: filename, StartLine: src.StartLine()}
 	return int32(im.dict.Functions.Intern(f)), Understood
 }

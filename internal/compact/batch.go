@@ -14,6 +14,10 @@ import (
 type Options struct {
 	// MaxBytes is the largest encoded size of a part, in bytes; 0 is no limit.
 	MaxBytes int
+	// MaxGrowth bounds what splitting repeats: all parts together are at most so many times as large as the whole
+	// would be, and what shares an entry larger than MaxBytes stays together. Parts may then be larger than MaxBytes.
+	// 0 is no bound: only a single observation is ever larger.
+	MaxGrowth int
 	// OrderByFrequency gives the entries that are referred to most the shortest indices.
 	OrderByFrequency bool
 	// CombineSamples makes one sample of those of one identity within one profile.
@@ -33,7 +37,7 @@ type Batch struct {
 	grown profiledict.Sizes
 
 	dict     profiledict.Dictionary
-	importer profiledict.Importer
+	importer Importer
 
 	resources texts[resource]
 	scopes    texts[scope]
@@ -51,13 +55,11 @@ type Batch struct {
 	size       sizeEstimate
 
 	// What Parts works with: the dictionary of a part, the texts that its resources and scopes would add to
-	// the string table, with their bytes, and the planner.
-	subset    profiledict.Subset
+	// the string table, with their bytes, and the splitter.
+	subset    Subset
 	texts     map[string]struct{}
 	textBytes int
-	planner   planner
-	// stackRanks orders the stacks from the root on, where a profile had to be split.
-	stackRanks []uint32
+	splitter  splitter
 }
 
 // profile is a profile's own fields, and where its samples are.
@@ -110,7 +112,6 @@ func (b *Batch) Reset(options Options) {
 		b.grown = b.dict.Sizes()
 	}
 	b.messages = 0
-	b.stackRanks = nil
 	b.donated = pprofile.NewProfilesDictionary()
 }
 
@@ -145,7 +146,7 @@ func (b *Batch) Stats() Stats {
 func (b *Batch) TakeStats() Stats {
 	s := b.Stats()
 	b.stats = Stats{}
-	b.importer.Repairs = [profiledict.NumRepairs]int{}
+	b.importer.Repairs = [NumRepairs]int{}
 	return s
 }
 
@@ -168,11 +169,11 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 	b.messages++
 	b.importer.Begin(pd.Dictionary())
 	defer b.importer.End()
-	for i, n := range profiledict.EntriesOf(pd.Dictionary()) {
+	for i, n := range EntriesOf(pd.Dictionary()) {
 		b.stats.Entries[i] += n
 	}
 	b.reach(pd)
-	resolved := profiledict.ResolveReferences(pd)
+	resolved := ResolveReferences(pd)
 	resources := pd.ResourceProfiles()
 	for i := range resources.Len() {
 		rp := resources.At(i)
@@ -248,7 +249,7 @@ func (b *Batch) valueType(src pprofile.ValueType) valueType {
 }
 
 // copyHeader writes the profile's own fields. The payload goes with one part only.
-func (p *profile) copyHeader(dst pprofile.Profile, s *profiledict.Subset, withPayload bool) {
+func (p *profile) copyHeader(dst pprofile.Profile, s *Subset, withPayload bool) {
 	dst.SetProfileID(p.id)
 	dst.SetTime(pcommon.Timestamp(p.time))
 	dst.SetDurationNano(p.duration)

@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -11,7 +12,7 @@ import (
 
 // AttributeSet imports the attributes of a sample, location, mapping or profile. One that cannot be
 // understood is left out; of several with one key the first in the list counts.
-func (im *Importer) AttributeSet(indices pcommon.Int32Slice) AttributeSetIndex {
+func (im *Importer) AttributeSet(indices pcommon.Int32Slice) profiledict.AttributeSetIndex {
 	n := indices.Len()
 	if n == 0 {
 		return 0
@@ -23,7 +24,7 @@ func (im *Importer) AttributeSet(indices pcommon.Int32Slice) AttributeSetIndex {
 		if !ok {
 			continue
 		}
-		key := im.dict.Attributes.entries[a].Key
+		key := im.dict.Attributes.At(a).Key
 		if int(key) >= len(im.keySeen) {
 			im.keySeen = append(im.keySeen, make([]seenKey, im.dict.Strings.Len()-len(im.keySeen))...)
 		}
@@ -41,7 +42,7 @@ func (im *Importer) AttributeSet(indices pcommon.Int32Slice) AttributeSetIndex {
 	return im.dict.AttributeSets.Intern(list)
 }
 
-func (im *Importer) attribute(i int32) (AttributeIndex, bool) {
+func (im *Importer) attribute(i int32) (profiledict.AttributeIndex, bool) {
 	v, why, done := im.attributes.find(i, StringOutOfRange)
 	if !done {
 		v, why = im.newAttribute(i)
@@ -49,7 +50,7 @@ func (im *Importer) attribute(i int32) (AttributeIndex, bool) {
 	} else if why != Understood {
 		im.Repairs[RepairAttributeIndex]++
 	}
-	return AttributeIndex(v), why == Understood
+	return profiledict.AttributeIndex(v), why == Understood
 }
 
 func (im *Importer) newAttribute(i int32) (int32, Reason) {
@@ -72,5 +73,5 @@ func (im *Importer) newAttribute(i int32) (int32, Reason) {
 	if !ok {
 		return 0, StringOutOfRange
 	}
-	return int32(im.dict.Attributes.Intern(Attribute{Key: key, Unit: unit, Value: ValueOf(value)})), Understood
+	return int32(im.dict.Attributes.Intern(profiledict.Attribute{Key: key, Unit: unit, Value: profiledict.ValueOf(value)})), Understood
 }

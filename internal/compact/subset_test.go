@@ -1,10 +1,11 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiledict
+package compact
 
 import (
 	"fmt"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,7 +21,7 @@ func byCount(uses []uint32) (bytes int) {
 	sorted := slices.Clone(uses[1:])
 	slices.SortFunc(sorted, func(a, b uint32) int { return int(b) - int(a) })
 	for k, n := range sorted {
-		bytes += int(n) * VarintLen(uint64(k+1))
+		bytes += int(n) * profiledict.VarintLen(uint64(k+1))
 	}
 	return bytes
 }
@@ -40,13 +41,13 @@ func TestByFrequencyIsAsShortAsSorting(t *testing.T) {
 		bytes := 0
 		seen := make([]bool, entries+1)
 		for i := 1; i <= entries; i++ {
-			bytes += int(table.uses[i]) * VarintLen(uint64(table.index[i]))
+			bytes += int(table.uses[i]) * profiledict.VarintLen(uint64(table.index[i]))
 			require.False(t, seen[table.index[i]], "an index is given twice")
 			seen[table.index[i]] = true
 		}
 		assert.Equal(t, byCount(table.uses), bytes, "%d entries", entries)
 		for k := 2; k <= entries; k++ {
-			if VarintLen(uint64(k)) == VarintLen(uint64(k-1)) {
+			if profiledict.VarintLen(uint64(k)) == profiledict.VarintLen(uint64(k-1)) {
 				require.Less(t, table.order[k-1], table.order[k], "within a width the order is kept")
 			}
 		}
@@ -69,13 +70,13 @@ func TestByFrequencyOfVeryManyUses(t *testing.T) {
 }
 
 func TestSubsetHoldsWhatIsUsed(t *testing.T) {
-	d := New()
-	function := d.Functions.Intern(Function{Name: d.Strings.Intern("main"), Filename: d.Strings.Intern("main.go")})
-	mapping := d.Mappings.Intern(Mapping{Filename: d.Strings.Intern("/bin/main"), Attributes: d.AttributeSets.Intern([]int32{
-		int32(d.Attributes.Intern(Attribute{Key: d.Strings.Intern("id"), Value: StringValue("x")})),
+	d := profiledict.New()
+	function := d.Functions.Intern(profiledict.Function{Name: d.Strings.Intern("main"), Filename: d.Strings.Intern("main.go")})
+	mapping := d.Mappings.Intern(profiledict.Mapping{Filename: d.Strings.Intern("/bin/main"), Attributes: d.AttributeSets.Intern([]int32{
+		int32(d.Attributes.Intern(profiledict.Attribute{Key: d.Strings.Intern("id"), Value: profiledict.StringValue("x")})),
 	})})
-	used := d.Locations.Intern(Location{Mapping: mapping, Address: 7}, []Line{{Function: function, Line: 3}})
-	d.Locations.Intern(Location{Address: 8}, []Line{{Function: d.Functions.Intern(Function{Name: d.Strings.Intern("orphan")})}})
+	used := d.Locations.Intern(profiledict.Location{Mapping: mapping, Address: 7}, []profiledict.Line{{Function: function, Line: 3}})
+	d.Locations.Intern(profiledict.Location{Address: 8}, []profiledict.Line{{Function: d.Functions.Intern(profiledict.Function{Name: d.Strings.Intern("orphan")})}})
 	stack := d.Stacks.Intern([]int32{int32(used), int32(used)})
 	d.Stacks.Intern([]int32{2})
 
@@ -99,16 +100,16 @@ func TestSubsetHoldsWhatIsUsed(t *testing.T) {
 // CopyTo over a dictionary that has been in use leaves nothing of it.
 func TestCopyToOverwrites(t *testing.T) {
 	build := func(names int) *Subset {
-		d := New()
+		d := profiledict.New()
 		var s Subset
-		var stacks []StackIndex
+		var stacks []profiledict.StackIndex
 		for i := range names {
-			f := d.Functions.Intern(Function{Name: d.Strings.Intern(fmt.Sprint("f", i))})
-			lines := make([]Line, i%3)
+			f := d.Functions.Intern(profiledict.Function{Name: d.Strings.Intern(fmt.Sprint("f", i))})
+			lines := make([]profiledict.Line, i%3)
 			for k := range lines {
-				lines[k] = Line{Function: f, Line: int64(k)}
+				lines[k] = profiledict.Line{Function: f, Line: int64(k)}
 			}
-			l := d.Locations.Intern(Location{Address: uint64(i + 1)}, lines)
+			l := d.Locations.Intern(profiledict.Location{Address: uint64(i + 1)}, lines)
 			stacks = append(stacks, d.Stacks.Intern(slices.Repeat([]int32{int32(l)}, 1+i%4)))
 		}
 		s.Reset(d)
@@ -123,11 +124,11 @@ func TestCopyToOverwrites(t *testing.T) {
 		build(sizes[0]).CopyTo(used)
 		build(sizes[1]).CopyTo(used)
 		build(sizes[1]).CopyTo(clean)
-		assert.Equal(t, marshal(t, clean), marshal(t, used))
+		assert.Equal(t, marshalDictionary(t, clean), marshalDictionary(t, used))
 	}
 }
 
-func marshal(t *testing.T, d pprofile.ProfilesDictionary) []byte {
+func marshalDictionary(t *testing.T, d pprofile.ProfilesDictionary) []byte {
 	pd := pprofile.NewProfiles()
 	d.CopyTo(pd.Dictionary())
 	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
@@ -142,9 +143,9 @@ func TestMapsHaveNoOrder(t *testing.T) {
 	one.Map().PutEmptyMap("b").PutStr("c", "d")
 	other.Map().PutEmptyMap("b").PutStr("c", "d")
 	other.Map().PutInt("a", 1)
-	assert.Equal(t, ValueOf(one), ValueOf(other))
+	assert.Equal(t, profiledict.ValueOf(one), profiledict.ValueOf(other))
 	back := pcommon.NewValueEmpty()
-	ValueOf(one).copyTo(back)
+	profiledict.ValueOf(one).CopyTo(back)
 	assert.Equal(t, one.AsRaw(), back.AsRaw())
 }
 
@@ -156,10 +157,10 @@ func TestValueLen(t *testing.T) {
 		value := pcommon.NewValueEmpty()
 		require.NoError(t, value.FromRaw(raw))
 		d := pprofile.NewProfilesDictionary()
-		bare := len(marshal(t, d))
+		bare := len(marshalDictionary(t, d))
 		value.CopyTo(d.AttributeTable().AppendEmpty().Value())
 		// The dictionary's own length is below 128 in all cases.
-		assert.Equal(t, len(marshal(t, d))-bare, FieldLen(FieldLen(ValueLen(value))), "%v", raw)
-		assert.Equal(t, ValueLen(value), ValueOf(value).len(), "%v", raw)
+		assert.Equal(t, len(marshalDictionary(t, d))-bare, profiledict.FieldLen(profiledict.FieldLen(ValueLen(value))), "%v", raw)
+		assert.Equal(t, ValueLen(value), profiledict.ValueOf(value).EncodedLen(), "%v", raw)
 	}
 }

@@ -1,0 +1,85 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import "github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+
+// sizeEstimate follows the encoded size of a growing batch; an update costs what was added since the last one.
+// It errs on the high side: it counts what nothing refers to, and knows neither the final order of the tables
+// nor which samples will be combined.
+type sizeEstimate struct {
+	bytes int
+	// What has been counted so far.
+	resources, scopes, profiles, values               int
+	strings, attributes, functions, locations, stacks int
+	// The bytes of it beside indices into tables that still grow, and how many of those there are.
+	fixed, lines, stackLocations int
+}
+
+// What entries take beside the fields that are looked at.
+const (
+	profileBytes     = 80
+	observationBytes = 2 + 2
+	mappingBytes     = 40
+	linkBytes        = 30
+)
+
+func (e *sizeEstimate) update(b *Batch) {
+	for ; e.resources < len(b.resources.items); e.resources++ {
+		e.fixed += b.resources.items[e.resources].size.bound
+	}
+	for ; e.scopes < len(b.scopes.items); e.scopes++ {
+		e.fixed += b.scopes.items[e.scopes].size.bound
+	}
+	for ; e.profiles < len(b.profiles); e.profiles++ {
+		p := &b.profiles[e.profiles]
+		e.fixed += profileBytes + len(p.payload)
+		for _, s := range b.samples[p.first : p.first+p.count] {
+			e.fixed += observationBytes + numberLen(uint64(s.stack)) + numberLen(uint64(s.link))
+			if n := len(b.dict.AttributeSets.At(s.attributes)); n > 0 {
+				e.fixed += profiledict.FieldLen(n * 3 / 2)
+			}
+		}
+	}
+	for ; e.values < len(b.values); e.values++ {
+		e.fixed += profiledict.VarintLen(uint64(b.values[e.values]))
+	}
+	indices := e.addDictionary(&b.dict)
+	e.bytes = e.fixed + 8*len(b.timestamps) + indices
+}
+
+// addDictionary adds the entries that are new, and returns what depends on how large the tables have become.
+func (e *sizeEstimate) addDictionary(d *profiledict.Dictionary) (indices int) {
+	for ; e.strings < d.Strings.Len(); e.strings++ {
+		e.fixed += profiledict.FieldLen(len(d.Strings.At(profiledict.StringIndex(e.strings))))
+	}
+	for ; e.attributes < d.Attributes.Len(); e.attributes++ {
+		e.fixed += 6 + d.Attributes.At(profiledict.AttributeIndex(e.attributes)).Value.EncodedLen()
+	}
+	for ; e.functions < d.Functions.Len(); e.functions++ {
+		e.fixed += 2 + numberLen(uint64(d.Functions.At(profiledict.FunctionIndex(e.functions)).StartLine))
+	}
+	for ; e.locations < d.Locations.Len(); e.locations++ {
+		l, lines := d.Locations.At(profiledict.LocationIndex(e.locations))
+		e.fixed += 2 + indexLen(int32(l.Mapping)) + numberLen(l.Address) + 2*len(d.AttributeSets.At(l.Attributes))
+		e.lines += len(lines)
+		for i := range lines {
+			e.fixed += 3 + numberLen(uint64(lines[i].Line)) + numberLen(uint64(lines[i].Column))
+		}
+	}
+	for ; e.stacks < d.Stacks.Len(); e.stacks++ {
+		e.stackLocations += len(d.Stacks.At(profiledict.StackIndex(e.stacks)))
+	}
+	// Each index is taken for one of the last, those in stacks for three quarters as long, since a few
+	// locations are in most of the stacks.
+	str := profiledict.VarintLen(uint64(d.Strings.Len()))
+	return d.Mappings.Len()*mappingBytes + d.Links.Len()*linkBytes +
+		3*(1+str)*d.Functions.Len() + 2*(1+str)*d.Attributes.Len() +
+		profiledict.VarintLen(uint64(d.Functions.Len()))*e.lines +
+		3*d.Stacks.Len() + profiledict.VarintLen(uint64(d.Locations.Len()))*e.stackLocations*3/4
+}
+
+// ApproximateBytes returns about the encoded size of what is in the batch, usually some percent too high. It costs
+// nothing.
+func (b *Batch) ApproximateBytes() int { return b.size.bytes }
