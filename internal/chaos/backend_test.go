@@ -35,14 +35,14 @@ type backend struct {
 }
 
 // newBackend returns a backend that is not there yet.
-func newBackend(t *testing.T, l *ledger) *backend {
+func newBackend(t testing.TB, l *ledger) *backend {
 	t.Helper()
 	b := &backend{address: collectortest.FreeAddress(t), ledger: l}
 	t.Cleanup(b.stop)
 	return b
 }
 
-func (b *backend) start(t *testing.T) {
+func (b *backend) start(t testing.TB) {
 	t.Helper()
 	var listener net.Listener
 	require.Eventually(t, func() bool {

@@ -160,7 +160,7 @@ const (
 
 // requireDelivered waits until every acknowledged sample has arrived, or nothing arrives any more, and checks the
 // duplicates.
-func (l *ledger) requireDelivered(t *testing.T, by repeats) balance {
+func (l *ledger) requireDelivered(t testing.TB, by repeats) balance {
 	t.Helper()
 	b, lastArrival := l.balance(), time.Now()
 	for b.lost > 0 && time.Since(lastArrival) < deliveryTimeout {

@@ -48,7 +48,7 @@ type node struct {
 
 // newNode prepares a configuration of this repository with its addresses moved to where nothing else is, short waits,
 // and further flags.
-func newNode(t *testing.T, config, backend string, flags ...string) *node {
+func newNode(t testing.TB, config, backend string, flags ...string) *node {
 	t.Helper()
 	n := &node{config: config, storage: t.TempDir(), output: t.TempDir(), targets: t.TempDir() + "/targets.yaml"}
 	for _, address := range []*string{
@@ -92,7 +92,7 @@ func (n *node) setStorage(folder string) {
 }
 
 // start starts a process, after a first one too, and waits until it takes connections.
-func (n *node) start(t *testing.T) {
+func (n *node) start(t testing.TB) {
 	t.Helper()
 	n.startWithoutWaiting(t)
 	address := n.pprof
@@ -103,7 +103,7 @@ func (n *node) start(t *testing.T) {
 	n.WaitUntilItListens(t, n.debug)
 }
 
-func (n *node) startWithoutWaiting(t *testing.T) {
+func (n *node) startWithoutWaiting(t testing.TB) {
 	t.Helper()
 	path := os.Getenv("CHAOS_BINARY")
 	if path == "" {
@@ -118,7 +118,7 @@ func (n *node) startWithoutWaiting(t *testing.T) {
 }
 
 // requireEnds asks the process to end, and expects that it does so in order and in time.
-func (n *node) requireEnds(t *testing.T) time.Duration {
+func (n *node) requireEnds(t testing.TB) time.Duration {
 	t.Helper()
 	began := time.Now()
 	require.NoError(t, n.Signal(syscall.SIGTERM))
@@ -134,7 +134,7 @@ func (n *node) requireEnds(t *testing.T) time.Duration {
 }
 
 // requireRuns expects that the process has not ended.
-func (n *node) requireRuns(t *testing.T) {
+func (n *node) requireRuns(t testing.TB) {
 	t.Helper()
 	select {
 	case <-n.Exited:
@@ -146,7 +146,7 @@ func (n *node) requireRuns(t *testing.T) {
 // usage is what a process holds.
 type usage struct{ goroutines, descriptors int }
 
-func (n *node) usage(t *testing.T) (u usage) {
+func (n *node) usage(t testing.TB) (u usage) {
 	t.Helper()
 	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.Pid))
 	if err != nil {
@@ -159,7 +159,7 @@ func (n *node) usage(t *testing.T) (u usage) {
 }
 
 // requireBack expects that the process holds no more than it did, but for some slack.
-func (n *node) requireBack(t *testing.T, before usage) {
+func (n *node) requireBack(t testing.TB, before usage) {
 	t.Helper()
 	const slack = 30
 	var now usage
@@ -186,7 +186,7 @@ func (n *node) goroutines() string {
 }
 
 // metric sums up the series of one of the collector's own metrics. The pattern is of the name and the labels.
-func (n *node) metric(t *testing.T, pattern string) (sum float64) {
+func (n *node) metric(t testing.TB, pattern string) (sum float64) {
 	t.Helper()
 	page, err := get("http://" + n.metrics + "/metrics")
 	require.NoError(t, err)
@@ -199,7 +199,7 @@ func (n *node) metric(t *testing.T, pattern string) (sum float64) {
 }
 
 // peakMiB is the largest resident set that the process has had.
-func (n *node) peakMiB(t *testing.T) float64 {
+func (n *node) peakMiB(t testing.TB) float64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Pid))
 	require.NoError(t, err)
@@ -208,6 +208,18 @@ func (n *node) peakMiB(t *testing.T) float64 {
 	kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 	require.NoError(t, err)
 	return kib / 1024
+}
+
+// cpu is the processor time that the process has used.
+func (n *node) cpu(t testing.TB) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.Pid))
+	require.NoError(t, err)
+	var user, system int64
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
+	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+	require.NoError(t, err)
+	return time.Duration(user+system) * time.Second / 100 // USER_HZ
 }
 
 func get(url string) (string, error) {

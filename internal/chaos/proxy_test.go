@@ -30,7 +30,7 @@ type fate struct {
 	reset bool
 }
 
-func startProxy(t *testing.T, to string, next func() fate) *proxy {
+func startProxy(t testing.TB, to string, next func() fate) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ type traffic struct {
 }
 
 // startTraffic starts senders of each way. They end with the test, or with end.
-func startTraffic(t *testing.T, l *ledger, senders int, ways map[string]way) *traffic {
+func startTraffic(t testing.TB, l *ledger, senders int, ways map[string]way) *traffic {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	tr := &traffic{ledger: l, stop: stop, pause: 20 * time.Millisecond, timeout: 10 * time.Second}
@@ -92,16 +92,22 @@ func (tr *traffic) end() {
 	tr.done.Wait()
 }
 
-// requireAcknowledged waits until so many samples more have been acknowledged.
-func (l *ledger) requireAcknowledged(t *testing.T, more int) {
+// requireAcknowledged waits until so many samples more have been acknowledged. It fails if none is for a while.
+func (l *ledger) requireAcknowledged(t testing.TB, more int) {
 	t.Helper()
-	before := l.balance().acknowledged
-	require.Eventually(t, func() bool { return l.balance().acknowledged >= before+more }, deliveryTimeout, 50*time.Millisecond,
-		"senders get no answers: %v", l.balance())
+	b, last := l.balance(), time.Now()
+	for wanted := b.acknowledged + more; b.acknowledged < wanted; time.Sleep(50 * time.Millisecond) {
+		now := l.balance()
+		if now.acknowledged > b.acknowledged {
+			last = time.Now()
+		}
+		b = now
+		require.Less(t, time.Since(last), deliveryTimeout, "senders get no answers: %v", b)
+	}
 }
 
 // waitUntilStuck returns when no sender has had a good answer for a while: all wait, or are refused.
-func (l *ledger) waitUntilStuck(t *testing.T, quiet time.Duration) {
+func (l *ledger) waitUntilStuck(t testing.TB, quiet time.Duration) {
 	t.Helper()
 	last, since := -1, time.Now()
 	require.Eventually(t, func() bool {
@@ -144,7 +150,7 @@ func pushes(address string, padding int) way {
 }
 
 // exports sends OTLP profiles over gRPC, by a connection that comes back quickly.
-func exports(t *testing.T, address string, padding int) way {
+func exports(t testing.TB, address string, padding int) way {
 	t.Helper()
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.2,

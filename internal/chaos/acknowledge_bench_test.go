@@ -1,0 +1,69 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// BenchmarkAcknowledge compares the two moments at which dictionary_dedup lets senders be answered: how long they wait, how
+// many requests an agent and a gateway take in a second, and what the processor time of one is.
+func BenchmarkAcknowledge(b *testing.B) {
+	for _, config := range []string{agentConfig, gatewayConfig} {
+		for _, senders := range []int{1, 64} {
+			for _, timeout := range []string{"200ms", "1s", "5s"} {
+				for _, moment := range []string{"batched", "delivered"} {
+					b.Run(fmt.Sprintf("%s/senders=%d/timeout=%s/impl=%s", config, senders, timeout, moment), func(b *testing.B) {
+						benchAcknowledge(b, config, senders, "--set=processors.dictionary_dedup.timeout="+timeout,
+							"--set=processors.dictionary_dedup.acknowledge="+moment)
+					})
+				}
+			}
+		}
+	}
+}
+
+func benchAcknowledge(b *testing.B, config string, senders int, flags ...string) {
+	to := newBackend(b, newLedger())
+	to.start(b)
+	n := newNode(b, config, to.address, flags...)
+	n.start(b)
+	send := exports(b, n.otlp, 5_000)
+	if config == agentConfig {
+		send = pushes(n.pprof, 5_000)
+	}
+	var mu sync.Mutex
+	var waits []time.Duration
+	sent := 0
+	began, usedBefore := time.Now(), n.cpu(b)
+	for b.Loop() {
+		var running sync.WaitGroup
+		for range senders {
+			running.Go(func() {
+				for range 4 {
+					start := time.Now()
+					if err := send(b.Context(), "bench", 0); err != nil {
+						b.Error(err)
+					}
+					wait := time.Since(start)
+					mu.Lock()
+					waits = append(waits, wait)
+					mu.Unlock()
+				}
+			})
+		}
+		running.Wait()
+		sent += 4 * senders
+	}
+	took, used := time.Since(began), n.cpu(b)-usedBefore
+	slices.Sort(waits)
+	b.ReportMetric(float64(waits[len(waits)/2].Milliseconds()), "p50-ms")
+	b.ReportMetric(float64(waits[len(waits)*99/100].Milliseconds()), "p99-ms")
+	b.ReportMetric(float64(sent)/took.Seconds(), "requests/s")
+	b.ReportMetric(float64(used.Microseconds())/float64(sent), "cpu-µs/request")
+}
