@@ -4,8 +4,10 @@
 package pprofconv
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -298,4 +300,102 @@ func TestDecoderKeepsLittle(t *testing.T) {
 		}
 	}
 	assert.Positive(t, dropped)
+}
+
+// decoded is Decode of a payload with one sample type, and the texts of an attribute of its samples or profile.
+func decoded(t *testing.T, payload pt.PprofWire, limits Limits) (pprofile.Profiles, DecodeStats) {
+	pd, stats, err := Decode(payload, DecodeOptions{Limits: limits})
+	require.NoError(t, err)
+	require.NoError(t, pt.Check(pd))
+	return pd, stats
+}
+
+func TestLongTextsAreCutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		text, want string
+		repairs    map[Repair]int
+	}{
+		"as long as allowed":      {"abcdefgh", "abcdefgh", nil},
+		"longer":                  {"abcdefghi", "abcdefgh", map[Repair]int{RepairTruncatedText: 1}},
+		"within a rune":           {"abcdef\u20ac", "abcdef", map[Repair]int{RepairTruncatedText: 1}},
+		"after a rune":            {"abcde\u20acx", "abcde\u20ac", map[Repair]int{RepairTruncatedText: 1}},
+		"not UTF-8":               {"ab\xff", "ab\ufffd", map[Repair]int{RepairInvalidUTF8: 1}},
+		"longer once it is UTF-8": {"abcdefg\xff", "abcdefg", map[Repair]int{RepairInvalidUTF8: 1}},
+		"longer and not UTF-8":    {"\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\ufffd", map[Repair]int{RepairInvalidUTF8: 1, RepairTruncatedText: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			payload := oddBase().Strings(test.text).
+				Function(pt.PprofFunctionFields{ID: 3, Name: 15, SystemName: 15}).
+				Location(pt.PprofLocationFields{ID: 3, Lines: []pt.PprofLine{{Function: 3}}}).
+				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15})).
+				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15}).Label(pt.PprofLabel{Key: 15, Num: 1, Unit: 15})).
+				Packed(pt.PprofComment, 15)
+			pd, stats := decoded(t, payload, Limits{MaxTextBytes: 8})
+			var want [numRepairs]int
+			for repair, n := range test.repairs {
+				want[repair] = n
+			}
+			assert.Equal(t, want, stats.Repaired, "once for all references")
+			d := pd.Dictionary()
+			assert.Equal(t, test.want, d.StringTable().At(int(d.FunctionTable().At(1).NameStrindex())))
+			values := map[string]string{}
+			for _, a := range d.AttributeTable().All() {
+				values[d.StringTable().At(int(a.KeyStrindex()))] = a.Value().AsString()
+			}
+			assert.Equal(t, test.want, values["thread"])
+			assert.Equal(t, "1", values[test.want])
+			comments, err := json.Marshal([]string{test.want})
+			require.NoError(t, err)
+			assert.Equal(t, string(comments), values[attrComment])
+		})
+	}
+}
+
+func TestCommentsAboveTheBudgetAreDropped(t *testing.T) {
+	const size = 64 << 10
+	long := strings.Repeat("x", size/2)
+	pd, stats := decoded(t, oddBase().Strings(long).Packed(pt.PprofComment, 15, 15, 3, 15, 15, 15, 15, 15, 15, 4).
+		Message(pt.PprofSample, oddSample(1, 1)), Limits{MaxExpansion: 1})
+	assert.Equal(t, 8-3, stats.Repaired[RepairDroppedComment])
+	assert.Equal(t, 1, stats.Samples)
+	comments := pd.Dictionary().AttributeTable().At(1).Value().Slice().AsRaw()
+	assert.True(t, slices.Equal([]any{long, long, "main", long, "work"}, comments), "what fits stays, in its order")
+}
+
+func TestSamplesAboveTheBudgetAreDropped(t *testing.T) {
+	const size = 64 << 10
+	long := strings.Repeat("x", size/2)
+	label := func(key, str int64) pt.PprofLabel { return pt.PprofLabel{Key: key, Str: str} }
+	sample := func(labels ...pt.PprofLabel) pt.PprofWire {
+		s := oddSample(1, 1)
+		for _, l := range labels {
+			s = s.Label(l)
+		}
+		return s
+	}
+	for name, test := range map[string]struct {
+		samples []pt.PprofWire
+		dropped int
+	}{
+		"each label once": {[]pt.PprofWire{
+			sample(label(1, 15)), sample(label(1, 15), label(2, 4)), sample(label(1, 15), label(2, 3)), sample(label(1, 15), label(3, 4)),
+		}, 0},
+		"too many keys of a text": {[]pt.PprofWire{
+			sample(label(1, 15)), sample(label(2, 15)), sample(label(3, 15)), sample(label(4, 15)), sample(label(4, 3)),
+		}, 1},
+		"an array": {[]pt.PprofWire{
+			sample(label(1, 15)), sample(label(1, 15), label(1, 3)), sample(label(1, 15), label(1, 3), label(2, 3)), sample(label(1, 15), label(1, 4)),
+			sample(label(1, 15), label(1, 6)),
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			payload := oddBase().Strings(long)
+			for _, s := range test.samples {
+				payload = payload.Message(pt.PprofSample, s)
+			}
+			_, stats := decoded(t, payload, Limits{MaxExpansion: 1})
+			assert.Equal(t, test.dropped, stats.Dropped[DropOverBudget])
+			assert.Equal(t, len(test.samples)-test.dropped, stats.Samples)
+		})
+	}
 }

@@ -26,6 +26,8 @@ type EncodedProfile struct {
 type EncodeStats struct {
 	// Samples is the number of pprof samples that were written.
 	Samples int
+	// Dropped is the number of samples that were left out, since the pprofs would have become too large: see Encode.
+	Dropped int
 	// Omitted counts what has no place in pprof and was left out, by kind. It counts once per
 	// payload and table entry, however many samples refer to that entry.
 	Omitted [numOmissions]int
@@ -81,12 +83,17 @@ func (o Omission) String() string { return omissionNames[o] }
 //	map                               string, the map as JSON, keys in the order they stand
 //	none                              string "null"
 //
-// In JSON, bytes are base64 strings, and doubles that JSON lacks are strings.
+// In JSON, bytes are base64 strings, doubles that JSON lacks are strings, and what is nested deeper than 1000 values
+// is null.
+//
+// Samples of OTLP share stacks and attributes, those of pprof repeat them, and each pprof has tables of its own. All
+// pprofs together take at most 1 MiB and 64 times the size of pd as protobuf: samples and profiles beyond that are left
+// out and counted.
 //
 // pd should keep OTLP's rules. An index out of range or a sample without a readable shape gives an
 // error that says where; entries that repeat each other are written as they are, nothing is lost.
 func Encode(pd pprofile.Profiles) ([]EncodedProfile, EncodeStats, error) {
-	e := newEncoder(pd.Dictionary())
+	e := newEncoder(pd)
 	defer e.release()
 	var out []EncodedProfile
 	resources := pd.ResourceProfiles()
@@ -99,6 +106,9 @@ func Encode(pd pprofile.Profiles) ([]EncodedProfile, EncodeStats, error) {
 				payload := e.encodeGroup(scopes.At(s), group)
 				if e.err != nil {
 					return nil, e.stats, e.err
+				}
+				if payload == nil {
+					continue
 				}
 				out = append(out, EncodedProfile{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group, Bytes: payload})
 			}
@@ -145,12 +155,41 @@ type encoder struct {
 	sets   encSets
 	zip    encZip
 	values []int64
+
+	// written are the bytes of the payloads before, budget what all may take: encMinBytes, until they do not suffice
+	// and the size of message has been worked out.
+	written, budget int
+	message         pprofile.Profiles
+	isSized         bool
+	// buildIDs are the payload's strings of build ids, by their attribute: mappings may share a long one.
+	buildIDs map[int32]uint64
 }
 
-var encoders = sync.Pool{New: func() any { return new(encoder) }}
+const (
+	encMinBytes     = 1 << 20
+	encMaxExpansion = 64
+)
 
-func newEncoder(d pprofile.ProfilesDictionary) *encoder {
+// fits reports whether the payload may be n bytes larger than it is.
+func (e *encoder) fits(n int) bool {
+	n += e.written + len(e.out)
+	if n > e.budget && !e.isSized {
+		e.isSized = true
+		e.budget += encMaxExpansion * (&pprofile.ProtoMarshaler{}).ProfilesSize(e.message)
+	}
+	return n <= e.budget
+}
+
+// fitsSample reports whether the payload may have one more sample of n bytes. It leaves an eighth of the budget for the
+// tables that come after the samples.
+func (e *encoder) fitsSample(n int) bool { return e.fits(n + (e.written+len(e.out)+n)/7) }
+
+var encoders = sync.Pool{New: func() any { return &encoder{buildIDs: map[int32]uint64{}} }}
+
+func newEncoder(pd pprofile.Profiles) *encoder {
 	e := encoders.Get().(*encoder)
+	d := pd.Dictionary()
+	e.message, e.written, e.budget, e.isSized = pd, 0, encMinBytes, false
 	e.encTables = encTables{
 		attributeTable: d.AttributeTable(),
 		functionTable:  d.FunctionTable(),
@@ -175,16 +214,23 @@ func (e *encoder) release() {
 	e.reset()
 	e.sets.reset()
 	e.encTables = encTables{}
-	e.strings.table = pcommon.StringSlice{}
-	if cap(e.out)+cap(e.labels) <= maxKeptBytes && e.zip.kept() <= maxKeptEntries && e.kept() <= maxKeptEntries {
+	e.strings.table, e.message = pcommon.StringSlice{}, pprofile.Profiles{}
+	if e.bytes() <= maxKeptBytes {
 		encoders.Put(e)
 	}
 }
 
-// kept is the number of table entries that the encoder has memory for.
-func (e *encoder) kept() int {
-	return cap(e.strings.remap) + cap(e.strings.values) + cap(e.stacks.spans) + cap(e.attributes.spans) +
-		cap(e.links.spans) + cap(e.locations.seen) + cap(e.functions.seen) + cap(e.mappings.seen)
+// bytes is about what the encoder's memory takes.
+func (e *encoder) bytes() int {
+	n := bytesOf(e.out) + bytesOf(e.labels) + bytesOf(e.values) + bytesOf(e.sets.sorted) + e.zip.bytes() +
+		bytesOf(e.strings.remap) + bytesOf(e.strings.used) + bytesOf(e.strings.values)
+	for _, spans := range []*encSpans{&e.stacks, &e.attributes, &e.links} {
+		n += bytesOf(spans.spans) + bytesOf(spans.used)
+	}
+	for _, reach := range []*encReach{&e.locations, &e.functions, &e.mappings} {
+		n += bytesOf(reach.seen) + bytesOf(reach.order)
+	}
+	return n
 }
 
 func (e *encoder) reset() {
@@ -197,16 +243,23 @@ func (e *encoder) reset() {
 	e.locations.reset()
 	e.functions.reset()
 	e.mappings.reset()
+	e.buildIDs = encClear(e.buildIDs)
 }
 
-// encodeGroup writes the profiles of scope that group lists as one pprof.
+// encodeGroup writes the profiles of scope that group lists as one pprof. It returns nil if that does not fit.
 func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte {
 	e.reset()
+	before, samples := e.stats, 0
 	columns := make([]encColumn, len(group))
 	for i, p := range group {
 		profile := scope.Profiles().At(p)
 		columns[i] = encColumn{profile: p, samples: profile.Samples()}
+		samples = max(samples, profile.Samples().Len())
 		e.writeValueType(encProfileSampleType, profile.SampleType(), p, "sample_type")
+	}
+	if !e.fits(0) {
+		e.stats.Dropped += samples
+		return nil
 	}
 	e.writeSamples(columns)
 	e.writeLocations()
@@ -216,6 +269,13 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte 
 	// The strings come last, when all that is written has asked for its own.
 	for _, s := range e.strings.values {
 		e.out = encAppendString(e.out, encProfileString, s)
+	}
+	isFitting := e.fits(0)
+	e.written += len(e.out) // what does not fit has been paid for, too
+	if !isFitting {
+		before.Dropped = e.stats.Dropped + e.stats.Samples - before.Samples
+		e.stats = before
+		return nil
 	}
 	return bytes.Clone(e.out)
 }
@@ -240,7 +300,7 @@ func (e *encoder) samplePath(field string) string {
 }
 
 // entries yields the attributes that a record's indices name, except for the null attribute at index 0.
-func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use func(key string, v pcommon.Value)) {
+func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use func(attribute int32, key string, v pcommon.Value)) {
 	n := e.attributeTable.Len()
 	for k := range indices.Len() {
 		i := indices.At(k)
@@ -257,7 +317,7 @@ func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use fu
 			e.fail(fmt.Sprintf("attribute_table[%d].key_strindex", i), attribute.KeyStrindex(), e.strings.table.Len())
 			return
 		}
-		use(key, attribute.Value())
+		use(i, key, attribute.Value())
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	encMaxSampleTypes = 64
 	// encMaxJoinedValues bounds the values that joining more of them may write. A pprof has a value for
 	// each sample and type, so that a few megabytes of OTLP could become a pprof of any size.
-	encMaxJoinedValues = 16 << 20
+	encMaxJoinedValues = 4 << 20
 )
 
 // encGroupKey is what profiles must share to be sample types of one pprof. Within one dictionary
@@ -61,7 +61,7 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) [][]int {
 // encSplitGroup orders a group's profiles as the scope's attribute says, and parts what cannot be one pprof.
 func encSplitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 	var pprofs [][]int
-	if n := len(order); n > 0 && len(group)%n == 0 && encFits(profiles, group[:n]) {
+	if n := len(order); n > 0 && len(group)%n == 0 && encFitsEach(profiles, group, n) {
 		for chunk := range slices.Chunk(group, n) {
 			ordered := make([]int, n)
 			for i, at := range order {
@@ -84,6 +84,16 @@ func encSplitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int 
 		pprofs[last] = append(pprofs[last], p)
 	}
 	return pprofs
+}
+
+// encFitsEach reports whether each n consecutive profiles may become one pprof.
+func encFitsEach(profiles pprofile.ProfilesSlice, group []int, n int) bool {
+	for chunk := range slices.Chunk(group, n) {
+		if !encFits(profiles, chunk) {
+			return false
+		}
+	}
+	return true
 }
 
 // encFits says whether profiles may become one pprof without it growing out of proportion.

@@ -116,7 +116,7 @@ func TestEncodeManySampleTypes(t *testing.T) {
 		reversed = append(reversed, 199-i)
 	}
 	count := func(pd pprofile.Profiles) (lengths []int) {
-		groups := newEncoder(pd.Dictionary()).groupProfiles(pd.ResourceProfiles().At(0).ScopeProfiles().At(0))
+		groups := newEncoder(pd).groupProfiles(pd.ResourceProfiles().At(0).ScopeProfiles().At(0))
 		for _, g := range groups {
 			lengths = append(lengths, len(g))
 		}

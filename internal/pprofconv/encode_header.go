@@ -30,7 +30,7 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, group []int) {
 	index := group[0]
 	p := scope.Profiles().At(index)
 	path := func() string { return e.profilePath(index) }
-	e.entries(p.AttributeIndices(), path, func(key string, v pcommon.Value) {
+	e.entries(p.AttributeIndices(), path, func(_ int32, key string, v pcommon.Value) {
 		if !e.writeProfileAttribute(key, v) {
 			e.stats.Omitted[OmitProfileAttribute]++
 		}

@@ -65,8 +65,10 @@ func (z *encZip) reset() {
 	z.indexed, z.started = false, false
 }
 
-// kept is the number of entries that there is memory for.
-func (z *encZip) kept() int { return cap(z.rows) + cap(z.cells) + cap(z.chains) }
+// bytes is what the memory takes, the map aside.
+func (z *encZip) bytes() int {
+	return bytesOf(z.rows) + bytesOf(z.stacks) + bytesOf(z.cells) + bytesOf(z.chains)
+}
 
 func (z *encZip) startColumn(column int) {
 	z.started = len(z.rows) > 0

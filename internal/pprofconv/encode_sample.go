@@ -16,11 +16,15 @@ const encMaxIDSize = 5
 
 // writeSample writes one pprof sample: s with its values, and the label in e.timestampLabel.
 func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
-	e.stats.Samples++
 	link := e.link(s.LinkIndex())
 	attributes := s.AttributeIndices()
 	valuesSize, packedValues := encValuesSize(values)
 	rest := valuesSize + e.attributesSize(attributes) + link.size + len(e.timestampLabel)
+	if !e.fitsSample(rest + e.stackSize(s.StackIndex())) {
+		e.stats.Dropped++
+		return
+	}
+	e.stats.Samples++
 	b := e.openSample(s.StackIndex(), rest)
 	if e.err != nil {
 		return
@@ -32,6 +36,17 @@ func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
 	}
 	b = append(b, e.labels[link.start:link.start+link.size]...)
 	e.out = append(b, e.timestampLabel...)
+}
+
+// stackSize is at most what a stack's location ids take in a sample.
+func (e *encoder) stackSize(stack int32) int {
+	if uint32(stack) >= uint32(len(e.stacks.spans)) {
+		return 0
+	}
+	if span := e.stacks.spans[stack]; span.size != 0 {
+		return span.size
+	}
+	return e.stackTable.At(int(stack)).LocationIndices().Len() * encMaxIDSize
 }
 
 // openSample writes a sample's tag, its size and its stack, rest being the size of what follows.

@@ -58,7 +58,7 @@ func (e *encoder) appendLines(b []byte, lines pprofile.LineSlice, location int32
 func (e *encoder) isFolded(indices pcommon.Int32Slice, location int32) bool {
 	folded := false
 	path := func() string { return fmt.Sprintf("location_table[%d]", location) }
-	e.entries(indices, path, func(key string, v pcommon.Value) {
+	e.entries(indices, path, func(_ int32, key string, v pcommon.Value) {
 		if key == attrIsFolded && v.Type() == pcommon.ValueTypeBool {
 			folded = v.Bool()
 			return
@@ -121,7 +121,7 @@ func (e *encoder) writeMappings() {
 		b = encAppendUint(b, encMappingLimit, details.limit)
 		b = encAppendUint(b, encMappingOffset, m.FileOffset())
 		b = encAppendUint(b, encMappingFilename, e.tableString("mapping_table", i, "filename_strindex", m.FilenameStrindex()))
-		b = encAppendUint(b, encMappingBuildID, e.strings.text(details.buildID()))
+		b = encAppendUint(b, encMappingBuildID, e.buildID(&details))
 		for k, has := range details.has {
 			if has {
 				b = append(b, encVarintTag(encMappingHasFunctions+k), 1)
@@ -137,30 +137,37 @@ func (e *encoder) writeMappings() {
 // encMapping is what a mapping's attributes say of it.
 type encMapping struct {
 	start, limit uint64
-	buildIDs     [3]string // gnu, go, htlhash: the first that is set is written
-	has          [4]bool   // functions, file names, line numbers, inline frames: the order of pprof's fields
+	buildIDs     [3]int32 // attributes: gnu, go, htlhash; the first that is set is written
+	has          [4]bool  // functions, file names, line numbers, inline frames: the order of pprof's fields
 }
 
-func (m *encMapping) buildID() string {
-	for _, id := range m.buildIDs {
-		if id != "" {
-			return id
+// buildID returns the payload's string of a mapping's build id.
+func (e *encoder) buildID(m *encMapping) uint64 {
+	for _, attribute := range m.buildIDs {
+		if attribute == 0 {
+			continue
 		}
+		id, ok := e.buildIDs[attribute]
+		if !ok {
+			id = e.strings.text(e.attributeTable.At(int(attribute)).Value().Str())
+			e.buildIDs[attribute] = id
+		}
+		return id
 	}
-	return ""
+	return 0
 }
 
 func (e *encoder) mappingDetails(i int32, m pprofile.Mapping) encMapping {
 	d := encMapping{start: m.MemoryStart(), limit: m.MemoryLimit()}
 	path := func() string { return fmt.Sprintf("mapping_table[%d]", i) }
-	e.entries(m.AttributeIndices(), path, func(key string, v pcommon.Value) {
-		if !d.take(key, v) {
+	e.entries(m.AttributeIndices(), path, func(attribute int32, key string, v pcommon.Value) {
+		if !d.take(attribute, key, v) {
 			e.stats.Omitted[OmitMappingAttribute]++
 		}
 	})
 	written := 0
 	for _, id := range d.buildIDs {
-		if id != "" {
+		if id != 0 {
 			written++
 		}
 	}
@@ -169,16 +176,19 @@ func (e *encoder) mappingDetails(i int32, m pprofile.Mapping) encMapping {
 }
 
 // take reports whether the attribute is one that pprof has a field for.
-func (m *encMapping) take(key string, v pcommon.Value) bool {
+func (m *encMapping) take(attribute int32, key string, v pcommon.Value) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
+		if v.Str() == "" {
+			attribute = 0 // as good as none
+		}
 		switch key {
 		case attrBuildIDGNU:
-			m.buildIDs[0] = v.Str()
+			m.buildIDs[0] = attribute
 		case attrBuildIDGo:
-			m.buildIDs[1] = v.Str()
+			m.buildIDs[1] = attribute
 		case attrBuildIDHTLHash:
-			m.buildIDs[2] = v.Str()
+			m.buildIDs[2] = attribute
 		default:
 			return false
 		}

@@ -24,11 +24,17 @@ func encText(v pcommon.Value) string {
 	case pcommon.ValueTypeBytes:
 		return base64.StdEncoding.EncodeToString(v.Bytes().AsRaw())
 	default:
-		return string(encAppendJSON(nil, v))
+		return string(encAppendJSON(nil, v, 0))
 	}
 }
 
-func encAppendJSON(b []byte, v pcommon.Value) []byte {
+// encMaxDepth is how deep values of JSON may be nested. Our stack would bear much more, but readers would not.
+const encMaxDepth = 1000
+
+func encAppendJSON(b []byte, v pcommon.Value, depth int) []byte {
+	if depth > encMaxDepth {
+		return append(b, "null"...)
+	}
 	switch v.Type() {
 	case pcommon.ValueTypeBool:
 		return strconv.AppendBool(b, v.Bool())
@@ -47,7 +53,7 @@ func encAppendJSON(b []byte, v pcommon.Value) []byte {
 			if k > 0 {
 				b = append(b, ',')
 			}
-			b = encAppendJSON(b, element)
+			b = encAppendJSON(b, element, depth+1)
 		}
 		return append(b, ']')
 	case pcommon.ValueTypeMap:
@@ -59,7 +65,7 @@ func encAppendJSON(b []byte, v pcommon.Value) []byte {
 			}
 			first = false
 			b = append(encAppendJSONString(b, key), ':')
-			b = encAppendJSON(b, element)
+			b = encAppendJSON(b, element, depth+1)
 		}
 		return append(b, '}')
 	default:

@@ -166,7 +166,7 @@ func TestEncodeJoinsAsNaively(t *testing.T) {
 
 // joinRows joins pd's profiles as the encoder does, without writing them.
 func joinRows(t *testing.T, pd pprofile.Profiles) joined {
-	e := newEncoder(pd.Dictionary())
+	e := newEncoder(pd)
 	defer e.release()
 	var columns []encColumn
 	for i, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
