@@ -1,0 +1,57 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !windows
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/otelcol"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/shutdown"
+)
+
+// run stands in for main_others.go, which `make generate` removes. It runs the collector so that signals count from the
+// first moment on, and so that it stops in time; see internal/shutdown.
+func run(set otelcol.CollectorSettings) error {
+	signals := shutdown.Listen()
+	timeout, err := shutdown.Timeout()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		return err
+	}
+	signals.Forward(timeout, func() {
+		fmt.Fprintf(os.Stderr, "Error: the collector did not stop within %s (%s), waiting in: %s\n",
+			timeout, shutdown.Variable, shutdown.WaitingIn())
+		os.Exit(1)
+	})
+
+	limit := shutdown.NewLimit(timeout)
+	makeFactories := set.Factories
+	// The service asks for factories when it starts, and each time when the configuration is reloaded.
+	set.Factories = func() (otelcol.Factories, error) {
+		factories, err := makeFactories()
+		limit.Renew()
+		factories.Receivers = limit.Receivers(factories.Receivers)
+		factories.Processors = limit.Processors(factories.Processors)
+		factories.Exporters = limit.Exporters(factories.Exporters)
+		return factories, err
+	}
+
+	command := otelcol.NewCommand(set)
+	for _, other := range command.Commands() {
+		other.PreRun = func(*cobra.Command, []string) { signals.Stop() }
+	}
+	if err := command.Execute(); err != nil {
+		return err
+	}
+	if err := limit.Err(); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shutdown
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/xprocessor"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+	"go.uber.org/zap"
+)
+
+// Receivers returns the factories with the limit put on what they create, where they create profiles; others stay as they
+// are. Connectors hold nothing back, and extensions stop last.
+func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[component.Type]receiver.Factory {
+	bound := make(map[component.Type]receiver.Factory, len(factories))
+	for name, factory := range factories {
+		bound[name] = factory
+		if x, ok := factory.(xreceiver.Factory); ok {
+			bound[name] = receivers{x, aliasOf(factory), l}
+		}
+	}
+	return bound
+}
+
+// Processors is Receivers for processors.
+func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[component.Type]processor.Factory {
+	bound := make(map[component.Type]processor.Factory, len(factories))
+	for name, factory := range factories {
+		bound[name] = factory
+		if x, ok := factory.(xprocessor.Factory); ok {
+			bound[name] = processors{x, aliasOf(factory), l}
+		}
+	}
+	return bound
+}
+
+// Exporters is Receivers for exporters.
+func (l *Limit) Exporters(factories map[component.Type]exporter.Factory) map[component.Type]exporter.Factory {
+	bound := make(map[component.Type]exporter.Factory, len(factories))
+	for name, factory := range factories {
+		bound[name] = factory
+		if x, ok := factory.(xexporter.Factory); ok {
+			bound[name] = exporters{x, aliasOf(factory), l}
+		}
+	}
+	return bound
+}
+
+// aliased is what the service asks a factory for its deprecated name by.
+type aliased interface {
+	DeprecatedAlias() component.Type
+	SetDeprecatedAlias(component.Type)
+}
+
+func aliasOf(factory component.Factory) aliased {
+	if alias, ok := factory.(aliased); ok {
+		return alias
+	}
+	return noAlias{}
+}
+
+type noAlias struct{}
+
+func (noAlias) DeprecatedAlias() component.Type   { return component.Type{} }
+func (noAlias) SetDeprecatedAlias(component.Type) {}
+
+func (l *Limit) bind(c component.Component, k kind, id component.ID, logger *zap.Logger) *bounded {
+	return &bounded{Component: c, limit: l, kind: k, id: id, logger: logger}
+}
+
+// The components that are consumers too.
+type (
+	traces struct {
+		*bounded
+		consumer.Traces
+	}
+	metrics struct {
+		*bounded
+		consumer.Metrics
+	}
+	logs struct {
+		*bounded
+		consumer.Logs
+	}
+	profiles struct {
+		*bounded
+		xconsumer.Profiles
+	}
+)
+
+type receivers struct {
+	xreceiver.Factory
+	aliased
+	limit *Limit
+}
+
+func (f receivers) CreateTraces(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
+	c, err := f.Factory.CreateTraces(ctx, set, cfg, next)
+	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
+}
+
+func (f receivers) CreateMetrics(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+	c, err := f.Factory.CreateMetrics(ctx, set, cfg, next)
+	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
+}
+
+func (f receivers) CreateLogs(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
+	c, err := f.Factory.CreateLogs(ctx, set, cfg, next)
+	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
+}
+
+func (f receivers) CreateProfiles(ctx context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+	c, err := f.Factory.CreateProfiles(ctx, set, cfg, next)
+	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
+}
+
+type processors struct {
+	xprocessor.Factory
+	aliased
+	limit *Limit
+}
+
+func (f processors) CreateTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
+	c, err := f.Factory.CreateTraces(ctx, set, cfg, next)
+	return traces{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
+}
+
+func (f processors) CreateMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+	c, err := f.Factory.CreateMetrics(ctx, set, cfg, next)
+	return metrics{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
+}
+
+func (f processors) CreateLogs(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs) (processor.Logs, error) {
+	c, err := f.Factory.CreateLogs(ctx, set, cfg, next)
+	return logs{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
+}
+
+func (f processors) CreateProfiles(ctx context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {
+	c, err := f.Factory.CreateProfiles(ctx, set, cfg, next)
+	return profiles{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
+}
+
+type exporters struct {
+	xexporter.Factory
+	aliased
+	limit *Limit
+}
+
+func (f exporters) CreateTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
+	c, err := f.Factory.CreateTraces(ctx, set, cfg)
+	return traces{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
+}
+
+func (f exporters) CreateMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
+	c, err := f.Factory.CreateMetrics(ctx, set, cfg)
+	return metrics{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
+}
+
+func (f exporters) CreateLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
+	c, err := f.Factory.CreateLogs(ctx, set, cfg)
+	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
+}
+
+func (f exporters) CreateProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	c, err := f.Factory.CreateProfiles(ctx, set, cfg)
+	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
+}

@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shutdown bounds how long the collector takes to stop.
+//
+// The Collector's service stops its components one after the other, from the receivers on, and waits for each without a
+// limit. One that waits for a client, or for room in a queue whose backend is gone, keeps those behind it from writing
+// what they hold to disk. So Limit wraps the factories: a component that does not stop within its part of the timeout is
+// left behind with a log line, and the service goes on to the next one. Signals is the last resort: it ends the process when
+// the timeout has passed.
+package shutdown
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+)
+
+// Variable is the environment variable with the timeout, DefaultTimeout its default: less than the 30 s that Kubernetes
+// and Docker's users usually allow.
+const (
+	Variable       = "OTELCOL_PROFILES_SHUTDOWN_TIMEOUT"
+	DefaultTimeout = 25 * time.Second
+)
+
+// Timeout reads the environment variable.
+func Timeout() (time.Duration, error) {
+	text := os.Getenv(Variable)
+	if text == "" {
+		return DefaultTimeout, nil
+	}
+	timeout, err := time.ParseDuration(text)
+	if err != nil || timeout <= 0 {
+		return 0, fmt.Errorf("%s must be a positive duration such as %s, found %q", Variable, DefaultTimeout, text)
+	}
+	return timeout, nil
+}
+
+// kind is a kind of component. The kinds share the timeout: by kind.until of it, all components of the kind have stopped
+// or are left behind, so that a stuck receiver leaves time for the batches of a processor and the queue of an exporter.
+type kind struct {
+	name  string
+	until float64
+}
+
+var (
+	receiverKind  = kind{"receiver", 0.5}
+	processorKind = kind{"processor", 0.75}
+	exporterKind  = kind{"exporter", 0.95}
+)
+
+// minWait is what a component gets in any case: its Shutdown closes listeners and files.
+const minWait = 250 * time.Millisecond
+
+// Limit bounds the shutdown of one service at a time. It is safe for concurrent use.
+type Limit struct {
+	timeout time.Duration
+
+	mu sync.Mutex
+	// began is when the first component of the running service was told to stop; zero before that.
+	began time.Time
+	// left counts components of the running service that did not stop in time.
+	left int
+}
+
+// NewLimit returns a limit for services that are to stop within timeout.
+func NewLimit(timeout time.Duration) *Limit { return &Limit{timeout: timeout} }
+
+// Renew begins anew for the next service, that of a reloaded configuration.
+func (l *Limit) Renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began, l.left = time.Time{}, 0
+}
+
+// Err reports whether components of the last service were left behind.
+func (l *Limit) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d components did not stop in time; what they held in memory is lost", l.left)
+}
+
+// wait returns how long a component of this kind may take from now on.
+func (l *Limit) wait(k kind) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.began.IsZero() {
+		l.began = time.Now()
+	}
+	end := l.began.Add(time.Duration(k.until * float64(l.timeout)))
+	return max(time.Until(end), minWait)
+}
+
+// bounded is a component whose Shutdown ends.
+type bounded struct {
+	component.Component
+	limit  *Limit
+	kind   kind
+	id     component.ID
+	logger *zap.Logger
+}
+
+// Shutdown stops the component. It returns nil when it leaves the component behind: an error would end the process where
+// a configuration is reloaded. Limit.Err has it.
+func (b *bounded) Shutdown(ctx context.Context) error {
+	wait := b.limit.wait(b.kind)
+	// Components that look at the context end in order, with some time left for what they do then.
+	ctx, cancel := context.WithTimeout(ctx, wait-wait/5)
+	name := b.kind.name + " " + b.id.String()
+	stopped := make(chan error, 1)
+	go pprof.Do(ctx, pprof.Labels(label, name), func(ctx context.Context) {
+		defer cancel()
+		stopped <- b.Component.Shutdown(ctx)
+	})
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case err := <-stopped:
+		return err
+	case <-timer.C:
+	}
+	b.limit.mu.Lock()
+	b.limit.left++
+	b.limit.mu.Unlock()
+	b.logger.Error("component did not stop in time; shutdown goes on without it, and what it holds in memory is lost",
+		zap.String("component", name), zap.Duration("waited", wait), zap.String("waiting_in", waitingIn(name)))
+	return nil
+}
