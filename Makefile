@@ -18,7 +18,10 @@ RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
 UNIT  = $$($(GO) list ./... | grep -v /internal/e2e$$)
 
 CONFIG      ?= config/quickstart.yaml
+FUZZ        ?= Fuzz
 FUZZTIME    ?= 30s
+# For each target, in the night: about seven hours in all.
+FUZZTIME_NIGHTLY ?= 15m
 BENCH       ?= .
 BENCH_COUNT ?= 6
 BENCH_PKGS  ?= ./...
@@ -70,7 +73,7 @@ soak: build ## run agents and a gateway under load and random faults for SOAK, a
 	CHAOS=soak SOAK=$(SOAK) $(SCENARIOS) -timeout 0 -run '^TestSoak$$'
 
 .PHONY: check
-check: lint check-generated validate ## all that a change must pass: lint, generated files, configs, tests with -race
+check: lint check-generated validate vulnerabilities ## all that a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
 	$(MAKE) test RACE=-race
 
 .PHONY: bench
@@ -79,12 +82,23 @@ bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS), the peer in the s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 4h $(BENCH_PKGS) | tee bin/bench.txt
 	$(TOOL) benchstat -col /impl bin/bench.txt
 
-.PHONY: fuzz
-fuzz: ## run every fuzz target in turn, each for FUZZTIME
-	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file func; do \
-		echo "== $${func#func } in $$(dirname "$$file")"; \
-		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" </dev/null; \
-	done
+# Go keeps a failing input below testdata/fuzz of its package: commit it, and `go test` tries it from then on.
+.PHONY: fuzz fuzz-nightly
+fuzz: ## run every fuzz target for FUZZTIME, report each, and fail at the end if one failed (FUZZ: a pattern of names)
+	@failed=(); count=0; \
+	while IFS=: read -r file func; do \
+		name="$${func#func } in $$(dirname "$$file")"; count=$$((count + 1)); \
+		echo "== $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" </dev/null \
+			|| failed+=("$$name"); \
+	done < <(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | grep -E ':func ($(FUZZ))' | sort); \
+	echo "== $$count fuzz targets, $${#failed[@]} failed"; \
+	for name in "$${failed[@]}"; do echo "failed: $$name"; done; \
+	git status --short --untracked-files=all -- '**/testdata/fuzz/**' | sed 's/^?? /new seed, to be committed: /'; \
+	(( $${#failed[@]} == 0 ))
+
+fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
+	$(MAKE) fuzz FUZZTIME=$(FUZZTIME_NIGHTLY)
 
 # The builder has no option for main_others.go: run.go replaces it.
 .PHONY: generate
@@ -96,10 +110,23 @@ generate: ## write cmd/otelcol-profiles anew from builder-config.yaml
 fmt: ## format the code
 	$(TOOL) golangci-lint fmt ./...
 
+# The compiler's types alone find a constant that does not fit into 32 bits; dependencies are not compiled for that.
 .PHONY: lint
-lint: ## formatting, imports and the usual mistakes
+lint: ## formatting, imports, the usual mistakes, and whether it compiles for 32 bits
 	$(TOOL) golangci-lint fmt --diff ./...
 	$(TOOL) golangci-lint run ./...
+	GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
+
+# It asks vuln.go.dev, or GOVULNDB. govulncheck's status is 3 where it found something, 1 where it could not look.
+GOVULNCHECK := $(GO) tool -modfile=$(CURDIR)/internal/tools/govulncheck/go.mod govulncheck $(if $(GOVULNDB),-db $(GOVULNDB))
+.PHONY: vulnerabilities
+vulnerabilities: ## look for known vulnerabilities that the code can reach; skipped if the database is out of reach
+	@mkdir -p bin; status=0; \
+	{ $(GOVULNCHECK) ./... && cd $(MAIN) && $(GOVULNCHECK) .; } 2> >(tee bin/govulncheck.txt >&2) || status=$$?; \
+	if (( status != 0 )) && grep -q '^govulncheck: fetching vulnerabilities' bin/govulncheck.txt; then \
+		echo 'vulnerabilities: skipped, the database cannot be reached'; exit 0; \
+	fi; \
+	exit $$status
 
 # The generator runs in an empty folder as deep as the real one (its replace line says ../..), beside a copy of what is
 # written by hand, so that neither what lies around nor what git thinks of it can hide a difference.
@@ -113,6 +140,7 @@ check-generated: ## fail where cmd/otelcol-profiles or a go.mod is stale
 	diff -r -x otelcol-profiles $(MAIN) bin/generated || { echo 'stale: run `make generate` and commit $(MAIN)' >&2; exit 1; }
 	$(GO) mod tidy -diff
 	$(GO) -C internal/tools mod tidy -diff
+	$(GO) -C internal/tools/govulncheck mod tidy -diff
 
 .PHONY: validate
 validate: build ## let the binary validate every file in config/

@@ -13,7 +13,7 @@ import (
 // fingerprint stands for a sample over all payloads of an endpoint, where neither ids nor the order of
 // tables last. It is two hashes of the same bytes under seeds that are drawn once a process: two samples
 // share one with the odds of 1 in 2^128, and nobody can forge such a pair from outside
-// (docs/decisions/scrape-deltas.md). What is hashed of an entry holds the fingerprints of its parts whole.
+// (docs/decisions/0007-scrape-deltas.md). What is hashed of an entry holds the fingerprints of its parts whole.
 type fingerprint struct{ a, b uint64 }
 
 var fingerprintSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}

@@ -47,7 +47,7 @@ func (l Limits) withDefaults() Limits {
 	if l.MaxProfileBytes <= 0 {
 		l.MaxProfileBytes = d.MaxProfileBytes
 	}
-	l.MaxProfileBytes = min(l.MaxProfileBytes, math.MaxUint32-1) // positions in a payload are uint32
+	l.MaxProfileBytes = int(min(int64(l.MaxProfileBytes), math.MaxUint32-1)) // positions in a payload are uint32
 	if l.MaxSamples <= 0 {
 		l.MaxSamples = d.MaxSamples
 	}

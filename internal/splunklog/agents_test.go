@@ -35,17 +35,17 @@ func TestAgentsGolden(t *testing.T) {
 			p.frame(1, "com.shop.Cart.total", "Cart.java", 12)
 			p.frame(2, "java.lang.Thread.run", "unknown", 0)
 			p.sample([]uint64{1, 2}, nil, "thread.id", 49, "thread.name", "main", "thread.state", "RUNNABLE",
-				"thread.stack.truncated", "true", "source.event.period", 10_000, "source.event.time", 1_700_000_000_001,
+				"thread.stack.truncated", "true", "source.event.period", 10_000, "source.event.time", int64(1_700_000_000_001),
 				"trace_id", traceID, "span_id", spanID, "thread.lock.waiting_on", "java.lang.Object@1f")
-			p.sample([]uint64{1, 2}, nil, "source.event.period", 10_000, "source.event.time", 1_700_000_000_002)
-			p.sample([]uint64{1, 2}, nil, "source.event.period", 10, "source.event.time", 1_700_000_000_003)
+			p.sample([]uint64{1, 2}, nil, "source.event.period", 10_000, "source.event.time", int64(1_700_000_000_002))
+			p.sample([]uint64{1, 2}, nil, "source.event.period", 10, "source.event.time", int64(1_700_000_000_003))
 		}},
 		"java-allocation": {attributes: []any{keyType, "allocation", keyFormat, formatPprofValue}, pprof: func(p *rawPprof) {
 			p.str("")
 			p.sampleType("allocationSize", "bytes")
 			p.frame(1, "com.shop.Cart.total", "Cart.java", 12)
-			p.sample([]uint64{1}, []int64{4096}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time", 1_700_000_000_001)
-			p.sample([]uint64{1}, []int64{8}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time", 1_700_000_000_002)
+			p.sample([]uint64{1}, []int64{4096}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time", int64(1_700_000_000_001))
+			p.sample([]uint64{1}, []int64{8}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time", int64(1_700_000_000_002))
 		}},
 		// .NET: a location of its own for every frame, numbers and bools as text.
 		"dotnet-cpu": {attributes: []any{keyType, "cpu", keyFormat, formatPprofValue, keySource, "continuous"}, pprof: func(p *rawPprof) {
@@ -61,9 +61,9 @@ func TestAgentsGolden(t *testing.T) {
 		"python-cpu": {attributes: []any{keyType, "cpu", keyFormat, formatPprofValue, keyFrameCount, 1}, pprof: func(p *rawPprof) {
 			p.str("source.event.time")
 			p.frame(1, "total", "/srv/shop/cart.py", -1)
-			p.sample([]uint64{1}, nil, "source.event.time", 1_700_000_000_001, "source.event.period", 1000, "thread.id", 140592751362048,
+			p.sample([]uint64{1}, nil, "source.event.time", int64(1_700_000_000_001), "source.event.period", 1000, "thread.id", int64(140592751362048),
 				"trace_id", "1f", "span_id", "2e")
-			p.sample([]uint64{1}, nil, "source.event.time", 1_700_000_000_002, "source.event.period", 1000, "trace_id", "0", "span_id", "0")
+			p.sample([]uint64{1}, nil, "source.event.time", int64(1_700_000_000_002), "source.event.period", 1000, "trace_id", "0", "span_id", "0")
 		}},
 		// None of them: what the labels of a pprof can say beside.
 		"odd-labels": {attributes: []any{keyType, "cpu", keyTruncated, "x", keyEventPeriod, 20}, pprof: func(p *rawPprof) {
@@ -72,7 +72,7 @@ func TestAgentsGolden(t *testing.T) {
 			p.sample([]uint64{1}, []int64{1}, "source.event.time", "soon", "many", "b", "many", 3, "many", "a", "trace_id", traceID)
 			p.sample([]uint64{1}, []int64{1}, "source.event.time", -1, "source.event.period", "often", "span_id", spanID)
 			p.sample([]uint64{1}, []int64{7}, "thread.id", "main", "trace_id", traceID, "trace_id", traceID)
-			p.sample(nil, nil, "source.event.time", 1_700_000_000_002)
+			p.sample(nil, nil, "source.event.time", int64(1_700_000_000_002))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestDotnetFramesBecomeOneLocation(t *testing.T) {
 	p.str("")
 	for id := range uint64(100) {
 		p.frame(id+1, "Shop.Cart.Total", "unknown", 0)
-		p.sample([]uint64{id + 1}, nil, "source.event.time", 1_700_000_000_000+int(id))
+		p.sample([]uint64{id + 1}, nil, "source.event.time", int64(1_700_000_000_000)+int64(id))
 	}
 	ld, _ := newRecord(p.encode(), keyType, "cpu")
 	pd := translated(t, ld, Options{}).Profiles

@@ -86,7 +86,7 @@ func javaRequest(samples int) plog.Logs {
 			label("thread.name", varintField(2, intern(fmt.Sprintf("pool-1-thread-%d", thread)))),
 			label("thread.state", varintField(2, intern("RUNNABLE"))),
 			label("source.event.period", varintField(3, 1000)),
-			label("source.event.time", varintField(3, uint64(1_700_000_000_000+i/200*1000))),
+			label("source.event.time", varintField(3, 1_700_000_000_000+uint64(i/200*1000))),
 		}, nil)
 		if thread < 20 {
 			s = append(s, label("trace_id", varintField(2, intern(fmt.Sprintf("%032x", i/200*20+thread+1))))...)

@@ -125,10 +125,10 @@ func TestCPUIsCountedOnce(t *testing.T) {
 // What a record says of itself can be anything. It is read as far as it makes sense, and the result is conformant.
 func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	ld, _ := newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleType, "wall\xff", keySampleUnit, 7, keySampleShape, "round",
-		keySampleValue, "1e3", keyPeriod, -9_223_372_036_854_775_808, keyPeriodUnit, "nanoseconds", keyDuration, -5)
+		keySampleValue, "1e3", keyPeriod, int64(-9_223_372_036_854_775_808), keyPeriodUnit, "nanoseconds", keyDuration, -5)
 	onlyRecord(ld).SetTimestamp(1 << 62)
 	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)
-	appendRecord(sl, javaStack, keyFormat, "text", keySampleType, "x", keySampleShape, "values", keyDuration, 1<<62, keyPeriod, "many")
+	appendRecord(sl, javaStack, keyFormat, "text", keySampleType, "x", keySampleShape, "values", keyDuration, int64(1<<62), keyPeriod, "many")
 	late := &rawPprof{}
 	late.str("")
 	late.sample(nil, nil, keyEventTime, 1<<43)

@@ -107,7 +107,7 @@ func (p *rawPprof) sampleType(name, unit string) {
 	p.body = append(p.body, message(1, append(varintField(1, p.str(name)), varintField(2, p.str(unit))...))...)
 }
 
-// sample adds a sample with labels (key, value, ...) whose values are string or int.
+// sample adds a sample with labels (key, value, ...) whose values are string, int or int64.
 func (p *rawPprof) sample(locations []uint64, values []int64, labels ...any) {
 	var s []byte
 	for _, l := range locations {
@@ -122,6 +122,8 @@ func (p *rawPprof) sample(locations []uint64, values []int64, labels ...any) {
 		case string:
 			label = append(label, varintField(2, p.str(v))...)
 		case int:
+			label = append(label, varintField(3, uint64(v))...)
+		case int64:
 			label = append(label, varintField(3, uint64(v))...)
 		}
 		s = append(s, message(3, label)...)

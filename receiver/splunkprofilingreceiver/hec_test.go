@@ -115,7 +115,7 @@ func TestHECSeveralEvents(t *testing.T) {
 	assert.Equal(t, map[string]any{"host.name": "h", "com.splunk.source": "s", "com.splunk.index": "i", "com.splunk.sourcetype": "httpevent"},
 		rl.Resource().Attributes().AsRaw())
 	record := rl.ScopeLogs().At(0).LogRecords().At(0)
-	assert.EqualValues(t, 1_700_000_000_000_000_000, record.Timestamp())
+	assert.EqualValues(t, int64(1_700_000_000_000_000_000), record.Timestamp())
 	assert.NotZero(t, record.ObservedTimestamp())
 	assert.Equal(t, map[string]any{"k": "v"}, record.Attributes().AsRaw())
 	assert.Equal(t, map[string]any{"a": []any{true, "x", 1.5}, "b": int64(1)}, record.Body().AsRaw())

@@ -222,7 +222,7 @@ func TestRefusals(t *testing.T) {
 				s := status.Convert(err)
 				assert.Equal(t, tc.code, s.Code(), s)
 				if retryable(tc.code) {
-					assert.EqualValues(t, 6100_000_000, retryDelay(s))
+					assert.EqualValues(t, int64(6100_000_000), retryDelay(s))
 				}
 			})
 		}
