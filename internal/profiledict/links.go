@@ -36,6 +36,10 @@ func ParseLink(trace, span string) (link Link, ok bool) {
 
 // parseID reads hexadecimal digits, right aligned: agents differ in how they pad with zeros.
 func parseID(id []byte, digits string) bool {
+	const longest = 128 // a payload can refer to a long text many times
+	if len(digits) > longest {
+		return false
+	}
 	digits = strings.TrimLeft(digits, "0")
 	if digits == "" || len(digits) > 2*len(id) {
 		return false

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
@@ -23,6 +24,10 @@ type LimitsConfig struct {
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
 	// MaxStackDepth is the largest number of frames in one stack.
 	MaxStackDepth int `mapstructure:"max_stack_depth"`
+	// MaxTextBytes is the longest text of a pprof, in bytes: the rest of a longer one is cut off.
+	MaxTextBytes int `mapstructure:"max_text_bytes"`
+	// MaxExpansion bounds the attribute values that a pprof becomes: 64 KiB and this many times its size.
+	MaxExpansion int `mapstructure:"max_expansion"`
 }
 
 // How much of what a text stack tells of its thread is kept.
@@ -35,7 +40,10 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		TextThreadMetadata: metadataBasic,
-		Limits:             LimitsConfig{MaxProfileBytes: 128 << 20, MaxStackDepth: 1024},
+		Limits: LimitsConfig{
+			MaxProfileBytes: 128 << 20, MaxStackDepth: 1024,
+			MaxTextBytes: pprofconv.DefaultLimits().MaxTextBytes, MaxExpansion: pprofconv.DefaultLimits().MaxExpansion,
+		},
 	}
 }
 
@@ -50,11 +58,16 @@ func (c *Config) Validate() error {
 // Validate names every fault.
 func (c *LimitsConfig) Validate() error {
 	var errs []error
-	if c.MaxProfileBytes <= 0 {
-		errs = append(errs, fmt.Errorf("`max_profile_bytes` must be positive, found %d", c.MaxProfileBytes))
-	}
-	if c.MaxStackDepth <= 0 {
-		errs = append(errs, fmt.Errorf("`max_stack_depth` must be positive, found %d", c.MaxStackDepth))
+	for _, limit := range []struct {
+		key   string
+		value int
+	}{
+		{"max_profile_bytes", c.MaxProfileBytes}, {"max_stack_depth", c.MaxStackDepth},
+		{"max_text_bytes", c.MaxTextBytes}, {"max_expansion", c.MaxExpansion},
+	} {
+		if limit.value <= 0 {
+			errs = append(errs, fmt.Errorf("`%s` must be positive, found %d", limit.key, limit.value))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -65,5 +78,7 @@ func (c *Config) Options() splunklog.Options {
 		FullThreadMetadata: c.TextThreadMetadata == metadataFull,
 		MaxProfileBytes:    c.Limits.MaxProfileBytes,
 		MaxStackDepth:      c.Limits.MaxStackDepth,
+		MaxTextBytes:       c.Limits.MaxTextBytes,
+		MaxExpansion:       c.Limits.MaxExpansion,
 	}
 }

@@ -4,7 +4,6 @@
 package splunklog
 
 import (
-	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -15,7 +14,7 @@ import (
 // recordAttributes interns the record's attributes that say something of all of its samples, as attributes of their
 // Profile. What was used up on the way there is left out.
 func (t *translator) recordAttributes() profiledict.AttributeSetIndex {
-	attributes := t.scratch[:0]
+	attributes := t.beginSet()
 	for key, value := range t.record.log.Attributes().All() {
 		if t.record.uses(key) {
 			continue
@@ -58,17 +57,47 @@ func (r *record) isOfSample(key string) bool {
 	return r.format == FormatText && (key == keyEventName || strings.HasPrefix(key, keyThreadPrefix))
 }
 
+// keySet holds the keys of the attribute set under way, so that a set of many attributes is built without looking
+// through it for each. A key is in the set if its entry is the current generation.
+type keySet struct {
+	generation  uint32
+	generations []uint32 // by index of the string table
+}
+
+// reset empties the set in constant time.
+func (s *keySet) reset() {
+	if s.generation++; s.generation == 0 {
+		clear(s.generations)
+		s.generation = 1
+	}
+}
+
+// add reports whether the key was not in the set before.
+func (s *keySet) add(key profiledict.StringIndex) bool {
+	if int(key) >= len(s.generations) {
+		s.generations = append(s.generations, make([]uint32, int(key)+1-len(s.generations))...)
+	}
+	if s.generations[key] == s.generation {
+		return false
+	}
+	s.generations[key] = s.generation
+	return true
+}
+
+// beginSet returns an empty list for the attributes of a set.
+func (t *translator) beginSet() []int32 {
+	t.keys.reset()
+	return t.scratch[:0]
+}
+
 // appendAttribute interns an attribute, unless the list has its key already.
 func (t *translator) appendAttribute(list []int32, key string, value pcommon.Value) []int32 {
 	entry := profiledict.Attribute{Key: t.dict.Strings.Intern(validText(key))}
-	for _, i := range list {
-		if t.dict.Attributes.At(profiledict.AttributeIndex(i)).Key == entry.Key {
-			return list
+	if key == keyTruncated {
+		if truth, ok := truthOf(value.AsString()); ok {
+			entry.Value = profiledict.BoolValue(truth)
+			return t.appendEntry(list, entry)
 		}
-	}
-	if truth, ok := truthOf(value.AsString()); ok && key == keyTruncated {
-		entry.Value = profiledict.BoolValue(truth)
-		return t.appendEntry(list, entry)
 	}
 	if !valueIsValid(value) {
 		made := pcommon.NewValueEmpty()
@@ -80,8 +109,9 @@ func (t *translator) appendAttribute(list []int32, key string, value pcommon.Val
 	return t.appendEntry(list, entry)
 }
 
+// appendEntry interns an attribute, unless the list has its key already.
 func (t *translator) appendEntry(list []int32, entry profiledict.Attribute) []int32 {
-	if i := int32(t.dict.Attributes.Intern(entry)); i != 0 && !slices.Contains(list, i) {
+	if i := int32(t.dict.Attributes.Intern(entry)); i != 0 && t.keys.add(entry.Key) {
 		list = append(list, i)
 	}
 	return list
@@ -89,10 +119,10 @@ func (t *translator) appendEntry(list []int32, entry profiledict.Attribute) []in
 
 // truthOf reads what agents write for a bool: Java true, .NET True.
 func truthOf(text string) (truth, ok bool) {
-	switch strings.ToLower(text) {
-	case "true", "1":
+	switch {
+	case strings.EqualFold(text, "true"), text == "1":
 		return true, true
-	case "false", "0":
+	case strings.EqualFold(text, "false"), text == "0":
 		return false, true
 	default:
 		return false, false

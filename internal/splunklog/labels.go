@@ -4,7 +4,7 @@
 package splunklog
 
 import (
-	"slices"
+	"encoding/binary"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -14,9 +14,10 @@ import (
 
 // readLabels makes of a sample's labels, those of one key together, what they mean: its time, its period and its link;
 // the others become attributes.
-func (t *translator) readLabels(labels []pprofconv.Label, o *observation) {
+// It reports whether the budget of the body allows them.
+func (t *translator) readLabels(labels []pprofconv.Label, o *observation) bool {
 	linked := t.readLink(labels, o)
-	attributes := t.scratch[:0]
+	attributes := t.beginSet()
 	for len(labels) > 0 {
 		n := 1
 		for n < len(labels) && labels[n].Key == labels[0].Key {
@@ -54,11 +55,15 @@ func (t *translator) readLabels(labels []pprofconv.Label, o *observation) {
 		if n == 1 {
 			attributes = t.appendLabel(attributes, group)
 		} else {
-			attributes = t.appendEntry(attributes, t.labelAttribute(group))
+			var ok bool
+			if attributes, ok = t.appendGroup(attributes, group); !ok {
+				return false
+			}
 		}
 	}
 	t.scratch = attributes
 	o.set = t.dict.AttributeSets.Intern(attributes)
+	return true
 }
 
 // appendLabel is appendEntry of a label that is alone with its key. Few labels of a body differ, so what each becomes
@@ -73,13 +78,38 @@ func (t *translator) appendLabel(list []int32, group []pprofconv.Label) []int32 
 		i = int32(t.dict.Attributes.Intern(t.labelAttribute(group)))
 		t.attributeOf[id] = i
 	}
-	if i != 0 && !slices.Contains(list, i) {
+	if i != 0 && t.keys.add(t.dict.Attributes.At(profiledict.AttributeIndex(i)).Key) {
 		list = append(list, i)
 	}
 	return list
 }
 
-// unknownLabel stands for a label that was not met in the body under way.
+// appendGroup is appendEntry of several labels of one key. What they become is remembered by their numbers, since
+// samples can repeat long ones by a few bytes, and what they become is charged to the budget of the body: an array
+// has its own copy of each text.
+func (t *translator) appendGroup(list []int32, group []pprofconv.Label) ([]int32, bool) {
+	t.groupIDs = t.groupIDs[:0]
+	for i := range group {
+		t.groupIDs = binary.AppendUvarint(t.groupIDs, uint64(group[i].ID))
+	}
+	i, ok := t.attributeOfGroup[string(t.groupIDs)]
+	if !ok {
+		for j := range group {
+			t.groupBytesLeft -= len(group[j].Text) + len(group[j].Unit)
+		}
+		if t.groupBytesLeft < 0 {
+			return list, false
+		}
+		i = int32(t.dict.Attributes.Intern(t.labelAttribute(group)))
+		t.attributeOfGroup[string(t.groupIDs)] = i
+	}
+	if t.keys.add(t.dict.Attributes.At(profiledict.AttributeIndex(i)).Key) {
+		list = append(list, i)
+	}
+	return list, true
+}
+
+// unknownLabel marks a label that was not met in the body under way.
 const unknownLabel = -1
 
 func labelNumber(l *pprofconv.Label) (int64, bool) {

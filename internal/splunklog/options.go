@@ -3,7 +3,11 @@
 
 package splunklog
 
-import "math"
+import (
+	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
 
 // Options says how records are read, and bounds what one request may cost.
 type Options struct {
@@ -16,6 +20,8 @@ type Options struct {
 	// MaxStackDepth is the largest number of frames in one stack; a deeper stack is left out. 0 means 1024, which is
 	// where the agents themselves cut.
 	MaxStackDepth int
+	// MaxTextBytes and MaxExpansion are those of pprofconv.Limits, for each pprof. A text body is bounded by itself.
+	MaxTextBytes, MaxExpansion int
 	// maxSamples bounds the samples of one request: a sample can be two bytes long in a pprof, and is many times that
 	// in memory. Only tests set it.
 	maxSamples int
@@ -31,6 +37,14 @@ func (o Options) withDefaults() Options {
 	if o.MaxStackDepth <= 0 {
 		o.MaxStackDepth = 1024
 	}
+	defaults := pprofconv.DefaultLimits()
+	if o.MaxTextBytes <= 0 {
+		o.MaxTextBytes = defaults.MaxTextBytes
+	}
+	if o.MaxExpansion <= 0 {
+		o.MaxExpansion = defaults.MaxExpansion
+	}
+	o.MaxExpansion = min(o.MaxExpansion, math.MaxInt32)
 	if o.maxSamples <= 0 {
 		o.maxSamples = 4 << 20
 	}

@@ -26,8 +26,11 @@ func (t *translator) readPprof(body string) *Rejection {
 	}
 	limits := pprofconv.Limits{
 		MaxProfileBytes: t.bytesLeft, MaxSamples: t.samplesLeft, MaxStackDepth: t.opts.MaxStackDepth,
+		MaxTextBytes: t.opts.MaxTextBytes, MaxExpansion: t.opts.MaxExpansion,
 	}
+	t.groupBytesLeft = minGroupBytes + t.opts.MaxExpansion*len(t.payload)
 	t.attributeOf = t.attributeOf[:0]
+	clear(t.attributeOfGroup)
 	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
 	t.result.add(&stats)
@@ -53,10 +56,16 @@ func (t *translator) decodeBase64(body string) error {
 	return err
 }
 
-// visit takes one sample of a pprof.
+// minGroupBytes is what arrays of labels may take in a body of any size.
+const minGroupBytes = 64 << 10
+
+// visit reads one sample of a pprof.
 func (t *translator) visit(s pprofconv.Sample) {
 	o := observation{stack: s.Stack, period: t.record.period, value: 1}
-	t.readLabels(s.Labels, &o)
+	if !t.readLabels(s.Labels, &o) {
+		t.result.Dropped[pprofconv.DropOverBudget]++
+		return
+	}
 	if o.time == 0 {
 		o.time = t.record.time
 	}

@@ -103,7 +103,7 @@ const statePrefix = "java.lang.Thread.State: "
 // textAttributes interns the attributes of a text stack's sample.
 func (t *translator) textAttributes(line, state string) profiledict.AttributeSetIndex {
 	th := parseThread(line)
-	list := t.scratch[:0]
+	list := t.beginSet()
 	list = t.appendText(list, keyThreadName, th.name)
 	list = t.appendInt(list, keyThreadID, th.id, "")
 	list = t.appendInt(list, keyThreadOSID, th.osID, "")

@@ -40,11 +40,17 @@ type translator struct {
 	lastLink knownLink
 	// attributeOf is what a label of the record's pprof became, by its number there; 0 for none.
 	attributeOf []int32
+	// attributeOfGroup is what several labels of one key became, by their numbers as uvarints.
+	attributeOfGroup map[string]int32
+	groupIDs         []byte
+	// groupBytesLeft is what such attributes of the body may still take.
+	groupBytesLeft int
 
 	encoded, payload []byte
 	// whole are the profiles of bodies that are OTLP.
 	whole   []pprofile.Profiles
 	scratch []int32
+	keys    keySet
 	// sizes are those of the request before: agents send requests that are much alike.
 	sizes profiledict.Sizes
 }
@@ -57,7 +63,7 @@ const (
 	maxHint        = 1 << 12
 )
 
-var translators = sync.Pool{New: func() any { return &translator{dict: profiledict.New()} }}
+var translators = sync.Pool{New: func() any { return &translator{dict: profiledict.New(), attributeOfGroup: make(map[string]int32)} }}
 
 // Translate reads the profiling records of a request. It only reads ld, and the result keeps nothing of it but
 // strings. Records that have nothing to do with profiling are counted; Rest gives them.
@@ -227,11 +233,15 @@ func (t *translator) release() {
 	if cap(t.encoded) > maxKeptBytes {
 		t.encoded, t.payload = nil, nil
 	}
-	if cap(t.attributeOf) > maxKeptEntries {
-		t.attributeOf = nil
+	if max(cap(t.attributeOf), cap(t.scratch), cap(t.keys.generations), cap(t.groupIDs)) > maxKeptEntries {
+		t.attributeOf, t.scratch, t.keys, t.groupIDs = nil, nil, keySet{}, nil
 	}
+	if len(t.attributeOfGroup) > maxKeptEntries {
+		t.attributeOfGroup = make(map[string]int32)
+	}
+	clear(t.attributeOfGroup)
 	d := t.dict
-	if max(d.Strings.Len(), d.Locations.Len(), d.Stacks.Len()) > maxKeptEntries {
+	if max(d.Strings.Len(), d.Functions.Len(), d.Locations.Len(), d.Stacks.Len(), d.Attributes.Len(), d.AttributeSets.Len(), d.Links.Len()) > maxKeptEntries {
 		return
 	}
 	t.sizes = profiledict.Sizes{

@@ -66,6 +66,8 @@ func TestReadmeDefaults(t *testing.T) {
 		"text_thread_metadata":                 cfg.Translation.TextThreadMetadata,
 		"limits.max_profile_bytes":             cfg.Translation.Limits.MaxProfileBytes,
 		"limits.max_stack_depth":               cfg.Translation.Limits.MaxStackDepth,
+		"limits.max_text_bytes":                cfg.Translation.Limits.MaxTextBytes,
+		"limits.max_expansion":                 cfg.Translation.Limits.MaxExpansion,
 	}
 	got := map[string]string{}
 	for _, row := range tableRows(t, "| key | type | default | bound | meaning |") {
