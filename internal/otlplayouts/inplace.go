@@ -1,0 +1,115 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlplayouts
+
+import (
+	"errors"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// errOverlongTag is the error for a field number below 16 that is written in more than one byte: no encoder does.
+var errOverlongTag = errors.New("a field's tag is longer than it must be")
+
+// errMalformed is the error for bytes that are no protobuf message.
+var errMalformed = errors.New("not a protobuf message")
+
+// skipped is a field number that today's messages do not have: a reader passes over it.
+const skipped = 15
+
+// The numbers that today's messages give to fields 0 to 15 of the older ones.
+var (
+	movedSample  = [16]byte{0, 1, 4, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} // 1.8 and 1.9
+	movedProfile = [16]byte{0, 1, 2, 3, 4, 5, 6, skipped, 7, 8, 9, 10, 11, 13, 14, 15}
+)
+
+// leftOver is what a profile of 1.8 says and today's message has no field for.
+type leftOver struct {
+	comments   []byte // string indices, packed
+	cumulative bool
+}
+
+// moveTags gives the fields of profiles and samples in data today's numbers. data changes. It returns what is left
+// over, by the number of the profile in the message.
+func moveTags(data []byte, from Layout) (map[int]leftOver, error) {
+	m := tagMover{from: from, left: map[int]leftOver{}}
+	err := m.each(data, nil, func(r *fieldReader) error {
+		if r.number != 1 || r.wire != protowire.BytesType {
+			return nil
+		}
+		return m.each(r.content, nil, m.scopes)
+	})
+	return m.left, err
+}
+
+type tagMover struct {
+	from    Layout
+	profile int
+	left    map[int]leftOver
+}
+
+// each calls visit for each field of a message, after it has moved the field's number.
+func (m *tagMover) each(data []byte, moved *[16]byte, visit func(*fieldReader) error) error {
+	r := fieldReader{data: data}
+	for len(r.data) > 0 {
+		tag := &r.data[0]
+		if !r.next() {
+			return errMalformed
+		}
+		if moved != nil && r.number < 16 {
+			if *tag&0x80 != 0 {
+				return errOverlongTag
+			}
+			*tag = moved[r.number]<<3 | *tag&7
+		}
+		if err := visit(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *tagMover) scopes(r *fieldReader) error {
+	if r.number != 2 || r.wire != protowire.BytesType {
+		return nil
+	}
+	return m.each(r.content, nil, func(r *fieldReader) error {
+		if r.number != 2 || r.wire != protowire.BytesType {
+			return nil
+		}
+		moved := &movedProfile
+		if m.from == V1_9 {
+			moved = nil
+		}
+		err := m.each(r.content, moved, m.profileField)
+		m.profile++
+		return err
+	})
+}
+
+func (m *tagMover) profileField(r *fieldReader) error {
+	switch {
+	case r.number == 2 && r.wire == protowire.BytesType:
+		return m.each(r.content, &movedSample, func(*fieldReader) error { return nil })
+	case m.from == V1_8 && r.number == 7:
+		left := m.left[m.profile]
+		if r.wire == protowire.VarintType {
+			left.comments = protowire.AppendVarint(left.comments, r.value)
+		}
+		left.comments = append(left.comments, r.content...)
+		m.left[m.profile] = left
+	case m.from == V1_8 && r.number == 1 && r.wire == protowire.BytesType:
+		for f := (fieldReader{data: r.content}); f.next(); {
+			if f.number == 3 && f.value == temporalityCumulative {
+				left := m.left[m.profile]
+				left.cumulative = true
+				m.left[m.profile] = left
+			}
+		}
+	}
+	return nil
+}
+
+// temporalityCumulative is AGGREGATION_TEMPORALITY_CUMULATIVE of 1.3 to 1.8.
+const temporalityCumulative = 2

@@ -1,0 +1,576 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlplayouts
+
+import (
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// legacyReader reads a message of 1.3 to 1.7 into a dictionary of today's form:
+//
+//	frames    resources and scopes are unmarshalled by pdata, without their profiles
+//	profile   for each profile: its tables are listed, then its header and samples are read
+//	sample    stack, attributes and link are interned when a sample reaches them
+//	emit      one Profile for each sample type, split by shape
+type legacyReader struct {
+	layout Layout
+	schema *schema
+	dict   *profiledict.Dictionary
+	stats  *Stats
+	// shared are the tables of the message, in 1.6 and 1.7.
+	shared legacyTables
+
+	// stackRefs is how many locations the ranges of samples may still name: ranges can overlap.
+	stackRefs int
+	// scopeBytes is the size of each scope of the message; scopeBudget is how much may still be copied of them.
+	scopeBytes  []int
+	scopeBudget int
+	// commentBudget is how many bytes of comments may still be written, eventBudget how many timestamps of profiles
+	// with several sample types: both share by index, or by being written once for each type.
+	commentBudget, eventBudget int
+
+	// Scratch.
+	lines   []profiledict.Line
+	stack   []int32
+	keySeen []uint32
+	set     uint32
+}
+
+// stackRefsPerByte bounds the locations that the samples of a message name, in all: each takes at least a byte where
+// ranges do not overlap.
+const stackRefsPerByte = 4
+
+func readLegacy(data []byte, layout Layout, stats *Stats) (pprofile.Profiles, error) {
+	r := &legacyReader{
+		layout: layout, schema: schemas[layout], dict: profiledict.New(), stats: stats,
+		stackRefs: stackRefsPerByte * len(data), scopeBudget: maxShared + len(data),
+		commentBudget: maxShared + len(data), eventBudget: 4 * len(data),
+	}
+	profiles, perScope, err := r.frames(data)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	i := 0
+	for _, rp := range profiles.ResourceProfiles().All() {
+		scopes := rp.ScopeProfiles()
+		for s := range scopes.Len() { // profile may append scopes
+			for _, content := range perScope[i] {
+				r.profile(content, scopes, s, r.scopeBytes[i])
+			}
+			i++
+		}
+		scopes.RemoveIf(func(scope pprofile.ScopeProfiles) bool { return scope.Profiles().Len() == 0 })
+	}
+	profiles.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool { return rp.ScopeProfiles().Len() == 0 })
+	if r.dict.StringBytes()*2 < len(data) {
+		r.dict.DetachStrings()
+	}
+	r.dict.CopyTo(profiles.Dictionary())
+	return profiles, nil
+}
+
+// frames unmarshals the message without its profiles and tables, and returns the profiles' bytes by scope, in order.
+func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope [][][]byte, err error) {
+	var request []byte
+	f := fieldReader{data: data}
+	for f.next() {
+		known, ok := r.schema.request.field(f.number)
+		switch {
+		case !ok || !known.kind.allows(f.wire):
+		case known.name == "resource_profiles":
+			var resource []byte
+			for rf := (fieldReader{data: f.content}); rf.next(); {
+				if rf.wire != protowire.BytesType {
+					continue
+				}
+				content := rf.content
+				if rf.number == 2 {
+					content, perScope = r.scope(rf.content, perScope)
+				}
+				resource = appendBytesField(resource, rf.number, content)
+			}
+			request = appendBytesField(request, 1, resource)
+		case known.name == "dictionary":
+			for df := (fieldReader{data: f.content}); df.next(); {
+				r.table(&r.shared, r.schema.dictionary, &df)
+			}
+		default:
+			r.table(&r.shared, r.schema.request, &f)
+		}
+	}
+	if len(f.data) > 0 {
+		return profiles, nil, errMalformed
+	}
+	if err := checkNesting(request, r.schema.request, 0); err != nil {
+		return profiles, nil, err
+	}
+	profiles, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(request)
+	if err != nil {
+		return profiles, nil, fmt.Errorf("resources and scopes: %w", err)
+	}
+	return profiles, perScope, nil
+}
+
+func (r *legacyReader) scope(data []byte, perScope [][][]byte) (frame []byte, _ [][][]byte) {
+	var contents [][]byte
+	for f := (fieldReader{data: data}); f.next(); {
+		switch {
+		case f.wire != protowire.BytesType:
+		case f.number == 2:
+			contents = append(contents, f.content)
+		default:
+			frame = appendBytesField(frame, f.number, f.content)
+		}
+	}
+	r.scopeBytes = append(r.scopeBytes, len(frame))
+	return frame, append(perScope, contents)
+}
+
+func appendBytesField(b []byte, number protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), content)
+}
+
+// table adds a field of a table to t, and reports whether the field is one.
+func (r *legacyReader) table(t *legacyTables, m *message, f *fieldReader) bool {
+	known, ok := m.field(f.number)
+	if !ok || !known.kind.allows(f.wire) {
+		return false
+	}
+	switch known.name {
+	case "string_table":
+		r.addText(t, f.content)
+	case "mapping", "mapping_table":
+		t.mappings.add(known.message, f.content)
+	case "location", "location_table":
+		t.locations.add(known.message, f.content)
+	case "function", "function_table":
+		t.functions.add(known.message, f.content)
+	case "link_table":
+		t.links.add(known.message, f.content)
+	case "attribute_table":
+		t.attributes.add(known.message, f.content)
+	case "attribute_units":
+		r.unit(t, known.message, f.content)
+	case "location_indices":
+		t.locationIndices = appendVarints(t.locationIndices, f)
+	default:
+		return false
+	}
+	return true
+}
+
+// unit notes the unit of an attribute's key. The string table can still be incomplete, so it keeps the indices.
+func (r *legacyReader) unit(t *legacyTables, m *message, data []byte) {
+	var u attributeUnit
+	m.each(data, func(name string, f *fieldReader) {
+		switch name {
+		case "attribute_key", "attribute_key_strindex":
+			u.key = f.value
+		case "unit", "unit_strindex":
+			u.unit = f.value
+		}
+	})
+	t.attributeUnits = append(t.attributeUnits, u)
+}
+
+type attributeUnit struct{ key, unit uint64 }
+
+// finish prepares tables for look-ups, once all of them are listed.
+func (r *legacyReader) finish(t *legacyTables) {
+	if len(t.attributeUnits) > 0 {
+		t.units = make(map[string]string, len(t.attributeUnits))
+		for _, u := range t.attributeUnits {
+			t.units[r.text(t, u.key)] = r.text(t, u.unit)
+		}
+		t.attributeUnits = nil
+	}
+}
+
+// legacyProfile is a profile's header and samples.
+type legacyProfile struct {
+	types              []legacyType
+	periodType         legacyType
+	period             int64
+	start, end         uint64 // of a container
+	time, duration     uint64
+	defaultType        int // an index of types, or -1
+	defaultTypeText    uint64
+	hasDefaultTypeText bool
+	id                 pprofile.ProfileID
+	dropped            uint32
+	payloadFormat      string
+	payload            []byte
+	comments           []int32
+	attributes         attributeSet
+	samples            []legacySample
+	values             []int64
+	timestamps         []uint64
+}
+
+type legacyType struct {
+	typ, unit  uint64
+	cumulative bool
+}
+
+type legacySample struct {
+	stack      profiledict.StackIndex
+	attributes profiledict.AttributeSetIndex
+	link       profiledict.LinkIndex
+	// The sample's values and timestamps end here; they begin where those of the sample before end.
+	valuesEnd, timestampsEnd int
+}
+
+// profile reads a profile and adds it to scope s, or to a copy of that scope if it has several sample types, which
+// belong together.
+func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, s, scopeBytes int) {
+	p := &legacyProfile{defaultType: -1}
+	t := &r.shared
+	own := legacyTables{}
+	switch r.layout {
+	case V1_3, V1_4:
+		t = &own
+	default:
+		t.locationIndices = t.locationIndices[:0]
+	}
+	p.attributes = attributeSet{reader: r, tables: t}
+	inner, m := data, r.schema.profile
+	if r.layout == V1_3 {
+		inner, m = r.container(p, data)
+	}
+	for f := (fieldReader{data: inner}); f.next(); {
+		if !r.table(t, m, &f) {
+			r.header(p, t, m, &f)
+		}
+	}
+	r.finish(t)
+	if r.layout == V1_3 {
+		r.detectIDs(t, inner)
+	}
+	for f := (fieldReader{data: inner}); f.next(); {
+		if f.number == 2 && f.wire == protowire.BytesType {
+			r.sample(p, t, f.content)
+		}
+		if known, ok := m.field(f.number); ok && known.kind.allows(f.wire) {
+			switch known.name {
+			case "attribute_indices":
+				p.attributes.addIndices(&f)
+			case "drop_frames", "keep_frames":
+				p.attributes.addText("pprof.profile."+known.name, f.value)
+			}
+		}
+	}
+	if len(p.samples) == 0 {
+		return
+	}
+	scope := scopes.At(s)
+	if len(p.types) > 1 && scopeBytes <= r.scopeBudget {
+		r.scopeBudget -= scopeBytes
+		scope = scopes.AppendEmpty()
+		scopes.At(s).Scope().CopyTo(scope.Scope())
+		scope.SetSchemaUrl(scopes.At(s).SchemaUrl())
+	}
+	r.emit(p, t, scope)
+}
+
+// container reads the fields of a ProfileContainer and returns its profile.
+func (r *legacyReader) container(p *legacyProfile, data []byte) (inner []byte, m *message) {
+	r.schema.profile.each(data, func(name string, f *fieldReader) {
+		switch name {
+		case "start_time_unix_nano":
+			p.start = f.value
+		case "end_time_unix_nano":
+			p.end = f.value
+		case "profile":
+			inner = f.content
+		default:
+			r.identity(p, name, f)
+		}
+	})
+	return inner, profile1x3
+}
+
+// identity reads the fields that 1.3 has in the container and the others in the profile.
+func (r *legacyReader) identity(p *legacyProfile, name string, f *fieldReader) {
+	switch name {
+	case "profile_id":
+		copy(p.id[:], f.content)
+	case "dropped_attributes_count":
+		p.dropped = uint32(f.value)
+	case "original_payload_format":
+		p.payloadFormat = r.validText(f.content)
+	case "original_payload":
+		p.payload = f.content
+	case "attributes":
+		if key, value := r.keyValue(f.content); key != "" {
+			p.attributes.add(key, value, 0)
+		}
+	}
+}
+
+// header reads a field of the profile that is neither table nor sample.
+func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *fieldReader) {
+	known, ok := m.field(f.number)
+	if !ok || !known.kind.allows(f.wire) {
+		return
+	}
+	switch known.name {
+	case "sample_type":
+		p.addType(valueType(known.message, f.content))
+	case "period_type":
+		p.periodType = valueType(known.message, f.content)
+	case "period":
+		p.period = int64(f.value)
+	case "time_nanos":
+		p.time = uint64(r.notNegative(int64(f.value)))
+	case "duration_nanos":
+		p.duration = uint64(r.notNegative(int64(f.value)))
+	case "default_sample_type", "default_sample_type_strindex":
+		p.defaultTypeText, p.hasDefaultTypeText = f.value, f.value != 0
+	case "default_sample_type_index":
+		p.defaultType = int(clampTo[int32](f.value))
+	case "comment", "comment_strindices":
+		p.comments = appendVarints(p.comments, f)
+	default:
+		r.identity(p, known.name, f)
+	}
+}
+
+func valueType(m *message, data []byte) (v legacyType) {
+	m.each(data, func(name string, f *fieldReader) {
+		switch name {
+		case "type", "type_strindex":
+			v.typ = f.value
+		case "unit", "unit_strindex":
+			v.unit = f.value
+		case "aggregation_temporality":
+			v.cumulative = f.value == temporalityCumulative
+		}
+	})
+	return v
+}
+
+// addType adds a sample type. Some profilers repeated theirs once for each sample.
+func (p *legacyProfile) addType(v legacyType) {
+	if n := len(p.types); n > 0 && p.types[n-1] == v {
+		return
+	}
+	p.types = append(p.types, v)
+}
+
+// sample reads a sample's stack, attributes, link, values and timestamps.
+func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
+	s := legacySample{}
+	set := attributeSet{reader: r, tables: t}
+	var start, length uint64
+	values, timestamps := len(p.values), len(p.timestamps)
+	r.stack = r.stack[:0]
+	r.schema.sample.each(data, func(name string, f *fieldReader) {
+		switch name {
+		case "location_index":
+			r.stack = appendVarints(r.stack, f)
+		case "locations_start_index":
+			start = f.value
+		case "locations_length":
+			length = f.value
+		case "value":
+			p.values = appendVarints(p.values, f)
+		case "timestamps_unix_nano":
+			p.timestamps = appendVarints(p.timestamps, f)
+		case "attributes", "attribute_indices":
+			set.addIndices(f)
+		case "link", "link_index":
+			s.link = r.link(t, f.value)
+		case "label":
+			r.label(t, &set, f.content)
+		}
+	})
+	drop := func(why DropReason) {
+		r.stats.Dropped[why]++
+		p.values, p.timestamps = p.values[:values], p.timestamps[:timestamps]
+	}
+	if length > 0 {
+		end := start + length
+		if end < start || end > uint64(len(t.locationIndices)) {
+			drop(DropStackRange)
+			return
+		}
+		r.stack = r.stack[:0]
+		if r.stackRefs -= int(length); r.stackRefs < 0 {
+			drop(DropExpansion)
+			return
+		}
+		r.stack = append(r.stack, t.locationIndices[start:end]...)
+	}
+	for i, ref := range r.stack {
+		location, ok := r.location(t, uint64(uint32(ref)))
+		if !ok {
+			drop(DropLocation)
+			return
+		}
+		r.stack[i] = int32(location)
+	}
+	if len(p.values) == values && len(p.timestamps) == timestamps {
+		drop(DropEmpty)
+		return
+	}
+	s.stack = r.dict.Stacks.Intern(r.stack)
+	s.attributes = set.intern()
+	s.valuesEnd, s.timestampsEnd = len(p.values), len(p.timestamps)
+	p.samples = append(p.samples, s)
+}
+
+// label adds a label of pprof, which 1.3 still had, as an attribute.
+func (r *legacyReader) label(t *legacyTables, set *attributeSet, data []byte) {
+	var key, str, num, unit uint64
+	for f := (fieldReader{data: data}); f.next(); {
+		switch f.number {
+		case 1:
+			key = f.value
+		case 2:
+			str = f.value
+		case 3:
+			num = f.value
+		case 4:
+			unit = f.value
+		}
+	}
+	name := r.internText(t, key)
+	if name == 0 {
+		return
+	}
+	if str != 0 {
+		set.addIndex(r.textAttribute(t, textKey{keyIndex: key, text: str}, name))
+		return
+	}
+	set.addIndex(r.dict.Attributes.Intern(profiledict.Attribute{
+		Key: name, Value: profiledict.IntValue(int64(num)), Unit: r.internText(t, unit),
+	}))
+}
+
+// detectIDs decides whether the references of a profile of 1.3 mean pprof's ids or positions: both were sent. They
+// mean ids if the entries have them and a reference lies beyond the table, or all lie in 1 to the largest id.
+func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
+	var locations, mappings, functions referenceRange
+	for f := (fieldReader{data: inner}); f.next(); {
+		if f.number != 2 || f.wire != protowire.BytesType {
+			continue
+		}
+		for s := (fieldReader{data: f.content}); s.next(); {
+			if s.number == 1 {
+				r.stack = appendVarints(r.stack[:0], &s)
+				locations.add(r.stack...)
+			}
+		}
+	}
+	locations.add(t.locationIndices...)
+	for _, entry := range t.locations.entries {
+		mapping := uint64(0)
+		for f := (fieldReader{data: entry}); f.next(); {
+			switch f.number {
+			case 2:
+				mapping = f.value
+			case 4:
+				function := uint64(0)
+				for line := (fieldReader{data: f.content}); line.next(); {
+					if line.number == 1 {
+						function = line.value
+					}
+				}
+				functions.add(clampTo[int32](function))
+			}
+		}
+		mappings.add(clampTo[int32](mapping))
+	}
+	t.locations.ids = locations.ids(&t.locations)
+	t.mappings.ids = mappings.ids(&t.mappings)
+	t.functions.ids = functions.ids(&t.functions)
+}
+
+// referenceRange is the smallest and the largest of some references.
+type referenceRange struct {
+	smallest, largest int32
+	any               bool
+}
+
+func (r *referenceRange) add(refs ...int32) {
+	for _, ref := range refs {
+		if !r.any {
+			r.smallest, r.largest, r.any = ref, ref, true
+		}
+		r.smallest, r.largest = min(r.smallest, ref), max(r.largest, ref)
+	}
+}
+
+// ids returns the positions of a table's entries by their ids, or nil if the references mean positions.
+func (r *referenceRange) ids(t *legacyTable) map[uint64]int32 {
+	if !r.any || len(t.entries) == 0 {
+		return nil
+	}
+	ids := make(map[uint64]int32, len(t.entries))
+	largest := uint64(0)
+	for i, entry := range t.entries {
+		id := uint64(0)
+		for f := (fieldReader{data: entry}); f.next(); {
+			if f.number == 1 && f.wire == protowire.VarintType {
+				id = f.value
+			}
+		}
+		if id == 0 {
+			return nil
+		}
+		ids[id], largest = int32(i), max(largest, id)
+	}
+	if uint64(r.largest) >= uint64(len(t.entries)) || r.smallest >= 1 && uint64(r.largest) == largest {
+		return ids
+	}
+	return nil
+}
+
+// profileComments makes an attribute of a profile's comments.
+func (r *legacyReader) profileComments(t *legacyTables, comments []int32) profiledict.Value {
+	value := pcommon.NewValueSlice()
+	for _, c := range comments {
+		text := r.text(t, uint64(uint32(c)))
+		if r.commentBudget -= len(text); r.commentBudget < 0 {
+			r.stats.Repaired[RepairExpansion]++
+			break
+		}
+		value.Slice().AppendEmpty().SetStr(text)
+	}
+	return profiledict.ValueOf(value)
+}
+
+// maxShared is what a message may write of texts that it has once and refers to often, beside its own size. In bytes.
+const maxShared = 64 << 10
+
+// order returns the sample types in the order of their profiles: the default first.
+func (p *legacyProfile) order(r *legacyReader, t *legacyTables) []int {
+	if p.hasDefaultTypeText {
+		name, differs := r.text(t, p.defaultTypeText), map[uint64]bool{} // texts are compared once each
+		p.defaultType = slices.IndexFunc(p.types, func(v legacyType) bool {
+			if differs[v.typ] {
+				return false
+			}
+			differs[v.typ] = r.text(t, v.typ) != name
+			return !differs[v.typ]
+		})
+	}
+	order := make([]int, 0, len(p.types))
+	if p.defaultType >= 0 && p.defaultType < len(p.types) {
+		order = append(order, p.defaultType)
+	}
+	for i := range p.types {
+		if i != p.defaultType {
+			order = append(order, i)
+		}
+	}
+	return order
+}

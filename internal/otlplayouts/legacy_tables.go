@@ -1,0 +1,507 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlplayouts
+
+import (
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// legacyTables are the tables of one profile (1.3, 1.4), or those that the profiles of a message share (1.6, 1.7).
+// Entries are kept as bytes and read when a sample reaches them, once each: reached[i] is 1 + the index in the
+// dictionary, or 0.
+type legacyTables struct {
+	strings    []string
+	mappings   legacyTable
+	locations  legacyTable
+	functions  legacyTable
+	links      legacyTable
+	attributes legacyTable
+	// units is the unit of each attribute key, made of attributeUnits once the string table is complete.
+	units          map[string]string
+	attributeUnits []attributeUnit
+	// locationIndices is what samples take ranges of. In 1.6 and 1.7 each profile has its own.
+	locationIndices []int32
+	stringIndices   []profiledict.StringIndex
+	// texts are the attributes whose value is an entry of the string table: each is hashed once.
+	texts map[textKey]profiledict.AttributeIndex
+}
+
+// textKey is an attribute whose value is a text of the string table, its key a constant or a text of that table too.
+type textKey struct {
+	key            string
+	keyIndex, text uint64
+}
+
+type legacyTable struct {
+	schema  *message
+	entries [][]byte
+	reached []int32
+	// ids maps pprof's ids to entries, where references mean ids (1.3 only); else it is nil.
+	ids map[uint64]int32
+}
+
+func (t *legacyTable) add(schema *message, entry []byte) {
+	t.schema = schema
+	t.entries = append(t.entries, entry)
+	t.reached = append(t.reached, 0)
+}
+
+// entry returns the position of the entry that ref means.
+func (t *legacyTable) entry(ref uint64) (int, bool) {
+	if t.ids != nil {
+		i, ok := t.ids[ref]
+		return int(i), ok
+	}
+	return int(ref), ref < uint64(len(t.entries))
+}
+
+// each calls visit for each known field of an entry, by its name.
+func (m *message) each(data []byte, visit func(name string, r *fieldReader)) {
+	for r := (fieldReader{data: data}); r.next(); {
+		if f, known := m.field(r.number); known && f.kind.allows(r.wire) {
+			visit(f.name, &r)
+		}
+	}
+}
+
+// appendVarints appends a repeated integer field, packed or not.
+func appendVarints[T int32 | int64 | uint64](dst []T, r *fieldReader) []T {
+	if r.wire == protowire.VarintType {
+		return append(dst, clampTo[T](r.value))
+	}
+	for packed := r.content; len(packed) > 0; {
+		v, n := protowire.ConsumeVarint(packed)
+		if n < 0 {
+			break
+		}
+		packed = packed[n:]
+		dst = append(dst, clampTo[T](v))
+	}
+	return dst
+}
+
+// clampTo converts a varint. An index that does not fit becomes -1, which is out of every range.
+func clampTo[T int32 | int64 | uint64](v uint64) T {
+	if _, is32 := any(T(0)).(int32); is32 && v > math.MaxInt32 {
+		return T(0) - 1
+	}
+	return T(v)
+}
+
+func (r *legacyReader) text(t *legacyTables, index uint64) string {
+	if index >= uint64(len(t.strings)) {
+		if index != 0 {
+			r.stats.Repaired[RepairIndex]++
+		}
+		return ""
+	}
+	return t.strings[index]
+}
+
+// addText adds an entry to a string table, as valid UTF-8.
+func (r *legacyReader) addText(t *legacyTables, content []byte) {
+	s := string(content)
+	if !utf8.ValidString(s) {
+		r.stats.Repaired[RepairInvalidUTF8]++
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	t.strings = append(t.strings, s)
+	t.stringIndices = append(t.stringIndices, 0)
+}
+
+func (r *legacyReader) internText(t *legacyTables, index uint64) profiledict.StringIndex {
+	if index >= uint64(len(t.strings)) {
+		if index != 0 {
+			r.stats.Repaired[RepairIndex]++
+		}
+		return 0
+	}
+	if t.stringIndices[index] == 0 {
+		t.stringIndices[index] = r.dict.Strings.Intern(t.strings[index])
+	}
+	return t.stringIndices[index]
+}
+
+func (r *legacyReader) mapping(t *legacyTables, ref uint64) profiledict.MappingIndex {
+	i, ok := t.mappings.entry(ref)
+	if !ok {
+		r.stats.Repaired[RepairIndex]++
+		return 0
+	}
+	if known := t.mappings.reached[i]; known != 0 {
+		return profiledict.MappingIndex(known - 1)
+	}
+	var m profiledict.Mapping
+	var buildID uint64
+	var isHash bool
+	set := attributeSet{reader: r, tables: t}
+	t.mappings.schema.each(t.mappings.entries[i], func(name string, f *fieldReader) {
+		switch name {
+		case "memory_start":
+			m.MemoryStart = f.value
+		case "memory_limit":
+			m.MemoryLimit = f.value
+		case "file_offset":
+			m.FileOffset = f.value
+		case "filename", "filename_strindex":
+			m.Filename = r.internText(t, f.value)
+		case "build_id":
+			buildID = f.value
+		case "build_id_kind":
+			isHash = f.value == buildIDBinaryHash
+		case "attributes", "attribute_indices":
+			set.addIndices(f)
+		case "has_functions", "has_filenames", "has_line_numbers", "has_inline_frames":
+			if f.value != 0 {
+				set.add("pprof.mapping."+name, profiledict.BoolValue(true), 0)
+			}
+		}
+	})
+	if buildID != 0 {
+		set.addText(buildIDKey(r.text(t, buildID), isHash), buildID)
+	}
+	if m.MemoryStart >= m.MemoryLimit && m.MemoryLimit|m.MemoryStart != 0 {
+		set.add("pprof.mapping.start", profiledict.IntValue(int64(m.MemoryStart)), 0)
+		set.add("pprof.mapping.limit", profiledict.IntValue(int64(m.MemoryLimit)), 0)
+		m.MemoryStart, m.MemoryLimit = 0, 0
+	}
+	m.Attributes = set.intern()
+	index := r.dict.Mappings.Intern(m)
+	t.mappings.reached[i] = int32(index) + 1
+	return index
+}
+
+// buildIDBinaryHash is BUILD_ID_BINARY_HASH of 1.3: a hash that the profiler made, and not the linker's id.
+const buildIDBinaryHash = 1
+
+// buildIDKey returns the attribute for a build id (semantic conventions, registry/attributes/process).
+func buildIDKey(id string, isHash bool) string {
+	switch {
+	case isHash:
+		return "process.executable.build_id.htlhash"
+	case strings.Contains(id[:min(len(id), 128)], "/"): // Go's has one between parts of 20 characters
+		return "process.executable.build_id.go"
+	default:
+		return "process.executable.build_id.gnu"
+	}
+}
+
+func (r *legacyReader) function(t *legacyTables, ref uint64) profiledict.FunctionIndex {
+	i, ok := t.functions.entry(ref)
+	if !ok {
+		r.stats.Repaired[RepairIndex]++
+		return 0
+	}
+	if known := t.functions.reached[i]; known != 0 {
+		return profiledict.FunctionIndex(known - 1)
+	}
+	var function profiledict.Function
+	t.functions.schema.each(t.functions.entries[i], func(name string, f *fieldReader) {
+		switch name {
+		case "name", "name_strindex":
+			function.Name = r.internText(t, f.value)
+		case "system_name", "system_name_strindex":
+			function.SystemName = r.internText(t, f.value)
+		case "filename", "filename_strindex":
+			function.Filename = r.internText(t, f.value)
+		case "start_line":
+			function.StartLine = int64(f.value)
+		}
+	})
+	index := r.dict.Functions.Intern(function)
+	t.functions.reached[i] = int32(index) + 1
+	return index
+}
+
+// frameTypes are the names that profilers used before the semantic conventions' (profile.frame.type).
+var frameTypes = map[string]string{
+	"python": "cpython", "hotspot": "jvm", "java": "jvm", "v8": "v8js", "nodejs": "v8js", "phpjit": "php",
+}
+
+// frameType returns today's name of a frame type. Long texts are not looked up: many locations can share one.
+func frameType(old string) (renamed string, ok bool) {
+	if len(old) > len("nodejs") && old != "hotspot" {
+		return "", false
+	}
+	renamed, ok = frameTypes[old]
+	return renamed, ok
+}
+
+func (r *legacyReader) location(t *legacyTables, ref uint64) (profiledict.LocationIndex, bool) {
+	i, ok := t.locations.entry(ref)
+	if !ok {
+		return 0, false
+	}
+	if known := t.locations.reached[i]; known != 0 {
+		return profiledict.LocationIndex(known - 1), true
+	}
+	var l profiledict.Location
+	r.lines = r.lines[:0]
+	set := attributeSet{reader: r, tables: t}
+	mapping, hasMapping := uint64(0), r.layout == V1_3 && t.mappings.ids == nil && len(t.mappings.entries) > 0
+	t.locations.schema.each(t.locations.entries[i], func(name string, f *fieldReader) {
+		switch name {
+		case "mapping_index":
+			mapping, hasMapping = f.value, true
+		case "address":
+			l.Address = f.value
+		case "line":
+			r.lines = append(r.lines, r.line(t, f.content))
+		case "is_folded":
+			if f.value != 0 {
+				set.add("pprof.location.is_folded", profiledict.BoolValue(true), 0)
+			}
+		case "type_index":
+			if renamed, ok := frameType(r.text(t, f.value)); ok {
+				set.add("profile.frame.type", profiledict.StringValue(renamed), 0)
+			} else {
+				set.addText("profile.frame.type", f.value)
+			}
+		case "attributes", "attribute_indices":
+			set.addIndices(f)
+		}
+	})
+	if hasMapping {
+		l.Mapping = r.mapping(t, mapping)
+	}
+	l.Attributes = set.intern()
+	index := r.dict.Locations.Intern(l, r.lines)
+	t.locations.reached[i] = int32(index) + 1
+	return index, true
+}
+
+func (r *legacyReader) line(t *legacyTables, data []byte) profiledict.Line {
+	var line profiledict.Line
+	function, hasFunction := uint64(0), t.functions.ids == nil && len(t.functions.entries) > 0
+	messageLine.each(data, func(name string, f *fieldReader) {
+		switch name {
+		case "function_index":
+			function, hasFunction = f.value, true
+		case "line":
+			line.Line = r.notNegative(int64(f.value))
+		case "column":
+			line.Column = r.notNegative(int64(f.value))
+		}
+	})
+	if hasFunction {
+		line.Function = r.function(t, function)
+	}
+	return line
+}
+
+func (r *legacyReader) notNegative(v int64) int64 {
+	if v < 0 {
+		r.stats.Repaired[RepairNegative]++
+		return 0
+	}
+	return v
+}
+
+func (r *legacyReader) link(t *legacyTables, ref uint64) profiledict.LinkIndex {
+	i, ok := t.links.entry(ref)
+	if !ok {
+		r.stats.Repaired[RepairIndex]++
+		return 0
+	}
+	if known := t.links.reached[i]; known != 0 {
+		return profiledict.LinkIndex(known - 1)
+	}
+	var link profiledict.Link
+	messageLink.each(t.links.entries[i], func(name string, f *fieldReader) {
+		switch name {
+		case "trace_id":
+			copy(link.TraceID[:], f.content)
+		case "span_id":
+			copy(link.SpanID[:], f.content)
+		}
+	})
+	index := r.dict.Links.Intern(link)
+	t.links.reached[i] = int32(index) + 1
+	return index
+}
+
+// attribute interns an entry of the attribute table. It returns 0 for one that cannot be read.
+func (r *legacyReader) attribute(t *legacyTables, ref uint64) profiledict.AttributeIndex {
+	if ref >= uint64(len(t.attributes.entries)) {
+		r.stats.Repaired[RepairIndex]++
+		return 0
+	}
+	if known := t.attributes.reached[ref]; known != 0 {
+		return profiledict.AttributeIndex(known - 1)
+	}
+	key, value := r.keyValue(t.attributes.entries[ref])
+	index := profiledict.AttributeIndex(0)
+	if key != "" {
+		index = r.dict.Attributes.Intern(profiledict.Attribute{
+			Key: r.dict.Strings.Intern(key), Unit: r.dict.Strings.Intern(t.units[key]), Value: value,
+		})
+	}
+	t.attributes.reached[ref] = int32(index) + 1
+	return index
+}
+
+// keyValue reads a KeyValue of common.proto.
+func (r *legacyReader) keyValue(data []byte) (key string, value profiledict.Value) {
+	messageKeyValue.each(data, func(name string, f *fieldReader) {
+		switch name {
+		case "key":
+			key = r.validText(f.content)
+		case "value":
+			raw, ok := r.anyValue(f.content, 0)
+			v := pcommon.NewValueEmpty()
+			if ok && v.FromRaw(raw) == nil {
+				value = profiledict.ValueOf(v)
+			}
+		}
+	})
+	return key, value
+}
+
+func (r *legacyReader) validText(content []byte) string {
+	if !utf8.Valid(content) {
+		r.stats.Repaired[RepairInvalidUTF8]++
+		return strings.ToValidUTF8(string(content), "\uFFFD")
+	}
+	return string(content)
+}
+
+// maxValueDepth bounds how deep arrays and maps of an attribute's value stand in each other.
+const maxValueDepth = 32
+
+// anyValue reads an AnyValue as pcommon.Value.FromRaw takes it. ok is false for one that is nested too deeply.
+func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
+	if depth == maxValueDepth {
+		r.stats.Repaired[RepairDepth]++
+		return nil, false
+	}
+	ok = true
+	messageAnyValue.each(data, func(name string, f *fieldReader) {
+		switch name {
+		case "string_value":
+			value = r.validText(f.content)
+		case "bool_value":
+			value = f.value != 0
+		case "int_value":
+			value = int64(f.value)
+		case "double_value":
+			value = math.Float64frombits(f.value)
+		case "bytes_value":
+			value = f.content
+		case "array_value":
+			values := []any{}
+			for e := (fieldReader{data: f.content}); ok && e.next(); {
+				if e.number == 1 && e.wire == protowire.BytesType {
+					var element any
+					element, ok = r.anyValue(e.content, depth+1)
+					values = append(values, element)
+				}
+			}
+			value = values
+		case "kvlist_value":
+			value, ok = r.valueMap(f.content, depth)
+		}
+	})
+	return value, ok
+}
+
+// valueMap reads the entries of a map. Of several entries of one key the first counts.
+func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any, ok bool) {
+	entries, ok = map[string]any{}, true
+	for e := (fieldReader{data: data}); ok && e.next(); {
+		if e.number != 1 || e.wire != protowire.BytesType {
+			continue
+		}
+		var key string
+		var content []byte
+		messageKeyValue.each(e.content, func(name string, f *fieldReader) {
+			if name == "key" {
+				key = r.validText(f.content)
+			} else {
+				content = f.content
+			}
+		})
+		if _, seen := entries[key]; seen {
+			r.stats.Repaired[RepairAttributeKey]++
+			continue
+		}
+		entries[key], ok = r.anyValue(content, depth+1)
+	}
+	return entries, ok
+}
+
+// attributeSet collects the attributes of one entry. A key counts once.
+type attributeSet struct {
+	reader  *legacyReader
+	tables  *legacyTables
+	indices []int32
+	scratch []int32
+}
+
+func (s *attributeSet) addIndices(f *fieldReader) {
+	s.scratch = appendVarints(s.scratch[:0], f)
+	for _, ref := range s.scratch {
+		s.addIndex(s.reader.attribute(s.tables, uint64(uint32(ref))))
+	}
+}
+
+func (s *attributeSet) add(key string, value profiledict.Value, unit profiledict.StringIndex) {
+	d := s.reader.dict
+	s.addIndex(d.Attributes.Intern(profiledict.Attribute{Key: d.Strings.Intern(key), Value: value, Unit: unit}))
+}
+
+func (s *attributeSet) addIndex(index profiledict.AttributeIndex) {
+	if index != 0 {
+		s.indices = append(s.indices, int32(index))
+	}
+}
+
+// addText adds an attribute whose value is an entry of the string table, unless that is empty.
+func (s *attributeSet) addText(key string, text uint64) {
+	r := s.reader
+	if r.text(s.tables, text) != "" {
+		s.addIndex(r.textAttribute(s.tables, textKey{key: key, text: text}, r.dict.Strings.Intern(key)))
+	}
+}
+
+func (r *legacyReader) textAttribute(t *legacyTables, k textKey, key profiledict.StringIndex) profiledict.AttributeIndex {
+	index, known := t.texts[k]
+	if !known {
+		index = r.dict.Attributes.Intern(profiledict.Attribute{Key: key, Value: profiledict.StringValue(r.text(t, k.text))})
+		if t.texts == nil {
+			t.texts = map[textKey]profiledict.AttributeIndex{}
+		}
+		t.texts[k] = index
+	}
+	return index
+}
+
+// intern drops repeated keys and adds the set to the dictionary.
+func (s *attributeSet) intern() profiledict.AttributeSetIndex {
+	r := s.reader
+	if len(s.indices) > 1 {
+		r.set++
+		kept := s.indices[:0]
+		for _, index := range s.indices {
+			key := r.dict.Attributes.At(profiledict.AttributeIndex(index)).Key
+			if missing := int(key) + 1 - len(r.keySeen); missing > 0 {
+				r.keySeen = append(r.keySeen, make([]uint32, missing)...)
+			}
+			if r.keySeen[key] == r.set {
+				r.stats.Repaired[RepairAttributeKey]++
+				continue
+			}
+			r.keySeen[key] = r.set
+			kept = append(kept, index)
+		}
+		s.indices = kept
+	}
+	return r.dict.AttributeSets.Intern(s.indices)
+}

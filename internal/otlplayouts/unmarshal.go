@@ -1,0 +1,203 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlplayouts
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Stats says what Unmarshal did with one message.
+type Stats struct {
+	Layout Layout
+	// Ambiguous is true if the message reads as well in an older layout, with another meaning.
+	Ambiguous bool
+	// Dropped counts samples that could not be understood, Repaired the faults that were read past.
+	Dropped  [NumDropReasons]int
+	Repaired [NumRepairs]int
+}
+
+// DropReason says why a sample was left out. Its String is the value of a metric's attribute.
+type DropReason int
+
+// The reasons for which a sample of an old layout is dropped.
+const (
+	// DropStackRange is a range of locations that is not within the profile's location indices.
+	DropStackRange DropReason = iota
+	// DropLocation is a location that the message does not have.
+	DropLocation
+	// DropExpansion is a sample after the ranges of a message named four locations for each of its bytes.
+	DropExpansion
+	// DropEmpty is a sample with neither values nor timestamps.
+	DropEmpty
+	// NumDropReasons is the number of reasons.
+	NumDropReasons int = iota
+)
+
+// String returns the reason's name in metrics.
+func (r DropReason) String() string {
+	return [NumDropReasons]string{"stack_range", "unknown_location", "expansion", "empty"}[r]
+}
+
+// Repair names a fault that is read past. Its String is the value of a metric's attribute.
+type Repair int
+
+// The faults of old messages that are read past.
+const (
+	// RepairIndex is an index out of range, of anything but a location: it reads as none.
+	RepairIndex Repair = iota
+	// RepairInvalidUTF8 is a text that is not UTF-8: each invalid run becomes U+FFFD.
+	RepairInvalidUTF8
+	// RepairNegative is a time, line or column below 0: it becomes 0.
+	RepairNegative
+	// RepairAttributeKey is an attribute whose key stood before in the same list: it is left out.
+	RepairAttributeKey
+	// RepairDepth is an attribute whose value is nested too deeply: it is left out.
+	RepairDepth
+	// RepairValueCount is a sample with fewer or more values than there are sample types.
+	RepairValueCount
+	// RepairExpansion is a list of comments that was cut.
+	RepairExpansion
+	// NumRepairs is the number of faults.
+	NumRepairs int = iota
+)
+
+// String returns the fault's name in metrics.
+func (r Repair) String() string {
+	return [NumRepairs]string{"index", "invalid_utf8", "negative", "attribute_key", "attribute_depth", "value_count", "expansion"}[r]
+}
+
+var errTooNested = errors.New("messages are nested too deeply")
+
+// Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
+// afterwards. The error means that the message cannot be read in the layout that it seems to have.
+//
+// Current messages go to pdata as they are. Their indices are not checked.
+func Unmarshal(data []byte) (pprofile.Profiles, Stats, error) {
+	layout, certain := Detect(data)
+	stats := Stats{Layout: layout, Ambiguous: !certain}
+	var profiles pprofile.Profiles
+	var err error
+	switch layout {
+	case V1_10:
+		profiles, err = unmarshalCurrent(data)
+	case V1_8, V1_9:
+		profiles, err = unmarshalMoved(data, layout)
+	default:
+		profiles, err = readLegacy(data, layout, &stats)
+	}
+	return profiles, stats, err
+}
+
+func unmarshalCurrent(data []byte) (pprofile.Profiles, error) {
+	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+}
+
+// unmarshalMoved reads a message of 1.8 or 1.9, whose fields stand under other numbers.
+func unmarshalMoved(data []byte, from Layout) (pprofile.Profiles, error) {
+	left, err := moveTags(data, from)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	profiles, err := unmarshalCurrent(data)
+	if err != nil || len(left) == 0 {
+		return profiles, err
+	}
+	a := attributeAdder{dictionary: profiles.Dictionary(), known: map[string]int32{}, budget: maxShared + len(data)}
+	n := 0
+	for _, rp := range profiles.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, profile := range sp.Profiles().All() {
+				a.add(profile, left[n])
+				n++
+			}
+		}
+	}
+	return profiles, nil
+}
+
+// attributeAdder adds attributes for what profiles of 1.8 say in fields that are gone.
+type attributeAdder struct {
+	dictionary pprofile.ProfilesDictionary
+	known      map[string]int32 // the attributes added so far, by key and packed indices
+	budget     int              // how many bytes of comments may still be added
+}
+
+func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
+	if left.cumulative {
+		a.put(profile, attrTemporality, nil, func(v pcommon.Value) { v.SetStr("cumulative") })
+	}
+	if len(left.comments) > 0 {
+		a.put(profile, "pprof.profile.comment", left.comments, func(v pcommon.Value) {
+			comments := v.SetEmptySlice()
+			for packed := left.comments; len(packed) > 0; {
+				index, n := protowire.ConsumeVarint(packed)
+				if n < 0 || index >= uint64(a.dictionary.StringTable().Len()) {
+					return
+				}
+				packed = packed[n:]
+				text := a.dictionary.StringTable().At(int(index))
+				if a.budget -= len(text); a.budget < 0 {
+					return
+				}
+				comments.AppendEmpty().SetStr(text)
+			}
+		})
+	}
+}
+
+// put gives profile the attribute of key, which set fills in unless an equal one was added before.
+func (a *attributeAdder) put(profile pprofile.Profile, key string, packed []byte, set func(pcommon.Value)) {
+	index, known := a.known[key+"\x00"+string(packed)]
+	if !known {
+		if a.dictionary.StringTable().Len() == 0 {
+			a.dictionary.StringTable().Append("")
+		}
+		if a.dictionary.AttributeTable().Len() == 0 {
+			a.dictionary.AttributeTable().AppendEmpty()
+		}
+		entry := a.dictionary.AttributeTable().AppendEmpty()
+		entry.SetKeyStrindex(a.keyIndex(key))
+		set(entry.Value())
+		index = int32(a.dictionary.AttributeTable().Len() - 1)
+		a.known[key+"\x00"+string(packed)] = index
+	}
+	profile.AttributeIndices().Append(index)
+}
+
+// keyIndex returns the index of a key's text, and adds it if this is the first attribute of that key.
+func (a *attributeAdder) keyIndex(key string) int32 {
+	index, known := a.known[key]
+	if !known {
+		index = int32(a.dictionary.StringTable().Len())
+		a.dictionary.StringTable().Append(key)
+		a.known[key] = index
+	}
+	return index
+}
+
+// maxNesting bounds how deep messages stand in each other: pdata's unmarshalling goes as deep.
+const maxNesting = 200
+
+// checkNesting returns an error for messages nested deeper than maxNesting, or that are no messages.
+func checkNesting(data []byte, m *message, depth int) error {
+	if depth == maxNesting {
+		return errTooNested
+	}
+	r := fieldReader{data: data}
+	for r.next() {
+		if f, known := m.field(r.number); known && f.message != nil && r.wire == protowire.BytesType {
+			if err := checkNesting(r.content, f.message, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	if len(r.data) > 0 {
+		return errMalformed
+	}
+	return nil
+}
