@@ -69,7 +69,7 @@ func allowing(of func(*schema) *message, number protowire.Number, wire protowire
 	var s layoutSet
 	for l, schema := range schemas {
 		if m := of(schema); m != nil {
-			if f, known := m.field(number); known && f.kind.allows(wire) {
+			if f, known := m.field(number); known && f.kind.usual() == wire {
 				s |= 1 << l
 			}
 		}
@@ -174,6 +174,7 @@ func (d *detector) nested(data []byte, number protowire.Number, read func([]byte
 
 func (d *detector) profile(data []byte) {
 	var has [24]bool
+	var sampleType []byte
 	for r := (fieldReader{data: data}); !d.left.isSingle() && r.next(); {
 		d.keep(profileEvidence.of(r.number, r.wire))
 		if int(r.number) < len(has) {
@@ -182,13 +183,16 @@ func (d *detector) profile(data []byte) {
 		switch {
 		case r.wire == protowire.BytesType && r.number == 2:
 			d.sample(r.content)
-		case r.wire == protowire.BytesType && r.number == 1 && !d.left.has(V1_3):
-			d.valueType(r.content)
+		case r.wire == protowire.BytesType && r.number == 1:
+			sampleType = r.content
 		case r.wire == protowire.BytesType && r.number == 7 && len(r.content) != 16 && !d.left.has(V1_4) && !d.left.has(V1_3):
 			d.keep(^setOf(V1_9, V1_10)) // comments, and no profile id
 		case r.wire == protowire.BytesType && r.number == 8 && !has[2] && d.left.has(V1_3) && isProfile1x3(r.content):
 			d.keep(setOf(V1_3))
 		}
+	}
+	if !d.left.has(V1_3) { // whose field 1 is an id
+		d.valueType(sampleType)
 	}
 	// Since 1.9 field 10 is the original payload, which has a format in field 9.
 	if d.left.has(V1_8) && has[10] && !has[9] {

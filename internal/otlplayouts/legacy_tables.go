@@ -323,6 +323,9 @@ func (r *legacyReader) link(t *legacyTables, ref uint64) profiledict.LinkIndex {
 			copy(link.SpanID[:], f.content)
 		}
 	})
+	if link.TraceID == ([16]byte{}) || link.SpanID == ([8]byte{}) {
+		link = profiledict.Link{} // half a link is none
+	}
 	index := r.dict.Links.Intern(link)
 	t.links.reached[i] = int32(index) + 1
 	return index

@@ -76,6 +76,18 @@ func (k kind) allows(wire protowire.Type) bool {
 	}
 }
 
+// usual returns the wire type that encoders give a field of this kind: lists of numbers are packed.
+func (k kind) usual() protowire.Type {
+	switch k {
+	case kindVarint:
+		return protowire.VarintType
+	case kindFixed64, kindDouble:
+		return protowire.Fixed64Type
+	default:
+		return protowire.BytesType
+	}
+}
+
 // field is one field of a message: its name in the .proto file, its type, and its message where it is one.
 type field struct {
 	name    string
