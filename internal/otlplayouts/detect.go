@@ -185,8 +185,8 @@ func (d *detector) profile(data []byte) {
 			d.sample(r.content)
 		case r.wire == protowire.BytesType && r.number == 1:
 			sampleType = r.content
-		case r.wire == protowire.BytesType && r.number == 7 && len(r.content) != 16 && !d.left.has(V1_4) && !d.left.has(V1_3):
-			d.keep(^setOf(V1_9, V1_10)) // comments, and no profile id
+		case r.wire == protowire.BytesType && r.number == 7 && len(r.content)%16 != 0 && !d.left.has(V1_4) && !d.left.has(V1_3):
+			d.keep(^setOf(V1_9, V1_10)) // comments, since a profile id has 16 bytes or none
 		case r.wire == protowire.BytesType && r.number == 8 && !has[2] && d.left.has(V1_3) && isProfile1x3(r.content):
 			d.keep(setOf(V1_3))
 		}

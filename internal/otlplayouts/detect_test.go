@@ -24,6 +24,7 @@ func TestDetect(t *testing.T) {
 		"values and attributes":         {request(fieldsOf{2, fieldsOf{1, 1, 2, []int{5}, 3, []int{1}}}), V1_9, true},
 		"a link in field 4":             {request(fieldsOf{2, fieldsOf{1, 1, 2, []int{5}, 4, 1}}), V1_9, true},
 		"a profile id in field 8":       {request(fieldsOf{2, fieldsOf{1, 1, 2, []int{5}}, 8, "0123456789abcdef"}), V1_8, true},
+		"an empty profile id":           {request(fieldsOf{7, "", 2, fieldsOf{1, 1, 4, []int{5}}}), V1_10, true},
 		"comments":                      {request(fieldsOf{2, fieldsOf{1, 1, 2, []int{5}}, 7, []int{1}}), V1_8, true},
 		"a temporality":                 {request(fieldsOf{1, fieldsOf{1, 1, 3, 1}, 2, fieldsOf{1, 1, 2, []int{5}}, 3, uint64(9)}), V1_8, true},
 		"values outside of attributes":  {request(fieldsOf{2, fieldsOf{1, 1, 2, []int{5}, 5, []uint64{9}}}, attributes...), V1_9, true},
