@@ -13,6 +13,7 @@ import (
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	profilestologsconnector "github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector"
 	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
+	pprofexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
 	profilestologsexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
@@ -96,6 +97,7 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
+		pprofexporter.NewFactory(),
 		profilestologsexporter.NewFactory(),
 		debugexporter.NewFactory(),
 		nopexporter.NewFactory(),
@@ -108,6 +110,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
+		pprofexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		profilestologsexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.162.0",
 		nopexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/nopexporter v0.162.0",

@@ -115,7 +115,7 @@ func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []
 		for group, values := range sums[n] {
 			root := int32(0)
 			if sel.GroupBy != "" && values != nil {
-				root = b.child(0, b.frameIndex(Frame{Name: names[group], Kind: kindGroup}))
+				root = b.child(0, b.frameIndex(Frame{Name: sel.GroupBy + "=" + names[group], Kind: kindGroup}))
 			}
 			for stack, value := range values {
 				if value == 0 {

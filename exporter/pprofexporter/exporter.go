@@ -1,0 +1,202 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/api"
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for Go's collector, which
+// lets a heap grow to twice of what lives before it runs.
+const keptShare = 60
+
+// expireInterval is how often what is too old goes, whether or not anything arrives.
+const expireInterval = 10 * time.Second
+
+// pprofExporter keeps profiles in a store, serves them, and writes them to files.
+type pprofExporter struct {
+	config  *Config
+	set     exporter.Settings
+	store   *store.Store
+	metrics *metrics
+	files   *files.Writer
+
+	server   *httpserver.Server
+	address  net.Addr
+	stopping context.CancelFunc
+	running  sync.WaitGroup
+
+	// retried are messages that the store has and the files have not: when they come again, the store is left alone.
+	mu      sync.Mutex
+	retried map[pprofile.Profiles]struct{}
+	// warned remembers what was said already.
+	warned [store.NumRefused]time.Time
+}
+
+// maxRetried bounds retried: of a message that was given up nobody tells.
+const maxRetried = 64
+
+func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, error) {
+	e := &pprofExporter{config: config, set: set, retried: map[pprofile.Profiles]struct{}{}}
+	e.store = store.New(store.Config{
+		Window: config.Keep.Window, Resolution: config.Keep.Resolution,
+		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
+	})
+	var err error
+	if e.metrics, err = newMetrics(set.MeterProvider.Meter(scopeName), e.store); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
+	var err error
+	if config := e.config.Files.Get(); config != nil {
+		if e.files, err = files.NewWriter(*config, e.set.Logger, e.metrics.filesWritten, e.metrics.filesDeleted); err != nil {
+			return err
+		}
+	}
+	cfg := &e.config.Server
+	handler := api.New(api.Settings{
+		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
+		Files: e.files != nil, AllowedHosts: cfg.AllowedHosts, MaxConcurrent: cfg.MaxConcurrentQueries,
+		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,
+	})
+	server, err := cfg.HTTP.ToServer(ctx, host.GetExtensions(), e.set.TelemetrySettings, handler)
+	if err != nil {
+		return err
+	}
+	listener, err := cfg.HTTP.ToListener(ctx)
+	if err != nil {
+		return err
+	}
+	e.address = listener.Addr()
+	e.server = httpserver.Start(server, listener, httpserver.Options{
+		DrainTimeout: cfg.DrainTimeout,
+		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+	})
+	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
+	stopping, cancel := context.WithCancel(context.Background())
+	e.stopping = cancel
+	e.running.Go(func() { e.expire(stopping) })
+	return nil
+}
+
+// expire lets go of what is too old, in the store and among the files.
+func (e *pprofExporter) expire(ctx context.Context) {
+	tick := time.NewTicker(expireInterval)
+	defer tick.Stop()
+	for {
+		if e.files != nil {
+			e.files.Expire(ctx, time.Now())
+		}
+		select {
+		case <-tick.C:
+			e.store.Expire(time.Now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// shutdown waits for the answers under way.
+func (e *pprofExporter) shutdown(ctx context.Context) error {
+	if e.stopping != nil {
+		e.stopping()
+	}
+	e.running.Wait()
+	var errs []error
+	if e.server != nil {
+		errs = append(errs, e.server.Shutdown(ctx))
+	}
+	if e.files != nil {
+		errs = append(errs, e.files.Close())
+	}
+	return errors.Join(append(errs, e.metrics.shutdown())...)
+}
+
+// url is the address that was bound, as a browser on this machine takes it.
+func (e *pprofExporter) url() string {
+	scheme := "http"
+	if e.config.Server.HTTP.TLS.HasValue() {
+		scheme = "https"
+	}
+	tcp, ok := e.address.(*net.TCPAddr)
+	if !ok {
+		return e.address.String()
+	}
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() || tcp.IP.IsLoopback() {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
+}
+
+// push keeps pd and writes its files. Only the files can fail, and what they lack is retried.
+func (e *pprofExporter) push(ctx context.Context, pd pprofile.Profiles) error {
+	if !e.isRetried(pd) {
+		added := e.store.Add(pd, time.Now())
+		e.warn(&added)
+	}
+	if e.files == nil {
+		return nil
+	}
+	err := e.files.Write(ctx, pd, time.Now())
+	if err != nil {
+		e.mu.Lock()
+		if len(e.retried) < maxRetried {
+			e.retried[pd] = struct{}{}
+		}
+		e.mu.Unlock()
+	}
+	return err
+}
+
+// isRetried reports whether the store has pd already.
+func (e *pprofExporter) isRetried(pd pprofile.Profiles) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.retried[pd]
+	delete(e.retried, pd)
+	return ok
+}
+
+// warn says, once a minute for each reason, what was not kept.
+func (e *pprofExporter) warn(added *store.Added) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for reason, n := range added.Refused {
+		if n == 0 || time.Since(e.warned[reason]) < time.Minute {
+			continue
+		}
+		e.warned[reason] = time.Now()
+		switch store.Refused(reason) {
+		case store.RefusedSeries:
+			e.set.Logger.Warn("profiles are not kept: there are more series than `keep.max_series`; drop resource attributes of many values, or raise it",
+				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries))
+		case store.RefusedSize:
+			e.set.Logger.Warn("profiles are not kept: they are too large for `keep.max_bytes`",
+				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes))
+		default:
+			e.set.Logger.Warn("samples are not kept: they refer to what their message does not have", zap.Int("samples", n))
+		}
+	}
+}

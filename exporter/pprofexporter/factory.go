@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofexporter
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+)
+
+// scopeName names this package in metrics.
+const scopeName = "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
+
+var componentType = component.MustNewType("pprof")
+
+// NewFactory makes the factory of the exporter `pprof`.
+func NewFactory() exporter.Factory {
+	return xexporter.NewFactory(
+		componentType,
+		createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+	)
+}
+
+// createDefaultConfig is the only place for defaults; the README's table is compared with it.
+func createDefaultConfig() component.Config {
+	server := ServerConfig{
+		HTTP:                 confighttp.NewDefaultServerConfig(),
+		MaxConcurrentQueries: 4,
+		QueryTimeout:         30 * time.Second,
+		DrainTimeout:         httpserver.DefaultDrainTimeout,
+	}
+	// Profiles are not for everybody: from this machine only, unless configured.
+	server.HTTP.NetAddr.Endpoint = "localhost:4042"
+	server.HTTP.MaxRequestBodySize = 1 // nothing is uploaded
+	return &Config{
+		Server: server,
+		Keep:   KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
+		Files:  configoptional.Default(files.DefaultConfig()),
+		Queue:  configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
+		Retry:  configretry.NewDefaultBackOffConfig(),
+	}
+}
+
+func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	config := cfg.(*Config)
+	e, err := newPprofExporter(config, set)
+	if err != nil {
+		return nil, err
+	}
+	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
+		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
+		exporterhelper.WithRetry(config.Retry),
+		exporterhelper.WithQueue(config.Queue),
+		exporterhelper.WithStart(e.start),
+		exporterhelper.WithShutdown(e.shutdown),
+	)
+}

@@ -1,0 +1,120 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+)
+
+// maxAnswerBytes bounds an answer before it is compressed.
+const maxAnswerBytes = 128 << 20
+
+// answer is a body, complete before the first byte is sent: a slow reader keeps nothing waiting.
+type answer struct {
+	body        []byte
+	contentType string
+	// filename, where it is set, makes a browser save the body.
+	filename string
+	// gzipped reports that the body is gzip as a file is, not as a transfer.
+	gzipped bool
+}
+
+// jsonAnswer marshals v.
+func jsonAnswer(v any) (*answer, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{body: body, contentType: "application/json"}, nil
+}
+
+// minGzipBytes is the size from which compression is worth it.
+const minGzipBytes = 1 << 10
+
+func (a *answer) write(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", a.contentType)
+	h.Add("Vary", "Accept-Encoding")
+	etag := fmt.Sprintf(`W/"%016x"`, xxhash.Sum64(a.body))
+	h.Set("ETag", etag)
+	if a.filename != "" {
+		h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(a.filename))
+	}
+	if matches(r.Header.Get("If-None-Match"), etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if a.gzipped || len(a.body) < minGzipBytes || !acceptsGzip(r) {
+		h.Set("Content-Length", strconv.Itoa(len(a.body)))
+		w.WriteHeader(http.StatusOK)
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(a.body) // a client that is gone gets nothing
+		}
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is one that there is
+	_, _ = zip.Write(a.body)
+	_ = zip.Close()
+}
+
+// matches reports whether a list of entity tags has this one (RFC 9110 section 13.1.2, weak comparison).
+func matches(list, etag string) bool {
+	for tag := range strings.SplitSeq(list, ",") {
+		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
+			return true
+		}
+	}
+	return false
+}
+
+// acceptsGzip reports whether the client said that it can undo gzip.
+func acceptsGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, quality, _ := strings.Cut(strings.TrimSpace(coding), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			q := strings.ReplaceAll(quality, " ", "")
+			return q != "q=0" && q != "q=0.0"
+		}
+	}
+	return false
+}
+
+// writeError answers in plain words: JSON, or text for pprof's tools, which show it to their user.
+func writeError(w http.ResponseWriter, r *http.Request, err error) {
+	e := asHTTPError(err)
+	h := w.Header()
+	h.Del("ETag")
+	if e.status == http.StatusServiceUnavailable {
+		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
+	}
+	if wantsPprofErrors(r) {
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("X-Go-Pprof", "1")
+		w.WriteHeader(e.status)
+		text := e.text
+		if e.hint != "" {
+			text += "; " + e.hint
+		}
+		_, _ = fmt.Fprintln(w, text)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(e.status)
+	body, _ := json.Marshal(map[string]string{"error": e.text, "hint": e.hint}) // strings can be marshalled
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,184 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package api serves a store over HTTP: the page, the JSON that it is made of, and pprof for pprof's tools.
+//
+// Every query has the same way through the server: CheckHost, the headers that browsers obey, a place among the queries
+// that are computed at once, the parameters (params.go), the store, and an answer with ETag and gzip (answer.go). It is
+// read only.
+package api
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// Settings are what the API serves and its bounds.
+type Settings struct {
+	Store   *store.Store
+	Page    fs.FS
+	Version string
+	// MaxBytes is what /api/status says the store may take.
+	MaxBytes int
+	// Files reports that profiles are written to files, too.
+	Files         bool
+	AllowedHosts  []string
+	MaxConcurrent int
+	Timeout       time.Duration
+	// Observe is called for each query: outcome is ok, refused (by the query's fault) or failed.
+	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+}
+
+// contentSecurityPolicy allows the page its own files and nothing else.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// maxQueryBytes bounds the query string of a URL.
+const maxQueryBytes = 16 << 10
+
+type server struct {
+	Settings
+	mux *http.ServeMux
+	// places holds a token for each query under way.
+	places chan struct{}
+}
+
+// New returns the handler.
+func New(settings Settings) http.Handler {
+	s := &server{Settings: settings, mux: http.NewServeMux(), places: make(chan struct{}, settings.MaxConcurrent)}
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	if s.Observe == nil {
+		s.Observe = func(context.Context, string, string, time.Duration) {}
+	}
+	for name, serve := range map[string]func(*request) (*answer, error){
+		"status": s.status, "services": s.services, "profiles": s.profiles, "attributes": s.attributes,
+		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff, "sandwich": s.sandwich,
+	} {
+		s.mux.HandleFunc("GET /api/"+name, s.query(name, serve))
+	}
+	s.mux.HandleFunc("GET /profiles/{service}/{profile}", s.query("pprof", s.pprof))
+	s.mux.HandleFunc("GET /services/{service}/debug/pprof/{kind}", s.query("debug_pprof", s.debugPprof))
+	files := http.FileServerFS(settings.Page)
+	s.mux.Handle("GET /{$}", files)
+	s.mux.Handle("GET /static/", files)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, r, &httpError{http.StatusNotFound, "nothing is here", "the page is at /, what there is at /api/services"})
+	})
+	return s
+}
+
+// ServeHTTP sets what holds for every answer.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-cache")
+	switch err := httpserver.CheckHost(r, s.AllowedHosts); {
+	case err != nil:
+		writeError(w, r, &httpError{http.StatusMisdirectedRequest, err.Error(), "add the name to `server.allowed_hosts`"})
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions:
+		h.Set("Allow", "GET, HEAD")
+		writeError(w, r, &httpError{http.StatusMethodNotAllowed, "this server is read only", "use GET"})
+	case len(r.URL.RawQuery) > maxQueryBytes:
+		writeError(w, r, &httpError{http.StatusRequestURITooLong, "the query is too long", "use fewer attributes"})
+	default:
+		s.mux.ServeHTTP(w, r)
+	}
+}
+
+// request is one query.
+type request struct {
+	*http.Request
+	params params
+	now    time.Time
+}
+
+// query makes a handler of what answers one endpoint.
+func (s *server) query(endpoint string, serve func(*request) (*answer, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+		defer cancel()
+		a, err := s.serve(r.WithContext(ctx), serve)
+		outcome := "ok"
+		if err != nil {
+			outcome = "failed"
+			if e := asHTTPError(err); e.status < http.StatusInternalServerError {
+				outcome = "refused"
+			}
+		}
+		s.Observe(r.Context(), endpoint, outcome, time.Since(start))
+		if err != nil {
+			writeError(w, r, err)
+			return
+		}
+		a.write(w, r)
+	}
+}
+
+func (s *server) serve(r *http.Request, serve func(*request) (*answer, error)) (*answer, error) {
+	p, err := parseParams(r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	q := &request{Request: r, params: p, now: s.Now()}
+	a, err := serve(q)
+	if err != nil {
+		return nil, err
+	}
+	// Whoever misspells a key would look at other profiles than he thinks.
+	return a, p.unused()
+}
+
+// httpError is an error with its status and what to do next.
+type httpError struct {
+	status     int
+	text, hint string
+}
+
+func (e *httpError) Error() string { return e.text }
+
+func badRequest(text, hint string) error { return &httpError{http.StatusBadRequest, text, hint} }
+
+// asHTTPError decides the status of an error.
+func asHTTPError(err error) *httpError {
+	var known *httpError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, store.ErrNothing):
+		return &httpError{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is"}
+	case errors.Is(err, store.ErrTooLarge):
+		return &httpError{http.StatusBadRequest, err.Error(), "choose a shorter time, or add a filter (attr.<key>=<value>)"}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &httpError{http.StatusServiceUnavailable, "the query took too long",
+			"try again, choose a shorter time, or raise `server.query_timeout`"}
+	default:
+		return &httpError{http.StatusBadRequest, err.Error(), ""}
+	}
+}
+
+// wantsPprofErrors reports whether errors are to be as pprof's tools show them.
+func wantsPprofErrors(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/profiles/") || strings.HasPrefix(r.URL.Path, "/services/")
+}
