@@ -32,6 +32,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
@@ -120,7 +121,7 @@ func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time)
 	if err != nil {
 		return consumererror.NewPermanent(fmt.Errorf("files: %w", err))
 	}
-	resolved := profiledict.ResolveReferences(pd)
+	resolved := compact.ResolveReferences(pd)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range encoded {
