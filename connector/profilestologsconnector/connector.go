@@ -27,19 +27,36 @@ type toLogs struct {
 // Capabilities says that profiles are only read, so that pipelines can share them.
 func (*toLogs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ConsumeProfiles hands on one batch as one batch, so that the pipeline takes all of it or nothing.
+// maxBatchBytes bounds the records that are held at once.
+const maxBatchBytes = 32 << 20
+
+// ConsumeProfiles hands on a batch as one batch, so that the pipeline takes all of it or nothing, unless its records
+// are larger than maxBatchBytes together.
 func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	encoder := splunklog.NewEncoder(pd, c.options)
-	all := splunklog.EncodedPart{Logs: plog.NewLogs()}
+	batch := splunklog.EncodedPart{Logs: plog.NewLogs()}
 	for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
-		all.Add(part)
+		if batch.Bytes+part.Bytes > maxBatchBytes {
+			if err := c.handOn(ctx, &batch); err != nil {
+				return err
+			}
+			batch = splunklog.EncodedPart{Logs: plog.NewLogs()}
+		}
+		batch.Add(part)
 	}
-	if all.Records > 0 {
-		if err := c.next.ConsumeLogs(ctx, all.Logs); err != nil {
+	if err := c.handOn(ctx, &batch); err != nil {
+		return err
+	}
+	c.metrics.Dropped(ctx, encoder.Dropped)
+	return nil
+}
+
+func (c *toLogs) handOn(ctx context.Context, batch *splunklog.EncodedPart) error {
+	if batch.Records > 0 {
+		if err := c.next.ConsumeLogs(ctx, batch.Logs); err != nil {
 			return err
 		}
 	}
-	c.metrics.Taken(ctx, &all)
-	c.metrics.Dropped(ctx, encoder.Dropped)
+	c.metrics.Taken(ctx, batch)
 	return nil
 }

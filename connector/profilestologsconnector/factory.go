@@ -42,5 +42,5 @@ func createProfilesToLogs(_ context.Context, set connector.Settings, cfg compone
 	if err != nil {
 		return nil, err
 	}
-	return &toLogs{options: encoding.Options(0), metrics: metrics, next: next}, nil
+	return &toLogs{options: encoding.Options(maxBatchBytes), metrics: metrics, next: next}, nil
 }

@@ -31,9 +31,9 @@ func NewMetrics(kind, format string, meter metric.Meter) (*Metrics, error) {
 		records:   counter("records", "{record}", "Number of log records that were taken."),
 		samples:   counter("samples", "{sample}", "Number of samples in them, each time at which one was taken."),
 		bytes:     counter("bytes", "By", "Encoded size of the log records that were taken."),
-		oversized: counter("oversized_records", "{record}", "Number of log records above max_record_bytes, each with a single sample."),
+		oversized: counter("oversized_records", "{record}", "Number of log records above max_record_bytes that could not be split."),
 		leftOut:   counter("left_out_samples", "{sample}", "Number of samples left out since Splunk has no such type."),
-		dropped:   counter("dropped_samples", "{sample}", "Number of samples left out since they cannot be understood."),
+		dropped:   counter("dropped_samples", "{sample}", "Number of samples left out since they cannot be understood or expand too far."),
 		format:    metric.WithAttributeSet(attribute.NewSet(attribute.String("format", format))),
 	}, errors.Join(errs...)
 }
@@ -50,6 +50,7 @@ func (m *Metrics) Taken(ctx context.Context, part *splunklog.EncodedPart) {
 	add(m.bytes, part.Bytes)
 	add(m.oversized, part.Oversized)
 	add(m.leftOut, part.LeftOut)
+	add(m.dropped, part.Dropped)
 }
 
 // Dropped counts samples that cannot be understood.

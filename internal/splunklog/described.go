@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata"
 )
 
 // The attributes by which a record says what Splunk's form has no word for, so that the profile comes back as it was.
@@ -82,21 +83,21 @@ var (
 )
 
 // put writes the description.
-func (d *description) put(to pcommon.Map) {
-	to.PutStr(keySampleType, d.sample.typ)
+func (d *description) put(to *xpdata.MapBuilder) {
+	to.AppendEmpty(keySampleType).SetStr(d.sample.typ)
 	for _, text := range []struct{ key, value string }{
 		{keySampleUnit, d.sample.unit}, {keyPeriodType, d.periodType.typ}, {keyPeriodUnit, d.periodType.unit},
 	} {
 		if text.value != "" {
-			to.PutStr(text.key, text.value)
+			to.AppendEmpty(text.key).SetStr(text.value)
 		}
 	}
-	to.PutStr(keySampleShape, d.shape.String())
+	to.AppendEmpty(keySampleShape).SetStr(d.shape.String())
 	if d.period != 0 {
-		to.PutInt(keyPeriod, d.period)
+		to.AppendEmpty(keyPeriod).SetInt(d.period)
 	}
 	if !d.spans {
-		to.PutInt(keyDuration, int64(d.duration))
+		to.AppendEmpty(keyDuration).SetInt(int64(d.duration))
 	}
 }
 

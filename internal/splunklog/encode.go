@@ -46,11 +46,24 @@ type Encoder struct {
 	// todo are the profiles of which no part was given yet, the next one last.
 	todo []sized
 	// batch takes profiles apart and puts them together.
-	batch   compact.Batch
-	doubles doubles
+	batch    compact.Batch
+	recounts recounts
 	// Dropped is the number of samples that were left out since they cannot be understood.
 	Dropped int
+	// budget is how many bytes of records, uncompressed, may still be written.
+	budget int
 }
+
+// Profiles share stacks and attributes by index, texts repeat them for each sample, and pprof does so with the
+// indices of a stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the
+// profiles. Beyond it texts go on as pprof, and samples of a pprof are dropped. Splunk's agents stay far below: a
+// sample of 100 frames is a time of 8 bytes in OTLP, about 250 bytes as pprof and 10,000 as text.
+const (
+	expansionConstantBytes = 16 << 20
+	maxExpansion           = 256
+	// maxPprofBytes is where an uncompressed pprof is given up, to be split.
+	maxPprofBytes = 16 << 20
+)
 
 // sized is profiles and their encoded size in bytes.
 type sized struct {
@@ -65,10 +78,12 @@ type EncodedPart struct {
 	Logs     plog.Logs
 	// Records and Bytes are the number and encoded size of the records, Samples the number of observations in them.
 	Records, Bytes, Samples int
-	// Oversized is the number of records above MaxRecordBytes: each carries a single observation.
+	// Oversized is the number of records above MaxRecordBytes: those of a single observation, and those of observations
+	// that share so much that splitting would only make many as large.
 	Oversized int
-	// LeftOut is the number of observations of types that SplunkTypesOnly leaves out.
-	LeftOut int
+	// LeftOut is the number of observations of types that SplunkTypesOnly leaves out, Dropped that of observations
+	// beyond the budget for what profiles may expand to.
+	LeftOut, Dropped int
 }
 
 // Add takes the records of another part. Profiles stay as they are.
@@ -79,6 +94,7 @@ func (p *EncodedPart) Add(other EncodedPart) {
 	p.Samples += other.Samples
 	p.Oversized += other.Oversized
 	p.LeftOut += other.LeftOut
+	p.Dropped += other.Dropped
 }
 
 // NewEncoder begins to turn pd, of any quality, into records. It only reads pd, and keeps nothing of it but strings.
@@ -91,38 +107,41 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 	}
 	opts.MaxPartBytes = max(opts.MaxPartBytes, opts.MaxRecordBytes)
 	e := &Encoder{opts: opts}
-	e.push(pd, math.MaxInt)
+	whole := e.compacted(pd)
 	for _, n := range e.batch.Stats().Dropped {
 		e.Dropped += n
 	}
-	for _, whole := range e.todo {
-		e.doubles = findDoubles(whole.profiles)
+	if observations(whole.profiles) > 0 || whole.bytes > 0 {
+		e.todo = append(e.todo, whole)
 	}
+	e.recounts = findRecounts(whole.profiles)
+	e.budget = expansionBudget(whole.bytes)
 	return e
 }
 
-// push puts pd in front of what is to be done, in parts of up to maxBytes, and gives their number.
-func (e *Encoder) push(pd pprofile.Profiles, maxBytes int) int {
-	e.batch.Reset(compact.Options{MaxBytes: maxBytes})
-	e.batch.Add(pd)
-	first := len(e.todo)
-	for part := range e.batch.Parts() {
-		part.Profiles.MarkReadOnly()
-		e.todo = append(e.todo, sized{part.Profiles, part.Bytes})
-	}
-	slices.Reverse(e.todo[first:])
-	return len(e.todo) - first
-}
+func expansionBudget(profileBytes int) int { return expansionConstantBytes + maxExpansion*profileBytes }
 
-// Next gives the next part, which may be without records where all of it is left out. Profiles that give too much for
-// a record or a part are split between samples.
+// Next returns the next part, which may be without records if all of it is left out. Profiles that are too much for
+// a record or a part are split between observations.
 func (e *Encoder) Next() (EncodedPart, bool) {
 	for len(e.todo) > 0 {
 		next := e.todo[len(e.todo)-1]
 		e.todo = e.todo[:len(e.todo)-1]
-		part, excess := e.encode(next.profiles)
-		if excess > 1 && e.split(next, excess) {
-			continue
+		part, excess, stopped := e.encode(next.profiles, true)
+		if e.budget <= 0 && e.opts.Format == BodyText {
+			e.opts.Format, e.budget = BodyPprof, expansionBudget(next.bytes)
+			for _, later := range e.todo {
+				e.budget += maxExpansion * later.bytes
+			}
+			part, excess, stopped = e.encode(next.profiles, true)
+		}
+		if excess > 1 {
+			if e.split(next, excess, stopped) {
+				continue
+			}
+			if stopped {
+				part, _, _ = e.encode(next.profiles, false)
+			}
 		}
 		part.Profiles = next.profiles
 		return part, true
@@ -130,21 +149,141 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	return EncodedPart{}, false
 }
 
-// split puts profiles that are too large by excess in front as several parts, unless they are a single observation.
-// Sizes do not shrink in proportion, since each part repeats what its samples share: a part may come here again.
-func (e *Encoder) split(whole sized, excess float64) bool {
-	if observations(whole.profiles) < 2 {
+// split puts the pieces of profiles in front of what is to be done, each with an equal share of the observations, unless
+// these are a single one. excess is by how much the records of the whole are too large.
+func (e *Encoder) split(whole sized, excess float64, mustSplit bool) bool {
+	const (
+		margin = 1.05
+		// maxPieces bounds the passes over a dictionary: pieces that are still too large come here again.
+		maxPieces = 16
+		// maxGrowth is how much larger than the whole the pieces may be together: each repeats what its samples
+		// share. Beyond it, splitting does not make records much smaller, only many.
+		maxGrowth = 1.8
+		// fixedBytes of a piece do not count as growth: a resource, a scope, a type.
+		fixedBytes = 512
+	)
+	n := observations(whole.profiles)
+	if n < 2 {
 		return false
 	}
-	const margin = 1.05
-	for limit := int(float64(whole.bytes) / (margin * excess)); limit > 0; limit = limit * 3 / 4 {
-		if e.push(whole.profiles, limit) > 1 {
+	dictionary := pprofile.NewProfiles().Dictionary()
+	whole.profiles.Dictionary().CopyTo(dictionary)
+	for pieces := min(n, int(margin*excess)+1, maxPieces); pieces > 1; pieces /= 2 {
+		maxBytes := int(maxGrowth*float64(whole.bytes)) + pieces*fixedBytes
+		if mustSplit {
+			pieces, maxBytes = 2, math.MaxInt
+		}
+		first := len(e.todo)
+		for i := range pieces {
+			piece := e.piece(whole.profiles, dictionary, i, pieces)
+			if maxBytes -= piece.bytes; maxBytes < 0 {
+				break
+			}
+			e.todo = append(e.todo, piece)
+		}
+		if maxBytes >= 0 {
+			slices.Reverse(e.todo[first:])
 			return true
 		}
-		// Laid out anew all of it fits into less.
-		e.todo = e.todo[:len(e.todo)-1]
+		clear(e.todo[first:])
+		e.todo = e.todo[:first]
 	}
 	return false
+}
+
+// piece returns piece i of n of profiles. Where all are large enough it has as much of each, since the sample types of
+// one pprof have the same stacks in the same order. dictionary is a copy of theirs; it is borrowed.
+func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDictionary, i, n int) sized {
+	part := pprofile.NewProfiles()
+	smallest, total := smallestProfile(whole)
+	at := 0
+	for _, rp := range whole.ResourceProfiles().All() {
+		toResource := part.ResourceProfiles().AppendEmpty()
+		rp.Resource().CopyTo(toResource.Resource())
+		toResource.SetSchemaUrl(rp.SchemaUrl())
+		for _, sp := range rp.ScopeProfiles().All() {
+			toScope := toResource.ScopeProfiles().AppendEmpty()
+			sp.Scope().CopyTo(toScope.Scope())
+			toScope.SetSchemaUrl(sp.SchemaUrl())
+			for _, p := range sp.Profiles().All() {
+				count := observationsOf(p)
+				from, to := total*i/n-at, total*(i+1)/n-at
+				if smallest >= n {
+					from, to = count*i/n, count*(i+1)/n
+				}
+				if from < count && to > 0 {
+					copyObservations(p, toScope.Profiles().AppendEmpty(), from, to)
+				}
+				at += count
+			}
+		}
+	}
+	dictionary.MoveTo(part.Dictionary())
+	defer part.Dictionary().MoveTo(dictionary)
+	return e.compacted(part)
+}
+
+// smallestProfile returns the number of observations in the smallest profile, and in all.
+func smallestProfile(pd pprofile.Profiles) (smallest, total int) {
+	smallest = math.MaxInt
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				n := observationsOf(p)
+				smallest = min(smallest, n)
+				total += n
+			}
+		}
+	}
+	return smallest, total
+}
+
+// copyObservations copies a profile with those of its observations that lie in [from, to).
+func copyObservations(p, dst pprofile.Profile, from, to int) {
+	p.SampleType().CopyTo(dst.SampleType())
+	p.PeriodType().CopyTo(dst.PeriodType())
+	dst.SetPeriod(p.Period())
+	dst.SetTime(p.Time())
+	dst.SetDurationNano(p.DurationNano())
+	dst.SetProfileID(p.ProfileID())
+	dst.SetDroppedAttributesCount(p.DroppedAttributesCount())
+	p.AttributeIndices().CopyTo(dst.AttributeIndices())
+	if from <= 0 { // it stands beside the first samples
+		dst.SetOriginalPayloadFormat(p.OriginalPayloadFormat())
+		p.OriginalPayload().CopyTo(dst.OriginalPayload())
+	}
+	at := 0
+	for _, sample := range p.Samples().All() {
+		n := observationsIn(sample)
+		first, end := max(from-at, 0), min(to-at, n)
+		at += n
+		if first >= end {
+			continue
+		}
+		s := dst.Samples().AppendEmpty()
+		s.SetStackIndex(sample.StackIndex())
+		s.SetLinkIndex(sample.LinkIndex())
+		sample.AttributeIndices().CopyTo(s.AttributeIndices())
+		for i := first; i < end; i++ {
+			if i < sample.TimestampsUnixNano().Len() {
+				s.TimestampsUnixNano().Append(sample.TimestampsUnixNano().At(i))
+			}
+			if i < sample.Values().Len() {
+				s.Values().Append(sample.Values().At(i))
+			}
+		}
+	}
+}
+
+// compacted brings profiles, of any quality, into the smallest form.
+func (e *Encoder) compacted(pd pprofile.Profiles) sized {
+	e.batch.Reset(compact.Options{MaxBytes: math.MaxInt}) // so that parts come with their size
+	e.batch.Add(pd)
+	for part := range e.batch.Parts() {
+		part.Profiles.MarkReadOnly() // the marshaler writes into what is not
+		return sized{part.Profiles, part.Bytes}
+	}
+	return sized{profiles: pprofile.NewProfiles()}
 }
 
 // Rest gives all profiles from the part on, the last that Next gave: what is to be sent again where it was not taken.
@@ -156,29 +295,23 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	return e.batch.Merge(messages)
 }
 
-// encode makes records of conformant profiles. excess is by how much they go beyond a limit, where above 1.
-func (e *Encoder) encode(pd pprofile.Profiles) (part EncodedPart, excess float64) {
-	s := &sink{opts: e.opts, part: &part, dict: pd.Dictionary(), doubles: e.doubles, total: observations(pd)}
+// encode makes records of conformant profiles. excess is by how much they go beyond a limit, where above 1. It may stop
+// where that is far.
+func (e *Encoder) encode(pd pprofile.Profiles, mayStop bool) (part EncodedPart, excess float64, stopped bool) {
+	s := &sink{opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts, total: observations(pd)}
 	part.Logs = plog.NewLogs()
 	if e.opts.Format == BodyOTLP {
 		s.addOTLP(pd)
 	} else {
 		s.addProfiles(pd)
 	}
-	return part, s.excess()
+	return part, s.excess(), s.stopped
 }
 
 // observations counts what the samples of pd saw: a sample of several timestamps is as many.
 func observations(pd pprofile.Profiles) int {
-	n := 0
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				n += observationsOf(p)
-			}
-		}
-	}
-	return n
+	_, total := smallestProfile(pd)
+	return total
 }
 
 func observationsOf(p pprofile.Profile) int {

@@ -45,10 +45,10 @@ func (w *pprofWriter) attributesOf(indices pcommon.Int32Slice) map[string]pcommo
 }
 
 func (w *pprofWriter) location(i int32) {
-	if w.locations[i] {
+	if w.locations.values[i] {
 		return
 	}
-	w.locations[i] = true
+	w.locations.set(i, true)
 	entry := w.dict.LocationTable().At(int(i))
 	m := wire(nil).number(1, uint64(i)+1)
 	if mapping := entry.MappingIndex(); mapping != 0 {
@@ -71,10 +71,10 @@ func (w *pprofWriter) location(i int32) {
 }
 
 func (w *pprofWriter) mapping(i int32) {
-	if w.mappings[i] {
+	if w.mappings.values[i] {
 		return
 	}
-	w.mappings[i] = true
+	w.mappings.set(i, true)
 	entry := w.dict.MappingTable().At(int(i))
 	attributes := w.attributesOf(entry.AttributeIndices())
 	start, limit := entry.MemoryStart(), entry.MemoryLimit()
@@ -85,7 +85,7 @@ func (w *pprofWriter) mapping(i int32) {
 		limit = uint64(v.Int())
 	}
 	m := wire(nil).number(1, uint64(i)+1).number(2, start).number(3, limit).number(4, entry.FileOffset())
-	m = m.number(5, w.text(w.dict.StringTable().At(int(entry.FilenameStrindex()))))
+	m = m.number(5, w.tableText(entry.FilenameStrindex()))
 	for _, key := range []string{keyBuildIDGNU, keyBuildIDGo, keyBuildIDHash} {
 		if id, ok := attributes[key]; ok {
 			m = m.number(6, w.text(id.Str()))
@@ -101,16 +101,15 @@ func (w *pprofWriter) mapping(i int32) {
 }
 
 func (w *pprofWriter) function(i int32) {
-	if w.functions[i] {
+	if w.functions.values[i] {
 		return
 	}
-	w.functions[i] = true
+	w.functions.set(i, true)
 	entry := w.dict.FunctionTable().At(int(i))
-	text := func(index int32) uint64 { return w.text(w.dict.StringTable().At(int(index))) }
 	m := wire(nil).number(1, uint64(i)+1).
-		number(2, text(entry.NameStrindex())).
-		number(3, text(entry.SystemNameStrindex())).
-		number(4, text(entry.FilenameStrindex())).
+		number(2, w.tableText(entry.NameStrindex())).
+		number(3, w.tableText(entry.SystemNameStrindex())).
+		number(4, w.tableText(entry.FilenameStrindex())).
 		number(5, uint64(entry.StartLine()))
 	w.out = w.out.bytes(fieldFunction, m)
 }

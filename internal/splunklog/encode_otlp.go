@@ -50,8 +50,7 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 					record.SetTimestamp(p.Time())
 				}
 				for _, sample := range p.Samples().All() {
-					stack := s.dict.StackTable().At(int(sample.StackIndex())).LocationIndices()
-					frames += framesOf(s.dict, stack) * observationsIn(sample)
+					frames += s.framesOf(sample.StackIndex()) * observationsIn(sample)
 				}
 			}
 		}

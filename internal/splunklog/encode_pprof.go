@@ -20,12 +20,40 @@ type pprofWriter struct {
 	// out is the pprof so far.
 	out   wire
 	texts map[string]uint64
+	// textOf is the pprof's index of the dictionary's strings, and labelsOf the labels of its attributes, by index
+	// there: many samples and functions can share a long one. 0 and nil are not known yet.
+	textOf   memo[uint64]
+	labelsOf memo[wire]
 	// Entries of the dictionary that are written, by index. Their ids are their indices + 1.
-	mappings, locations, functions []bool
+	mappings, locations, functions memo[bool]
 
 	// What the observations of one sample share, and one observation.
 	shared, message, oneLabel wire
 	ids                       wire
+}
+
+// memo holds a value for the entries of a table of the dictionary that one pprof refers to. Many small profiles can
+// share a large dictionary, so that emptying it costs no more than what was set.
+type memo[T any] struct {
+	values []T
+	filled []int32
+}
+
+func (m *memo[T]) reset(entries int) {
+	if len(m.values) != entries {
+		m.values = make([]T, entries)
+	} else {
+		var none T
+		for _, i := range m.filled {
+			m.values[i] = none
+		}
+	}
+	m.filled = m.filled[:0]
+}
+
+func (m *memo[T]) set(i int32, value T) {
+	m.values[i] = value
+	m.filled = append(m.filled, i)
 }
 
 // The field numbers of github.com/google/pprof/proto/profile.proto.
@@ -41,38 +69,46 @@ const (
 	fieldSampleLabel    = 3
 )
 
-// write begins a pprof of one profile's samples, and gives the number of frames in it.
-func (w *pprofWriter) write(dict pprofile.ProfilesDictionary, p pprofile.Profile, typ Type) (frames int) {
+// write writes a pprof of one profile's samples, until it is larger than room. It returns the number of observations
+// in it, one at least, and that of their frames.
+func (w *pprofWriter) write(p pprofile.Profile, typ Type, s *sink, room int) (written, frames int) {
+	dict := s.dict
 	w.dict, w.out = dict, w.out[:0]
 	w.texts = map[string]uint64{"": 0}
 	w.out = w.out.text(fieldString, "")
-	w.mappings = make([]bool, dict.MappingTable().Len())
-	w.locations = make([]bool, dict.LocationTable().Len())
-	w.functions = make([]bool, dict.FunctionTable().Len())
+	w.textOf.reset(dict.StringTable().Len())
+	w.labelsOf.reset(dict.AttributeTable().Len())
+	w.mappings.reset(dict.MappingTable().Len())
+	w.locations.reset(dict.LocationTable().Len())
+	w.functions.reset(dict.FunctionTable().Len())
 	period := int64(0)
 	if typ == TypeCPU {
 		period = periodOfProfile(dict, p)
 	}
 	for _, sample := range p.Samples().All() {
 		stack := dict.StackTable().At(int(sample.StackIndex())).LocationIndices()
-		frames += framesOf(dict, stack) * observationsIn(sample)
 		w.share(stack, sample, period)
-		eachObservation(p, sample, func(time uint64, value int64, counted bool) {
+		for m := range moments(p, sample) {
+			if written > 0 && len(w.out) > room {
+				return written, frames
+			}
 			w.message = append(w.message[:0], w.shared...)
-			if counted || typ == TypeAllocation {
+			if m.counted || typ == TypeAllocation {
 				// A list of one, since 0 is a value too.
-				w.message = w.message.bytes(fieldSampleValue, wire(nil).varint(uint64(value)))
+				w.message = w.message.bytes(fieldSampleValue, wire(nil).varint(uint64(m.value)))
 			}
-			if time != 0 {
-				w.message = w.numberLabel(w.message, keyEventTime, int64(time/millisecond), "")
+			if m.time != 0 {
+				w.message = w.numberLabel(w.message, keyEventTime, int64(m.time/millisecond), "")
 			}
-			if time%millisecond != 0 {
-				w.message = w.numberLabel(w.message, keyEventTimeNanos, int64(time), "")
+			if m.time%millisecond != 0 {
+				w.message = w.numberLabel(w.message, keyEventTimeNanos, int64(m.time), "")
 			}
 			w.out = w.out.bytes(fieldSample, w.message)
-		})
+			written++
+			frames += s.framesOf(sample.StackIndex())
+		}
 	}
-	return frames
+	return written, frames
 }
 
 // share writes what all observations of a sample have in common.
@@ -98,10 +134,13 @@ func (w *pprofWriter) share(stack pcommon.Int32Slice, sample pprofile.Sample, pe
 		w.shared = w.textLabel(w.shared, keySpanID, link.SpanID().String())
 	}
 	for _, i := range sample.AttributeIndices().All() {
-		attribute := w.dict.AttributeTable().At(int(i))
-		key := w.dict.StringTable().At(int(attribute.KeyStrindex()))
-		unit := w.dict.StringTable().At(int(attribute.UnitStrindex()))
-		w.shared = w.label(w.shared, key, unit, attribute.Value())
+		if w.labelsOf.values[i] == nil {
+			attribute := w.dict.AttributeTable().At(int(i))
+			key := w.dict.StringTable().At(int(attribute.KeyStrindex()))
+			unit := w.dict.StringTable().At(int(attribute.UnitStrindex()))
+			w.labelsOf.set(i, w.label(nil, key, unit, attribute.Value()))
+		}
+		w.shared = append(w.shared, w.labelsOf.values[i]...)
 	}
 }
 
@@ -162,6 +201,14 @@ func (w *pprofWriter) numberLabel(to wire, key string, n int64, unit string) wir
 		w.oneLabel = w.oneLabel.number(4, w.labelText(unit))
 	}
 	return to.bytes(fieldSampleLabel, w.oneLabel)
+}
+
+// tableText returns the index of an entry of the dictionary's string table.
+func (w *pprofWriter) tableText(index int32) uint64 {
+	if index != 0 && w.textOf.values[index] == 0 {
+		w.textOf.set(index, w.text(w.dict.StringTable().At(int(index))))
+	}
+	return w.textOf.values[index]
 }
 
 // text gives the index of a string.

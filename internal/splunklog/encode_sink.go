@@ -4,23 +4,30 @@
 package splunklog
 
 import (
-	"go.opentelemetry.io/collector/pdata/pcommon"
+	"iter"
+
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata"
 )
 
 // sink makes the records of one part.
 type sink struct {
-	opts    EncodeOptions
-	part    *EncodedPart
-	dict    pprofile.ProfilesDictionary
-	doubles doubles
+	opts     EncodeOptions
+	part     *EncodedPart
+	dict     pprofile.ProfilesDictionary
+	recounts *recounts
+	// scope is the number in recounts of the scope under way.
+	scope int32
+	// frames are the numbers of frames of stacks, by index + 1; 0 is not counted yet.
+	frames []int
 	// total is the number of observations to come, done that of those that came.
 	total, done int
 	// largest is the size of the largest record.
 	largest int
 	// stopped says that there is far too much already.
-	stopped bool
+	mayStop, stopped bool
+	budget           *int
 
 	pprof pprofWriter
 	text  []byte
@@ -41,11 +48,14 @@ func (s *sink) addProfiles(pd pprofile.Profiles) {
 		for _, sp := range rp.ScopeProfiles().All() {
 			sl := rl.ScopeLogs().AppendEmpty()
 			copyScope(sp, sl)
+			if len(s.recounts.profiles) > 0 {
+				s.scope = s.recounts.scope(rp, sp)
+			}
 			for _, p := range sp.Profiles().All() {
 				if s.stopped {
 					return
 				}
-				s.addProfile(p, s.kindOf(rp, sp, p), sl)
+				s.addProfile(p, s.kindOf(p), sl)
 			}
 		}
 		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool { return sl.LogRecords().Len() == 0 })
@@ -85,8 +95,26 @@ func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 		s.addTexts(p, is, to)
 		return
 	}
+	if *s.budget <= 0 {
+		s.part.Dropped += n
+		s.done += n
+		return
+	}
 	record := s.newRecord(p, is, to)
-	frames := s.pprof.write(s.dict, p, is.typ)
+	room := *s.budget
+	if s.mayStop {
+		room = min(room, maxPprofBytes)
+	}
+	written, frames := s.pprof.write(p, is.typ, s, room)
+	*s.budget -= len(s.pprof.out)
+	if written < n && *s.budget > 0 {
+		s.stopped = true
+		s.done += written
+		return
+	}
+	s.part.Dropped += n - written
+	s.done += n - written
+	n = written
 	record.Body().SetStr(s.pprof.body())
 	record.Attributes().PutStr(keyFormat, formatPprofValue)
 	record.Attributes().PutInt(keyFrameCount, int64(frames))
@@ -97,19 +125,21 @@ func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 func (s *sink) newRecord(p pprofile.Profile, is kind, to plog.ScopeLogs) plog.LogRecord {
 	record := to.LogRecords().AppendEmpty()
 	record.SetTimestamp(p.Time())
-	attributes := record.Attributes()
-	attributes.PutStr(keySourceType, profilingName)
-	attributes.PutStr(keyType, is.name)
+	var attributes xpdata.MapBuilder // Map.Put would look through all attributes before each
+	attributes.EnsureCapacity(8 + p.AttributeIndices().Len())
+	attributes.AppendEmpty(keySourceType).SetStr(profilingName)
+	attributes.AppendEmpty(keyType).SetStr(is.name)
 	if d, needed := s.describe(p, is.typ); needed {
-		d.put(attributes)
+		d.put(&attributes)
 	}
 	for _, i := range p.AttributeIndices().All() {
 		attribute := s.dict.AttributeTable().At(int(i))
 		// What would say something else of the record has no place in it.
 		if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); !isOfRecord(key) {
-			attribute.Value().CopyTo(attributes.PutEmpty(key))
+			attribute.Value().CopyTo(attributes.AppendEmpty(key))
 		}
 	}
+	attributes.UnsafeIntoMap(record.Attributes())
 	return record
 }
 
@@ -121,21 +151,23 @@ func (s *sink) finish(record plog.LogRecord, n int) {
 	s.part.Bytes += size
 	s.part.Samples += n
 	s.done += n
+	*s.budget -= size
 	if size > s.opts.MaxRecordBytes {
 		s.part.Oversized++
 	}
 	// What is far too large is not finished before it is split.
 	const far = 2
-	s.stopped = s.part.Bytes/far > s.opts.MaxPartBytes && s.done < s.total
+	s.stopped = s.mayStop && s.part.Bytes/far > s.opts.MaxPartBytes && s.done < s.total
 }
 
 // excess is by how much a limit is exceeded. What was not made is taken to be like what was.
 func (s *sink) excess() float64 {
 	bytes := float64(s.part.Bytes)
+	known := 1.0
 	if s.stopped {
-		bytes *= float64(s.total) / float64(s.done)
+		known = float64(s.total) / float64(s.done)
 	}
-	return max(bytes/float64(s.opts.MaxPartBytes), float64(s.largest)/float64(s.opts.MaxRecordBytes))
+	return max(known, known*bytes/float64(s.opts.MaxPartBytes), float64(s.largest)/float64(s.opts.MaxRecordBytes))
 }
 
 // periodOfProfile gives a profile's period in nanoseconds, 0 where it has none that is a time.
@@ -148,27 +180,45 @@ func periodOfProfile(d pprofile.ProfilesDictionary, p pprofile.Profile) int64 {
 	}
 }
 
-// eachObservation calls visit with the time, in nanoseconds or 0, and the value of each observation of a sample.
-// counted says that there is a value. Without a time of its own an observation has the profile's.
-func eachObservation(p pprofile.Profile, sample pprofile.Sample, visit func(time uint64, value int64, counted bool)) {
-	times, values := sample.TimestampsUnixNano(), sample.Values()
-	for i := range observationsIn(sample) {
-		time, value := uint64(p.Time()), int64(1)
-		if i < times.Len() {
-			time = times.At(i)
+// moment is one observation of a sample: its time in nanoseconds, or 0, and its value. counted reports whether the
+// sample has values.
+type moment struct {
+	time    uint64
+	value   int64
+	counted bool
+}
+
+// moments iterates over the observations of a sample. Without a time of its own an observation has the profile's.
+func moments(p pprofile.Profile, sample pprofile.Sample) iter.Seq[moment] {
+	return func(yield func(moment) bool) {
+		times, values := sample.TimestampsUnixNano(), sample.Values()
+		for i := range observationsIn(sample) {
+			m := moment{time: uint64(p.Time()), value: 1, counted: values.Len() > 0}
+			if i < times.Len() {
+				m.time = times.At(i)
+			}
+			if i < values.Len() {
+				m.value = values.At(i)
+			}
+			if !yield(m) {
+				return
+			}
 		}
-		if i < values.Len() {
-			value = values.At(i)
-		}
-		visit(time, value, values.Len() > 0)
 	}
 }
 
-// framesOf counts the frames of a stack: inlined ones are frames of their own.
-func framesOf(d pprofile.ProfilesDictionary, stack pcommon.Int32Slice) int {
-	n := 0
-	for _, i := range stack.All() {
-		n += max(1, d.LocationTable().At(int(i)).Lines().Len())
+// framesOf counts the frames of a stack: inlined ones are frames of their own. Each stack is counted once.
+func (s *sink) framesOf(stack int32) int {
+	if s.frames == nil {
+		s.frames = make([]int, s.dict.StackTable().Len())
 	}
+	if known := s.frames[stack]; known != 0 {
+		return known - 1
+	}
+	n := 0
+	for _, i := range s.dict.StackTable().At(int(stack)).LocationIndices().All() {
+		n += max(1, s.dict.LocationTable().At(int(i)).Lines().Len())
+	}
+	s.frames[stack] = n + 1
 	return n
 }

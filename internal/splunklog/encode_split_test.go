@@ -30,8 +30,10 @@ func TestPartsStayBelowTheLimits(t *testing.T) {
 	}
 	for _, format := range []BodyFormat{BodyPprof, BodyText, BodyOTLP} {
 		t.Run(format.String(), func(t *testing.T) {
-			const record = 20_000
-			request := 50_000
+			record, request := 20_000, 50_000
+			if format == BodyOTLP {
+				record = 10_000 // a record for each part
+			}
 			if format == BodyText {
 				request = 500_000 // a text for each sample
 			}
@@ -56,16 +58,17 @@ func TestPartsStayBelowTheLimits(t *testing.T) {
 	}
 }
 
-// A single observation above the limit goes out as it is, and is said to be too large.
-func TestSingleObservationAboveTheLimit(t *testing.T) {
-	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 2).
-		Sample(profiletest.Sample{Stack: profiletest.Stack(random(20_000)), Timestamps: []uint64{start, start + 1}}).Build()
-	for _, format := range []BodyFormat{BodyPprof, BodyText, BodyOTLP} {
-		_, parts := records(t, pd, EncodeOptions{Format: format, MaxRecordBytes: 1000})
-		require.Len(t, parts, 2, format.String())
-		for _, part := range parts {
-			assert.Equal(t, 1, part.Oversized)
-			assert.Equal(t, 1, part.Samples)
+// A single observation above the limit goes out as it is, and so do those that share what is too large: splitting them
+// would make many records as large. They are counted.
+func TestObservationsAboveTheLimit(t *testing.T) {
+	for times := 1; times < 3; times++ {
+		pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 2).
+			Sample(profiletest.Sample{Stack: profiletest.Stack(random(20_000)), Timestamps: []uint64{start, start + 1}[:times]}).Build()
+		for _, format := range []BodyFormat{BodyPprof, BodyText, BodyOTLP} {
+			_, parts := records(t, pd, EncodeOptions{Format: format, MaxRecordBytes: 1000})
+			require.Len(t, parts, 1, format.String())
+			assert.Equal(t, times, parts[0].Samples)
+			assert.Equal(t, parts[0].Records, parts[0].Oversized)
 		}
 	}
 }

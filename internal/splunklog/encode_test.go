@@ -219,10 +219,10 @@ func seenIn(pd pprofile.Profiles) map[string]int {
 					if stack.Len() == 0 {
 						stack.WriteString(noStack + ":0;")
 					}
-					eachObservation(p, s, func(time uint64, value int64, _ bool) {
+					for m := range moments(p, s) {
 						link := d.LinkTable().At(int(s.LinkIndex()))
-						seen[fmt.Sprint(p.Period(), time, value, link.TraceID(), link.SpanID(), stack.String())]++
-					})
+						seen[fmt.Sprint(p.Period(), m.time, m.value, link.TraceID(), link.SpanID(), stack.String())]++
+					}
 				}
 			}
 		}

@@ -23,7 +23,7 @@ func (s *sink) addTexts(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 		attributes := record.Attributes()
 		attributes.PutStr(keyFormat, formatTextValue)
 		stack := s.dict.StackTable().At(int(sample.StackIndex())).LocationIndices()
-		attributes.PutInt(keyFrameCount, int64(framesOf(s.dict, stack)))
+		attributes.PutInt(keyFrameCount, int64(s.framesOf(sample.StackIndex())))
 		if period := periodOfProfile(s.dict, p); period != 0 && is.typ == TypeCPU {
 			attributes.PutInt(keyEventPeriod, period/millisecond)
 			if period%millisecond != 0 {
@@ -36,21 +36,22 @@ func (s *sink) addTexts(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 			record.SetSpanID(link.SpanID())
 		}
 		record.Body().SetStr(s.bodyOf(sample, stack, attributes))
-		eachObservation(p, sample, func(time uint64, value int64, counted bool) {
+		for m := range moments(p, sample) {
+			s.stopped = s.stopped || *s.budget <= 0
 			if s.stopped {
 				return
 			}
 			next := to.LogRecords().AppendEmpty()
 			record.CopyTo(next)
-			next.SetTimestamp(pcommon.Timestamp(time))
+			next.SetTimestamp(pcommon.Timestamp(m.time))
 			switch {
 			case is.typ == TypeAllocation:
-				next.Attributes().PutInt(keyAllocated, value)
-			case counted:
-				next.Attributes().PutInt(keySampleValue, value)
+				next.Attributes().PutInt(keyAllocated, m.value)
+			case m.counted:
+				next.Attributes().PutInt(keySampleValue, m.value)
 			}
 			s.finish(next, 1)
-		})
+		}
 	}
 }
 

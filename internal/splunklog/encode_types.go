@@ -16,27 +16,47 @@ type kind struct {
 	name string
 }
 
-// doubles are profiles of types that Splunk knows as cpu, and that count what another profile counts already: of the
-// samples and the cpu of a Go profile, Splunk is to count one. They are known by what they say, since a profile
+// recounts are profiles of types that Splunk knows as cpu, and that count what another profile counts already: of the
+// samples and the cpu of a Go profile, Splunk is to count one. They are identified by content, since a profile
 // that is split becomes several.
-type doubles map[double]bool
+type recounts struct {
+	profiles map[profileKey]bool
+	// scopes numbers the scopes: their texts are hashed once a scope, not once a profile.
+	scopes map[recountScope]int32
+}
 
-type double struct {
-	resource             profiledict.Value
-	scope, scopeVersion  string
-	time, durationNanos  uint64
-	sampleType, typeUnit string
+type recountScope struct {
+	resource      profiledict.Value
+	name, version string
+}
+
+type profileKey struct {
+	scope               int32
+	time, durationNanos uint64
+	sampleType          valueType
+}
+
+// scope returns the number of a scope.
+func (r *recounts) scope(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) int32 {
+	key := recountScope{valueOfMap(rp.Resource().Attributes()), sp.Scope().Name(), sp.Scope().Version()}
+	i, ok := r.scopes[key]
+	if !ok {
+		i = int32(len(r.scopes))
+		r.scopes[key] = i
+	}
+	return i
 }
 
 // maxSampleTypes is how far apart two sample types of one pprof are looked for: real ones have a handful.
 const maxSampleTypes = 16
 
-// findDoubles finds those of conformant profiles.
-func findDoubles(pd pprofile.Profiles) doubles {
-	var found doubles
+// findRecounts finds those of conformant profiles.
+func findRecounts(pd pprofile.Profiles) recounts {
+	found := recounts{profiles: map[profileKey]bool{}, scopes: map[recountScope]int32{}}
 	texts := pd.Dictionary().StringTable()
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
+			scope := int32(-1)
 			var cpu []pprofile.Profile // one for all that count the same
 			for _, p := range sp.Profiles().All() {
 				if typ := sampleTypeOf(texts, p); splunkType(typ) != TypeCPU {
@@ -54,22 +74,18 @@ func findDoubles(pd pprofile.Profiles) doubles {
 				if sampleTypeOf(texts, p).unit == cpuSamples.unit && sampleTypeOf(texts, cpu[i]).unit != cpuSamples.unit {
 					cpu[i], other = p, cpu[i] // Splunk's cpu is a number of stacks
 				}
-				if found == nil {
-					found = doubles{}
+				if scope < 0 {
+					scope = found.scope(rp, sp)
 				}
-				found[doubleOf(texts, rp, sp, other)] = true
+				found.profiles[keyOf(texts, scope, other)] = true
 			}
 		}
 	}
 	return found
 }
 
-func doubleOf(texts pcommon.StringSlice, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile) double {
-	typ := sampleTypeOf(texts, p)
-	return double{
-		valueOfMap(rp.Resource().Attributes()), sp.Scope().Name(), sp.Scope().Version(),
-		uint64(p.Time()), p.DurationNano(), typ.typ, typ.unit,
-	}
+func keyOf(texts pcommon.StringSlice, scope int32, p pprofile.Profile) profileKey {
+	return profileKey{scope, uint64(p.Time()), p.DurationNano(), sampleTypeOf(texts, p)}
 }
 
 // sameObservations reports whether two profiles count what was seen at the same times in different types, as the sample types
@@ -103,12 +119,12 @@ func timesOf(p pprofile.Profile) (n int) {
 	return n
 }
 
-// kindOf classifies a profile of a scope.
-func (s *sink) kindOf(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile) kind {
+// kindOf classifies a profile of the scope under way.
+func (s *sink) kindOf(p pprofile.Profile) kind {
 	texts := s.dict.StringTable()
 	is := sampleTypeOf(texts, p)
 	typ := splunkType(is)
-	if typ == TypeCPU && len(s.doubles) > 0 && s.doubles[doubleOf(texts, rp, sp, p)] {
+	if typ == TypeCPU && len(s.recounts.profiles) > 0 && s.recounts.profiles[keyOf(texts, s.scope, p)] {
 		typ = TypeOther
 	}
 	if typ != TypeOther {
@@ -131,6 +147,10 @@ func sampleTypeOf(texts pcommon.StringSlice, p pprofile.Profile) valueType {
 
 // splunkType classifies a sample type. Splunk knows where a thread was (cpu) and the bytes it allocated (allocation).
 func splunkType(is valueType) Type {
+	const longest = 64 // many profiles can share a long unit
+	if len(is.unit) > longest {
+		return TypeOther
+	}
 	switch is.typ {
 	case "cpu", "wall", "samples", "sample", "on_cpu", "off_cpu", "on-cpu", "off-cpu", "offcpu", "oncpu",
 		"events": // what the eBPF profiler calls off-CPU time
