@@ -21,6 +21,8 @@ import (
 const (
 	// windowsInHand bounds what waits for a slow pipeline, in windows of `collection_interval`.
 	windowsInHand = 4
+	// firstWindow bounds the first window: whoever has just started the collector wants to see something.
+	firstWindow = 5 * time.Second
 	// retryCPU is how soon the CPU profiler is asked again while somebody else has it.
 	retryCPU = time.Second
 )
@@ -113,16 +115,18 @@ func (s *self) record(ctx context.Context) {
 	if !sleep(ctx, s.cfg.InitialDelay) {
 		return
 	}
-	window := time.NewTicker(s.cfg.CollectionInterval)
+	window := time.NewTicker(min(firstWindow, s.cfg.CollectionInterval))
 	defer window.Stop()
 	retry := time.NewTicker(min(retryCPU, s.cfg.CollectionInterval))
 	defer retry.Stop()
 	s.cpu.start()
+	s.send(ctx, s.otherPayloads(nil))
 	for {
 		select {
 		case <-retry.C:
 			s.cpu.start()
 		case <-window.C:
+			window.Reset(s.cfg.CollectionInterval)
 			payloads := s.cpuPayload(nil)
 			s.cpu.start()
 			s.send(ctx, s.otherPayloads(payloads))

@@ -162,8 +162,9 @@ func TestSelfShutdownFlushes(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 1h}")
 	time.Sleep(200 * time.Millisecond)
+	require.Len(t, named(f.next.all(), "goroutine"), 1, "what the runtime has is there at once")
 	f.stop()
-	require.Len(t, f.next.all(), 1)
+	require.Len(t, named(f.next.all(), "cpu"), 1)
 	assert.Contains(t, functionNames(named(f.next.all(), "cpu")[0]), "crypto/sha256.Sum256")
 }
 
