@@ -35,6 +35,7 @@ import (
 	resourceprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	transformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
+	otlpprofilesreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver"
 	splunkprofilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
@@ -82,6 +83,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		pprofreceiver.NewFactory(),
+		otlpprofilesreceiver.NewFactory(),
 		splunkprofilingreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
@@ -91,6 +93,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		pprofreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		otlpprofilesreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		splunkprofilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.162.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.155.0",

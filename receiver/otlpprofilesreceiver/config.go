@@ -1,0 +1,101 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpprofilesreceiver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// Config configures the receiver. Its `protocols` are those of the receiver `otlp`.
+type Config struct {
+	Protocols Protocols    `mapstructure:"protocols"`
+	Limits    LimitsConfig `mapstructure:"limits"`
+	// DrainTimeout bounds how long a shutdown waits for requests.
+	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
+}
+
+// Protocols are the servers: either or both.
+type Protocols struct {
+	GRPC configoptional.Optional[configgrpc.ServerConfig] `mapstructure:"grpc"`
+	HTTP configoptional.Optional[HTTPConfig]              `mapstructure:"http"`
+}
+
+// HTTPConfig configures the HTTP server.
+type HTTPConfig struct {
+	Server confighttp.ServerConfig `mapstructure:",squash"`
+}
+
+// LimitsConfig bounds what requests may take.
+type LimitsConfig struct {
+	// MaxBytesInFlight is the size of the process's admission budget that this receiver asks for, in bytes. 0 is twice
+	// the largest request of either protocol.
+	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
+}
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// createDefaultConfig is the only place for defaults; the README's table is compared with it.
+func createDefaultConfig() component.Config {
+	grpc := configgrpc.NewDefaultServerConfig()
+	grpc.NetAddr.Endpoint = "localhost:4317"
+	grpc.MaxRecvMsgSizeMiB = 20
+
+	http := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
+	http.Server.NetAddr.Endpoint = "localhost:4318"
+	http.Server.MaxRequestBodySize = 20 << 20
+	http.Server.ReadTimeout = 30 * time.Second
+	return &Config{
+		Protocols:    Protocols{GRPC: configoptional.Default(grpc), HTTP: configoptional.Default(http)},
+		DrainTimeout: httpserver.DefaultDrainTimeout,
+	}
+}
+
+// Validate reports everything that is wrong at once.
+func (c *Config) Validate() error {
+	var errs []error
+	grpc, http := c.Protocols.GRPC.Get(), c.Protocols.HTTP.Get()
+	if grpc == nil && http == nil {
+		errs = append(errs, errors.New("`protocols` must have `grpc`, `http` or both"))
+	}
+	if grpc != nil && grpc.NetAddr.Endpoint == "" {
+		errs = append(errs, errors.New("`protocols.grpc.endpoint` must be set"))
+	}
+	if http != nil && http.Server.NetAddr.Endpoint == "" {
+		errs = append(errs, errors.New("`protocols.http.endpoint` must be set"))
+	}
+	if c.Limits.MaxBytesInFlight < 0 {
+		errs = append(errs, fmt.Errorf("`limits.max_bytes_in_flight` must not be negative, found %d", c.Limits.MaxBytesInFlight))
+	}
+	if c.DrainTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %s", c.DrainTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// maxBytesInFlight returns the budget to ask for, in bytes.
+func (c *Config) maxBytesInFlight() int64 {
+	if c.Limits.MaxBytesInFlight > 0 {
+		return c.Limits.MaxBytesInFlight
+	}
+	largest := int64(0)
+	if grpc := c.Protocols.GRPC.Get(); grpc != nil {
+		largest = int64(grpc.MaxRecvMsgSizeMiB) << 20
+	}
+	if http := c.Protocols.HTTP.Get(); http != nil {
+		largest = max(largest, http.Server.MaxRequestBodySize)
+	}
+	return 2 * largest
+}

@@ -1,0 +1,26 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpprofilesreceiver
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+)
+
+// NewFactory returns the factory of the receiver `otlp_profiles`, for profiles pipelines.
+func NewFactory() receiver.Factory {
+	return xreceiver.NewFactory(
+		component.MustNewType("otlp_profiles"),
+		createDefaultConfig,
+		xreceiver.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+	)
+}
+
+func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+	return newReceiver(set, cfg.(*Config), next)
+}

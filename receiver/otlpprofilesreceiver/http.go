@@ -1,0 +1,135 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpprofilesreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+)
+
+// The paths that OTLP profiles were posted to. Either takes every layout.
+var paths = []string{"/v1development/profiles", "/v1experimental/profiles"}
+
+func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host, cfg *HTTPConfig, options httpserver.Options) error {
+	h := &httpHandler{receiver: r, cfg: &cfg.Server}
+	var errProto, errJSON error
+	h.proto, errProto = r.newReading("http", otlplayouts.Unmarshal, "protobuf")
+	h.json, errJSON = r.newReading("http", otlplayouts.UnmarshalJSON, "json")
+	if err := errors.Join(errProto, errJSON); err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	for _, path := range paths {
+		mux.Handle(path, h)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		httpserver.AnswerOTLPError(w, req, "nothing is here: send profiles to "+paths[0], http.StatusNotFound)
+	})
+	// OpenBody undoes the encoding, within the receiver's limits, so confighttp must not.
+	var decoders []confighttp.ToServerOption
+	for _, encoding := range append([]string{"identity"}, httpserver.Encodings...) {
+		decoders = append(decoders, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
+	}
+	server, err := cfg.Server.ToServer(ctx, host.GetExtensions(), r.set.TelemetrySettings, mux, decoders...)
+	if err != nil {
+		return err
+	}
+	listener, err := cfg.Server.ToListener(ctx)
+	if err != nil {
+		return err
+	}
+	r.addresses["http"] = listener.Addr()
+	r.http = httpserver.Start(server, listener, options)
+	r.set.Logger.Info("ready for OTLP profiles over HTTP", zap.Stringer("endpoint", listener.Addr()))
+	return nil
+}
+
+type httpHandler struct {
+	receiver    *otlpReceiver
+	cfg         *confighttp.ServerConfig
+	proto, json reading
+}
+
+// ServeHTTP answers one request: 200 once the pipeline has accepted the profiles.
+func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		httpserver.AnswerOTLPError(w, r, "method "+r.Method+" is not allowed here: use POST", http.StatusMethodNotAllowed)
+		return
+	}
+	content, how := httpserver.ContentType(r), h.proto
+	switch content {
+	case httpserver.ContentProtobuf:
+	case httpserver.ContentJSON:
+		how = h.json
+	default:
+		httpserver.AnswerOTLPError(w, r, fmt.Sprintf("Content-Type %q is not accepted: use %s or %s",
+			r.Header.Get("Content-Type"), httpserver.ContentProtobuf, httpserver.ContentJSON), http.StatusUnsupportedMediaType)
+		return
+	}
+	if err := httpserver.CheckOrigin(r, h.allowedOrigins()); err != nil {
+		httpserver.AnswerOTLPError(w, r, err.Error(), http.StatusForbidden)
+		return
+	}
+	claim := h.receiver.budget.Begin()
+	defer claim.Release()
+	data, err := h.readBody(w, r, claim)
+	if err != nil {
+		var fault *httpserver.BodyError
+		switch {
+		case errors.As(err, &fault) && fault.Status != http.StatusServiceUnavailable:
+			httpserver.AnswerOTLPError(w, r, "read body: "+err.Error(), fault.Status)
+		default:
+			httpserver.AnswerOTLPPipelineError(w, r, err)
+		}
+		return
+	}
+	if err := h.receiver.deliver(r.Context(), how, data); err != nil {
+		httpserver.AnswerOTLPPipelineError(w, r, err)
+		return
+	}
+	response := pprofileotlp.NewExportResponse()
+	body, err := response.MarshalProto()
+	if content == httpserver.ContentJSON {
+		body, err = response.MarshalJSON()
+	}
+	if err != nil {
+		httpserver.AnswerOTLPError(w, r, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	httpserver.Answer(w, content, body, http.StatusOK)
+}
+
+func (h *httpHandler) allowedOrigins() []string {
+	if cors := h.cfg.CORS.Get(); cors != nil {
+		return cors.AllowedOrigins
+	}
+	return nil
+}
+
+func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, claim *admission.Claim) ([]byte, error) {
+	encodings := h.cfg.CompressionAlgorithms
+	if len(encodings) == 0 {
+		encodings = httpserver.Encodings
+	}
+	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{
+		Claim: claim, LimitBytes: h.cfg.MaxRequestBodySize, Encodings: encodings,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return body.ReadAll()
+}

@@ -1,0 +1,169 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpprofilesreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+)
+
+// otlpReceiver hands on what its two servers receive.
+type otlpReceiver struct {
+	cfg     *Config
+	set     receiver.Settings
+	next    xconsumer.Profiles
+	metrics *metrics
+	oldOnes oldSenders
+
+	budget *admission.Budget
+	leave  func()
+	grpc   *httpserver.GRPC
+	http   *httpserver.Server
+	// addresses are where the servers listen once started, by protocol.
+	addresses map[string]net.Addr
+}
+
+func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*otlpReceiver, error) {
+	metrics, err := newMetrics(set.MeterProvider.Meter(scopeName))
+	if err != nil {
+		return nil, err
+	}
+	return &otlpReceiver{cfg: cfg, set: set, next: next, metrics: metrics, addresses: map[string]net.Addr{}}, nil
+}
+
+// Start starts both servers, or none.
+func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
+	r.budget, r.leave = admission.Share(r.cfg.maxBytesInFlight())
+	options := httpserver.Options{
+		DrainTimeout: r.cfg.DrainTimeout,
+		OnFailure: func(err error) {
+			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
+		},
+	}
+	var err error
+	if cfg := r.cfg.Protocols.GRPC.Get(); cfg != nil {
+		if err = r.startGRPC(ctx, host, cfg, options); err != nil {
+			err = fmt.Errorf("start `grpc`: %w", err)
+		}
+	}
+	if cfg := r.cfg.Protocols.HTTP.Get(); cfg != nil && err == nil {
+		if err = r.startHTTP(ctx, host, cfg, options); err != nil {
+			err = fmt.Errorf("start `http`: %w", err)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, r.Shutdown(ctx))
+	}
+	return nil
+}
+
+// Shutdown answers the requests under way, for at most the drain timeout, and stops both servers.
+func (r *otlpReceiver) Shutdown(ctx context.Context) error {
+	var stopping sync.WaitGroup
+	var errGRPC, errHTTP error
+	if r.grpc != nil {
+		stopping.Go(func() { errGRPC = r.grpc.Shutdown(ctx) })
+	}
+	if r.http != nil {
+		stopping.Go(func() { errHTTP = r.http.Shutdown(ctx) })
+	}
+	stopping.Wait()
+	if r.leave != nil {
+		r.leave()
+		r.leave = nil
+	}
+	return errors.Join(errGRPC, errHTTP)
+}
+
+// reading is how one request is read.
+type reading struct {
+	obsreport *receiverhelper.ObsReport
+	unmarshal func([]byte) (pprofile.Profiles, otlplayouts.Stats, error)
+	format    string
+}
+
+func (r *otlpReceiver) newReading(transport string, unmarshal func([]byte) (pprofile.Profiles, otlplayouts.Stats, error), format string) (reading, error) {
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: r.set.ID, Transport: transport, ReceiverCreateSettings: r.set,
+	})
+	return reading{obsreport: obsreport, unmarshal: unmarshal, format: format}, err
+}
+
+// deliver reads a request and passes its profiles on. It changes data. An error of the request itself is permanent.
+func (r *otlpReceiver) deliver(ctx context.Context, how reading, data []byte) error {
+	var profiles pprofile.Profiles
+	var stats otlplayouts.Stats
+	var err error
+	if ended := r.budget.Work(ctx, func() { profiles, stats, err = how.unmarshal(data) }); ended != nil {
+		return ended
+	}
+	r.metrics.count(ctx, &stats)
+	if stats.Layout != otlplayouts.Current {
+		r.noteOldSender(ctx, stats.Layout)
+	}
+	if err != nil {
+		return consumererror.NewPermanent(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout, err))
+	}
+	if profiles.ResourceProfiles().Len() == 0 {
+		return nil
+	}
+	ctx = how.obsreport.StartProfilesOp(ctx)
+	samples := profiles.SampleCount()
+	err = r.next.ConsumeProfiles(ctx, profiles)
+	how.obsreport.EndProfilesOp(ctx, how.format, samples, err)
+	return err
+}
+
+// oldSenders remembers which senders of old layouts were logged.
+type oldSenders struct {
+	mu   sync.Mutex
+	seen map[oldSender]struct{}
+}
+
+type oldSender struct {
+	host   string
+	layout otlplayouts.Layout
+}
+
+// maxOldSenders bounds the senders that are remembered. When there are more, the rest is not logged.
+const maxOldSenders = 1000
+
+// noteOldSender logs a sender of an old layout, once.
+func (r *otlpReceiver) noteOldSender(ctx context.Context, layout otlplayouts.Layout) {
+	sender := oldSender{host: "unknown", layout: layout}
+	if addr := client.FromContext(ctx).Addr; addr != nil {
+		sender.host = addr.String()
+		if host, _, err := net.SplitHostPort(sender.host); err == nil {
+			sender.host = host
+		}
+	}
+	r.oldOnes.mu.Lock()
+	defer r.oldOnes.mu.Unlock()
+	if _, known := r.oldOnes.seen[sender]; known || len(r.oldOnes.seen) >= maxOldSenders {
+		return
+	}
+	if r.oldOnes.seen == nil {
+		r.oldOnes.seen = map[oldSender]struct{}{}
+	}
+	r.oldOnes.seen[sender] = struct{}{}
+	r.set.Logger.Warn("a sender uses an old layout of OTLP profiles; its profiles are accepted, but upgrade it",
+		zap.String("sender", sender.host), zap.Stringer("opentelemetry_proto", layout))
+}

@@ -1,0 +1,310 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpprofilesreceiver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// harness is a running receiver.
+type harness struct {
+	*otlpReceiver
+	sink      *consumertest.ProfilesSink
+	telemetry *componenttest.Telemetry
+	logs      *observer.ObservedLogs
+}
+
+func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{
+		"grpc": map[string]any{"endpoint": "localhost:0"}, "http": map[string]any{"endpoint": "localhost:0"},
+	}}).Unmarshal(cfg))
+	if change != nil {
+		change(cfg)
+	}
+	h := &harness{sink: new(consumertest.ProfilesSink), telemetry: componenttest.NewTelemetry()}
+	if next == nil {
+		next = h.sink
+	}
+	set := receivertest.NewNopSettings(NewFactory().Type())
+	set.TelemetrySettings = h.telemetry.NewTelemetrySettings()
+	core, logs := observer.New(zap.WarnLevel)
+	set.Logger, h.logs = zap.New(core), logs
+	var err error
+	h.otlpReceiver, err = newReceiver(set, cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { assert.NoError(t, h.Shutdown(context.Background())) })
+	return h
+}
+
+func fixture(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "otlplayouts", "testdata", name))
+	require.NoError(t, err)
+	return data
+}
+
+func current(t *testing.T) (pprofile.Profiles, []byte) {
+	t.Helper()
+	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").
+		Sample(profiletest.Value(3, "leaf", "main")).Build()
+	sent := pprofile.NewProfiles() // marshalling changes what it marshals
+	pd.CopyTo(sent)
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(sent)
+	require.NoError(t, err)
+	return pd, data
+}
+
+func (h *harness) post(t *testing.T, path, content string, body []byte, headers ...string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.addresses["http"].String()+path, bytes.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", content)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(answer), response.Header
+}
+
+// rawCodec sends bytes as they are.
+type rawCodec struct{ bytesCodec }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+
+func (h *harness) export(t *testing.T, service string, body []byte) error {
+	t.Helper()
+	client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer client.Close()
+	var answer []byte
+	return client.Invoke(t.Context(), "/"+service+"/Export", body, &answer, grpc.ForceCodecV2(rawCodec{}))
+}
+
+// Every layout arrives by every way in, and says the same.
+func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
+	h := start(t, nil, nil)
+	sent := 0
+	for _, name := range []string{"111", "116", "124", "133", "136", "145"} {
+		want, _, err := otlplayouts.Unmarshal(fixture(t, name+".pb"))
+		require.NoError(t, err)
+		requireArrived := func() {
+			t.Helper()
+			sent++
+			all := h.sink.AllProfiles()
+			require.Len(t, all, sent)
+			require.NoError(t, profiletest.Equal(want, all[sent-1]))
+		}
+		for _, path := range paths {
+			code, _, _ := h.post(t, path, "application/x-protobuf", fixture(t, name+".pb"))
+			require.Equal(t, http.StatusOK, code)
+			requireArrived()
+			code, answer, _ := h.post(t, path, "application/json; charset=utf-8", fixture(t, name+".json"))
+			require.Equal(t, http.StatusOK, code, answer)
+			requireArrived()
+		}
+		for _, service := range services {
+			require.NoError(t, h.export(t, service, fixture(t, name+".pb")))
+			requireArrived()
+		}
+	}
+	lines := h.logs.FilterMessageSnippet("old layout").All()
+	require.Len(t, lines, 6-1, "one for each sender and layout; 1.4 came twice")
+	require.Contains(t, []any{"127.0.0.1", "::1"}, lines[0].ContextMap()["sender"])
+
+	got, err := h.telemetry.GetMetric("otelcol_receiver_otlp_profiles_requests")
+	require.NoError(t, err)
+	points := []metricdata.DataPoint[int64]{}
+	for layout, n := range map[string]int64{"1.3": 6, "1.4": 12, "1.7": 6, "1.8": 6, "1.9": 4, "1.10": 2} {
+		points = append(points, metricdata.DataPoint[int64]{Attributes: attribute.NewSet(attribute.String("layout", layout)), Value: n})
+	}
+	metricdatatest.AssertEqual(t, metricdata.Metrics{
+		Name: "otelcol_receiver_otlp_profiles_requests", Unit: "{request}",
+		Description: "Number of requests by the layout of their profiles.",
+		Data:        metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: points},
+	}, got, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+}
+
+// Today's layout arrives from the Collector's own client, without a word in the log.
+func TestReceivesTodaysLayout(t *testing.T) {
+	h := start(t, nil, nil)
+	want, data := current(t)
+	client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer client.Close()
+	sent, _ := current(t)
+	answer, err := pprofileotlp.NewGRPCClient(client).Export(t.Context(), pprofileotlp.NewExportRequestFromProfiles(sent))
+	require.NoError(t, err)
+	require.Zero(t, answer.PartialSuccess().RejectedProfiles())
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	_, _ = w.Write(data)
+	require.NoError(t, w.Close())
+	code, body, header := h.post(t, paths[0], "application/x-protobuf", zipped.Bytes(), "Content-Encoding", "gzip")
+	require.Equal(t, http.StatusOK, code, body)
+	require.Equal(t, "application/x-protobuf", header.Get("Content-Type"))
+	require.NoError(t, pprofileotlp.NewExportResponse().UnmarshalProto([]byte(body)))
+	require.Len(t, h.sink.AllProfiles(), 2)
+	for _, got := range h.sink.AllProfiles() {
+		require.NoError(t, profiletest.Equal(want, got))
+	}
+	require.Zero(t, h.logs.Len())
+}
+
+func TestAnswersSayWhatToDo(t *testing.T) {
+	_, data := current(t)
+	for name, tt := range map[string]struct {
+		next       error
+		body       []byte
+		content    string
+		path       string
+		code       int
+		grpc       codes.Code
+		retryAfter bool
+		message    string
+	}{
+		"not protobuf":  {nil, []byte("\xff\xff\xff\xff"), "", "", 400, codes.InvalidArgument, false, "read OTLP profiles"},
+		"not JSON":      {nil, []byte("hello"), "application/json", "", 400, 0, false, "not JSON"},
+		"text":          {nil, data, "text/plain", "", 415, 0, false, "is not accepted"},
+		"another path":  {nil, data, "", "/v1/profiles", 404, 0, false, "send profiles to /v1development/profiles"},
+		"too large":     {nil, make([]byte, 2<<20), "", "", 413, codes.ResourceExhausted, false, "larger"},
+		"busy":          {errors.New("queue is full"), data, "", "", 503, codes.Unavailable, true, "queue is full"},
+		"never welcome": {consumererror.NewPermanent(errors.New("no")), data, "", "", 400, codes.InvalidArgument, false, "no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, consumertest.NewErr(tt.next), func(c *Config) {
+				c.Protocols.HTTP.Get().Server.MaxRequestBodySize = 2000
+				c.Protocols.GRPC.Get().MaxRecvMsgSizeMiB = 1
+			})
+			content, path := tt.content, tt.path
+			if content == "" {
+				content = "application/x-protobuf"
+			}
+			if path == "" {
+				path = paths[0]
+			}
+			// A longer body would be cut off before the client reads the answer.
+			code, answer, header := h.post(t, path, content, tt.body[:min(len(tt.body), 4000)])
+			assert.Equal(t, tt.code, code)
+			assert.Contains(t, answer, tt.message)
+			assert.Equal(t, tt.retryAfter, header.Get("Retry-After") != "")
+			if tt.grpc != 0 {
+				err := h.export(t, services[0], tt.body)
+				assert.Equal(t, tt.grpc, status.Code(err))
+				assert.Contains(t, err.Error(), tt.message)
+			}
+		})
+	}
+}
+
+func TestRefusesOtherMethodsAndOrigins(t *testing.T) {
+	h := start(t, nil, nil)
+	response, err := http.Get("http://" + h.addresses["http"].String() + paths[0])
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	http.DefaultClient.CloseIdleConnections()
+	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+	require.Equal(t, http.MethodPost, response.Header.Get("Allow"))
+	_, data := current(t)
+	code, _, _ := h.post(t, paths[0], "application/x-protobuf", data, "Origin", "http://elsewhere.example")
+	require.Equal(t, http.StatusForbidden, code)
+}
+
+// A pipeline that does not answer holds up neither server for longer than the drain timeout.
+func TestShutdownEndsInTime(t *testing.T) {
+	arrived := make(chan struct{}, 2)
+	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
+		arrived <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}, consumer.WithCapabilities(consumer.Capabilities{}))
+	require.NoError(t, err)
+	h := start(t, next, func(c *Config) { c.DrainTimeout = 400 * time.Millisecond })
+	_, data := current(t)
+	answers := make(chan string, 2)
+	go func() {
+		code, _, _ := h.post(t, paths[0], "application/x-protobuf", data)
+		answers <- fmt.Sprint("http ", code)
+	}()
+	go func() { answers <- "grpc " + status.Code(h.export(t, services[0], data)).String() }()
+	<-arrived
+	<-arrived
+	began := time.Now()
+	require.NoError(t, h.Shutdown(t.Context()))
+	require.Less(t, time.Since(began), 20*time.Second)
+	require.ElementsMatch(t, []string{"http 503", "grpc Unavailable"}, []string{<-answers, <-answers})
+}
+
+func TestConfig(t *testing.T) {
+	for name, tt := range map[string]struct {
+		yaml map[string]any
+		want string
+	}{
+		"nothing":           {map[string]any{}, "must have `grpc`, `http` or both"},
+		"an unknown key":    {map[string]any{"protocols": map[string]any{"http": map[string]any{"endpont": "x"}}}, "endpont"},
+		"an empty endpoint": {map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": ""}}}, "`protocols.grpc.endpoint` must be set"},
+		"negative budget":   {map[string]any{"protocols": map[string]any{"grpc": nil}, "limits": map[string]any{"max_bytes_in_flight": -1}}, "must not be negative, found -1"},
+		"no time to drain":  {map[string]any{"protocols": map[string]any{"grpc": nil}, "drain_timeout": "0s"}, "`drain_timeout` must be positive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig()
+			err := confmap.NewFromStringMap(tt.yaml).Unmarshal(cfg)
+			if err == nil {
+				err = cfg.(*Config).Validate()
+			}
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{"grpc": nil, "http": nil}}).Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	require.EqualValues(t, 40<<20, cfg.maxBytesInFlight())
+}
