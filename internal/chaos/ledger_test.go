@@ -26,6 +26,8 @@ const (
 type ledger struct {
 	mu      sync.Mutex
 	senders map[string][]entry
+	// acknowledged counts samples, for those who wait.
+	acknowledged int
 	// unknown are samples that nobody sent.
 	unknown []string
 }
@@ -59,6 +61,13 @@ func (l *ledger) acknowledge(sender string, request int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.senders[sender][request].acknowledged = true
+	l.acknowledged += samplesPerRequest
+}
+
+func (l *ledger) acknowledgedSoFar() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acknowledged
 }
 
 // add records the samples of a message that arrived.
