@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fullQueue makes a queue of which a few requests are too many. With block_on_overflow, as configured, senders wait.
-const fullQueue = "--set=exporters.otlp_grpc.sending_queue.queue_size=2000000"
+// fullQueue makes a queue of which a few batches are too many. With block_on_overflow, as configured, senders wait.
+const fullQueue = "--set=exporters.otlp_grpc.sending_queue.queue_size=9000000"
 
 // large is the size of requests that fill it.
 const large = 200_000
