@@ -259,7 +259,7 @@ func (d *decoder) bytes() int {
 		bytesOf(d.lineScratch) + bytesOf(d.setScratch) + bytesOf(d.stacks.list) + d.labels.bytes() + d.delta.bytes() +
 		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+d.dict.Links.Len()) +
 		(64+hashSlots)*(d.dict.Attributes.Len()+d.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
-		24*len(d.lines) + 4*len(d.data) // lines and lists of the dictionary
+		24*len(d.lines) + 2*d.sampleBytes // lines and stacks of the dictionary, whose ids mostly take two bytes
 }
 
 func bytesOf[T any](s []T) int {
