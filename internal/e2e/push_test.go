@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -76,7 +76,7 @@ func requireSame(t *testing.T, payload []byte, pd pprofile.Profiles) {
 	require.NoError(t, err)
 	require.Equal(t, totalsOfPprof(want), totalsOfOTLP(pd))
 
-	encoded, _, err := pprofconv.Encode(pd)
+	encoded, _, err := pprofencode.Encode(pd)
 	require.NoError(t, err)
 	require.Len(t, encoded, 1)
 	got, err := profile.ParseData(encoded[0].Bytes)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -273,7 +274,7 @@ func TestDecodeDoesNotTrustAGzipTrailer(t *testing.T) {
 	pt.RequireBounded(t, cost, 64<<10, 1<<20, 20)
 }
 
-// What a payload has made large goes back, and what stays is not much more than maxKeptBytes.
+// What a payload has made large goes back, and what stays is not much more than pprofscan.MaxKeptBytes.
 func TestDecoderKeepsLittle(t *testing.T) {
 	dropped := 0
 	for name, payload := range worstPayloads(2 << 20) {
@@ -291,9 +292,9 @@ func TestDecoderKeepsLittle(t *testing.T) {
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			if held := int(after.HeapAlloc) - int(before.HeapAlloc); kept {
-				assert.Less(t, held, maxKeptBytes+maxKeptBytes/4, "%s, %s", name, way)
+				assert.Less(t, held, pprofscan.MaxKeptBytes+pprofscan.MaxKeptBytes/4, "%s, %s", name, way)
 			} else {
-				assert.Greater(t, held, maxKeptBytes/2, "%s, %s: could have been kept", name, way)
+				assert.Greater(t, held, pprofscan.MaxKeptBytes/2, "%s, %s: could have been kept", name, way)
 				dropped++
 			}
 			runtime.KeepAlive(d)
@@ -346,7 +347,7 @@ func TestLongTextsAreCutOff(t *testing.T) {
 			assert.Equal(t, "1", values[test.want])
 			comments, err := json.Marshal([]string{test.want})
 			require.NoError(t, err)
-			assert.Equal(t, string(comments), values[attrComment])
+			assert.Equal(t, string(comments), values[pprofscan.AttributeComment])
 		})
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -92,12 +92,8 @@ func (d *decoder) spend(n int) bool {
 	return true
 }
 
-// maxKeptBytes bounds the buffer that a decoder keeps between payloads, and all its tables together: a payload that
-// needs more of either is rare, and its memory goes back.
-const (
-	maxKeptBytes   = 64 << 20
-	maxKeptEntries = 1 << 20
-)
+// maxKeptEntries bounds the snapshots that are kept between Decode and Commit.
+const maxKeptEntries = 1 << 20
 
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
@@ -235,8 +231,8 @@ func (d *decoder) release() {
 
 // reset lets go of everything that belongs to the payload, and reports whether what stays is small enough to be kept.
 func (d *decoder) reset() bool {
-	d.decompressor.release(maxKeptBytes)
-	if d.bytes() > maxKeptBytes {
+	d.decompressor.release()
+	if d.bytes() > pprofscan.MaxKeptBytes {
 		return false
 	}
 	d.data, d.text, d.repaired = nil, "", nil
@@ -251,18 +247,13 @@ func (d *decoder) reset() bool {
 func (d *decoder) bytes() int {
 	const hashSlots = 16 // bytes for an entry
 	entries := d.dict.Sizes()
-	return bytesOf(d.samples) + bytesOf(d.strings) + bytesOf(d.comments) + bytesOf(d.mappings) + bytesOf(d.functions) +
-		bytesOf(d.locations) + bytesOf(d.lines) + bytesOf(d.mappingIDs.dense) + bytesOf(d.functionIDs.dense) +
-		bytesOf(d.locationIDs.dense) + bytesOf(d.stringIndices) + bytesOf(d.mappingIndices) +
-		bytesOf(d.functionIndices) + bytesOf(d.locationIndices) + bytesOf(d.resolved) + bytesOf(d.kept) +
-		bytesOf(d.firstOfStack) + bytesOf(d.values) + bytesOf(d.stack) + bytesOf(d.sampleValues) +
-		bytesOf(d.lineScratch) + bytesOf(d.setScratch) + bytesOf(d.stacks.list) + d.labels.bytes() + d.delta.bytes() +
+	return pprofscan.BytesOf(d.samples) + pprofscan.BytesOf(d.strings) + pprofscan.BytesOf(d.comments) + pprofscan.BytesOf(d.mappings) + pprofscan.BytesOf(d.functions) +
+		pprofscan.BytesOf(d.locations) + pprofscan.BytesOf(d.lines) + pprofscan.BytesOf(d.mappingIDs.dense) + pprofscan.BytesOf(d.functionIDs.dense) +
+		pprofscan.BytesOf(d.locationIDs.dense) + pprofscan.BytesOf(d.stringIndices) + pprofscan.BytesOf(d.mappingIndices) +
+		pprofscan.BytesOf(d.functionIndices) + pprofscan.BytesOf(d.locationIndices) + pprofscan.BytesOf(d.resolved) + pprofscan.BytesOf(d.kept) +
+		pprofscan.BytesOf(d.firstOfStack) + pprofscan.BytesOf(d.values) + pprofscan.BytesOf(d.stack) + pprofscan.BytesOf(d.sampleValues) +
+		pprofscan.BytesOf(d.lineScratch) + pprofscan.BytesOf(d.setScratch) + pprofscan.BytesOf(d.stacks.list) + d.labels.bytes() + d.delta.bytes() +
 		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+d.dict.Links.Len()) +
 		(64+hashSlots)*(d.dict.Attributes.Len()+d.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
 		24*len(d.lines) + 2*d.sampleBytes // lines and stacks of the dictionary, whose ids mostly take two bytes
-}
-
-func bytesOf[T any](s []T) int {
-	var element T
-	return cap(s) * int(unsafe.Sizeof(element))
 }

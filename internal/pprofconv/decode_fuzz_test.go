@@ -14,6 +14,8 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -56,7 +58,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		require.NoError(t, err, "profile.Parse reads this")
 		require.Zero(t, stats.Dropped)
-		encoded, _, err := Encode(pd)
+		encoded, _, err := pprofencode.Encode(pd)
 		require.NoError(t, err)
 		if len(want.SampleType) == 0 {
 			require.Empty(t, encoded)
@@ -99,7 +101,7 @@ func validText(plain []byte) bool {
 	var f field
 	for p := 0; p < len(plain); {
 		p, _ = f.next(plain, p, len(plain))
-		if f.number == profileStringTable && !utf8.Valid(plain[f.start:f.end]) {
+		if f.number == pprofscan.ProfileStringTable && !utf8.Valid(plain[f.start:f.end]) {
 			return false
 		}
 	}

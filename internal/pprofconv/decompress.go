@@ -12,6 +12,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
 const (
@@ -129,9 +131,9 @@ func damaged(format string, err error) error {
 }
 
 // release lets go of the payload, and of a buffer too large to be worth keeping.
-func (d *decompressor) release(maxKeptBytes int) {
+func (d *decompressor) release() {
 	d.source.Reset(nil)
-	if cap(d.buffer) > maxKeptBytes {
+	if cap(d.buffer) > pprofscan.MaxKeptBytes {
 		d.buffer = nil
 	}
 }

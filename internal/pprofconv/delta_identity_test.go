@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
 // identityProfile has one sample, with a value in every field that may matter.
@@ -139,7 +141,7 @@ func TestDeltaScopes(t *testing.T) {
 					for _, p := range scope.Profiles().All() {
 						text.WriteString(" " + pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())))
 					}
-					for _, a := range []struct{ word, key string }{{"order", attrSampleTypeOrder}, {"default", attrDefaultSampleType}} {
+					for _, a := range []struct{ word, key string }{{"order", pprofscan.AttributeSampleTypeOrder}, {"default", pprofscan.AttributeDefaultSampleType}} {
 						if v, ok := scope.Scope().Attributes().Get(a.key); ok {
 							text.WriteString(" " + a.word + " " + v.AsString())
 						}

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"pgregory.net/rapid"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -57,7 +58,7 @@ func TestDeltaIsWhatTheNaiveOneGives(t *testing.T) {
 
 // checkDelta compares by way of pprof, where the two scopes are two profiles.
 func checkDelta(t require.TestingT, want *naiveDelta, got pprofile.Profiles) {
-	encoded, _, err := Encode(got)
+	encoded, _, err := pprofencode.Encode(got)
 	require.NoError(t, err)
 	var profiles []*profile.Profile
 	for _, e := range encoded {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -52,9 +53,9 @@ const noStack = -1
 
 // bytes is about what the pass's memory takes.
 func (p *deltaPass) bytes() int {
-	return bytesOf(p.strings) + bytesOf(p.fingerprints.mappings) + bytesOf(p.fingerprints.functions) +
-		bytesOf(p.fingerprints.locations) + bytesOf(p.labelSets) + bytesOf(p.entry) + bytesOf(p.sample) +
-		bytesOf(p.labels) + bytesOf(p.plan) + bytesOf(p.stacks) + bytesOf(p.sums) + bytesOf(p.deltas) + bytesOf(p.matches)
+	return pprofscan.BytesOf(p.strings) + pprofscan.BytesOf(p.fingerprints.mappings) + pprofscan.BytesOf(p.fingerprints.functions) +
+		pprofscan.BytesOf(p.fingerprints.locations) + pprofscan.BytesOf(p.labelSets) + pprofscan.BytesOf(p.entry) + pprofscan.BytesOf(p.sample) +
+		pprofscan.BytesOf(p.labels) + pprofscan.BytesOf(p.plan) + pprofscan.BytesOf(p.stacks) + pprofscan.BytesOf(p.sums) + pprofscan.BytesOf(p.deltas) + pprofscan.BytesOf(p.matches)
 }
 
 // shapeOf finds the cumulative types, and what values must share to be compared.

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -143,7 +144,7 @@ func (d *decoder) order(h *profileHeader, members []int, scope pcommon.Map) []in
 	first := firstType(h.types, members, h.defaultType)
 	// Of a delta's two scopes, the one that has the type names it.
 	if h.defaultType != "" && (!d.delta.active || h.types[members[first]].typ == h.defaultType) {
-		scope.PutStr(attrDefaultSampleType, strings.Clone(h.defaultType))
+		scope.PutStr(pprofscan.AttributeDefaultSampleType, strings.Clone(h.defaultType))
 	}
 	order := make([]int, 0, len(members))
 	order = append(order, members[first])
@@ -153,7 +154,7 @@ func (d *decoder) order(h *profileHeader, members []int, scope pcommon.Map) []in
 		}
 	}
 	if first != 0 || repeats(h.types, members) {
-		indices := scope.PutEmptySlice(attrSampleTypeOrder)
+		indices := scope.PutEmptySlice(pprofscan.AttributeSampleTypeOrder)
 		indices.EnsureCapacity(len(order))
 		indices.AppendEmpty().SetInt(int64(first))
 		for i := range members {
@@ -194,12 +195,12 @@ func (d *decoder) profileAttributes() profiledict.AttributeSetIndex {
 			}
 			value.Slice().AppendEmpty().SetStr(text)
 		}
-		attributes = append(attributes, d.attribute(attrComment, profiledict.ValueOf(value)))
+		attributes = append(attributes, d.attribute(pprofscan.AttributeComment, profiledict.ValueOf(value)))
 	}
 	for _, text := range []struct {
 		key   string
 		index uint64
-	}{{attrDropFrames, d.dropFrames}, {attrKeepFrames, d.keepFrames}, {attrDocURL, d.docURL}} {
+	}{{pprofscan.AttributeDropFrames, d.dropFrames}, {pprofscan.AttributeKeepFrames, d.keepFrames}, {pprofscan.AttributeDocURL, d.docURL}} {
 		if s := d.strOrEmpty(text.index); s != "" {
 			attributes = append(attributes, d.attribute(text.key, profiledict.StringValue(s)))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -22,7 +23,7 @@ func TestEncodeAllocatesLittle(t *testing.T) {
 	}
 	pd := b.Build()
 	got := testing.AllocsPerRun(20, func() {
-		_, _, err := Encode(pd)
+		_, _, err := pprofencode.Encode(pd)
 		require.NoError(t, err)
 	})
 	assert.LessOrEqual(t, got, 12.0, "allocations must not grow with the samples")

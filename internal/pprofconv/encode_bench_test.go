@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 )
 
 // BenchmarkEncode writes each input as pprof, beside google/pprof's own writer of the same profile.
@@ -19,14 +21,14 @@ func BenchmarkEncode(b *testing.B) {
 		require.NoError(b, err)
 		p, err := profile.ParseData(input.payload)
 		require.NoError(b, err)
-		encoded, _, err := Encode(pd)
+		encoded, _, err := pprofencode.Encode(pd)
 		require.NoError(b, err)
 		require.Len(b, encoded, 1)
 		size := len(encoded[0].Bytes)
 
 		measure(b, input.name+"/impl=peer", size, func() error { return p.WriteUncompressed(io.Discard) })
 		measure(b, input.name+"/impl=ours", size, func() error {
-			_, _, err := Encode(pd)
+			_, _, err := pprofencode.Encode(pd)
 			return err
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -97,8 +98,8 @@ func (l *labelSets) reset() {
 
 // bytes is about what the memory takes.
 func (l *labelSets) bytes() int {
-	return bytesOf(l.sets) + bytesOf(l.known) + bytesOf(l.names) + bytesOf(l.nameOf) + bytesOf(l.groups) +
-		bytesOf(l.groupLabels) + bytesOf(l.labels) + bytesOf(l.parts)
+	return pprofscan.BytesOf(l.sets) + pprofscan.BytesOf(l.known) + pprofscan.BytesOf(l.names) + pprofscan.BytesOf(l.nameOf) + pprofscan.BytesOf(l.groups) +
+		pprofscan.BytesOf(l.groupLabels) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
 }
 
 // labelSet interns the labels that stand at this place of the payload. Where other fields of the
@@ -317,7 +318,7 @@ func (d *decoder) internLabels() (set labelSet) {
 	for _, part := range d.labels.parts {
 		first := &part.labels[0]
 		switch {
-		case linked && (first.Key == labelTraceID || first.Key == labelSpanID):
+		case linked && (first.Key == pprofscan.KeyTraceID || first.Key == pprofscan.KeySpanID):
 		case len(part.labels) == 1:
 			attributes = append(attributes, d.labelAttribute(first))
 		default:

@@ -4,14 +4,15 @@
 package pprofconv
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // linkOf gives the link that labels name by a trace_id and a span_id: one string of
 // hexadecimal digits each, neither zero. Anything else, half a pair included, stays labels.
 func linkOf(labels []Label) (link profiledict.Link, ok bool) {
-	trace, hasTrace := onlyText(labels, labelTraceID)
-	span, hasSpan := onlyText(labels, labelSpanID)
+	trace, hasTrace := onlyText(labels, pprofscan.KeyTraceID)
+	span, hasSpan := onlyText(labels, pprofscan.KeySpanID)
 	if !hasTrace || !hasSpan {
 		return profiledict.Link{}, false
 	}

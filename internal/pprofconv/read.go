@@ -3,7 +3,9 @@
 
 package pprofconv
 
-import "github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
 
 // Label is a label of a sample: text, or a number with a unit, which may be empty.
 type Label struct {

@@ -6,6 +6,7 @@ package pprofconv
 import (
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -45,7 +46,7 @@ func (d *decoder) location(position int) int32 {
 	d.lineScratch = lines
 	entry := profiledict.Location{Mapping: d.mapping(l.mappingID), Address: l.address}
 	if l.folded {
-		entry.Attributes = d.set(d.attribute(attrIsFolded, profiledict.BoolValue(true)))
+		entry.Attributes = d.set(d.attribute(pprofscan.AttributeIsFolded, profiledict.BoolValue(true)))
 	}
 	i := int32(d.dict.Locations.Intern(entry, lines))
 	d.locationIndices[position] = i
@@ -108,8 +109,8 @@ func (d *decoder) mappingEntry(m *rawMapping) profiledict.Mapping {
 	if m.start >= m.limit && m.start|m.limit != 0 {
 		entry.MemoryStart, entry.MemoryLimit = 0, 0
 		attributes = append(attributes,
-			d.attribute(attrMappingStart, profiledict.IntValue(int64(m.start))),
-			d.attribute(attrMappingLimit, profiledict.IntValue(int64(m.limit))))
+			d.attribute(pprofscan.AttributeMappingStart, profiledict.IntValue(int64(m.start))),
+			d.attribute(pprofscan.AttributeMappingLimit, profiledict.IntValue(int64(m.limit))))
 	}
 	if id := d.buildID(m.buildID); id != 0 {
 		attributes = append(attributes, id)
@@ -118,10 +119,10 @@ func (d *decoder) mappingEntry(m *rawMapping) profiledict.Mapping {
 		key string
 		set bool
 	}{
-		{attrHasFunctions, m.hasFunctions},
-		{attrHasFilenames, m.hasFilenames},
-		{attrHasLineNumbers, m.hasLineNumbers},
-		{attrHasInlineFrames, m.hasInlinings},
+		{pprofscan.AttributeHasFunctions, m.hasFunctions},
+		{pprofscan.AttributeHasFilenames, m.hasFilenames},
+		{pprofscan.AttributeHasLineNumbers, m.hasLineNumbers},
+		{pprofscan.AttributeHasInlineFrames, m.hasInlinings},
 	} {
 		if has.set {
 			attributes = append(attributes, d.attribute(has.key, profiledict.BoolValue(true)))
@@ -141,9 +142,9 @@ func (d *decoder) buildID(i uint64) int32 {
 	if id == "" {
 		return 0
 	}
-	key := attrBuildIDGNU // hexadecimal digits
+	key := pprofscan.AttributeBuildIDGNU // hexadecimal digits
 	if strings.Contains(id, "/") {
-		key = attrBuildIDGo // four hashes with slashes between them
+		key = pprofscan.AttributeBuildIDGo // four hashes with slashes between them
 	}
 	attribute := d.attribute(key, profiledict.StringValue(id))
 	d.buildIDs[i] = attribute

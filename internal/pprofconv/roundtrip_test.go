@@ -20,6 +20,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -28,7 +30,7 @@ func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
 	pd, _, err := Decode(payload, DecodeOptions{})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
-	encoded, stats, err := Encode(pd)
+	encoded, stats, err := pprofencode.Encode(pd)
 	require.NoError(t, err)
 	require.Len(t, encoded, 1)
 	require.Zero(t, stats.Omitted, "all that Decode makes has a place in pprof")
@@ -43,7 +45,7 @@ func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
 func checkStays(t *testing.T, payload []byte) {
 	once, _, err := Decode(payload, DecodeOptions{})
 	require.NoError(t, err)
-	encoded, _, err := Encode(once)
+	encoded, _, err := pprofencode.Encode(once)
 	require.NoError(t, err)
 	again, _, err := Decode(encoded[0].Bytes, DecodeOptions{})
 	require.NoError(t, err)
@@ -174,7 +176,7 @@ func TestRoundTripOfLabelsOnTheWire(t *testing.T) {
 			back := roundTrip(t, payload)
 			require.NoError(t, profiletest.EqualPprof(want, back))
 
-			again, _, err := Encode(pd)
+			again, _, err := pprofencode.Encode(pd)
 			require.NoError(t, err)
 			assert.Equal(t, labelsInOrder(t, payload), labelsInOrder(t, again[0].Bytes))
 		})
@@ -201,11 +203,11 @@ func labelsInOrder(t *testing.T, payload []byte) []string {
 		}
 	})
 	for _, l := range raw {
-		if l[encLabelStr] != 0 {
-			labels = append(labels, fmt.Sprintf("%s: %q", table[l[encLabelKey]], table[l[encLabelStr]]))
+		if l[pprofscan.LabelStr] != 0 {
+			labels = append(labels, fmt.Sprintf("%s: %q", table[l[pprofscan.LabelKey]], table[l[pprofscan.LabelStr]]))
 			continue
 		}
-		labels = append(labels, fmt.Sprintf("%s: %d%s", table[l[encLabelKey]], l[encLabelNum], table[l[encLabelNumUnit]]))
+		labels = append(labels, fmt.Sprintf("%s: %d%s", table[l[pprofscan.LabelKey]], l[pprofscan.LabelNum], table[l[pprofscan.LabelNumUnit]]))
 	}
 	return labels
 }

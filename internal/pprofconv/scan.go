@@ -7,25 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-)
 
-// The fields of pprof's messages (github.com/google/pprof/proto/profile.proto).
-const (
-	profileSampleType        = 1
-	profileSample            = 2
-	profileMapping           = 3
-	profileLocation          = 4
-	profileFunction          = 5
-	profileStringTable       = 6
-	profileDropFrames        = 7
-	profileKeepFrames        = 8
-	profileTimeNanos         = 9
-	profileDurationNanos     = 10
-	profilePeriodType        = 11
-	profilePeriod            = 12
-	profileComment           = 13
-	profileDefaultSampleType = 14
-	profileDocURL            = 15
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
 // maxSampleTypes is far above what any profiler records, and keeps a payload of nothing but
@@ -91,7 +74,7 @@ func (s *scanned) scan(limits *Limits, stats *DecodeStats) error {
 	for p := 0; p < len(s.data); {
 		at := p
 		p, _ = f.next(s.data, p, len(s.data)) // count has read them all
-		if f.number == 0 || f.number > profileDocURL {
+		if f.number == 0 || f.number > pprofscan.ProfileDocURL {
 			continue
 		}
 		if err := s.take(&f, limits); err != nil {
@@ -106,7 +89,7 @@ func (s *scanned) scan(limits *Limits, stats *DecodeStats) error {
 
 // count finds how many entries there are of each kind, so that the slices are made once and no larger.
 func (s *scanned) count(limits *Limits) error {
-	var counts [profileDocURL + 1]int
+	var counts [pprofscan.ProfileDocURL + 1]int
 	var f field
 	for p := 0; p < len(s.data); {
 		at := p
@@ -114,71 +97,71 @@ func (s *scanned) count(limits *Limits) error {
 		if p, err = f.next(s.data, p, len(s.data)); err != nil {
 			return fmt.Errorf("at byte %d of %d: %w", at, len(s.data), err)
 		}
-		if f.number == 0 || f.number > profileDocURL {
+		if f.number == 0 || f.number > pprofscan.ProfileDocURL {
 			continue
 		}
 		counts[f.number]++
-		if f.number == profileSample && f.wire == wireBytes {
+		if f.number == pprofscan.ProfileSample && f.wire == wireBytes {
 			s.sampleBytes += f.end - f.start
 		}
 	}
-	if counts == [profileDocURL + 1]int{} {
+	if counts == [pprofscan.ProfileDocURL + 1]int{} {
 		return errors.New("no field of pprof's Profile message is there")
 	}
-	if n := counts[profileSample]; n > limits.MaxSamples {
+	if n := counts[pprofscan.ProfileSample]; n > limits.MaxSamples {
 		return tooMany("samples", limits.MaxSamples)
 	}
 	for _, table := range []struct {
 		name  string
 		field int
 	}{
-		{"string_table", profileStringTable}, {"location", profileLocation},
-		{"function", profileFunction}, {"mapping", profileMapping},
+		{"string_table", pprofscan.ProfileStringTable}, {"location", pprofscan.ProfileLocation},
+		{"function", pprofscan.ProfileFunction}, {"mapping", pprofscan.ProfileMapping},
 	} {
 		if err := checkEntries(table.name, counts[table.field], limits); err != nil {
 			return err
 		}
 	}
-	s.samples = slices.Grow(s.samples, counts[profileSample])
-	s.strings = slices.Grow(s.strings, counts[profileStringTable])
-	s.locations = slices.Grow(s.locations, counts[profileLocation])
-	s.lines = slices.Grow(s.lines, counts[profileLocation])
-	s.functions = slices.Grow(s.functions, counts[profileFunction])
-	s.mappings = slices.Grow(s.mappings, counts[profileMapping])
+	s.samples = slices.Grow(s.samples, counts[pprofscan.ProfileSample])
+	s.strings = slices.Grow(s.strings, counts[pprofscan.ProfileStringTable])
+	s.locations = slices.Grow(s.locations, counts[pprofscan.ProfileLocation])
+	s.lines = slices.Grow(s.lines, counts[pprofscan.ProfileLocation])
+	s.functions = slices.Grow(s.functions, counts[pprofscan.ProfileFunction])
+	s.mappings = slices.Grow(s.mappings, counts[pprofscan.ProfileMapping])
 	return nil
 }
 
 // take keeps one field of the Profile message.
 func (s *scanned) take(f *field, limits *Limits) error {
-	if f.number <= profileStringTable || f.number == profilePeriodType {
+	if f.number <= pprofscan.ProfileStringTable || f.number == pprofscan.ProfilePeriodType {
 		if f.wire != wireBytes {
 			return errWireType
 		}
 		return s.takeMessage(f, limits)
 	}
-	if f.number == profileComment {
+	if f.number == pprofscan.ProfileComment {
 		return s.takeComments(f, limits)
 	}
 	if f.wire != wireVarint {
 		return errWireType
 	}
 	switch f.number {
-	case profileDropFrames:
+	case pprofscan.ProfileDropFrames:
 		s.dropFrames = f.value
-	case profileKeepFrames:
+	case pprofscan.ProfileKeepFrames:
 		s.keepFrames = f.value
-	case profileTimeNanos:
+	case pprofscan.ProfileTimeNanos:
 		if s.timeNanos != 0 {
 			return errConcatenated
 		}
 		s.timeNanos = int64(f.value)
-	case profileDurationNanos:
+	case pprofscan.ProfileDurationNanos:
 		s.durationNanos = int64(f.value)
-	case profilePeriod:
+	case pprofscan.ProfilePeriod:
 		s.period = int64(f.value)
-	case profileDefaultSampleType:
+	case pprofscan.ProfileDefaultSampleType:
 		s.defaultSampleType = f.value
-	case profileDocURL:
+	case pprofscan.ProfileDocURL:
 		s.docURL = f.value
 	}
 	return nil
@@ -187,24 +170,24 @@ func (s *scanned) take(f *field, limits *Limits) error {
 func (s *scanned) takeMessage(f *field, limits *Limits) error {
 	at := span{uint32(f.start), uint32(f.end)}
 	switch f.number {
-	case profileSample:
+	case pprofscan.ProfileSample:
 		s.samples = append(s.samples, at)
-	case profileStringTable:
+	case pprofscan.ProfileStringTable:
 		s.strings = append(s.strings, at)
-	case profileLocation:
+	case pprofscan.ProfileLocation:
 		return s.takeLocation(f.start, f.end, limits)
-	case profileFunction:
+	case pprofscan.ProfileFunction:
 		s.takeFunction(f.start, f.end)
-	case profileMapping:
+	case pprofscan.ProfileMapping:
 		s.takeMapping(f.start, f.end)
-	case profileSampleType:
+	case pprofscan.ProfileSampleType:
 		if len(s.sampleTypes) >= maxSampleTypes {
 			return tooMany("sample types", maxSampleTypes)
 		}
 		v, err := s.valueType(f.start, f.end)
 		s.sampleTypes = append(s.sampleTypes, v)
 		return err
-	case profilePeriodType:
+	case pprofscan.ProfilePeriodType:
 		var err error
 		s.periodType, err = s.valueType(f.start, f.end)
 		return err

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 )
 
 // service is a program whose CPU profiles are like those of a busy server: of its stacks, each profile has some, the
@@ -156,7 +157,7 @@ func BenchmarkHour(b *testing.B) {
 		for b.Loop() {
 			merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
 			require.NoError(b, err)
-			encoded, _, err := pprofconv.Encode(merged.Profiles)
+			encoded, _, err := pprofencode.Encode(merged.Profiles)
 			require.NoError(b, err)
 			require.Len(b, encoded, 1)
 		}

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -29,7 +30,7 @@ func testConfig() Config {
 // encode returns the one pprof that profiles make.
 func encode(t testing.TB, pd pprofile.Profiles) *profile.Profile {
 	t.Helper()
-	encoded, _, err := pprofconv.Encode(pd)
+	encoded, _, err := pprofencode.Encode(pd)
 	require.NoError(t, err)
 	require.Len(t, encoded, 1)
 	p, err := profile.ParseUncompressed(encoded[0].Bytes)

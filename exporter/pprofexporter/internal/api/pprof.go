@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
@@ -100,7 +100,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if merged.Count == 0 {
 		return nil, nothingThen(s, sel)
 	}
-	encoded, _, err := pprofconv.Encode(merged.Profiles)
+	encoded, _, err := pprofencode.Encode(merged.Profiles)
 	if err != nil {
 		return nil, err
 	}

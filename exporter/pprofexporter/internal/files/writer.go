@@ -33,7 +33,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
@@ -117,7 +117,7 @@ func (w *Writer) Close() error { return w.root.Close() }
 // Write writes the files of pd. After an error that is not permanent it can be called again with the same profiles: what
 // was written is not written twice.
 func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
-	encoded, _, err := pprofconv.Encode(pd)
+	encoded, _, err := pprofencode.Encode(pd)
 	if err != nil {
 		return consumererror.NewPermanent(fmt.Errorf("files: %w", err))
 	}
@@ -141,7 +141,7 @@ func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time)
 	return nil
 }
 
-func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *pprofconv.EncodedProfile, now time.Time) error {
+func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *pprofencode.Payload, now time.Time) error {
 	payload, err := compress(e.Bytes)
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func (w *Writer) syncFolder(folder string) {
 }
 
 // values returns what the keys of the template mean for one pprof.
-func (w *Writer) values(pd, resolved pprofile.Profiles, e *pprofconv.EncodedProfile, now time.Time) func(string) string {
+func (w *Writer) values(pd, resolved pprofile.Profiles, e *pprofencode.Payload, now time.Time) func(string) string {
 	resource := resolved.ResourceProfiles().At(e.ResourceIndex).Resource().Attributes()
 	scope := resolved.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Scope().Attributes()
 	p := pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles().At(slices.Min(e.ProfileIndices))

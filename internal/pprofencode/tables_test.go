@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -21,7 +22,7 @@ func TestEncodeLocation(t *testing.T) {
 		Address:    0xFFFFFFFFFFFFFFFF,
 		Mapping:    &profiletest.Mapping{Start: 1, Limit: 2, Offset: 3, File: "bin"},
 		Lines:      []profiletest.Line{{Function: leaf, Line: 9, Column: 4}, {Function: outer, Line: 2}},
-		Attributes: []profiletest.Attribute{profiletest.Attr(attrIsFolded, true), profiletest.Attr("profile.frame.type", "go"), {}},
+		Attributes: []profiletest.Attribute{profiletest.Attr(pprofscan.AttributeIsFolded, true), profiletest.Attr("profile.frame.type", "go"), {}},
 	}
 	bare := profiletest.Location{Address: 7}
 	s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{full, bare, full}}
@@ -139,18 +140,18 @@ func TestEncodeMapping(t *testing.T) {
 		want    profile.Mapping
 		omitted int
 	}{
-		"gnu build id":  {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(attrBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 0},
-		"go build id":   {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(attrBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 0},
-		"file hash":     {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(attrBuildIDHTLHash, "h")}}, profile.Mapping{BuildID: "h"}, 0},
-		"go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(attrBuildIDHTLHash, "h"), attr(attrBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 1},
+		"gnu build id":  {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(pprofscan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 0},
+		"go build id":   {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(pprofscan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 0},
+		"file hash":     {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(pprofscan.AttributeBuildIDHTLHash, "h")}}, profile.Mapping{BuildID: "h"}, 0},
+		"go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(pprofscan.AttributeBuildIDHTLHash, "h"), attr(pprofscan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 1},
 		"gnu, then go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(attrBuildIDHTLHash, "h"), attr(attrBuildIDGo, "a/b"), attr(attrBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 2},
+			attr(pprofscan.AttributeBuildIDHTLHash, "h"), attr(pprofscan.AttributeBuildIDGo, "a/b"), attr(pprofscan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 2},
 		"has": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(attrHasFunctions, true), attr(attrHasInlineFrames, true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
+			attr(pprofscan.AttributeHasFunctions, true), attr(pprofscan.AttributeHasInlineFrames, true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
 		"has others": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(attrHasFilenames, true), attr(attrHasLineNumbers, true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
+			attr(pprofscan.AttributeHasFilenames, true), attr(pprofscan.AttributeHasLineNumbers, true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
 		"start above limit": {profiletest.Mapping{File: "x", Attributes: []profiletest.Attribute{
-			attr(attrMappingStart, int64(-1)), attr(attrMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}, 0},
+			attr(pprofscan.AttributeMappingStart, int64(-1)), attr(pprofscan.AttributeMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}, 0},
 		"foreign": {profiletest.Mapping{Start: 1, Limit: 9, Attributes: []profiletest.Attribute{
 			attr("x", "y"), attr("z", true), attr("i", int64(1)), attr("d", 1.5)}}, profile.Mapping{Start: 1, Limit: 9}, 4},
 	} {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"strings"
@@ -12,11 +12,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // The peak of the heap is at most encodeConstant + encodeFactor × the size of the message as protobuf: docs/limits.md.
-// Three times encMaxExpansion, since the pprof in hand grows by doubling and is then copied.
+// Three times maxExpansion, since the pprof in hand grows by doubling and is then copied.
 const (
 	encodeConstant = 16 << 20
 	encodeFactor   = 200
@@ -28,7 +29,7 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 	build := func(fill func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles)) pprofile.Profiles {
 		pd := pprofile.NewProfiles()
 		d := pd.Dictionary()
-		d.StringTable().Append("", text, "key", attrBuildIDGNU, attrComment)
+		d.StringTable().Append("", text, "key", pprofscan.AttributeBuildIDGNU, pprofscan.AttributeComment)
 		d.FunctionTable().AppendEmpty()
 		d.FunctionTable().AppendEmpty().SetNameStrindex(1)
 		d.MappingTable().AppendEmpty()
@@ -146,13 +147,13 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 			}
 		}),
 		"types without common samples": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
-			types(d, scope, encMaxSampleTypes, func(p pprofile.Profile) {
-				samples(p, size/encMaxSampleTypes/8, func(i int, s pprofile.Sample) { s.SetLinkIndex(0); s.SetStackIndex(int32(i & 1)) })
+			types(d, scope, maxSampleTypes, func(p pprofile.Profile) {
+				samples(p, size/maxSampleTypes/8, func(i int, s pprofile.Sample) { s.SetLinkIndex(0); s.SetStackIndex(int32(i & 1)) })
 			})
 		}),
 		"many types in an order": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
 			n := size / 64
-			order := scope.Scope().Attributes().PutEmptySlice(attrSampleTypeOrder)
+			order := scope.Scope().Attributes().PutEmptySlice(pprofscan.AttributeSampleTypeOrder)
 			for i := range n {
 				order.AppendEmpty().SetInt(int64(i))
 			}
@@ -172,7 +173,7 @@ func types(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles, n int, f
 	}
 }
 
-func encodeMeasured(t testing.TB, pd pprofile.Profiles) (encoded []EncodedProfile, stats EncodeStats, err error) {
+func encodeMeasured(t testing.TB, pd pprofile.Profiles) (encoded []Payload, stats Stats, err error) {
 	size := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
 	cost := pt.MeasureCost(t, func() { encoded, stats, err = Encode(pd) })
 	total := 0
@@ -183,7 +184,7 @@ func encodeMeasured(t testing.TB, pd pprofile.Profiles) (encoded []EncodedProfil
 		t.Logf("%.0f × %d; %v; %d bytes of pprof; %+v; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost, total, stats, err)
 	}
 	pt.RequireBounded(t, cost, size, encodeConstant, encodeFactor)
-	assert.LessOrEqual(t, total, encMinBytes+encMaxExpansion*size)
+	assert.LessOrEqual(t, total, minBytes+maxExpansion*size)
 	return encoded, stats, err
 }
 

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"testing"
@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // encodeAll encodes pd and reads the payloads back with pprof's own parser.
-func encodeAll(t testing.TB, pd pprofile.Profiles) ([]*profile.Profile, []EncodedProfile, EncodeStats) {
+func encodeAll(t testing.TB, pd pprofile.Profiles) ([]*profile.Profile, []Payload, Stats) {
 	t.Helper()
 	encoded, stats, err := Encode(pd)
 	require.NoError(t, err)
@@ -29,7 +30,7 @@ func encodeAll(t testing.TB, pd pprofile.Profiles) ([]*profile.Profile, []Encode
 	return parsed, encoded, stats
 }
 
-func encodeOne(t testing.TB, pd pprofile.Profiles) (*profile.Profile, EncodeStats) {
+func encodeOne(t testing.TB, pd pprofile.Profiles) (*profile.Profile, Stats) {
 	t.Helper()
 	parsed, _, stats := encodeAll(t, pd)
 	require.Len(t, parsed, 1)
@@ -49,13 +50,13 @@ func TestEncodeNothing(t *testing.T) {
 
 func TestEncodeHeader(t *testing.T) {
 	pd := profiletest.New().
-		Scope("", "", attrDefaultSampleType, "alloc_space").
+		Scope("", "", pprofscan.AttributeDefaultSampleType, "alloc_space").
 		Profile("cpu", "nanoseconds").Time(1_700_000_000_000_000_000, 10_000_000_000).Period(10_000_000, "cpu", "ns").
 		Attributes(
-			profiletest.Attr(attrComment, []any{"first", "", "first"}),
-			profiletest.Attr(attrDropFrames, "^runtime\\."),
-			profiletest.Attr(attrKeepFrames, "^main\\."),
-			profiletest.Attr(attrDocURL, "https://example.com/doc"),
+			profiletest.Attr(pprofscan.AttributeComment, []any{"first", "", "first"}),
+			profiletest.Attr(pprofscan.AttributeDropFrames, "^runtime\\."),
+			profiletest.Attr(pprofscan.AttributeKeepFrames, "^main\\."),
+			profiletest.Attr(pprofscan.AttributeDocURL, "https://example.com/doc"),
 			profiletest.Attr("something.else", "x"),
 		).
 		Build()
@@ -77,7 +78,7 @@ func TestEncodeHeader(t *testing.T) {
 // A foreign producer may give a single comment, or an attribute of our name with a value of another type.
 func TestEncodeHeaderOfOtherShapes(t *testing.T) {
 	pd := profiletest.New().Profile("cpu", "ns").Attributes(
-		profiletest.Attr(attrComment, "only"), profiletest.Attr(attrDocURL, 7)).Build()
+		profiletest.Attr(pprofscan.AttributeComment, "only"), profiletest.Attr(pprofscan.AttributeDocURL, 7)).Build()
 	p, stats := encodeOne(t, pd)
 	assert.Equal(t, []string{"only"}, p.Comments)
 	assert.Empty(t, p.DocURL)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -18,10 +19,10 @@ import (
 func FuzzEncode(f *testing.F) {
 	for _, pd := range []pprofile.Profiles{
 		sound(),
-		profiletest.New().Scope("", "", attrSampleTypeOrder, []any{1, 0}, attrDefaultSampleType, "a").
-			Profile("b", "").Attributes(profiletest.Attr(attrComment, []any{"c"})).
+		profiletest.New().Scope("", "", pprofscan.AttributeSampleTypeOrder, []any{1, 0}, pprofscan.AttributeDefaultSampleType, "a").
+			Profile("b", "").Attributes(profiletest.Attr(pprofscan.AttributeComment, []any{"c"})).
 			Sample(profiletest.Value(1, "x", "y"), profiletest.Value(2, "z")).
-			Profile("a", "").Attributes(profiletest.Attr(attrComment, []any{"c"})).
+			Profile("a", "").Attributes(profiletest.Attr(pprofscan.AttributeComment, []any{"c"})).
 			Sample(profiletest.Value(2, "z"), profiletest.Value(2, "z"), profiletest.Value(1, "x", "y")).Build(),
 		build(profiletest.Observed([]uint64{1, 2}, "f").With(
 			profiletest.Attr("list", []any{"a", 1, map[string]any{"value": 1, "unit": "s"}}), profiletest.Attr("map", map[string]any{"k": []any{nil, true}}))),
@@ -56,7 +57,7 @@ func FuzzEncode(f *testing.F) {
 			profiles += len(p.SampleType)
 		}
 		require.Equal(t, stats.Samples, samples)
-		if len(data) < encMinBytes/encMaxExpansion {
+		if len(data) < minBytes/maxExpansion {
 			require.Equal(t, profileCount(pd), profiles)
 		}
 	})

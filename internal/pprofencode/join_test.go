@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"fmt"
@@ -168,20 +168,20 @@ func TestEncodeJoinsAsNaively(t *testing.T) {
 func joinRows(t *testing.T, pd pprofile.Profiles) joined {
 	e := newEncoder(pd)
 	defer e.release()
-	var columns []encColumn
+	var columns []column
 	for i, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		columns = append(columns, encColumn{profile: i, samples: p.Samples()})
+		columns = append(columns, column{profile: i, samples: p.Samples()})
 	}
-	e.zip.reset()
-	for _, c := range encLongestFirst(columns) {
-		e.zipColumn(columns, c)
+	e.join.reset()
+	for _, c := range longestFirst(columns) {
+		e.joinColumn(columns, c)
 	}
 	require.NoError(t, e.err)
 	j := joined{}
 	values := make([]int64, len(columns))
-	for r := range e.zip.rows {
-		row := &e.zip.rows[r]
-		e.zip.valuesOf(row, values)
+	for r := range e.join.rows {
+		row := &e.join.rows[r]
+		e.join.valuesOf(row, values)
 		identity := j.at(columns[row.column].samples.At(int(row.sample)), len(columns))
 		identity.rows++
 		for c, v := range values {
@@ -216,13 +216,13 @@ func TestEncodeJoinsManyMisses(t *testing.T) {
 }
 
 func TestEncodeSetsAreSets(t *testing.T) {
-	var sets encSets
-	list := func(indices ...int32) encSetID {
+	var sets attributeSets
+	list := func(indices ...int32) setID {
 		s := pprofile.NewSample()
 		s.AttributeIndices().FromRaw(indices)
 		return sets.intern(s.AttributeIndices())
 	}
-	ids := []encSetID{list(), list(0), list(1), list(5), list(1, 2), list(1, 2, 3), list(2, 3), list(1, 3), list(-4), list(-4, 1)}
+	ids := []setID{list(), list(0), list(1), list(5), list(1, 2), list(1, 2, 3), list(2, 3), list(1, 3), list(-4), list(-4, 1)}
 	for i, a := range ids {
 		for k, b := range ids {
 			assert.Equal(t, i == k, a == b, "%d and %d", i, k)

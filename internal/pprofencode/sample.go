@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"fmt"
@@ -9,16 +9,19 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// encMaxIDSize is the size of the largest id, 1<<31, as a varint.
-const encMaxIDSize = 5
+// maxIDSize is the size of the largest id, 1<<31, as a varint.
+const maxIDSize = 5
 
 // writeSample writes one pprof sample: s with its values, and the label in e.timestampLabel.
 func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
 	link := e.link(s.LinkIndex())
 	attributes := s.AttributeIndices()
-	valuesSize, packedValues := encValuesSize(values)
+	valuesSize, packedValues := sizeOfValues(values)
 	rest := valuesSize + e.attributesSize(attributes) + link.size + len(e.timestampLabel)
 	if !e.fitsSample(rest + e.stackSize(s.StackIndex())) {
 		e.stats.Dropped++
@@ -29,7 +32,7 @@ func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
 	if e.err != nil {
 		return
 	}
-	b = encAppendValues(b, values, packedValues)
+	b = appendValues(b, values, packedValues)
 	for k := range attributes.Len() {
 		span := e.attributes.spans[attributes.At(k)]
 		b = append(b, e.labels[span.start:span.start+span.size]...)
@@ -46,7 +49,7 @@ func (e *encoder) stackSize(stack int32) int {
 	if span := e.stacks.spans[stack]; span.size != 0 {
 		return span.size
 	}
-	return e.stackTable.At(int(stack)).LocationIndices().Len() * encMaxIDSize
+	return e.stackTable.At(int(stack)).LocationIndices().Len() * maxIDSize
 }
 
 // openSample writes a sample's tag, its size and its stack, rest being the size of what follows.
@@ -56,22 +59,22 @@ func (e *encoder) openSample(stack int32, rest int) []byte {
 		if stack != 0 { // no stack at all is an empty one
 			e.fail(e.samplePath(".stack_index"), stack, n)
 		}
-		return encAppendSize(e.out, rest)
+		return appendSampleSize(e.out, rest)
 	}
 	// Fast path: an earlier sample of this payload has the same stack.
 	if span := e.stacks.spans[stack]; span.size != 0 {
-		b := encAppendSize(e.out, span.size+rest)
+		b := appendSampleSize(e.out, span.size+rest)
 		return append(b, b[span.start:span.start+span.size]...)
 	}
 	indices := e.stackTable.At(int(stack)).LocationIndices()
 	if indices.Len() == 0 {
-		return encAppendSize(e.out, rest)
+		return appendSampleSize(e.out, rest)
 	}
 	return e.appendStack(stack, indices, rest)
 }
 
-func encAppendSize(b []byte, size int) []byte {
-	return encAppendVarint(append(b, encBytesTag(encProfileSample)), uint64(size))
+func appendSampleSize(b []byte, size int) []byte {
+	return protowire.AppendVarint(append(b, bytesTag(pprofscan.ProfileSample)), uint64(size))
 }
 
 // appendStack writes the tag, size and stack of a sample whose stack the payload does not have yet.
@@ -79,39 +82,39 @@ func encAppendSize(b []byte, size int) []byte {
 // stay there, which saves the pass that would measure them.
 func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int) []byte {
 	n := indices.Len()
-	b := slices.Grow(e.out, 32+n*encMaxIDSize+rest)
-	guess := n * encVarintSize(uint64(len(e.locations.seen)))
-	at := len(b) + encStackOffset(n, guess, rest)
+	b := slices.Grow(e.out, 32+n*maxIDSize+rest)
+	guess := n * protowire.SizeVarint(uint64(len(e.locations.seen)))
+	at := len(b) + stackOffset(n, guess, rest)
 	end := e.putLocationIDs(b[:cap(b)], at, stack, indices)
 	packed := end - at
-	if start := len(b) + encStackOffset(n, packed, rest); start != at {
+	if start := len(b) + stackOffset(n, packed, rest); start != at {
 		copy(b[start:cap(b)], b[at:end])
 	}
-	b = encAppendSize(b, encStackTagSize(n, packed)+packed+rest)
-	e.stacks.set(stack, encSpan{start: len(b), size: encStackTagSize(n, packed) + packed})
+	b = appendSampleSize(b, stackTagSize(n, packed)+packed+rest)
+	e.stacks.set(stack, span{start: len(b), size: stackTagSize(n, packed) + packed})
 	if n == 1 { // unpacked, to save the length
-		b = append(b, encVarintTag(encSampleLocationID))
+		b = append(b, varintTag(pprofscan.SampleLocationID))
 	} else {
-		b = encAppendVarint(append(b, encBytesTag(encSampleLocationID)), uint64(packed))
+		b = protowire.AppendVarint(append(b, bytesTag(pprofscan.SampleLocationID)), uint64(packed))
 	}
 	return b[:len(b)+packed]
 }
 
-// encStackTagSize is the size of what stands before n location ids of packed bytes: the field's tag and length.
-func encStackTagSize(n, packed int) int {
+// stackTagSize is the size of what stands before n location ids of packed bytes: the field's tag and length.
+func stackTagSize(n, packed int) int {
 	if n == 1 {
 		return 1
 	}
-	return 1 + encVarintSize(uint64(packed))
+	return 1 + protowire.SizeVarint(uint64(packed))
 }
 
-// encStackOffset is how far from a sample's start its location ids stand.
-func encStackOffset(n, packed, rest int) int {
-	tag := encStackTagSize(n, packed)
-	return 1 + encVarintSize(uint64(tag+packed+rest)) + tag
+// stackOffset is how far from a sample's start its location ids stand.
+func stackOffset(n, packed, rest int) int {
+	tag := stackTagSize(n, packed)
+	return 1 + protowire.SizeVarint(uint64(tag+packed+rest)) + tag
 }
 
-// putLocationIDs writes the ids of a stack's locations into b from at on, and gives where they end.
+// putLocationIDs writes the ids of a stack's locations into b from at on, and returns where they end.
 // The locations are marked as reached.
 func (e *encoder) putLocationIDs(b []byte, at int, stack int32, indices pcommon.Int32Slice) int {
 	n := len(e.locations.seen)
@@ -134,23 +137,23 @@ func (e *encoder) putLocationIDs(b []byte, at int, stack int32, indices pcommon.
 	return at
 }
 
-func encValuesSize(values []int64) (size, packed int) {
+func sizeOfValues(values []int64) (size, packed int) {
 	for _, v := range values {
-		packed += encVarintSize(uint64(v))
+		packed += protowire.SizeVarint(uint64(v))
 	}
 	if len(values) == 1 {
 		return 1 + packed, packed
 	}
-	return 1 + encVarintSize(uint64(packed)) + packed, packed
+	return 1 + protowire.SizeVarint(uint64(packed)) + packed, packed
 }
 
-func encAppendValues(b []byte, values []int64, packed int) []byte {
+func appendValues(b []byte, values []int64, packed int) []byte {
 	if len(values) == 1 { // unpacked, to save the length
-		return encAppendVarint(append(b, encVarintTag(encSampleValue)), uint64(values[0]))
+		return protowire.AppendVarint(append(b, varintTag(pprofscan.SampleValue)), uint64(values[0]))
 	}
-	b = encAppendVarint(append(b, encBytesTag(encSampleValue)), uint64(packed))
+	b = protowire.AppendVarint(append(b, bytesTag(pprofscan.SampleValue)), uint64(packed))
 	for _, v := range values {
-		b = encAppendVarint(b, uint64(v))
+		b = protowire.AppendVarint(b, uint64(v))
 	}
 	return b
 }

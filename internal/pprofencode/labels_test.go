@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"math"
@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-func numberWithUnit(n int64, unit string) map[string]any {
+func parsedNumber(n int64, unit string) map[string]any {
 	return map[string]any{"value": n, "unit": unit}
 }
 
@@ -55,7 +55,7 @@ func TestEncodeAttributeForms(t *testing.T) {
 		"ints without 0":        {[]any{int64(2), int64(1)}, "", labels{nil, []int64{2, 1}, nil}},
 		"ints with unit":        {[]any{int64(2), int64(0)}, "ms", labels{nil, []int64{2, 0}, []string{"ms", "ms"}}},
 		"strings and ints":      {[]any{"a", int64(1)}, "ms", labels{[]string{"a"}, []int64{1}, []string{"ms"}}},
-		"numbers of many units": {[]any{numberWithUnit(1, "s"), "x", numberWithUnit(0, "")}, "", labels{[]string{"x"}, []int64{1, 0}, []string{"s", ""}}},
+		"numbers of many units": {[]any{parsedNumber(1, "s"), "x", parsedNumber(0, "")}, "", labels{[]string{"x"}, []int64{1, 0}, []string{"s", ""}}},
 		"array with a bool":     {[]any{"a", true}, "", text(`["a",true]`)},
 		"array of doubles":      {[]any{1.5, math.NaN()}, "", text(`[1.5,"NaN"]`)},
 		"array of arrays":       {[]any{[]any{int64(1)}, []any{}}, "", text(`[[1],[]]`)},
@@ -67,7 +67,7 @@ func TestEncodeAttributeForms(t *testing.T) {
 		"empty array":           {[]any{}, "", text("[]")},
 		"map":                   {map[string]any{"a<b>\"": []any{int64(1), "é"}}, "", text(`{"a<b>\"":[1,"é"]}`)},
 		"empty map":             {map[string]any{}, "", text("{}")},
-		"map with unit":         {numberWithUnit(1, "s"), "", labels{}},
+		"map with unit":         {parsedNumber(1, "s"), "", labels{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attribute := profiletest.Attribute{Key: "k", Value: test.value, Unit: test.unit}
@@ -99,7 +99,7 @@ func TestEncodeMapKeepsTheOrderOfItsKeys(t *testing.T) {
 	v.Map().PutStr("z", "1")
 	v.Map().PutBool("a", true)
 	v.Map().PutEmpty("n")
-	assert.Equal(t, `{"z":"1","a":true,"n":null}`, encText(v))
+	assert.Equal(t, `{"z":"1","a":true,"n":null}`, valueText(v))
 }
 
 func TestEncodeCountsLostUnits(t *testing.T) {

@@ -1,7 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+// Package pprofencode writes OTLP profiles as pprof payloads: the one writer of pprof. Encode groups the profiles of a
+// scope (group.go), joins their samples by identity (join.go), writes each sample with its stack and labels (sample.go,
+// labels.go) and then the tables that the samples have reached (tables.go).
+package pprofencode
 
 import (
 	"bytes"
@@ -10,10 +13,12 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// EncodedProfile is one pprof payload and the OTLP profiles that it was made of.
-type EncodedProfile struct {
+// Payload is one pprof payload and the OTLP profiles that it was made of.
+type Payload struct {
 	// ResourceIndex and ScopeIndex say where the profiles stand in the input.
 	ResourceIndex, ScopeIndex int
 	// ProfileIndices[i] is the profile, within its scope, that became the payload's sample type i.
@@ -22,8 +27,8 @@ type EncodedProfile struct {
 	Bytes []byte
 }
 
-// EncodeStats counts what Encode did with one call's input.
-type EncodeStats struct {
+// Stats counts what Encode did with one call's input.
+type Stats struct {
 	// Samples is the number of pprof samples that were written.
 	Samples int
 	// Dropped is the number of samples that were left out, since the pprofs would have become too large: see Encode.
@@ -37,7 +42,7 @@ type EncodeStats struct {
 type Omission int
 
 // The kinds of content that are left out of a pprof. Resources, scopes, profile ids and original
-// payloads are not among them: they stand beside a pprof, and EncodedProfile's indices lead to them.
+// payloads are not among them: they stand beside a pprof, and Payload's indices lead to them.
 const (
 	// OmitProfileAttribute is a profile's attribute that is none of pprof.profile.*.
 	OmitProfileAttribute Omission = iota
@@ -92,10 +97,10 @@ func (o Omission) String() string { return omissionNames[o] }
 //
 // pd should keep OTLP's rules. An index out of range or a sample without a readable shape gives an
 // error that says where; entries that repeat each other are written as they are, nothing is lost.
-func Encode(pd pprofile.Profiles) ([]EncodedProfile, EncodeStats, error) {
+func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 	e := newEncoder(pd)
 	defer e.release()
-	var out []EncodedProfile
+	var out []Payload
 	resources := pd.ResourceProfiles()
 	for r := range resources.Len() {
 		scopes := resources.At(r).ScopeProfiles()
@@ -110,15 +115,15 @@ func Encode(pd pprofile.Profiles) ([]EncodedProfile, EncodeStats, error) {
 				if payload == nil {
 					continue
 				}
-				out = append(out, EncodedProfile{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group, Bytes: payload})
+				out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group, Bytes: payload})
 			}
 		}
 	}
 	return out, e.stats, nil
 }
 
-// encTables are the dictionary's tables that the encoder reads.
-type encTables struct {
+// tables are the dictionary's tables that the encoder reads.
+type tables struct {
 	attributeTable pprofile.KeyValueAndUnitSlice
 	functionTable  pprofile.FunctionSlice
 	linkTable      pprofile.LinkSlice
@@ -130,9 +135,9 @@ type encTables struct {
 // encoder turns the groups of one Profiles into payloads, one after another. What depends on the
 // payload is reset between them at the cost of what the payload used, not of the dictionary's size.
 type encoder struct {
-	encTables
+	tables
 
-	stats EncodeStats
+	stats Stats
 	// err is the first fault. The writers below go on after it with a harmless value and are stopped
 	// at the next message, which spares the hot path a check at every field.
 	err error
@@ -141,22 +146,22 @@ type encoder struct {
 
 	// out is the payload so far; the caller gets a copy of its exact size.
 	out     []byte
-	strings encStrings
+	strings stringTable
 	// stacks[i] is where stack i's location ids were written in out, field tag included.
-	stacks encSpans
+	stacks spanTable
 	// labels holds label messages that any number of samples copy: those of attribute i at
 	// attributes[i], those of link i at links[i].
 	labels            []byte
-	attributes, links encSpans
+	attributes, links spanTable
 	timestampLabel    []byte
 
-	locations, functions, mappings encReach
+	locations, functions, mappings reach
 
-	sets   encSets
-	zip    encZip
+	sets   attributeSets
+	join   joiner
 	values []int64
 
-	// written are the bytes of the payloads before, budget what all may take: encMinBytes, until they do not suffice
+	// written are the bytes of the payloads before, budget what all may take: minBytes, until they do not suffice
 	// and the size of message has been worked out.
 	written, budget int
 	message         pprofile.Profiles
@@ -166,8 +171,8 @@ type encoder struct {
 }
 
 const (
-	encMinBytes     = 1 << 20
-	encMaxExpansion = 64
+	minBytes     = 1 << 20
+	maxExpansion = 64
 )
 
 // fits reports whether the payload may be n bytes larger than it is.
@@ -175,7 +180,7 @@ func (e *encoder) fits(n int) bool {
 	n += e.written + len(e.out)
 	if n > e.budget && !e.isSized {
 		e.isSized = true
-		e.budget += encMaxExpansion * (&pprofile.ProtoMarshaler{}).ProfilesSize(e.message)
+		e.budget += maxExpansion * (&pprofile.ProtoMarshaler{}).ProfilesSize(e.message)
 	}
 	return n <= e.budget
 }
@@ -189,8 +194,8 @@ var encoders = sync.Pool{New: func() any { return &encoder{buildIDs: map[int32]u
 func newEncoder(pd pprofile.Profiles) *encoder {
 	e := encoders.Get().(*encoder)
 	d := pd.Dictionary()
-	e.message, e.written, e.budget, e.isSized = pd, 0, encMinBytes, false
-	e.encTables = encTables{
+	e.message, e.written, e.budget, e.isSized = pd, 0, minBytes, false
+	e.tables = tables{
 		attributeTable: d.AttributeTable(),
 		functionTable:  d.FunctionTable(),
 		linkTable:      d.LinkTable(),
@@ -198,7 +203,7 @@ func newEncoder(pd pprofile.Profiles) *encoder {
 		mappingTable:   d.MappingTable(),
 		stackTable:     d.StackTable(),
 	}
-	e.stats, e.err = EncodeStats{}, nil
+	e.stats, e.err = Stats{}, nil
 	e.strings.resize(d.StringTable())
 	e.stacks.resize(d.StackTable().Len())
 	e.attributes.resize(d.AttributeTable().Len())
@@ -213,22 +218,22 @@ func newEncoder(pd pprofile.Profiles) *encoder {
 func (e *encoder) release() {
 	e.reset()
 	e.sets.reset()
-	e.encTables = encTables{}
+	e.tables = tables{}
 	e.strings.table, e.message = pcommon.StringSlice{}, pprofile.Profiles{}
-	if e.bytes() <= maxKeptBytes {
+	if e.bytes() <= pprofscan.MaxKeptBytes {
 		encoders.Put(e)
 	}
 }
 
 // bytes is about what the encoder's memory takes.
 func (e *encoder) bytes() int {
-	n := bytesOf(e.out) + bytesOf(e.labels) + bytesOf(e.values) + bytesOf(e.sets.sorted) + e.zip.bytes() +
-		bytesOf(e.strings.remap) + bytesOf(e.strings.used) + bytesOf(e.strings.values)
-	for _, spans := range []*encSpans{&e.stacks, &e.attributes, &e.links} {
-		n += bytesOf(spans.spans) + bytesOf(spans.used)
+	n := pprofscan.BytesOf(e.out) + pprofscan.BytesOf(e.labels) + pprofscan.BytesOf(e.values) + pprofscan.BytesOf(e.sets.sorted) + e.join.bytes() +
+		pprofscan.BytesOf(e.strings.remap) + pprofscan.BytesOf(e.strings.used) + pprofscan.BytesOf(e.strings.values)
+	for _, spans := range []*spanTable{&e.stacks, &e.attributes, &e.links} {
+		n += pprofscan.BytesOf(spans.spans) + pprofscan.BytesOf(spans.used)
 	}
-	for _, reach := range []*encReach{&e.locations, &e.functions, &e.mappings} {
-		n += bytesOf(reach.seen) + bytesOf(reach.order)
+	for _, reach := range []*reach{&e.locations, &e.functions, &e.mappings} {
+		n += pprofscan.BytesOf(reach.seen) + pprofscan.BytesOf(reach.order)
 	}
 	return n
 }
@@ -243,19 +248,19 @@ func (e *encoder) reset() {
 	e.locations.reset()
 	e.functions.reset()
 	e.mappings.reset()
-	e.buildIDs = encClear(e.buildIDs)
+	e.buildIDs = cleared(e.buildIDs)
 }
 
 // encodeGroup writes the profiles of scope that group lists as one pprof. It returns nil if that does not fit.
 func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte {
 	e.reset()
 	before, samples := e.stats, 0
-	columns := make([]encColumn, len(group))
+	columns := make([]column, len(group))
 	for i, p := range group {
 		profile := scope.Profiles().At(p)
-		columns[i] = encColumn{profile: p, samples: profile.Samples()}
+		columns[i] = column{profile: p, samples: profile.Samples()}
 		samples = max(samples, profile.Samples().Len())
-		e.writeValueType(encProfileSampleType, profile.SampleType(), p, "sample_type")
+		e.writeValueType(pprofscan.ProfileSampleType, profile.SampleType(), p, "sample_type")
 	}
 	if !e.fits(0) {
 		e.stats.Dropped += samples
@@ -268,7 +273,7 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte 
 	e.writeHeader(scope, group)
 	// The strings come last, when all that is written has asked for its own.
 	for _, s := range e.strings.values {
-		e.out = encAppendString(e.out, encProfileString, s)
+		e.out = appendString(e.out, pprofscan.ProfileStringTable, s)
 	}
 	isFitting := e.fits(0)
 	e.written += len(e.out) // what does not fit has been paid for, too
@@ -309,7 +314,7 @@ func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use fu
 			return
 		}
 		attribute := e.attributeTable.At(int(i))
-		if i == 0 && encIsNullAttribute(attribute) {
+		if i == 0 && isNullAttribute(attribute) {
 			continue
 		}
 		key, ok := e.strings.lookup(attribute.KeyStrindex())
@@ -321,6 +326,6 @@ func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use fu
 	}
 }
 
-func encIsNullAttribute(a pprofile.KeyValueAndUnit) bool {
+func isNullAttribute(a pprofile.KeyValueAndUnit) bool {
 	return a.KeyStrindex() == 0 && a.UnitStrindex() == 0 && a.Value().Type() == pcommon.ValueTypeEmpty
 }

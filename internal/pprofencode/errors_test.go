@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofencode
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -18,7 +19,7 @@ func sound() pprofile.Profiles {
 	sample := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{{
 		Mapping:    &profiletest.Mapping{File: "bin", Attributes: []profiletest.Attribute{profiletest.Attr("m", true)}},
 		Lines:      []profiletest.Line{{Function: profiletest.Function{Name: "f"}}},
-		Attributes: []profiletest.Attribute{profiletest.Attr(attrIsFolded, true)},
+		Attributes: []profiletest.Attribute{profiletest.Attr(pprofscan.AttributeIsFolded, true)},
 	}}}
 	sample = sample.With(profiletest.Attribute{Key: "k", Value: 1, Unit: "ms"}).Linked([16]byte{1}, [8]byte{1})
 	return profiletest.New().Profile("cpu", "ns").Attributes(profiletest.Attr("p", "v")).Sample(sample).Build()

@@ -1,0 +1,93 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pprofscan takes pprof payloads apart: their fields, tables and samples as they stand on the wire, before any of
+// it means something in OTLP.
+package pprofscan
+
+// The field numbers of pprof's messages (github.com/google/pprof/proto/profile.proto). All are below 16, so that every
+// tag is one byte.
+const (
+	ProfileSampleType        = 1
+	ProfileSample            = 2
+	ProfileMapping           = 3
+	ProfileLocation          = 4
+	ProfileFunction          = 5
+	ProfileStringTable       = 6
+	ProfileDropFrames        = 7
+	ProfileKeepFrames        = 8
+	ProfileTimeNanos         = 9
+	ProfileDurationNanos     = 10
+	ProfilePeriodType        = 11
+	ProfilePeriod            = 12
+	ProfileComment           = 13
+	ProfileDefaultSampleType = 14
+	ProfileDocURL            = 15
+
+	SampleLocationID = 1
+	SampleValue      = 2
+	SampleLabel      = 3
+
+	LabelKey     = 1
+	LabelStr     = 2
+	LabelNum     = 3
+	LabelNumUnit = 4
+
+	MappingID              = 1
+	MappingStart           = 2
+	MappingLimit           = 3
+	MappingOffset          = 4
+	MappingFilename        = 5
+	MappingBuildID         = 6
+	MappingHasFunctions    = 7
+	MappingHasFilenames    = 8
+	MappingHasLineNumbers  = 9
+	MappingHasInlineFrames = 10
+
+	LocationID        = 1
+	LocationMappingID = 2
+	LocationAddress   = 3
+	LocationLine      = 4
+	LocationIsFolded  = 5
+
+	LineFunctionID = 1
+	LineLine       = 2
+	LineColumn     = 3
+
+	FunctionID         = 1
+	FunctionName       = 2
+	FunctionSystemName = 3
+	FunctionFilename   = 4
+	FunctionStartLine  = 5
+)
+
+// The attributes that carry what pprof says and OTLP has no field for (semantic conventions,
+// registry/attributes/pprof and /process; pprof.mapping.start and .limit are this project's own).
+const (
+	AttributeComment    = "pprof.profile.comment"
+	AttributeDropFrames = "pprof.profile.drop_frames"
+	AttributeKeepFrames = "pprof.profile.keep_frames"
+	AttributeDocURL     = "pprof.profile.doc_url"
+
+	AttributeSampleTypeOrder   = "pprof.scope.sample_type_order"
+	AttributeDefaultSampleType = "pprof.scope.default_sample_type"
+
+	AttributeBuildIDGNU = "process.executable.build_id.gnu"
+	AttributeBuildIDGo  = "process.executable.build_id.go"
+	// AttributeBuildIDHTLHash is what profilers write for binaries without a build id; no pprof becomes it.
+	AttributeBuildIDHTLHash  = "process.executable.build_id.htlhash"
+	AttributeMappingStart    = "pprof.mapping.start"
+	AttributeMappingLimit    = "pprof.mapping.limit"
+	AttributeHasFunctions    = "pprof.mapping.has_functions"
+	AttributeHasFilenames    = "pprof.mapping.has_filenames"
+	AttributeHasLineNumbers  = "pprof.mapping.has_line_numbers"
+	AttributeHasInlineFrames = "pprof.mapping.has_inline_frames"
+
+	AttributeIsFolded = "pprof.location.is_folded"
+)
+
+// The keys of the two labels that a Link becomes.
+const (
+	KeyTraceID = "trace_id"
+	KeySpanID  = "span_id"
+)
