@@ -12,6 +12,9 @@ var process = struct {
 	limits map[*int64]struct{}
 }{budget: New(0), limits: map[*int64]struct{}{}}
 
+// Process returns the budget that all receivers of the process share. Its size is what Share says.
+func Process() *Budget { return process.budget }
+
 // Share returns the budget of the process and a function that leaves it, which the caller must call when it receives
 // no longer. While receivers share the budget it is as large as the largest maxBytes among them: a payload within the
 // limits of any of them fits, and several receivers do not add up.

@@ -151,6 +151,10 @@ func (b *Body) end() {
 
 func (b *Body) fail(err error) error {
 	b.end()
+	var tooLargeForServer *http.MaxBytesError
+	if errors.As(err, &tooLargeForServer) {
+		err = &admission.TooLargeError{Limit: tooLargeForServer.Limit}
+	}
 	b.header.Set("Connection", "close")
 	refused, stopping := b.options.Claim.IsRefused(), b.reading.isCut()
 	return &BodyError{Status: statusOfBody(err, refused, stopping), Err: explain(err, refused, stopping)}
@@ -264,9 +268,8 @@ func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
 
 func statusOfBody(err error, refused, stopping bool) int {
 	var tooLarge *admission.TooLargeError
-	var tooLargeForServer *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge), errors.As(err, &tooLargeForServer):
+	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, ErrEncoding):
 		return http.StatusUnsupportedMediaType

@@ -101,6 +101,9 @@ func (b *bodyReading) cut() {
 	}
 }
 
+// ServeHTTP answers a request as if it had come by the listener.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
+
 // Shutdown accepts no new requests and waits for those under way, for at most the drain timeout or until ctx ends:
 //   - Bodies that have not arrived after a quarter of the time are not read any further. Their senders should retry.
 //   - After three quarters of it, the contexts of all requests end, so that handlers can answer.
@@ -132,7 +135,7 @@ func (s *Server) waitForRequests(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%d requests had not ended after %v and were cut off", s.requests.Load(), s.options.DrainTimeout)
+			return fmt.Errorf("%d requests had not ended and were cut off: %w", s.requests.Load(), ctx.Err())
 		}
 	}
 	return nil

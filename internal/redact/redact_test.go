@@ -17,15 +17,18 @@ import (
 
 func TestText(t *testing.T) {
 	for text, want := range map[string]string{
-		"http://h:6060/debug/pprof/heap?seconds=5":  "http://h:6060/debug/pprof/heap?seconds=5",
-		"http://me:secret@h/p":                      "http://REDACTED:REDACTED@h/p",
-		"http://secret@h/p":                         "http://REDACTED:REDACTED@h/p",
-		"http://h/?Token=secret&b=1&my_secret=x#s":  "http://h/?Token=REDACTED&b=1&my_secret=REDACTED",
-		"http://h/?%6bey=secret&%zz=secret":         "http://h/?%6bey=REDACTED&%zz=REDACTED",
-		"me:secret@h":                               "REDACTED",
-		"me@secret":                                 "REDACTED",
-		"http://h/%zz?secret":                       "REDACTED",
-		"https://me:pass%20word@[::1]:443/?auth=ab": "https://REDACTED:REDACTED@[::1]:443/?auth=REDACTED",
+		"http://h:6060/debug/pprof/heap?seconds=5":          "http://h:6060/debug/pprof/heap?seconds=5",
+		"http://me:secret@h/p":                              "http://REDACTED:REDACTED@h/p",
+		"http://secret@h/p":                                 "http://REDACTED:REDACTED@h/p",
+		"http://h/?Token=secret&b=1&my_secret=x#s":          "http://h/?Token=REDACTED&b=1&my_secret=REDACTED",
+		"http://h/?%6bey=secret&%zz=secret":                 "http://h/?%6bey=REDACTED&%zz=REDACTED",
+		"http://h/?b=1&sig=abc&a=2&X-Amz-Signature=q":       "http://h/?b=1&sig=REDACTED&a=2&X-Amz-Signature=REDACTED",
+		"http://h/?access_token=a&Api-Key=b&key=c&monkey=d": "http://h/?access_token=REDACTED&Api-Key=REDACTED&key=REDACTED&monkey=d",
+		"http://h/?pass%77ord=a&token&%zz=1":                "http://h/?pass%77ord=REDACTED&token&%zz=REDACTED",
+		"me:secret@h":                                       "REDACTED",
+		"me@secret":                                         "REDACTED",
+		"http://h/%zz?secret":                               "REDACTED",
+		"https://me:pass%20word@[::1]:443/?auth=ab":         "https://REDACTED:REDACTED@[::1]:443/?auth=REDACTED",
 	} {
 		assert.Equal(t, want, Text(text), text)
 	}

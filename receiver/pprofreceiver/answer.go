@@ -7,17 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
-
-// defaultRetryAfter is what a sender is asked to wait where the pipeline does not say.
-const defaultRetryAfter = 5 * time.Second
 
 // answer is the JSON body of every answer but 204.
 type answer struct {
@@ -42,52 +35,37 @@ func writeAnswer(w http.ResponseWriter, status int, body answer) {
 
 // writeError answers with what went wrong: the sender's fault or the pipeline's.
 func writeError(w http.ResponseWriter, err error, files []fileAnswer) {
-	code, retryAfter := answerTo(err)
-	if retryAfter > 0 {
-		// RFC 9110 section 10.2.3 has whole seconds; a shorter wait becomes one second.
-		seconds := int64((retryAfter + time.Second - 1) / time.Second)
-		w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-	}
+	code, retryAfter := statusOf(err)
+	httpserver.SetRetryAfter(w, retryAfter)
 	writeAnswer(w, code, answer{Error: err.Error(), Files: files})
 }
 
-// answerTo gives the status for an error, and how long to wait before a retry where one may help.
-func answerTo(err error) (code int, retryAfter time.Duration) {
+// statusOf returns the status for an error, and how long to wait before a retry if one may help.
+func statusOf(err error) (code int, retryAfter time.Duration) {
 	var rejected *rejection
+	var body *httpserver.BodyError
 	switch {
+	case isBusy(err):
+		return httpserver.RetryStatus(err)
+	case errors.As(err, &body):
+		return body.Status, 0
 	case errors.As(err, &rejected) && rejected.reason == reasonTooLarge:
 		return http.StatusRequestEntityTooLarge, 0
 	case rejected != nil:
 		return http.StatusBadRequest, 0
-	case isPermanent(err):
+	case httpserver.IsPermanent(err):
 		return http.StatusUnprocessableEntity, 0
 	}
-	retryAfter = defaultRetryAfter
-	refused, known := status.FromError(err)
-	if known {
-		for _, detail := range refused.Details() {
-			if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() > 0 {
-				retryAfter = info.GetRetryDelay().AsDuration()
-			}
-		}
-	}
-	if (known && refused.Code() == codes.ResourceExhausted) || consumererror.ToHTTPStatus(err) == http.StatusTooManyRequests {
-		return http.StatusTooManyRequests, retryAfter
-	}
-	return http.StatusServiceUnavailable, retryAfter
+	return httpserver.RetryStatus(err)
 }
 
-// isForGood tells whether the same bytes would fail again: they are bad, or the pipeline says so.
+// isBusy reports that the receiver had no room or no time for a payload, which may be fine later.
+func isBusy(err error) bool {
+	why := reasonOf(err)
+	return why == reasonBusy || why == reasonStopping
+}
+
+// isForGood reports that the same bytes would fail again: they are bad, or the pipeline says so.
 func isForGood(err error) bool {
-	var rejected *rejection
-	return errors.As(err, &rejected) || isPermanent(err)
-}
-
-// isPermanent tells whether the pipeline would refuse the same data again.
-func isPermanent(err error) bool {
-	if consumererror.IsPermanent(err) {
-		return true
-	}
-	var coded *consumererror.Error
-	return errors.As(err, &coded) && !coded.IsRetryable()
+	return (reasonOf(err) != "" && !isBusy(err)) || httpserver.IsPermanent(err)
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -17,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
@@ -37,14 +40,30 @@ type Config struct {
 	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
 	// IncludeOriginalPayload keeps the pprof bytes beside what was made of them.
 	IncludeOriginalPayload bool `mapstructure:"include_original_payload"`
-	// Limits bound what one payload may cost.
+	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`
+	// DrainTimeout bounds the time that Shutdown waits for what is under way.
+	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 }
 
-// LimitsConfig bounds what one payload may cost.
+// LimitsConfig bounds what payloads may cost.
 type LimitsConfig struct {
-	// MaxProfileBytes is the largest size of one payload after decompression, in bytes.
+	// MaxProfileBytes is the largest size of one payload, as sent and after decompression.
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
+	// MaxBytesInFlight bounds the bytes of all payloads that are received at a time; 0 means twice MaxProfileBytes.
+	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
+	// MaxTextBytes is the longest single text of a payload.
+	MaxTextBytes int `mapstructure:"max_text_bytes"`
+	// MaxExpansion bounds the attribute values that a payload becomes, as a multiple of its size.
+	MaxExpansion int `mapstructure:"max_expansion"`
+}
+
+// bytesInFlight is MaxBytesInFlight or its default.
+func (c *LimitsConfig) bytesInFlight() int64 {
+	if c.MaxBytesInFlight > 0 {
+		return c.MaxBytesInFlight
+	}
+	return 2 * int64(c.MaxProfileBytes)
 }
 
 // ServerConfig configures the HTTP server that profiles are pushed to.
@@ -123,23 +142,42 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("`resource_attributes` must have scalar values, found %T for %q", value, key))
 		}
 	}
+	if c.DrainTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %v", c.DrainTimeout))
+	}
 	return errors.Join(errs...)
 }
 
 // Validate names every fault.
 func (c *LimitsConfig) Validate() error {
-	if c.MaxProfileBytes <= 0 {
-		return fmt.Errorf("`max_profile_bytes` must be positive, found %d", c.MaxProfileBytes)
+	var errs []error
+	for _, limit := range []struct {
+		key   string
+		value int
+	}{{"max_profile_bytes", c.MaxProfileBytes}, {"max_text_bytes", c.MaxTextBytes}, {"max_expansion", c.MaxExpansion}} {
+		if limit.value <= 0 {
+			errs = append(errs, fmt.Errorf("`%s` must be positive, found %d", limit.key, limit.value))
+		}
 	}
-	return nil
+	if c.MaxBytesInFlight != 0 && c.MaxBytesInFlight < int64(c.MaxProfileBytes) {
+		errs = append(errs, fmt.Errorf("`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d",
+			c.MaxProfileBytes, c.MaxBytesInFlight))
+	}
+	return errors.Join(errs...)
 }
 
 // Validate names every fault.
 func (c *ServerConfig) Validate() error {
+	var errs []error
 	if c.HTTP.NetAddr.Endpoint == "" {
-		return errors.New("`endpoint` must be set")
+		errs = append(errs, errors.New("`endpoint` must be set"))
 	}
-	return nil
+	for _, name := range c.HTTP.CompressionAlgorithms {
+		if name != "" && !slices.Contains(httpserver.Encodings, name) {
+			errs = append(errs, fmt.Errorf("`compression_algorithms` must be among %s, found %q", strings.Join(httpserver.Encodings, ", "), name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Validate names every fault.
@@ -153,7 +191,7 @@ func (c *RemoteConfig) Validate() error {
 		// The parser's error repeats the URL, which may carry a password.
 		errs = append(errs, errors.New("`endpoint` must be a URL"))
 	case (target.Scheme != "http" && target.Scheme != "https") || target.Host == "":
-		errs = append(errs, fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redactURL(target)))
+		errs = append(errs, fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redact.URL(target)))
 	}
 	return errors.Join(errs...)
 }

@@ -13,6 +13,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
 // scopeName names this package in scopes and metrics.
@@ -31,13 +34,12 @@ func NewFactory() receiver.Factory {
 
 // createDefaultConfig is the only place for defaults; the README's table is compared with it.
 func createDefaultConfig() component.Config {
-	const maxProfileBytes = 128 << 20
+	limits := pprofconv.DefaultLimits()
 
 	server := ServerConfig{HTTP: confighttp.NewDefaultServerConfig()}
 	server.HTTP.NetAddr.Endpoint = "localhost:4040"
-	// confighttp bounds a body as sent and with its Content-Encoding undone by one number. At its
-	// own 20 MiB a body with Content-Encoding would meet a lower limit than the same body without.
-	server.HTTP.MaxRequestBodySize = maxProfileBytes
+	server.HTTP.MaxRequestBodySize = int64(limits.MaxProfileBytes)
+	server.HTTP.ReadTimeout = 30 * time.Second
 	server.HTTP.CompressionAlgorithms = []string{"", "gzip", "zstd"}
 
 	remote := RemoteConfig{
@@ -50,6 +52,7 @@ func createDefaultConfig() component.Config {
 	// What the page says of targets is not for everybody, so that it is to be seen on this machine only.
 	status := ScrapeStatusConfig{HTTP: confighttp.NewDefaultServerConfig()}
 	status.HTTP.NetAddr.Endpoint = "localhost:4041"
+	status.HTTP.ReadTimeout = 10 * time.Second
 
 	return &Config{
 		Server: configoptional.Default(server),
@@ -65,7 +68,10 @@ func createDefaultConfig() component.Config {
 			BlockProfileFraction: 1,
 			MutexProfileFraction: 1,
 		}),
-		Limits: LimitsConfig{MaxProfileBytes: maxProfileBytes},
+		Limits: LimitsConfig{
+			MaxProfileBytes: limits.MaxProfileBytes, MaxTextBytes: limits.MaxTextBytes, MaxExpansion: limits.MaxExpansion,
+		},
+		DrainTimeout: httpserver.DefaultDrainTimeout,
 	}
 }
 

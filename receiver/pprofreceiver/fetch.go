@@ -14,6 +14,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
 // fetcher gets payloads over HTTP. It neither counts nor logs: its errors are *rejection.
@@ -23,10 +27,16 @@ type fetcher struct {
 	header http.Header
 	// explicitEncoding is set where the client does not undo a Content-Encoding by itself.
 	explicitEncoding bool
+	// maxBytes is the largest answer.
+	maxBytes int64
 }
 
-// get fetches one payload, at most as much as room allows. shown stands for the URL in errors.
-func (f *fetcher) get(ctx context.Context, target *url.URL, shown string, room *bodyRoom) ([]byte, error) {
+// get fetches one payload into memory that claim holds. Errors name the URL as shown.
+func (f *fetcher) get(ctx context.Context, target *url.URL, shown string, claim *admission.Claim) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	claim.OnRefusal(cancel)
+	defer claim.Complete()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
 		return nil, reject(reasonUnreachable, fmt.Errorf("get %s: not a URL that can be asked", shown))
@@ -49,17 +59,23 @@ func (f *fetcher) get(ctx context.Context, target *url.URL, shown string, room *
 		return nil, reject(reasonContentType, fmt.Errorf(
 			"get %s: the answer is %s, not a pprof (does the query have debug=?)%s", shown, kind, firstLine(response.Body)))
 	}
-	body := io.Reader(response.Body)
+	body := claim.Count(response.Body)
 	if f.explicitEncoding {
 		if body, err = undoEncoding(response.Header.Values("Content-Encoding"), body); err != nil {
 			return nil, encodingFault(shown, err)
 		}
 	}
-	data, err := room.read(body, response.ContentLength)
-	var refused *rejection
+	stated := response.ContentLength
+	if response.Header.Get("Content-Encoding") != "" {
+		stated = -1 // the length of what is encoded
+	}
+	data, err := claim.ReadAll(ctx, body, stated, f.maxBytes)
+	var tooLarge *admission.TooLargeError
 	switch {
-	case errors.As(err, &refused):
-		return nil, reject(refused.reason, fmt.Errorf("get %s: %w", shown, refused.err))
+	case errors.As(err, &tooLarge):
+		return nil, reject(reasonTooLarge, fmt.Errorf("get %s: the answer is %w (`max_profile_bytes`)", shown, tooLarge))
+	case errors.Is(err, admission.ErrBusy):
+		return nil, reject(reasonBusy, fmt.Errorf("get %s: after %d bytes: %w", shown, len(data), err))
 	case err != nil:
 		return nil, reject(transportReason(err), fmt.Errorf("get %s: after %d bytes: %w", shown, len(data), err))
 	}
@@ -120,18 +136,46 @@ func firstLine(body io.Reader) string {
 	return fmt.Sprintf(": it begins with %q", line)
 }
 
-// sameHostOnly keeps the configured headers, which may hold credentials, from going elsewhere.
-func sameHostOnly(next *http.Request, via []*http.Request) error {
+// sameOriginOnly lets a target redirect within its own origin. Elsewhere, configured headers could tell credentials to
+// a stranger, and a target could make the collector ask what only the collector reaches.
+func sameOriginOnly(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
-	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
-		return errors.New("the target redirects to another host")
-	}
-	return notInACircle(via)
-}
-
-func notInACircle(via []*http.Request) error {
-	if len(via) >= 10 {
+	switch {
+	case next.URL.Host != first.Host || next.URL.Scheme != first.Scheme:
+		return errors.New("the target redirects to another scheme, host or port")
+	case len(via) >= 10:
 		return errors.New("the target redirects in a circle")
 	}
+	// It repeats the query of the scrape, which may hold a secret.
+	next.Header.Del("Referer")
 	return nil
+}
+
+// errEncoding is an answer's Content-Encoding that nobody asked for and that is unknown here.
+var errEncoding = errors.New("Content-Encoding is unknown here")
+
+// undoEncoding takes off a gzip that the answer calls its Content-Encoding. What it does not call so
+// is left to the decoder, which takes a pprof with its own gzip or without: servers differ in
+// whether they call a pprof's own gzip an encoding, and some put another one around it.
+func undoEncoding(encodings []string, body io.Reader) (io.Reader, error) {
+	switch name := strings.ToLower(strings.Join(encodings, ", ")); name {
+	case "", "identity", "zstd": // the decoder knows zstd too
+		return body, nil
+	case "gzip", "x-gzip":
+		return gzip.NewReader(body)
+	default:
+		return nil, fmt.Errorf("%w: %q", errEncoding, name)
+	}
+}
+
+// encodingFault is the rejection for an answer whose Content-Encoding cannot be undone.
+func encodingFault(shown string, err error) error {
+	why := transportReason(err)
+	switch {
+	case errors.Is(err, errEncoding):
+		why = reasonEncoding
+	case errors.Is(err, gzip.ErrHeader):
+		why = reasonNotPprof
+	}
+	return reject(why, fmt.Errorf("get %s: %w", shown, err))
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,6 +21,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
 // fileReader reads each file once: one after the other, the oldest first, so that no more than one
@@ -104,20 +107,29 @@ func (f *fileReader) saveSeen(ctx context.Context, always bool) {
 	}
 }
 
-// find lists the files, the oldest first.
+// find lists the files, the oldest first, and each of them once: `**` does not follow symbolic links, which could lead
+// in a circle, and of several paths to one file only one is read.
 func (f *fileReader) find() []foundFile {
-	paths, err := doublestar.FilepathGlob(f.include)
+	paths, err := doublestar.FilepathGlob(f.include, doublestar.WithNoFollow())
 	if err != nil {
 		f.log.note("glob", fmt.Errorf("find files %q: %w", f.include, err))
 		return nil
 	}
 	found := make([]foundFile, 0, len(paths))
+	f.sortByPreference(paths)
+	known := map[inode]bool{}
 	for _, path := range paths {
 		if f.moveTo != "" && strings.HasPrefix(path, f.moveTo+string(filepath.Separator)) {
 			continue // moved there when it was read
 		}
 		// A file that is gone by now is none, and opening a pipe would wait for its writer.
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			if id, hasInode := inodeOf(info); hasInode {
+				if known[id] {
+					continue
+				}
+				known[id] = true
+			}
 			found = append(found, foundFile{path: path, info: info})
 		}
 	}
@@ -127,6 +139,28 @@ func (f *fileReader) find() []foundFile {
 	return found
 }
 
+// sortByPreference puts the path first under which a file with several paths is read: the shortest, which in a mounted
+// ConfigMap is the one that stays the same (its target is in a folder named by the time). Where files are removed after
+// reading it is that of the file itself, and not that of a link to it.
+func (f *fileReader) sortByPreference(paths []string) {
+	isLink := map[string]bool{}
+	if f.cfg.AfterRead != afterReadKeep {
+		for _, path := range paths {
+			real, err := filepath.EvalSymlinks(path)
+			isLink[path] = err == nil && real != path
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int {
+		switch {
+		case isLink[a] && !isLink[b]:
+			return 1
+		case isLink[b] && !isLink[a]:
+			return -1
+		}
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	})
+}
+
 // visit reads one file if it is whole and was not read yet. It reports false where the pipeline
 // refuses for now: then the other files wait as well.
 func (f *fileReader) visit(ctx context.Context, file foundFile) bool {
@@ -134,7 +168,7 @@ func (f *fileReader) visit(ctx context.Context, file foundFile) bool {
 	unchanged := seen.matches(file.info)
 	switch {
 	case unchanged && seen.Status == statusRead:
-		f.finish(file.path, seen)
+		f.finish(file, seen)
 		return true
 	case unchanged && seen.Status == statusBad:
 		return true
@@ -154,8 +188,13 @@ func (f *fileReader) read(ctx context.Context, file foundFile, seen *seenFile) b
 		f.bad(file, seen, f.ingest.rejected(ctx, reasonTooLarge, fmt.Errorf("larger than %d bytes (`max_profile_bytes`)", limit)))
 		return true
 	}
-	data, err := f.load(file)
+	claim := f.ingest.budget.Begin()
+	defer claim.Release()
+	data, err := load(ctx, file, claim)
 	switch {
+	case errors.Is(err, admission.ErrBusy) || ctx.Err() != nil:
+		f.ingest.countRejected(ctx, reject(reasonBusy, err))
+		return false
 	case err != nil && !seen.reported:
 		// It stays waiting: permissions change without a trace in size or time.
 		seen.reported = true
@@ -169,7 +208,7 @@ func (f *fileReader) read(ctx context.Context, file foundFile, seen *seenFile) b
 	sum := sha256.Sum256(data)
 	content := hex.EncodeToString(sum[:16])
 	if content != seen.Content { // else it was touched, not changed
-		err := f.take(ctx, file, data)
+		err := f.deliver(ctx, file, payload{data: data, claim: claim})
 		if err != nil && !isForGood(err) {
 			f.log.note("refused", fmt.Errorf("deliver %q, to be tried again: %w", file.path, err))
 			return false
@@ -181,15 +220,15 @@ func (f *fileReader) read(ctx context.Context, file foundFile, seen *seenFile) b
 		}
 	}
 	f.seen.settle(seen, statusRead, content)
-	f.finish(file.path, seen)
+	f.finish(file, seen)
 	return true
 }
 
-func (f *fileReader) take(ctx context.Context, file foundFile, data []byte) error {
-	id := newIdentity()
-	id.derived.PutStr(attributeFileName, filepath.Base(file.path))
-	id.derived.PutStr(attributeFilePath, file.path)
-	return f.ingest.ingest(ctx, payload{data: data, identity: id}, f.cfg.Timeout)
+func (f *fileReader) deliver(ctx context.Context, file foundFile, p payload) error {
+	p.identity = newIdentity()
+	p.derived.PutStr(attributeFileName, filepath.Base(file.path))
+	p.derived.PutStr(attributeFilePath, file.path)
+	return f.ingest.ingest(ctx, p, f.cfg.Timeout)
 }
 
 // bad leaves a file alone until it changes.

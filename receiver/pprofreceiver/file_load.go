@@ -4,6 +4,7 @@
 package pprofreceiver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,49 +14,46 @@ import (
 	"syscall"
 
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
-// load reads a file whole. It gives no data and no error where the file changed meanwhile.
-func (f *fileReader) load(file foundFile) ([]byte, error) {
-	// One byte more than it had tells that it grew.
-	data, err := readUpTo(file.path, file.info.Size()+1)
+// load reads a file whole into memory that claim holds. It returns no data and no error if the file changed meanwhile.
+func load(ctx context.Context, file foundFile, claim *admission.Claim) (data []byte, err error) {
+	opened, err := os.Open(file.path)
 	if err != nil {
 		return nil, err
 	}
-	after, err := os.Stat(file.path)
-	if err != nil {
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	data, err = claim.ReadAll(ctx, opened, file.info.Size(), file.info.Size())
+	claim.Complete()
+	var grown *admission.TooLargeError
+	switch {
+	case errors.As(err, &grown):
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("read %q: %w", file.path, err)
-	}
-	if int64(len(data)) != file.info.Size() || !sameState(after, file.info) {
+	case int64(len(data)) != file.info.Size() || !file.isUnchanged():
 		return nil, nil
 	}
 	return data, nil
 }
 
-func readUpTo(path string, limit int64) (data []byte, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(file, limit))
-	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", path, err)
-	}
-	return data, nil
+// isUnchanged reports that the path still leads to the file that was found, with the same content.
+func (f *foundFile) isUnchanged() bool {
+	now, err := os.Stat(f.path)
+	return err == nil && now.Size() == f.info.Size() && now.ModTime().Equal(f.info.ModTime()) && os.SameFile(now, f.info)
 }
 
-func sameState(a, b fs.FileInfo) bool {
-	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
-}
-
-// finish does with a read file what the configuration says. Where that fails it is tried again at
-// the next look, and the file is not read again meanwhile.
-func (f *fileReader) finish(path string, seen *seenFile) {
+// finish does with a read file what the configuration says. If that fails, the next look tries it again and does not
+// read the file again.
+func (f *fileReader) finish(file foundFile, seen *seenFile) {
+	path := file.path
+	if f.cfg.AfterRead == afterReadKeep || !file.isUnchanged() {
+		return // what was written since must be read first
+	}
 	var err error
 	switch f.cfg.AfterRead {
-	case afterReadKeep:
-		return
 	case afterReadDelete:
 		err = os.Remove(path)
 	case afterReadMove:

@@ -4,7 +4,9 @@
 package pprofreceiver
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -24,6 +27,8 @@ const attributeProfileName = "pprof.scope.profile_name"
 // payload is what every source hands in.
 type payload struct {
 	data []byte
+	// claim holds the payload's bytes, and those that it is decoded to. The source releases it after the delivery.
+	claim *admission.Claim
 	identity
 	// profileName is the runtime's name for the profile, or empty.
 	profileName string
@@ -49,6 +54,7 @@ func reject(why reason, err error) error { return &rejection{reason: why, err: e
 type ingesterSettings struct {
 	set               receiver.Settings
 	cfg               *Config
+	budget            *admission.Budget
 	next              xconsumer.Profiles
 	metrics           *metrics
 	source, transport string
@@ -79,23 +85,22 @@ func newIngester(s ingesterSettings) (*ingester, error) {
 }
 
 // decode makes OTLP profiles of a payload, with their resource and scope, and counts what it met.
-// The error is a *rejection, and counted.
+// The error is a *rejection, and counted, or that of ctx.
 func (in *ingester) decode(ctx context.Context, p payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
-	options := pprofconv.DecodeOptions{
-		Limits:                 pprofconv.Limits{MaxProfileBytes: in.cfg.Limits.MaxProfileBytes},
-		IncludeOriginalPayload: in.cfg.IncludeOriginalPayload,
-		Baseline:               p.baseline,
-		At:                     p.fetched,
-	}
-	if p.maxBytes > 0 {
-		options.Limits.MaxProfileBytes = min(options.Limits.MaxProfileBytes, p.maxBytes)
-	}
 	if len(p.data) == 0 {
 		return pprofile.Profiles{}, pprofconv.DecodeStats{}, in.rejected(ctx, reasonEmpty, errors.New("the payload is empty"))
 	}
-	pd, stats, err := pprofconv.Decode(p.data, options)
-	if err != nil {
-		return pprofile.Profiles{}, stats, in.rejected(ctx, decodeReason(err), err)
+	pd, stats, err := in.decodeAdmitted(ctx, p)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return pd, stats, ctx.Err()
+	case errors.Is(err, admission.ErrBusy):
+		return pd, stats, in.rejected(ctx, reasonBusy, err)
+	case errors.Is(err, pprofconv.ErrTooLarge):
+		return pd, stats, in.rejected(ctx, reasonTooLarge, err)
+	default:
+		return pd, stats, in.rejected(ctx, reasonNotPprof, err)
 	}
 	in.metrics.count(ctx, &stats)
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -111,11 +116,57 @@ func (in *ingester) decode(ctx context.Context, p payload) (pprofile.Profiles, p
 	return pd, stats, nil
 }
 
-func decodeReason(err error) reason {
-	if errors.Is(err, pprofconv.ErrTooLarge) {
-		return reasonTooLarge
+// decodeAdmitted decodes a payload within what its claim holds. Compression hides how large the result is: the claim
+// grows by what the payload states, and fourfold while that is not enough.
+func (in *ingester) decodeAdmitted(ctx context.Context, p payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
+	limit := in.cfg.Limits.MaxProfileBytes
+	if p.maxBytes > 0 {
+		limit = min(limit, p.maxBytes)
 	}
-	return reasonNotPprof
+	options := pprofconv.DecodeOptions{
+		Limits:                 pprofconv.Limits{MaxTextBytes: in.cfg.Limits.MaxTextBytes, MaxExpansion: in.cfg.Limits.MaxExpansion},
+		IncludeOriginalPayload: in.cfg.IncludeOriginalPayload,
+		Baseline:               p.baseline,
+		At:                     p.fetched,
+	}
+	held, size := 0, statedSize(p.data)
+	for ; ; size *= 4 {
+		options.Limits.MaxProfileBytes = min(size, limit)
+		if size == 0 { // the payload itself is decoded: the claim has it already
+			options.Limits.MaxProfileBytes = limit
+		} else if err = p.claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-held)); err != nil {
+			return pd, stats, err
+		}
+		held = options.Limits.MaxProfileBytes
+		if workErr := in.budget.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.data, options) }); workErr != nil {
+			return pd, stats, workErr
+		}
+		// Other limits than that of the size do not depend on what the claim holds.
+		if !errors.Is(err, pprofconv.ErrTooLarge) || stats.UncompressedBytes > 0 || held == limit {
+			return pd, stats, err
+		}
+	}
+}
+
+// statedSize returns the size that a compressed payload states for its plain bytes, or a guess; 0 if it is not
+// compressed.
+func statedSize(data []byte) int {
+	const (
+		least = 64 << 10
+		// mostDeflate is what deflate can make of a byte, and usual is above what is usual for profiles.
+		mostDeflate, usual = 1032, 8
+	)
+	isGzip := bytes.HasPrefix(data, []byte{0x1f, 0x8b})
+	if !isGzip && !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+		return 0
+	}
+	if isGzip && len(data) >= 18 {
+		// The last four bytes of gzip are the size modulo 2^32.
+		if stated := int64(binary.LittleEndian.Uint32(data[len(data)-4:])); stated <= int64(len(data))*mostDeflate {
+			return int(max(least, stated))
+		}
+	}
+	return max(least, usual*len(data))
 }
 
 // rejected counts a rejection and returns it as an error.

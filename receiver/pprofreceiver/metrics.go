@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -36,14 +37,15 @@ const (
 	reasonStatus      reason = "http_status"     // an answer other than 200
 	reasonUnreachable reason = "unreachable"     // no answer, or one that broke off
 	reasonTimeout     reason = "timeout"         // a target that took too long
-	reasonNoRoom      reason = "no_room"         // too large beside the other answers being read
+	reasonBusy        reason = "busy"            // no room in the admission budget
+	reasonStopping    reason = "stopping"        // a body that had not arrived at shutdown
 	reasonUnreadable  reason = "unreadable"      // a file or body that could not be read
 	reasonOverrun     reason = "pipeline_behind" // the pipeline is slower than the collector profiles itself
 )
 
 var allReasons = []reason{
 	reasonEmpty, reasonNotPprof, reasonTooLarge, reasonBadRequest, reasonEncoding,
-	reasonContentType, reasonStatus, reasonUnreachable, reasonTimeout, reasonNoRoom, reasonUnreadable, reasonOverrun,
+	reasonContentType, reasonStatus, reasonUnreachable, reasonTimeout, reasonBusy, reasonStopping, reasonUnreadable, reasonOverrun,
 }
 
 // The receiver's own metrics, as metadata.yaml and the README declare them.
@@ -51,10 +53,15 @@ const (
 	metricRejected = "otelcol_receiver_pprof_rejected_payloads"
 	metricDropped  = "otelcol_receiver_pprof_dropped_samples"
 	metricRepaired = "otelcol_receiver_pprof_repaired"
+	metricInFlight = "otelcol_receiver_pprof_bytes_in_flight"
 )
 
 // metrics counts what standard receiver metrics have no name for.
 type metrics struct {
+	meter        metric.Meter
+	inFlight     metric.Int64ObservableGauge
+	registration metric.Registration
+
 	rejected, dropped, repaired metric.Int64Counter
 
 	droppedBy  [pprofconv.NumDropReasons]metric.MeasurementOption
@@ -69,7 +76,11 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		errs = append(errs, err)
 		return c
 	}
+	inFlight, err := meter.Int64ObservableGauge(metricInFlight, metric.WithUnit("By"),
+		metric.WithDescription("Bytes of the payloads that the receivers of the process are receiving, as sent and decoded."))
+	errs = append(errs, err)
 	m := &metrics{
+		meter: meter, inFlight: inFlight,
 		rejected: counter(metricRejected, "{payload}", "Number of payloads that could not be fetched or read."),
 		dropped:  counter(metricDropped, "{sample}", "Number of pprof samples left out of a payload that was otherwise taken."),
 		repaired: counter(metricRepaired, "{fault}", "Number of faults in payloads that were read in spite of them."),
@@ -81,6 +92,23 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		m.repairedBy[i] = attributeOption("fault", pprofconv.Repair(i).String())
 	}
 	return m, errors.Join(errs...)
+}
+
+// observe reads the gauge until close.
+func (m *metrics) observe(budget *admission.Budget) error {
+	var err error
+	m.registration, err = m.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(m.inFlight, budget.HeldBytes())
+		return nil
+	}, m.inFlight)
+	return err
+}
+
+func (m *metrics) close() error {
+	if m.registration == nil {
+		return nil
+	}
+	return m.registration.Unregister()
 }
 
 func attributeOption(key, value string) metric.MeasurementOption {

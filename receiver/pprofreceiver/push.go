@@ -4,26 +4,37 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"mime/multipart"
 	"net/http"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
 const (
 	// maxFiles bounds the files of one request. Each costs tables of its own, however small it is.
 	maxFiles = 128
-	// readAhead bounds what is allocated on the word of a Content-Length header.
-	readAhead = 1 << 20
+	// maxPartHeaderBytes bounds the boundary and header before each file of a form.
+	maxPartHeaderBytes = 64 << 10
 )
 
 // handlePush takes one request. It answers 204 only when the pipeline took everything.
 func (s *server) handlePush(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	if cors := s.cfg.HTTP.CORS.Get(); cors != nil {
+		allowed = cors.AllowedOrigins
+	}
+	if err := httpserver.CheckOrigin(r, allowed); err != nil {
+		s.refuse(w, r, http.StatusForbidden, fmt.Errorf("%w: list the origin in `cors.allowed_origins` if they should", err))
+		return
+	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		s.refuse(w, r, http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed here: use POST", r.Method))
@@ -34,24 +45,23 @@ func (s *server) handlePush(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusBadRequest, err)
 		return
 	}
-	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err == nil && mediaType == "multipart/form-data" {
-		s.pushFiles(w, r, id, parameters["boundary"])
+	claim := s.ingest.budget.Begin()
+	defer claim.Release()
+	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: s.maxBodyBytes(), Encodings: s.encodings})
+	if err != nil {
+		writeError(w, s.bodyFailed(r, err), nil)
 		return
 	}
-	s.pushBody(w, r, id)
-}
-
-// refuse answers a request that is wrong by itself, whatever its body.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
-	s.ingest.metrics.reject(r.Context(), sourceServer, reasonBadRequest)
-	writeAnswer(w, status, answer{Error: err.Error()})
-}
-
-func (s *server) pushBody(w http.ResponseWriter, r *http.Request, id identity) {
-	data, err := s.readBody(r)
-	if err == nil {
-		err = s.ingest.ingest(r.Context(), payload{data: data, identity: id}, 0)
+	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err == nil && mediaType == "multipart/form-data" {
+		s.pushFiles(w, r, pushedForm{body: body, claim: claim, identity: id, boundary: parameters["boundary"]})
+		return
+	}
+	data, err := body.ReadAll()
+	if err != nil {
+		err = s.bodyFailed(r, err)
+	} else {
+		err = s.ingest.ingest(r.Context(), payload{data: data, identity: id, claim: claim}, 0)
 	}
 	if err != nil {
 		writeError(w, err, nil)
@@ -60,29 +70,50 @@ func (s *server) pushBody(w http.ResponseWriter, r *http.Request, id identity) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *server) readBody(r *http.Request) ([]byte, error) {
-	limit := s.cfg.HTTP.MaxRequestBodySize
-	if r.ContentLength > limit {
-		return nil, s.readFailed(r, &http.MaxBytesError{Limit: limit})
-	}
-	var body bytes.Buffer
-	if r.ContentLength > 0 {
-		body.Grow(int(min(r.ContentLength, readAhead)))
-	}
-	if _, err := body.ReadFrom(r.Body); err != nil {
-		return nil, s.readFailed(r, err)
-	}
-	return body.Bytes(), nil
+// refuse answers a request that is wrong by itself, whatever its body.
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
+	s.ingest.metrics.reject(r.Context(), sourceServer, reasonBadRequest)
+	writeAnswer(w, status, answer{Error: err.Error()})
 }
 
-// readFailed tells a body above the limit from one that broke off.
-func (s *server) readFailed(r *http.Request, err error) error {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return s.ingest.rejected(r.Context(), reasonTooLarge,
-			fmt.Errorf("the body is larger than %d bytes (`max_request_body_size`)", tooLarge.Limit))
+// maxBodyBytes is the largest body, as sent and decoded: a larger one holds no payload within the limits.
+func (s *server) maxBodyBytes() int64 {
+	limit := int64(s.ingest.cfg.Limits.MaxProfileBytes)
+	if s.cfg.HTTP.MaxRequestBodySize > 0 {
+		limit = min(limit, s.cfg.HTTP.MaxRequestBodySize)
+	}
+	return limit
+}
+
+// bodyFailed counts a body that could not be read and returns the rejection that answers it.
+func (s *server) bodyFailed(r *http.Request, err error) error {
+	var tooLarge *admission.TooLargeError
+	var fault *httpserver.BodyError
+	switch {
+	case errors.As(err, &tooLarge):
+		key := "max_profile_bytes"
+		if tooLarge.Limit == s.cfg.HTTP.MaxRequestBodySize {
+			key = "max_request_body_size"
+		}
+		return s.ingest.rejected(r.Context(), reasonTooLarge, fmt.Errorf("the body is %w (`%s`)", tooLarge, key))
+	case errors.Is(err, admission.ErrBusy):
+		return s.ingest.rejected(r.Context(), reasonBusy, err)
+	case errors.Is(err, httpserver.ErrStopping):
+		return s.ingest.rejected(r.Context(), reasonStopping, err)
+	case errors.Is(err, httpserver.ErrEncoding):
+		return s.ingest.rejected(r.Context(), reasonEncoding, err)
+	case errors.As(err, &fault) && fault.Status == http.StatusRequestTimeout:
+		return s.ingest.rejected(r.Context(), reasonTimeout, err)
 	}
 	return s.ingest.rejected(r.Context(), reasonUnreadable, fmt.Errorf("read body: %w", err))
+}
+
+// pushedForm is a multipart request.
+type pushedForm struct {
+	body     *httpserver.Body
+	claim    *admission.Claim
+	identity identity
+	boundary string
 }
 
 // pushedFile is one file of a multipart request.
@@ -94,8 +125,9 @@ type pushedFile struct {
 // pushFiles takes a form whose parts are files. All are read before the first is delivered, so that
 // a form with a bad file leaves nothing behind. They are then delivered one by one: should the
 // pipeline refuse one, the answer says which were taken.
-func (s *server) pushFiles(w http.ResponseWriter, r *http.Request, id identity, boundary string) {
-	files, faults, err := s.readFiles(r, id, boundary)
+func (s *server) pushFiles(w http.ResponseWriter, r *http.Request, f pushedForm) {
+	files, faults, err := s.readFiles(r, f)
+	f.body.Complete()
 	if err != nil {
 		writeError(w, err, faults)
 		return
@@ -117,21 +149,24 @@ func (s *server) pushFiles(w http.ResponseWriter, r *http.Request, id identity, 
 
 // readFiles decodes the files of a form. Its error, where there is one, says how to answer, and
 // faults holds one entry for each bad file.
-func (s *server) readFiles(r *http.Request, id identity, boundary string) (files []pushedFile, faults []fileAnswer, err error) {
+func (s *server) readFiles(r *http.Request, f pushedForm) (files []pushedFile, faults []fileAnswer, err error) {
 	ctx := r.Context()
-	if boundary == "" {
+	if f.boundary == "" {
 		return nil, nil, s.ingest.rejected(ctx, reasonBadRequest, errors.New("multipart/form-data without a boundary"))
 	}
 	// All files of a request share the limit: else a small form could unpack to many times of it.
 	left := s.ingest.cfg.Limits.MaxProfileBytes
-	reader := multipart.NewReader(r.Body, boundary)
+	body := &headerLimiter{body: f.body}
+	reader := multipart.NewReader(body, f.boundary)
 	for {
+		body.left = maxPartHeaderBytes
 		part, err := reader.NextPart()
+		body.left = math.MaxInt
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, nil, s.readFailed(r, err)
+			return nil, nil, s.formFailed(r, err)
 		}
 		name := partName(part)
 		if len(files)+len(faults) == maxFiles {
@@ -141,11 +176,14 @@ func (s *server) readFiles(r *http.Request, id identity, boundary string) (files
 			return nil, nil, s.ingest.rejected(ctx, reasonBadRequest, fmt.Errorf(
 				"form field %q is not a file: say who sends in the query, and send profiles as files", part.FormName()))
 		}
-		data, err := io.ReadAll(part)
+		data, err := f.claim.ReadAll(ctx, part, -1, s.maxBodyBytes())
 		if err != nil {
-			return nil, nil, s.readFailed(r, err)
+			return nil, nil, s.formFailed(r, err)
 		}
-		profiles, stats, err := s.ingest.decode(ctx, payload{data: data, identity: id, maxBytes: max(left, 1)})
+		profiles, stats, err := s.ingest.decode(ctx, payload{data: data, identity: f.identity, claim: f.claim, maxBytes: max(left, 1)})
+		if isBusy(err) {
+			return nil, nil, err
+		}
 		if err != nil {
 			faults = append(faults, fileAnswer{File: name, Error: err.Error(), err: err})
 			continue
@@ -162,6 +200,30 @@ func (s *server) readFiles(r *http.Request, id identity, boundary string) (files
 		return nil, nil, s.ingest.rejected(ctx, reasonEmpty, errors.New("the form has no files"))
 	}
 	return files, nil, nil
+}
+
+// formFailed is bodyFailed for a form, whose body is also one that is no form.
+func (s *server) formFailed(r *http.Request, err error) error {
+	var fault *httpserver.BodyError
+	if errors.As(err, &fault) || errors.Is(err, admission.ErrBusy) {
+		return s.bodyFailed(r, err)
+	}
+	return s.ingest.rejected(r.Context(), reasonUnreadable, fmt.Errorf("read form: %w", err))
+}
+
+// headerLimiter bounds what is read before the body of each part.
+type headerLimiter struct {
+	body io.Reader
+	left int
+}
+
+func (h *headerLimiter) Read(p []byte) (int, error) {
+	if h.left <= 0 {
+		return 0, fmt.Errorf("more than %d bytes before a file", maxPartHeaderBytes)
+	}
+	n, err := h.body.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
 }
 
 func partName(part *multipart.Part) string {

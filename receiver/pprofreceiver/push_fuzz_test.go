@@ -47,7 +47,7 @@ func FuzzPush(f *testing.F) {
 			request.Header.Set("Content-Encoding", encoding)
 		}
 		recorder := httptest.NewRecorder()
-		server.http.Handler.ServeHTTP(recorder, request)
+		server.http.ServeHTTP(recorder, request)
 		delivered := len(fixture.next.all()) - before
 
 		switch recorder.Code {

@@ -67,6 +67,9 @@ func flatten(value reflect.Value, prefix string, own, others map[string]any) {
 func inReadme(value any) string {
 	switch v := value.(type) {
 	case []string:
+		if len(v) == 0 {
+			return ""
+		}
 		quoted, _ := json.Marshal(v)
 		return strings.ReplaceAll(string(quoted), ",", ", ")
 	case *component.ID, map[string]any, []*targets.Config:
@@ -138,7 +141,7 @@ func TestReadmeStatuses(t *testing.T) {
 		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
 	}
 	named := map[string]bool{}
-	for _, file := range []string{"answer.go", "push.go", "server.go"} {
+	for _, file := range []string{"answer.go", "push.go", "server.go", "../../internal/httpserver/answer.go", "../../internal/httpserver/body.go"} {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`http\.(Status[A-Z]\w+)`).FindAllStringSubmatch(string(source), -1) {
@@ -171,7 +174,13 @@ func TestMetadata(t *testing.T) {
 	m.count(t.Context(), &stats)
 
 	names := []string{metricRejected, metricDropped, metricRepaired}
-	require.Len(t, declared.Telemetry.Metrics, len(names)+len(scrapeMetricNames))
+	require.Len(t, declared.Telemetry.Metrics, len(names)+1+len(scrapeMetricNames))
+	inFlight := declared.Telemetry.Metrics[strings.TrimPrefix(metricInFlight, "otelcol_")]
+	f.start(nil)
+	made, err := f.telemetry.GetMetric(metricInFlight)
+	require.NoError(t, err)
+	assert.Equal(t, []string{inFlight.Description, inFlight.Unit}, []string{made.Description, made.Unit})
+	assert.Len(t, made.Data.(metricdata.Gauge[int64]).DataPoints, 1)
 	for _, name := range names {
 		made, err := f.telemetry.GetMetric(name)
 		require.NoError(t, err)
@@ -207,7 +216,7 @@ func TestReadmeMetrics(t *testing.T) {
 			continue
 		}
 		assert.Equal(t, metric.Unit, cells[1])
-		assert.Equal(t, metric.Attributes, strings.Split(cells[2], "`, `"))
+		assert.Equal(t, strings.Join(metric.Attributes, "`, `"), cells[2])
 		assert.Equal(t, metric.Description, cells[3])
 	}
 

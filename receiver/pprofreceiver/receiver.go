@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
 // source is one way in which payloads arrive.
@@ -23,8 +26,12 @@ type source interface {
 // pprofReceiver starts and stops its sources together.
 type pprofReceiver struct {
 	sources []source
-	// started holds the sources to shut down, in the order of their start.
+	// started holds the sources to shut down.
 	started []source
+	cfg     *Config
+	// leave gives the receiver's share of the admission budget back.
+	leave   func()
+	metrics *metrics
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
@@ -34,11 +41,11 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	}
 	ingest := func(source, transport string) (*ingester, error) {
 		return newIngester(ingesterSettings{
-			set: set, cfg: cfg, next: next, metrics: metrics, source: source, transport: transport,
+			set: set, cfg: cfg, budget: admission.Process(), next: next, metrics: metrics, source: source, transport: transport,
 		})
 	}
 
-	r := &pprofReceiver{}
+	r := &pprofReceiver{cfg: cfg, metrics: metrics}
 	var errs []error
 	add := func(s source, err error) {
 		r.sources, errs = append(r.sources, s), append(errs, err)
@@ -66,8 +73,13 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	return r, errors.Join(errs...)
 }
 
-// Start starts every source, or none: where one fails, those before it are shut down again.
+// Start starts every source, or none: if one fails, those before it are shut down again.
 func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
+	var budget *admission.Budget
+	budget, r.leave = admission.Share(r.cfg.Limits.bytesInFlight())
+	if err := r.metrics.observe(budget); err != nil {
+		return errors.Join(err, r.Shutdown(ctx))
+	}
 	for _, s := range r.sources {
 		if err := s.Start(ctx, host); err != nil {
 			return errors.Join(fmt.Errorf("start `%s`: %w", s.name(), err), r.Shutdown(ctx))
@@ -77,15 +89,26 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown stops every source. What a source has in hand reaches the pipeline before it returns,
-// unless ctx ends first.
+// Shutdown stops all sources at once, within the drain timeout or until ctx ends. What they have in hand reaches the
+// pipeline, unless the pipeline needs longer than that.
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
-	var errs []error
-	for _, s := range r.started {
-		if err := s.Shutdown(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("shut down `%s`: %w", s.name(), err))
-		}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.DrainTimeout)
+	defer cancel()
+	errs := make([]error, len(r.started)+1)
+	var stopping sync.WaitGroup
+	for i, s := range r.started {
+		stopping.Go(func() {
+			if err := s.Shutdown(ctx); err != nil {
+				errs[i] = fmt.Errorf("shut down `%s`: %w", s.name(), err)
+			}
+		})
 	}
+	stopping.Wait()
 	r.started = nil
+	if r.leave != nil {
+		errs[len(errs)-1] = r.metrics.close()
+		r.leave()
+		r.leave = nil
+	}
 	return errors.Join(errs...)
 }

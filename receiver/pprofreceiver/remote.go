@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 )
 
 // transferTime is the least that a timeout leaves for the answer after the target has recorded.
@@ -42,7 +44,7 @@ func (r *remote) Start(ctx context.Context, host component.Host) error {
 	if r.target, err = url.Parse(r.cfg.Client.Endpoint); err != nil {
 		return errors.New("`endpoint` must be a URL")
 	}
-	r.shown = redactURL(r.target)
+	r.shown = redact.URL(r.target)
 	r.id = newIdentity()
 	r.id.derived.PutStr(attributeServerAddress, r.target.Hostname())
 	r.id.derived.PutInt(attributeServerPort, int64(effectivePort(r.target)))
@@ -54,14 +56,15 @@ func (r *remote) Start(ctx context.Context, host component.Host) error {
 	if r.client, err = config.ToClient(ctx, host.GetExtensions(), r.set); err != nil {
 		return err
 	}
-	r.client.CheckRedirect = sameHostOnly
+	r.client.CheckRedirect = sameOriginOnly
+	r.maxBytes = int64(r.ingest.cfg.Limits.MaxProfileBytes)
 	r.worker.start(func(stopping, deliver context.Context) {
 		every(stopping, r.cfg.InitialDelay, r.cfg.CollectionInterval, func() { r.scrape(stopping, deliver) })
 	})
 	return nil
 }
 
-// Shutdown breaks off a request under way; what was already fetched is delivered.
+// Shutdown breaks off a request under way; what was fetched before is delivered.
 func (r *remote) Shutdown(ctx context.Context) error {
 	err := r.worker.shutdown(ctx)
 	r.client.CloseIdleConnections()
@@ -78,20 +81,16 @@ func (r *remote) timeout() time.Duration {
 }
 
 func (r *remote) scrape(stopping, deliver context.Context) {
-	data, err := r.fetch(stopping)
-	if err == nil {
-		err = r.ingest.ingest(deliver, payload{data: data, identity: r.id}, 0)
-	} else if stopping.Err() != nil {
+	claim := r.ingest.budget.Begin()
+	defer claim.Release()
+	data, err := r.fetcher.get(stopping, r.target, r.shown, claim)
+	switch {
+	case err == nil:
+		err = r.ingest.ingest(deliver, payload{data: data, identity: r.id, claim: claim}, 0)
+	case stopping.Err() != nil:
 		return // broken off by the shutdown, which is no fault
+	default:
+		r.ingest.countRejected(deliver, err)
 	}
 	r.log.note(stateOf(err), err)
-}
-
-// fetch gets one payload. Its error is a *rejection, and counted unless the shutdown caused it.
-func (r *remote) fetch(ctx context.Context) ([]byte, error) {
-	data, err := r.fetcher.get(ctx, r.target, r.shown, &bodyRoom{limit: r.ingest.cfg.Limits.MaxProfileBytes})
-	if err != nil && ctx.Err() == nil {
-		r.ingest.countRejected(ctx, err)
-	}
-	return data, err
 }

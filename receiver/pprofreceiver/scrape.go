@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
@@ -36,28 +35,16 @@ type scraper struct {
 	// slots bounds the payloads that are decoded and delivered at once. Requests that wait for their
 	// target to record, or for the rest of its answer, hold none: a target that hangs takes no place.
 	slots chan struct{}
-	// decoding bounds the payloads that are unpacked at once: more than there are processors would
-	// take memory and save no time.
-	decoding chan struct{}
-	// room is the memory of the answers that are not decoded yet.
-	room *sharedRoom
 }
 
 func newScraper(cfg *ScrapeConfig, set receiver.Settings, in *ingester) *scraper {
-	s := &scraper{
-		cfg: cfg, set: set, ingest: in,
-		slots:    make(chan struct{}, cfg.MaxConcurrent),
-		decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
-	}
-	return s
+	return &scraper{cfg: cfg, set: set, ingest: in, slots: make(chan struct{}, cfg.MaxConcurrent)}
 }
 
 func (*scraper) name() string { return sourceScrape }
 
 // Start begins to look for targets. Each is scraped for the first time within its interval.
 func (s *scraper) Start(ctx context.Context, host component.Host) error {
-	// Twice the limit, and the byte above it that proves an answer too large: one such finds room.
-	s.room = newSharedRoom(2 * (int64(s.ingest.cfg.Limits.MaxProfileBytes) + 1))
 	var err error
 	if s.metrics, err = newScrapeMetrics(s.set.MeterProvider); err != nil {
 		return err
@@ -68,6 +55,7 @@ func (s *scraper) Start(ctx context.Context, host component.Host) error {
 		if err != nil {
 			return err
 		}
+		job.fetcher.maxBytes = int64(s.ingest.cfg.Limits.MaxProfileBytes)
 		jobs[cfg.JobName] = job
 	}
 	// Collectors that scrape the same target should not do so at the same moment.
@@ -85,7 +73,9 @@ func (s *scraper) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	if status := s.cfg.Status.Get(); status != nil {
-		s.page = newStatusServer(status, s.set.TelemetrySettings, s.schedule)
+		s.page = &statusServer{
+			cfg: status, set: s.set.TelemetrySettings, schedule: s.schedule, drainTimeout: s.ingest.cfg.DrainTimeout,
+		}
 		if err := s.page.start(ctx, host); err != nil {
 			return errors.Join(fmt.Errorf("`status`: %w", err), s.metrics.close())
 		}
@@ -116,7 +106,7 @@ func (s *scraper) run(stopping, deliver context.Context) {
 func (s *scraper) Shutdown(ctx context.Context) error {
 	var errs []error
 	if s.page != nil {
-		errs = append(errs, s.page.shutdown(ctx))
+		errs = append(errs, s.page.http.Shutdown(ctx))
 	}
 	errs = append(errs, s.worker.shutdown(ctx), s.metrics.close())
 	for _, job := range s.schedule.jobs {

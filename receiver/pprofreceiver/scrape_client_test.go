@@ -70,35 +70,40 @@ func TestScrapeCredentials(t *testing.T) {
 			f.eventually(func() bool {
 				return f.endpoint(0, "memory").State == stateUp && f.endpoint(0, "here").State == stateUp && f.endpoint(0, "away").State == stateDown
 			})
-			assert.Contains(t, f.endpoint(0, "away").Error, "redirects to another host")
+			assert.Contains(t, f.endpoint(0, "away").Error, "redirects to another scheme, host or port")
 			assert.Zero(t, elsewhere.asked.Load(), "credentials stay with the host that they are for")
 		})
 	}
 }
 
-// Without credentials redirects are followed wherever they lead, as Prometheus does, or not at all.
+// Redirects are followed within the target's own origin, or not at all: a target must not make the collector ask what
+// only the collector reaches.
 func TestScrapeRedirects(t *testing.T) {
 	good := captured(t, "go-heap.pb.gz")
+	elsewhere := newSite(t, serve(good))
 	referers := make(chan string, 1000)
-	elsewhere := newSite(t, func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case referers <- r.Header.Get("Referer"):
-		default:
-		}
-		_, _ = w.Write(good)
-	})
 	site := newSite(t, byPath(map[string]http.HandlerFunc{
 		"/away": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/memory", http.StatusFound)
 		},
+		"/here": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/memory", http.StatusFound) },
+		"/memory": func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case referers <- r.Header.Get("Referer"):
+			default:
+			}
+			_, _ = w.Write(good)
+		},
 		"/circle": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/circle", http.StatusFound) },
 	}))
-	f := newScrapeFixture(t, "", nil).begin(scrapeTargetOf(t, site.URL, "/away?token=hunter2", "/circle"))
+	f := newScrapeFixture(t, "", nil).begin(scrapeTargetOf(t, site.URL, "/away", "/here?token=hunter2", "/circle"))
 	f.eventually(func() bool {
-		return f.endpoint(0, "away").State == stateUp && f.endpoint(0, "circle").State == stateDown
+		return f.endpoint(0, "away").State == stateDown && f.endpoint(0, "here").State == stateUp && f.endpoint(0, "circle").State == stateDown
 	})
 	assert.Empty(t, <-referers)
+	assert.Contains(t, f.endpoint(0, "away").Error, "another scheme, host or port")
 	assert.Contains(t, f.endpoint(0, "circle").Error, "in a circle")
+	assert.Zero(t, elsewhere.asked.Load())
 
 	f = newScrapeFixture(t, "", func(c *targets.Config) { c.HTTPClient.FollowRedirects = false })
 	f.begin(scrapeTargetOf(t, site.URL, "/away"))

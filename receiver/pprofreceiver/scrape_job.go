@@ -24,7 +24,9 @@ type scrapeJob struct {
 	name    string
 	fetcher fetcher
 	log     *scrapeLog
-	metrics *jobMetrics
+	// isHidden reports that a discovered label is not for the page.
+	isHidden func(label string) bool
+	metrics  *jobMetrics
 	// requests is the number of scrapes under way; the schedule's mutex guards it.
 	requests int64
 	// baselineBytes is the memory that the baselines of all its targets hold.
@@ -39,16 +41,8 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 		return nil, fmt.Errorf("job %q: %w", cfg.JobName, err)
 	}
 	makeLight(client)
-	switch {
-	case !cfg.HTTPClient.FollowRedirects: // Prometheus' client takes the redirect for the answer
-	case hasCredentials(cfg):
-		client.CheckRedirect = sameHostOnly
-	default:
-		client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
-			// It names the query of the scrape, which is nobody else's business.
-			next.Header.Del("Referer")
-			return notInACircle(via)
-		}
+	if cfg.HTTPClient.FollowRedirects { // otherwise Prometheus' client takes the redirect for the answer
+		client.CheckRedirect = sameOriginOnly
 	}
 	return &scrapeJob{
 		name: cfg.JobName,
@@ -61,8 +55,9 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 			},
 			explicitEncoding: true,
 		},
-		log:     newScrapeLog(logger.With(zap.String("job", cfg.JobName))),
-		metrics: metrics.of(cfg.JobName),
+		isHidden: cfg.HiddenLabels(),
+		log:      newScrapeLog(logger.With(zap.String("job", cfg.JobName))),
+		metrics:  metrics.of(cfg.JobName),
 	}, nil
 }
 
@@ -76,14 +71,6 @@ func makeLight(client *http.Client) {
 		transport.WriteBufferSize = 1 << 10
 		transport.MaxResponseHeaderBytes = 64 << 10
 	}
-}
-
-// hasCredentials tells whether requests of a job carry what another host must not see.
-func hasCredentials(cfg *targets.Config) bool {
-	c := &cfg.HTTPClient
-	return c.BasicAuth != nil || c.Authorization != nil || c.OAuth2 != nil || c.HTTPHeaders != nil ||
-		c.BearerToken != "" || c.BearerTokenFile != "" ||
-		c.TLSConfig.Cert != "" || c.TLSConfig.CertFile != "" || c.TLSConfig.CertRef != ""
 }
 
 // reasonOf is the reason of a *rejection, or empty.

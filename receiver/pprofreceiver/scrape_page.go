@@ -7,7 +7,6 @@ import (
 	"context"
 	_ "embed" // the page's template
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
 	"net"
@@ -15,12 +14,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
 const (
@@ -28,6 +28,8 @@ const (
 	statusPath = "/targets"
 	// statusTargets is how many targets the page lists where the query does not say.
 	statusTargets = 500
+	// maxStatusTargets bounds how many it lists at all: a page takes some 5 kB for each.
+	maxStatusTargets = 5000
 )
 
 //go:embed scrape_page.html
@@ -46,21 +48,17 @@ type statusServer struct {
 	set      component.TelemetrySettings
 	schedule *schedule
 
-	http    *http.Server
-	address net.Addr
-	serving sync.WaitGroup
-}
-
-func newStatusServer(cfg *ScrapeStatusConfig, set component.TelemetrySettings, s *schedule) *statusServer {
-	return &statusServer{cfg: cfg, set: set, schedule: s}
+	drainTimeout time.Duration
+	http         *httpserver.Server
+	address      net.Addr
 }
 
 func (s *statusServer) start(ctx context.Context, host component.Host) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler(statusPath, http.StatusFound))
 	mux.HandleFunc("GET "+statusPath, s.serve)
-	var err error
-	if s.http, err = s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, mux); err != nil {
+	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, mux)
+	if err != nil {
 		return err
 	}
 	listener, err := s.cfg.HTTP.ToListener(ctx)
@@ -69,21 +67,11 @@ func (s *statusServer) start(ctx context.Context, host component.Host) error {
 	}
 	s.address = listener.Addr()
 	s.set.Logger.Info("the targets of `scrape` are listed", zap.Stringer("endpoint", s.address), zap.String("path", statusPath))
-	s.serving.Go(func() {
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
-		}
+	s.http = httpserver.Start(server, listener, httpserver.Options{
+		DrainTimeout: s.drainTimeout,
+		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
 	})
 	return nil
-}
-
-func (s *statusServer) shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, s.http.Close())
-	}
-	s.serving.Wait()
-	return err
 }
 
 // statusView is what the template gets.
@@ -95,12 +83,16 @@ type statusView struct {
 }
 
 func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
+	if err := httpserver.CheckHost(r, append(s.cfg.AllowedHosts, s.host())); err != nil {
+		http.Error(w, fmt.Sprintf("%v: list the name in `status.allowed_hosts`", err), http.StatusForbidden)
+		return
+	}
 	query := r.URL.Query()
 	filter := statusFilter{job: query.Get("job"), state: query.Get("state"), text: query.Get("q"), limit: statusTargets}
 	if given := query.Get("limit"); given != "" {
 		limit, err := strconv.Atoi(given)
-		if err != nil || limit < 0 {
-			http.Error(w, fmt.Sprintf("limit must be a number of targets, found %q", given), http.StatusBadRequest)
+		if err != nil || limit < 0 || limit > maxStatusTargets {
+			http.Error(w, fmt.Sprintf("limit must be a number of targets up to %d, found %q", maxStatusTargets, given), http.StatusBadRequest)
 			return
 		}
 		filter.limit = limit
@@ -122,6 +114,15 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.set.Logger.Debug("the page of targets was not sent whole", zap.Error(err))
 	}
+}
+
+// host is the name by which the configuration knows the server.
+func (s *statusServer) host() string {
+	name, _, err := net.SplitHostPort(s.cfg.HTTP.NetAddr.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // shortDuration keeps what a reader can use.

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -24,6 +26,7 @@ import (
 func (f *scrapeFixture) withPage() *scrapeFixture {
 	status := ScrapeStatusConfig{HTTP: confighttp.NewDefaultServerConfig()}
 	status.HTTP.NetAddr.Endpoint = "127.0.0.1:0"
+	status.AllowedHosts = []string{"agent.example"}
 	*f.scraper.cfg.Status.GetOrInsertDefault() = status
 	return f
 }
@@ -44,10 +47,14 @@ func TestScrapePage(t *testing.T) {
 	site := newSite(t, byPath(map[string]http.HandlerFunc{"/memory": serve(good)}))
 	up := scrapeTargetOf(t, site.URL, "/memory?token=hunter2", "/mutex")
 	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>")
-	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__address__", "till-1:80")
+	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__address__", "till-1:80",
+		"__meta_kubernetes_pod_annotation_note", "hunter2", "__meta_kubernetes_pod_annotationpresent_note", "true",
+		"__meta_kubernetes_pod_annotation_read", "by-a-rule", "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "by-identity")
 	down := newSite(t, serve(nil))
 	down.Close()
-	f := newScrapeFixture(t, "", nil).withPage().begin()
+	f := newScrapeFixture(t, "", func(c *targets.Config) {
+		c.RelabelConfigs = []*relabel.Config{{SourceLabels: model.LabelNames{"__meta_kubernetes_pod_annotation_read"}}}
+	}).withPage().begin()
 	report := targets.JobReport{Job: "shop", Discovered: 12}
 	report.Dropped[targets.DropRelabelled] = 10
 	report.Examples = []targets.Dropped{{
@@ -63,11 +70,12 @@ func TestScrapePage(t *testing.T) {
 	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
 	for _, want := range []string{
 		"<h2>shop</h2>", "12 discovered, 10 relabelled", "till-1", "/memory?token=REDACTED", "status 404 Not Found",
-		"connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shownSize(len(good)), `<td class="error">status 404`,
+		"by-a-rule", "by-identity", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shownSize(len(good)), `<td class="error">status 404`,
 	} {
 		assert.Contains(t, html, want)
 	}
 	assert.NotContains(t, html, "hunter2")
+	assert.NotContains(t, html, "annotationpresent")
 	assert.NotContains(t, html, "<script>")
 
 	var shown scrapeStatus
@@ -99,6 +107,19 @@ func TestScrapePage(t *testing.T) {
 	status, text, _ = f.page("?limit=x")
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Contains(t, text, "limit must be")
+	status, _, _ = f.page("?limit=5001")
+	assert.Equal(t, http.StatusBadRequest, status)
+
+	// A name that somebody else's DNS may lead here is not this server's.
+	for name, want := range map[string]int{"evil.example:4041": 403, "localhost:4041": 200, "agent.example": 200} {
+		request, err := http.NewRequest(http.MethodGet, "http://"+f.scraper.page.address.String()+"/targets", http.NoBody)
+		require.NoError(t, err)
+		request.Host = name
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		assert.Equal(t, want, response.StatusCode, name)
+	}
 }
 
 // The page of a job that has found nothing yet is a page too, and only reading is possible.

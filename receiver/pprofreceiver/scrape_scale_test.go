@@ -59,6 +59,6 @@ func TestScrapeAmongBadTargets(t *testing.T) {
 		f.eventually(func() bool { return f.sum(metricScrapes, "outcome", string(outcome)) > 0 })
 	}
 	assert.Zero(t, f.sum(metricScrapes, "profile", "memory", "outcome", outcomeRefused))
-	assert.LessOrEqual(t, f.scraper.room.taken.Load(), f.scraper.room.total)
+	assert.LessOrEqual(t, f.scraper.ingest.budget.HeldBytes(), 2*int64(f.scraper.ingest.cfg.Limits.MaxProfileBytes))
 	assert.LessOrEqual(t, f.logs.Len(), logLines+2)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
@@ -78,7 +79,7 @@ func (s *schedule) status(filter statusFilter) scrapeStatus {
 	made := scrapeStatus{Time: s.now(), Targets: map[string]int{}, Jobs: make([]jobStatus, 0, len(s.report))}
 	place := map[string]int{}
 	for i := range s.report {
-		if job := jobStatusOf(&s.report[i]); filter.job == "" || filter.job == job.Job {
+		if job := s.jobStatusOf(&s.report[i]); filter.job == "" || filter.job == job.Job {
 			place[job.Job] = len(made.Jobs)
 			made.Jobs = append(made.Jobs, job)
 			made.Requests += s.jobs[job.Job].requests
@@ -100,12 +101,12 @@ func (s *schedule) status(filter statusFilter) scrapeStatus {
 			continue
 		}
 		filter.limit--
-		job.Targets = append(job.Targets, t.status(state))
+		job.Targets = append(job.Targets, t.status(state, s.jobs[job.Job]))
 	}
 	return made
 }
 
-func jobStatusOf(report *targets.JobReport) jobStatus {
+func (s *schedule) jobStatusOf(report *targets.JobReport) jobStatus {
 	job := jobStatus{
 		Job: report.Job, Discovered: report.Discovered, States: map[string]int{}, Dropped: map[string]int{},
 		Examples: []droppedStatus{}, Targets: []targetStatus{},
@@ -117,7 +118,7 @@ func jobStatusOf(report *targets.JobReport) jobStatus {
 	}
 	for _, dropped := range report.Examples {
 		job.Examples = append(job.Examples, droppedStatus{
-			Discovered: shownLabels(dropped.Discovered), Profile: dropped.Profile,
+			Discovered: s.jobs[report.Job].shownLabels(dropped.Discovered), Profile: dropped.Profile,
 			Reason: dropped.Reason.String(), Detail: dropped.Detail,
 		})
 	}
@@ -134,9 +135,9 @@ func (t *scrapedTarget) has(text string) bool {
 	return found
 }
 
-func (t *scrapedTarget) status(state string) targetStatus {
+func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 	made := targetStatus{
-		State: state, Labels: t.target.Labels.Map(), Discovered: shownLabels(t.target.Discovered),
+		State: state, Labels: t.target.Labels.Map(), Discovered: job.shownLabels(t.target.Discovered),
 		Resource: t.target.Resource.AsRaw(), Interval: t.target.Interval.Seconds(),
 		Endpoints: make([]endpointStatus, 0, len(t.endpoints)),
 	}
@@ -158,12 +159,16 @@ func (t *scrapedTarget) status(state string) targetStatus {
 	return made
 }
 
-// shownLabels leaves out the values of query parameters that look secret.
-func shownLabels(from labels.Labels) map[string]string {
+// shownLabels leaves out annotations that nothing uses, and the values of query parameters that look secret.
+func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
 	shown := from.Map()
 	for name := range shown {
-		if parameter, found := strings.CutPrefix(name, "__param_"); found && isSecret(parameter) {
-			shown[name] = redacted
+		if j.isHidden(name) {
+			delete(shown, name)
+			continue
+		}
+		if parameter, found := strings.CutPrefix(name, "__param_"); found && redact.IsSecret(parameter) {
+			shown[name] = redact.Placeholder
 		}
 	}
 	return shown

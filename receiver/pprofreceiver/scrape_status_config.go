@@ -16,6 +16,8 @@ import (
 // has no way in for pages of components, so that the receiver serves its own.
 type ScrapeStatusConfig struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+	// AllowedHosts are the DNS names by which the page may be asked for, beside addresses and names without a dot.
+	AllowedHosts []string `mapstructure:"allowed_hosts"`
 }
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.

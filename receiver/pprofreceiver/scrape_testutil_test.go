@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
@@ -45,7 +46,7 @@ func newScrapeFixture(t testing.TB, config string, edit func(*targets.Config)) *
 	f.jobs = []string{job.JobName}
 	metrics, err := newMetrics(f.set.MeterProvider)
 	require.NoError(t, err)
-	in, err := newIngester(ingesterSettings{set: f.set, cfg: cfg, next: f.next, metrics: metrics, source: sourceScrape, transport: "http"})
+	in, err := newIngester(ingesterSettings{set: f.set, cfg: cfg, next: f.next, metrics: metrics, source: sourceScrape, transport: "http", budget: admission.New(cfg.Limits.bytesInFlight())})
 	require.NoError(t, err)
 	f.scraper = newScraper(&ScrapeConfig{MaxConcurrent: 8, Configs: []*targets.Config{job}}, f.set, in)
 	f.scraper.discover = func(ctx context.Context, apply func(targets.Update)) error {

@@ -6,6 +6,7 @@ package pprofreceiver
 import (
 	"container/heap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
@@ -67,7 +68,7 @@ func (s *schedule) carryOver(known *scrapedTarget, t *targets.Target, job *scrap
 }
 
 func (s *schedule) newEndpoint(owner *scrapedTarget, job *scrapeJob, endpoint targets.Endpoint) *scrapedEndpoint {
-	e := &scrapedEndpoint{owner: owner, job: job, Endpoint: endpoint, shown: redactURL(endpoint.URL)}
+	e := &scrapedEndpoint{owner: owner, job: job, Endpoint: endpoint, shown: redact.URL(endpoint.URL)}
 	now, interval := s.now(), owner.target.Interval
 	e.due = now.Add(untilTick(now, spread(s.seed, owner.target.Key, endpoint.Profile.Name, interval), interval))
 	heap.Push(&s.waiting, e)

@@ -8,8 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -33,9 +32,9 @@ func (s *scraper) scrape(deliver context.Context, task scrapeTask) {
 // take fetches, decodes and delivers one payload.
 func (s *scraper) take(deliver context.Context, task *scrapeTask) scrapeResult {
 	result := scrapeResult{began: time.Now()}
-	room := bodyRoom{limit: s.ingest.cfg.Limits.MaxProfileBytes, shared: s.room}
-	defer room.release()
-	data, err := task.job.fetcher.get(task.ctx, task.endpoint.URL, task.shown, &room)
+	claim := s.ingest.budget.Begin()
+	defer claim.Release()
+	data, err := task.job.fetcher.get(task.ctx, task.endpoint.URL, task.shown, claim)
 	fetched := time.Now()
 	result.took, result.bodyBytes = fetched.Sub(result.began), len(data)
 	if err != nil {
@@ -50,12 +49,11 @@ func (s *scraper) take(deliver context.Context, task *scrapeTask) scrapeResult {
 	}
 	defer release(s.slots)
 
-	if !acquire(deliver, s.decoding) {
-		return result
+	p := payload{data: data, identity: task.identity, profileName: task.endpoint.Profile.Name, claim: claim}
+	if task.endpoint.Profile.Delta {
+		p.baseline, p.fetched = task.delta.use(), fetched
 	}
-	pd, stats, err := s.decode(deliver, task, data, fetched)
-	release(s.decoding)
-	room.release()
+	pd, stats, err := s.ingest.decode(deliver, p)
 	if err != nil {
 		task.delta.settle(task.job, false)
 		return result.failed(err)
@@ -70,7 +68,7 @@ func (s *scraper) take(deliver context.Context, task *scrapeTask) scrapeResult {
 	}
 	err = s.ingest.deliver(deliver, pd, 0)
 	// What is refused for good would be refused again as a part of the next difference.
-	task.delta.settle(task.job, err == nil || isPermanent(err))
+	task.delta.settle(task.job, err == nil || httpserver.IsPermanent(err))
 	if err != nil {
 		return result.failed(err)
 	}
@@ -84,14 +82,6 @@ func (r scrapeResult) failed(err error) scrapeResult {
 		r.outcome = string(why)
 	}
 	return r
-}
-
-func (s *scraper) decode(ctx context.Context, task *scrapeTask, data []byte, fetched time.Time) (pprofile.Profiles, pprofconv.DecodeStats, error) {
-	p := payload{data: data, identity: task.identity, profileName: task.endpoint.Profile.Name}
-	if task.endpoint.Profile.Delta {
-		p.baseline, p.fetched = task.delta.use(), fetched
-	}
-	return s.ingest.decode(ctx, p)
 }
 
 // acquire waits for a place and reports whether there is one before ctx ends.

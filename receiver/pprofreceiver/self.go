@@ -181,7 +181,12 @@ func (s *self) deliverWindows(ctx context.Context) {
 	for payloads := range s.windows {
 		var errs []error
 		for _, p := range payloads {
-			if err := s.ingest.ingest(ctx, p, s.cfg.Timeout); err != nil {
+			// What the process knows of itself is in memory already; the claim is for what it is decoded to.
+			p.claim = s.ingest.budget.Begin()
+			p.claim.Complete()
+			err := s.ingest.ingest(ctx, p, s.cfg.Timeout)
+			p.claim.Release()
+			if err != nil {
 				errs = append(errs, fmt.Errorf("profile %q: %w", p.profileName, err))
 			}
 		}

@@ -5,19 +5,19 @@ package pprofreceiver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
 // pushPath is where profiles are pushed to.
@@ -31,16 +31,21 @@ type server struct {
 
 	// passedQueryKeys belong to the authenticator, not to the profile's identity.
 	passedQueryKeys []string
-	http            *http.Server
+	// encodings are the accepted values of Content-Encoding.
+	encodings []string
+	http      *httpserver.Server
 	// address is where the server listens once started.
 	address net.Addr
-	serving sync.WaitGroup
 }
 
 func newServer(cfg *ServerConfig, set component.TelemetrySettings, in *ingester) *server {
 	s := &server{cfg: cfg, set: set, ingest: in}
 	if auth := cfg.HTTP.Auth.Get(); auth != nil {
 		s.passedQueryKeys = auth.RequestParameters
+	}
+	s.encodings = httpserver.Encodings
+	if cfg.HTTP.CompressionAlgorithms != nil {
+		s.encodings = slices.DeleteFunc(slices.Clone(cfg.HTTP.CompressionAlgorithms), func(name string) bool { return name == "" })
 	}
 	return s
 }
@@ -52,12 +57,12 @@ func (s *server) Start(ctx context.Context, host component.Host) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(pushPath, s.handlePush)
 	mux.HandleFunc("/", s.handleElsewhere)
-	var err error
-	s.http, err = s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, mux,
-		confighttp.WithErrorHandler(s.handleTransportError),
-		// RFC 9110 section 8.4.1: "identity" names no encoding at all.
-		confighttp.WithDecoder("identity", func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }),
-	)
+	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(s.handleTransportError)}
+	for _, encoding := range append([]string{"", "identity"}, httpserver.Encodings...) {
+		// httpserver.OpenBody decodes bodies: within limits, and for the encodings that are not accepted with a better answer.
+		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
+	}
+	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, mux, options...)
 	if err != nil {
 		return err
 	}
@@ -67,25 +72,16 @@ func (s *server) Start(ctx context.Context, host component.Host) error {
 	}
 	s.address = listener.Addr()
 	s.set.Logger.Info("ready for profiles; push one with: "+s.curlLine(), zap.Stringer("endpoint", s.address))
-	s.serving.Go(func() {
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
-		}
+	s.http = httpserver.Start(server, listener, httpserver.Options{
+		DrainTimeout: s.ingest.cfg.DrainTimeout,
+		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
 	})
 	return nil
 }
 
-// Shutdown takes no new requests and waits until those under way are answered, so that what they
-// carry has reached the pipeline. When ctx ends first, their connections are cut: their senders
-// get no answer and know that nothing was acknowledged.
-func (s *server) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, s.http.Close())
-	}
-	s.serving.Wait()
-	return err
-}
+// Shutdown takes no new requests and waits until those under way are answered, so that what they carry has reached the
+// pipeline. Senders that are slower than that, or that wait for a pipeline that is, are told to come back.
+func (s *server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
 // curlLine is a command that pushes a profile to the address that was bound.
 func (s *server) curlLine() string {
@@ -109,16 +105,13 @@ func (s *server) handleElsewhere(w http.ResponseWriter, _ *http.Request) {
 	writeAnswer(w, http.StatusNotFound, answer{Error: "nothing is here: push profiles to " + pushPath})
 }
 
-// handleTransportError answers for confighttp: for a Content-Encoding that it does not know (which
-// it calls a bad request), one that the body does not have, and for a sender that auth refuses.
+// handleTransportError answers for confighttp: for a Content-Encoding that it has never heard of (which it calls a bad
+// request), and for a sender that auth refuses.
 func (s *server) handleTransportError(w http.ResponseWriter, r *http.Request, message string, status int) {
 	why := reasonBadRequest
-	encoding := r.Header.Get("Content-Encoding")
-	accepted := s.cfg.HTTP.CompressionAlgorithms
-	if status == http.StatusBadRequest && encoding != "" && !slices.Contains(accepted, encoding) {
+	if status == http.StatusBadRequest && r.Header.Get("Content-Encoding") != "" {
 		status, why = http.StatusUnsupportedMediaType, reasonEncoding
-		named := strings.Join(slices.DeleteFunc(slices.Clone(accepted), func(a string) bool { return a == "" }), ", ")
-		message = fmt.Sprintf("Content-Encoding %q is unknown here: use one of %s, or none", encoding, named)
+		message = fmt.Sprintf("%v: use one of %s, or none", message, strings.Join(s.encodings, ", "))
 	}
 	s.ingest.metrics.reject(r.Context(), sourceServer, why)
 	writeAnswer(w, status, answer{Error: message})

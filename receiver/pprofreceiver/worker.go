@@ -5,14 +5,15 @@ package pprofreceiver
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 )
 
-// worker runs a source's goroutines and ends them in two steps: first nothing new begins, then,
-// where Shutdown's time is over, deliveries under way are cancelled.
+// worker runs a source's goroutines and ends them in two steps: first nothing new begins; then, after three quarters
+// of the time that Shutdown has, the contexts of deliveries end.
 type worker struct {
 	running        sync.WaitGroup
 	stop, abort    context.CancelFunc
@@ -33,6 +34,10 @@ func (w *worker) shutdown(ctx context.Context) error {
 	}
 	w.stop()
 	defer w.abort()
+	if deadline, found := ctx.Deadline(); found {
+		left := time.Until(deadline)
+		defer time.AfterFunc(left-left/4, w.abort).Stop()
+	}
 	done := make(chan struct{})
 	go func() {
 		w.running.Wait()
@@ -42,7 +47,7 @@ func (w *worker) shutdown(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("the pipeline still has a delivery: %w", ctx.Err())
 	}
 }
 

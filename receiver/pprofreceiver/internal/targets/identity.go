@@ -26,6 +26,23 @@ const (
 	metaContainer  = metaPod + "container_"
 )
 
+// HiddenLabels returns a function that reports that a discovered label must not be shown. Annotations hold anything, at
+// times secrets: only those are shown that the job's rules or the identity read.
+func (c *Config) HiddenLabels() func(label string) bool {
+	used := map[string]bool{metaAnnotation + "pyroscope_io_service_name": true}
+	for _, name := range []string{"service_name", "service_namespace", "service_version", "service_instance_id"} {
+		used[metaAnnotation+"resource_opentelemetry_io_"+name] = true
+	}
+	for _, rule := range c.RelabelConfigs {
+		for _, label := range rule.SourceLabels {
+			used[string(label)] = true
+		}
+	}
+	return func(label string) bool {
+		return strings.HasPrefix(label, "__meta_") && strings.Contains(label, "_annotation") && !used[label]
+	}
+}
+
 // identified is what a target's identity is made of.
 type identified struct {
 	public  labels.Labels
