@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -175,4 +176,68 @@ func TestTranslateIsBounded(t *testing.T) {
 			profiletest.RequireBounded(t, cost, request.bytes, translateConstantBytes, translateFactor)
 		})
 	}
+}
+
+// Many bombs in one request cost no more than two.
+func TestManyBombsAreBounded(t *testing.T) {
+	const limit = 1 << 20
+	filler := make([]byte, 8*limit)
+	bodies := map[string][]byte{compressionGzip: gzipped(filler), compressionZstd: zstdEncoder.EncodeAll(filler, nil)}
+	for compression, body := range bodies {
+		ld := requestOfMany(2000, "", keyFormat, formatOTLPValue, keyBodyCompression, compression)
+		pprofs := requestOfMany(2000, "", keyFormat, formatPprofValue, keyType, "cpu")
+		for _, request := range []plog.Logs{ld, pprofs} {
+			eachRecord(request, func(r plog.LogRecord) { r.Body().SetStr(base64.StdEncoding.EncodeToString(body)) })
+			size := new(plog.ProtoMarshaler).LogsSize(request)
+			var result Result
+			cost := profiletest.MeasureCost(t, func() { result = Translate(request, Options{MaxProfileBytes: limit}) })
+			t.Logf("%s: %d bytes: %v", compression, size, cost)
+			require.Len(t, result.Rejected, 2000)
+			for _, r := range result.Rejected {
+				require.Equal(t, ReasonTooLarge, r.Reason)
+			}
+			profiletest.RequireBounded(t, cost, size+2*limit, translateConstantBytes, 8)
+		}
+	}
+}
+
+// Resources of an OTLP body that share a long text cannot become many times its size.
+func TestSharedAttributesAreBounded(t *testing.T) {
+	attribute := message(1, bytes.Join([][]byte{varintField(3, 1), message(2, varintField(8, 2))}, nil))
+	resources := repeated(20_000, func(int) []byte { return message(1, message(1, attribute)) })
+	texts := message(2, bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), 128<<10))}, nil))
+	ld, record := newRecord("", keyFormat, formatOTLPValue)
+	record.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
+	ld.MarkReadOnly()
+	var result Result
+	cost := profiletest.MeasureCost(t, func() { result = Translate(ld, Options{}) })
+	profiletest.RequireBounded(t, cost, new(plog.ProtoMarshaler).LogsSize(ld), translateConstantBytes, translateFactor)
+	require.Len(t, result.Rejected, 1)
+	require.Equal(t, ReasonTooLarge, result.Rejected[0].Reason, result.Rejected[0].Err)
+}
+
+// FuzzRequestCost reads a request as the receiver does, and asserts what it costs.
+func FuzzRequestCost(f *testing.F) {
+	for _, request := range worstRequests(f) {
+		body, err := new(plog.ProtoMarshaler).MarshalLogs(request.logs)
+		require.NoError(f, err)
+		if len(body) < 64<<10 {
+			f.Add(body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		const limit = 1 << 20
+		var result Result
+		cost := profiletest.MeasureCost(t, func() {
+			if _, err := pdatasize.Logs(body); err != nil {
+				return
+			}
+			ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
+			if err == nil {
+				result = Translate(ld, Options{MaxProfileBytes: limit})
+			}
+		})
+		profiletest.RequireBounded(t, cost, len(body)+2*limit, translateConstantBytes, translateFactor)
+		_ = result
+	})
 }

@@ -140,9 +140,9 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 		"truncated":    {func(r plog.LogRecord) { b := r.Body().Bytes().AsRaw(); r.Body().Bytes().FromRaw(b[:len(b)-9]) }, Options{}, ReasonNotOTLP},
 		"bomb":         {func(r plog.LogRecord) { r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(make([]byte, 64<<20), nil)) }, Options{MaxProfileBytes: 1 << 20}, ReasonTooLarge},
 		"many messages": {func(r plog.LogRecord) {
-			profile := message(1, message(2, message(2, bytes.Repeat(message(2, nil), 1000))))
+			profile := message(1, message(2, message(2, bytes.Repeat(message(2, message(9, make([]byte, 3))), 1<<20))))
 			r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(profile, nil))
-		}, Options{maxMessages: 1002}, ReasonTooLarge},
+		}, Options{MaxProfileBytes: 8 << 20}, ReasonTooLarge},
 		"nested without end": {func(r plog.LogRecord) {
 			value := []byte{}
 			for range 1000 {
@@ -174,29 +174,6 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 		record.Body().SetStr(base64.StdEncoding.EncodeToString(record.Body().Bytes().AsRaw()))
 		assert.NoError(t, profiletest.Equal(shop(), translated(t, ld, Options{}).Profiles))
 	})
-}
-
-// Every message is counted that unmarshalling makes, and no more of them than stand there.
-func TestWeigh(t *testing.T) {
-	body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(shop())
-	require.NoError(t, err)
-	d := shop().Dictionary()
-	want := d.MappingTable().Len() + d.LocationTable().Len() + d.FunctionTable().Len() + d.LinkTable().Len() + d.StackTable().Len() + 1
-	for _, location := range d.LocationTable().All() {
-		want += location.Lines().Len()
-	}
-	messages, err := weigh(body, 1000)
-	require.NoError(t, err)
-	assert.Greater(t, messages, want+d.StringTable().Len()+2*d.AttributeTable().Len())
-	_, err = weigh(body, messages)
-	assert.NoError(t, err)
-	_, err = weigh(body, messages-1)
-	assert.ErrorIs(t, err, errTooManyMessages)
-	for end := range body {
-		if _, err := weigh(body[:end], 1000); err != nil {
-			assert.ErrorIs(t, err, errNoMessage)
-		}
-	}
 }
 
 // Whole profiles and an agent's records in one request share one dictionary; a sample with a bad index is left out.

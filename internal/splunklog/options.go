@@ -25,8 +25,6 @@ type Options struct {
 	// maxSamples bounds the samples of one request: a sample can be two bytes long in a pprof, and is many times that
 	// in memory. Only tests set it.
 	maxSamples int
-	// maxMessages bounds the messages in bodies of OTLP, for the same reason. Only tests set it.
-	maxMessages int
 }
 
 func (o Options) withDefaults() Options {
@@ -47,9 +45,6 @@ func (o Options) withDefaults() Options {
 	o.MaxExpansion = min(o.MaxExpansion, math.MaxInt32)
 	if o.maxSamples <= 0 {
 		o.maxSamples = 4 << 20
-	}
-	if o.maxMessages <= 0 {
-		o.maxMessages = 4 << 20
 	}
 	return o
 }

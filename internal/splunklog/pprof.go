@@ -15,7 +15,7 @@ import (
 
 // readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
 func (t *translator) readPprof(body string) *Rejection {
-	if t.bytesLeft <= 0 || t.samplesLeft <= 0 {
+	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
 		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
 	}
 	isBytes := t.record.log.Body().Type() == pcommon.ValueTypeBytes
@@ -25,7 +25,7 @@ func (t *translator) readPprof(body string) *Rejection {
 		return reject(ReasonBase64, "the body is not base64: %w", err)
 	}
 	limits := pprofconv.Limits{
-		MaxProfileBytes: t.bytesLeft, MaxSamples: t.samplesLeft, MaxStackDepth: t.opts.MaxStackDepth,
+		MaxProfileBytes: min(t.bytesLeft, t.workLeft), MaxSamples: t.samplesLeft, MaxStackDepth: t.opts.MaxStackDepth,
 		MaxTextBytes: t.opts.MaxTextBytes, MaxExpansion: t.opts.MaxExpansion,
 	}
 	t.groupBytesLeft = minGroupBytes + t.opts.MaxExpansion*len(t.payload)
@@ -33,9 +33,13 @@ func (t *translator) readPprof(body string) *Rejection {
 	clear(t.attributeOfGroup)
 	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
+	t.workLeft -= stats.UncompressedBytes
 	t.result.add(&stats)
 	switch {
 	case errors.Is(err, pprofconv.ErrTooLarge):
+		if stats.UncompressedBytes == 0 { // given up while it was unpacked
+			t.workLeft -= limits.MaxProfileBytes
+		}
 		return reject(ReasonTooLarge, "%w", err)
 	case err != nil:
 		return reject(ReasonNotPprof, "%w", err)

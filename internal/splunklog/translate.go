@@ -23,8 +23,9 @@ type translator struct {
 	samples
 	stackText
 
-	// bytesLeft, samplesLeft and messagesLeft are what the request may still cost.
-	bytesLeft, samplesLeft, messagesLeft int
+	// bytesLeft, samplesLeft and memoryLeft are what the request may still become: bodies after decompression, samples,
+	// and the messages of OTLP bodies in memory. workLeft is what may still be unpacked, rejected bodies included.
+	bytesLeft, samplesLeft, memoryLeft, workLeft int
 
 	// The record under way.
 	record record
@@ -47,6 +48,7 @@ type translator struct {
 	groupBytesLeft int
 
 	encoded, payload []byte
+	unpacker         unpacker
 	// whole are the profiles of bodies that are OTLP.
 	whole   []pprofile.Profiles
 	scratch []int32
@@ -54,6 +56,12 @@ type translator struct {
 	// sizes are those of the request before: agents send requests that are much alike.
 	sizes profiledict.Sizes
 }
+
+// What the messages of OTLP bodies may take in memory: constantMemory + memoryFactor × Options.MaxProfileBytes.
+const (
+	constantMemory = 64 << 20
+	memoryFactor   = 8
+)
 
 // maxKeptBytes and maxKeptEntries bound what a translator keeps between requests: one above either is rare. maxHint
 // bounds the tables that a request finds ready.
@@ -104,7 +112,9 @@ func (t *translator) start(opts Options) {
 	t.samples.reset()
 	t.stackText.reset()
 	t.dict.Reset(t.sizes)
-	t.bytesLeft, t.samplesLeft, t.messagesLeft = t.opts.MaxProfileBytes, t.opts.maxSamples, t.opts.maxMessages
+	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, t.opts.maxSamples
+	t.memoryLeft = constantMemory + memoryFactor*t.opts.MaxProfileBytes
+	t.workLeft = 2 * t.opts.MaxProfileBytes // a bomb or two do not keep the others from being read
 	t.number, t.anyRead, t.lastLink = 0, false, knownLink{}
 }
 

@@ -1,0 +1,178 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pdatasize checks messages before they are unmarshalled to pdata: how much memory they would take, since a
+// message of two bytes becomes a hundred and more, and how deep they are nested, since unmarshalling goes as deep.
+//
+// Logs and Profiles read protobuf, JSON any JSON text. Each returns an estimate of the memory, and an error if the
+// message is not worth it: nothing that carries data takes more than constantBytes + factor × its length.
+package pdatasize
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+const (
+	constantBytes = 1 << 20
+	factor        = 32
+	// maxNesting bounds how deep messages may stand in each other.
+	maxNesting = 200
+)
+
+// Kinds of faults, for errors.Is.
+var (
+	ErrTooNested = fmt.Errorf("it is nested more than %d deep", maxNesting)
+	ErrExpands   = errors.New("it is mostly empty messages")
+	ErrMalformed = errors.New("it is not a message of protobuf")
+)
+
+// message describes a message of opentelemetry-proto.
+type message struct {
+	// size is what the struct takes, with a pointer to it.
+	size int
+	// packed says that the message is mostly lists of numbers, which take eight bytes for one.
+	packed bool
+	// fields are those that are messages, or strings of a list, by their numbers.
+	fields [8]*message
+}
+
+// The messages of opentelemetry-proto that logs and profiles are made of.
+var (
+	listString = &message{size: 16}
+	leaf       = &message{size: 48}
+	anyValue   = &message{size: 40}
+	keyValue   = &message{size: 64, fields: [8]*message{2: anyValue}}
+	resource   = &message{size: 64, fields: [8]*message{
+		1: keyValue, 3: {size: 80, fields: [8]*message{3: listString, 4: listString}},
+	}}
+	scope = &message{size: 64, fields: [8]*message{3: keyValue}}
+
+	sample       = &message{size: 128, packed: true}
+	profile      = &message{size: 320, fields: [8]*message{1: leaf, 2: sample, 5: leaf}}
+	location     = &message{size: 96, fields: [8]*message{3: leaf}}
+	mapping      = &message{size: 96, packed: true}
+	stack        = &message{size: 40, packed: true}
+	attribute    = &message{size: 48, fields: [8]*message{2: anyValue}}
+	dictionary   = &message{fields: [8]*message{1: mapping, 2: location, 3: leaf, 4: leaf, 5: listString, 6: attribute, 7: stack}}
+	profilesData = &message{fields: [8]*message{1: inResource(inScope(profile)), 2: dictionary}}
+
+	logRecord = &message{size: 208, fields: [8]*message{5: anyValue, 6: keyValue}}
+	logsData  = &message{fields: [8]*message{1: inResource(inScope(logRecord))}}
+)
+
+func inResource(content *message) *message {
+	return &message{size: 192, fields: [8]*message{1: resource, 2: content}}
+}
+
+func inScope(content *message) *message {
+	return &message{size: 160, fields: [8]*message{1: scope, 2: content}}
+}
+
+func init() {
+	anyValue.fields = [8]*message{5: {size: 24, fields: [8]*message{1: anyValue}}, 6: {size: 24, fields: [8]*message{1: keyValue}}}
+}
+
+// Logs checks an ExportLogsServiceRequest or a LogsData.
+func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsData) }
+
+// Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
+func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData) }
+
+func check(data []byte, is *message) (int, error) {
+	c := checker{memory: len(data), limit: constantBytes + factor*len(data)}
+	err := c.message(data, is, 0)
+	return c.memory, err
+}
+
+type checker struct{ memory, limit int }
+
+func (c *checker) add(n int) error {
+	if c.memory += n; c.memory > c.limit {
+		return ErrExpands
+	}
+	return nil
+}
+
+func (c *checker) message(data []byte, is *message, depth int) error {
+	if depth == maxNesting {
+		return ErrTooNested
+	}
+	size := is.size
+	if is.packed {
+		size += 8 * len(data)
+	}
+	if err := c.add(size); err != nil {
+		return err
+	}
+	for len(data) > 0 {
+		number, wire, n := protowire.ConsumeTag(data)
+		if n < 0 || wire == protowire.StartGroupType || wire == protowire.EndGroupType {
+			return ErrMalformed
+		}
+		data = data[n:]
+		if wire != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(number, wire, data); n < 0 {
+				return ErrMalformed
+			}
+			data = data[n:]
+			continue
+		}
+		content, n := protowire.ConsumeBytes(data)
+		if n < 0 {
+			return ErrMalformed
+		}
+		data = data[n:]
+		if int(number) >= len(is.fields) || is.fields[number] == nil {
+			continue
+		}
+		field := is.fields[number]
+		var err error
+		if field == listString || field == leaf {
+			err = c.add(field.size)
+		} else {
+			err = c.message(content, field, depth+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What objects and arrays, and the members of either, take once they are pdata.
+const (
+	containerBytes = 224
+	memberBytes    = 40
+)
+
+// JSON checks a JSON text. It does not say whether the text is valid.
+func JSON(text []byte) (memoryBytes int, err error) {
+	c := checker{memory: len(text), limit: constantBytes + factor*len(text)}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			if depth++; depth > maxNesting {
+				return c.memory, ErrTooNested
+			}
+			err = c.add(containerBytes)
+		case '}', ']':
+			depth--
+		case ',':
+			err = c.add(memberBytes)
+		}
+		if err != nil {
+			return c.memory, err
+		}
+	}
+	return c.memory, nil
+}
