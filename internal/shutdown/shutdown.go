@@ -12,6 +12,7 @@ package shutdown
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/pprof"
@@ -65,8 +66,9 @@ type Limit struct {
 	mu sync.Mutex
 	// began is when the first component of the running service was told to stop; zero before that.
 	began time.Time
-	// left counts components of the running service that did not stop in time.
-	left int
+	// left counts components of the running service that did not stop in time, failed are the errors of others.
+	left   int
+	failed []error
 }
 
 // NewLimit returns a limit for services that are to stop within timeout.
@@ -76,17 +78,18 @@ func NewLimit(timeout time.Duration) *Limit { return &Limit{timeout: timeout} }
 func (l *Limit) Renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.began, l.left = time.Time{}, 0
+	l.began, l.left, l.failed = time.Time{}, 0, nil
 }
 
-// Err reports whether components of the last service were left behind.
+// Err reports whether components of the last service were left behind or did not stop in order.
 func (l *Limit) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.left == 0 {
-		return nil
+	failed := errors.Join(l.failed...)
+	if l.left > 0 {
+		failed = errors.Join(failed, fmt.Errorf("%d components did not stop in time; what they held in memory is lost", l.left))
 	}
-	return fmt.Errorf("%d components did not stop in time; what they held in memory is lost", l.left)
+	return failed
 }
 
 // wait returns how long a component of this kind may take from now on.
@@ -109,8 +112,8 @@ type bounded struct {
 	logger *zap.Logger
 }
 
-// Shutdown stops the component. It returns nil when it leaves the component behind: an error would end the process where
-// a configuration is reloaded. Limit.Err has it.
+// Shutdown stops the component. It returns nil when the component fails, or is left behind: an error would end the process
+// where a configuration is reloaded. Limit.Err has it.
 func (b *bounded) Shutdown(ctx context.Context) error {
 	wait := b.limit.wait(b.kind)
 	// Components that look at the context end in order, with some time left for what they do then.
@@ -125,7 +128,13 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case err := <-stopped:
-		return err
+		if err != nil {
+			b.limit.mu.Lock()
+			b.limit.failed = append(b.limit.failed, fmt.Errorf("%s: %w", name, err))
+			b.limit.mu.Unlock()
+			b.logger.Error("component did not stop in order; shutdown goes on", zap.String("component", name), zap.Error(err))
+		}
+		return nil
 	case <-timer.C:
 	}
 	b.limit.mu.Lock()

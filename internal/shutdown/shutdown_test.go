@@ -100,14 +100,19 @@ func TestStuckComponentsAreLeftBehind(t *testing.T) {
 	require.NoError(t, limit.Err(), "a reloaded configuration has stopped nothing yet")
 }
 
-// TestErrorsPass stops components that do so in time.
-func TestErrorsPass(t *testing.T) {
+// TestErrorsDoNotEndAReload stops components that fail in time. The service must not learn of it: it would end the process
+// instead of going on with the reloaded configuration.
+func TestErrorsDoNotEndAReload(t *testing.T) {
+	core, log := observer.New(zap.ErrorLevel)
 	limit := NewLimit(time.Minute)
-	components, release := service(t, limit, zap.NewNop())
+	components, release := service(t, limit, zap.New(core))
 	release()
 	for _, c := range components {
-		require.EqualError(t, c.Shutdown(t.Context()), "released")
+		require.NoError(t, c.Shutdown(t.Context()))
 	}
+	require.EqualError(t, limit.Err(), "receiver stuck: released\nprocessor stuck: released\nexporter stuck: released")
+	require.Equal(t, 3, log.Len())
+	limit.Renew()
 	require.NoError(t, limit.Err())
 }
 
