@@ -18,13 +18,13 @@ import (
 )
 
 // batcher gathers the messages of one combination of client metadata. It has a lane for each core. A sender
-// adds its message to a lane's batch by itself, and sends the batch by itself when that is full, so senders
-// work side by side, and one that is faster than the next component waits. There are never more batches
-// pending or on their way than lanes.
+// adds its message to a lane's batch by itself, so senders work side by side. A batch that is full is sent from its
+// lane, which nobody else can use until all of it is taken: there are never more batches pending or on their way
+// than lanes, and senders wait for a lane where the next component is slower than they are.
 type batcher struct {
 	of    *dedup
 	key   string
-	users int // guarded by batchers.mu: those inside consume or expire
+	users int // guarded by batchers.mu: those inside consume, expire or sendAway
 	// ctx has the client metadata, and none of a sender's deadline.
 	ctx context.Context
 
@@ -32,16 +32,20 @@ type batcher struct {
 	// free are the lanes that nobody holds. The last one used is used first: under light load all messages
 	// meet in one batch.
 	free []*lane
-	// waiting are those who wait for a lane, in order.
+	// waiting are those who wait for a lane, in order. A closed channel means that there will be none.
 	waiting []chan *lane
 	lanes   int
+	// closed tells that no lane is given out any more; drained is closed when all have come back then.
 	closed  bool
+	drained chan struct{}
 }
 
 // lane is a place for a batch. Only who holds it may touch it.
 type lane struct {
 	batch *compact.Batch // nil where nothing is pending
-	timer *time.Timer
+	// delivery is what the senders of the batch wait for.
+	delivery *delivery
+	timer    *time.Timer
 	// growth is the largest number of bytes by which a message has made the batch longer.
 	growth int
 	// expired, guarded by the batcher's mu, says that the batch's time was up while somebody held the lane.
@@ -49,8 +53,8 @@ type lane struct {
 }
 
 func newBatcher(of *dedup, key string, metadata map[string][]string) *batcher {
-	b := &batcher{of: of, key: key, lanes: runtime.GOMAXPROCS(0)}
-	b.ctx = client.NewContext(context.Background(), client.Info{Metadata: client.NewMetadata(metadata)})
+	b := &batcher{of: of, key: key, lanes: runtime.GOMAXPROCS(0), drained: make(chan struct{})}
+	b.ctx = client.NewContext(of.sendContext, client.Info{Metadata: client.NewMetadata(metadata)})
 	for range b.lanes {
 		b.free = append(b.free, &lane{})
 	}
@@ -58,29 +62,58 @@ func newBatcher(of *dedup, key string, metadata map[string][]string) *batcher {
 }
 
 func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
-	l, err := b.acquire(ctx)
+	until := time.Now().Add(b.of.config.MaxWait)
+	l, err := b.acquire(ctx, until)
 	if err != nil {
-		return fmt.Errorf("wait for earlier profiles to be sent: %w", err)
+		return err
 	}
-	defer b.release(l)
 	if l.batch == nil {
-		l.batch = b.of.newBatch()
+		l.batch, l.delivery = b.of.newBatch(), newDelivery()
 		l.growth = 0
 	}
 	before := l.batch.ApproximateBytes()
 	b.of.add(ctx, l.batch, pd)
 	l.growth = max(l.growth, l.batch.ApproximateBytes()-before)
-	if why, full := b.isFull(l); full {
-		b.flush(l, why)
-	} else if l.timer == nil {
-		l.timer = time.AfterFunc(b.of.config.Timeout, func() { b.expire(l) })
+	sent := l.delivery
+	why, full := b.isFull(l)
+	if full {
+		b.sendAway(l, why)
+	} else {
+		if l.timer == nil {
+			l.timer = time.AfterFunc(b.of.config.Timeout, func() { b.expire(l) })
+		}
+		b.release(l)
+	}
+	if b.of.config.Acknowledge == AcknowledgeDelivered {
+		if err := wait(ctx, until, sent.done); err != nil {
+			return err
+		}
+		return sent.err
+	}
+	if full {
+		// The message is in the batch, whatever becomes of that: waiting only slows the sender down.
+		_ = wait(ctx, until, sent.done)
 	}
 	return nil
 }
 
+// wait returns nil when done is closed, and an error when the sender's context or its time to wait ends before.
+func wait(ctx context.Context, until time.Time, done <-chan struct{}) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the next component to take the profiles: %w", ctx.Err())
+	case <-timer.C:
+		return retryLater("the next component has not taken the profiles yet; they may still arrive")
+	}
+}
+
 // isFull reports whether the batch should go before another message comes.
 func (b *batcher) isFull(l *lane) (why reason, full bool) {
-	// A profile without samples counts as one, lest profiles without end are held.
+	// A profile without samples counts as one, so that empty profiles cannot accumulate.
 	if max(l.batch.Samples(), l.batch.Profiles()) >= b.of.config.SendBatchSize {
 		return reasonSize, true
 	}
@@ -89,18 +122,28 @@ func (b *batcher) isFull(l *lane) (why reason, full bool) {
 	return reasonBytes, limit > 0 && l.batch.ApproximateBytes()+l.growth > limit
 }
 
-// flush sends the batch of a lane that the caller holds.
-func (b *batcher) flush(l *lane, why reason) {
+// sendAway sends the batch of a lane that the caller holds, and then releases the lane, without the caller.
+func (b *batcher) sendAway(l *lane, why reason) {
+	b.of.batchers.stay(b)
+	go func() {
+		finish := b.flush(l, why)
+		b.release(l)
+		b.of.batchers.leave(b)
+		finish()
+	}()
+}
+
+// flush sends the batch of a lane that the caller holds. finish tells its senders.
+func (b *batcher) flush(l *lane, why reason) (finish func()) {
 	if l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil
 	}
-	batch := l.batch
-	l.batch = nil
-	if batch != nil {
-		b.of.send(b.ctx, batch, why)
-		b.of.endBatch(batch)
-	}
+	batch, sent := l.batch, l.delivery
+	l.batch, l.delivery = nil, nil
+	err := b.of.send(b.ctx, batch, why)
+	b.of.endBatch(batch)
+	return func() { sent.finish(err) }
 }
 
 // expire sends the batch of a lane whose time is up, or leaves that to who holds the lane.
@@ -109,6 +152,10 @@ func (b *batcher) expire(l *lane) {
 	defer b.of.batchers.leave(b)
 	b.mu.Lock()
 	i := slices.Index(b.free, l)
+	if i >= 0 && l.batch == nil {
+		b.mu.Unlock()
+		return
+	}
 	if i < 0 {
 		l.expired = true
 		b.mu.Unlock()
@@ -116,22 +163,16 @@ func (b *batcher) expire(l *lane) {
 	}
 	b.free = slices.Delete(b.free, i, i+1)
 	b.mu.Unlock()
-	b.flush(l, reasonTimeout)
-	b.release(l)
+	b.sendAway(l, reasonTimeout)
 }
 
-// acquire takes a lane for a message.
-func (b *batcher) acquire(ctx context.Context) (*lane, error) {
+// acquire takes a lane for a message, and waits for one in turn.
+func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
 		return nil, errShutdown
 	}
-	return b.take(ctx)
-}
-
-// take takes a lane, and waits for one in turn. It unlocks mu, which the caller has locked.
-func (b *batcher) take(ctx context.Context) (*lane, error) {
 	if n := len(b.free); n > 0 {
 		l := b.free[n-1]
 		b.free = b.free[:n-1]
@@ -141,38 +182,56 @@ func (b *batcher) take(ctx context.Context) (*lane, error) {
 	ready := make(chan *lane, 1)
 	b.waiting = append(b.waiting, ready)
 	b.mu.Unlock()
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	err := retryLater("the next component does not keep up")
 	select {
-	case l := <-ready:
+	case l, ok := <-ready:
+		if !ok {
+			return nil, errShutdown
+		}
 		return l, nil
+	case <-timer.C:
 	case <-ctx.Done():
+		err = fmt.Errorf("wait for earlier profiles to be sent: %w", ctx.Err())
 	}
 	b.mu.Lock()
 	if i := slices.Index(b.waiting, ready); i >= 0 {
 		b.waiting = slices.Delete(b.waiting, i, i+1)
 		b.mu.Unlock()
-		return nil, ctx.Err()
+		return nil, err
 	}
 	b.mu.Unlock()
-	// A lane came at the same moment.
-	return <-ready, nil
+	// A lane came at the same moment, or shutdown did.
+	if l, ok := <-ready; ok {
+		return l, nil
+	}
+	return nil, errShutdown
 }
 
-// release gives a lane back, after what its holder has to do in place of its timer.
+// release gives a lane back, or sends its batch away first if that is due.
 func (b *batcher) release(l *lane) {
 	b.mu.Lock()
-	for l.expired {
-		l.expired = false
+	why, due := reasonTimeout, l.expired
+	l.expired = false
+	if b.closed {
+		why, due = reasonShutdown, true
+	}
+	if due && l.batch != nil {
 		b.mu.Unlock()
-		b.flush(l, reasonTimeout)
-		b.mu.Lock()
+		b.sendAway(l, why)
+		return
 	}
 	defer b.mu.Unlock()
 	if len(b.waiting) > 0 {
-		b.waiting[0] <- l
+		b.waiting[0] <- l // its channel has room
 		b.waiting = slices.Delete(b.waiting, 0, 1)
 		return
 	}
 	b.free = append(b.free, l)
+	if b.closed && len(b.free) == b.lanes {
+		close(b.drained)
+	}
 }
 
 // isIdle reports whether nothing is pending and nobody is inside.
@@ -185,18 +244,28 @@ func (b *batcher) isIdle() bool {
 	return !slices.ContainsFunc(b.free, func(l *lane) bool { return l.batch != nil })
 }
 
-// shutdown takes all lanes, for good, and sends what they have.
-func (b *batcher) shutdown(ctx context.Context) error {
+// shutdown sends what is pending, and returns when nothing is on its way any more. Senders that wait for a lane are
+// told to come back.
+func (b *batcher) shutdown() {
 	b.mu.Lock()
 	b.closed = true
-	b.mu.Unlock()
-	for range b.lanes {
-		b.mu.Lock()
-		l, err := b.take(ctx)
-		if err != nil {
-			return fmt.Errorf("wait for profiles to be sent: %w", err)
-		}
-		b.flush(l, reasonShutdown)
+	for _, ready := range b.waiting {
+		close(ready)
 	}
-	return nil
+	b.waiting = nil
+	var pending []*lane
+	b.free = slices.DeleteFunc(b.free, func(l *lane) bool {
+		if l.batch != nil {
+			pending = append(pending, l)
+		}
+		return l.batch != nil
+	})
+	isDrained := len(b.free) == b.lanes
+	b.mu.Unlock()
+	for _, l := range pending {
+		b.sendAway(l, reasonShutdown)
+	}
+	if !isDrained {
+		<-b.drained
+	}
 }

@@ -5,7 +5,6 @@ package dictionarydedupprocessor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-var errShutdown = errors.New("the processor is shut down")
+var errShutdown = retryLater("the processor is shutting down")
 
 // batchers has a batcher for each combination of client metadata that has something pending. One that has
 // nothing is forgotten, so what is kept depends on the load, not on the life of the process.
@@ -76,7 +75,7 @@ func (s *batchers) enter(metadata client.Metadata) (*batcher, error) {
 	b := s.byKey[key.String()]
 	if b == nil {
 		if limit := s.of.config.MetadataCardinalityLimit; len(s.keys) > 0 && limit > 0 && len(s.byKey) >= limit {
-			return nil, fmt.Errorf("more than %d combinations of client metadata have profiles pending", limit)
+			return nil, retryLater(fmt.Sprintf("more than %d combinations of client metadata have profiles pending", limit))
 		}
 		b = newBatcher(s.of, key.String(), values)
 		s.byKey[b.key] = b
@@ -101,8 +100,8 @@ func (s *batchers) leave(b *batcher) {
 	}
 }
 
-// shutdown waits for senders that are inside and sends what is pending.
-func (s *batchers) shutdown(ctx context.Context) error {
+// shutdown hands over what is pending and returns when all sends have ended.
+func (s *batchers) shutdown() {
 	s.mu.Lock()
 	s.closed = true
 	all := make([]*batcher, 0, len(s.byKey))
@@ -110,9 +109,9 @@ func (s *batchers) shutdown(ctx context.Context) error {
 		all = append(all, b)
 	}
 	s.mu.Unlock()
-	var errs []error
+	var draining sync.WaitGroup
 	for _, b := range all {
-		errs = append(errs, b.shutdown(ctx))
+		draining.Go(b.shutdown)
 	}
-	return errors.Join(errs...)
+	draining.Wait()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -97,13 +98,13 @@ func TestARefusedBatchIsCountedAndLogged(t *testing.T) {
 	refuse.Store(true)
 	f.sink.take = func(context.Context, pprofile.Profiles) error {
 		if refuse.Load() {
-			return errors.New("no")
+			return consumererror.NewPermanent(errors.New("no"))
 		}
 		return nil
 	}
 	f.consume(message("shop", 5))
-	assert.EqualValues(t, 5, f.sum("failed_samples"))
-	assert.Equal(t, 1, f.logs.FilterMessageSnippet("refused").Len())
+	assert.EqualValues(t, 5, f.sum("failed_samples", "reason", "refused"))
+	assert.Equal(t, 1, f.logs.FilterMessageSnippet("dropping profiles").Len())
 	refuse.Store(false)
 	f.consume(message("shop", 5))
 	assert.Equal(t, 5, f.sink.samples())

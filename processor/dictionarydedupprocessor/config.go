@@ -10,12 +10,22 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configretry"
 )
 
 // Config is the processor's configuration.
 type Config struct {
 	// Timeout is how long a batch waits for more. 0: every request is compacted alone and passed on at once.
 	Timeout time.Duration `mapstructure:"timeout"`
+	// Acknowledge says when a sender gets its answer: AcknowledgeBatched or AcknowledgeDelivered.
+	Acknowledge Acknowledge `mapstructure:"acknowledge"`
+	// MaxWait bounds how long a sender is held; then it is told to come back. Where receivers wait for senders when
+	// they stop, it bounds that too.
+	MaxWait time.Duration `mapstructure:"max_wait"`
+	// DrainTimeout bounds how long Shutdown goes on handing over what is pending.
+	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
+	// RetryOnFailure says how a batch is handed over again that the next component refuses for the moment.
+	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 	// SendBatchSize is the number of samples after which a batch goes at once.
 	SendBatchSize int `mapstructure:"send_batch_size"`
 	// MaxBatchBytes is the largest encoded size of what is sent on, in bytes of OTLP, dictionary included;
@@ -32,12 +42,29 @@ type Config struct {
 	MetadataCardinalityLimit int `mapstructure:"metadata_cardinality_limit"`
 }
 
+// Acknowledge says when a sender gets its answer.
+type Acknowledge string
+
+const (
+	// AcknowledgeBatched is when the request is in a batch.
+	AcknowledgeBatched Acknowledge = "batched"
+	// AcknowledgeDelivered is when the next component has taken the batch.
+	AcknowledgeDelivered Acknowledge = "delivered"
+)
+
 // minMaxBatchBytes keeps splitting from taking more time than sending: each part has a header of its own.
 const minMaxBatchBytes = 64 << 10
 
 func createDefaultConfig() component.Config {
+	retry := configretry.NewDefaultBackOffConfig()
+	retry.InitialInterval = 500 * time.Millisecond
+	retry.MaxElapsedTime = 0
 	return &Config{
 		Timeout:                  time.Second,
+		Acknowledge:              AcknowledgeBatched,
+		MaxWait:                  5 * time.Second,
+		DrainTimeout:             10 * time.Second,
+		RetryOnFailure:           retry,
 		SendBatchSize:            8192,
 		MaxBatchBytes:            4_000_000,
 		OrderByFrequency:         true,
@@ -52,6 +79,16 @@ func (c *Config) Validate() error {
 	var errs []error
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %s", c.Timeout))
+	}
+	if c.Acknowledge != AcknowledgeBatched && c.Acknowledge != AcknowledgeDelivered {
+		errs = append(errs, fmt.Errorf("`acknowledge` must be %q or %q, found %q",
+			AcknowledgeBatched, AcknowledgeDelivered, c.Acknowledge))
+	}
+	if c.MaxWait <= 0 {
+		errs = append(errs, fmt.Errorf("`max_wait` must be positive, found %s", c.MaxWait))
+	}
+	if c.DrainTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %s", c.DrainTimeout))
 	}
 	if c.SendBatchSize <= 0 {
 		errs = append(errs, fmt.Errorf(

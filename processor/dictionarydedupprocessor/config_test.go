@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v3"
 )
@@ -33,6 +34,10 @@ func TestConfigStruct(t *testing.T) {
 func TestEveryKeyIsRead(t *testing.T) {
 	config, err := load(t, `
 timeout: 3s
+acknowledge: delivered
+max_wait: 4s
+drain_timeout: 5s
+retry_on_failure: {enabled: false, initial_interval: 1s, max_interval: 2s, max_elapsed_time: 3s, multiplier: 4, randomization_factor: 0}
 send_batch_size: 10
 max_batch_bytes: 100000
 order_by_frequency: false
@@ -43,6 +48,10 @@ metadata_cardinality_limit: 7
 	require.NoError(t, err)
 	assert.Equal(t, &Config{
 		Timeout: 3 * time.Second, SendBatchSize: 10, MaxBatchBytes: 100_000,
+		Acknowledge: AcknowledgeDelivered, MaxWait: 4 * time.Second, DrainTimeout: 5 * time.Second,
+		RetryOnFailure: configretry.BackOffConfig{
+			InitialInterval: time.Second, MaxInterval: 2 * time.Second, MaxElapsedTime: 3 * time.Second, Multiplier: 4,
+		},
 		MetadataKeys: []string{"tenant", "Region"}, MetadataCardinalityLimit: 7,
 	}, config)
 }
@@ -61,6 +70,10 @@ func TestLimitsCanBeTurnedOff(t *testing.T) {
 func TestValidateNamesEveryFault(t *testing.T) {
 	_, err := load(t, `
 timeout: -1s
+acknowledge: never
+max_wait: 0s
+drain_timeout: -1s
+retry_on_failure: {initial_interval: -1s}
 send_batch_size: 0
 max_batch_bytes: 65535
 metadata_keys: [tenant, Tenant, ""]
@@ -68,6 +81,10 @@ metadata_cardinality_limit: -1
 `)
 	for _, text := range []string{
 		"`timeout` must not be negative, found -1s",
+		"`acknowledge` must be \"batched\" or \"delivered\", found \"never\"",
+		"`max_wait` must be positive, found 0s",
+		"`drain_timeout` must be positive, found -1s",
+		"initial_interval value must be greater than or equal to 0",
 		"`send_batch_size` must be positive, found 0",
 		"`max_batch_bytes` must be 0 for no limit, or at least 65536, found 65535",
 		"`metadata_keys` must be distinct, found \"tenant\" twice",

@@ -41,11 +41,12 @@ type metrics struct {
 	incomingBytes, outgoingBytes       metric.Int64Counter
 	incomingEntries, outgoingEntries   metric.Int64Counter
 	batches, splits, oversized         metric.Int64Counter
-	dropped, repaired, failed          metric.Int64Counter
+	dropped, repaired, failed, retries metric.Int64Counter
 
 	own     metric.MeasurementOption
 	tables  [len(compact.Tables)]metric.MeasurementOption
 	reasons [numReasons]metric.MeasurementOption
+	losses  [numLosses]metric.MeasurementOption
 	drops   [compact.NumDropReasons]metric.MeasurementOption
 	repairs [compact.NumRepairs]metric.MeasurementOption
 }
@@ -72,7 +73,8 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, batchers 
 		oversized:        counter("oversized", "{message}", "Number of messages above max_batch_bytes, since their samples share too much to be split."),
 		dropped:          counter("dropped_samples", "{sample}", "Number of samples that could not be understood."),
 		repaired:         counter("repaired", "{fault}", "Number of faults that cost no sample."),
-		failed:           counter("failed_samples", "{sample}", "Number of samples that the next component refused after they had been accepted."),
+		failed:           counter("failed_samples", "{sample}", "Number of samples that were lost after they had been accepted."),
+		retries:          counter("retries", "{retry}", "Number of times that the next component refused a message for the moment."),
 		own:              attributes(id),
 	}
 	for i, name := range compact.Tables {
@@ -80,6 +82,9 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, batchers 
 	}
 	for i := range m.reasons {
 		m.reasons[i] = attributes(id, attribute.String("reason", reason(i).String()))
+	}
+	for i := range m.losses {
+		m.losses[i] = attributes(id, attribute.String("reason", loss(i).String()))
 	}
 	for i := range m.drops {
 		m.drops[i] = attributes(id, attribute.String("reason", compact.DropReason(i).String()))
@@ -118,9 +123,9 @@ func (m *metrics) countIncoming(ctx context.Context, s compact.Stats) {
 	addAll(ctx, m.repaired, s.Repairs[:], m.repairs[:])
 }
 
-// countOutgoing counts a part, with its size, that the next component has taken.
-func (m *metrics) countOutgoing(ctx context.Context, part *compact.Part, bytes int) {
-	m.outgoingSamples.Add(ctx, int64(part.SampleCount), m.own)
+// countOutgoing counts a part, with its size, that the next component has taken; of its samples those taken last.
+func (m *metrics) countOutgoing(ctx context.Context, part *compact.Part, samples, bytes int) {
+	m.outgoingSamples.Add(ctx, int64(samples), m.own)
 	m.outgoingProfiles.Add(ctx, int64(part.ProfileCount), m.own)
 	m.outgoingBytes.Add(ctx, int64(bytes), m.own)
 	addAll(ctx, m.outgoingEntries, part.Entries[:], m.tables[:])

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -33,6 +35,13 @@ type dedup struct {
 	metrics *metrics
 
 	batchers *batchers
+	// sendContext is the parent of all contexts in which batches are sent; endSends ends it.
+	sendContext context.Context
+	endSends    context.CancelFunc
+	// stopping is closed when Shutdown begins.
+	stopping chan struct{}
+	// refused tells that the next component refused something and has taken nothing since.
+	refused atomic.Bool
 	// spare holds empty batches for their memory.
 	spare sync.Pool
 }
@@ -46,9 +55,11 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 			OrderByFrequency: config.OrderByFrequency,
 			CombineSamples:   config.CombineSamples,
 		},
-		logger: set.Logger,
-		next:   next,
+		logger:   set.Logger,
+		next:     next,
+		stopping: make(chan struct{}),
 	}
+	d.sendContext, d.endSends = context.WithCancel(context.Background())
 	d.batchers = newBatchers(d)
 	var err error
 	if d.metrics, err = newMetrics(set.TelemetrySettings, set.ID, d.batchers.len); err != nil {
@@ -63,11 +74,37 @@ func (d *dedup) Capabilities() consumer.Capabilities { return consumer.Capabilit
 // Start has nothing to do: batchers begin with what they get.
 func (d *dedup) Start(context.Context, component.Host) error { return nil }
 
-// Shutdown sends what is pending. Nothing may be consumed meanwhile or afterwards.
-func (d *dedup) Shutdown(ctx context.Context) error { return d.batchers.shutdown(ctx) }
+// sendEnds is how long sends may take to return once their contexts have ended.
+const sendEnds = time.Second
 
-// ConsumeProfiles adds a message to a batch, and sends the batch itself where it is full. It returns when
-// the message is taken, so a sender waits while the next component is slower.
+// Shutdown hands over what is pending, for `drain_timeout` at most. Senders that wait are told to come back. What could
+// not be handed over by then is counted and logged.
+func (d *dedup) Shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, d.config.DrainTimeout)
+	defer cancel()
+	defer d.endSends()
+	close(d.stopping)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		d.batchers.shutdown()
+	}()
+	select {
+	case <-drained:
+		return nil
+	case <-ctx.Done():
+	}
+	d.endSends()
+	select {
+	case <-drained:
+		return nil
+	case <-time.After(sendEnds):
+		return errors.New("the next component does not return, although its context has ended")
+	}
+}
+
+// ConsumeProfiles adds a message to a batch. It returns when the message is in one, or, as `acknowledge` says, when
+// the next component has taken that; so a sender waits while the next component is slower, for `max_wait` at most.
 func (d *dedup) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -90,38 +127,39 @@ func (d *dedup) add(ctx context.Context, batch *compact.Batch, pd pprofile.Profi
 	d.metrics.countIncoming(ctx, batch.TakeStats())
 }
 
-// passOn sends a batch of one message, whose sender learns how that went. After an error it stops: the sender
-// will send everything again, so what has not gone yet had better not go twice.
+// passOn sends a batch of one message, whose sender learns how that went. Before the next component has taken
+// anything, its refusal is the sender's answer. Afterwards the rest is repeated for a while, since the sender would
+// send again what has been taken already.
 func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
+	ctx, cancel := context.WithTimeout(ctx, d.config.MaxWait)
+	defer cancel()
 	parts := 0
 	for part := range batch.Parts() {
 		parts++
-		if err := d.sendPart(ctx, &part); err != nil {
-			return err
+		if parts == 1 {
+			d.warnOversized(ctx, &part)
+			bytes := d.metrics.outgoingSize(ctx, &part)
+			if err := d.next.ConsumeProfiles(ctx, part.Profiles); err != nil {
+				return d.answer(ctx, err)
+			}
+			d.metrics.countOutgoing(ctx, &part, part.SampleCount, bytes)
+			continue
+		}
+		if _, _, err := d.deliver(ctx, &part); err != nil {
+			return d.answer(ctx, err)
 		}
 	}
 	d.countBatch(ctx, reasonTimeout, parts)
 	return nil
 }
 
-// send sends a batch whose senders have been told that it was taken. What the next component refuses is
-// counted and logged.
-func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) {
-	parts, lost := 0, 0
-	var errs []error
-	for part := range batch.Parts() {
-		parts++
-		if err := d.sendPart(ctx, &part); err != nil {
-			errs = append(errs, err)
-			lost += part.SampleCount
-		}
+// answer returns the next component's error, or, where it is that the sender has been held long enough, one that asks
+// it to come back.
+func (d *dedup) answer(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+		return retryLater("the next component did not take the profiles in time")
 	}
-	d.countBatch(ctx, why, parts)
-	if lost > 0 || len(errs) > 0 {
-		d.metrics.failed.Add(ctx, int64(lost), d.metrics.own)
-		d.logger.Warn("The next component refused profiles that had been accepted; they are lost",
-			zap.Int("samples", lost), zap.Error(errors.Join(errs...)))
-	}
+	return err
 }
 
 func (d *dedup) countBatch(ctx context.Context, why reason, parts int) {
@@ -134,18 +172,12 @@ func (d *dedup) countBatch(ctx context.Context, why reason, parts int) {
 	}
 }
 
-func (d *dedup) sendPart(ctx context.Context, part *compact.Part) error {
+func (d *dedup) warnOversized(ctx context.Context, part *compact.Part) {
 	if part.Oversized {
 		d.metrics.oversized.Add(ctx, 1, d.metrics.own)
-		d.logger.Warn("A message is larger than `max_batch_bytes`, since its samples share too much to be split; sending it as it is",
+		d.logger.Warn("sending a message larger than `max_batch_bytes`, since its samples share too much to be split",
 			zap.Int("bytes", part.Bytes), zap.Int("max_batch_bytes", d.options.MaxBytes))
 	}
-	bytes := d.metrics.outgoingSize(ctx, part)
-	if err := d.next.ConsumeProfiles(ctx, part.Profiles); err != nil {
-		return err
-	}
-	d.metrics.countOutgoing(ctx, part, bytes)
-	return nil
 }
 
 func (d *dedup) newBatch() *compact.Batch {

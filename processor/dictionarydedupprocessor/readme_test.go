@@ -20,14 +20,24 @@ import (
 
 func TestReadmeDefaults(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
-	defaults := reflect.ValueOf(createDefaultConfig()).Elem()
-	assert.Len(t, rows, defaults.NumField())
+	keys := requireDefaults(t, rows, "", reflect.ValueOf(createDefaultConfig()).Elem())
+	assert.Len(t, rows, keys)
+}
+
+// requireDefaults compares the rows of the keys below prefix with their defaults, and returns how many keys there are.
+func requireDefaults(t *testing.T, rows map[string][]string, prefix string, defaults reflect.Value) (keys int) {
 	for i := range defaults.NumField() {
 		key := defaults.Type().Field(i).Tag.Get("mapstructure")
-		if assert.Contains(t, rows, key) {
-			assert.Equal(t, fmt.Sprint(defaults.Field(i).Interface()), rows[key][2], key)
+		switch {
+		case key == "": // no key
+		case defaults.Field(i).Kind() == reflect.Struct:
+			keys += requireDefaults(t, rows, prefix+key+".", defaults.Field(i))
+		case assert.Contains(t, rows, prefix+key):
+			assert.Equal(t, fmt.Sprint(defaults.Field(i).Interface()), rows[prefix+key][2], key)
+			keys++
 		}
 	}
+	return keys
 }
 
 // TestMetadata compares metadata.yaml with what the code really makes.
@@ -84,10 +94,13 @@ func countEverything(t *testing.T, m *metrics) {
 	}
 	m.countIncoming(t.Context(), stats)
 	m.countIncomingBytes(t.Context(), message("shop", 1))
-	m.countOutgoing(t.Context(), &part, 1)
+	m.countOutgoing(t.Context(), &part, 1, 1)
 	m.splits.Add(t.Context(), 1, m.own)
 	m.oversized.Add(t.Context(), 1, m.own)
-	m.failed.Add(t.Context(), 1, m.own)
+	m.retries.Add(t.Context(), 1, m.own)
+	for _, why := range m.losses {
+		m.failed.Add(t.Context(), 1, why)
+	}
 	for _, why := range m.reasons {
 		m.batches.Add(t.Context(), 1, why)
 	}
@@ -130,5 +143,8 @@ func TestReadmeReasons(t *testing.T) {
 	require.NoError(t, err)
 	for i := range numReasons {
 		assert.Contains(t, string(text), "`"+reason(i).String()+"`")
+	}
+	for i := range numLosses {
+		assert.Contains(t, string(text), "`"+loss(i).String()+"`")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -76,6 +77,7 @@ type fixture struct {
 func start(t *testing.T, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, config: createDefaultConfig().(*Config), telemetry: componenttest.NewTelemetry()}
+	f.config.RetryOnFailure.InitialInterval = time.Millisecond
 	if change != nil {
 		change(f.config)
 	}

@@ -1,0 +1,164 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionarydedupprocessor
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+)
+
+// delivery is what became of a batch: err is set before done is closed.
+type delivery struct {
+	done chan struct{}
+	err  error
+}
+
+func newDelivery() *delivery { return &delivery{done: make(chan struct{})} }
+
+func (d *delivery) finish(err error) {
+	d.err = err
+	close(d.done)
+}
+
+// retryLater returns an error that asks the sender to come back: gRPC's Unavailable with RetryInfo, HTTP's 503.
+func retryLater(reason string) error {
+	s := status.New(codes.Unavailable, reason)
+	if with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(httpserver.DefaultRetryDelay)}); err == nil {
+		s = with
+	}
+	return s.Err()
+}
+
+// loss is why samples could not be handed over: the value of a metric's attribute.
+type loss int
+
+const (
+	lossRefused  loss = iota // the next component would refuse them again
+	lossGaveUp               // `max_elapsed_time` of `retry_on_failure` has passed, or that is not enabled
+	lossShutdown             // `drain_timeout` has passed
+	numLosses    int  = iota
+)
+
+var lossNames = [numLosses]string{"refused", "gave_up", "shutdown"}
+
+func (l loss) String() string { return lossNames[l] }
+
+// send hands over a batch, part by part, and returns nil if all were taken. Samples that are lost are counted and logged.
+func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) error {
+	parts := 0
+	var lost [numLosses]int
+	var errs []error
+	for part := range batch.Parts() {
+		parts++
+		rest, reason, err := d.deliver(ctx, &part)
+		if err != nil {
+			errs = append(errs, err)
+			lost[reason] += rest
+		}
+	}
+	d.countBatch(ctx, why, parts)
+	if len(errs) == 0 {
+		return nil
+	}
+	err := errors.Join(errs...)
+	for reason, samples := range lost {
+		if samples > 0 {
+			d.metrics.failed.Add(ctx, int64(samples), d.metrics.losses[reason])
+			d.logger.Warn("dropping profiles that the next component did not take",
+				zap.Stringer("reason", loss(reason)), zap.Int("samples", samples), zap.Error(err))
+		}
+	}
+	if !httpserver.IsPermanent(err) {
+		return retryLater("the next component did not take the profiles: " + err.Error())
+	}
+	return consumererror.NewPermanent(err)
+}
+
+// deliver hands over a part, and repeats what was not taken of it while the next component refuses it for the moment.
+// It ends when all is taken, or with the error, the number of samples that were not taken, and why it gave up.
+func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why loss, err error) {
+	d.warnOversized(ctx, part)
+	bytes := d.metrics.outgoingSize(ctx, part)
+	rest = part.SampleCount
+	pd := part.Profiles
+	retry := &d.config.RetryOnFailure
+	interval, begin, stopping := retry.InitialInterval, time.Now(), d.stopping
+	for {
+		if err = d.next.ConsumeProfiles(ctx, d.copyIfChanged(pd)); err == nil {
+			d.metrics.countOutgoing(ctx, part, rest, bytes)
+			d.tookAgain()
+			return 0, 0, nil
+		}
+		var partial xconsumererror.Profiles
+		if errors.As(err, &partial) {
+			pd = partial.Data()
+			d.metrics.outgoingSamples.Add(ctx, int64(rest-pd.SampleCount()), d.metrics.own)
+			rest = pd.SampleCount()
+		}
+		switch {
+		case httpserver.IsPermanent(err):
+			return rest, lossRefused, err
+		case ctx.Err() != nil:
+			return rest, lossShutdown, err
+		case !retry.Enabled || retry.MaxElapsedTime > 0 && time.Since(begin) > retry.MaxElapsedTime:
+			return rest, lossGaveUp, err
+		}
+		d.refusedForNow(err)
+		d.metrics.retries.Add(ctx, 1, d.metrics.own)
+		select {
+		case <-time.After(retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval))):
+			interval = min(time.Duration(float64(interval)*retry.Multiplier), retry.MaxInterval)
+		case <-stopping:
+			// What waits gets a chance at once, then again from the shortest interval on.
+			interval, stopping = retry.InitialInterval, nil
+		case <-ctx.Done():
+			return rest, lossShutdown, err
+		}
+	}
+}
+
+// copyIfChanged returns what to hand over so that pd can be handed over again.
+func (d *dedup) copyIfChanged(pd pprofile.Profiles) pprofile.Profiles {
+	if !d.next.Capabilities().MutatesData {
+		return pd
+	}
+	to := pprofile.NewProfiles()
+	pd.CopyTo(to)
+	return to
+}
+
+// retryDelay returns how long to wait: the interval, give or take the randomization factor, or the delay that the next
+// component asks for if that is longer.
+func retryDelay(randomization float64, interval, asked time.Duration) time.Duration {
+	spread := 1 + randomization*(2*rand.Float64()-1)
+	return max(time.Duration(spread*float64(interval)), asked)
+}
+
+// refusedForNow logs that the next component refuses profiles, when that begins.
+func (d *dedup) refusedForNow(err error) {
+	if !d.refused.Swap(true) {
+		d.logger.Warn("the next component refuses profiles for the moment; retrying, and suppressing repeats "+
+			"until it takes some", zap.Error(err))
+	}
+}
+
+func (d *dedup) tookAgain() {
+	if d.refused.Load() && d.refused.Swap(false) {
+		d.logger.Info("the next component takes profiles again")
+	}
+}
