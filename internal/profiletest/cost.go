@@ -81,6 +81,9 @@ func MeasureCost(tb testing.TB, run func()) Cost {
 	return cost
 }
 
+// ProcessCPU returns the processor time that the process has used. It is 0 where the system does not tell.
+func ProcessCPU() time.Duration { return processCPU() }
+
 // RequireBounded fails the test if the peak of the heap is above constantBytes + factor × inputBytes, or if the
 // processor time is above what any linear reader of so many bytes needs (half a second + 1 µs for each byte;
 // ten times that under the race detector).

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // service is a program whose CPU profiles are like those of a busy server: of its stacks, each profile has some, the
@@ -93,32 +95,60 @@ func hour(t testing.TB, profiles, stacks int) (pprofs []*profile.Profile, messag
 	return pprofs, messages
 }
 
-func BenchmarkAdd(b *testing.B) {
-	_, messages := hour(b, 4, 5000)
-	var wires [][]byte
-	size := 0
-	for _, m := range messages {
-		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(m)
+// addInputs are messages of one service each, as they arrive.
+func addInputs(b *testing.B) map[string][][]byte {
+	inputs := map[string][][]byte{}
+	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large"} {
+		payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
 		require.NoError(b, err)
-		wires = append(wires, wire)
-		size = len(wire)
+		pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+		require.NoError(b, err)
+		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(b, err)
+		inputs[name] = [][]byte{wire}
 	}
-	b.Run("impl=store", func(b *testing.B) {
-		s := New(testConfig())
-		b.SetBytes(int64(size))
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			s.Add(messages[i%len(messages)], noon)
-		}
-	})
-	b.Run("impl=unmarshal", func(b *testing.B) {
-		b.SetBytes(int64(size))
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			_, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wires[i%len(wires)])
+	_, messages := hour(b, 4, 5000)
+	for _, pd := range messages {
+		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(b, err)
+		inputs["5000-stacks"] = append(inputs["5000-stacks"], wire)
+	}
+	return inputs
+}
+
+// BenchmarkAdd compares the cost of storing a message with what pdata spends to read it. cpu-ns/op is what the process
+// used: on a machine that has other work, too, it says more than the time that passed.
+func BenchmarkAdd(b *testing.B) {
+	for name, wires := range addInputs(b) {
+		unmarshal := func(i int) pprofile.Profiles {
+			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wires[i%len(wires)])
 			require.NoError(b, err)
+			return pd
 		}
-	})
+		b.Run(name+"/impl=store", func(b *testing.B) {
+			var messages []pprofile.Profiles
+			for i := range wires {
+				messages = append(messages, unmarshal(i))
+			}
+			s := New(testConfig())
+			b.SetBytes(int64(len(wires[0])))
+			b.ReportAllocs()
+			before := profiletest.ProcessCPU()
+			for i := 0; b.Loop(); i++ {
+				s.Add(messages[i%len(messages)], noon)
+			}
+			b.ReportMetric(float64(profiletest.ProcessCPU()-before)/float64(b.N), "cpu-ns/op")
+		})
+		b.Run(name+"/impl=unmarshal", func(b *testing.B) {
+			b.SetBytes(int64(len(wires[0])))
+			b.ReportAllocs()
+			before := profiletest.ProcessCPU()
+			for i := 0; b.Loop(); i++ {
+				unmarshal(i)
+			}
+			b.ReportMetric(float64(profiletest.ProcessCPU()-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
 }
 
 func filled(b testing.TB, messages []pprofile.Profiles) (*Store, int) {
@@ -146,14 +176,17 @@ func BenchmarkHour(b *testing.B) {
 	s, _ := filled(b, messages)
 	sel := Selection{Service: "shop", Profile: "process_cpu"}
 	b.Run("flamegraph/impl=store", func(b *testing.B) {
+		before := profiletest.ProcessCPU()
 		for b.Loop() {
 			_, err := s.FlameGraph(context.Background(), sel, 100_000)
 			require.NoError(b, err)
 		}
+		b.ReportMetric(float64(profiletest.ProcessCPU()-before)/float64(b.N), "cpu-ns/op")
 		b.ReportMetric(float64(s.Stats().Bytes)/float64(samples), "kept-B/sample")
 		b.ReportMetric(float64(wire)/float64(samples), "otlp-B/sample")
 	})
 	b.Run("merge/impl=store", func(b *testing.B) {
+		before := profiletest.ProcessCPU()
 		for b.Loop() {
 			merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
 			require.NoError(b, err)
@@ -161,13 +194,16 @@ func BenchmarkHour(b *testing.B) {
 			require.NoError(b, err)
 			require.Len(b, encoded, 1)
 		}
+		b.ReportMetric(float64(profiletest.ProcessCPU()-before)/float64(b.N), "cpu-ns/op")
 	})
 	b.Run("merge/impl=pprof", func(b *testing.B) {
+		before := profiletest.ProcessCPU()
 		for b.Loop() {
 			merged, err := profile.Merge(pprofs)
 			require.NoError(b, err)
 			var out bytes.Buffer
 			require.NoError(b, merged.WriteUncompressed(&out))
 		}
+		b.ReportMetric(float64(profiletest.ProcessCPU()-before)/float64(b.N), "cpu-ns/op")
 	})
 }

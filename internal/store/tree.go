@@ -138,8 +138,9 @@ type epochFramer struct {
 	// spans[i] are where the frames of location i are in frames, outermost first.
 	spans  []frameSpan
 	frames []int32
-	// byLine remembers the frames of functions.
-	byLine map[lineKey]int32
+	// byFunction[inlined] remembers the frames of functions that are of no special kind, plus one, byLine the others.
+	byFunction [2][]int32
+	byLine     map[lineKey]int32
 }
 
 type frameSpan struct{ start, end uint32 }
@@ -153,6 +154,7 @@ func (f *epochFramer) node(root int32, stack profiledict.StackIndex) int32 {
 	if f.spans == nil {
 		f.spans = make([]frameSpan, f.dict.Locations.Len())
 		f.byLine = map[lineKey]int32{}
+		f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 		f.frames = append(f.frames, 0) // no span ends at 0
 	}
 	locations := f.dict.Stacks.At(stack)
@@ -194,30 +196,46 @@ func addressName(address uint64, mapping string) string {
 }
 
 func (f *epochFramer) line(base Frame, line profiledict.Line, inlined bool) int32 {
+	known := &f.byFunction[0][line.Function]
 	if inlined && base.Kind == kindUser {
 		base.Kind = kindInlined
+		known = &f.byFunction[1][line.Function]
 	}
-	key := lineKey{line.Function, base.Kind}
-	i, ok := f.byLine[key]
-	if !ok {
-		function := f.dict.Functions.At(line.Function)
-		base.Name, base.File, base.Line = f.dict.Strings.At(function.Name), f.dict.Strings.At(function.Filename), line.Line
-		if base.Name == "" {
-			base.Name = f.dict.Strings.At(function.SystemName)
+	i := *known - 1
+	if base.Kind != kindUser && base.Kind != kindInlined {
+		var ok bool
+		if i, ok = f.byLine[lineKey{line.Function, base.Kind}]; !ok {
+			i = -1
 		}
-		switch {
-		case base.Name == "":
-			base.Name, base.Kind = "(unknown)", kindUnknown
-		case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
-			base.Kind = kindRuntime
+	}
+	if i < 0 {
+		i = f.function(base, line)
+		if base.Kind == kindUser || base.Kind == kindInlined {
+			*known = i + 1
+		} else {
+			f.byLine[lineKey{line.Function, base.Kind}] = i
 		}
-		i = f.b.frameIndex(base)
-		f.byLine[key] = i
 	}
 	if frame := &f.b.frames[i]; frame.Line != line.Line {
 		frame.Line = f.dict.Functions.At(line.Function).StartLine
 	}
 	return i
+}
+
+// function returns the frame of a function whose kind is the base's, or another by its name.
+func (f *epochFramer) function(base Frame, line profiledict.Line) int32 {
+	function := f.dict.Functions.At(line.Function)
+	base.Name, base.File, base.Line = f.dict.Strings.At(function.Name), f.dict.Strings.At(function.Filename), line.Line
+	if base.Name == "" {
+		base.Name = f.dict.Strings.At(function.SystemName)
+	}
+	switch {
+	case base.Name == "":
+		base.Name, base.Kind = "(unknown)", kindUnknown
+	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
+		base.Kind = kindRuntime
+	}
+	return f.b.frameIndex(base)
 }
 
 // kind reads what the location says of itself (semantic conventions, profile.frame.type), else what its mapping tells.
