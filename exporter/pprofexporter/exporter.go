@@ -26,7 +26,7 @@ import (
 
 // keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for Go's collector, which
 // lets a heap grow to twice of what lives before it runs.
-const keptShare = 60
+const keptShare = 50
 
 // expireInterval is how often what is too old goes, whether or not anything arrives.
 const expireInterval = 10 * time.Second

@@ -4,7 +4,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"math"
 	"strings"
 	"time"
@@ -52,7 +51,8 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	a := adder{Store: s, now: now, src: pd.Dictionary()}
-	if cost := messageBytes(pd); cost > s.cfg.MaxBytes/4 {
+	cost := messageBytes(pd)
+	if cost > s.cfg.MaxBytes/4 {
 		a.added.Refused[RefusedSize] = profileCount(pd)
 	} else {
 		a.epoch = s.current(now)
@@ -60,8 +60,12 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 		a.message(pd)
 		a.epoch.measure()
 		a.epoch.mu.Unlock()
+		if cost > largeBytes { // neither tables nor columns of that size are kept for the next message
+			s.importer = compact.Importer{}
+			s.importer.Reset(a.epoch.dict)
+			s.scratch = addScratch{}
+		}
 	}
-	s.scratch.columns.trim()
 	s.evict(now)
 	s.mu.Lock()
 	for i, n := range a.added.Refused {
@@ -70,6 +74,9 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	s.mu.Unlock()
 	return a.added
 }
+
+// largeBytes is the size of a message that is large.
+const largeBytes = 4 << 20
 
 // messageBytes is about what a message may come to occupy in the store.
 func messageBytes(pd pprofile.Profiles) int {
@@ -111,8 +118,10 @@ type adder struct {
 
 	// Of the resource and the scope in hand. The sets are imported when a series needs them.
 	attributes       pcommon.Map
+	resource         *resource
 	service          string
-	resourceKey      int
+	resourceSet      profiledict.AttributeSetIndex
+	hasResourceSet   bool
 	scope            pcommon.Map
 	scopeSet         profiledict.AttributeSetIndex
 	hasScopeSet      bool
@@ -163,19 +172,31 @@ func (a *adder) message(pd pprofile.Profiles) {
 	})
 }
 
+// beginResource looks up the resource, which need not be there.
 func (a *adder) beginResource() {
-	a.service = UnknownService
+	a.service, a.hasResourceSet = UnknownService, false
 	if v, ok := a.attributes.Get("service.name"); ok && v.AsString() != "" {
-		a.service = strings.ToValidUTF8(v.AsString(), "\uFFFD")
+		a.service = cutName(v.AsString())
 	}
 	a.scratch.key = profiledict.AppendMap(a.scratch.key[:0], a.attributes)
-	a.resourceKey = len(a.scratch.key)
+	a.resource = a.resources[string(a.scratch.key)]
+}
+
+// maxNameBytes bounds the names of services, profiles, types and units. They stand in keys, URLs and answers.
+const maxNameBytes = 256
+
+// cutName returns a name as valid UTF-8 of bounded length, in memory of its own.
+func cutName(s string) string {
+	if len(s) > maxNameBytes {
+		s = s[:maxNameBytes]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 func (a *adder) beginScope() {
 	a.stated, a.sampleTypesOfOne, a.hasScopeSet = "", 0, false
 	if v, ok := a.scope.Get(profilekind.NameAttribute); ok {
-		a.stated = strings.ToValidUTF8(v.AsString(), "\uFFFD")
+		a.stated = cutName(v.AsString())
 	}
 	if v, ok := a.scope.Get(scopeAttributes[0]); ok && v.Type() == pcommon.ValueTypeSlice {
 		a.sampleTypesOfOne = v.Slice().Len()
@@ -192,7 +213,7 @@ func (a *adder) beginScope() {
 // text returns a string of the message, "" where there is none.
 func (a *adder) text(i int32) string {
 	if table := a.src.StringTable(); uint(i) < uint(table.Len()) {
-		return strings.ToValidUTF8(table.At(int(i)), "\uFFFD")
+		return cutName(table.At(int(i)))
 	}
 	return ""
 }
@@ -275,34 +296,56 @@ func (a *adder) nameOf(p pprofile.Profile, typ string) string {
 func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
 	name := a.nameOf(p, typ)
-	key := a.scratch.key[:a.resourceKey]
-	for _, part := range [...]string{a.service, name, typ, unit} {
-		key = append(binary.AppendUvarint(key, uint64(len(part))), part...)
-	}
-	a.scratch.key = key
+	key := seriesName{profile: name, typ: typ, unit: unit}
 	e := a.epoch
-	known := a.series[string(key)]
+	var known *seriesID
+	if a.resource != nil {
+		known = a.resource.series[key]
+	}
 	if known != nil {
 		if i, ok := e.byID[known.id]; ok {
 			return i
 		}
-		known.refs++
-	} else {
-		if len(a.series) >= a.cfg.MaxSeries {
-			return -1
-		}
-		a.lastID++
-		known = &seriesID{id: a.lastID, refs: 1}
-		a.series[string(key)] = known
 	}
-	e.keys = append(e.keys, string(key))
+	// The texts are the message's.
+	key = seriesName{profile: strings.Clone(name), typ: strings.Clone(typ), unit: strings.Clone(unit)}
+	switch {
+	case known != nil:
+		known.refs++
+	case a.seriesCount < a.cfg.MaxSeries:
+		known = a.newSeries(key)
+	default:
+		return -1
+	}
+	e.refs = append(e.refs, seriesRef{a.resource, key})
+	e.refBytes += len(name) + len(typ) + len(unit)
+	if a.resource.counted != e {
+		a.resource.counted = e
+		e.refBytes += len(a.resource.key)
+	}
 	e.byID[known.id] = int32(len(e.series))
+	if !a.hasResourceSet {
+		a.resourceSet, a.hasResourceSet = a.importMap(a.attributes, nil), true
+	}
 	strs := &e.dict.Strings
 	e.series = append(e.series, series{
 		id: known.id, service: strs.Intern(a.service), profile: strs.Intern(name), typ: strs.Intern(typ), unit: strs.Intern(unit),
-		resource: a.importMap(a.attributes, nil),
+		resource: a.resourceSet,
 	})
 	return int32(len(e.series) - 1)
+}
+
+// newSeries registers a series, and its resource where it is the first.
+func (a *adder) newSeries(name seriesName) *seriesID {
+	if a.resource == nil {
+		a.resource = &resource{key: string(a.scratch.key), series: map[seriesName]*seriesID{}}
+		a.resources[a.resource.key] = a.resource
+	}
+	a.lastID++
+	a.seriesCount++
+	id := &seriesID{id: a.lastID, refs: 1}
+	a.resource.series[name] = id
+	return id
 }
 
 func (a *adder) scopeAttributeSet() profiledict.AttributeSetIndex {

@@ -28,14 +28,6 @@ func (c *columns) reset() {
 	c.timestamps, c.values = c.timestamps[:0], c.values[:0]
 }
 
-// trim lets go of memory that one large profile needed.
-func (c *columns) trim() {
-	const rows = 1 << 16
-	if cap(c.stacks) > rows {
-		*c = columns{}
-	}
-}
-
 // encode returns the written form, in memory of its own.
 func (c *columns) encode(flags chunkFlags) []byte {
 	scale := scaleOf(c.values)

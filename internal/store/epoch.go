@@ -21,8 +21,9 @@ type epoch struct {
 	// metas are what chunks share; byMeta finds them.
 	metas  []meta
 	byMeta map[meta]int32
-	// keys are those of the series in the store's registry.
-	keys []string
+	// refs are the series in the store's registry, refBytes what they occupy there.
+	refs     []seriesRef
+	refBytes int
 
 	begun time.Time
 	// until is the latest end of a profile, in Unix nanoseconds.
@@ -97,11 +98,7 @@ func (e *epoch) freeze() {
 
 // measure brings bytes up to date.
 func (e *epoch) measure() {
-	keys := 0
-	for _, key := range e.keys {
-		keys += len(key)
-	}
-	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + keys + len(e.metas)*2*64
+	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + e.refBytes + len(e.metas)*2*64
 }
 
 func (e *epoch) meta(m meta) int32 {

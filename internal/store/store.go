@@ -83,8 +83,10 @@ type Store struct {
 	adding   sync.Mutex
 	importer compact.Importer
 	scratch  addScratch
-	series   map[string]*seriesID
-	lastID   int32
+	// resources are those that an epoch has series of, by their attributes.
+	resources   map[string]*resource
+	seriesCount int
+	lastID      int32
 
 	// mu guards the list of epochs, oldest first, and the figures. The last epoch is the one that is added to.
 	mu     sync.Mutex
@@ -92,15 +94,47 @@ type Store struct {
 	stats  Stats
 }
 
+// resource is the series of one resource.
+type resource struct {
+	key    string
+	series map[seriesName]*seriesID
+	// counted is the epoch that has counted the key's bytes.
+	counted *epoch
+}
+
+// seriesName tells apart the series of a resource.
+type seriesName struct{ profile, typ, unit string }
+
 // seriesID is one series while an epoch has profiles of it.
 type seriesID struct {
 	id   int32
 	refs int
 }
 
+// seriesRef is an epoch's reference to a series.
+type seriesRef struct {
+	resource *resource
+	name     seriesName
+}
+
+// release lets go of an epoch's series.
+func (s *Store) release(refs []seriesRef) {
+	for _, ref := range refs {
+		id := ref.resource.series[ref.name]
+		if id.refs--; id.refs > 0 {
+			continue
+		}
+		delete(ref.resource.series, ref.name)
+		s.seriesCount--
+		if len(ref.resource.series) == 0 {
+			delete(s.resources, ref.resource.key)
+		}
+	}
+}
+
 // New returns an empty store.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, series: map[string]*seriesID{}}
+	return &Store{cfg: cfg, resources: map[string]*resource{}}
 }
 
 // Config returns the bounds.
@@ -164,19 +198,13 @@ func (s *Store) evict(now time.Time) {
 		s.epochs = s.epochs[1:]
 		total -= first.bytes
 		s.stats.Evicted[reason] += first.profiles
-		for _, key := range first.keys {
-			if id := s.series[key]; id.refs > 1 {
-				id.refs--
-			} else {
-				delete(s.series, key)
-			}
-		}
+		s.release(first.refs)
 	}
 	s.measure(total)
 }
 
 func (s *Store) measure(total int) {
-	s.stats.Series, s.stats.Bytes = len(s.series), total
+	s.stats.Series, s.stats.Bytes = s.seriesCount, total
 	s.stats.Profiles, s.stats.Samples = 0, 0
 	for _, e := range s.epochs {
 		s.stats.Profiles += e.profiles

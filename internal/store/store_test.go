@@ -5,6 +5,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -67,4 +70,268 @@ func TestCapturedProfilesComeOutAsTheyWere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sum returns the total of a selection.
+func sum(t testing.TB, s *Store, sel Selection) int64 {
+	t.Helper()
+	g, err := s.FlameGraph(context.Background(), sel, 1000)
+	require.NoError(t, err)
+	return g.Total[0]
+}
+
+// add adds one profile of a service that begins at second from of the test's hour.
+func add(t testing.TB, s *Store, instance, typ, unit string, from, seconds int, samples ...profiletest.Sample) Added {
+	t.Helper()
+	start := noon.Add(time.Duration(from) * time.Second)
+	b := profiletest.New().Resource("service.name", "shop", "service.instance.id", instance).
+		Profile(typ, unit).Time(uint64(start.UnixNano()), uint64(seconds)*1e9).Sample(samples...)
+	return s.Add(b.Build(), start.Add(time.Duration(seconds)*time.Second))
+}
+
+func at(seconds int) int64 { return noon.Add(time.Duration(seconds) * time.Second).UnixNano() }
+
+// What happened in intervals is summed. A profile that has a part in the selected time belongs to it.
+func TestIntervalsAreSummed(t *testing.T) {
+	s := New(testConfig())
+	for i := range 6 {
+		add(t, s, "a", "cpu", "nanoseconds", 10*i, 10, profiletest.Value(100, "leaf", "main"), profiletest.Value(1, "main"))
+	}
+	add(t, s, "b", "cpu", "nanoseconds", 0, 60, profiletest.Value(7, "leaf", "main"))
+	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	assert.EqualValues(t, 613, sum(t, s, sel))
+	sel.From, sel.Until = at(10), at(30)
+	assert.EqualValues(t, 209, sum(t, s, sel))
+	sel.Attributes = []Attribute{{"service.instance.id", "a"}}
+	assert.EqualValues(t, 202, sum(t, s, sel))
+	sel.Attributes = []Attribute{{"service.instance.id", "c"}}
+	assert.EqualValues(t, 0, sum(t, s, sel))
+
+	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(80)}, 8, noon.Add(time.Minute))
+	require.NoError(t, err)
+	require.Len(t, tl.Groups, 1)
+	values := tl.Groups[0].Values
+	require.Len(t, values, 8)
+	for i := range 6 {
+		assert.InDelta(t, 101+7.0/6, values[i], 1e-9, "an interval is spread over its time")
+	}
+	assert.True(t, math.IsNaN(values[6]), "nothing is known")
+}
+
+// States are the mean over time, or the last ones; an instance that was there for half of the time counts half.
+func TestStatesAreMeans(t *testing.T) {
+	s := New(testConfig())
+	for i := range 6 {
+		instance := "a"
+		if i >= 3 {
+			instance = "b" // a was replaced
+		}
+		add(t, s, instance, "inuse_space", "bytes", 10*i, 0, profiletest.Value(int64(100+10*(i%3)), "leaf"))
+		add(t, s, "c", "inuse_space", "bytes", 10*i, 0, profiletest.Value(1000, "leaf"))
+	}
+	sel := Selection{Service: "shop", Profile: "memory"}
+	assert.EqualValues(t, 1110, sum(t, s, sel))
+	merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1110, encode(t, merged.Profiles).Sample[0].Value[0])
+	sel.LastState = true
+	assert.EqualValues(t, 120+120+1000, sum(t, s, sel), "the last of each instance")
+	sel = Selection{Service: "shop", Profile: "memory", From: at(21), Until: at(24)}
+	assert.EqualValues(t, 1120, sum(t, s, sel), "a state holds until the next")
+
+	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)}, 6, noon.Add(time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, profilekind.State, tl.Values)
+	assert.Equal(t, []float64{1100, 1110, 1120}, tl.Groups[0].Values[:3])
+}
+
+// Totals since the process began are differenced; after a restart they begin anew.
+func TestTotalsAreDifferenced(t *testing.T) {
+	s := New(testConfig())
+	sel := Selection{Service: "shop", Profile: "memory"}
+	add(t, s, "a", "alloc_space", "bytes", 0, 0, profiletest.Value(1000, "leaf"))
+	assert.EqualValues(t, 1000, sum(t, s, sel), "the only one stands for itself")
+	add(t, s, "a", "alloc_space", "bytes", 10, 0, profiletest.Value(1500, "leaf"))
+	add(t, s, "a", "alloc_space", "bytes", 20, 0, profiletest.Value(1700, "leaf"), profiletest.Value(50, "other"))
+	assert.EqualValues(t, 750, sum(t, s, sel))
+	sel.From, sel.Until = at(15), at(25)
+	assert.EqualValues(t, 250, sum(t, s, sel))
+	add(t, s, "a", "alloc_space", "bytes", 30, 0, profiletest.Value(300, "leaf"))
+	add(t, s, "a", "alloc_space", "bytes", 40, 0, profiletest.Value(400, "leaf"))
+	sel.From, sel.Until = 0, 0
+	assert.EqualValues(t, 750+400, sum(t, s, sel), "the process began anew at 300")
+	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)}, 5, noon.Add(time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, profilekind.Interval, tl.Values, "differences are what happened")
+	assert.InDeltaSlice(t, []float64{500, 250, 300, 100}, tl.Groups[0].Values[:4], 0.001)
+}
+
+// A capture that is pushed later is kept under its arrival, says so, and goes out with its own time.
+func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
+	s := New(testConfig())
+	taken := noon.Add(-48 * time.Hour)
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+		Time(uint64(taken.UnixNano()), 30e9).Sample(profiletest.Value(5, "leaf")).Build()
+	added := s.Add(pd, noon)
+	assert.Equal(t, 1, added.Moved)
+	info := s.Profiles("shop")[0]
+	assert.Equal(t, 1, info.Moved)
+	assert.Equal(t, noon.UnixNano(), info.Until)
+	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(-20)}
+	assert.EqualValues(t, 5, sum(t, s, sel))
+	merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, taken.UnixNano(), encode(t, merged.Profiles).TimeNanos)
+}
+
+// Samples keep attributes, links and timestamps, and are found by them.
+func TestSamplesKeepWhatTheyHave(t *testing.T) {
+	s := New(testConfig())
+	pd := profiletest.New().Resource("service.name", "shop", "region", "eu").Profile("wall", "nanoseconds").Time(uint64(at(0)), 60e9).
+		Sample(
+			profiletest.Value(1, "leaf", "main").With(profiletest.Attr("endpoint", "/cart")).Linked([16]byte{1}, [8]byte{2}),
+			profiletest.Value(2, "leaf", "main").With(profiletest.Attr("endpoint", "/pay"), profiletest.Attr("n", 7)),
+			profiletest.Value(4, "other", "main"),
+		).
+		Profile("samples", "count").Time(uint64(at(0)), 60e9).
+		Sample(profiletest.Observed([]uint64{uint64(at(1)), uint64(at(31)), uint64(at(32))}, "leaf"))
+	s.Add(pd.Build(), noon.Add(time.Minute))
+	sel := Selection{Service: "shop", Profile: "wall"}
+	merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
+	require.NoError(t, err)
+	p := encode(t, merged.Profiles)
+	require.Len(t, p.Sample, 3)
+	assert.Equal(t, map[string][]string{
+		"endpoint": {"/cart"}, "trace_id": {"01000000000000000000000000000000"}, "span_id": {"0200000000000000"},
+	}, p.Sample[0].Label)
+	assert.Equal(t, map[string][]int64{"n": {7}}, p.Sample[1].NumLabel)
+
+	sel.Attributes = []Attribute{{"region", "eu"}, {"endpoint", "/cart"}, {"endpoint", "/pay"}}
+	assert.EqualValues(t, 3, sum(t, s, sel), "one of the values, and the resource's")
+	sel.Attributes = []Attribute{{"region", "us"}}
+	assert.EqualValues(t, 0, sum(t, s, sel))
+	g, err := s.FlameGraph(context.Background(), Selection{Service: "shop", Profile: "wall", GroupBy: "endpoint"}, 100)
+	require.NoError(t, err)
+	groups := map[string]int64{}
+	for i, parent := range g.Parent {
+		if parent == 0 {
+			groups[g.Frames[g.Frame[i]].Name] = g.Total[i]
+		}
+	}
+	assert.Equal(t, map[string]int64{"endpoint=/cart": 1, "endpoint=/pay": 2, "endpoint=(none)": 4}, groups)
+	attributes, err := s.Attributes(context.Background(), Selection{Service: "shop", Profile: "wall"}, 10)
+	require.NoError(t, err)
+	assert.Equal(t, []AttributeInfo{
+		{Key: "region", Values: []AttributeValue{{"eu", 3}}},
+		{Key: "service.name", Values: []AttributeValue{{"shop", 3}}},
+		{Key: "endpoint", Sample: true, Values: []AttributeValue{{"/cart", 1}, {"/pay", 1}}},
+		{Key: "n", Sample: true, Values: []AttributeValue{{"7", 1}}},
+	}, attributes)
+
+	timed := Selection{Service: "shop", Profile: "process_cpu", From: at(30), Until: at(32)}
+	assert.EqualValues(t, 1, sum(t, s, timed), "observations with times of their own")
+	timed.From, timed.Until = 0, 0
+	merged, err = s.Merge(context.Background(), timed, ProfilesOptions{Timestamps: true})
+	require.NoError(t, err)
+	assert.Len(t, encode(t, merged.Profiles).Sample, 3)
+}
+
+// Trees, tables and sandwiches of a program that calls itself.
+func TestTreeOfARecursiveProgram(t *testing.T) {
+	s := New(testConfig())
+	add(t, s, "a", "cpu", "nanoseconds", 0, 10,
+		profiletest.Value(1, "fib", "fib", "main"), profiletest.Value(2, "fib", "main"), profiletest.Value(4, "leaf", "fib", "main"),
+		profiletest.Value(8, "leaf", "main"))
+	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	g, err := s.FlameGraph(context.Background(), sel, 100)
+	require.NoError(t, err)
+	var lines []string
+	for i := range g.Frame {
+		name := "root"
+		if i > 0 {
+			name = g.Frames[g.Frame[i]].Name
+		}
+		lines = append(lines, fmt.Sprintf("%d<%d %s %d/%d", i, g.Parent[i], name, g.Self[i], g.Total[i]))
+	}
+	assert.Equal(t, []string{
+		"0<-1 root 0/15", "1<0 main 0/15", "2<1 fib 2/7", "3<2 fib 1/1", "4<2 leaf 4/4", "5<1 leaf 8/8",
+	}, lines)
+	rows := g.Functions()
+	SortFunctions(rows, "total")
+	assert.Equal(t, "main 0 15, leaf 12 12, fib 3 7", fmt.Sprintf("%s %d %d, %s %d %d, %s %d %d",
+		rows[0].Frame.Name, rows[0].Self, rows[0].Total, rows[1].Frame.Name, rows[1].Self, rows[1].Total,
+		rows[2].Frame.Name, rows[2].Self, rows[2].Total))
+	sw, err := s.Sandwich(context.Background(), sel, "leaf", 100)
+	require.NoError(t, err)
+	assert.Equal(t, []int64{12, 4, 4, 8}, sw.Callers.Total, "fib, main; main")
+	assert.EqualValues(t, 12, sw.Callees.Total[0])
+	small, err := s.FlameGraph(context.Background(), sel, 3)
+	require.NoError(t, err)
+	assert.Len(t, small.Frame, 3)
+	assert.Equal(t, 3, small.Truncated)
+	assert.EqualValues(t, 15, small.Total[0])
+	base := sel
+	base.Attributes = []Attribute{{"service.instance.id", "none"}}
+	diff, err := s.Diff(context.Background(), sel, base, 100)
+	require.NoError(t, err)
+	assert.EqualValues(t, 15, diff.Total[0])
+	assert.EqualValues(t, 0, diff.BaseTotal[0])
+}
+
+// An hour merges to what profile.Merge makes of it, over several epochs and dictionaries.
+func TestMergeEqualsPprofs(t *testing.T) {
+	pprofs, messages := hour(t, 60, 50)
+	cfg := testConfig()
+	cfg.Window = 10 * time.Minute
+	s := New(cfg)
+	for i, m := range messages {
+		s.Add(m, noon.Add(time.Duration(i-len(messages)+1)*10*time.Second))
+	}
+	s.mu.Lock()
+	require.Greater(t, len(s.epochs), 3)
+	s.mu.Unlock()
+	want, err := profile.Merge(pprofs)
+	require.NoError(t, err)
+	got, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu"}, ProfilesOptions{})
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(got.Profiles))
+	assert.NoError(t, profiletest.EqualPprof(want, encode(t, got.Profiles)))
+	g, err := s.FlameGraph(context.Background(), Selection{Service: "shop", Profile: "process_cpu"}, 1<<20)
+	require.NoError(t, err)
+	total := int64(0)
+	for _, sample := range want.Sample {
+		total += sample.Value[1]
+	}
+	assert.Equal(t, total, g.Total[0])
+	assert.Equal(t, "cpu/nanoseconds", g.Type.String())
+}
+
+// What is older than the window goes, with its dictionary.
+func TestOldProfilesGo(t *testing.T) {
+	s := New(testConfig())
+	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf"))
+	s.Expire(noon.Add(30 * time.Minute))
+	assert.Equal(t, 1, s.Stats().Profiles)
+	s.Expire(noon.Add(2 * time.Hour))
+	stats := s.Stats()
+	assert.Equal(t, Stats{Evicted: [NumEvicted]int{EvictedAge: 1}}, stats)
+	add(t, s, "a", "cpu", "nanoseconds", 3*3600, 10, profiletest.Value(1, "leaf"))
+	assert.Equal(t, 1, s.Stats().Profiles)
+}
+
+// Attribute values without end cost what max_series allows, and what came before stays.
+func TestManySeriesAreRefused(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxSeries = 10
+	s := New(cfg)
+	add(t, s, "first", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf"))
+	for i := range 1000 {
+		add(t, s, fmt.Sprint("pod-", i), "cpu", "nanoseconds", 0, 10, profiletest.Value(1, fmt.Sprint("function", i)))
+	}
+	stats := s.Stats()
+	assert.Equal(t, 10, stats.Series)
+	assert.Equal(t, 991, stats.Refused[RefusedSeries])
+	assert.Less(t, stats.Bytes, 200_000, "what is refused leaves nothing behind")
+	add(t, s, "first", "cpu", "nanoseconds", 10, 10, profiletest.Value(1, "leaf"))
+	assert.EqualValues(t, 11, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }

@@ -4,8 +4,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -33,8 +35,9 @@ const (
 	kindGroup   = "group"
 )
 
-// frameKey is what makes two frames the same: versions of a program have other mappings and lines.
-type frameKey struct{ name, file, kind string }
+// frameKey is what makes two frames the same: versions of a program have other mappings and lines. Texts are numbered,
+// since a long one may belong to many frames.
+type frameKey struct{ name, file, kind int32 }
 
 // Tree is a flame graph: columns of nodes, parents before their children, children of one parent in the order of their
 // names. Node 0 is the root, whose frame is −1.
@@ -52,7 +55,9 @@ type Tree struct {
 // treeBuilder grows a tree from stacks.
 type treeBuilder struct {
 	frames  []Frame
+	keys    []frameKey
 	byFrame map[frameKey]int32
+	texts   map[string]int32
 
 	parent, frame []int32
 	// self[side] is the selection's, or its base's.
@@ -66,7 +71,7 @@ type treeBuilder struct {
 const maxBuiltNodes = 2 << 20
 
 func newTreeBuilder() *treeBuilder {
-	b := &treeBuilder{byFrame: map[frameKey]int32{}}
+	b := &treeBuilder{byFrame: map[frameKey]int32{}, texts: map[string]int32{}}
 	b.index.Reset(0)
 	b.addNode(-1, -1)
 	return b
@@ -97,15 +102,38 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 	return i
 }
 
+// text numbers a text.
+func (b *treeBuilder) text(s string) int32 {
+	i, ok := b.texts[s]
+	if !ok {
+		i = int32(len(b.texts))
+		b.texts[s] = i
+	}
+	return i
+}
+
 func (b *treeBuilder) frameIndex(f Frame) int32 {
-	key := frameKey{f.Name, f.File, f.Kind}
+	return b.keyedFrame(frameKey{b.text(f.Name), b.text(f.File), b.text(f.Kind)}, f)
+}
+
+func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	i, ok := b.byFrame[key]
 	if !ok {
 		i = int32(len(b.frames))
-		b.frames = append(b.frames, f)
+		b.frames, b.keys = append(b.frames, f), append(b.keys, key)
 		b.byFrame[key] = i
 	}
 	return i
+}
+
+// textRanks returns each text's place in their order.
+func (b *treeBuilder) textRanks() []int32 {
+	texts := slices.Sorted(maps.Keys(b.texts))
+	ranks := make([]int32, len(texts))
+	for rank, text := range texts {
+		ranks[b.texts[text]] = int32(rank)
+	}
+	return ranks
 }
 
 // add grows the tree by sums of stacks, groups below the root where the selection asks for them.
@@ -141,6 +169,8 @@ type epochFramer struct {
 	// byFunction[inlined] remembers the frames of functions that are of no special kind, plus one, byLine the others.
 	byFunction [2][]int32
 	byLine     map[lineKey]int32
+	// texts are the numbers of the epoch's strings, plus one.
+	texts []int32
 }
 
 type frameSpan struct{ start, end uint32 }
@@ -154,6 +184,7 @@ func (f *epochFramer) node(root int32, stack profiledict.StackIndex) int32 {
 	if f.spans == nil {
 		f.spans = make([]frameSpan, f.dict.Locations.Len())
 		f.byLine = map[lineKey]int32{}
+		f.texts = make([]int32, f.dict.Strings.Len())
 		f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 		f.frames = append(f.frames, 0) // no span ends at 0
 	}
@@ -225,17 +256,27 @@ func (f *epochFramer) line(base Frame, line profiledict.Line, inlined bool) int3
 // function returns the frame of a function whose kind is the base's, or another by its name.
 func (f *epochFramer) function(base Frame, line profiledict.Line) int32 {
 	function := f.dict.Functions.At(line.Function)
-	base.Name, base.File, base.Line = f.dict.Strings.At(function.Name), f.dict.Strings.At(function.Filename), line.Line
-	if base.Name == "" {
-		base.Name = f.dict.Strings.At(function.SystemName)
+	name := function.Name
+	if name == 0 {
+		name = function.SystemName
 	}
+	base.Name, base.File, base.Line = f.dict.Strings.At(name), f.dict.Strings.At(function.Filename), line.Line
 	switch {
-	case base.Name == "":
+	case name == 0:
 		base.Name, base.Kind = "(unknown)", kindUnknown
+		return f.b.frameIndex(base)
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}
-	return f.b.frameIndex(base)
+	return f.b.keyedFrame(frameKey{f.text(name), f.text(function.Filename), f.b.text(base.Kind)}, base)
+}
+
+// text numbers a string of the epoch.
+func (f *epochFramer) text(i profiledict.StringIndex) int32 {
+	if f.texts[i] == 0 {
+		f.texts[i] = f.b.text(f.dict.Strings.At(i)) + 1
+	}
+	return f.texts[i] - 1
 }
 
 // kind reads what the location says of itself (semantic conventions, profile.frame.type), else what its mapping tells.
@@ -351,15 +392,11 @@ func (b *treeBuilder) children(keep []bool) (first, next []int32) {
 	for i := range order {
 		order[i] = int32(i)
 	}
+	ranks := b.textRanks()
 	slices.SortFunc(order, func(x, y int32) int {
-		fx, fy := &b.frames[x], &b.frames[y]
-		if c := strings.Compare(fx.Name, fy.Name); c != 0 {
-			return c
-		}
-		if c := strings.Compare(fx.File, fy.File); c != 0 {
-			return c
-		}
-		return strings.Compare(fx.Kind, fy.Kind)
+		kx, ky := b.keys[x], b.keys[y]
+		return cmp.Or(cmp.Compare(ranks[kx.name], ranks[ky.name]), cmp.Compare(ranks[kx.file], ranks[ky.file]),
+			cmp.Compare(ranks[kx.kind], ranks[ky.kind]))
 	})
 	rank := make([]int32, len(b.frames)+1)
 	for r, frame := range order {

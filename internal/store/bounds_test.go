@@ -1,0 +1,247 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// What Add may cost for its bytes, and what all queries over what it kept may: docs/limits.md.
+const (
+	addConstant, addFactor     = 16 << 20, 32
+	queryConstant, queryFactor = 64 << 20, 128
+)
+
+// worst are messages made to be as costly as possible for their size.
+func worst() map[string]pprofile.Profiles {
+	long := strings.Repeat("long", 64<<10)
+	messages := map[string]pprofile.Profiles{}
+	add := func(name string, change func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32)) {
+		pd := profiletest.New().Resource("service.name", "shop").Scope("s", "1").Profile("cpu", "nanoseconds").
+			Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf", "main")).Build()
+		change(pd, pd.ResourceProfiles().At(0).ScopeProfiles().At(0), func(s string) int32 {
+			pd.Dictionary().StringTable().Append(s)
+			return int32(pd.Dictionary().StringTable().Len() - 1)
+		})
+		messages[name] = pd
+	}
+	add("profiles of a large resource and scope", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("long", long)
+		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", long)
+		typ := str(long)
+		for i := range 20_000 {
+			p := sp.Profiles().AppendEmpty()
+			p.SampleType().SetTypeStrindex(typ)
+			p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
+			p.PeriodType().SetTypeStrindex(typ)
+		}
+	})
+	add("functions of a long name", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		name := str(long)
+		samples := sp.Profiles().At(0).Samples()
+		for i := range 5_000 {
+			f := pd.Dictionary().FunctionTable().AppendEmpty()
+			f.SetNameStrindex(name)
+			f.SetStartLine(int64(i))
+			pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
+			pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(int32(pd.Dictionary().LocationTable().Len() - 1))
+			s := samples.AppendEmpty()
+			s.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
+			s.Values().Append(1)
+		}
+	})
+	add("samples that share many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		var set []int32
+		for i := range 1000 {
+			a := pd.Dictionary().AttributeTable().AppendEmpty()
+			a.SetKeyStrindex(str(fmt.Sprint("key", i)))
+			a.Value().SetStr("v")
+			set = append(set, int32(pd.Dictionary().AttributeTable().Len()-1))
+		}
+		for i := range 1000 {
+			s := sp.Profiles().At(0).Samples().AppendEmpty()
+			s.Values().Append(int64(i))
+			s.AttributeIndices().FromRaw(set)
+		}
+	})
+	add("a deep stack with every depth of it", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		var stack []int32
+		for i := range 1000 {
+			f := pd.Dictionary().FunctionTable().AppendEmpty()
+			f.SetNameStrindex(str(fmt.Sprint("f", i)))
+			pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
+			stack = append([]int32{int32(pd.Dictionary().LocationTable().Len() - 1)}, stack...)
+			pd.Dictionary().StackTable().AppendEmpty().LocationIndices().FromRaw(stack)
+			s := sp.Profiles().At(0).Samples().AppendEmpty()
+			s.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
+			s.Values().Append(1)
+		}
+	})
+	add("one stack of very many links and attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		key := str("key")
+		for i := range 20_000 {
+			l := pd.Dictionary().LinkTable().AppendEmpty()
+			l.SetTraceID([16]byte{byte(i), byte(i >> 8), 1})
+			l.SetSpanID([8]byte{1})
+			a := pd.Dictionary().AttributeTable().AppendEmpty()
+			a.SetKeyStrindex(key)
+			a.Value().SetInt(int64(i))
+			s := sp.Profiles().At(0).Samples().AppendEmpty()
+			s.SetStackIndex(1)
+			s.SetLinkIndex(int32(pd.Dictionary().LinkTable().Len() - 1))
+			s.AttributeIndices().Append(int32(pd.Dictionary().AttributeTable().Len() - 1))
+			s.Values().Append(1)
+		}
+	})
+	add("huge times and values", func(_ pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+		for i := range 1000 {
+			p := sp.Profiles().AppendEmpty()
+			sp.Profiles().At(0).CopyTo(p)
+			p.SetTime(pprofile.NewProfile().Time() - 1)
+			p.SetDurationNano(1<<64 - 1)
+			p.Samples().At(0).Values().SetAt(0, -1<<63)
+			p.Samples().At(0).TimestampsUnixNano().Append(uint64(i) << 54)
+		}
+	})
+	return messages
+}
+
+// queryAll asks everything that can be asked of one profile.
+func queryAll(s *Store, service, profile string) {
+	ctx := context.Background()
+	sel := Selection{Service: service, Profile: profile}
+	grouped := sel
+	grouped.GroupBy = "key"
+	_, _ = s.FlameGraph(ctx, sel, 1000)
+	_, _ = s.FlameGraph(ctx, grouped, 1000)
+	_, _ = s.Sandwich(ctx, sel, "leaf", 1000)
+	_, _ = s.Merge(ctx, sel, ProfilesOptions{Timestamps: true})
+	_, _ = s.Timeline(ctx, grouped, 100, noon)
+	_, _ = s.Attributes(ctx, sel, 100)
+	sel.Attributes = []Attribute{{"key", "1"}}
+	_, _ = s.FlameGraph(ctx, sel, 1000)
+}
+
+// queryEverything asks for all profiles that there are, up to a few.
+func queryEverything(s *Store) {
+	list := s.Profiles("")
+	for _, p := range list[:min(len(list), 3)] {
+		queryAll(s, p.Service, p.Profile)
+	}
+}
+
+func TestCostFollowsFromTheBytes(t *testing.T) {
+	for name, pd := range worst() {
+		t.Run(name, func(t *testing.T) {
+			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
+			s := New(testConfig())
+			var added Added
+			cost := profiletest.MeasureCost(t, func() { added = s.Add(pd, noon) })
+			t.Logf("%d bytes: Add: %v", size, cost)
+			profiletest.RequireBounded(t, cost, size, addConstant, addFactor)
+			require.NotZero(t, added.Profiles)
+			cost = profiletest.MeasureCost(t, func() { queryEverything(s) })
+			t.Logf("%d bytes: queries: %v", size, cost)
+			profiletest.RequireBounded(t, cost, size, queryConstant, queryFactor)
+		})
+	}
+}
+
+// The bytes that the store says it holds are about those that it holds.
+func TestBytesAreWhatTheStoreHolds(t *testing.T) {
+	_, messages := hour(t, 40, 500)
+	var s *Store
+	cost := profiletest.MeasureCost(t, func() { s, _ = filled(t, messages) })
+	t.Logf("%d bytes; %v", s.Stats().Bytes, cost)
+	assert.Greater(t, float64(s.Stats().Bytes), 0.6*float64(cost.PeakHeapBytes-(1<<20)))
+}
+
+// A hundred times the bound passes through; the newest stays.
+func TestOldestMakesRoom(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes = 2 << 20
+	s := New(cfg)
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()), 1e9).
+		Sample(profiletest.Value(1, "leaf", "main")).Build()
+	for i := range 100 {
+		pd.Dictionary().StringTable().Append("")
+		f := pd.Dictionary().FunctionTable().AppendEmpty()
+		f.SetNameStrindex(int32(pd.Dictionary().StringTable().Len() - 1))
+		f.SetStartLine(int64(i))
+		pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
+		pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(int32(pd.Dictionary().LocationTable().Len() - 1))
+		sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty()
+		sample.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
+		sample.Values().Append(1)
+	}
+	pad := strings.Repeat("x", 900)
+	first := pd.Dictionary().StringTable().Len() - 100
+	sent := 0
+	for round := 0; sent < 100*cfg.MaxBytes; round++ {
+		for i := range 100 {
+			name := fmt.Sprintf("%d.%d.%s", round, i, pad)
+			pd.Dictionary().StringTable().SetAt(first+i, name)
+			sent += len(name)
+		}
+		now := noon.Add(time.Duration(round) * time.Second)
+		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetTime(pcommon.NewTimestampFromTime(now))
+		added := s.Add(pd, now.Add(time.Second))
+		require.Equal(t, 1, added.Profiles)
+		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
+	}
+	stats := s.Stats()
+	assert.NotZero(t, stats.Evicted[EvictedBytes])
+	assert.Greater(t, stats.Bytes, cfg.MaxBytes*6/10, "no more goes than must")
+	assert.NotZero(t, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	// What is too large for the store leaves what is there alone.
+	huge := profiletest.New().Resource("service.name", "huge").Profile("cpu", "nanoseconds").
+		Sample(profiletest.Value(1, strings.Repeat("x", cfg.MaxBytes/2))).Build()
+	assert.Equal(t, 1, s.Add(huge, noon.Add(time.Hour)).Refused[RefusedSize])
+	assert.Equal(t, stats.Profiles, s.Stats().Profiles)
+}
+
+// FuzzAdd feeds messages that nothing is right about to Add and to every query.
+func FuzzAdd(f *testing.F) {
+	for _, pd := range worst() {
+		if wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err == nil && len(wire) < 100_000 {
+			f.Add(wire)
+		}
+	}
+	small := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+		Sample(profiletest.Value(1, "leaf", "main").With(profiletest.Attr("key", "1")).Linked([16]byte{1}, [8]byte{1})).
+		Profile("alloc_space", "bytes").Sample(profiletest.Value(1, "leaf")).Build()
+	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(small)
+	require.NoError(f, err)
+	f.Add(wire)
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
+		if err != nil {
+			return
+		}
+		cfg := testConfig()
+		cfg.MaxBytes = 1 << 20
+		s := New(cfg)
+		cost := profiletest.MeasureCost(t, func() {
+			for range 3 {
+				s.Add(pd, noon)
+			}
+			queryEverything(s)
+		})
+		profiletest.RequireBounded(t, cost, len(wire), queryConstant, 3*queryFactor)
+		if stats := s.Stats(); stats.Bytes > cfg.MaxBytes || stats.Series > cfg.MaxSeries {
+			t.Fatalf("beyond the bounds: %+v", stats)
+		}
+	})
+}
