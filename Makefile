@@ -144,7 +144,7 @@ check-generated: ## fail where cmd/otelcol-profiles or a go.mod is stale
 
 .PHONY: validate
 validate: build ## let the binary validate every file in config/
-	for f in config/*.yaml; do echo "validate $$f"; $(BINARY) validate --config "$$f"; done
+	for f in config/*.yaml config/backends/*.yaml; do echo "validate $$f"; $(BINARY) validate --config "$$f"; done
 
 # The builder is docker if its daemon answers, else podman, else buildah. IMAGE_FLAGS go to it as they are. Older ones of
 # the latter two do not know BUILDPLATFORM by themselves.

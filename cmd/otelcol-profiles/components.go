@@ -15,6 +15,7 @@ import (
 	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	pprofexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
 	profilestologsexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter"
+	pyroscopeexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -102,6 +103,7 @@ func components() (otelcol.Factories, error) {
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
 		pprofexporter.NewFactory(),
 		profilestologsexporter.NewFactory(),
+		pyroscopeexporter.NewFactory(),
 		debugexporter.NewFactory(),
 		nopexporter.NewFactory(),
 		otlpexporter.NewFactory(),
@@ -115,6 +117,7 @@ func components() (otelcol.Factories, error) {
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
 		pprofexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		profilestologsexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		pyroscopeexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.162.0",
 		nopexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/nopexporter v0.162.0",
 		otlpexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/otlpexporter v0.162.0",

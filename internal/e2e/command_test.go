@@ -77,7 +77,7 @@ func TestComponents(t *testing.T) {
 		{"processors", listed.Processors, []string{
 			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
 		}},
-		{"exporters", listed.Exporters, []string{"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "profiles_to_logs"}},
+		{"exporters", listed.Exporters, []string{"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof", "profiles_to_logs", "pyroscope"}},
 		{"connectors", listed.Connectors, []string{"profiles_to_logs", "splunk_profiling"}},
 		{"extensions", listed.Extensions, []string{
 			"basicauth", "bearertokenauth", "file_storage", "health_check", "pprof", "zpages",

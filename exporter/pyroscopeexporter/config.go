@@ -1,0 +1,116 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+)
+
+// Config configures the exporter. The keys of confighttp's client stand beside its own.
+type Config struct {
+	Client confighttp.ClientConfig `mapstructure:",squash"`
+	// Tenant is sent as X-Scope-OrgID; empty sends no such header.
+	Tenant configopaque.String `mapstructure:"tenant"`
+	Labels LabelsConfig        `mapstructure:"labels"`
+	// ExternalLabels are on every series.
+	ExternalLabels map[string]string `mapstructure:"external_labels"`
+	// MaxProfileSamples and MaxProfileBytes bound a pprof before compression; larger ones are split.
+	MaxProfileSamples int `mapstructure:"max_profile_samples"`
+	MaxProfileBytes   int `mapstructure:"max_profile_bytes"`
+	// MaxRetryAfter caps the delay that the server asks for.
+	MaxRetryAfter time.Duration `mapstructure:"max_retry_after"`
+
+	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
+	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
+}
+
+// How dots of attribute names appear in labels.
+const (
+	dotsKeep       = "keep"
+	dotsUnderscore = "underscore"
+)
+
+// LabelsConfig says which resource attributes become labels of a series, and which sample attributes do not.
+type LabelsConfig struct {
+	// Include names the only attributes that become labels, in the order in which they are kept if there are more than
+	// Max. Empty means all.
+	Include []string `mapstructure:"include"`
+	// Exclude names attributes that do not become labels.
+	Exclude []string `mapstructure:"exclude"`
+	// SampleExclude names attributes of samples that are left out: each of their values would become a series.
+	SampleExclude []string `mapstructure:"sample_exclude"`
+	// Max is the largest number of labels of a series. Pyroscope refuses series with more than its own limit.
+	Max int `mapstructure:"max"`
+	// Dots is keep or underscore.
+	Dots string `mapstructure:"dots"`
+}
+
+// minMaxProfileBytes keeps splitting from taking more time than sending.
+const minMaxProfileBytes = 64 << 10
+
+func createDefaultConfig() component.Config {
+	client := confighttp.NewDefaultClientConfig()
+	client.Timeout = 10 * time.Second
+	return &Config{
+		Client: client,
+		Labels: LabelsConfig{
+			Include: []string{}, Exclude: []string{},
+			SampleExclude: []string{
+				"thread.id", "thread.name", "thread.os.id", "cpu.logical_number", "process.pid", "go.goroutine.id", "source.event.time",
+			},
+			Max: 30, Dots: dotsUnderscore,
+		},
+		ExternalLabels:    map[string]string{},
+		MaxProfileSamples: 16_000,
+		MaxProfileBytes:   4 << 20,
+		MaxRetryAfter:     5 * time.Minute,
+		Queue:             configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
+		Retry:             configretry.NewDefaultBackOffConfig(),
+	}
+}
+
+// Validate reports everything that is wrong at once.
+func (c *Config) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch u, err := url.Parse(c.Client.Endpoint); {
+	case c.Client.Endpoint == "":
+		errs = append(errs, errors.New("`endpoint` must be set, for example http://pyroscope:4040"))
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		errs = append(errs, errors.New("`endpoint` must be a URL with http or https and a host"))
+	}
+	if c.Labels.Max < 2 {
+		fault("`labels.max` must be at least 2, for __name__ and service_name, found %d", c.Labels.Max)
+	}
+	if c.Labels.Dots != dotsKeep && c.Labels.Dots != dotsUnderscore {
+		fault("`labels.dots` must be %s or %s, found %q", dotsKeep, dotsUnderscore, c.Labels.Dots)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.ExternalLabels)) {
+		if labelName(name, c.Labels.Dots) != name {
+			fault("`external_labels`: %q is not the name of a label", name)
+		}
+	}
+	if c.MaxProfileSamples <= 0 {
+		fault("`max_profile_samples` must be positive, found %d", c.MaxProfileSamples)
+	}
+	if c.MaxProfileBytes < minMaxProfileBytes {
+		fault("`max_profile_bytes` must be at least %d, found %d", minMaxProfileBytes, c.MaxProfileBytes)
+	}
+	if c.MaxRetryAfter <= 0 {
+		fault("`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
+	}
+	return errors.Join(errs...)
+}

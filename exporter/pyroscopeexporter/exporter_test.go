@@ -1,0 +1,327 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pushed is one series as the server received it.
+type pushed struct {
+	labels map[string]string
+	id     string
+	pprof  *profile.Profile
+	tenant string
+}
+
+// server is a Pyroscope that keeps what it accepts.
+type server struct {
+	*httptest.Server
+	mu sync.Mutex
+	// answers are given one after the other, before all further requests are accepted.
+	answers []func(http.ResponseWriter)
+	got     []pushed
+	calls   int
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calls++
+		if len(s.answers) > 0 {
+			answer := s.answers[0]
+			s.answers = s.answers[1:]
+			if answer != nil {
+				answer(w)
+				return
+			}
+		}
+		assert.Equal(t, pushPath, r.URL.Path)
+		assert.Equal(t, "application/proto", r.Header.Get("Content-Type"))
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		var request pushv1.PushRequest
+		assert.NoError(t, proto.Unmarshal(body, &request))
+		for _, one := range request.Series {
+			labels := map[string]string{}
+			for i, l := range one.Labels {
+				labels[l.Name] = l.Value
+				assert.True(t, i == 0 || one.Labels[i-1].Name < l.Name, "labels are sorted")
+			}
+			for _, sample := range one.Samples {
+				p, err := profile.ParseData(sample.RawProfile)
+				assert.NoError(t, err)
+				s.got = append(s.got, pushed{labels, sample.ID, p, r.Header.Get("X-Scope-OrgID")})
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func refuse(code int, body string, headers ...string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func newTestExporter(t *testing.T, s *server, change func(*Config)) *pyroscopeExporter {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = s.URL
+	if change != nil {
+		change(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	e, err := newExporter(exportertest.NewNopSettings(NewFactory().Type()), cfg)
+	require.NoError(t, err)
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { assert.NoError(t, e.shutdown(context.Background())) })
+	return e
+}
+
+// A pprof of a Go program arrives as it was, with its name and labels.
+func TestPprofArrivesAsItWas(t *testing.T) {
+	for file, name := range map[string]string{
+		"go-cpu-labels": "process_cpu", "go-heap": "memory", "go-goroutine": "goroutine", "go-mutex": "mutex", "go-block": "block",
+	} {
+		t.Run(file, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", file+".pb.gz"))
+			require.NoError(t, err)
+			want, err := profile.ParseData(data)
+			require.NoError(t, err)
+			pd, _, err := pprofconv.Decode(data, pprofconv.DecodeOptions{})
+			require.NoError(t, err)
+			rp := pd.ResourceProfiles().At(0)
+			rp.Resource().Attributes().PutStr("service.name", "shop")
+			rp.Resource().Attributes().PutInt("server.port", 6060)
+			rp.ScopeProfiles().At(0).Scope().Attributes().PutStr(profilekind.NameAttribute, name)
+
+			s := newServer(t)
+			e := newTestExporter(t, s, func(c *Config) { c.Tenant = "team"; c.ExternalLabels["cluster"] = "eu" })
+			require.NoError(t, e.push(t.Context(), pd))
+			require.Len(t, s.got, 1, "all sample types are one series")
+			got := s.got[0]
+			require.Equal(t, map[string]string{
+				"__name__": name, "__delta__": "false", "service_name": "shop", "server_port": "6060", "cluster": "eu",
+			}, got.labels)
+			require.Equal(t, "team", got.tenant)
+			require.Len(t, got.id, 36)
+			require.NoError(t, profiletest.EqualPprof(want, got.pprof))
+		})
+	}
+}
+
+// Observations become what Pyroscope counts: CPU time by the period, spans by their id, no series for each thread.
+func TestObservationsBecomeCPUTime(t *testing.T) {
+	sample := profiletest.Observed([]uint64{1000, 2000, 3000}, "leaf", "main")
+	sample.Attributes = []profiletest.Attribute{profiletest.Attr("thread.id", 7), profiletest.Attr("region", "eu")}
+	sample.TraceID, sample.SpanID = [16]byte{1}, [8]byte{0xab}
+	other := profiletest.Observed([]uint64{4000}, "leaf", "main")
+	other.Attributes = []profiletest.Attribute{profiletest.Attr("thread.id", 8)}
+	third := profiletest.Observed([]uint64{5000}, "leaf", "main")
+	third.Attributes = []profiletest.Attribute{profiletest.Attr("thread.id", 9)}
+	pd := profiletest.New().Resource("service.name", "shop").
+		Profile("samples", "count").Period(50_000_000, "cpu", "nanoseconds").Sample(sample).Sample(other).Sample(third).Build()
+	before := profiletest.Render(pd)
+	s := newServer(t)
+	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
+	require.Equal(t, before, profiletest.Render(pd), "what is exported stays as it is")
+	require.Len(t, s.got, 1)
+	got := s.got[0]
+	require.Equal(t, "process_cpu", got.labels["__name__"])
+	var types []string
+	for _, st := range got.pprof.SampleType {
+		types = append(types, st.Type+"/"+st.Unit)
+	}
+	require.Equal(t, []string{"samples/count", "cpu/nanoseconds"}, types)
+	require.Len(t, got.pprof.Sample, 2, "the threads' samples are one")
+	byRegion := map[string][]int64{}
+	for _, one := range got.pprof.Sample {
+		byRegion[strings.Join(one.Label["region"], "")] = one.Value
+		assert.NotContains(t, one.NumLabel, "thread.id")
+		assert.NotContains(t, one.Label, "trace_id")
+		if one.Label["region"] != nil {
+			assert.Equal(t, []string{"ab00000000000000"}, one.Label["span_id"])
+		}
+	}
+	require.Equal(t, map[string][]int64{"eu": {3, 150_000_000}, "": {2, 100_000_000}}, byRegion)
+}
+
+// A profile above the server's limits arrives in several series that add up, each with an id of its own.
+func TestLargeProfilesAreSplit(t *testing.T) {
+	const n = 5000
+	build := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds")
+	for i := range n {
+		build.Sample(profiletest.Value(int64(i+1), fmt.Sprint("leaf", i), "main"))
+	}
+	s := newServer(t)
+	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = 1000 }).push(t.Context(), build.Build()))
+	require.GreaterOrEqual(t, len(s.got), 5)
+	require.Less(t, len(s.got), 20)
+	samples, total, ids := 0, int64(0), map[string]bool{}
+	for _, one := range s.got {
+		assert.LessOrEqual(t, len(one.pprof.Sample), 1000)
+		samples += len(one.pprof.Sample)
+		for _, sample := range one.pprof.Sample {
+			total += sample.Value[0]
+		}
+		ids[one.id] = true
+	}
+	require.Equal(t, n, samples)
+	require.EqualValues(t, n*(n+1)/2, total)
+	require.Len(t, ids, len(s.got))
+}
+
+func twoServices() pprofile.Profiles {
+	return profiletest.New().
+		Resource("service.name", "a").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).
+		Resource("service.name", "b").Profile("cpu", "nanoseconds").Sample(profiletest.Value(2, "g")).Build()
+}
+
+// Only what was not accepted is sent again, with the same ids.
+func TestRetriesOnlyWhatIsLeft(t *testing.T) {
+	s := newServer(t)
+	s.answers = []func(http.ResponseWriter){nil, refuse(503, ""), refuse(429, "", "Retry-After", "1")}
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = s.URL
+	cfg.Retry = configretry.NewDefaultBackOffConfig()
+	cfg.Retry.InitialInterval = 10 * time.Millisecond
+	cfg.Queue = configoptional.None[exporterhelper.QueueBatchConfig]()
+	e, err := createProfiles(t.Context(), exportertest.NewNopSettings(NewFactory().Type()), cfg)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, e.ConsumeProfiles(t.Context(), twoServices()))
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.Equal(t, 4, s.calls)
+	require.Len(t, s.got, 2)
+	require.Equal(t, "a", s.got[0].labels["service_name"])
+	require.Equal(t, "b", s.got[1].labels["service_name"])
+}
+
+func TestAnswersOfTheServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer    func(http.ResponseWriter)
+		permanent bool
+		message   string
+	}{
+		"bad labels":   {refuse(400, `{"code":"invalid_argument","message":"too many labels"}`), true, "invalid_argument: too many labels"},
+		"no token":     {refuse(401, "who are you"), true, "who are you"},
+		"too large":    {refuse(413, ""), true, "413"},
+		"rate limited": {refuse(429, "slow down", "Retry-After", "86400"), false, "slow down"},
+		"away":         {refuse(503, ""), false, "503"},
+		"huge answer":  {refuse(400, strings.Repeat("\xff", 1<<20)), true, "400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.answers = []func(http.ResponseWriter){tt.answer}
+			err := newTestExporter(t, s, func(c *Config) {
+				c.Client.Endpoint = strings.Replace(s.URL, "http://", "http://user:secret@", 1)
+			}).push(t.Context(), profiletest.New().Resource("service.name", "a").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).Build())
+			require.ErrorContains(t, err, tt.message)
+			assert.Equal(t, tt.permanent, consumererror.IsPermanent(err))
+			assert.NotContains(t, err.Error(), "secret")
+			assert.NotContains(t, err.Error(), "24h", "the delay is capped")
+			assert.Less(t, len(err.Error()), 6000)
+		})
+	}
+}
+
+// A bad series does not keep the others from arriving.
+func TestOneRefusedSeriesLeavesTheOthers(t *testing.T) {
+	s := newServer(t)
+	s.answers = []func(http.ResponseWriter){refuse(400, "bad")}
+	err := newTestExporter(t, s, nil).push(t.Context(), twoServices())
+	require.True(t, consumererror.IsPermanent(err))
+	require.Len(t, s.got, 1)
+	require.Equal(t, "b", s.got[0].labels["service_name"])
+}
+
+func TestLabels(t *testing.T) {
+	pd := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "p", "z", "1", "a/b", "2", "9", "3", "host.name", "h", "empty", "").Build()
+	attributes := pd.ResourceProfiles().At(0).Resource().Attributes()
+	names := func(change func(*Config)) (string, int) {
+		cfg := createDefaultConfig().(*Config)
+		change(cfg)
+		labels, dropped := newLabeler(cfg).labels(attributes, "memory")
+		var all []string
+		for _, l := range labels {
+			all = append(all, l.name+"="+l.value)
+		}
+		return strings.Join(all, " "), dropped
+	}
+	for name, tt := range map[string]struct {
+		change  func(*Config)
+		want    string
+		dropped int
+	}{
+		"defaults": {func(*Config) {}, "_9=3 __delta__=false __name__=memory a_b=2 host_name=h k8s_pod_name=p service_name=shop z=1", 0},
+		"dots":     {func(c *Config) { c.Labels.Dots = dotsKeep }, "_9=3 __delta__=false __name__=memory a_b=2 host.name=h k8s.pod.name=p service_name=shop z=1", 0},
+		"three":    {func(c *Config) { c.Labels.Max = 3 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop", 4},
+		"include":  {func(c *Config) { c.Labels.Include = []string{"z", "host.name"}; c.Labels.Max = 3 }, "__delta__=false __name__=memory service_name=shop z=1", 1},
+		"exclude":  {func(c *Config) { c.Labels.Exclude = []string{"z", "9", "a/b"} }, "__delta__=false __name__=memory host_name=h k8s_pod_name=p service_name=shop", 0},
+		"external": {func(c *Config) { c.ExternalLabels = map[string]string{"z": "mine"}; c.Labels.Include = []string{"z"} }, "__delta__=false __name__=memory service_name=shop z=mine", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, dropped := names(tt.change)
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.dropped, dropped)
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"`endpoint` must be set":           func(c *Config) { c.Client.Endpoint = "" },
+		"`endpoint` must be a URL":         func(c *Config) { c.Client.Endpoint = "pyroscope:4040" },
+		"`labels.max` must be at least 2":  func(c *Config) { c.Labels.Max = 1 },
+		"`labels.dots` must be keep or":    func(c *Config) { c.Labels.Dots = "both" },
+		"`external_labels`: \"a.b\"":       func(c *Config) { c.ExternalLabels["a.b"] = "x" },
+		"`max_profile_samples` must be":    func(c *Config) { c.MaxProfileSamples = 0 },
+		"`max_profile_bytes` must be at l": func(c *Config) { c.MaxProfileBytes = 1 },
+		"`max_retry_after` must be posit":  func(c *Config) { c.MaxRetryAfter = 0 },
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Client.Endpoint = "http://localhost:4040"
+		require.NoError(t, cfg.Validate())
+		change(cfg)
+		assert.ErrorContains(t, cfg.Validate(), want)
+	}
+}

@@ -1,0 +1,65 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"runtime"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
+)
+
+// NewFactory returns the factory of the exporter `pyroscope`, for profiles pipelines.
+func NewFactory() exporter.Factory {
+	return xexporter.NewFactory(
+		component.MustNewType("pyroscope"),
+		createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+	)
+}
+
+func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	config := cfg.(*Config)
+	e, err := newExporter(set, config)
+	if err != nil {
+		return nil, err
+	}
+	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
+		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
+		// The client has a timeout for each request, and a push can be many.
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
+		exporterhelper.WithRetry(config.Retry),
+		exporterhelper.WithQueue(config.Queue),
+		exporterhelper.WithStart(e.start),
+		exporterhelper.WithShutdown(e.shutdown),
+	)
+}
+
+func newExporter(set exporter.Settings, config *Config) (*pyroscopeExporter, error) {
+	metrics, err := newMetrics(set.MeterProvider.Meter(scopeName))
+	if err != nil {
+		return nil, err
+	}
+	e := &pyroscopeExporter{
+		cfg: config, telemetry: set.TelemetrySettings, metrics: metrics, labeler: newLabeler(config),
+		url:       strings.TrimRight(config.Client.Endpoint, "/") + pushPath,
+		userAgent: fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Command, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH),
+	}
+	u, err := url.Parse(e.url)
+	if err != nil {
+		return nil, redact.Error(err)
+	}
+	e.shownURL = redact.URL(u)
+	return e, nil
+}
