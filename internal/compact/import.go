@@ -32,6 +32,9 @@ type Importer struct {
 	keySeen []seenKey
 	set     uint32
 
+	// shared bounds what references into the string table expand to.
+	shared sharedTexts
+
 	// referenced is nil until an attribute looks as if pdata had left references in it.
 	referenced *references
 
@@ -76,12 +79,15 @@ const (
 	RepairProfileField
 	// RepairInvalidUTF8 is a text that is not UTF-8: each invalid run becomes U+FFFD.
 	RepairInvalidUTF8
+	// RepairAttributeExpansion is an attribute of which the message holds only references, too many of them to long texts:
+	// it is left out.
+	RepairAttributeExpansion
 	// NumRepairs is the number of faults.
 	NumRepairs int = iota
 )
 
 var repairNames = [NumRepairs]string{
-	"attribute_index", "attribute_key", "attribute_depth", "link_index", "profile_field", "invalid_utf8",
+	"attribute_index", "attribute_key", "attribute_depth", "link_index", "profile_field", "invalid_utf8", "attribute_expansion",
 }
 
 func (r Repair) String() string { return repairNames[r] }
@@ -133,6 +139,7 @@ func (im *Importer) Reset(dict *profiledict.Dictionary) {
 // Begin turns to the dictionary of the next message, borrowed until End.
 func (im *Importer) Begin(src pprofile.ProfilesDictionary) {
 	im.src = sourceOf(src)
+	im.shared.reset()
 	im.strings.reset(im.src.strings.Len())
 	im.functions.reset(im.src.functions.Len())
 	im.mappings.reset(im.src.mappings.Len())

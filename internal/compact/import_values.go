@@ -16,11 +16,15 @@ import (
 // everybody whose profiles are in the same message.
 const maxValueDepth = 24
 
-// CleanValue gives v, or, where a text in it is not UTF-8, a copy in which it is. A value that is
-// nested too deeply is not ok. Both are counted.
+// CleanValue returns v, or, if a text in it is not UTF-8, a copy in which it is. A value that is nested too deeply, or
+// that repeats too much of what the message holds once, is not ok. All are counted.
 func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 	if !shallow(v, maxValueDepth) {
 		im.Repairs[RepairAttributeDepth]++
+		return v, false
+	}
+	if !im.shared.addValue(v) {
+		im.Repairs[RepairAttributeExpansion]++
 		return v, false
 	}
 	if validText(v) {
@@ -39,10 +43,11 @@ func (im *Importer) CleanMap(src, dst pcommon.Map) {
 	var entries xpdata.MapBuilder
 	entries.EnsureCapacity(src.Len())
 	for key, value := range src.All() {
-		if !utf8.ValidString(key) {
-			im.Repairs[RepairInvalidUTF8]++
-			key = profiledict.ValidUTF8(key)
+		if !im.shared.add(key) {
+			im.Repairs[RepairAttributeExpansion]++
+			continue
 		}
+		key = im.CleanText(key)
 		if _, twice := seen[key]; twice {
 			im.Repairs[RepairAttributeKey]++
 			continue
@@ -55,7 +60,7 @@ func (im *Importer) CleanMap(src, dst pcommon.Map) {
 	entries.UnsafeIntoMap(dst)
 }
 
-// CleanText gives s as valid UTF-8.
+// CleanText returns s as valid UTF-8.
 func (im *Importer) CleanText(s string) string {
 	if utf8.ValidString(s) {
 		return s

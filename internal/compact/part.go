@@ -258,12 +258,15 @@ func (t *tree) end(dictionary int) int {
 func (b *Batch) referenceWidth(pieces []piece) int {
 	clear(b.texts)
 	b.textBytes = 0
-	scope := int32(unknown)
+	resource, scope := int32(unknown), int32(unknown)
 	for _, piece := range pieces {
 		if next := b.profiles[piece.profile].scope; next != scope {
 			scope = next
 			b.addTexts(b.scopes.items[scope].size.texts)
-			b.addTexts(b.resources.items[b.scopes.items[scope].resource].size.texts)
+			if of := b.scopes.items[scope].resource; of != resource {
+				resource = of
+				b.addTexts(b.resources.items[resource].size.texts)
+			}
 		}
 	}
 	return profiledict.VarintLen(uint64(b.subset.Strings() + len(b.texts)))

@@ -152,15 +152,19 @@ func (a *agents) send(to *collector, messages int) {
 					a.t.Errorf("the gateway refused a message: %v", err)
 					return
 				}
-				a.mu.Lock()
-				for _, name := range functions {
-					a.acked[name]++
-				}
-				a.mu.Unlock()
+				a.acknowledge(functions)
 			}
 		})
 	}
 	running.Wait()
+}
+
+func (a *agents) acknowledge(functions []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, name := range functions {
+		a.acked[name]++
+	}
 }
 
 func (a *agents) message(agent int) (pd pprofile.Profiles, functions []string) {
