@@ -24,7 +24,7 @@ const (
 	sharedTextBytes = 64
 	// So much may be repeated in a message, over a constant, for each byte of the texts. Hundreds of processes of
 	// one host repeat all that they have in common, which is short.
-	sharedTextConstant = 1 << 20
+	sharedTextConstant = 4 << 20
 	sharedTextFactor   = 32
 )
 
@@ -47,24 +47,36 @@ func (t *sharedTexts) add(text string) bool {
 		t.distinct += len(text)
 		return true
 	}
+	if t.repeated+len(text) > sharedTextConstant+sharedTextFactor*t.distinct {
+		return false
+	}
 	t.repeated += len(text)
-	return t.repeated <= sharedTextConstant+sharedTextFactor*t.distinct
+	return true
 }
 
-// addValue is add for all texts of a value, which must be shallow.
+// addValue is add for all texts of a value, which must be shallow: for all or none.
 func (t *sharedTexts) addValue(v pcommon.Value) bool {
+	before := t.repeated
+	if !t.addTexts(v) {
+		t.repeated = before
+		return false
+	}
+	return true
+}
+
+func (t *sharedTexts) addTexts(v pcommon.Value) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		return t.add(v.Str())
 	case pcommon.ValueTypeSlice:
 		for _, value := range v.Slice().All() {
-			if !t.addValue(value) {
+			if !t.addTexts(value) {
 				return false
 			}
 		}
 	case pcommon.ValueTypeMap:
 		for key, value := range v.Map().All() {
-			if !t.add(key) || !t.addValue(value) {
+			if !t.add(key) || !t.addTexts(value) {
 				return false
 			}
 		}
