@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -26,15 +27,36 @@ func (stateless) Capabilities() consumer.Capabilities { return consumer.Capabili
 
 // toProfiles hands on the profiles of log records.
 type toProfiles struct {
-	stateless
 	logger *zap.Logger
 	path   *splunkdelivery.Path
+	limits splunkdelivery.LimitsConfig
+	// leave gives the connector's share of the budget back.
+	leave func()
+}
+
+// Capabilities says that records are only read, so that pipelines can share them.
+func (*toProfiles) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// Start joins the budget of the process.
+func (c *toProfiles) Start(context.Context, component.Host) error {
+	_, c.leave = admission.Share(c.limits.BytesInFlight())
+	return nil
+}
+
+// Shutdown leaves the budget of the process.
+func (c *toProfiles) Shutdown(context.Context) error {
+	if c.leave != nil {
+		c.leave()
+	}
+	return nil
 }
 
 // ConsumeLogs translates one request. A record that cannot be read is counted and does not fail the request: sending
 // it again would not help.
 func (c *toProfiles) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	report, err := c.path.Deliver(ctx, ld)
+	claim := c.path.Budget.Begin()
+	defer claim.Release()
+	report, err := c.path.Deliver(ctx, ld, claim)
 	if err == nil && report.Rejected > 0 {
 		c.logger.Debug("log records were rejected", zap.Int("records", report.Rejected), zap.String("reason", report.Message))
 	}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
@@ -45,8 +46,10 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 	if err != nil {
 		return nil, err
 	}
-	return &toProfiles{logger: set.Logger, path: &splunkdelivery.Path{
-		Options:  cfg.(*Config).Translation.Options(),
+	translation := &cfg.(*Config).Translation
+	return &toProfiles{logger: set.Logger, limits: translation.Limits, path: &splunkdelivery.Path{
+		Options:  translation.Options(),
+		Budget:   admission.Process(),
 		Metrics:  metrics,
 		Profiles: next.ConsumeProfiles,
 		// They are not lost here: the pipeline that they came from may hand them on to others.

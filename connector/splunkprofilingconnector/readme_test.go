@@ -29,6 +29,7 @@ func TestReadme(t *testing.T) {
 	for key, value := range map[string]any{
 		"text_thread_metadata": cfg.TextThreadMetadata, "limits.max_profile_bytes": cfg.Limits.MaxProfileBytes,
 		"limits.max_stack_depth": cfg.Limits.MaxStackDepth, "limits.max_text_bytes": cfg.Limits.MaxTextBytes, "limits.max_expansion": cfg.Limits.MaxExpansion,
+		"limits.max_bytes_in_flight": cfg.Limits.MaxBytesInFlight,
 	} {
 		if assert.Contains(t, rows, key) {
 			assert.Equal(t, fmt.Sprint(value), rows[key][1])

@@ -22,6 +22,8 @@ type Config struct {
 type LimitsConfig struct {
 	// MaxProfileBytes bounds the bodies of one request together after decompression, in bytes.
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
+	// MaxBytesInFlight bounds the bytes of all requests that the process is receiving; 0 means twice MaxProfileBytes.
+	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
 	// MaxStackDepth is the largest number of frames in one stack.
 	MaxStackDepth int `mapstructure:"max_stack_depth"`
 	// MaxTextBytes is the longest text of a pprof, in bytes: the rest of a longer one is cut off.
@@ -69,10 +71,22 @@ func (c *LimitsConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("`%s` must be positive, found %d", limit.key, limit.value))
 		}
 	}
+	if c.MaxBytesInFlight != 0 && c.MaxBytesInFlight < int64(c.MaxProfileBytes) {
+		errs = append(errs, fmt.Errorf("`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d",
+			c.MaxProfileBytes, c.MaxBytesInFlight))
+	}
 	return errors.Join(errs...)
 }
 
-// Options gives the translator's options.
+// BytesInFlight is MaxBytesInFlight or its default.
+func (c *LimitsConfig) BytesInFlight() int64 {
+	if c.MaxBytesInFlight > 0 {
+		return c.MaxBytesInFlight
+	}
+	return 2 * int64(c.MaxProfileBytes)
+}
+
+// Options returns the translator's options.
 func (c *Config) Options() splunklog.Options {
 	return splunklog.Options{
 		FullThreadMetadata: c.TextThreadMetadata == metadataFull,

@@ -15,12 +15,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 // Path is one way from requests to pipelines. It is safe for concurrent use.
 type Path struct {
 	Options splunklog.Options
+	// Budget is what the claims of requests are on.
+	Budget  *admission.Budget
 	Metrics *Metrics
 	// Profiles and Logs hand on. Logs takes the records that have nothing to do with profiling; without it they
 	// are rejected.
@@ -38,10 +42,14 @@ type Report struct {
 	Message string
 }
 
-// Deliver takes one request. An error means that the sender is to repeat all of it, unless it is permanent: then
-// nothing was taken, and nothing would be.
-func (p *Path) Deliver(ctx context.Context, ld plog.Logs) (Report, error) {
-	result := splunklog.Translate(ld, p.Options)
+// Deliver translates one request and hands on what is in it. An error means that the sender should repeat all of it,
+// unless it is permanent: then nothing was taken, and nothing would be. claim holds what the request takes until Deliver
+// returns, and is the caller's to release.
+func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim) (Report, error) {
+	result, err := p.translate(ctx, ld, claim)
+	if err != nil {
+		return Report{}, err
+	}
 	p.Metrics.count(ctx, &result)
 	r := reporter{first: -1}
 	for _, rejection := range result.Rejected {
@@ -56,7 +64,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs) (Report, error) {
 			taken = true
 			p.Metrics.profiles.Add(ctx, int64(count))
 			p.Metrics.samples.Add(ctx, int64(result.Samples))
-		case !IsPermanent(err):
+		case !httpserver.IsPermanent(err):
 			return Report{}, err
 		default:
 			refused = err
@@ -67,7 +75,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs) (Report, error) {
 	}
 	if result.Others > 0 {
 		err := p.others(ctx, ld, &result, &r)
-		if err != nil && !IsPermanent(err) {
+		if err != nil && !httpserver.IsPermanent(err) {
 			return Report{}, err
 		}
 		taken = taken || (err == nil && p.Logs != nil)
@@ -77,6 +85,33 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs) (Report, error) {
 		return Report{}, consumererror.NewPermanent(refused)
 	}
 	return r.report(), nil
+}
+
+// What bodies are expected to unpack to: commonBytes + commonRatio × their size.
+const (
+	commonBytes = 1 << 20
+	commonRatio = 8
+)
+
+// translate translates a request within what claim can get for unpacked bodies. Rare bodies unpack to more than is
+// usual; then the request is translated again, with all that the limits allow.
+func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Claim) (result splunklog.Result, err error) {
+	options := p.Options
+	options.MaxProfileBytes = min(p.Options.MaxProfileBytes, commonBytes+commonRatio*splunklog.BodyBytes(ld))
+	for held := 0; ; {
+		if err := claim.Acquire(ctx, int64(options.MaxProfileBytes-held)); err != nil {
+			return splunklog.Result{}, err
+		}
+		held = options.MaxProfileBytes
+		if err := p.Budget.Work(ctx, func() { result = splunklog.Translate(ld, options) }); err != nil {
+			return splunklog.Result{}, err
+		}
+		if !result.TooLarge() || held == p.Options.MaxProfileBytes {
+			claim.Return(int64(held - result.UnpackedBytes))
+			return result, nil
+		}
+		options.MaxProfileBytes = p.Options.MaxProfileBytes
+	}
 }
 
 // others hands on the records that have nothing to do with profiling.
@@ -90,20 +125,11 @@ func (p *Path) others(ctx context.Context, ld plog.Logs, result *splunklog.Resul
 		return nil
 	}
 	err := p.Logs(ctx, splunklog.Rest(ld))
-	if IsPermanent(err) {
+	if httpserver.IsPermanent(err) {
 		p.Metrics.reject(ctx, ReasonRefused, result.Others)
 		r.add(result.Others, result.FirstOther, fmt.Sprintf("the records without a profile were refused: %v", err))
 	}
 	return err
-}
-
-// IsPermanent reports whether the pipeline would refuse the same data again.
-func IsPermanent(err error) bool {
-	if consumererror.IsPermanent(err) {
-		return true
-	}
-	var coded *consumererror.Error
-	return errors.As(err, &coded) && !coded.IsRetryable()
 }
 
 // maxReasons bounds how many reasons a report lists.

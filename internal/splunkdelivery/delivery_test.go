@@ -16,6 +16,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 // request makes a request of records with these bodies; those that begin with "log" are no profiles.
@@ -44,6 +48,8 @@ func (o *order) path(t *testing.T, profiles, logs error) *Path {
 	require.NoError(t, err)
 	return &Path{
 		Metrics: metrics,
+		Options: splunklog.Options{MaxProfileBytes: 1 << 20},
+		Budget:  admission.Process(),
 		Profiles: func(context.Context, pprofile.Profiles) error {
 			*o = append(*o, "profiles")
 			return profiles
@@ -57,7 +63,7 @@ func (o *order) path(t *testing.T, profiles, logs error) *Path {
 
 func TestProfilesGoFirst(t *testing.T) {
 	var o order
-	report, err := o.path(t, nil, nil).Deliver(t.Context(), request("log 1", stack, "log 2"))
+	report, err := o.path(t, nil, nil).Deliver(t.Context(), request("log 1", stack, "log 2"), admission.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, Report{}, report)
 	assert.Equal(t, order{"profiles", "2 logs"}, o)
@@ -67,9 +73,9 @@ func TestProfilesGoFirst(t *testing.T) {
 func TestRefusalForNowStops(t *testing.T) {
 	var o order
 	later := errors.New("later")
-	_, err := o.path(t, later, nil).Deliver(t.Context(), request("log 1", stack))
+	_, err := o.path(t, later, nil).Deliver(t.Context(), request("log 1", stack), admission.New(1<<30).Begin())
 	assert.ErrorIs(t, err, later)
-	assert.False(t, IsPermanent(err))
+	assert.False(t, httpserver.IsPermanent(err))
 	assert.Equal(t, order{"profiles"}, o)
 }
 
@@ -93,8 +99,8 @@ func TestRefusalForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o order
-			report, err := o.path(t, tc.profiles, tc.logs).Deliver(t.Context(), request(tc.bodies...))
-			assert.Equal(t, tc.permanent, IsPermanent(err), err)
+			report, err := o.path(t, tc.profiles, tc.logs).Deliver(t.Context(), request(tc.bodies...), admission.New(1<<30).Begin())
+			assert.Equal(t, tc.permanent, httpserver.IsPermanent(err), err)
 			assert.Equal(t, tc.report, report)
 		})
 	}
@@ -102,16 +108,16 @@ func TestRefusalForGood(t *testing.T) {
 
 // What says that it is not retryable is as permanent as what says that it is permanent.
 func TestIsPermanent(t *testing.T) {
-	assert.False(t, IsPermanent(nil))
-	assert.False(t, IsPermanent(errors.New("x")))
-	assert.True(t, IsPermanent(fmt.Errorf("x: %w", consumererror.NewPermanent(errors.New("y")))))
-	assert.True(t, IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 400)))
-	assert.False(t, IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 503)))
+	assert.False(t, httpserver.IsPermanent(nil))
+	assert.False(t, httpserver.IsPermanent(errors.New("x")))
+	assert.True(t, httpserver.IsPermanent(fmt.Errorf("x: %w", consumererror.NewPermanent(errors.New("y")))))
+	assert.True(t, httpserver.IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 400)))
+	assert.False(t, httpserver.IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 503)))
 }
 
 func TestReportIsBounded(t *testing.T) {
 	var o order
-	report, err := o.path(t, nil, nil).Deliver(t.Context(), request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...))
+	report, err := o.path(t, nil, nil).Deliver(t.Context(), request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...), admission.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, 100, report.Rejected)
 	assert.Equal(t, 1, report.First)
@@ -123,12 +129,12 @@ func TestWithoutALogsPipeline(t *testing.T) {
 	var o order
 	path := o.path(t, nil, nil)
 	path.Logs = nil
-	report, err := path.Deliver(t.Context(), request(stack, "log", "log"))
+	report, err := path.Deliver(t.Context(), request(stack, "log", "log"), admission.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, 2, report.Rejected)
 	assert.Equal(t, 1, report.First)
 	path.IgnoreOthers = true
-	report, err = path.Deliver(t.Context(), request(stack, "log", "log"))
+	report, err = path.Deliver(t.Context(), request(stack, "log", "log"), admission.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, Report{}, report)
 }

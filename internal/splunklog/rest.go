@@ -3,7 +3,10 @@
 
 package splunklog
 
-import "go.opentelemetry.io/collector/pdata/plog"
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
 
 // Rest gives the records that have nothing to do with profiling, with their resources and scopes, in their order.
 // It is ld itself where that has no others; else a copy, and ld is only read.
@@ -32,6 +35,28 @@ func Rest(ld plog.Logs) plog.Logs {
 		}
 	}
 	return rest
+}
+
+// BodyBytes is the size of all bodies of profiling records.
+func BodyBytes(ld plog.Logs) (n int) {
+	for _, rl := range ld.ResourceLogs().All() {
+		ofResource := hasSourceType(rl.Resource().Attributes())
+		for _, sl := range rl.ScopeLogs().All() {
+			inherited := ofResource || sl.Scope().Name() == profilingName
+			for _, log := range sl.LogRecords().All() {
+				if !isProfiling(inherited, log) {
+					continue
+				}
+				switch body := log.Body(); body.Type() {
+				case pcommon.ValueTypeStr:
+					n += len(body.Str())
+				case pcommon.ValueTypeBytes:
+					n += body.Bytes().Len()
+				}
+			}
+		}
+	}
+	return n
 }
 
 func anyProfiling(ld plog.Logs) bool {

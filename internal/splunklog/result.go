@@ -5,6 +5,7 @@ package splunklog
 
 import (
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -75,6 +76,8 @@ type Result struct {
 	// Dropped counts samples that were left out of records that were read, Repaired the faults that were read past.
 	Dropped  [pprofconv.NumDropReasons]int
 	Repaired [pprofconv.NumRepairs]int
+	// UnpackedBytes is the size of the bodies that were read, after decompression.
+	UnpackedBytes int
 	// BadTimes counts times and periods that are no numbers or out of range: the sample is kept without.
 	BadTimes int
 }
@@ -90,6 +93,11 @@ func (r *Result) ProfilingRecords() int {
 		}
 	}
 	return n
+}
+
+// TooLarge reports that a record was rejected because of a limit on size.
+func (r *Result) TooLarge() bool {
+	return slices.ContainsFunc(r.Rejected, func(r Rejection) bool { return r.Reason == ReasonTooLarge })
 }
 
 func (r *Result) add(stats *pprofconv.DecodeStats) {

@@ -99,6 +99,7 @@ func Translate(ld plog.Logs, opts Options) Result {
 			}
 		}
 	}
+	t.result.UnpackedBytes = t.opts.MaxProfileBytes - t.bytesLeft
 	t.emit()
 	t.joinWhole()
 	return t.result

@@ -5,12 +5,17 @@ package splunkprofilingreceiver
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -19,16 +24,33 @@ import (
 type Config struct {
 	Protocols   Protocols             `mapstructure:"protocols"`
 	Translation splunkdelivery.Config `mapstructure:",squash"`
+	// DrainTimeout bounds the time that Shutdown waits for requests under way.
+	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
+}
+
+// Validate names every fault.
+func (c *Config) Validate() error {
+	if c.DrainTimeout <= 0 {
+		return fmt.Errorf("`drain_timeout` must be positive, found %v", c.DrainTimeout)
+	}
+	return nil
 }
 
 // Protocols are the servers. Any non-empty subset may stand.
 type Protocols struct {
 	// GRPC takes OTLP logs over gRPC.
-	GRPC configoptional.Optional[configgrpc.ServerConfig] `mapstructure:"grpc"`
+	GRPC configoptional.Optional[GRPCConfig] `mapstructure:"grpc"`
 	// HTTP takes OTLP logs over HTTP.
 	HTTP configoptional.Optional[HTTPConfig] `mapstructure:"http"`
 	// HEC takes events of Splunk's HTTP Event Collector.
 	HEC configoptional.Optional[HTTPConfig] `mapstructure:"hec"`
+}
+
+// GRPCConfig configures the server that speaks gRPC.
+type GRPCConfig struct {
+	Server configgrpc.ServerConfig `mapstructure:",squash"`
+	// ReadTimeout bounds the time from the start of a request to the end of its message; 0 is none.
+	ReadTimeout time.Duration `mapstructure:"read_timeout"`
 }
 
 // HTTPConfig configures a server that speaks HTTP.
@@ -45,16 +67,31 @@ func (c *Protocols) Validate() error {
 	if !c.GRPC.HasValue() && !c.HTTP.HasValue() && !c.HEC.HasValue() {
 		errs = append(errs, errors.New("at least one of `grpc`, `http` and `hec` must be configured"))
 	}
-	if grpc := c.GRPC.Get(); grpc != nil && grpc.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("grpc: `endpoint` must be set"))
+	return errors.Join(errs...)
+}
+
+// Validate names every fault.
+func (c *GRPCConfig) Validate() error {
+	var errs []error
+	if c.Server.NetAddr.Endpoint == "" {
+		errs = append(errs, errors.New("`endpoint` must be set"))
+	}
+	if c.ReadTimeout < 0 {
+		errs = append(errs, fmt.Errorf("`read_timeout` must not be negative, found %v", c.ReadTimeout))
 	}
 	return errors.Join(errs...)
 }
 
 // Validate names every fault.
 func (c *HTTPConfig) Validate() error {
+	var errs []error
 	if c.Server.NetAddr.Endpoint == "" {
-		return errors.New("`endpoint` must be set")
+		errs = append(errs, errors.New("`endpoint` must be set"))
 	}
-	return nil
+	for _, name := range c.Server.CompressionAlgorithms {
+		if name != "" && !slices.Contains(httpserver.Encodings, name) {
+			errs = append(errs, fmt.Errorf("`compression_algorithms` must be among %s, found %q", strings.Join(httpserver.Encodings, ", "), name))
+		}
+	}
+	return errors.Join(errs...)
 }

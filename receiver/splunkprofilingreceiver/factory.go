@@ -5,6 +5,7 @@ package splunkprofilingreceiver
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
@@ -36,26 +38,28 @@ func NewFactory() receiver.Factory {
 
 // createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
 func createDefaultConfig() component.Config {
-	grpc := configgrpc.NewDefaultServerConfig()
-	grpc.NetAddr.Endpoint = "localhost:4317"
+	const readTimeout = 30 * time.Second
+	grpc := GRPCConfig{Server: configgrpc.NewDefaultServerConfig(), ReadTimeout: readTimeout}
+	grpc.Server.NetAddr.Endpoint = "localhost:4317"
 	// As much as confighttp takes by default: gRPC's own 4 MiB is below what agents send from large applications.
-	grpc.MaxRecvMsgSizeMiB = 20
+	grpc.Server.MaxRecvMsgSizeMiB = 20
 
-	http := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
-	http.Server.NetAddr.Endpoint = "localhost:4318"
-	http.Server.MaxRequestBodySize = 20 << 20
-
-	hec := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
-	hec.Server.NetAddr.Endpoint = "localhost:8088"
-	hec.Server.MaxRequestBodySize = 20 << 20
+	httpAt := func(endpoint string) HTTPConfig {
+		c := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
+		c.Server.NetAddr.Endpoint = endpoint
+		c.Server.MaxRequestBodySize = 20 << 20
+		c.Server.ReadTimeout = readTimeout
+		return c
+	}
 
 	return &Config{
 		Protocols: Protocols{
 			GRPC: configoptional.Default(grpc),
-			HTTP: configoptional.Default(http),
-			HEC:  configoptional.Default(hec),
+			HTTP: configoptional.Default(httpAt("localhost:4318")),
+			HEC:  configoptional.Default(httpAt("localhost:8088")),
 		},
-		Translation: splunkdelivery.DefaultConfig(),
+		Translation:  splunkdelivery.DefaultConfig(),
+		DrainTimeout: httpserver.DefaultDrainTimeout,
 	}
 }
 

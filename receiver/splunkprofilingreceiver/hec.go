@@ -9,25 +9,27 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 // libraryHeader is how a sender says that all events of a request are from one instrumentation library.
 const libraryHeader = "X-Splunk-Instrumentation-Library"
 
+// maxLibraryBytes bounds its value, which each event of a body can repeat.
+const maxLibraryBytes = 256
+
 // hecServer takes events of Splunk's HTTP Event Collector.
 type hecServer struct {
 	httpServer
-	path *splunkdelivery.Path
 }
 
-func newHECServer(cfg *HTTPConfig, set component.TelemetrySettings, path *splunkdelivery.Path) *hecServer {
-	s := &hecServer{path: path}
+func newHECServer(cfg *HTTPConfig, d delivery) *hecServer {
+	s := &hecServer{}
 	s.httpServer = httpServer{
-		key: "hec", ready: "ready for HEC events", cfg: cfg, set: set, mux: http.NewServeMux(), answerError: answerHECError,
+		delivery: d, key: "hec", ready: "ready for HEC events", cfg: cfg, mux: http.NewServeMux(), answerError: answerHECError,
 	}
 	for _, path := range []string{"/services/collector", "/services/collector/event", "/services/collector/event/1.0", "/v1/log"} {
 		s.mux.HandleFunc(path, s.handleEvents)
@@ -58,25 +60,34 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	body, code, err := readBody(r)
-	if err != nil {
-		answerHECError(w, r, err.Error(), code)
+	claim := s.path.Budget.Begin()
+	defer claim.Release()
+	body, ok := s.readBody(w, r, claim, pdatasize.JSON)
+	if !ok {
+		return
+	}
+	library := strings.TrimSpace(r.Header.Get(libraryHeader))
+	if len(library) > maxLibraryBytes {
+		answerHEC(w, http.StatusBadRequest, hecAnswer{
+			Code: hecInvalidData, Reason: fmt.Sprintf("%s is longer than %d bytes", libraryHeader, maxLibraryBytes),
+		})
 		return
 	}
 	reader := eventReader{
-		library: strings.TrimSpace(r.Header.Get(libraryHeader)), observed: pcommon.NewTimestampFromTime(time.Now()),
+		library: library, observed: pcommon.NewTimestampFromTime(time.Now()),
 	}
 	ld, fault := reader.read(body)
 	if fault != nil {
 		answerHEC(w, fault.status, fault.hecAnswer)
 		return
 	}
-	report, err := s.path.Deliver(r.Context(), ld)
+	report, err := s.path.Deliver(r.Context(), ld, claim)
 	switch {
-	case err != nil && splunkdelivery.IsPermanent(err):
+	case err != nil && httpserver.IsPermanent(err):
 		answerHEC(w, http.StatusBadRequest, hecAnswer{Code: hecInvalidData, Reason: err.Error()})
 	case err != nil:
-		setRetryAfter(w, retryDelay(statusOf(err)))
+		_, delay := httpserver.RetryStatus(err)
+		httpserver.SetRetryAfter(w, delay)
 		answerHEC(w, http.StatusServiceUnavailable, hecAnswer{Code: hecBusy, Reason: err.Error()})
 	case report.Rejected > 0:
 		answerHEC(w, http.StatusBadRequest, hecAnswer{

@@ -87,6 +87,8 @@ func answerHECError(w http.ResponseWriter, r *http.Request, message string, stat
 		answer.Code = hecTooLarge
 	case http.StatusInternalServerError:
 		answer.Code = hecInternal
+	case http.StatusServiceUnavailable:
+		answer.Code = hecBusy
 	}
 	answerHEC(w, status, answer)
 }

@@ -17,6 +17,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/xpdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // maxEvents bounds the events of one request: each becomes a record, which is many times the size of an empty event.
@@ -53,6 +56,7 @@ type eventReader struct {
 	// lastResource and lastScope are where the last event went: those of one sender follow each other.
 	lastResource plog.ResourceLogs
 	lastScope    plog.ScopeLogs
+	lastContent  []byte
 	records      int
 }
 
@@ -98,33 +102,39 @@ func (e *eventReader) take(next *event) *eventFault {
 		return badEvent(e.records, hecEventBlank, "")
 	}
 	profiling := next.SourceType == profilingName || e.library == profilingName || next.Fields[attrSourceType] == profilingName
-	resource, attributes := pcommon.NewMap(), pcommon.NewMap()
-	if !profiling || next.Host != unknownHost {
-		putText(resource, "host.name", next.Host)
+	host := next.Host
+	if profiling && host == unknownHost {
+		host = ""
 	}
-	putText(resource, "com.splunk.source", next.Source)
-	putText(resource, "com.splunk.index", next.Index)
-	if profiling {
-		putText(attributes, attrSourceType, next.SourceType)
-	} else {
-		putText(resource, attrSourceType, next.SourceType)
+	var resource, attributes xpdata.MapBuilder // Map.Put would look through all fields before each
+	for _, own := range [...]struct{ key, value string }{
+		{"com.splunk.index", next.Index}, {"com.splunk.source", next.Source}, {attrSourceType, next.SourceType}, {"host.name", host},
+	} {
+		if _, isField := next.Fields[own.key]; isField || own.value == "" {
+			continue // a field of the same name counts
+		}
+		to := &resource
+		if profiling && own.key == attrSourceType {
+			to = &attributes
+		}
+		to.AppendEmpty(own.key).SetStr(own.value)
 	}
 	for _, key := range slices.Sorted(maps.Keys(next.Fields)) {
 		value := next.Fields[key]
 		if _, nested := value.(map[string]any); nested {
 			return badEvent(e.records, hecFields, "field "+strconv.Quote(key)+" is an object")
 		}
-		to := attributes
+		to := &attributes
 		if profiling && strings.HasPrefix(key, severityPrefix) {
 			continue // a profile has none
 		}
 		if profiling && !isRecordField(key) {
-			to = resource
+			to = &resource
 		}
-		setValue(to.PutEmpty(key), value)
+		setValue(to.AppendEmpty(key), value)
 	}
-	record := e.scope(resource, profiling).LogRecords().AppendEmpty()
-	attributes.MoveTo(record.Attributes())
+	record := e.scope(&resource, profiling).LogRecords().AppendEmpty()
+	attributes.UnsafeIntoMap(record.Attributes())
 	record.SetTimestamp(at)
 	record.SetObservedTimestamp(e.observed)
 	var content any
@@ -157,25 +167,22 @@ func isRecordField(key string) bool {
 }
 
 // scope gives the scope for a record of this resource. Events stay in their order.
-func (e *eventReader) scope(resource pcommon.Map, profiling bool) plog.ScopeLogs {
+func (e *eventReader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs {
+	resource := pcommon.NewMap()
+	built.UnsafeIntoMap(resource)
+	content := profiledict.AppendMap(nil, resource) // Map.Equal looks through all of a map for each entry
 	name := e.library
 	if profiling {
 		name = profilingName
 	}
-	if e.records > 0 && e.lastResource.Resource().Attributes().Equal(resource) && e.lastScope.Scope().Name() == name {
+	if e.records > 0 && bytes.Equal(e.lastContent, content) && e.lastScope.Scope().Name() == name {
 		return e.lastScope
 	}
-	e.lastResource = e.logs.ResourceLogs().AppendEmpty()
+	e.lastResource, e.lastContent = e.logs.ResourceLogs().AppendEmpty(), content
 	resource.MoveTo(e.lastResource.Resource().Attributes())
 	e.lastScope = e.lastResource.ScopeLogs().AppendEmpty()
 	e.lastScope.Scope().SetName(name)
 	return e.lastScope
-}
-
-func putText(m pcommon.Map, key, text string) {
-	if text != "" {
-		m.PutStr(key, text)
-	}
 }
 
 // setValue sets a value that the JSON decoder made. Maps are sorted, so that the same event gives the same record.
@@ -200,11 +207,12 @@ func setValue(to pcommon.Value, from any) {
 			setValue(list.AppendEmpty(), element)
 		}
 	case map[string]any:
-		m := to.SetEmptyMap()
+		var m xpdata.MapBuilder
 		m.EnsureCapacity(len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			setValue(m.PutEmpty(key), v[key])
+			setValue(m.AppendEmpty(key), v[key])
 		}
+		m.UnsafeIntoMap(to.SetEmptyMap())
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -222,7 +223,7 @@ func TestRefusals(t *testing.T) {
 				s := status.Convert(err)
 				assert.Equal(t, tc.code, s.Code(), s)
 				if retryable(tc.code) {
-					assert.EqualValues(t, int64(6100_000_000), retryDelay(s))
+					assert.EqualValues(t, int64(6100_000_000), httpserver.RetryDelay(s.Err()))
 				}
 			})
 		}
@@ -248,7 +249,7 @@ func TestRefusalWithoutADelay(t *testing.T) {
 	} {
 		s := statusOf(err)
 		assert.Equal(t, code, s.Code())
-		assert.Equal(t, defaultRetryDelay, retryDelay(s))
+		assert.Equal(t, httpserver.DefaultRetryDelay, httpserver.RetryDelay(s.Err()))
 	}
 	assert.Equal(t, codes.Unavailable, statusOf(context.DeadlineExceeded).Code())
 	assert.Equal(t, codes.InvalidArgument, statusOf(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())

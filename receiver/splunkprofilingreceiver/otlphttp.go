@@ -8,14 +8,14 @@ import (
 	"mime"
 	"net/http"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 const (
@@ -27,13 +27,12 @@ const (
 // otlpServer takes OTLP logs over HTTP.
 type otlpServer struct {
 	httpServer
-	path *splunkdelivery.Path
 }
 
-func newOTLPServer(cfg *HTTPConfig, set component.TelemetrySettings, path *splunkdelivery.Path) *otlpServer {
-	s := &otlpServer{path: path}
+func newOTLPServer(cfg *HTTPConfig, d delivery) *otlpServer {
+	s := &otlpServer{}
 	s.httpServer = httpServer{
-		key: "http", ready: "ready for OTLP logs over HTTP", cfg: cfg, set: set, mux: http.NewServeMux(),
+		delivery: d, key: "http", ready: "ready for OTLP logs over HTTP", cfg: cfg, mux: http.NewServeMux(),
 		answerError: answerOTLPError,
 	}
 	s.mux.HandleFunc(logsPath, s.handleLogs)
@@ -55,12 +54,18 @@ func (s *otlpServer) handleLogs(w http.ResponseWriter, r *http.Request) {
 			r.Header.Get("Content-Type"), contentProtobuf, contentJSON), http.StatusUnsupportedMediaType)
 		return
 	}
-	body, code, err := readBody(r)
-	if err != nil {
-		answerOTLPError(w, r, "read body: "+err.Error(), code)
+	claim := s.path.Budget.Begin()
+	defer claim.Release()
+	check := pdatasize.Logs
+	if content == contentJSON {
+		check = pdatasize.JSON
+	}
+	body, ok := s.readBody(w, r, claim, check)
+	if !ok {
 		return
 	}
 	request := plogotlp.NewExportRequest()
+	var err error
 	if content == contentJSON {
 		err = request.UnmarshalJSON(body)
 	} else {
@@ -70,10 +75,10 @@ func (s *otlpServer) handleLogs(w http.ResponseWriter, r *http.Request) {
 		answerOTLPError(w, r, "the body is not an ExportLogsServiceRequest: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	response, err := export(r.Context(), s.path, request)
+	response, err := export(r.Context(), s.path, request, claim)
 	if err != nil {
 		failed := status.Convert(err)
-		setRetryAfter(w, retryDelay(failed))
+		httpserver.SetRetryAfter(w, httpserver.RetryDelay(err))
 		answerStatus(w, content, failed, httpStatus(failed))
 		return
 	}
@@ -112,6 +117,8 @@ func codeOf(httpCode int) codes.Code {
 		return codes.Unimplemented
 	case http.StatusInternalServerError:
 		return codes.Internal
+	case http.StatusServiceUnavailable:
+		return codes.Unavailable
 	default:
 		return codes.InvalidArgument
 	}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
@@ -22,7 +23,7 @@ func (r *splunkReceiver) newPath(transport string) (*splunkdelivery.Path, error)
 		return nil, err
 	}
 	const format = "splunk"
-	path := &splunkdelivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics}
+	path := &splunkdelivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics, Budget: admission.Process()}
 	path.Profiles = func(ctx context.Context, pd pprofile.Profiles) error {
 		ctx = obsreport.StartProfilesOp(ctx)
 		samples := pd.SampleCount()

@@ -57,8 +57,8 @@ func TestReadmeDefaults(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	grpc, http, hec := cfg.Protocols.GRPC.GetOrInsertDefault(), cfg.Protocols.HTTP.GetOrInsertDefault(), cfg.Protocols.HEC.GetOrInsertDefault()
 	want := map[string]any{
-		"protocols.grpc.endpoint":              grpc.NetAddr.Endpoint,
-		"protocols.grpc.max_recv_msg_size_mib": grpc.MaxRecvMsgSizeMiB,
+		"protocols.grpc.endpoint":              grpc.Server.NetAddr.Endpoint,
+		"protocols.grpc.max_recv_msg_size_mib": grpc.Server.MaxRecvMsgSizeMiB,
 		"protocols.http.endpoint":              http.Server.NetAddr.Endpoint,
 		"protocols.http.max_request_body_size": http.Server.MaxRequestBodySize,
 		"protocols.hec.endpoint":               hec.Server.NetAddr.Endpoint,
@@ -68,6 +68,11 @@ func TestReadmeDefaults(t *testing.T) {
 		"limits.max_stack_depth":               cfg.Translation.Limits.MaxStackDepth,
 		"limits.max_text_bytes":                cfg.Translation.Limits.MaxTextBytes,
 		"limits.max_expansion":                 cfg.Translation.Limits.MaxExpansion,
+		"limits.max_bytes_in_flight":           cfg.Translation.Limits.MaxBytesInFlight,
+		"drain_timeout":                        cfg.DrainTimeout,
+		"protocols.grpc.read_timeout":          grpc.ReadTimeout,
+		"protocols.http.read_timeout":          http.Server.ReadTimeout,
+		"protocols.hec.read_timeout":           hec.Server.ReadTimeout,
 	}
 	got := map[string]string{}
 	for _, row := range tableRows(t, "| key | type | default | bound | meaning |") {
@@ -170,7 +175,9 @@ func TestMetadata(t *testing.T) {
 	path, err := f.receiver.newPath("test")
 	require.NoError(t, err)
 	send := func(ld plog.Logs) {
-		_, err := path.Deliver(context.Background(), ld)
+		claim := path.Budget.Begin()
+		defer claim.Release()
+		_, err := path.Deliver(context.Background(), ld, claim)
 		require.NoError(t, err)
 	}
 	send(mixed())

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
@@ -37,6 +39,18 @@ type splunkReceiver struct {
 	startErr           error
 	// started holds the servers to shut down.
 	started []server
+	// leave gives the receiver's share of the admission budget back.
+	leave func()
+}
+
+// delivery is what the servers need to hand on requests.
+type delivery struct {
+	set  component.TelemetrySettings
+	path *splunkdelivery.Path
+	// drainTimeout bounds Shutdown.
+	drainTimeout time.Duration
+	// maxBodyBytes is the largest body, beside what the protocol's own configuration says.
+	maxBodyBytes int64
 }
 
 var (
@@ -71,6 +85,7 @@ func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
 	if r.profiles == nil {
 		return errors.New("no profiles pipeline has this receiver, which has nowhere to hand profiles to")
 	}
+	_, r.leave = admission.Share(r.cfg.Translation.Limits.BytesInFlight())
 	servers, err := r.servers()
 	if err != nil {
 		return err
@@ -86,19 +101,22 @@ func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
 
 func (r *splunkReceiver) servers() (servers []server, err error) {
 	var errs []error
-	path := func(transport string) *splunkdelivery.Path {
-		p, err := r.newPath(transport)
+	to := func(transport string) delivery {
+		path, err := r.newPath(transport)
 		errs = append(errs, err)
-		return p
+		return delivery{
+			set: r.set.TelemetrySettings, path: path, drainTimeout: r.cfg.DrainTimeout,
+			maxBodyBytes: int64(r.cfg.Translation.Limits.MaxProfileBytes),
+		}
 	}
 	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
-		servers = append(servers, &grpcServer{cfg: c, set: r.set.TelemetrySettings, path: path("grpc")})
+		servers = append(servers, newGRPCServer(c, to("grpc")))
 	}
 	if c := r.cfg.Protocols.HTTP.Get(); c != nil {
-		servers = append(servers, newOTLPServer(c, r.set.TelemetrySettings, path("http")))
+		servers = append(servers, newOTLPServer(c, to("http")))
 	}
 	if c := r.cfg.Protocols.HEC.Get(); c != nil {
-		servers = append(servers, newHECServer(c, r.set.TelemetrySettings, path("hec")))
+		servers = append(servers, newHECServer(c, to("hec")))
 	}
 	return servers, errors.Join(errs...)
 }
@@ -115,12 +133,20 @@ func (r *splunkReceiver) Shutdown(ctx context.Context) (err error) {
 }
 
 func (r *splunkReceiver) stop(ctx context.Context) error {
-	var errs []error
-	for _, s := range r.started {
-		if err := s.Shutdown(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("shut down `%s`: %w", s.name(), err))
-		}
+	errs := make([]error, len(r.started))
+	var stopping sync.WaitGroup
+	for i, s := range r.started { // together: the drain timeout is for all
+		stopping.Go(func() {
+			if err := s.Shutdown(ctx); err != nil {
+				errs[i] = fmt.Errorf("shut down `%s`: %w", s.name(), err)
+			}
+		})
 	}
+	stopping.Wait()
 	r.started = nil
+	if r.leave != nil {
+		r.leave()
+		r.leave = nil
+	}
 	return errors.Join(errs...)
 }

@@ -36,8 +36,8 @@ protocols:
 text_thread_metadata: full
 limits: {max_profile_bytes: 5, max_stack_depth: 6}`)
 	require.NoError(t, err)
-	assert.Equal(t, "localhost:14317", cfg.Protocols.GRPC.Get().NetAddr.Endpoint)
-	assert.Equal(t, 20, cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB)
+	assert.Equal(t, "localhost:14317", cfg.Protocols.GRPC.Get().Server.NetAddr.Endpoint)
+	assert.Equal(t, 20, cfg.Protocols.GRPC.Get().Server.MaxRecvMsgSizeMiB)
 	assert.EqualValues(t, 1000, cfg.Protocols.HTTP.Get().Server.MaxRequestBodySize)
 	assert.Equal(t, "localhost:18088", cfg.Protocols.HEC.Get().Server.NetAddr.Endpoint)
 	options := cfg.Translation.Options()
@@ -146,11 +146,15 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	}
 }
 
-// A pipeline that hangs cannot keep Shutdown from ending in time.
+// A pipeline that hangs cannot keep Shutdown from ending in time, whether the caller or the drain timeout ends it.
 func TestShutdownEndsInTime(t *testing.T) {
-	for _, protocol := range []string{"grpc", "http"} {
-		t.Run(protocol, func(t *testing.T) {
-			f := startFixture(t, "protocols: {"+protocol+": {endpoint: 'localhost:0'}}", false)
+	for _, tc := range []struct {
+		protocol, drain string
+		patience        time.Duration
+	}{{"grpc", "10s", 20 * time.Millisecond}, {"http", "10s", 20 * time.Millisecond}, {"grpc", "20ms", time.Hour}, {"http", "20ms", time.Hour}} {
+		protocol := tc.protocol
+		t.Run(protocol+" "+tc.drain, func(t *testing.T) {
+			f := startFixture(t, "protocols: {"+protocol+": {endpoint: 'localhost:0'}}\ndrain_timeout: "+tc.drain, false)
 			entered, release := make(chan struct{}), make(chan struct{})
 			f.next.refuseProfiles = func() error {
 				close(entered)
@@ -172,10 +176,10 @@ func TestShutdownEndsInTime(t *testing.T) {
 				failed <- err
 			}()
 			<-entered
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), tc.patience)
 			defer cancel()
 			time.AfterFunc(200*time.Millisecond, func() { close(release) })
-			assert.ErrorIs(t, f.receiver.Shutdown(ctx), context.DeadlineExceeded)
+			assert.ErrorContains(t, f.receiver.Shutdown(ctx), "cut off")
 			assert.Error(t, <-failed)
 		})
 	}

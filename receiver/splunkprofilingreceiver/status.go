@@ -5,7 +5,6 @@ package splunkprofilingreceiver
 
 import (
 	"net/http"
-	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -13,18 +12,15 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
-// defaultRetryDelay is what a sender is asked to wait where the pipeline does not say.
-const defaultRetryDelay = 5 * time.Second
-
-// statusOf gives the status for an error of the pipeline (OTLP specification, Failures). One that may pass carries a
+// statusOf returns the status for an error of the pipeline (OTLP specification, Failures). One that may pass carries a
 // RetryInfo, without which senders take ResourceExhausted for permanent.
 func statusOf(err error) *status.Status {
 	s, known := status.FromError(err)
 	switch {
-	case splunkdelivery.IsPermanent(err):
+	case httpserver.IsPermanent(err):
 		if !known || retryable(s.Code()) {
 			return status.New(codes.InvalidArgument, err.Error())
 		}
@@ -36,10 +32,10 @@ func statusOf(err error) *status.Status {
 		}
 		s = status.New(code, err.Error())
 	}
-	if retryDelay(s) > 0 {
+	if httpserver.RetryDelay(s.Err()) > 0 {
 		return s
 	}
-	with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(defaultRetryDelay)})
+	with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(httpserver.DefaultRetryDelay)})
 	if err != nil {
 		return s
 	}
@@ -55,17 +51,7 @@ func retryable(code codes.Code) bool {
 	}
 }
 
-// retryDelay gives the delay that a status asks for, or 0.
-func retryDelay(s *status.Status) time.Duration {
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			return info.GetRetryDelay().AsDuration()
-		}
-	}
-	return 0
-}
-
-// httpStatus gives the HTTP status for a status that statusOf made.
+// httpStatus returns the HTTP status for a status that statusOf made.
 func httpStatus(s *status.Status) int {
 	switch s.Code() {
 	case codes.ResourceExhausted:

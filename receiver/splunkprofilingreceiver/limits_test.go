@@ -1,0 +1,291 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingreceiver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// worstEvents are bodies of HEC that cost most for their size.
+func worstEvents() map[string]string {
+	var fields, deep strings.Builder
+	for i := range 80_000 {
+		fmt.Fprintf(&fields, `"k%d":1,`, i)
+	}
+	for i := range 40_000 {
+		fmt.Fprintf(&deep, `"k%d":{},`, i)
+	}
+	event := `{"event":1,"fields":{` + fields.String() + `"x":1}}`
+	return map[string]string{
+		"many fields":           event,
+		"many fields, twice":    event + event,
+		"many fields, profiles": `{"sourcetype":"otel.profiling",` + event[1:],
+		"a large object":        `{"event":{` + deep.String() + `"x":{}}}`,
+		"a list of numbers":     `{"event":[` + strings.Repeat("1,", 1<<18) + `1]}`,
+		"a list of lists":       `{"event":[` + strings.Repeat("[],", 1<<18) + `1]}`,
+		"lists in fields":       `{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}`,
+		"nested":                `{"event":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
+		"tiny events":           strings.Repeat(`{"event":1}`, maxEvents),
+		"too many events":       strings.Repeat(`{"event":1}`, 1<<18),
+		"empty objects":         strings.Repeat(`{}`, 1<<18),
+		"spaces":                strings.Repeat(" ", 1<<20),
+		"a long number":         `{"event":` + strings.Repeat("1", 1<<20) + `}`,
+		"a long text":           `{"event":"` + strings.Repeat(`\u0000`, 1<<17) + `"}`,
+	}
+}
+
+// readEvents reads a body as the server does.
+func readEvents(body []byte, library string) (ld plog.Logs, fault *eventFault) {
+	if _, err := pdatasize.JSON(body); err != nil {
+		return plog.Logs{}, &eventFault{}
+	}
+	reader := eventReader{library: library}
+	return reader.read(body)
+}
+
+// The bounds of docs/limits.md.
+const (
+	eventsConstantBytes = 8 << 20
+	eventsFactor        = 96
+)
+
+func TestEventsAreBounded(t *testing.T) {
+	for name, body := range worstEvents() {
+		t.Run(name, func(t *testing.T) {
+			var ld plog.Logs
+			var fault *eventFault
+			cost := profiletest.MeasureCost(t, func() { ld, fault = readEvents([]byte(body), "otel.profiling") })
+			t.Logf("%d bytes, fault %v: %v", len(body), fault, cost)
+			_ = ld
+			profiletest.RequireBounded(t, cost, len(body), eventsConstantBytes, eventsFactor)
+		})
+	}
+}
+
+func FuzzEventsCost(f *testing.F) {
+	for _, body := range worstEvents() {
+		f.Add([]byte(body[:min(len(body), 4<<10)]))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var ld plog.Logs
+		cost := profiletest.MeasureCost(t, func() { ld, _ = readEvents(body, "") })
+		_ = ld
+		profiletest.RequireBounded(t, cost, len(body), eventsConstantBytes, eventsFactor)
+	})
+}
+
+func gzipOf(t testing.TB, size int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	require.NoError(t, err)
+	block := bytes.Repeat([]byte(" "), 1<<20)
+	for range size / len(block) {
+		_, err = z.Write(block)
+		require.NoError(t, err)
+	}
+	require.NoError(t, z.Close())
+	return b.Bytes()
+}
+
+// Eight hostile senders a protocol, of bombs and of bodies above the limit, cannot make the process large, and honest
+// requests go through beside them.
+func TestHostileSendersAreBounded(t *testing.T) {
+	f := startFixture(t, allOfThem+"\nlimits: {max_profile_bytes: 8388608}", true)
+	const huge = 256 << 20
+	bomb := gzipOf(t, huge)
+	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(zstd.MaxWindowSize), zstd.WithEncoderConcurrency(1))
+	require.NoError(t, err)
+	window := encoder.EncodeAll(make([]byte, 2<<20), nil)
+	require.NoError(t, encoder.Close())
+	large := bytes.Repeat([]byte(" "), 16<<20)
+	honest := captured(t)["v3.1.2-001-cpu"]
+	type request struct {
+		url, content, encoding string
+		body                   []byte
+	}
+	var requests []request
+	for _, server := range []request{
+		{url: "http://" + f.address("http") + logsPath, content: contentProtobuf},
+		{url: "http://" + f.address("hec") + eventPath, content: contentJSON},
+	} {
+		for encoding, body := range map[string][]byte{"gzip": bomb, "zstd": window, "": large} {
+			requests = append(requests, request{server.url, server.content, encoding, body})
+		}
+	}
+	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	cost := profiletest.MeasureCost(t, func() {
+		var senders sync.WaitGroup
+		for range 8 {
+			for _, r := range requests {
+				senders.Go(func() {
+					request, err := http.NewRequest(http.MethodPost, r.url, bytes.NewReader(r.body))
+					if !assert.NoError(t, err) {
+						return
+					}
+					request.Header.Set("Content-Type", r.content)
+					request.Header.Set("Content-Encoding", r.encoding)
+					response, err := client.Do(request)
+					if err != nil {
+						return // the server closed the connection while the body was sent
+					}
+					defer response.Body.Close()
+					assert.Contains(t, []int{400, 413, 415, 503}, response.StatusCode)
+				})
+			}
+			senders.Go(func() {
+				_, err := plogotlp.NewGRPCClient(conn).Export(t.Context(), requestOf(t, honest))
+				assert.NoError(t, err)
+			})
+		}
+		senders.Wait()
+	})
+	t.Log(cost)
+	profiles, _ := f.next.take()
+	assert.Len(t, profiles, 8)
+	profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, 0, 160<<20, 0)
+}
+
+// Requests that are nested without end are refused before they are unmarshalled, which would take the stack.
+func TestNestedRequests(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	value := []byte(nil)
+	field := func(number protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+	}
+	for range 10_000 {
+		value = field(5, field(1, value))
+	}
+	body := field(1, field(2, field(2, field(5, value))))
+	response := post(t, "http://"+f.address("http")+logsPath, body, "Content-Type", contentProtobuf)
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+	text := `{"resourceLogs":` + strings.Repeat("[", 1<<20)
+	response = post(t, "http://"+f.address("http")+logsPath, []byte(text), "Content-Type", contentJSON)
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+	hec, answer := f.postHEC(t, eventPath, `{"event":`+strings.Repeat("[", 1<<20))
+	assert.Equal(t, http.StatusBadRequest, hec.StatusCode)
+	assert.Equal(t, hecInvalidData, answer.Code)
+	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, body)))
+	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, bytes.Repeat(field(1, nil), 1<<20))), "empty resources")
+	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, []byte{0xff})))
+	assert.NoError(t, f.sendRaw(t, captured(t)["v3.1.2-001-cpu"]))
+}
+
+// sendRaw sends a message over gRPC as it is.
+func (f *fixture) sendRaw(t testing.TB, message []byte) error {
+	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	return conn.Invoke(t.Context(), "/"+logsService.ServiceName+"/Export", &rawMessage{data: message}, &rawMessage{}, grpc.ForceCodecV2(rawCodec{}))
+}
+
+// Without room, senders are asked to come back.
+func TestBusy(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	claim := admission.Process().Begin()
+	defer claim.Release()
+	require.NoError(t, claim.Acquire(t.Context(), math.MaxInt32))
+	var senders sync.WaitGroup
+	senders.Go(func() {
+		err := f.sendRaw(t, captured(t)["v3.1.2-001-cpu"])
+		assert.Equal(t, codes.Unavailable, status.Code(err), err)
+		assert.Equal(t, httpserver.DefaultRetryDelay, httpserver.RetryDelay(err))
+	})
+	seconds := strconv.Itoa(int(httpserver.DefaultRetryDelay / time.Second))
+	// A body above what is reserved for small ones.
+	body := bytes.Repeat([]byte(" "), 2<<20)
+	senders.Go(func() {
+		response := post(t, "http://"+f.address("http")+logsPath, body, "Content-Type", contentProtobuf)
+		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+		assert.Equal(t, seconds, response.Header.Get("Retry-After"))
+	})
+	senders.Go(func() {
+		response, answer := f.postHEC(t, eventPath, string(body))
+		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+		assert.Equal(t, seconds, response.Header.Get("Retry-After"))
+		assert.Equal(t, hecBusy, answer.Code)
+	})
+	senders.Wait()
+}
+
+// slowSenders begin a request to each server and leave it there.
+func slowSenders(t testing.TB, f *fixture) map[string]func() string {
+	t.Helper()
+	begin := func(address, path, content string) func() string {
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path, content)
+		require.NoError(t, err)
+		return func() string {
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+			answer := make([]byte, 12)
+			_, _ = conn.Read(answer)
+			return string(answer)
+		}
+	}
+	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	stream, err := conn.NewStream(ctx, &logsService.Streams[0], "/"+logsService.ServiceName+"/Export", grpc.ForceCodecV2(rawCodec{}))
+	require.NoError(t, err)
+	return map[string]func() string{
+		"http": begin(f.address("http"), logsPath, contentProtobuf),
+		"hec":  begin(f.address("hec"), eventPath, contentJSON),
+		"grpc": func() string { return status.Code(stream.RecvMsg(&rawMessage{})).String() },
+	}
+}
+
+// A sender that sends its body a byte a second holds neither a place nor a shutdown.
+func TestSlowSenders(t *testing.T) {
+	const drain = "\ndrain_timeout: 1s"
+	t.Run("shutdown", func(t *testing.T) {
+		f := startFixture(t, allOfThem+drain, false)
+		answers := slowSenders(t, f)
+		time.Sleep(100 * time.Millisecond) // so that the requests are under way
+		require.NoError(t, f.receiver.Shutdown(context.Background()))
+		for name, want := range map[string]string{"http": "HTTP/1.1 503", "hec": "HTTP/1.1 503", "grpc": codes.Unavailable.String()} {
+			assert.Equal(t, want, answers[name](), name)
+		}
+	})
+	t.Run("read timeout", func(t *testing.T) {
+		const at = "{endpoint: 'localhost:0', read_timeout: 200ms}"
+		f := startFixture(t, "protocols: {grpc: "+at+", http: "+at+", hec: "+at+"}"+drain, false)
+		answers := slowSenders(t, f)
+		for name, want := range map[string]string{"http": "HTTP/1.1 408", "hec": "HTTP/1.1 408", "grpc": codes.DeadlineExceeded.String()} {
+			assert.Equal(t, want, answers[name](), name)
+		}
+	})
+}
