@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -208,4 +209,31 @@ func TestEncodeIsBounded(t *testing.T) {
 			})
 		}
 	}
+}
+
+// FuzzEncodeCost makes records of whatever is a ProfilesData message, and asserts what that costs.
+func FuzzEncodeCost(f *testing.F) {
+	for _, pd := range pprofs(f) {
+		if body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd); err == nil && len(body) < 20_000 {
+			f.Add(body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if _, err := pdatasize.Profiles(body); err != nil {
+			return
+		}
+		pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(body)
+		if err != nil {
+			return
+		}
+		pd.MarkReadOnly()
+		for _, format := range []BodyFormat{BodyOTLP, BodyPprof, BodyText} {
+			cost := profiletest.MeasureCost(t, func() {
+				encoder := NewEncoder(pd, EncodeOptions{Format: format, MaxRecordBytes: 10_000, MaxPartBytes: 40_000})
+				for _, ok := encoder.Next(); ok; _, ok = encoder.Next() {
+				}
+			})
+			profiletest.RequireBounded(t, cost, len(body)+expansionBudget(len(body)), encodeConstantBytes, 0)
+		}
+	})
 }

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -132,7 +134,14 @@ func TestHostileSendersAreBounded(t *testing.T) {
 		url, content, encoding string
 		body                   []byte
 	}
-	var requests []request
+	framed := func(body []byte) []byte {
+		return append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(body))), body...)
+	}
+	overGRPC := "http://" + f.address("grpc") + "/" + logsService.ServiceName + "/Export"
+	requests := []request{
+		{overGRPC, "application/grpc", "gzip", framed(bomb)}, {overGRPC, "application/grpc", "zstd", framed(window)},
+		{overGRPC, "application/grpc", "gzip", framed(large)},
+	}
 	for _, server := range []request{
 		{url: "http://" + f.address("http") + logsPath, content: contentProtobuf},
 		{url: "http://" + f.address("hec") + eventPath, content: contentJSON},
@@ -144,6 +153,10 @@ func TestHostileSendersAreBounded(t *testing.T) {
 	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	http2Client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	defer http2Client.CloseIdleConnections()
 	cost := profiletest.MeasureCost(t, func() {
 		var senders sync.WaitGroup
 		for range 8 {
@@ -154,12 +167,25 @@ func TestHostileSendersAreBounded(t *testing.T) {
 						return
 					}
 					request.Header.Set("Content-Type", r.content)
-					request.Header.Set("Content-Encoding", r.encoding)
-					response, err := client.Do(request)
+					sender := client
+					if r.url == overGRPC {
+						sender = http2Client
+						request.Header.Set("TE", "trailers")
+						request.Header.Set("Grpc-Encoding", r.encoding)
+					} else {
+						request.Header.Set("Content-Encoding", r.encoding)
+					}
+					response, err := sender.Do(request)
 					if err != nil {
 						return // the server closed the connection while the body was sent
 					}
 					defer response.Body.Close()
+					_, _ = io.Copy(io.Discard, response.Body)
+					if r.url == overGRPC {
+						code := response.Trailer.Get("Grpc-Status") + response.Header.Get("Grpc-Status")
+						assert.Contains(t, []string{"3", "8", "13", "14"}, code, response.Trailer)
+						return
+					}
 					assert.Contains(t, []int{400, 413, 415, 503}, response.StatusCode)
 				})
 			}
