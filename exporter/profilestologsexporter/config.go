@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -34,6 +35,12 @@ type Config struct {
 	Encoding splunkencode.Config `mapstructure:",squash"`
 	// RecheckInterval is how long a peer without profiles is not asked for them again.
 	RecheckInterval time.Duration `mapstructure:"recheck_interval"`
+	// MaxRequestBytes bounds a request of OTLP, before compression.
+	MaxRequestBytes int `mapstructure:"max_request_bytes"`
+	// MaxRetryAfter bounds the delay that a peer may ask for.
+	MaxRetryAfter time.Duration `mapstructure:"max_retry_after"`
+	// DrainTimeout is how long the exporter may send what it holds when it stops.
+	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 
 	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
@@ -60,6 +67,8 @@ type HECConfig struct {
 	Client confighttp.ClientConfig `mapstructure:",squash"`
 	// Token is sent as "Authorization: Splunk <token>".
 	Token configopaque.String `mapstructure:"token"`
+	// MaxRequestBytes bounds a request, before compression.
+	MaxRequestBytes int `mapstructure:"max_request_bytes"`
 }
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
@@ -88,13 +97,41 @@ func (c *Config) Validate() error {
 	if grpc := c.GRPC.Get(); grpc != nil && grpc.Endpoint == "" {
 		errs = append(errs, errors.New("grpc: `endpoint` must be set"))
 	}
-	if c.RecheckInterval <= 0 {
-		errs = append(errs, fmt.Errorf("`recheck_interval` must be positive, found %s", c.RecheckInterval))
+	for name, value := range map[string]time.Duration{
+		"recheck_interval": c.RecheckInterval, "max_retry_after": c.MaxRetryAfter, "drain_timeout": c.DrainTimeout,
+	} {
+		if value <= 0 {
+			errs = append(errs, fmt.Errorf("`%s` must be positive, found %s", name, value))
+		}
 	}
+	errs = append(errs, validateRequestBytes(c.MaxRequestBytes))
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %s", c.Timeout))
 	}
 	return errors.Join(errs...)
+}
+
+func validateRequestBytes(n int) error {
+	if n < minRequestBytes {
+		return fmt.Errorf("`max_request_bytes` must be at least %d, found %d", minRequestBytes, n)
+	}
+	return nil
+}
+
+// requestBytes is how large a request may be.
+func (c *Config) requestBytes() int {
+	if c.HEC.HasValue() {
+		return c.HEC.Get().MaxRequestBytes
+	}
+	return c.MaxRequestBytes
+}
+
+// shown is an address for an error, without what may be a secret.
+func shown(address string) string {
+	if strings.ContainsAny(address, "@?") {
+		return redact.Text(address)
+	}
+	return address
 }
 
 // Validate names every fault.
@@ -104,7 +141,7 @@ func (c *HTTPConfig) Validate() error {
 		"endpoint": c.Client.Endpoint, "profiles_endpoint": c.ProfilesEndpoint, "logs_endpoint": c.LogsEndpoint,
 	} {
 		if parsed, err := url.Parse(address); address != "" && (err != nil || parsed.Scheme == "" || parsed.Host == "") {
-			errs = append(errs, fmt.Errorf("`%s` must be a URL, found %q", name, address))
+			errs = append(errs, fmt.Errorf("`%s` must be a URL, found %q", name, shown(address)))
 		}
 	}
 	if c.Client.Endpoint == "" && (c.ProfilesEndpoint == "" || c.LogsEndpoint == "") {
@@ -117,8 +154,9 @@ func (c *HTTPConfig) Validate() error {
 func (c *HECConfig) Validate() error {
 	var errs []error
 	if parsed, err := url.Parse(c.Client.Endpoint); err != nil || parsed.Scheme == "" || parsed.Host == "" {
-		errs = append(errs, fmt.Errorf("`endpoint` must be a URL, found %q", c.Client.Endpoint))
+		errs = append(errs, fmt.Errorf("`endpoint` must be a URL, found %q", shown(c.Client.Endpoint)))
 	}
+	errs = append(errs, validateRequestBytes(c.MaxRequestBytes))
 	if c.Token == "" {
 		errs = append(errs, errors.New("`token` must be set"))
 	}

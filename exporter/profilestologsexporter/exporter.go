@@ -7,35 +7,26 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// peer is where the data goes. Its errors are as exporterhelper understands them, or a noProfilesError or tooLargeError.
-// limit is the largest request to be sent, in bytes before compression; 0 is none.
+// peer is where the data goes. limit is the largest request to be sent, in bytes before compression; 0 is none.
 type peer interface {
 	start(ctx context.Context, host component.Host) error
 	shutdown() error
-	sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) (partial, error)
-	sendLogs(ctx context.Context, ld plog.Logs, limit int) (partial, error)
+	sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) answer
+	sendLogs(ctx context.Context, ld plog.Logs, limit int) answer
 }
-
-// partial is what a peer did not take of a request that it took.
-type partial struct {
-	rejected int64
-	message  string
-}
-
-// noProfilesError says that a peer has no profiles service, or not in this version.
-type noProfilesError struct{ err error }
-
-func (e *noProfilesError) Error() string { return e.err.Error() }
-
-func (e *noProfilesError) Unwrap() error { return e.err }
 
 // profilesToLogs sends profiles as they are, or as log records.
 type profilesToLogs struct {
@@ -43,12 +34,48 @@ type profilesToLogs struct {
 	logger  *zap.Logger
 	metrics *metrics
 	peer    peer
-	limit   *requestLimit
+	// maxRequestBytes bounds what one request carries, before compression.
+	maxRequestBytes int
+	// tooLargeSaid says that the log has had a line on requests that are too large.
+	tooLargeSaid atomic.Bool
+
+	// drained ends when the drain timeout has passed after the beginning of the shutdown.
+	drained context.Context
+	drain   context.CancelFunc
 
 	// mu guards asLogs, which says that the peer has no profiles, and nextCheck, when it is to be asked again.
 	mu        sync.Mutex
 	asLogs    bool
 	nextCheck time.Time
+}
+
+// draining is the exporter with its queue, and with an end to what it waits for.
+type draining struct {
+	xexporter.Profiles
+	*profilesToLogs
+}
+
+// ConsumeProfiles waits for room in the queue at most until the exporter has stopped.
+func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	ctx, cancel := d.untilDrained(ctx)
+	defer cancel()
+	return d.Profiles.ConsumeProfiles(ctx, pd)
+}
+
+// Shutdown sends what the queue in memory holds, each batch once. After the drain timeout requests end: a queue on disk
+// keeps what they carried, and the rest is lost, counted and logged by the queue.
+func (d draining) Shutdown(ctx context.Context) error {
+	timer := time.AfterFunc(d.config.DrainTimeout, d.drain)
+	defer timer.Stop()
+	defer d.drain()
+	return d.Profiles.Shutdown(ctx)
+}
+
+// untilDrained returns a context that ends with the drain timeout too.
+func (e *profilesToLogs) untilDrained(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.drained, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 func (e *profilesToLogs) start(ctx context.Context, host component.Host) error {
@@ -62,16 +89,164 @@ func (e *profilesToLogs) start(ctx context.Context, host component.Host) error {
 
 func (e *profilesToLogs) shutdown(context.Context) error { return e.peer.shutdown() }
 
-// push delivers one batch. An error that may pass carries what is to be sent again.
+// push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer says
+// that it has no service for profiles. A part that is refused does not keep the others back. If one is refused for now,
+// the error carries that part and those behind it, which are to be sent again.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
-	if try, recheck := e.tryProfiles(); try {
-		rest, asLogs, err := e.pushProfiles(ctx, pd, recheck)
-		if !asLogs {
-			return err
+	ctx, cancel := e.untilDrained(ctx)
+	defer cancel()
+	asProfiles, recheck := e.tryProfiles()
+	parts := e.split(ctx, pd, asProfiles, e.maxPartBytes(asProfiles))
+	var noProfiles error // why records are sent, until the peer has accepted some
+	var lost []error
+	for part, ok := parts.next(); ok; part, ok = parts.next() {
+		sent := e.send(ctx, part)
+		if sent.outcome == tooLarge {
+			if !part.single && (errors.Is(sent.err, errAboveLimit) || sent.size >= 2*minRequestBytes) {
+				parts = e.split(ctx, parts.rest(part), asProfiles, part.bytes()/2)
+				continue
+			}
+			part, sent = e.sendWhole(ctx, part, sent)
 		}
-		pd = rest
+		if sent.outcome == unreadable {
+			sent = e.probe(ctx, sent)
+		}
+		switch {
+		case sent.outcome == accepted && asProfiles:
+			e.setMode(ctx, false, nil)
+			recheck = false
+		case sent.outcome == accepted:
+			e.metrics.encoding.Taken(ctx, &part.records)
+			if noProfiles != nil {
+				e.setMode(ctx, true, noProfiles)
+				noProfiles = nil
+			}
+		case sent.outcome == later:
+			e.logLost(lost)
+			return xconsumererror.NewProfiles(sent.err, parts.rest(part))
+		case asProfiles && (sent.outcome == noService || recheck):
+			// A recheck that is refused for another reason changes nothing: the peer accepts log records.
+			if !recheck {
+				noProfiles = sent.err
+			}
+			asProfiles = false
+			parts = e.split(ctx, parts.rest(part), asProfiles, e.maxPartBytes(asProfiles))
+		default:
+			if noProfiles != nil {
+				sent.err = errors.Join(noProfiles, sent.err)
+			}
+			lost = append(lost, sent.err)
+		}
 	}
-	return e.pushLogs(ctx, pd)
+	// It is permanent, as each of them is.
+	return errors.Join(lost...)
+}
+
+// minRequestBytes is a size that every peer accepts. One that refuses less as too large has another reason.
+const minRequestBytes = 16 << 10
+
+// maxPartBytes is how large the profiles or records of a request may be. Around records there are resources and scopes;
+// events repeat them, and their text is quoted.
+func (e *profilesToLogs) maxPartBytes(asProfiles bool) int {
+	switch {
+	case asProfiles:
+		return e.maxRequestBytes
+	case e.config.HEC.HasValue():
+		return e.maxRequestBytes - e.maxRequestBytes/4
+	default:
+		return e.maxRequestBytes - e.maxRequestBytes/32
+	}
+}
+
+// split cuts a batch into parts with up to maxBytes of profiles or records.
+func (e *profilesToLogs) split(ctx context.Context, pd pprofile.Profiles, asProfiles bool, maxBytes int) source {
+	if asProfiles {
+		parts := splitProfiles(pd, maxBytes)
+		e.metrics.encoding.Dropped(ctx, parts.dropped)
+		return parts
+	}
+	options := e.config.Encoding.Options(maxBytes)
+	options.MaxRecordBytes = min(options.MaxRecordBytes, maxBytes)
+	encoder := splunklog.NewEncoder(pd, options)
+	e.metrics.encoding.Dropped(ctx, encoder.Dropped)
+	return recordParts{encoder}
+}
+
+// send sends one part. One that cannot be split is sent whatever its size.
+func (e *profilesToLogs) send(ctx context.Context, p part) answer {
+	if e.config.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, e.config.Timeout)
+		defer cancel()
+	}
+	limit := e.maxRequestBytes
+	if p.single {
+		limit = 0
+	}
+	var sent answer
+	of := signalProfiles
+	switch {
+	case !p.asRecords:
+		sent = e.peer.sendProfiles(ctx, p.profiles, limit)
+	case p.records.Records == 0: // all of it is left out
+		return answer{}
+	default:
+		of = signalLogs
+		sent = e.peer.sendLogs(ctx, p.records.Logs, limit)
+	}
+	if sent.outcome == tooLarge && !errors.Is(sent.err, errAboveLimit) {
+		e.metrics.tooLarge.Add(ctx, 1, signal("signal", of))
+		if !e.tooLargeSaid.Swap(true) {
+			e.logger.Warn("the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
+				zap.Int("request_bytes", sent.size), zap.Error(sent.err))
+		}
+	}
+	if sent.outcome == accepted && (sent.rejected > 0 || sent.message != "") {
+		e.metrics.rejected.Add(ctx, sent.rejected, signal("signal", of))
+		e.logger.Warn("the peer accepted a request in part", zap.String("signal", of),
+			zap.Int64("rejected", sent.rejected), zap.String("message", shorten(sent.message)))
+	}
+	return sent
+}
+
+// sendWhole sends a part that is not split any more: as it is if it was not sent, and without the original payload that
+// it brought along if the peer finds it too large. Losing the payload is better than losing both.
+func (e *profilesToLogs) sendWhole(ctx context.Context, p part, sent answer) (part, answer) {
+	p.single = true
+	if errors.Is(sent.err, errAboveLimit) {
+		if sent = e.send(ctx, p); sent.outcome != tooLarge {
+			return p, sent
+		}
+	}
+	without, payloads := withoutPayloads(p.profiles)
+	if payloads == 0 {
+		return p, sent
+	}
+	reason := sent.err
+	smaller := part{profiles: without, asRecords: p.asRecords, single: true}
+	if p.asRecords {
+		smaller.records, _ = splunklog.NewEncoder(without, e.config.Encoding.Options(0)).Next()
+	}
+	sent = e.send(ctx, smaller)
+	if sent.outcome == accepted || sent.outcome == later {
+		e.metrics.payloads.Add(ctx, int64(payloads))
+		e.logger.Warn("an original payload was left out: it is larger than the peer accepts", zap.Error(reason))
+	}
+	return smaller, sent
+}
+
+// probe finds out whether a peer that cannot read a message can read any: it sends a small profile. If that fails in the
+// same way, the peer knows another layout of profiles, so that it has no service for these; else this message alone is
+// refused.
+func (e *profilesToLogs) probe(ctx context.Context, sent answer) answer {
+	sent.outcome = refused
+	switch probed := e.send(ctx, part{profiles: newProbe(), single: true}); probed.outcome {
+	case unreadable, noService:
+		sent.outcome = noService
+	case later:
+		return probed
+	}
+	return sent
 }
 
 // tryProfiles decides what a batch goes out as. While it is log records, one batch in every recheck interval tries
@@ -93,7 +268,7 @@ func (e *profilesToLogs) tryProfiles() (try, recheck bool) {
 	return true, true
 }
 
-// setMode notes what the peer takes. Several batches may learn it at once; only the first of them switches.
+// setMode notes what the peer accepts. Several batches may learn it at once; only the first of them switches.
 func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,36 +281,17 @@ func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error)
 	e.asLogs = asLogs
 	if asLogs {
 		e.metrics.switched(ctx, signalLogs)
-		e.logger.Warn("the peer takes no profiles: they go out as log records from now on",
+		e.logger.Warn("the peer has no service for profiles; they go out as log records from now on",
 			zap.Duration("recheck_interval", e.config.RecheckInterval), zap.Error(reason))
 		return
 	}
 	e.metrics.switched(ctx, signalProfiles)
-	e.logger.Info("the peer takes profiles: they go out as they are from now on")
+	e.logger.Info("the peer accepts profiles; they go out as they are from now on")
 }
 
-// logRefused says what is lost of a batch whose rest is sent again, and whose errors would be taken for the rest's.
-func (e *profilesToLogs) logRefused(refused []error) {
-	if len(refused) > 0 {
-		e.logger.Error("requests with parts of a batch were refused for good", zap.Error(errors.Join(refused...)))
+// logLost logs what is lost of a batch whose rest is sent again: the errors would be taken for the rest's.
+func (e *profilesToLogs) logLost(lost []error) {
+	if len(lost) > 0 {
+		e.logger.Error("requests with parts of a batch were refused; their samples are dropped", zap.Error(errors.Join(lost...)))
 	}
-}
-
-func (e *profilesToLogs) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if e.config.Timeout == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, e.config.Timeout)
-}
-
-// report counts and says what a peer did not take of a request that it took.
-func (e *profilesToLogs) report(ctx context.Context, of string, taken partial) {
-	if taken.rejected == 0 && taken.message == "" {
-		return
-	}
-	if taken.rejected > 0 {
-		e.metrics.rejected.Add(ctx, taken.rejected, signal("signal", of))
-	}
-	e.logger.Warn("the peer took a request in part", zap.String("signal", of),
-		zap.Int64("rejected", taken.rejected), zap.String("message", taken.message))
 }

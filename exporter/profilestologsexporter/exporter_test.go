@@ -62,7 +62,7 @@ func TestPeerWithoutProfiles(t *testing.T) {
 		assert.Equal(t, int64(1), e.metric(t, "mode"))
 		assert.Equal(t, int64(1), e.metric(t, "switches"))
 		assert.Equal(t, int64(8), e.metric(t, "samples"))
-		assert.Equal(t, 1, e.log.FilterMessageSnippet("takes no profiles").Len(), "one line for the switch")
+		assert.Equal(t, 1, e.log.FilterMessageSnippet("no service for profiles").Len(), "one line for the switch")
 		assert.Equal(t, 1, e.log.Len())
 	}
 }
@@ -110,7 +110,7 @@ func TestPeerThatChanges(t *testing.T) {
 		batch("f", 2), batch("g", 2), batch("h", 2)))
 	assert.Equal(t, int64(2), e.metric(t, "switches"))
 	assert.Zero(t, e.metric(t, "mode"))
-	assert.Equal(t, 1, e.log.FilterMessageSnippet("the peer takes profiles").Len())
+	assert.Equal(t, 1, e.log.FilterMessageSnippet("the peer accepts profiles").Len())
 }
 
 // What passes is retried as profiles, and does not mean that there are none.
@@ -167,7 +167,8 @@ func TestLargeBatch(t *testing.T) {
 			require.NoError(t, err)
 			config.Encoding.MaxRecordBytes = 1000
 			e := &profilesToLogs{
-				config: config, logger: zap.NewNop(), metrics: metrics, peer: memoryPeer{b}, limit: &requestLimit{initial: 20_000},
+				config: config, logger: zap.NewNop(), metrics: metrics, peer: memoryPeer{b}, maxRequestBytes: 20_000,
+				drained: t.Context(),
 			}
 			rest := large
 			for try := 0; ; try++ {
@@ -200,15 +201,15 @@ func (memoryPeer) start(context.Context, component.Host) error { return nil }
 
 func (memoryPeer) shutdown() error { return nil }
 
-func (memoryPeer) sendProfiles(context.Context, pprofile.Profiles, int) (partial, error) {
-	return partial{}, &noProfilesError{errors.New("none")}
+func (memoryPeer) sendProfiles(context.Context, pprofile.Profiles, int) answer {
+	return answer{outcome: noService, err: consumererror.NewPermanent(errors.New("none"))}
 }
 
-func (p memoryPeer) sendLogs(_ context.Context, ld plog.Logs, _ int) (partial, error) {
+func (p memoryPeer) sendLogs(_ context.Context, ld plog.Logs, _ int) answer {
 	if err := p.takeLogs(ld); err != nil {
-		return partial{}, grpcError(err, 0)
+		return grpcAnswer(err, time.Minute)
 	}
-	return partial{}, nil
+	return answer{}
 }
 
 // A refusal for good is the sender's to know, and is not retried.

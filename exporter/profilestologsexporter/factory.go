@@ -49,9 +49,13 @@ func createDefaultConfig() component.Config {
 		Mode:            modeFallback,
 		GRPC:            configoptional.Default(grpc),
 		HTTP:            configoptional.Default(HTTPConfig{Client: http}),
-		HEC:             configoptional.Default(HECConfig{Client: http}),
+		HEC:             configoptional.Default(HECConfig{Client: http, MaxRequestBytes: 2 << 20}),
 		Encoding:        splunkencode.DefaultConfig(),
 		RecheckInterval: 5 * time.Minute,
+		// Servers of gRPC accept 4 MiB where nothing else is configured.
+		MaxRequestBytes: 4<<20 - 256<<10,
+		MaxRetryAfter:   5 * time.Minute,
+		DrainTimeout:    10 * time.Second,
 		Queue:           configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
 		Retry:           configretry.NewDefaultBackOffConfig(),
 		Timeout:         5 * time.Second,
@@ -69,19 +73,22 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		config:  config,
 		logger:  set.Logger,
 		metrics: metrics,
-		limit:   newRequestLimit(config),
+
+		maxRequestBytes: config.requestBytes(),
 	}
+	e.drained, e.drain = context.WithCancel(context.Background())
 	switch {
 	case config.GRPC.HasValue():
 		e.peer = &grpcPeer{
 			config: config.GRPC.Get(), settings: set.TelemetrySettings, userAgent: userAgent, retry: config.Retry,
+			maxDelay: config.MaxRetryAfter,
 		}
 	case config.HEC.HasValue():
-		e.peer = newHECPeer(config.HEC.Get(), set.TelemetrySettings, userAgent)
+		e.peer = newHECPeer(config.HEC.Get(), set.TelemetrySettings, userAgent, config.MaxRetryAfter)
 	default:
-		e.peer = newHTTPPeer(config.HTTP.Get(), set.TelemetrySettings, userAgent)
+		e.peer = newHTTPPeer(config.HTTP.Get(), set.TelemetrySettings, userAgent, config.MaxRetryAfter)
 	}
-	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
+	queued, err := xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// What is pushed at once may be several requests, each of which has the timeout.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
@@ -90,4 +97,8 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),
 	)
+	if err != nil {
+		return nil, err
+	}
+	return draining{queued, e}, nil
 }

@@ -5,23 +5,17 @@ package profilestologsexporter
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // grpcPeer speaks OTLP/gRPC.
@@ -30,6 +24,8 @@ type grpcPeer struct {
 	settings  component.TelemetrySettings
 	userAgent string
 	retry     configretry.BackOffConfig
+	// maxDelay bounds the delay that the peer may ask for.
+	maxDelay time.Duration
 
 	conn     *grpc.ClientConn
 	profiles pprofileotlp.GRPCClient
@@ -71,80 +67,32 @@ func (p *grpcPeer) shutdown() error {
 	return p.conn.Close()
 }
 
-func (p *grpcPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) (partial, error) {
+func (p *grpcPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) answer {
 	size := new(pprofile.ProtoMarshaler).ProfilesSize(pd)
-	if err := checkSize(size, limit); err != nil {
-		return partial{}, err
+	if limit > 0 && size > limit {
+		return aboveLimit(size)
 	}
-	answer, err := p.profiles.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd), grpc.WaitForReady(p.config.WaitForReady))
+	response, err := p.profiles.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd), grpc.WaitForReady(p.config.WaitForReady))
 	if err != nil {
-		if s := status.Convert(err); isNoProfiles(s.Code(), s.Message()) {
-			return partial{}, &noProfilesError{err}
-		}
-		return partial{}, grpcError(err, size)
+		return p.refused(err, size)
 	}
-	return partial{answer.PartialSuccess().RejectedProfiles(), answer.PartialSuccess().ErrorMessage()}, nil
+	return answer{size: size, rejected: response.PartialSuccess().RejectedProfiles(), message: response.PartialSuccess().ErrorMessage()}
 }
 
-func (p *grpcPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) (partial, error) {
+func (p *grpcPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
 	size := new(plog.ProtoMarshaler).LogsSize(ld)
-	if err := checkSize(size, limit); err != nil {
-		return partial{}, err
+	if limit > 0 && size > limit {
+		return aboveLimit(size)
 	}
-	answer, err := p.logs.Export(ctx, plogotlp.NewExportRequestFromLogs(ld), grpc.WaitForReady(p.config.WaitForReady))
+	response, err := p.logs.Export(ctx, plogotlp.NewExportRequestFromLogs(ld), grpc.WaitForReady(p.config.WaitForReady))
 	if err != nil {
-		return partial{}, grpcError(err, size)
+		return p.refused(err, size)
 	}
-	return partial{answer.PartialSuccess().RejectedLogRecords(), answer.PartialSuccess().ErrorMessage()}, nil
+	return answer{size: size, rejected: response.PartialSuccess().RejectedLogRecords(), message: response.PartialSuccess().ErrorMessage()}
 }
 
-// isNoProfiles reports whether an answer to profiles means that a peer has no service for them, or not in this version.
-// The latter has no code of its own: a peer says that it cannot read the message, or names the version.
-func isNoProfiles(code codes.Code, message string) bool {
-	switch code {
-	case codes.Unimplemented:
-		return true
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.Internal:
-		message = strings.ToLower(message)
-		for _, sign := range []string{"version", "unmarshal", "wiretype", "wire type", "not supported", "unsupported"} {
-			if strings.Contains(message, sign) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// grpcError makes an error permanent that trying again would not help, and takes the delay that a peer asks for (OTLP
-// specification, OTLP/gRPC failures and throttling). size is the request's.
-func grpcError(err error, size int) error {
-	s := status.Convert(err)
-	var retry *errdetails.RetryInfo
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			retry = info
-		}
-	}
-	switch s.Code() {
-	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.Unavailable, codes.DataLoss:
-	case codes.OutOfRange:
-		// Rust's library says so of a message that is too large.
-		if saysTooLarge(s.Message()) {
-			return refusedForSize(size, s.Message(), err)
-		}
-	case codes.ResourceExhausted:
-		// A peer that says when to come back recovers.
-		if retry == nil && saysTooLarge(s.Message()) {
-			return refusedForSize(size, s.Message(), err)
-		}
-		if retry == nil {
-			return consumererror.NewPermanent(err)
-		}
-	default:
-		return consumererror.NewPermanent(err)
-	}
-	if delay := retry.GetRetryDelay().AsDuration(); delay > 0 {
-		return exporterhelper.NewThrottleRetry(err, delay)
-	}
-	return err
+func (p *grpcPeer) refused(err error, size int) answer {
+	sent := grpcAnswer(err, p.maxDelay)
+	sent.size = size
+	return sent
 }

@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 )
 
 // hecPeer is an HTTP Event Collector of Splunk. It only takes events.
@@ -24,50 +26,52 @@ type hecPeer struct {
 	url   string
 }
 
-func newHECPeer(config *HECConfig, settings component.TelemetrySettings, userAgent string) *hecPeer {
+func newHECPeer(config *HECConfig, settings component.TelemetrySettings, userAgent string, maxDelay time.Duration) *hecPeer {
 	address := config.Client.Endpoint
 	if parsed, err := url.Parse(address); err == nil && strings.Trim(parsed.Path, "/") == "" {
 		address = parsed.JoinPath("services", "collector").String()
 	}
 	return &hecPeer{
-		httpPeer: httpPeer{config: &HTTPConfig{Client: config.Client}, settings: settings, userAgent: userAgent},
-		token:    string(config.Token),
-		url:      address,
+		httpPeer: httpPeer{
+			config: &HTTPConfig{Client: config.Client}, settings: settings, userAgent: userAgent,
+			maxDelay: maxDelay, interpret: hecAnswer,
+		},
+		token: string(config.Token),
+		url:   address,
 	}
 }
 
 // sendProfiles is not called: with HEC the mode is always.
-func (p *hecPeer) sendProfiles(context.Context, pprofile.Profiles, int) (partial, error) {
-	return partial{}, &noProfilesError{fmt.Errorf("%s takes events only", p.url)}
+func (p *hecPeer) sendProfiles(context.Context, pprofile.Profiles, int) answer {
+	return answer{outcome: noService, err: fmt.Errorf("%s accepts events only", redact.Text(p.url))}
 }
 
-func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) (partial, error) {
+func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
 	body, err := events(ld)
 	if err != nil {
-		return partial{}, consumererror.NewPermanent(err)
+		return failed(err)
 	}
-	if err := checkSize(len(body), limit); err != nil {
-		return partial{}, err
-	}
-	_, refusal, err := p.post(ctx, p.url, body, http.Header{
+	_, sent := p.post(ctx, p.url, body, http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Splunk " + p.token},
 		// Splunk's ingest tells profiles from other events by it.
 		"X-Splunk-Instrumentation-Library": {profilingName},
-	})
-	if err != nil || refusal == nil {
-		return partial{}, err
-	}
-	// An answer that counts the rejected says that the others were taken; splunk_profiling gives it.
-	var answer struct {
+	}, limit)
+	return sent
+}
+
+// hecAnswer interprets a refusal by HEC.
+func hecAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
+	// An answer that counts the rejected says that the others were accepted; splunk_profiling sends it.
+	var counted struct {
 		Rejected int64  `json:"rejected"`
 		Reason   string `json:"reason"`
 	}
-	if refusal.status == http.StatusBadRequest && json.Unmarshal([]byte(refusal.message), &answer) == nil && answer.Rejected > 0 {
-		return partial{rejected: answer.Rejected, message: answer.Reason}, nil
+	if r.status == http.StatusBadRequest && json.Unmarshal([]byte(r.message), &counted) == nil && counted.Rejected > 0 {
+		return answer{rejected: counted.Rejected, message: counted.Reason}
 	}
-	if refusal.status == http.StatusInternalServerError || refusal.status == http.StatusRequestTimeout {
-		return partial{}, refusal // HEC says so of what passes, unlike OTLP
+	if r.status == http.StatusInternalServerError || r.status == http.StatusRequestTimeout {
+		return answer{outcome: later, err: r} // what HEC answers so may pass, unlike in OTLP
 	}
-	return partial{}, refusal.asError(len(body))
+	return httpAnswer(r, maxDelay, now)
 }

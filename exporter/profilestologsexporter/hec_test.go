@@ -48,7 +48,7 @@ func (s *hecStub) serve(t *testing.T) map[string]any {
 			return
 		}
 		assert.Empty(t, r.Header.Get("X-Splunk-Request-Channel"), "without a channel nothing is to be acknowledged")
-		assert.LessOrEqual(t, len(body), maxEventsBytes)
+		assert.LessOrEqual(t, len(body), 2<<20)
 		decoder := json.NewDecoder(strings.NewReader(string(body)))
 		decoder.UseNumber()
 		for {
@@ -228,7 +228,7 @@ func TestHECEndpoint(t *testing.T) {
 	} {
 		config := &HECConfig{}
 		config.Client.Endpoint = endpoint
-		assert.Equal(t, want, newHECPeer(config, componenttest.NewNopTelemetrySettings(), "").url)
+		assert.Equal(t, want, newHECPeer(config, componenttest.NewNopTelemetrySettings(), "", 0).url)
 	}
 }
 

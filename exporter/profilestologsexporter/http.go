@@ -9,28 +9,25 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 )
 
 const (
 	protobufType = "application/x-protobuf"
 	// maxAnswerBytes bounds what is read of an answer.
 	maxAnswerBytes = 64 << 10
-	// maxMessageBytes bounds what is kept of an answer in an error.
-	maxMessageBytes = 1 << 10
 )
 
 // otlpHeader is read only.
@@ -43,10 +40,13 @@ type httpPeer struct {
 	userAgent            string
 	profilesURL, logsURL string
 	client               *http.Client
+	// maxDelay bounds the delay that the peer may ask for.
+	maxDelay  time.Duration
+	interpret func(r *refusal, maxDelay time.Duration, now time.Time) answer
 }
 
-func newHTTPPeer(config *HTTPConfig, settings component.TelemetrySettings, userAgent string) *httpPeer {
-	p := &httpPeer{config: config, settings: settings, userAgent: userAgent}
+func newHTTPPeer(config *HTTPConfig, settings component.TelemetrySettings, userAgent string, maxDelay time.Duration) *httpPeer {
+	p := &httpPeer{config: config, settings: settings, userAgent: userAgent, maxDelay: maxDelay, interpret: httpAnswer}
 	p.profilesURL, p.logsURL = config.urls()
 	return p
 }
@@ -63,89 +63,88 @@ func (p *httpPeer) shutdown() error {
 	return nil
 }
 
-func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) (partial, error) {
+func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) answer {
 	body, err := pprofileotlp.NewExportRequestFromProfiles(pd).MarshalProto()
 	if err != nil {
-		return partial{}, consumererror.NewPermanent(err)
+		return failed(err)
 	}
-	if err := checkSize(len(body), limit); err != nil {
-		return partial{}, err
-	}
-	answer, refusal, err := p.post(ctx, p.profilesURL, body, otlpHeader)
-	if err != nil {
-		return partial{}, err
-	}
-	if refusal != nil {
-		if refusal.isNoProfiles() {
-			return partial{}, &noProfilesError{refusal}
-		}
-		return partial{}, refusal.asError(len(body))
-	}
+	accepting, sent := p.post(ctx, p.profilesURL, body, otlpHeader, limit)
 	response := pprofileotlp.NewExportResponse()
-	if response.UnmarshalProto(answer) != nil {
-		return partial{}, nil // it was taken, whatever else the answer says
+	// A 2xx means that the request was accepted, whatever else the answer says.
+	if sent.outcome == accepted && response.UnmarshalProto(accepting) == nil {
+		sent.rejected, sent.message = response.PartialSuccess().RejectedProfiles(), response.PartialSuccess().ErrorMessage()
 	}
-	return partial{response.PartialSuccess().RejectedProfiles(), response.PartialSuccess().ErrorMessage()}, nil
+	return sent
 }
 
-func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) (partial, error) {
+func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
 	body, err := plogotlp.NewExportRequestFromLogs(ld).MarshalProto()
 	if err != nil {
-		return partial{}, consumererror.NewPermanent(err)
+		return failed(err)
 	}
-	if err := checkSize(len(body), limit); err != nil {
-		return partial{}, err
-	}
-	answer, refusal, err := p.post(ctx, p.logsURL, body, otlpHeader)
-	if err != nil {
-		return partial{}, err
-	}
-	if refusal != nil {
-		return partial{}, refusal.asError(len(body))
-	}
+	accepting, sent := p.post(ctx, p.logsURL, body, otlpHeader, limit)
 	response := plogotlp.NewExportResponse()
-	if response.UnmarshalProto(answer) != nil {
-		return partial{}, nil
+	if sent.outcome == accepted && response.UnmarshalProto(accepting) == nil {
+		sent.rejected, sent.message = response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
 	}
-	return partial{response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()}, nil
+	return sent
 }
 
-// post sends a request. It gives the body of an answer that takes it, if that is protobuf, or else the refusal.
-func (p *httpPeer) post(ctx context.Context, url string, body []byte, header http.Header) ([]byte, *refusal, error) {
+// post sends a request, and returns the body of an answer that accepts it, if that is protobuf.
+func (p *httpPeer) post(ctx context.Context, url string, body []byte, header http.Header, limit int) ([]byte, answer) {
+	if limit > 0 && len(body) > limit {
+		return nil, aboveLimit(len(body))
+	}
+	accepting, refusal, err := p.exchange(ctx, url, body, header)
+	switch {
+	case err != nil:
+		return nil, answer{outcome: later, err: err, size: len(body)}
+	case refusal != nil:
+		sent := p.interpret(refusal, p.maxDelay, time.Now())
+		sent.size = len(body)
+		return nil, sent
+	default:
+		return accepting, answer{size: len(body)}
+	}
+}
+
+// exchange sends a request, and returns the body of an answer with a status 2xx, or else the refusal.
+func (p *httpPeer) exchange(ctx context.Context, url string, body []byte, header http.Header) ([]byte, *refusal, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, consumererror.NewPermanent(err)
+		return nil, nil, consumererror.NewPermanent(redact.Error(err))
 	}
 	request.Header = header.Clone()
 	request.Header.Set("User-Agent", p.userAgent)
 	response, err := p.client.Do(request)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, redact.Error(err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
-	if err != nil && response.StatusCode/100 != 2 {
-		answer = nil
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	if err != nil {
+		text = nil // the status counts
 	}
 	isProtobuf := strings.HasPrefix(response.Header.Get("Content-Type"), protobufType)
 	if response.StatusCode/100 == 2 {
 		if !isProtobuf {
-			answer = nil
+			text = nil
 		}
-		return answer, nil, nil
+		return text, nil, nil
 	}
-	r := &refusal{url: url, status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
+	r := &refusal{url: redact.Text(url), status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
 	var said spb.Status
-	if isProtobuf && proto.Unmarshal(answer, &said) == nil {
-		r.message = said.GetMessage()
+	if isProtobuf && proto.Unmarshal(text, &said) == nil {
+		r.message = shorten(said.GetMessage())
 	} else {
-		r.message = strings.ToValidUTF8(string(answer[:min(len(answer), maxMessageBytes)]), "\uFFFD")
+		r.message = shorten(string(text))
 	}
 	return nil, r, nil
 }
 
-// refusal is an answer other than that a request was taken.
+// refusal is an answer other than that a request was accepted.
 type refusal struct {
+	// url is without credentials.
 	url        string
 	status     int
 	message    string
@@ -154,53 +153,4 @@ type refusal struct {
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("%s answered %d %s: %q", r.url, r.status, http.StatusText(r.status), r.message)
-}
-
-func (r *refusal) isNoProfiles() bool {
-	if r.isTooLarge() {
-		return false
-	}
-	switch r.status {
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
-		return true
-	case http.StatusBadRequest:
-		return isNoProfiles(codes.InvalidArgument, r.message)
-	default:
-		return false
-	}
-}
-
-// isTooLarge reports whether the refusal is for the request's size. Go's servers find that while they read, and say 400.
-func (r *refusal) isTooLarge() bool {
-	return r.status == http.StatusRequestEntityTooLarge || r.status == http.StatusBadRequest && saysTooLarge(r.message)
-}
-
-// asError gives the refusal as an error that says whether and when trying again helps (OTLP specification, OTLP/HTTP
-// failures and throttling). size is the request's.
-func (r *refusal) asError(size int) error {
-	if r.isTooLarge() {
-		return refusedForSize(size, r.message, r)
-	}
-	switch r.status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		if delay := delayOf(r.retryAfter, time.Now()); delay > 0 {
-			return exporterhelper.NewThrottleRetry(r, delay)
-		}
-		return r
-	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		return r
-	default:
-		return consumererror.NewPermanent(r)
-	}
-}
-
-// delayOf reads a Retry-After header: seconds, or a date.
-func delayOf(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return date.Sub(now)
-	}
-	return 0
 }

@@ -4,14 +4,17 @@
 package profilestologsexporter
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"google.golang.org/grpc/codes"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -61,7 +64,11 @@ func TestHTTPStatuses(t *testing.T) {
 			asLogs := b.requireOnce(t, batch("x", 5), batch("y", 2))
 			if tc.asLogs {
 				assert.Equal(t, 7, asLogs)
-				assert.Equal(t, 1, b.asked)
+				want := 1
+				if tc.status == 400 {
+					want = 2 // a probe asks again
+				}
+				assert.Equal(t, want, b.asked)
 				assert.Equal(t, int64(1), e.metric(t, "switches"))
 			} else {
 				assert.Zero(t, asLogs)
@@ -114,22 +121,76 @@ func TestAcrossSplunkProfiling(t *testing.T) {
 	}
 }
 
-func TestNoProfiles(t *testing.T) {
-	for _, tc := range []struct {
-		code    codes.Code
-		message string
-		want    bool
-	}{
-		{codes.Unimplemented, "unknown service", true},
-		{codes.Internal, "grpc: error unmarshalling request: proto: wrong wireType = 2 for field Values", true},
-		{codes.InvalidArgument, "profiles version is not known", true},
-		{codes.InvalidArgument, "no tenant", false},
-		{codes.Internal, "disk full", false},
-		{codes.Unavailable, "unsupported", false},
-		{codes.PermissionDenied, "version", false},
-	} {
-		assert.Equal(t, tc.want, isNoProfiles(tc.code, tc.message), "%s: %s", tc.code, tc.message)
+// TestMalformedProfile sends one profile that a peer cannot read among others that it can.
+func TestMalformedProfile(t *testing.T) {
+	for _, message := range []string{"unsupported sample type", "proto: cannot unmarshal"} {
+		b := &inbox{}
+		e := runExporter(t, map[string]any{"http": httpServer(t, b, func(w http.ResponseWriter, n int) bool {
+			if n == 2 {
+				http.Error(w, message, http.StatusBadRequest)
+			}
+			return n == 2
+		})})
+		e.send(t, batch("x", 5))
+		err := e.ConsumeProfiles(t.Context(), batch("bad", 1))
+		require.ErrorContains(t, err, message)
+		assert.True(t, consumererror.IsPermanent(err))
+		e.send(t, batch("y", 2))
+		assert.Equal(t, 4, b.asked)
+		b.profiles = slices.Delete(b.profiles, 1, 2) // the probe
+		assert.Zero(t, b.requireOnce(t, batch("x", 5), batch("y", 2)), "nothing goes out as log records")
+		assert.Zero(t, e.metric(t, "switches"))
 	}
+}
+
+// TestProbe checks that the probe is a conformant profile.
+func TestProbe(t *testing.T) {
+	require.NoError(t, profiletest.Check(newProbe()))
+	assert.Less(t, sizeOf(newProbe()), 1000)
+}
+
+// TestPeerWithoutAnyService gets the same answer for profiles and for log records, as from a proxy that knows no route:
+// nothing is switched.
+func TestPeerWithoutAnyService(t *testing.T) {
+	b := &inbox{}
+	e := runExporter(t, map[string]any{"http": httpServerOf(t, b, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		http.NotFound(w, r)
+		return true
+	})})
+	err := e.ConsumeProfiles(t.Context(), batch("x", 5))
+	require.ErrorContains(t, err, "/v1development/profiles")
+	require.ErrorContains(t, err, "/v1/logs")
+	assert.True(t, consumererror.IsPermanent(err))
+	assert.Zero(t, e.metric(t, "switches"))
+}
+
+// TestSecretsStayHidden sends to an address with a password, and looks for it in logs and errors.
+func TestSecretsStayHidden(t *testing.T) {
+	const secret = "pa55word"
+	hide := func(address string) string { return strings.Replace(address, "://", "://user:"+secret+"@", 1) }
+	for _, code := range []int{400, 403, 404, 413, 429, 500, 503, 0} {
+		for _, section := range []string{"http", "hec"} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+			t.Cleanup(server.Close)
+			peer := map[string]any{"endpoint": hide(server.URL) + "?api_key=" + secret}
+			if section == "hec" {
+				peer["token"] = "x"
+			}
+			if code == 0 {
+				server.Close() // a connection that is refused
+			}
+			e := runExporter(t, map[string]any{section: peer, "retry_on_failure": map[string]any{"enabled": false}})
+			err := e.ConsumeProfiles(t.Context(), batch("x", 5))
+			require.Error(t, err)
+			assert.NotContains(t, err.Error(), secret)
+			for _, entry := range e.log.All() {
+				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
+			}
+		}
+	}
+	_, err := load(map[string]any{"http": map[string]any{"endpoint": "//user:" + secret + "@backend"}})
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), secret)
 }
 
 func TestRetryAfter(t *testing.T) {
@@ -137,4 +198,10 @@ func TestRetryAfter(t *testing.T) {
 	assert.Equal(t, 7*time.Second, delayOf("7", now))
 	assert.Equal(t, 9*time.Second, delayOf("Fri, 02 Jan 2026 03:04:14 GMT", now))
 	assert.Zero(t, delayOf("soon", now))
+	for _, long := range []string{"9223372036854775807", "99999999999999999999", "86400", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		assert.Greater(t, delayOf(long, now), time.Hour, long)
+		a := httpAnswer(&refusal{status: 503, retryAfter: long}, time.Minute, now)
+		assert.Contains(t, a.err.Error(), "Throttle (1m0s)", "the delay is capped")
+	}
+	assert.LessOrEqual(t, delayOf("-5", now), time.Duration(0))
 }

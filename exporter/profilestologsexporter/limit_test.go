@@ -7,13 +7,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,8 +22,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -78,7 +76,7 @@ func TestLargerThanGRPCTakes(t *testing.T) {
 	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true, countRequests(begun))})
 	e.send(t, huge)
 	assert.EqualValues(t, b.profilesSeen, begun.Load(), "no request was above the server's limit")
-	assert.Equal(t, (sizeOf(huge)+maxRequestBytes-1)/maxRequestBytes, b.profilesSeen, "no more parts than necessary")
+	assert.Equal(t, (sizeOf(huge)+e.maxRequestBytes-1)/e.maxRequestBytes, b.profilesSeen, "no more parts than necessary")
 	want, got := map[string]int64{}, map[string]int64{}
 	addTotals(huge, want)
 	for _, pd := range b.profiles {
@@ -155,30 +153,31 @@ func smallServer(t *testing.T, b *inbox, limit int, profiles bool) map[string]an
 	})
 }
 
-// A peer that takes less than most says so once, and gets smaller requests for some time.
+// A peer that accepts less than most gets halves, in each batch, until max_request_bytes is lowered.
 func TestPeerThatTakesLess(t *testing.T) {
 	large := captured(t, "go-build-merged-cpu-large.pb.gz", pprofconv.DecodeOptions{})
 	for _, profiles := range []bool{true, false} {
-		b := &inbox{}
 		limit := sizeOf(large) / 3
 		if !profiles {
 			limit = 60_000 // the body is compressed
 		}
-		e := runExporter(t, map[string]any{
-			"http": smallServer(t, b, limit, profiles), "format": "otlp",
-		})
+		b := &inbox{}
+		e := runExporter(t, map[string]any{"http": smallServer(t, b, limit, profiles), "format": "otlp"})
 		e.send(t, large)
 		b.requireWhole(t, large)
 		asked := b.tooLarge
 		assert.Positive(t, asked)
-		assert.LessOrEqual(t, asked, 6, "each refusal halves the limit at least")
-		assert.Equal(t, asked, e.log.FilterMessageSnippet("smaller requests").Len())
-		b.mu.Lock()
-		b.profiles, b.logs = nil, nil
-		b.mu.Unlock()
+		assert.LessOrEqual(t, asked, 6, "each refusal halves the requests")
+		assert.EqualValues(t, asked, e.metric(t, "too_large_requests"))
+		e.send(t, large)
+		assert.Equal(t, 2*asked, b.tooLarge)
+		assert.Equal(t, 1, e.log.FilterMessageSnippet("lower max_request_bytes").Len(), "said once")
+
+		b = &inbox{}
+		e = runExporter(t, map[string]any{"http": smallServer(t, b, limit, profiles), "format": "otlp", "max_request_bytes": limit})
 		e.send(t, large)
 		b.requireWhole(t, large)
-		assert.Equal(t, asked, b.tooLarge, "it is remembered")
+		assert.Zero(t, b.tooLarge)
 	}
 }
 
@@ -248,7 +247,7 @@ func TestPartsThatAreNotTaken(t *testing.T) {
 			e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true, limit), "format": "otlp"})
 			e.send(t, large)
 			b.requireWhole(t, large)
-			assert.Equal(t, 1, e.log.FilterMessageSnippet("smaller requests").Len(), "the server says its limit")
+			assert.Equal(t, 1, e.log.FilterMessageSnippet("lower max_request_bytes").Len())
 			if name == "none" {
 				assert.Equal(t, 2, b.profilesSeen)
 				assert.Positive(t, b.logsSeen)
@@ -258,44 +257,18 @@ func TestPartsThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// The libraries' words for a message that is too large, and what they say of the limit.
-func TestTooLarge(t *testing.T) {
-	for _, tc := range []struct {
-		message string
-		want    bool
-		limit   int
-	}{
-		{"grpc: received message larger than max (5000000 vs. 4194304)", true, 4194304},
-		{"grpc: received message after decompression larger than max 4194304", true, 4194304},
-		{"gRPC message exceeds maximum size 4194304: 5000000", true, 4194304},
-		{"Received message larger than max (5000000 vs 4194304)", true, 4194304},
-		{"Received message exceeds the maximum configured message size.", true, 0},
-		{"Error, decoded message length too large: found 5000000 bytes, the limit is: 4194304 bytes", true, 4194304},
-		{"http: request body too large", true, 0},
-		{"too large for 127.0.0.1:4317", true, 0},
-		{"quota of tenant 12345678 is used up", false, 0},
+// The libraries' words for a message that is too large.
+func TestNamesSize(t *testing.T) {
+	for message, want := range map[string]bool{
+		"grpc: received message larger than max (5000000 vs. 4194304)":                              true,
+		"grpc: received message after decompression larger than max 4194304":                        true,
+		"gRPC message exceeds maximum size 4194304: 5000000":                                        true,
+		"Received message larger than max (5000000 vs 4194304)":                                     true,
+		"Received message exceeds the maximum configured message size.":                             true,
+		"Error, decoded message length too large: found 5000000 bytes, the limit is: 4194304 bytes": true,
+		"http: request body too large":                                                              true,
+		"quota of tenant 12345678 is used up":                                                       false,
 	} {
-		assert.Equal(t, tc.want, saysTooLarge(tc.message), tc.message)
-		if tc.want {
-			assert.Equal(t, tc.limit, limitIn(tc.message, 5_000_000), tc.message)
-		}
+		assert.Equal(t, want, namesSize(strings.ToLower(message)), message)
 	}
-}
-
-func TestRequestLimit(t *testing.T) {
-	l := &requestLimit{initial: 4_000_000, keep: time.Hour}
-	learn := func(size, limit int, reason error) string {
-		next, lower, ok := l.learn(&tooLargeError{size: size, limit: limit, reason: reason})
-		return fmt.Sprint(next, lower, ok)
-	}
-	assert.Equal(t, "4000000 false true", learn(5_000_000, 4_000_000, errAboveLimit), "it was not the peer that said so")
-	assert.Equal(t, "1875000 true true", learn(4_000_000, 0, io.EOF))
-	assert.Equal(t, "1875000 false true", learn(4_000_000, 0, io.EOF), "a request that was under way")
-	assert.Equal(t, "937500 true true", learn(1_500_000, 1_000_000, io.EOF))
-	assert.Equal(t, 937_500, l.now())
-	assert.Equal(t, "0 false false", learn(20_000, 0, io.EOF))
-	assert.Equal(t, 4_000_000, l.now(), "it is not the size")
-	l.keep = 0
-	learn(4_000_000, 0, io.EOF)
-	assert.Equal(t, 4_000_000, l.now(), "after a while the peer may take more")
 }

@@ -15,13 +15,13 @@ import (
 
 // metrics are the exporter's own. encoding counts what goes out as log records.
 type metrics struct {
-	encoding                     *splunkencode.Metrics
-	switches, rejected, payloads metric.Int64Counter
-	mode                         metric.Int64Gauge
+	encoding                               *splunkencode.Metrics
+	switches, rejected, payloads, tooLarge metric.Int64Counter
+	mode                                   metric.Int64Gauge
 }
 
 func newMetrics(meter metric.Meter, format string) (*metrics, error) {
-	var errs [5]error
+	var errs [6]error
 	m := &metrics{}
 	m.encoding, errs[0] = splunkencode.NewMetrics("exporter", format, meter)
 	m.switches, errs[1] = meter.Int64Counter("otelcol_exporter_profiles_to_logs_switches", metric.WithUnit("{switch}"),
@@ -32,6 +32,8 @@ func newMetrics(meter metric.Meter, format string) (*metrics, error) {
 		metric.WithDescription("1 while profiles go out as log records, 0 while they go out as they are."))
 	m.payloads, errs[4] = meter.Int64Counter("otelcol_exporter_profiles_to_logs_dropped_payloads", metric.WithUnit("{payload}"),
 		metric.WithDescription("Number of original payloads left out since the peer takes nothing as large."))
+	m.tooLarge, errs[5] = meter.Int64Counter("otelcol_exporter_profiles_to_logs_too_large_requests", metric.WithUnit("{request}"),
+		metric.WithDescription("Number of requests that the peer refused as too large."))
 	return m, errors.Join(errs[:]...)
 }
 

@@ -28,6 +28,8 @@ func TestReadme(t *testing.T) {
 	for key, value := range map[string]any{
 		"format": cfg.Encoding.Format, "max_record_bytes": cfg.Encoding.MaxRecordBytes, "splunk_types_only": cfg.Encoding.SplunkTypesOnly,
 		"mode": cfg.Mode, "recheck_interval": cfg.RecheckInterval, "timeout": cfg.Timeout,
+		"max_request_bytes": cfg.MaxRequestBytes, "max_retry_after": cfg.MaxRetryAfter, "drain_timeout": cfg.DrainTimeout,
+		"hec.max_request_bytes": cfg.HEC.GetOrInsertDefault().MaxRequestBytes,
 	} {
 		if assert.Contains(t, rows, key) {
 			assert.Equal(t, fmt.Sprint(value), rows[key][1])
@@ -40,8 +42,6 @@ func TestReadme(t *testing.T) {
 	}
 	assert.True(t, cfg.Queue.HasValue())
 	assert.True(t, cfg.Retry.Enabled)
-	assert.Equal(t, 3_932_160, maxRequestBytes)
-	assert.Equal(t, 2_097_152, maxEventsBytes)
 	for name, metric := range profiletest.LoadMetadata(t).Telemetry.Metrics {
 		assert.Equal(t, []string{metric.Unit, strings.Join(metric.Attributes, ", "), metric.Description}, rows["otelcol_"+name])
 	}
@@ -57,7 +57,7 @@ func TestMetadata(t *testing.T) {
 	declared := profiletest.LoadMetadata(t)
 	assert.Equal(t, componentType.String(), declared.Type)
 	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
-	assert.Len(t, declared.Telemetry.Metrics, 10)
+	assert.Len(t, declared.Telemetry.Metrics, 11)
 	b := &inbox{partialLogs: 1}
 	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false), "splunk_types_only": true, "max_record_bytes": 1000})
 	pd := batch("x", 2)

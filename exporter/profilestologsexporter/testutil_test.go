@@ -213,8 +213,9 @@ func httpServerOf(t *testing.T, b *inbox, answer func(http.ResponseWriter, *http
 // running is a started exporter without a queue, so that what it answers is what became of a batch.
 type running struct {
 	xexporter.Profiles
-	telemetry *componenttest.Telemetry
-	log       *observer.ObservedLogs
+	maxRequestBytes int
+	telemetry       *componenttest.Telemetry
+	log             *observer.ObservedLogs
 }
 
 func runExporter(t *testing.T, raw map[string]any) *running {
@@ -239,7 +240,7 @@ func runExporter(t *testing.T, raw map[string]any) *running {
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
-	return &running{Profiles: e, telemetry: telemetry, log: log}
+	return &running{Profiles: e, maxRequestBytes: cfg.requestBytes(), telemetry: telemetry, log: log}
 }
 
 func (r *running) send(t *testing.T, batches ...pprofile.Profiles) {

@@ -1,0 +1,177 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// outcome is what became of a request.
+type outcome int
+
+const (
+	// accepted: the peer has the data, but for what it rejected.
+	accepted outcome = iota
+	// later: the same request may be accepted later.
+	later
+	// refused: the same request is refused again.
+	refused
+	// tooLarge: the request is above a limit, of the peer's or of ours.
+	tooLarge
+	// noService: the peer has no service for this kind of data.
+	noService
+	// unreadable: the peer names a version, or cannot unmarshal the message. Either the peer knows another layout of
+	// profiles, or this message is malformed.
+	unreadable
+)
+
+// answer is a peer's answer to a request.
+type answer struct {
+	outcome outcome
+	// err is why the request was not accepted: permanent unless the outcome is later, or the request was not sent.
+	err error
+	// size is the request's in bytes before compression.
+	size int
+	// rejected counts what the peer rejected of a request that it accepted; message is its reason.
+	rejected int64
+	message  string
+}
+
+var errAboveLimit = errors.New("the request is above max_request_bytes")
+
+// aboveLimit is the answer for a request that is not sent.
+func aboveLimit(size int) answer { return answer{outcome: tooLarge, err: errAboveLimit, size: size} }
+
+// failed is the answer for a request that could not be made.
+func failed(err error) answer {
+	return answer{outcome: refused, err: consumererror.NewPermanent(err)}
+}
+
+// maxMessageBytes bounds what is kept of a peer's words.
+const maxMessageBytes = 1 << 10
+
+// shorten returns the beginning of a peer's message, in valid UTF-8.
+func shorten(message string) string {
+	return strings.ToValidUTF8(message[:min(len(message), maxMessageBytes)], "\uFFFD")
+}
+
+// grpcAnswer interprets an error of a gRPC client (OTLP specification, OTLP/gRPC failures and throttling).
+func grpcAnswer(err error, maxDelay time.Duration) answer {
+	s := status.Convert(err)
+	var retry *errdetails.RetryInfo
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			retry = info
+		}
+	}
+	if len(s.Message()) > maxMessageBytes {
+		err = status.Error(s.Code(), shorten(s.Message()))
+	}
+	message := strings.ToLower(shorten(s.Message()))
+	a := answer{outcome: refused}
+	switch s.Code() {
+	case codes.Unimplemented:
+		a.outcome = noService
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.Internal:
+		if namesLayout(message) {
+			a.outcome = unreadable
+		}
+	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.Unavailable, codes.DataLoss:
+		a.outcome = later
+	case codes.OutOfRange:
+		a.outcome = later
+		if namesSize(message) { // Rust's library says so of a message that is too large
+			a.outcome = tooLarge
+		}
+	case codes.ResourceExhausted:
+		if retry != nil { // a peer that says when to come back recovers
+			a.outcome = later
+		} else if namesSize(message) {
+			a.outcome = tooLarge
+		}
+	}
+	a.err = explain(a.outcome, err, retry.GetRetryDelay().AsDuration(), maxDelay)
+	return a
+}
+
+// httpAnswer interprets a refusal by HTTP (OTLP specification, OTLP/HTTP failures and throttling).
+func httpAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
+	message := strings.ToLower(r.message)
+	a := answer{outcome: refused}
+	delay := time.Duration(0)
+	switch r.status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
+		a.outcome = noService
+	case http.StatusRequestEntityTooLarge:
+		a.outcome = tooLarge
+	case http.StatusBadRequest:
+		if namesSize(message) { // Go's servers find that while they read
+			a.outcome = tooLarge
+		} else if namesLayout(message) {
+			a.outcome = unreadable
+		}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		a.outcome = later
+		delay = delayOf(r.retryAfter, now)
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		a.outcome = later
+	}
+	a.err = explain(a.outcome, r, delay, maxDelay)
+	return a
+}
+
+// explain makes the error by which exporterhelper knows whether and when to retry.
+func explain(o outcome, err error, delay, maxDelay time.Duration) error {
+	switch {
+	case o != later:
+		return consumererror.NewPermanent(err)
+	case delay > 0:
+		return exporterhelper.NewThrottleRetry(err, min(delay, maxDelay))
+	default:
+		return err
+	}
+}
+
+// delayOf reads a Retry-After header: seconds, or a date.
+func delayOf(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(max(seconds, 0), math.MaxInt64/int64(time.Second))) * time.Second
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return date.Sub(now)
+	}
+	return 0
+}
+
+// namesLayout reports whether a message, in lower case, is about the layout of profiles: a peer with an older one cannot
+// unmarshal them, or names the version. Such answers have no code of their own.
+func namesLayout(message string) bool {
+	return containsAny(message, "version", "unmarshal", "wiretype", "wire type", "not supported", "unsupported")
+}
+
+// namesSize reports whether a message, in lower case, means that a request is too large. The words are those of the gRPC
+// libraries for Go, C++, Java, .NET, JavaScript and Rust, and of net/http.
+func namesSize(message string) bool {
+	return containsAny(message, "larger than", "too large", "exceeds maximum size", "exceeds the maximum")
+}
+
+func containsAny(message string, words ...string) bool {
+	for _, word := range words {
+		if strings.Contains(message, word) {
+			return true
+		}
+	}
+	return false
+}

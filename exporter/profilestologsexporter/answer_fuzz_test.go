@@ -1,0 +1,145 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// What an answer may cost; docs/limits.md has the same numbers. Of an HTTP answer no more than maxAnswerBytes is read.
+const (
+	answerConstantBytes = 4 << 20
+	answerPerByte       = 100
+)
+
+// roundTrip answers requests without a network.
+type roundTrip func(*http.Request) *http.Response
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+// answerHTTP has a peer answer a request with profiles, one with log records and one with events.
+func answerHTTP(tb testing.TB, code int, contentType, retryAfter string, body []byte) {
+	tb.Helper()
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) *http.Response {
+		return &http.Response{
+			StatusCode: code, Request: r, Header: http.Header{"Content-Type": {contentType}, "Retry-After": {retryAfter}},
+			Body: io.NopCloser(bytes.NewReader(body)),
+		}
+	}), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	const maxDelay = time.Minute
+	config := &HTTPConfig{}
+	config.Client.Endpoint = "http://peer"
+	otlp := newHTTPPeer(config, componenttest.NewNopTelemetrySettings(), "", maxDelay)
+	hec := newHECPeer(&HECConfig{Client: config.Client}, componenttest.NewNopTelemetrySettings(), "", maxDelay)
+	otlp.client, hec.client = client, client
+	ctx := context.Background()
+	for _, sent := range []answer{
+		otlp.sendProfiles(ctx, newProbe(), 0), otlp.sendLogs(ctx, plog.NewLogs(), 0), hec.sendLogs(ctx, plog.NewLogs(), 0),
+	} {
+		requireSound(tb, sent)
+	}
+}
+
+// requireSound checks what holds for every answer: an outcome and an error that fit, and no endless words.
+func requireSound(tb testing.TB, sent answer) {
+	tb.Helper()
+	if sent.outcome == accepted {
+		require.NoError(tb, sent.err)
+		return
+	}
+	require.Error(tb, sent.err)
+	require.Equal(tb, sent.outcome != later, consumererror.IsPermanent(sent.err))
+	require.Less(tb, len(sent.err.Error()), 8*maxMessageBytes)
+}
+
+func answerGRPC(tb testing.TB, raw []byte) {
+	tb.Helper()
+	var said spb.Status
+	if proto.Unmarshal(raw, &said) != nil || said.GetCode() == 0 {
+		return
+	}
+	requireSound(tb, grpcAnswer(status.FromProto(&said).Err(), time.Minute))
+}
+
+// worstAnswers are answers that are made to cost more than they weigh.
+func worstAnswers(tb testing.TB) map[string][]byte {
+	marshal := func(m proto.Message) []byte {
+		raw, err := proto.Marshal(m)
+		require.NoError(tb, err)
+		return raw
+	}
+	details := &spb.Status{Code: 8, Message: "too large"}
+	delay, err := anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Hour)})
+	require.NoError(tb, err)
+	for range 5_000 {
+		details.Details = append(details.Details, delay)
+	}
+	var bomb bytes.Buffer
+	zip := gzip.NewWriter(&bomb)
+	_, err = zip.Write(make([]byte, 8<<20))
+	require.NoError(tb, err)
+	require.NoError(tb, zip.Close())
+	return map[string][]byte{
+		"many details":    marshal(details),
+		"empty details":   bytes.Repeat([]byte{0x1a, 0}, 100_000),
+		"long message":    marshal(&spb.Status{Code: 13, Message: strings.Repeat("Ünmarshal ", 200_000)}),
+		"not UTF-8":       append([]byte{8, 13, 18, 0x80, 0x80, 0x40}, bytes.Repeat([]byte{0xff}, 1<<20)...),
+		"nested JSON":     []byte(strings.Repeat(`{"rejected":[`, 40_000)),
+		"JSON":            []byte(`{"rejected":9223372036854775807,"reason":"` + strings.Repeat(`\u0000`, 20_000) + `"}`),
+		"gzip":            bomb.Bytes(),
+		"partial success": append([]byte{0x0a, 0x05, 0x12, 0x03}, "no!"...),
+		"groups":          bytes.Repeat([]byte{0x0b}, 60_000),
+	}
+}
+
+func TestAnswerIsBounded(t *testing.T) {
+	for _, body := range worstAnswers(t) {
+		for _, code := range []int{200, 400, 413, 429, 500, 503} {
+			for _, contentType := range []string{protobufType, "application/json"} {
+				cost := profiletest.MeasureCost(t, func() { answerHTTP(t, code, contentType, "99999999999999999999", body) })
+				profiletest.RequireBounded(t, cost, 3*min(len(body), maxAnswerBytes), answerConstantBytes, answerPerByte)
+			}
+		}
+		cost := profiletest.MeasureCost(t, func() { answerGRPC(t, body) })
+		profiletest.RequireBounded(t, cost, len(body), answerConstantBytes, answerPerByte)
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	for _, body := range worstAnswers(f) {
+		f.Add(uint16(400), true, "3", body)
+		f.Add(uint16(503), false, "Fri, 31 Dec 9999 23:59:59 GMT", body)
+	}
+	f.Fuzz(func(t *testing.T, code uint16, isProtobuf bool, retryAfter string, body []byte) {
+		contentType := "application/json"
+		if isProtobuf {
+			contentType = protobufType
+		}
+		cost := profiletest.MeasureCost(t, func() {
+			answerHTTP(t, 200+int(code)%400, contentType, retryAfter, body)
+			answerGRPC(t, body)
+		})
+		profiletest.RequireBounded(t, cost, 4*len(body), answerConstantBytes, answerPerByte)
+	})
+}

@@ -1,0 +1,140 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestologsexporter
+
+import (
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+// part is what one request carries.
+type part struct {
+	// profiles, read-only, are sent as they are, or as the log records that were made of them.
+	profiles pprofile.Profiles
+	// asRecords says that records are sent, not profiles.
+	asRecords bool
+	records   splunklog.EncodedPart
+	// single says that the part is a single observation, which cannot be split.
+	single bool
+}
+
+// bytes is the size of the profiles or records.
+func (p part) bytes() int {
+	if p.asRecords {
+		return p.records.Bytes
+	}
+	return new(pprofile.ProtoMarshaler).ProfilesSize(p.profiles)
+}
+
+// source cuts a batch into parts.
+type source interface {
+	// next returns the next part.
+	next() (part, bool)
+	// rest returns all that is to be sent from the part on that next returned last, as one batch.
+	rest(from part) pprofile.Profiles
+}
+
+// wholeParts are profiles as they are. Each part has all that its samples refer to.
+type wholeParts struct {
+	todo  []part
+	batch compact.Batch
+	// dropped is the number of samples that cannot be understood, found only where a batch is split.
+	dropped int
+}
+
+// splitProfiles cuts profiles into parts of up to limit bytes.
+func splitProfiles(pd pprofile.Profiles, limit int) *wholeParts {
+	p := &wholeParts{}
+	if new(pprofile.ProtoMarshaler).ProfilesSize(pd) <= limit {
+		p.todo = []part{{profiles: pd}}
+		return p
+	}
+	p.batch.Reset(compact.Options{MaxBytes: limit})
+	p.batch.Add(pd)
+	for s := range p.batch.Parts() {
+		p.todo = append(p.todo, part{profiles: s.Profiles, single: s.Oversized})
+	}
+	for _, n := range p.batch.Stats().Dropped {
+		p.dropped += n
+	}
+	return p
+}
+
+func (p *wholeParts) next() (part, bool) {
+	if len(p.todo) == 0 {
+		return part{}, false
+	}
+	next := p.todo[0]
+	p.todo[0] = part{}
+	p.todo = p.todo[1:]
+	return next, true
+}
+
+func (p *wholeParts) rest(from part) pprofile.Profiles {
+	if len(p.todo) == 0 {
+		return from.profiles
+	}
+	messages := []pprofile.Profiles{from.profiles}
+	for _, next := range p.todo {
+		messages = append(messages, next.profiles)
+	}
+	return p.batch.Merge(messages)
+}
+
+// recordParts are log records.
+type recordParts struct{ encoder *splunklog.Encoder }
+
+func (p recordParts) next() (part, bool) {
+	records, ok := p.encoder.Next()
+	return part{profiles: records.Profiles, asRecords: true, records: records, single: records.Samples < 2}, ok
+}
+
+func (p recordParts) rest(from part) pprofile.Profiles { return p.encoder.Rest(from.records) }
+
+// withoutPayloads returns profiles without the payloads that they were made of, and how many those are. pd stays as it is.
+func withoutPayloads(pd pprofile.Profiles) (without pprofile.Profiles, payloads int) {
+	without = pprofile.NewProfiles()
+	pd.CopyTo(without)
+	for _, rp := range without.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				if p.OriginalPayload().Len() > 0 {
+					payloads++
+					p.OriginalPayload().FromRaw(nil)
+					p.SetOriginalPayloadFormat("")
+				}
+			}
+		}
+	}
+	return without, payloads
+}
+
+// newProbe returns a small profile as this version of OTLP has it, with something in every table that a sample needs.
+func newProbe() pprofile.Profiles {
+	pd := pprofile.NewProfiles()
+	d := pd.Dictionary()
+	d.StringTable().Append("", "samples", "count", "probe")
+	d.MappingTable().AppendEmpty()
+	d.LinkTable().AppendEmpty()
+	d.AttributeTable().AppendEmpty()
+	d.FunctionTable().AppendEmpty()
+	d.FunctionTable().AppendEmpty().SetNameStrindex(3)
+	d.LocationTable().AppendEmpty()
+	d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(1)
+	d.StackTable().AppendEmpty()
+	d.StackTable().AppendEmpty().LocationIndices().Append(1)
+	rp := pd.ResourceProfiles().AppendEmpty()
+	rp.Resource().Attributes().PutStr("service.name", "otelcol-profiles")
+	sp := rp.ScopeProfiles().AppendEmpty()
+	sp.Scope().SetName(scopeName)
+	p := sp.Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(1)
+	p.SampleType().SetUnitStrindex(2)
+	sample := p.Samples().AppendEmpty()
+	sample.SetStackIndex(1)
+	sample.Values().Append(1)
+	return pd
+}
