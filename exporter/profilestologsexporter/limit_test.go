@@ -6,6 +6,7 @@ package profilestologsexporter
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"os"
@@ -121,8 +122,10 @@ func (b *inbox) logSamples(t *testing.T) (n int) {
 // What stands around the records counts too.
 func TestLargeResources(t *testing.T) {
 	builder := profiletest.New()
+	random := make([]byte, 50_000)
 	for i := range 60 {
-		builder.Resource("service.name", fmt.Sprint("service-", i), "process.command_args", strings.Repeat("x", 100_000)).
+		_, _ = rand.Read(random)
+		builder.Resource("service.name", fmt.Sprint("service-", i), "process.command_args", hex.EncodeToString(random)).
 			Profile("samples", "count").Sample(profiletest.Value(1, fmt.Sprint("leaf", i)))
 	}
 	pd := builder.Build()
