@@ -36,13 +36,14 @@ var overlays = map[string]struct {
 	folder     string
 	components []string
 }{
-	"agent":           {folder: "overlays/agent"},
-	"gateway":         {folder: "overlays/gateway"},
-	"agent, token":    {folder: "overlays/agent", components: []string{"components/backend-token"}},
-	"gateway, token":  {folder: "overlays/gateway", components: []string{"components/backend-token"}},
-	"agent, ports":    {folder: "overlays/agent", components: []string{"components/host-ports"}},
-	"gateway, all":    {folder: "overlays/gateway", components: []string{"components/host-ports", "components/backend-token"}},
-	"own, from parts": {folder: "base", components: []string{"components/gateway", "components/host-ports"}},
+	"agent":            {folder: "overlays/agent"},
+	"gateway":          {folder: "overlays/gateway"},
+	"agent, token":     {folder: "overlays/agent", components: []string{"components/backend-token"}},
+	"gateway, token":   {folder: "overlays/gateway", components: []string{"components/backend-token"}},
+	"agent, ports":     {folder: "overlays/agent", components: []string{"components/host-ports"}},
+	"gateway, all":     {folder: "overlays/gateway", components: []string{"components/host-ports", "components/backend-token"}},
+	"gateway, volumes": {folder: "overlays/gateway", components: []string{"components/gateway-volumes", "components/backend-token"}},
+	"own, from parts":  {folder: "base", components: []string{"components/gateway", "components/host-ports"}},
 }
 
 // forEach runs a test for every overlay.
@@ -145,19 +146,22 @@ func (m manifest) workloads() (found []workload) {
 	for _, d := range all[*appsv1.Deployment](m) {
 		found = append(found, workload{"Deployment", d.Name, d.Spec.Template, d.Spec.Selector.MatchLabels})
 	}
+	for _, s := range all[*appsv1.StatefulSet](m) {
+		found = append(found, workload{"StatefulSet", s.Name, s.Spec.Template, s.Spec.Selector.MatchLabels})
+	}
 	return found
 }
 
 // TestComments takes the # away from the components in the overlays, as a user does.
 func TestComments(t *testing.T) {
-	for _, overlay := range []string{"agent", "gateway"} {
+	for overlay, components := range map[string]int{"agent": 2, "gateway": 3} {
 		tree := t.TempDir()
 		require.NoError(t, os.CopyFS(tree, os.DirFS(".")))
 		folder := filepath.Join(tree, "overlays", overlay)
 		file := filepath.Join(folder, "kustomization.yaml")
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Equal(t, 2, strings.Count(string(text), "  # - "))
+		require.Equal(t, components, strings.Count(string(text), "  # - "))
 		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "  # - ", "  - ")), 0o600))
 		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 		require.NoError(t, err)

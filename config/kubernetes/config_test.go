@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -144,6 +146,56 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestVolumes checks that a gateway's queue is on a volume of its own that is large enough and stays.
+func TestVolumes(t *testing.T) {
+	m := build(t, "overlays/gateway", "components/gateway-volumes")
+	require.Empty(t, all[*appsv1.Deployment](m))
+	gateway := find[*appsv1.StatefulSet](t, m, "otelcol-profiles-gateway")
+	require.Len(t, gateway.Spec.VolumeClaimTemplates, 1)
+	claim := gateway.Spec.VolumeClaimTemplates[0]
+	retention := gateway.Spec.PersistentVolumeClaimRetentionPolicy
+	require.Equal(t, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, retention.WhenScaled)
+	require.Equal(t, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, retention.WhenDeleted)
+	pod := gateway.Spec.Template.Spec
+	require.EqualValues(t, 65532, *pod.SecurityContext.FSGroup)
+	container := pod.Containers[0]
+	mounts := map[string]string{}
+	for _, mount := range container.VolumeMounts {
+		require.Equal(t, mount.MountPath == "/etc/otelcol-profiles", mount.ReadOnly)
+		mounts[mount.Name] = mount.MountPath
+	}
+	require.Equal(t, "/var/lib/otelcol-profiles", mounts[claim.Name])
+	require.Contains(t, container.Args, "--config="+mounts["config"]+"/queue.yaml")
+	find[*corev1.Service](t, m, gateway.Spec.ServiceName)
+	for _, constraint := range pod.TopologySpreadConstraints {
+		require.Equal(t, []string{"controller-revision-hash"}, constraint.MatchLabelKeys, "the label of a StatefulSet's pods")
+	}
+
+	var config struct {
+		Exporters struct {
+			OTLP struct {
+				SendingQueue struct {
+					QueueSize int64 `json:"queue_size"`
+					Storage   string
+				} `json:"sending_queue"`
+			} `json:"otlp_grpc"`
+		}
+		Extensions map[string]struct{ Directory string }
+		Service    struct{ Extensions []string }
+	}
+	text := find[*corev1.ConfigMap](t, m, pod.Volumes[0].ConfigMap.Name).Data["queue.yaml"]
+	require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+	queue := config.Exporters.OTLP.SendingQueue
+	require.Contains(t, config.Extensions[queue.Storage].Directory, mounts[claim.Name])
+	// It replaces the list of the configuration below it.
+	require.Equal(t, []string{queue.Storage, "health_check"}, config.Service.Extensions)
+	require.LessOrEqual(t, 3*queue.QueueSize, claim.Spec.Resources.Requests.Storage().Value())
+
+	scaler := find[*autoscalingv2.HorizontalPodAutoscaler](t, m, gateway.Name)
+	require.Equal(t, autoscalingv2.DisabledPolicySelect, *scaler.Spec.Behavior.ScaleDown.SelectPolicy,
+		"what is scaled away takes its queue along")
 }
 
 // TestRelabelRules checks that the agent's rules are those that the receiver is tested with.

@@ -74,6 +74,11 @@ func TestReferences(t *testing.T) {
 					find[*corev1.ConfigMap](t, m, volume.ConfigMap.Name)
 				}
 			}
+			if w.kind == "StatefulSet" {
+				for _, claim := range find[*appsv1.StatefulSet](t, m, w.name).Spec.VolumeClaimTemplates {
+					volumes[claim.Name] = corev1.Volume{}
+				}
+			}
 			for _, mount := range w.container().VolumeMounts {
 				require.Contains(t, volumes, mount.Name)
 			}
@@ -161,22 +166,27 @@ func TestRoles(t *testing.T) {
 // TestScaling checks what scales and protects the gateways.
 func TestScaling(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
-		gateways := all[*appsv1.Deployment](m)
+		var gateways []workload
+		for _, w := range m.workloads() {
+			if w.kind != "DaemonSet" {
+				gateways = append(gateways, w)
+			}
+		}
 		scalers, budgets := all[*autoscalingv2.HorizontalPodAutoscaler](m), all[*policyv1.PodDisruptionBudget](m)
 		require.Len(t, scalers, len(gateways))
 		require.Len(t, budgets, len(gateways))
 		for _, scaler := range scalers {
 			target := scaler.Spec.ScaleTargetRef
-			require.Equal(t, "apps/v1 Deployment", target.APIVersion+" "+target.Kind)
-			gateway := find[*appsv1.Deployment](t, m, target.Name)
+			gateway := gateways[0]
+			require.Equal(t, "apps/v1 "+gateway.kind+" "+gateway.name, target.APIVersion+" "+target.Kind+" "+target.Name)
 			require.Greater(t, *scaler.Spec.MinReplicas, int32(1), "or the budget and the spread mean nothing")
 			for _, metric := range scaler.Spec.Metrics {
-				require.Contains(t, gateway.Spec.Template.Spec.Containers[0].Resources.Requests, metric.Resource.Name,
+				require.Contains(t, gateway.container().Resources.Requests, metric.Resource.Name,
 					"a percentage of what is requested")
 			}
 		}
 		for _, budget := range budgets {
-			require.Equal(t, "Deployment", m.selected(t, budget.Spec.Selector.MatchLabels).kind)
+			require.Equal(t, gateways[0].name, m.selected(t, budget.Spec.Selector.MatchLabels).name)
 		}
 	})
 }

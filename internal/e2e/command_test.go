@@ -34,6 +34,14 @@ func TestEveryConfigIsValid(t *testing.T) {
 	}
 }
 
+// TestGatewayVolumesIsValid lays the configuration of the queue on a volume over that of a gateway, as the pods do.
+func TestGatewayVolumesIsValid(t *testing.T) {
+	t.Setenv("BACKEND_ENDPOINT", "backend:4317")
+	components := "config/kubernetes/components/"
+	out, err := command(t, "validate", "--config", components+"gateway/gateway.yaml", "--config", components+"gateway-volumes/queue.yaml")
+	require.NoError(t, err, out)
+}
+
 func TestProfilesSupportCanBeTurnedOff(t *testing.T) {
 	for _, args := range [][]string{
 		{"validate", "--config", "config/quickstart.yaml", "--feature-gates=-service.profilesSupport"},
