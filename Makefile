@@ -101,8 +101,14 @@ fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
 	$(MAKE) fuzz FUZZTIME=$(FUZZTIME_NIGHTLY)
 
 # The builder has no option for main_others.go: run.go replaces it.
+# A component's metrics, its status and the tests of its life come from its metadata.yaml. METADATA are those whose
+# generated code is there; the first time, name the new one.
+MDATAGEN := $(GO) tool -modfile=$(CURDIR)/internal/tools/mdatagen/go.mod mdatagen
+METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/internal/metadata))
+
 .PHONY: generate
-generate: ## write cmd/otelcol-profiles anew from builder-config.yaml
+generate: ## write what is generated: cmd/otelcol-profiles from builder-config.yaml, components' code from METADATA
+	for metadata in $(METADATA); do $(MDATAGEN) "$$metadata"; done
 	$(TOOL) builder --config builder-config.yaml --skip-compilation
 	rm $(MAIN)/main_others.go
 
@@ -131,8 +137,13 @@ vulnerabilities: ## look for known vulnerabilities that the code can reach; skip
 # The generator runs in an empty folder as deep as the real one (its replace line says ../..), beside a copy of what is
 # written by hand, so that neither what lies around nor what git thinks of it can hide a difference.
 .PHONY: check-generated
-check-generated: ## fail where cmd/otelcol-profiles or a go.mod is stale
-	rm -rf bin/generated && mkdir -p bin/generated
+check-generated: ## fail where cmd/otelcol-profiles, what mdatagen writes or a go.mod is stale
+	rm -rf bin/generated bin/_metadata && mkdir -p bin/generated bin/_metadata
+	for metadata in $(METADATA); do \
+		dir=$$(dirname "$$metadata"); mkdir -p "bin/_metadata/$$dir"; cp -r "$$dir/." "bin/_metadata/$$dir"; \
+		$(MDATAGEN) "$$metadata"; \
+		diff -r "bin/_metadata/$$dir" "$$dir" || { echo "stale: commit what is now in $$dir" >&2; exit 1; }; \
+	done
 	cp $$(grep -L '^// Code generated' $(MAIN)/*.go) bin/generated
 	sed 's|output_path: .*|output_path: ./bin/generated|' builder-config.yaml > bin/builder-config.yaml
 	$(TOOL) builder --config bin/builder-config.yaml --skip-compilation
@@ -141,6 +152,7 @@ check-generated: ## fail where cmd/otelcol-profiles or a go.mod is stale
 	$(GO) mod tidy -diff
 	$(GO) -C internal/tools mod tidy -diff
 	$(GO) -C internal/tools/govulncheck mod tidy -diff
+	$(GO) -C internal/tools/mdatagen mod tidy -diff
 
 .PHONY: validate
 validate: build ## let the binary validate every file in config/

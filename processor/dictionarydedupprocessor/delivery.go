@@ -78,7 +78,7 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	err := errors.Join(errs...)
 	for reason, samples := range lost {
 		if samples > 0 {
-			d.metrics.failed.Add(ctx, int64(samples), d.metrics.losses[reason])
+			d.metrics.ProcessorDictionaryDedupFailedSamples.Add(ctx, int64(samples), d.metrics.losses[reason])
 			d.logger.Warn("dropping profiles that the next component did not take",
 				zap.Stringer("reason", loss(reason)), zap.Int("samples", samples), zap.Error(err))
 		}
@@ -107,7 +107,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why 
 		var partial xconsumererror.Profiles
 		if errors.As(err, &partial) {
 			pd = partial.Data()
-			d.metrics.outgoingSamples.Add(ctx, int64(rest-pd.SampleCount()), d.metrics.own)
+			d.metrics.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(rest-pd.SampleCount()), d.metrics.own)
 			rest = pd.SampleCount()
 		}
 		switch {
@@ -119,7 +119,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why 
 			return rest, lossGaveUp, err
 		}
 		d.refusedForNow(err)
-		d.metrics.retries.Add(ctx, 1, d.metrics.own)
+		d.metrics.ProcessorDictionaryDedupRetries.Add(ctx, 1, d.metrics.own)
 		select {
 		case <-time.After(retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval))):
 			interval = min(time.Duration(float64(interval)*retry.Multiplier), retry.MaxInterval)

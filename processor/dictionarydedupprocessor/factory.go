@@ -10,19 +10,16 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/xprocessor"
+
+	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
-
-// scopeName names this package in metrics.
-const scopeName = "github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor"
-
-var componentType = component.MustNewType("dictionary_dedup")
 
 // NewFactory makes the factory of the processor `dictionary_dedup`, which serves profiles pipelines only.
 func NewFactory() processor.Factory {
 	return xprocessor.NewFactory(
-		componentType,
+		metadata.Type,
 		createDefaultConfig,
-		xprocessor.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+		xprocessor.WithProfiles(createProfiles, metadata.ProfilesStability),
 	)
 }
 

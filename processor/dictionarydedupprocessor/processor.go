@@ -82,6 +82,7 @@ const sendEnds = time.Second
 func (d *dedup) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.DrainTimeout)
 	defer cancel()
+	defer d.metrics.Shutdown()
 	defer d.endSends()
 	close(d.stopping)
 	drained := make(chan struct{})
@@ -166,15 +167,15 @@ func (d *dedup) countBatch(ctx context.Context, why reason, parts int) {
 	if parts == 0 {
 		return
 	}
-	d.metrics.batches.Add(ctx, 1, d.metrics.reasons[why])
+	d.metrics.ProcessorDictionaryDedupBatches.Add(ctx, 1, d.metrics.reasons[why])
 	if parts > 1 {
-		d.metrics.splits.Add(ctx, int64(parts-1), d.metrics.own)
+		d.metrics.ProcessorDictionaryDedupSplits.Add(ctx, int64(parts-1), d.metrics.own)
 	}
 }
 
 func (d *dedup) warnOversized(ctx context.Context, part *compact.Part) {
 	if part.Oversized {
-		d.metrics.oversized.Add(ctx, 1, d.metrics.own)
+		d.metrics.ProcessorDictionaryDedupOversized.Add(ctx, 1, d.metrics.own)
 		d.logger.Warn("sending a message larger than `max_batch_bytes`, since its samples share too much to be split",
 			zap.Int("bytes", part.Bytes), zap.Int("max_batch_bytes", d.options.MaxBytes))
 	}

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
 
 // BenchmarkSenders has as many senders as there are cores. Run it with -cpu 1,2,…: each core should add as much as the
@@ -35,7 +36,7 @@ func BenchmarkSenders(b *testing.B) {
 	})
 	b.Run("unmarshal+consume", func(b *testing.B) {
 		p, err := NewFactory().(xprocessor.Factory).CreateProfiles(
-			b.Context(), processortest.NewNopSettings(componentType), createDefaultConfig(), consumertest.NewNop())
+			b.Context(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), consumertest.NewNop())
 		require.NoError(b, err)
 		send(b, wire, p.ConsumeProfiles)
 		require.NoError(b, p.Shutdown(context.Background()))

@@ -18,14 +18,12 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sink is the next component. It takes what comes unless take says otherwise.
 type sink struct {
@@ -97,7 +95,7 @@ func start(t *testing.T, change func(*Config)) *fixture {
 func (f *fixture) settings() processor.Settings {
 	core, logs := observer.New(zap.DebugLevel)
 	f.logs = logs
-	set := processortest.NewNopSettings(componentType)
+	set := processortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = f.telemetry.NewTelemetrySettings()
 	set.Logger = zap.New(core)
 	return set
@@ -118,7 +116,7 @@ func (f *fixture) consume(pd pprofile.Profiles) {
 // sum adds up a metric's points that have the given attribute, or all of them.
 func (f *fixture) sum(name string, attributes ...string) int64 {
 	f.t.Helper()
-	made, err := f.telemetry.GetMetric(metricPrefix + name)
+	made, err := f.telemetry.GetMetric("otelcol_processor_dictionary_dedup_" + name)
 	if err != nil {
 		return 0
 	}
