@@ -1,0 +1,329 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pyroscopewire reads what Pyroscope's clients send beside their profiles:
+//
+//	ParseQuery            the query of POST /ingest: application, labels, times, format
+//	ProfileName           which profile a pprof is, by the sample_type_config of pyroscope-go
+//	ParsePush, …JSON      messages of push.v1.PusherService/Push: labels, and pprofs with their ids
+//
+// The facts are from the clients' public sources and the API's definitions (push/v1/push.proto, types/v1/types.proto).
+package pyroscopewire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
+
+// Label is a label of a series.
+type Label struct{ Name, Value string }
+
+// The labels that clients give a meaning.
+const (
+	LabelService      = "service_name"
+	LabelProfileName  = "__name__"
+	LabelSession      = "__session_id__"
+	LabelScopeName    = "otel.scope.name"
+	LabelScopeVersion = "otel.scope.version"
+)
+
+// Source is who sends, in labels.
+type Source struct {
+	// Service is the label service_name, or the application's name, or empty.
+	Service string
+	// ProfileName is the label __name__.
+	ProfileName             string
+	ScopeName, ScopeVersion string
+	SessionID               string
+	// Labels are the others, in the order in which they came, each name once.
+	Labels []Label
+}
+
+// maxLabels bounds the labels of a source. Pyroscope itself accepts 30.
+const maxLabels = 256
+
+// newSource sorts labels by their meaning.
+func newSource(application string, labels []Label) (Source, error) {
+	if len(labels) > maxLabels {
+		return Source{}, fmt.Errorf("%d labels: there can be %d at most", len(labels), maxLabels)
+	}
+	s := Source{Service: application}
+	seen := make(map[string]bool, len(labels))
+	for _, l := range labels {
+		if l.Name == "" || seen[l.Name] {
+			continue
+		}
+		seen[l.Name] = true
+		switch l.Name {
+		case LabelService:
+			s.Service = l.Value
+		case LabelProfileName:
+			s.ProfileName = l.Value
+		case LabelScopeName:
+			s.ScopeName = l.Value
+		case LabelScopeVersion:
+			s.ScopeVersion = l.Value
+		case LabelSession:
+			s.SessionID = l.Value
+		default:
+			if !strings.HasPrefix(l.Name, "__") { // __delta__, __period_type__ … are the server's
+				s.Labels = append(s.Labels, l)
+			}
+		}
+	}
+	return s, nil
+}
+
+// Ingest is the query of POST /ingest.
+type Ingest struct {
+	Source
+	// From and Until are zero where they are missing or not after 1970.
+	From, Until time.Time
+	// Format is pprof, jfr, folded, lines, groups …, or empty: then the body's form tells.
+	Format string
+	// Units and SampleRate are those of the samples in formats without types.
+	Units      string
+	SampleRate int64
+	Spy        string
+}
+
+// ParseQuery reads the query of POST /ingest.
+func ParseQuery(query url.Values) (Ingest, error) {
+	name := query.Get("name")
+	if name == "" {
+		return Ingest{}, errors.New("the query has no name=application{label=value,…}")
+	}
+	application, labels, err := parseName(name)
+	if err != nil {
+		return Ingest{}, err
+	}
+	source, err := newSource(application, labels)
+	if err != nil {
+		return Ingest{}, err
+	}
+	in := Ingest{
+		Source: source, From: parseTime(query.Get("from")), Until: parseTime(query.Get("until")),
+		Format: query.Get("format"), Units: query.Get("units"), Spy: query.Get("spyName"),
+	}
+	if rate := query.Get("sampleRate"); rate != "" {
+		if in.SampleRate, err = strconv.ParseInt(rate, 10, 64); err != nil || in.SampleRate < 0 {
+			return Ingest{}, fmt.Errorf("sampleRate=%q is not a number", rate)
+		}
+	}
+	return in, nil
+}
+
+// parseName reads application{label=value,label=value}.
+func parseName(name string) (application string, labels []Label, err error) {
+	application, rest, hasLabels := strings.Cut(name, "{")
+	if !hasLabels {
+		return application, nil, nil
+	}
+	rest, closed := strings.CutSuffix(strings.TrimSpace(rest), "}")
+	if !closed {
+		return "", nil, errors.New("name=application{label=value,…} has no closing brace")
+	}
+	for pair := range strings.SplitSeq(rest, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return "", nil, errors.New("name=application{label=value,…} has a label without a value")
+		}
+		labels = append(labels, Label{strings.TrimSpace(key), strings.Trim(strings.TrimSpace(value), `"`)})
+	}
+	return application, labels, nil
+}
+
+// parseTime reads a Unix time, whose unit is told by its number of digits: 10 s, 13 ms, 16 µs, 19 ns. Anything else is
+// the zero time.
+func parseTime(digits string) time.Time {
+	v, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || v <= 0 {
+		return time.Time{}
+	}
+	switch {
+	case len(digits) <= 10:
+		return time.Unix(v, 0)
+	case len(digits) <= 13:
+		return time.UnixMilli(v)
+	case len(digits) <= 16:
+		return time.UnixMicro(v)
+	default:
+		return time.Unix(0, v)
+	}
+}
+
+// maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.
+const maxConfigBytes = 64 << 10
+
+// ProfileName returns which profile a pprof is by the sample_type_config that pyroscope-go sends beside it, or "". It is
+// the only mark that tells a block profile from a mutex profile.
+func ProfileName(config []byte) string {
+	if len(config) > maxConfigBytes {
+		return ""
+	}
+	var types map[string]struct {
+		DisplayName string `json:"display-name"`
+	}
+	if json.Unmarshal(config, &types) != nil {
+		return ""
+	}
+	for _, name := range []string{"contentions", "delay"} {
+		switch display := types[name].DisplayName; {
+		case strings.HasPrefix(display, "block"):
+			return profilekind.Block
+		case strings.HasPrefix(display, "mutex"):
+			return profilekind.Mutex
+		}
+	}
+	return ""
+}
+
+// Series is one series of a push: who sends, and pprofs, each gzip or not.
+type Series struct {
+	Source
+	Profiles [][]byte
+}
+
+// maxSeries bounds the series and profiles of one push: each costs tables of its own, however small it is.
+const maxSeries = 1024
+
+var errNotPush = errors.New("not a PushRequest of push.v1")
+
+// ParsePush reads a PushRequest in protobuf. The profiles are parts of body.
+func ParsePush(body []byte) ([]Series, error) {
+	var all []Series
+	profiles := 0
+	err := eachMessage(body, 1, func(series []byte) error {
+		var labels []Label
+		var s Series
+		err := eachField(series, func(number protowire.Number, content []byte) error {
+			switch number {
+			case 1:
+				if len(labels) > maxLabels {
+					return fmt.Errorf("there can be %d labels at most", maxLabels)
+				}
+				var l Label
+				err := eachField(content, func(number protowire.Number, text []byte) error {
+					switch number {
+					case 1:
+						l.Name = string(text)
+					case 2:
+						l.Value = string(text)
+					}
+					return nil
+				})
+				labels = append(labels, l)
+				return err
+			case 2:
+				if profiles++; profiles > maxSeries {
+					return fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
+				}
+				return eachMessage(content, 1, func(pprof []byte) error {
+					s.Profiles = append(s.Profiles, pprof)
+					return nil
+				})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if s.Source, err = newSource("", labels); err != nil {
+			return err
+		}
+		if all = append(all, s); len(all) > maxSeries {
+			return fmt.Errorf("there can be %d series at most in one request", maxSeries)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func eachMessage(data []byte, number protowire.Number, visit func([]byte) error) error {
+	return eachField(data, func(n protowire.Number, content []byte) error {
+		if n != number {
+			return nil
+		}
+		return visit(content)
+	})
+}
+
+// eachField calls visit for each length-delimited field.
+func eachField(data []byte, visit func(protowire.Number, []byte) error) error {
+	for len(data) > 0 {
+		number, wire, n := protowire.ConsumeTag(data)
+		if n < 0 || wire == protowire.StartGroupType || wire == protowire.EndGroupType {
+			return errNotPush
+		}
+		data = data[n:]
+		if wire != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(number, wire, data); n < 0 {
+				return errNotPush
+			}
+			data = data[n:]
+			continue
+		}
+		content, n := protowire.ConsumeBytes(data)
+		if n < 0 {
+			return errNotPush
+		}
+		if err := visit(number, content); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// ParsePushJSON reads a PushRequest in JSON, with pprofs in base64.
+func ParsePushJSON(body []byte) ([]Series, error) {
+	var request struct {
+		Series []struct {
+			Labels  []Label
+			Samples []struct {
+				RawProfile string `json:"rawProfile"`
+				Snake      string `json:"raw_profile"`
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotPush, err)
+	}
+	if len(request.Series) > maxSeries {
+		return nil, fmt.Errorf("there can be %d series at most in one request", maxSeries)
+	}
+	all := make([]Series, 0, len(request.Series))
+	profiles := 0
+	for _, series := range request.Series {
+		source, err := newSource("", series.Labels)
+		if err != nil {
+			return nil, err
+		}
+		s := Series{Source: source}
+		for _, sample := range series.Samples {
+			if profiles++; profiles > maxSeries {
+				return nil, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
+			}
+			pprof, err := base64.StdEncoding.DecodeString(sample.RawProfile + sample.Snake)
+			if err != nil {
+				return nil, fmt.Errorf("rawProfile: %w", err)
+			}
+			s.Profiles = append(s.Profiles, pprof)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
