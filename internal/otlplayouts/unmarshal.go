@@ -93,6 +93,12 @@ func Unmarshal(data []byte) (pprofile.Profiles, Stats, error) {
 	return profiles, stats, err
 }
 
+// UnmarshalCurrent reads a message that is known to have today's layout.
+func UnmarshalCurrent(data []byte) (pprofile.Profiles, Stats, error) {
+	profiles, err := unmarshalCurrent(data)
+	return profiles, Stats{Layout: Current}, err
+}
+
 func unmarshalCurrent(data []byte) (pprofile.Profiles, error) {
 	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
@@ -25,7 +26,7 @@ var services = []string{
 }
 
 func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *configgrpc.ServerConfig, options httpserver.Options) error {
-	how, err := r.newReading("grpc", otlplayouts.Unmarshal, "protobuf")
+	how, err := r.newReading("grpc", otlplayouts.Unmarshal, formatProtobuf)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (r *otlpReceiver) export(ctx context.Context, how reading, data []byte) err
 	if err := claim.Acquire(ctx, int64(len(data))); err != nil {
 		return httpserver.OTLPStatus(err).Err()
 	}
-	if err := r.deliver(ctx, how, data); err != nil {
+	if err := r.deliver(ctx, how, metadata.ValueFromIncomingContext(ctx, versionHeader), data); err != nil {
 		return httpserver.OTLPStatus(err).Err()
 	}
 	return nil

@@ -26,8 +26,8 @@ var paths = []string{"/v1development/profiles", "/v1experimental/profiles"}
 func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host, cfg *HTTPConfig, options httpserver.Options) error {
 	h := &httpHandler{receiver: r, cfg: &cfg.Server}
 	var errProto, errJSON error
-	h.proto, errProto = r.newReading("http", otlplayouts.Unmarshal, "protobuf")
-	h.json, errJSON = r.newReading("http", otlplayouts.UnmarshalJSON, "json")
+	h.proto, errProto = r.newReading("http", otlplayouts.Unmarshal, formatProtobuf)
+	h.json, errJSON = r.newReading("http", otlplayouts.UnmarshalJSON, formatJSON)
 	if err := errors.Join(errProto, errJSON); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if err := h.receiver.deliver(r.Context(), how, data); err != nil {
+	if err := h.receiver.deliver(r.Context(), how, r.Header.Values(versionHeader), data); err != nil {
 		httpserver.AnswerOTLPPipelineError(w, r, err)
 		return
 	}

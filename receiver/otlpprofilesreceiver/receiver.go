@@ -93,6 +93,12 @@ func (r *otlpReceiver) Shutdown(ctx context.Context) error {
 	return errors.Join(errGRPC, errHTTP)
 }
 
+// The formats of requests, as the Collector's traces name them.
+const (
+	formatProtobuf = "protobuf"
+	formatJSON     = "json"
+)
+
 // reading is how one request is read.
 type reading struct {
 	obsreport *receiverhelper.ObsReport
@@ -107,12 +113,39 @@ func (r *otlpReceiver) newReading(transport string, unmarshal func([]byte) (ppro
 	return reading{obsreport: obsreport, unmarshal: unmarshal, format: format}, err
 }
 
-// deliver reads a request and passes its profiles on. It changes data. An error of the request itself is permanent.
-func (r *otlpReceiver) deliver(ctx context.Context, how reading, data []byte) error {
+// versionHeader is where newer senders say which layout a request has (opentelemetry-proto, docs/specification.md,
+// Profiles development version). Version 1 is today's. Senders that leave it out can be of any age.
+const versionHeader = "otlp-profiles-development-version"
+
+// checkVersion returns an error for values of the header that mean no layout known here. isStated is false if there are
+// none.
+func checkVersion(values []string) (isStated bool, err error) {
+	switch {
+	case len(values) == 0:
+		return false, nil
+	case len(values) > 1:
+		return true, fmt.Errorf("%s must have one value, found %d", versionHeader, len(values))
+	case values[0] != "1":
+		return true, fmt.Errorf("%s: version %.20q is not supported here, only 1 and older layouts without this header: upgrade this collector",
+			versionHeader, values[0])
+	}
+	return true, nil
+}
+
+// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header. An
+// error of the request itself is permanent.
+func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []string, data []byte) error {
+	isCurrent, err := checkVersion(versions)
+	if err != nil {
+		return consumererror.NewPermanent(err)
+	}
+	unmarshal := how.unmarshal
+	if isCurrent && how.format == formatProtobuf {
+		unmarshal = otlplayouts.UnmarshalCurrent
+	}
 	var profiles pprofile.Profiles
 	var stats otlplayouts.Stats
-	var err error
-	if ended := r.budget.Work(ctx, func() { profiles, stats, err = how.unmarshal(data) }); ended != nil {
+	if ended := r.budget.Work(ctx, func() { profiles, stats, err = unmarshal(data) }); ended != nil {
 		return ended
 	}
 	r.metrics.count(ctx, &stats)

@@ -37,6 +37,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
@@ -243,6 +244,27 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A version that a sender states is believed, and one that is not known here refused before anything is read.
+func TestStatedVersions(t *testing.T) {
+	h := start(t, nil, nil)
+	_, data := current(t)
+	for version, want := range map[string]int{"1": 200, "2": 400, "": 400, "x": 400} {
+		code, answer, _ := h.post(t, paths[0], "application/x-protobuf", data, "OTLP-Profiles-Development-Version", version)
+		assert.Equal(t, want, code, "%q: %s", version, answer)
+		client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		require.NoError(t, err)
+		var none []byte
+		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export", data, &none,
+			grpc.ForceCodecV2(rawCodec{}))
+		assert.Equal(t, want == 200, err == nil, "%q: %v", version, err)
+		require.NoError(t, client.Close())
+	}
+	code, answer, _ := h.post(t, paths[0], "application/x-protobuf", fixture(t, "136.pb"), "OTLP-Profiles-Development-Version", "1")
+	assert.Equal(t, 400, code, "not read as an old layout")
+	assert.Contains(t, answer, "read OTLP profiles")
+	require.Len(t, h.sink.AllProfiles(), 2)
 }
 
 func TestRefusesOtherMethodsAndOrigins(t *testing.T) {
