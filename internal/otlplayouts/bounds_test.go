@@ -32,6 +32,8 @@ func repeated(n int, number int, content any) fieldsOf {
 	return f
 }
 
+func today(more ...any) []byte { return fieldsOf(more).bytes() }
+
 // worstMessages are messages in which little says much.
 func worstMessages() map[string][]byte {
 	long := strings.Repeat("x", 1<<20)
@@ -81,6 +83,9 @@ func worstMessages() map[string][]byte {
 		"many small samples":            request(append(profile1x4(), repeated(50_000, 2, fieldsOf{3, []int{1}})...)),
 		"many small profiles":           fieldsOf{1, fieldsOf{2, repeated(50_000, 2, fieldsOf{2, fieldsOf{3, []int{1}}, 4, fieldsOf{}})}}.bytes(),
 		"many scopes":                   fieldsOf{1, append(fieldsOf{2, fieldsOf{2, profile1x4(2, sample)}}, repeated(50_000, 2, fieldsOf{})...)}.bytes(),
+		"today's, nested":               today(2, fieldsOf{6, fieldsOf{2, nested}}),
+		"today's, empty samples":        today(1, fieldsOf{2, fieldsOf{2, append(fieldsOf{7, "", 2, fieldsOf{4, []int{1}}}, repeated(200_000, 2, fieldsOf{})...)}}),
+		"1.9, empty samples":            today(1, fieldsOf{2, fieldsOf{2, append(fieldsOf{2, fieldsOf{2, []int{1}}}, repeated(200_000, 2, fieldsOf{})...)}}),
 		"invalid text":                  request(append(profile1x4(10, strings.Repeat("\xff", 128<<10)), repeated(5000, 2, sample)...)),
 	}
 }

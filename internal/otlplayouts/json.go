@@ -16,6 +16,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 // UnmarshalJSON is Unmarshal for OTLP's JSON. Key names tell the layouts apart, but for 1.9 and 1.10, which differ in
@@ -27,6 +29,9 @@ func UnmarshalJSON(data []byte) (pprofile.Profiles, Stats, error) {
 		return pprofile.Profiles{}, stats, err
 	}
 	if layout == Current {
+		if _, err := pdatasize.JSON(data); err != nil {
+			return pprofile.Profiles{}, stats, err
+		}
 		profiles, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(data)
 		return profiles, stats, err
 	}

@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 // Stats says what Unmarshal did with one message.
@@ -100,6 +102,9 @@ func UnmarshalCurrent(data []byte) (pprofile.Profiles, Stats, error) {
 }
 
 func unmarshalCurrent(data []byte) (pprofile.Profiles, error) {
+	if _, err := pdatasize.Profiles(data); err != nil {
+		return pprofile.Profiles{}, err
+	}
 	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 }
 
