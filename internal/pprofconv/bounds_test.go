@@ -145,7 +145,7 @@ func worstPayloads(size int) map[string]pt.PprofWire {
 		"text that is not UTF-8 as comments": repeat(oddBase().Strings(strings.Repeat(invalid, size/4)), empty.Packed(pt.PprofComment, text)),
 	}
 	all["text as sample types"] = withText
-	for range maxSampleTypes - 1 {
+	for range pprofscan.MaxSampleTypes - 1 {
 		all["text as sample types"] = all["text as sample types"].ValueType(pt.PprofSampleType, int64(text), int64(text))
 	}
 	all["text as sample types"] = all["text as sample types"].Message(pt.PprofSample, oddSample(1, 1))
@@ -168,11 +168,11 @@ func manyKeys(size int) pt.PprofWire {
 // manyTypes are payloads of as many sample types as Decode takes: with all values, with labels too, and with none.
 func manyTypes(size int) (values, labels, none pt.PprofWire) {
 	w := oddBase()
-	for range maxSampleTypes - 1 {
+	for range pprofscan.MaxSampleTypes - 1 {
 		w = w.ValueType(pt.PprofSampleType, 1, 2)
 	}
 	ones := pt.PprofWire(nil)
-	for range maxSampleTypes {
+	for range pprofscan.MaxSampleTypes {
 		ones = append(ones, 1)
 	}
 	sample := pt.PprofWire(nil).Message(pt.PprofSampleValue, ones)
@@ -282,13 +282,9 @@ func TestDecoderKeepsLittle(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			d := newDecoder()
-			d.limits = Limits{}.withDefaults()
-			d.delta.baseline = opts.Baseline
-			if err := d.decode(payload); err == nil {
-				_ = d.emit()
-			}
-			kept := d.reset()
+			w := newWorker()
+			_, _ = w.run(payload, opts)
+			kept := w.reset()
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			if held := int(after.HeapAlloc) - int(before.HeapAlloc); kept {
@@ -297,7 +293,7 @@ func TestDecoderKeepsLittle(t *testing.T) {
 				assert.Greater(t, held, pprofscan.MaxKeptBytes/2, "%s, %s: could have been kept", name, way)
 				dropped++
 			}
-			runtime.KeepAlive(d)
+			runtime.KeepAlive(w)
 		}
 	}
 	assert.Positive(t, dropped)
@@ -332,7 +328,7 @@ func TestLongTextsAreCutOff(t *testing.T) {
 				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15}).Label(pt.PprofLabel{Key: 15, Num: 1, Unit: 15})).
 				Packed(pt.PprofComment, 15)
 			pd, stats := decoded(t, payload, Limits{MaxTextBytes: 8})
-			var want [numRepairs]int
+			var want [NumRepairs]int
 			for repair, n := range test.repairs {
 				want[repair] = n
 			}

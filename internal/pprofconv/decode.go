@@ -1,103 +1,133 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pprofconv turns pprof payloads into OTLP profiles and back. It is pure: bytes in, pdata
-// out, and the other way round; no clock, no network, no logging.
+// Package pprofconv turns pprof payloads into OTLP profiles. It is pure: bytes in, pdata out; no clock, no network, no
+// logging.
+//
+// Decode decompresses a payload (decompress.go) and has pprofscan take it apart; with a Baseline, pprofdelta says what is
+// new. Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
+// (entities.go), labels (labels.go). Samples of one identity are added up (samples.go), and all is written as pdata
+// (emit.go). Read interns the samples of a payload likewise, but leaves to the caller what they mean (read.go).
 package pprofconv
 
 import (
 	"errors"
-	"math"
-	"slices"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// decoder is the scratch memory of one Decode call. It is kept for the next one.
-type decoder struct {
-	decompressor
-	scanned
-	dict   *profiledict.Dictionary
-	limits Limits
-	stats  DecodeStats
+// DecodeOptions are how a pprof payload is turned into OTLP profiles.
+type DecodeOptions struct {
+	Limits Limits
+	// IncludeOriginalPayload keeps the payload as it was received (compressed or not) in the
+	// first profile's original_payload, with the format "pprof". A payload of which only what is new is
+	// emitted is not kept: its values are not those of the profiles.
+	IncludeOriginalPayload bool
 
-	// text holds the bytes of string_table; entry i is text[strings[i].start−textStart : strings[i].end−textStart].
-	text      string
-	textStart uint32
-	// repaired are the strings that were not UTF-8, by their index in the payload.
-	repaired map[uint64]string
-	// budget is what is left of the bytes that attribute values may take.
-	budget int
-
-	// What an entry became in the dictionary, by its position in the payload.
-	stringIndices   []profiledict.StringIndex // not above 0: not interned yet, see unchecked
-	mappingIndices  []int32                   // unresolved: not interned yet
-	functionIndices []int32
-	locationIndices []int32
-	// resolved is locationIndices by pprof's id, for ids below the number of locations, and 0 where
-	// the location is not interned yet (or is the zero value).
-	resolved []int32
-
-	// buildIDs are the attributes of build ids, by their index in string_table.
-	buildIDs map[uint64]int32
-
-	labels labelSets
-	kept   []sample
-	// firstOfStack is the first kept sample of each stack, identities finds the others.
-	// Sample 0 is the first of its stack, so that HashIndex need not know an entry 0.
-	firstOfStack []int32
-	identities   profiledict.HashIndex
-	// values holds the values of kept, one after another, valuesPerSample each.
-	values          []int64
-	valuesPerSample int
-
-	// visit takes the samples where they are not kept here: see Read. stacks is for those alone.
-	visit  func(Sample)
-	stacks knownStacks
-
-	// delta is what Decode does for a Baseline.
-	delta deltaPass
-
-	// Scratch of one sample.
-	stack                 []int32
-	sampleValues          []int64 // at most maxValues of the valueCount that the sample has
-	valueCount, maxValues int
-	lineScratch           []profiledict.Line
-	setScratch            []int32
-	// typeScratch are the numbers of all sample types.
-	typeScratch []int
+	// Baseline makes cumulative values (all but inuse_*, objects and space) those of what has happened since
+	// the payload that was committed last: see Baseline, and DecodeStats.Delta for what came of it.
+	// Their profiles begin at that payload's time and last until this one's; those without samples are
+	// left out. They have a ScopeProfiles of their own, since a pprof has one time. The values
+	// of other types stay what they are.
+	Baseline *Baseline
+	// At is when the payload was fetched. With a Baseline it is used for times that payloads do not
+	// have, or that did not move between them.
+	At time.Time
 }
 
-// unresolved marks an entry that no sample has reached yet, broken one that cannot be understood, readable one
-// that is about to be interned.
-const (
-	unresolved = -1
-	broken     = -2
-	readable   = -3
+// DecodeStats counts what Decode did with one payload. With a Baseline, faults of samples that are not emitted do not
+// count as repaired.
+type DecodeStats struct {
+	// UncompressedBytes is the size of the payload after decompression.
+	UncompressedBytes int
+	// Samples is the number of pprof samples that were understood. The number of OTLP samples
+	// (pprofile.Profiles.SampleCount) differs: each sample type has its own.
+	Samples int
+	pprofscan.Counts
+	// Delta is what became of cumulative values; it is zero without a Baseline.
+	Delta DeltaStats
+}
+
+// The types of pprofscan and pprofdelta that Decode's callers use.
+type (
+	// Limits bound what one payload may cost.
+	Limits = pprofscan.Limits
+	// DropReason is why a sample was left out.
+	DropReason = pprofscan.DropReason
+	// Repair is a fault that was read past.
+	Repair = pprofscan.Repair
+	// FormatError is the error for what is not pprof.
+	FormatError = pprofscan.FormatError
+	// Baseline remembers what the last payload of an endpoint had counted.
+	Baseline = pprofdelta.Baseline
+	// BaselineOptions bounds the memory of a Baseline.
+	BaselineOptions = pprofdelta.BaselineOptions
+	// DeltaStats is what Decode made of cumulative types.
+	DeltaStats = pprofdelta.Stats
+	// RestartReason is what showed that a payload does not continue the one before.
+	RestartReason = pprofdelta.RestartReason
 )
 
-// minBudget is what the attribute values of any payload may take: small payloads repeat themselves the most.
-const minBudget = 64 << 10
+// Their constants.
+const (
+	DropUnknownLocation      = pprofscan.DropUnknownLocation
+	DropStackTooDeep         = pprofscan.DropStackTooDeep
+	DropMalformed            = pprofscan.DropMalformed
+	DropTooManyLabels        = pprofscan.DropTooManyLabels
+	DropOverBudget           = pprofscan.DropOverBudget
+	RepairMissingSampleTypes = pprofscan.RepairMissingSampleTypes
+	RepairValueCount         = pprofscan.RepairValueCount
+	RepairFirstString        = pprofscan.RepairFirstString
+	RepairNegativeLine       = pprofscan.RepairNegativeLine
+	RepairInvalidUTF8        = pprofscan.RepairInvalidUTF8
+	RepairNegativeTime       = pprofscan.RepairNegativeTime
+	RepairUnknownReference   = pprofscan.RepairUnknownReference
+	RepairTruncatedText      = pprofscan.RepairTruncatedText
+	RepairDroppedComment     = pprofscan.RepairDroppedComment
 
-// spend takes n bytes from what attribute values may take, and reports whether there were so many left.
-func (d *decoder) spend(n int) bool {
-	if n > d.budget {
-		return false
-	}
-	d.budget -= n
-	return true
+	NumDropReasons    = pprofscan.NumDropReasons
+	NumRepairs        = pprofscan.NumRepairs
+	NumRestartReasons = pprofdelta.NumRestartReasons
+)
+
+// ErrTooLarge is wrapped by the error for a payload that exceeds a limit.
+var ErrTooLarge = pprofscan.ErrTooLarge
+
+// DefaultLimits are bounds that real profiles do not meet.
+func DefaultLimits() Limits { return pprofscan.DefaultLimits() }
+
+// NewBaseline returns a Baseline that has seen no payload yet.
+func NewBaseline(opts BaselineOptions) *Baseline { return pprofdelta.NewBaseline(opts) }
+
+// worker is the scratch memory of one Decode or Read. It is kept for the next one.
+type worker struct {
+	decompressor
+	payload pprofscan.Payload
+	reader  pprofscan.SampleReader
+	interner
+	comparison pprofdelta.Comparison
+	samples    sampleTable
+	stacks     knownStacks
+
+	dict   *profiledict.Dictionary // of Decode
+	limits Limits
+	stats  DecodeStats
+	types  []int // scratch: the numbers of all sample types
 }
 
-// maxKeptEntries bounds the snapshots that are kept between Decode and Commit.
-const maxKeptEntries = 1 << 20
+var workers = sync.Pool{New: func() any { return newWorker() }}
 
-var decoders = sync.Pool{New: func() any { return newDecoder() }}
-
-func newDecoder() *decoder { return &decoder{dict: profiledict.New(), buildIDs: map[uint64]int32{}} }
+func newWorker() *worker {
+	w := &worker{dict: profiledict.New()}
+	w.buildIDs = map[uint64]int32{}
+	return w
+}
 
 // Decode turns a pprof payload (gzip, zstd or plain) into OTLP profiles: one ResourceProfiles
 // without attributes, one ScopeProfiles without a name, and one Profile per sample type, pprof's
@@ -105,42 +135,44 @@ func newDecoder() *decoder { return &decoder{dict: profiledict.New(), buildIDs: 
 // sample types nor samples. The result keeps nothing of payload. DecodeOptions.Baseline changes what
 // is emitted.
 //
-// A payload that is not pprof, or that is damaged, gives a *FormatError; one above a limit gives an
+// A payload that is not pprof, or that is damaged, is a *FormatError; one above a limit is an
 // error that wraps ErrTooLarge. A sample that cannot be understood is left out and counted.
 func Decode(payload []byte, opts DecodeOptions) (pprofile.Profiles, DecodeStats, error) {
-	d := decoders.Get().(*decoder)
-	defer d.release()
-	d.limits = opts.Limits.withDefaults()
-	d.stats = DecodeStats{}
+	w := workers.Get().(*worker)
+	defer w.release()
+	profiles, err := w.run(payload, opts)
+	return profiles, w.stats, err
+}
+
+func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, error) {
 	if opts.Baseline != nil {
 		opts.Baseline.Discard()
-		d.delta.baseline, d.delta.atNanos = opts.Baseline, unixNanos(opts.At)
 	}
-	data, err := d.plain(payload, d.limits.MaxProfileBytes)
-	if err != nil {
-		return pprofile.NewProfiles(), d.stats, err
+	if err := w.open(payload, w.dict, opts.Limits); err != nil {
+		return pprofile.NewProfiles(), err
 	}
-	if err := d.decode(data); err != nil {
-		return pprofile.NewProfiles(), d.stats, err
-	}
-	profiles := d.emit()
-	if opts.IncludeOriginalPayload && profiles.ProfileCount() > 0 && !d.delta.active {
+	profiles := w.decode(opts)
+	if opts.IncludeOriginalPayload && profiles.ProfileCount() > 0 && !w.comparison.IsActive {
 		first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		first.SetOriginalPayloadFormat("pprof")
 		first.OriginalPayload().FromRaw(payload)
 	}
-	return profiles, d.stats, nil
+	return profiles, nil
 }
 
-// decode fills the dictionary and the kept samples from plain bytes.
-func (d *decoder) decode(data []byte) error {
-	d.stats.UncompressedBytes = len(data)
-	d.budget = minBudget + min(d.limits.MaxExpansion, math.MaxInt32)*len(data)
-	if name := seems(data); name != "" {
+// open decompresses a payload and takes it apart, for the dictionary.
+func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limits) error {
+	w.limits, w.stats = limits.WithDefaults(), DecodeStats{}
+	w.texts.dict, w.texts.payload, w.texts.limits, w.texts.counts = dict, &w.payload, &w.limits, &w.stats.Counts
+	data, err := w.plain(payload, w.limits.MaxProfileBytes)
+	if err != nil {
+		return err
+	}
+	w.stats.UncompressedBytes = len(data)
+	if name := sniff(data); name != "" {
 		return &FormatError{Seems: name}
 	}
-	d.scanned.reset(data)
-	if err := d.scan(&d.limits, &d.stats); err != nil {
+	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts); err != nil {
 		if errors.Is(err, ErrTooLarge) {
 			return err
 		}
@@ -149,111 +181,149 @@ func (d *decoder) decode(data []byte) error {
 		}
 		return &FormatError{Err: err}
 	}
-	d.valuesPerSample = max(1, len(d.sampleTypes))
-	d.maxValues = d.valuesPerSample
-	if d.visit != nil {
-		d.maxValues = maxSampleTypes
-	}
-	if int64(len(d.samples))*int64(d.valuesPerSample) > int64(d.limits.MaxSamples) {
-		return tooMany("samples times sample types", d.limits.MaxSamples)
-	}
-	if d.delta.baseline != nil {
-		if d.planDelta(); d.delta.saysNothing() {
-			return nil
-		}
-	}
-	d.prepare()
-	d.takeSamples()
 	return nil
 }
 
-// prepare sizes the tables for the payload's entries.
-func (d *decoder) prepare() {
-	samples := len(d.samples)
-	if d.delta.active {
-		samples = d.delta.taken
+// decode interns the samples of the payload and writes them.
+func (w *worker) decode(opts DecodeOptions) pprofile.Profiles {
+	p := &w.payload
+	total := len(p.Samples)
+	emitted := total
+	if opts.Baseline != nil {
+		w.reader.Reset(p, &w.limits, p.ValuesPerSample())
+		w.comparison.Compare(&w.reader, opts.Baseline, opts.At, &w.stats.Counts)
+		w.stats.Delta = w.comparison.Stats
+		if w.comparison.IsActive {
+			emitted = w.comparison.NewSamples
+		}
+		if w.comparison.IsEmpty() {
+			w.stats.Samples = w.comparison.Samples
+			return pprofile.NewProfiles()
+		}
 	}
-	if d.visit == nil {
-		share := func(n int) int { return int(int64(n) * int64(samples) / int64(max(1, len(d.samples)))) }
-		d.dict.Reset(profiledict.Sizes{
-			Strings:        share(len(d.strings)),
-			Functions:      share(len(d.functions)),
-			Locations:      share(len(d.locations)),
-			Lines:          share(len(d.lines)),
-			Stacks:         samples,
-			StackLocations: share(d.sampleBytes) / 2, // most ids take two bytes
-		})
+	share := func(n int) int { return int(int64(n) * int64(emitted) / int64(max(1, total))) }
+	w.dict.Reset(profiledict.Sizes{
+		Strings:        share(len(p.Strings)),
+		Functions:      share(len(p.Functions)),
+		Locations:      share(len(p.Locations)),
+		Lines:          share(len(p.Lines)),
+		Stacks:         emitted,
+		StackLocations: share(p.SampleBytes) / 2, // most ids take two bytes
+	})
+	w.prepare(p.ValuesPerSample())
+	w.samples.reset(emitted, p.ValuesPerSample(), p.SampleBytes) // a value takes a byte at least
+	w.addSamples()
+	return w.emit()
+}
+
+// prepare makes the entries of the payload ready to be interned, and counts the faults of its tables.
+func (w *worker) prepare(maxValues int) {
+	p := &w.payload
+	w.interner.reset()
+	w.reader.Reset(p, &w.limits, maxValues)
+	if len(p.SampleTypes) == 0 && len(p.Samples) > 0 {
+		w.stats.Repaired[RepairMissingSampleTypes]++
 	}
-	d.takeText()
-	d.stringIndices = sized(d.stringIndices, len(d.strings), 0)
-	d.mappingIndices = sized(d.mappingIndices, len(d.mappings), unresolved)
-	d.functionIndices = sized(d.functionIndices, len(d.functions), unresolved)
-	d.locationIndices = sized(d.locationIndices, len(d.locations), unresolved)
-	d.resolved = sized(d.resolved, len(d.locations)+1, 0)
-	d.labels.reset()
-	clear(d.buildIDs)
-	d.stacks.reset()
-	d.identities.Reset(0)
-	d.firstOfStack = append(d.firstOfStack[:0], noSample) // the empty stack is always there
-	d.kept, d.values = d.kept[:0], d.values[:0]
-	if d.visit == nil {
-		d.kept = slices.Grow(d.kept, samples)
-		d.values = slices.Grow(d.values, min(samples*d.valuesPerSample, d.sampleBytes)) // a value takes a byte at least
-		d.firstOfStack = slices.Grow(d.firstOfStack, samples+1)
-	}
-	if len(d.sampleTypes) == 0 && len(d.samples) > 0 {
-		d.stats.Repaired[RepairMissingSampleTypes]++
-	}
-	if len(d.strings) > 0 && d.strings[0].start != d.strings[0].end {
-		d.stats.Repaired[RepairFirstString]++
+	if len(p.Strings) > 0 && p.Strings[0].Start != p.Strings[0].End {
+		w.stats.Repaired[RepairFirstString]++
 	}
 }
 
-// sized gives a slice of n entries, each of them fill, in the memory of s where it is large enough.
-func sized[T ~int32](s []T, n int, fill T) []T {
-	if cap(s) < n {
-		s = make([]T, n)
+// addSamples interns all samples that can be understood, with what they refer to; with a Baseline, those that have
+// something new. The others that cannot be understood have been counted then, but not those that are over the budget,
+// which only emitted samples use.
+func (w *worker) addSamples() {
+	if !w.comparison.IsActive {
+		for i, at := range w.payload.Samples {
+			if reason, ok := w.addSample(i, at); !ok {
+				w.stats.Dropped[reason]++
+			}
+		}
+		w.stats.Samples = len(w.payload.Samples) - w.stats.DroppedSamples()
+		return
 	}
-	s = s[:n]
-	for i := range s {
-		s[i] = fill
+	w.stats.Samples = w.comparison.Samples
+	for i, at := range w.payload.Samples {
+		if !w.comparison.IsNew(i) {
+			continue
+		}
+		if reason, ok := w.addSample(i, at); !ok && reason == DropOverBudget {
+			w.stats.Dropped[reason]++
+			w.stats.Samples--
+		}
 	}
-	return s
 }
 
-// release lets go of everything that belongs to the payload, and of the decoder where that has made it too large to
-// be kept.
-func (d *decoder) release() {
-	if d.reset() {
-		decoders.Put(d)
+// addSample reads one sample. It interns nothing before all of the sample is known to be readable.
+func (w *worker) addSample(i int, at pprofscan.Span) (DropReason, bool) {
+	r := &w.reader
+	if reason, ok := r.Read(at); !ok {
+		return reason, false
+	}
+	if !w.spendOnTypes() {
+		return DropOverBudget, false
+	}
+	var set labelSet
+	if r.Labels.End != 0 {
+		var reason DropReason
+		var ok bool
+		if set, reason, ok = w.labelSet(r); !ok {
+			return reason, false
+		}
+	}
+	r.Resolve(w.location)
+	if r.FitValues() {
+		w.stats.Repaired[RepairValueCount]++
+	}
+	if w.comparison.IsActive {
+		w.comparison.Apply(i, r.Values)
+	}
+	w.samples.add(sample{stack: w.dict.Stacks.Intern(r.Stack), attributes: set.attributes, link: set.link}, r.Values)
+	return 0, true
+}
+
+// freeTypes is how many sample types a sample may have before its values and labels count against the budget: each
+// non-zero value becomes a sample of OTLP with attributes of its own, and a value that is missing becomes a zero.
+const freeTypes = 16
+
+// spendOnTypes reports whether the budget allows the sample that was read to be in the profiles of all its types.
+func (w *worker) spendOnTypes() bool {
+	n, given := w.payload.ValuesPerSample(), len(w.reader.Values)
+	if n <= freeTypes {
+		return true
+	}
+	labelBytes := int(w.reader.Labels.End - w.reader.Labels.Start)
+	return w.spend(8*max(0, n-given-freeTypes) + max(0, given-freeTypes)*labelBytes)
+}
+
+// release puts the worker back, unless the payload has made it too large to be kept.
+func (w *worker) release() {
+	if w.reset() {
+		workers.Put(w)
 	}
 }
 
 // reset lets go of everything that belongs to the payload, and reports whether what stays is small enough to be kept.
-func (d *decoder) reset() bool {
-	d.decompressor.release()
-	if d.bytes() > pprofscan.MaxKeptBytes {
+func (w *worker) reset() bool {
+	w.decompressor.release()
+	if w.bytes() > pprofscan.MaxKeptBytes {
 		return false
 	}
-	d.data, d.text, d.repaired = nil, "", nil
-	d.delta.active, d.delta.baseline = false, nil
-	d.labels.reset()
-	d.dict.Reset(profiledict.Sizes{})
+	w.interner.release()
+	w.reader.Release()
+	w.comparison.Reset()
+	w.dict.Reset(profiledict.Sizes{})
 	return true
 }
 
-// bytes is about what the decoder's memory takes, the decompressor's aside. Of the dictionary's tables and the hash
+// bytes is about what the worker's memory takes, the decompressor's aside. Of the dictionary's tables and the hash
 // tables, whose capacity is not known, it counts what the payload has filled.
-func (d *decoder) bytes() int {
+func (w *worker) bytes() int {
 	const hashSlots = 16 // bytes for an entry
-	entries := d.dict.Sizes()
-	return pprofscan.BytesOf(d.samples) + pprofscan.BytesOf(d.strings) + pprofscan.BytesOf(d.comments) + pprofscan.BytesOf(d.mappings) + pprofscan.BytesOf(d.functions) +
-		pprofscan.BytesOf(d.locations) + pprofscan.BytesOf(d.lines) + pprofscan.BytesOf(d.mappingIDs.dense) + pprofscan.BytesOf(d.functionIDs.dense) +
-		pprofscan.BytesOf(d.locationIDs.dense) + pprofscan.BytesOf(d.stringIndices) + pprofscan.BytesOf(d.mappingIndices) +
-		pprofscan.BytesOf(d.functionIndices) + pprofscan.BytesOf(d.locationIndices) + pprofscan.BytesOf(d.resolved) + pprofscan.BytesOf(d.kept) +
-		pprofscan.BytesOf(d.firstOfStack) + pprofscan.BytesOf(d.values) + pprofscan.BytesOf(d.stack) + pprofscan.BytesOf(d.sampleValues) +
-		pprofscan.BytesOf(d.lineScratch) + pprofscan.BytesOf(d.setScratch) + pprofscan.BytesOf(d.stacks.list) + d.labels.bytes() + d.delta.bytes() +
-		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+d.dict.Links.Len()) +
-		(64+hashSlots)*(d.dict.Attributes.Len()+d.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
-		24*len(d.lines) + 2*d.sampleBytes // lines and stacks of the dictionary, whose ids mostly take two bytes
+	entries := w.dict.Sizes()
+	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.bytes() +
+		pprofscan.BytesOf(w.stacks.list) +
+		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+w.dict.Links.Len()) +
+		(64+hashSlots)*(w.dict.Attributes.Len()+w.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
+		24*len(w.payload.Lines) + 2*w.payload.SampleBytes // lines and stacks of the dictionary, whose ids mostly take two bytes
 }

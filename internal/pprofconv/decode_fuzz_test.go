@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
@@ -98,12 +99,16 @@ func peerReading(payload []byte, limits Limits) *profile.Profile {
 
 // validText reports whether all strings of a payload that can be parsed are UTF-8.
 func validText(plain []byte) bool {
-	var f field
-	for p := 0; p < len(plain); {
-		p, _ = f.next(plain, p, len(plain))
-		if f.number == pprofscan.ProfileStringTable && !utf8.Valid(plain[f.start:f.end]) {
-			return false
+	for len(plain) > 0 {
+		field, kind, n := protowire.ConsumeTag(plain)
+		plain = plain[n:]
+		n = protowire.ConsumeFieldValue(field, kind, plain)
+		if field == pprofscan.ProfileStringTable {
+			if text, _ := protowire.ConsumeBytes(plain); !utf8.Valid(text) {
+				return false
+			}
 		}
+		plain = plain[n:]
 	}
 	return true
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -38,7 +38,7 @@ func captured(t testing.TB) map[string][]byte {
 
 func plainBytes(t testing.TB, payload []byte) []byte {
 	var d decompressor
-	data, err := d.plain(payload, DefaultLimits().MaxProfileBytes)
+	data, err := d.plain(payload, pprofscan.DefaultLimits().MaxProfileBytes)
 	require.NoError(t, err)
 	return data
 }
@@ -157,12 +157,12 @@ func TestDecodeDetachesFewStringsOfALargeTable(t *testing.T) {
 
 func TestDecodeForgetsThePayloadBefore(t *testing.T) {
 	first, second := oddPayloads()["sparse ids"], oddPayloads()["sample without entities"]
-	want, stats, err := new(decoder).fresh(second)
+	want, stats, err := newWorker().rendered(second)
 	require.NoError(t, err)
 	assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
-	d := new(decoder)
+	w := newWorker()
 	for _, payload := range [][]byte{first, second} {
-		got, stats, err := d.fresh(payload)
+		got, stats, err := w.rendered(payload)
 		require.NoError(t, err)
 		if &payload[0] == &second[0] {
 			assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
@@ -171,14 +171,11 @@ func TestDecodeForgetsThePayloadBefore(t *testing.T) {
 	}
 }
 
-// fresh decodes with this decoder rather than with one of the pool.
-func (d *decoder) fresh(data []byte) (string, DecodeStats, error) {
-	if d.dict == nil {
-		d.dict = profiledict.New()
+// rendered decodes with this worker rather than with one of the pool.
+func (w *worker) rendered(data []byte) (string, DecodeStats, error) {
+	pd, err := w.run(data, DecodeOptions{})
+	if err != nil {
+		return "", w.stats, err
 	}
-	d.limits, d.stats = DefaultLimits(), DecodeStats{}
-	if err := d.decode(data); err != nil {
-		return "", d.stats, err
-	}
-	return profiletest.Render(d.emit()), d.stats, nil
+	return profiletest.Render(pd), w.stats, nil
 }

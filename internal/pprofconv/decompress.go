@@ -33,7 +33,7 @@ type decompressor struct {
 	buffer []byte
 }
 
-// plain gives the payload without its compression, at most limit bytes of it.
+// plain returns the payload without its compression, at most limit bytes of it.
 // The result is borrowed: it is the payload itself, or the decompressor's buffer.
 func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {
 	switch {

@@ -66,7 +66,7 @@ func checkNotNegative(t *testing.T, pd pprofile.Profiles) {
 		for _, s := range r.ScopeProfiles().All() {
 			for _, p := range s.Profiles().All() {
 				typ := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
-				if !isCumulative([]byte(typ)) {
+				if !naiveIsCumulative(&profile.ValueType{Type: typ}) {
 					continue
 				}
 				for _, sample := range p.Samples().All() {
@@ -89,7 +89,7 @@ func grown(t testing.TB, payload []byte, n int) []byte {
 	require.NoError(t, err)
 	for i, s := range p.Sample {
 		for k, v := range s.Value {
-			if i%n == 0 && isCumulative([]byte(p.SampleType[k].Type)) {
+			if i%n == 0 && naiveIsCumulative(p.SampleType[k]) {
 				s.Value[k] = v + v/8 + 1
 			}
 		}

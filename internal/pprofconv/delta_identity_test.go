@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
@@ -80,7 +81,7 @@ func TestDeltaIdentity(t *testing.T) {
 			p := identityProfile(0x1234)
 			test.change(p)
 			_, stats := s.next(written(t, p))
-			assert.Equal(t, test.want, stats.Delta.Reason == RestartNone, stats.Delta)
+			assert.Equal(t, test.want, stats.Delta.Reason == pprofdelta.RestartNone, stats.Delta)
 		})
 	}
 }
@@ -88,7 +89,7 @@ func TestDeltaIdentity(t *testing.T) {
 // Go writes one file for a function, that of the frame it meets first; where //line gives a function several, the
 // order of the samples decides, and the mutex and block profiles are ordered by their values.
 func TestDeltaIdentityOfAFunctionWithSeveralFiles(t *testing.T) {
-	for address, want := range map[uint64]RestartReason{0x1234: RestartNone, 0: RestartStackVanished} {
+	for address, want := range map[uint64]RestartReason{0x1234: pprofdelta.RestartNone, 0: pprofdelta.RestartStackVanished} {
 		s := newDeltaSteps(t, 0)
 		s.next(written(t, identityProfile(address)))
 		p := identityProfile(address)

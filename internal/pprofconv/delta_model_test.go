@@ -5,6 +5,7 @@ package pprofconv
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -147,7 +148,7 @@ func (d *deltaProcess) count(t *rapid.T, s *profile.Sample) {
 			continue
 		}
 		more := rapid.SampledFrom([]int64{0, 0, 0, 1, 2, 1 << 30, math.MaxInt64 / 3}).Draw(t, "more")
-		s.Value[i] = saturatingAdd(s.Value[i], more)
+		s.Value[i] = saturatedSum(s.Value[i], more)
 	}
 }
 
@@ -174,4 +175,15 @@ func (d *deltaProcess) payload(t *rapid.T) []byte {
 
 func shuffleAll[T any](rnd *rand.Rand, list []T) {
 	rnd.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+}
+
+func saturatedSum(a, b int64) int64 {
+	switch sum := new(big.Int).Add(big.NewInt(a), big.NewInt(b)); {
+	case sum.IsInt64():
+		return sum.Int64()
+	case sum.Sign() > 0:
+		return math.MaxInt64
+	default:
+		return math.MinInt64
+	}
 }

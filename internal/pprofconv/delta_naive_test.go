@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 )
 
 // naiveBaseline takes deltas as slowly and plainly as can be: names for identities, a map for a table.
@@ -68,7 +70,7 @@ func (b *naiveBaseline) delta(p *profile.Profile, at time.Time) naiveDelta {
 	d.stats.First = !b.taken
 	if b.taken {
 		d.stats.Reason = b.restart(&next)
-		d.stats.Restarted = d.stats.Reason != RestartNone
+		d.stats.Restarted = d.stats.Reason != pprofdelta.RestartNone
 	}
 	if len(present) > 0 {
 		d.present = project(p, present, func(s *profile.Sample) []int64 { return s.Value })
@@ -102,10 +104,10 @@ func (b *naiveBaseline) delta(p *profile.Profile, at time.Time) naiveDelta {
 
 func (b *naiveBaseline) restart(next *naiveBaseline) RestartReason {
 	if b.header != next.header {
-		return RestartTypesChanged
+		return pprofdelta.RestartTypesChanged
 	}
 	if next.time != 0 && next.time < b.time {
-		return RestartTimeWentBack
+		return pprofdelta.RestartTimeWentBack
 	}
 	vanished := false
 	for name, before := range b.counts {
@@ -113,19 +115,19 @@ func (b *naiveBaseline) restart(next *naiveBaseline) RestartReason {
 		for k, v := range before {
 			vanished = vanished || !ok && v > 0
 			if ok && now[k] < v-v>>50 {
-				return RestartValueFell
+				return pprofdelta.RestartValueFell
 			}
 		}
 	}
 	if vanished {
-		return RestartStackVanished
+		return pprofdelta.RestartStackVanished
 	}
 	for name, before := range b.counts {
 		for k := range next.counts[name] {
 			next.counts[name][k] = max(next.counts[name][k], before[k])
 		}
 	}
-	return RestartNone
+	return pprofdelta.RestartNone
 }
 
 // project gives the profile of some of p's types, with other values. (profile.Copy would drop labels whose text is

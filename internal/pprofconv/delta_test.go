@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -149,32 +150,32 @@ func TestDeltaRestarts(t *testing.T) {
 		payload []byte
 		want    RestartReason
 	}{
-		"the same":            {before, RestartNone},
-		"a stack more":        {heapOf(t, 60, [2]int64{10}, [2]int64{20}, [2]int64{1}), RestartNone},
-		"no time":             {heapOf(t, 0, [2]int64{10}, [2]int64{20}), RestartNone},
-		"a value fell":        {heapOf(t, 60, [2]int64{11}, [2]int64{19}), RestartValueFell},
-		"fell and vanished":   {heapOf(t, 60, [2]int64{9}), RestartValueFell},
-		"a stack vanished":    {heapOf(t, 60, [2]int64{30}), RestartStackVanished},
-		"all stacks":          {heapOf(t, 60), RestartStackVanished},
-		"time went back":      {heapOf(t, 49, [2]int64{10}, [2]int64{20}), RestartTimeWentBack},
-		"negative":            {heapOf(t, 60, [2]int64{-1}, [2]int64{20}), RestartValueFell},
-		"another period":      {changed(func(p *profile.Profile) { p.Period = 1 }), RestartTypesChanged},
-		"another unit":        {changed(func(p *profile.Profile) { p.SampleType[0].Unit = "KiB" }), RestartTypesChanged},
-		"another period type": {changed(func(p *profile.Profile) { p.PeriodType.Type = "objects" }), RestartTypesChanged},
+		"the same":            {before, pprofdelta.RestartNone},
+		"a stack more":        {heapOf(t, 60, [2]int64{10}, [2]int64{20}, [2]int64{1}), pprofdelta.RestartNone},
+		"no time":             {heapOf(t, 0, [2]int64{10}, [2]int64{20}), pprofdelta.RestartNone},
+		"a value fell":        {heapOf(t, 60, [2]int64{11}, [2]int64{19}), pprofdelta.RestartValueFell},
+		"fell and vanished":   {heapOf(t, 60, [2]int64{9}), pprofdelta.RestartValueFell},
+		"a stack vanished":    {heapOf(t, 60, [2]int64{30}), pprofdelta.RestartStackVanished},
+		"all stacks":          {heapOf(t, 60), pprofdelta.RestartStackVanished},
+		"time went back":      {heapOf(t, 49, [2]int64{10}, [2]int64{20}), pprofdelta.RestartTimeWentBack},
+		"negative":            {heapOf(t, 60, [2]int64{-1}, [2]int64{20}), pprofdelta.RestartValueFell},
+		"another period":      {changed(func(p *profile.Profile) { p.Period = 1 }), pprofdelta.RestartTypesChanged},
+		"another unit":        {changed(func(p *profile.Profile) { p.SampleType[0].Unit = "KiB" }), pprofdelta.RestartTypesChanged},
+		"another period type": {changed(func(p *profile.Profile) { p.PeriodType.Type = "objects" }), pprofdelta.RestartTypesChanged},
 		"another type": {changed(func(p *profile.Profile) { p.SampleType[0].Type = "alloc_objects" }),
-			RestartTypesChanged},
+			pprofdelta.RestartTypesChanged},
 		"another build": {changed(func(p *profile.Profile) {
 			p.Mapping = []*profile.Mapping{{ID: 1, File: "app", BuildID: "abc"}}
 			p.Location[0].Mapping = p.Mapping[0]
-		}), RestartStackVanished},
-		"in-use stack vanished": {changed(func(p *profile.Profile) { p.Sample[1].Value[1] = 0 }), RestartNone},
+		}), pprofdelta.RestartStackVanished},
+		"in-use stack vanished": {changed(func(p *profile.Profile) { p.Sample[1].Value[1] = 0 }), pprofdelta.RestartNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newDeltaSteps(t, 0)
 			s.next(before)
 			pd, stats := s.next(test.payload)
-			assert.Equal(t, DeltaStats{Restarted: test.want != RestartNone, Reason: test.want}, stats.Delta)
-			if test.want == RestartNone {
+			assert.Equal(t, DeltaStats{Restarted: test.want != pprofdelta.RestartNone, Reason: test.want}, stats.Delta)
+			if test.want == pprofdelta.RestartNone {
 				return
 			}
 			assert.Nil(t, valuesOf(pd, "alloc_space"))
@@ -191,7 +192,7 @@ func TestRestartReasonsHaveNames(t *testing.T) {
 		assert.False(t, seen[r.String()])
 		seen[r.String()] = true
 	}
-	assert.Empty(t, RestartNone.String())
+	assert.Empty(t, pprofdelta.RestartNone.String())
 }
 
 // A stack whose values are all 0 has nothing to lose.
@@ -252,14 +253,14 @@ func TestDeltaOfLargeValues(t *testing.T) {
 		want        any // a delta or a reason
 	}{
 		"rounding takes a unit back":     {large, large - 1<<8, int64(0)},
-		"more than rounding":             {large, large - 1<<11, RestartValueFell},
-		"no rounding there":              {1<<50 - 1, 1<<50 - 2, RestartValueFell},
+		"more than rounding":             {large, large - 1<<11, pprofdelta.RestartValueFell},
+		"no rounding there":              {1<<50 - 1, 1<<50 - 2, pprofdelta.RestartValueFell},
 		"all that there is":              {0, math.MaxInt64, int64(math.MaxInt64)},
 		"at the end":                     {math.MaxInt64, math.MaxInt64, int64(0)},
 		"below zero first":               {-5, 7, int64(0)},
-		"further below":                  {-5, -6, RestartValueFell},
+		"further below":                  {-5, -6, pprofdelta.RestartValueFell},
 		"from one end to the other":      {math.MinInt64, math.MaxInt64, int64(0)},
-		"from one end to the other back": {math.MaxInt64, math.MinInt64, RestartValueFell},
+		"from one end to the other back": {math.MaxInt64, math.MinInt64, pprofdelta.RestartValueFell},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newDeltaSteps(t, 0)

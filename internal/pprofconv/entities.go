@@ -3,101 +3,217 @@
 
 package pprofconv
 
-// rawMapping is a Mapping message. Strings are indices of string_table.
-type rawMapping struct {
-	id, start, limit, offset                                 uint64
-	filename, buildID                                        uint64
-	hasFunctions, hasFilenames, hasLineNumbers, hasInlinings bool
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// interner turns the entries of a payload into those of a dictionary, when a sample reaches them.
+type interner struct {
+	texts
+	labels labelSets
+	// budget is what is left of the bytes that attribute values may take.
+	budget int
+
+	// Entries of the dictionary by their position in the payload, unresolved where no sample has reached them yet.
+	mappingIndices, functionIndices []int32
+	// buildIDs are the attributes of build ids, by their index in string_table.
+	buildIDs map[uint64]int32
+
+	// Scratch of one location, and of one sample.
+	lines []profiledict.Line
+	set   []int32
 }
 
-// rawFunction is a Function message. Strings are indices of string_table.
-type rawFunction struct {
-	id                         uint64
-	name, systemName, filename uint64
-	startLine                  int64
+const unresolved = -1
+
+// minBudget is what the attribute values of any payload may take: small payloads repeat themselves the most.
+const minBudget = 64 << 10
+
+// reset prepares for the payload, which has been scanned.
+func (in *interner) reset() {
+	in.texts.reset()
+	in.labels.reset()
+	in.budget = minBudget + min(in.limits.MaxExpansion, math.MaxInt32)*len(in.payload.Data)
+	in.mappingIndices = unresolvedIndices(in.mappingIndices, len(in.payload.Mappings))
+	in.functionIndices = unresolvedIndices(in.functionIndices, len(in.payload.Functions))
+	clear(in.buildIDs)
 }
 
-// rawLocation is a Location message; its lines are lines[lineStart:lineEnd].
-type rawLocation struct {
-	id, mappingID, address uint64
-	lineStart, lineEnd     uint32
-	folded                 bool
-}
-
-// rawLine is a Line message.
-type rawLine struct {
-	functionID   uint64
-	line, column int64
-}
-
-func (s *scanned) takeMapping(p, end int) {
-	var v [10]uint64
-	if !numbers(s.data, p, end, v[:]) {
-		return
+func unresolvedIndices(s []int32, n int) []int32 {
+	s = slices.Grow(s[:0], n)[:n]
+	for i := range s {
+		s[i] = unresolved
 	}
-	m := rawMapping{
-		id: v[0], start: v[1], limit: v[2], offset: v[3], filename: v[4], buildID: v[5],
-		hasFunctions: v[6] != 0, hasFilenames: v[7] != 0, hasLineNumbers: v[8] != 0, hasInlinings: v[9] != 0,
-	}
-	s.maxString = max(s.maxString, m.filename, m.buildID)
-	s.mappings = append(s.mappings, m)
+	return s
 }
 
-func (s *scanned) takeFunction(p, end int) {
-	var v [5]uint64
-	if !numbers(s.data, p, end, v[:]) {
-		return
-	}
-	f := rawFunction{id: v[0], name: v[1], systemName: v[2], filename: v[3], startLine: int64(v[4])}
-	s.maxString = max(s.maxString, f.name, f.systemName, f.filename)
-	s.functions = append(s.functions, f)
+// release lets go of what belongs to the payload.
+func (in *interner) release() {
+	in.payload.Data, in.text, in.repaired = nil, "", nil
+	in.labels.reset()
 }
 
-func (s *scanned) takeLocation(p, end int, limits *Limits) error {
-	l := rawLocation{lineStart: uint32(len(s.lines))}
-	var f field
-	for p < end {
-		var err error
-		if p, err = f.next(s.data, p, end); err != nil {
-			s.lines = s.lines[:l.lineStart]
-			return nil
-		}
-		if f.number == 0 || f.number > 5 {
-			continue
-		}
-		if (f.number == 4) != (f.wire == wireBytes) || f.wire&1 != 0 {
-			s.lines = s.lines[:l.lineStart]
-			return nil
-		}
-		switch f.number {
-		case 1:
-			l.id = f.value
-		case 2:
-			l.mappingID = f.value
-		case 3:
-			l.address = f.value
-		case 4:
-			if len(s.lines) >= limits.MaxTableEntries {
-				return tooMany("line entries", limits.MaxTableEntries)
-			}
-			if !s.takeLine(f.start, f.end) {
-				s.lines = s.lines[:l.lineStart]
-				return nil
-			}
-		case 5:
-			l.folded = f.value != 0
-		}
-	}
-	l.lineEnd = uint32(len(s.lines))
-	s.locations = append(s.locations, l)
-	return nil
+// bytes is about what the memory takes, the dictionary's aside.
+func (in *interner) bytes() int {
+	return pprofscan.BytesOf(in.indices) + in.labels.bytes() + pprofscan.BytesOf(in.mappingIndices) +
+		pprofscan.BytesOf(in.functionIndices) + pprofscan.BytesOf(in.lines) + pprofscan.BytesOf(in.set)
 }
 
-func (s *scanned) takeLine(p, end int) bool {
-	var v [3]uint64
-	if !numbers(s.data, p, end, v[:]) {
+// spend takes bytes from what attribute values may take, and reports whether there were so many left.
+func (in *interner) spend(bytes int) bool {
+	if bytes > in.budget {
 		return false
 	}
-	s.lines = append(s.lines, rawLine{functionID: v[0], line: int64(v[1]), column: int64(v[2])})
+	in.budget -= bytes
 	return true
+}
+
+// location interns the location at this position with all it refers to, whose strings must be there.
+func (in *interner) location(position int) int32 {
+	l := &in.payload.Locations[position]
+	lines := in.lines[:0]
+	for _, line := range in.payload.Lines[l.LineStart:l.LineEnd] {
+		lines = append(lines, profiledict.Line{
+			Function: in.function(line.FunctionID),
+			Line:     in.notNegative(line.Line),
+			Column:   in.notNegative(line.Column),
+		})
+	}
+	in.lines = lines
+	entry := profiledict.Location{Mapping: in.mapping(l.MappingID), Address: l.Address}
+	if l.IsFolded {
+		entry.Attributes = in.attributeSet(in.attribute(pprofscan.AttributeIsFolded, profiledict.BoolValue(true)))
+	}
+	i := int32(in.dict.Locations.Intern(entry, lines))
+	return i
+}
+
+func (in *interner) notNegative(line int64) int64 {
+	if line < 0 {
+		in.counts.Repaired[RepairNegativeLine]++
+		return 0
+	}
+	return line
+}
+
+func (in *interner) function(id uint64) profiledict.FunctionIndex {
+	if id == 0 {
+		return 0
+	}
+	position, ok := in.payload.FunctionIDs.Find(id)
+	if !ok {
+		in.counts.Repaired[RepairUnknownReference]++
+		return 0
+	}
+	if known := in.functionIndices[position]; known != unresolved {
+		return profiledict.FunctionIndex(known)
+	}
+	f := &in.payload.Functions[position]
+	i := in.dict.Functions.Intern(profiledict.Function{
+		Name:       in.intern(f.Name),
+		SystemName: in.intern(f.SystemName),
+		Filename:   in.intern(f.Filename),
+		StartLine:  in.notNegative(f.StartLine),
+	})
+	in.functionIndices[position] = int32(i)
+	return i
+}
+
+func (in *interner) mapping(id uint64) profiledict.MappingIndex {
+	position, ok := in.payload.MappingIDs.Find(id)
+	if !ok {
+		if id != 0 {
+			in.counts.Repaired[RepairUnknownReference]++
+		}
+		return 0
+	}
+	if known := in.mappingIndices[position]; known != unresolved {
+		return profiledict.MappingIndex(known)
+	}
+	m := &in.payload.Mappings[position]
+	i := in.dict.Mappings.Intern(in.mappingEntry(m))
+	in.mappingIndices[position] = int32(i)
+	return i
+}
+
+func (in *interner) mappingEntry(m *pprofscan.Mapping) profiledict.Mapping {
+	entry := profiledict.Mapping{
+		MemoryStart: m.Start, MemoryLimit: m.Limit, FileOffset: m.Offset, Filename: in.intern(m.Filename),
+	}
+	var attributes []int32
+	if m.Start >= m.Limit && m.Start|m.Limit != 0 {
+		entry.MemoryStart, entry.MemoryLimit = 0, 0
+		attributes = append(attributes,
+			in.attribute(pprofscan.AttributeMappingStart, profiledict.IntValue(int64(m.Start))),
+			in.attribute(pprofscan.AttributeMappingLimit, profiledict.IntValue(int64(m.Limit))))
+	}
+	if id := in.buildID(m.BuildID); id != 0 {
+		attributes = append(attributes, id)
+	}
+	for _, has := range []struct {
+		key string
+		set bool
+	}{
+		{pprofscan.AttributeHasFunctions, m.HasFunctions},
+		{pprofscan.AttributeHasFilenames, m.HasFilenames},
+		{pprofscan.AttributeHasLineNumbers, m.HasLineNumbers},
+		{pprofscan.AttributeHasInlineFrames, m.HasInlinings},
+	} {
+		if has.set {
+			attributes = append(attributes, in.attribute(has.key, profiledict.BoolValue(true)))
+		}
+	}
+	entry.Attributes = in.attributeSet(attributes...)
+	return entry
+}
+
+// buildID interns a build id as an attribute, once for each string: mappings may share a long one. It returns 0 for an
+// empty one.
+func (in *interner) buildID(i uint64) int32 {
+	if attribute, ok := in.buildIDs[i]; ok {
+		return attribute
+	}
+	id := in.at(i)
+	if id == "" {
+		return 0
+	}
+	key := pprofscan.AttributeBuildIDGNU // hexadecimal digits
+	if strings.Contains(id, "/") {
+		key = pprofscan.AttributeBuildIDGo // four hashes with slashes between them
+	}
+	attribute := in.attribute(key, profiledict.StringValue(id))
+	in.buildIDs[i] = attribute
+	return attribute
+}
+
+// attribute interns an attribute without a unit.
+func (in *interner) attribute(key string, value profiledict.Value) int32 {
+	return int32(in.dict.Attributes.Intern(profiledict.Attribute{Key: in.dict.Strings.Intern(key), Value: value}))
+}
+
+func (in *interner) attributeSet(attributes ...int32) profiledict.AttributeSetIndex {
+	return in.dict.AttributeSets.Intern(attributes)
+}
+
+// orderMappings puts the mappings back into the payload's order: they were interned as samples
+// reached them, and readers take the first one as the main binary.
+func (in *interner) orderMappings() {
+	remap := make([]profiledict.MappingIndex, in.dict.Mappings.Len())
+	next, moved := profiledict.MappingIndex(1), false
+	for _, i := range in.mappingIndices {
+		if i <= 0 || remap[i] != 0 {
+			continue
+		}
+		remap[i] = next
+		moved = moved || next != profiledict.MappingIndex(i)
+		next++
+	}
+	if moved {
+		in.dict.OrderMappings(remap)
+	}
 }

@@ -17,7 +17,7 @@ import (
 // labelSet is what the labels of a sample became.
 type labelSet struct {
 	// at is where the labels stand in the payload.
-	at         span
+	at         pprofscan.Span
 	attributes profiledict.AttributeSetIndex
 	link       profiledict.LinkIndex
 }
@@ -45,7 +45,6 @@ type labelSets struct {
 	groupIndex  profiledict.HashIndex
 	groupLabels []int32
 
-	read   int // labels of the payload, without those of sets met before
 	labels []Label
 	parts  []labelPart
 }
@@ -59,8 +58,8 @@ type labelName struct {
 
 // knownLabel is a Label message and what it says.
 type knownLabel struct {
-	at        span
-	none      bool // a number 0 without a unit, which is no label
+	at        pprofscan.Span
+	isNone    bool
 	label     Label
 	attribute int32 // what the label becomes alone, 0 while it is not interned
 }
@@ -93,7 +92,6 @@ func (l *labelSets) reset() {
 	l.nameOf = l.nameOf[:0]
 	l.groups, l.groupLabels = append(l.groups[:0], labelGroup{}), l.groupLabels[:0]
 	l.groupIndex.Reset(0)
-	l.read = 0
 }
 
 // bytes is about what the memory takes.
@@ -102,94 +100,86 @@ func (l *labelSets) bytes() int {
 		pprofscan.BytesOf(l.groupLabels) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
 }
 
-// labelSet interns the labels that stand at this place of the payload. Where other fields of the
-// sample stand between them, these are part of the bytes that are compared, which costs a memo but
-// no correctness.
-func (d *decoder) labelSet(at span) (labelSet, DropReason, bool) {
-	l := &d.labels
-	key := d.data[at.start:at.end]
+// labelSet interns the labels of a sample. Where other fields of the sample stand between them, these are part of the
+// bytes that are compared, which costs a memo but no correctness.
+func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReason, bool) {
+	l := &in.labels
+	data, at := in.payload.Data, reader.Labels
+	key := data[at.Start:at.End]
 	p := l.index.Start(profiledict.HashBytes(key))
 	for e := l.index.Next(&p); e != 0; e = l.index.Next(&p) {
-		if known := &l.sets[e]; bytes.Equal(d.data[known.at.start:known.at.end], key) {
+		if known := &l.sets[e]; bytes.Equal(data[known.at.Start:known.at.End], key) {
 			return *known, 0, true
 		}
 	}
-	if reason, ok := d.readLabels(at); !ok {
+	if reason, ok := in.readLabels(reader); !ok {
 		return labelSet{}, reason, false
 	}
-	if !d.splitLabels() {
+	if !in.splitLabels() {
 		return labelSet{}, DropOverBudget, false
 	}
-	set := d.internLabels()
+	set := in.internLabels()
 	set.at = at
 	l.sets = append(l.sets, set)
 	l.index.Insert(p, int32(len(l.sets)-1))
 	return set, 0, true
 }
 
-// readLabels reads the labels into d.labels.labels: those of one key stand together, as they stand in
-// the payload, and keys in the order in which the payload first has them.
-func (d *decoder) readLabels(at span) (DropReason, bool) {
-	l := &d.labels
+// readLabels reads the labels of a sample into labels.labels: those of one key stand together, as they stand in the
+// payload, and keys in the order in which the payload first has them.
+func (in *interner) readLabels(reader *pprofscan.SampleReader) (DropReason, bool) {
+	l := &in.labels
 	l.labels = l.labels[:0]
-	var f field
-	for p, end := int(at.start), int(at.end); p < end; {
-		var err error
-		if p, err = f.next(d.data, p, end); err != nil {
-			return DropMalformed, false
-		}
-		if f.number != 3 {
-			continue
-		}
-		if l.read++; l.read > 4*d.limits.MaxTableEntries {
-			return DropTooManyLabels, false
-		}
-		known, reason, ok := d.label(span{uint32(f.start), uint32(f.end)})
+	for rest := reader.Labels; ; {
+		at, reason, ok := reader.NextLabel(&rest)
 		if !ok {
 			return reason, false
 		}
-		if !known.none {
+		if at.End == 0 {
+			orderLabels(l.labels)
+			return 0, true
+		}
+		known, reason, ok := in.label(at)
+		if !ok {
+			return reason, false
+		}
+		if !known.isNone {
 			l.labels = append(l.labels, known.label)
 		}
 	}
-	orderLabels(l.labels)
-	return 0, true
 }
 
 // label reads one Label message, or finds it among those that were read before.
-func (d *decoder) label(at span) (*knownLabel, DropReason, bool) {
-	l := &d.labels
-	message := d.data[at.start:at.end]
+func (in *interner) label(at pprofscan.Span) (*knownLabel, DropReason, bool) {
+	l := &in.labels
+	data := in.payload.Data
+	message := data[at.Start:at.End]
 	p := l.knownIndex.Start(profiledict.HashBytes(message))
 	for e := l.knownIndex.Next(&p); e != 0; e = l.knownIndex.Next(&p) {
-		if known := &l.known[e]; bytes.Equal(d.data[known.at.start:known.at.end], message) {
+		if known := &l.known[e]; bytes.Equal(data[known.at.Start:known.at.End], message) {
 			return known, 0, true
 		}
 	}
-	var v [4]uint64
-	if !numbers(d.data, int(at.start), int(at.end), v[:]) {
-		return nil, DropMalformed, false
+	read, reason, ok := in.payload.ReadLabel(at)
+	if !ok {
+		return nil, reason, false
 	}
-	key, str, num, unit := v[0], v[1], int64(v[2]), v[3]
-	if !d.hasString(key) || !d.hasString(str) || str == 0 && !d.hasString(unit) { // a text has no unit
-		return nil, DropUnknownString, false
-	}
-	known := knownLabel{at: at, none: str == 0 && num == 0 && unit == 0} // as profile.Parse reads it
-	if !known.none {
-		label := Label{ID: len(l.known), IsText: str != 0}
+	known := knownLabel{at: at, isNone: read.IsNone()}
+	if !known.isNone {
+		label := Label{ID: len(l.known), IsText: read.Str != 0}
 		if label.IsText {
-			label.Text = d.str(str)
-			if !d.spend(len(label.Text)) {
+			label.Text = in.at(read.Str)
+			if !in.spend(len(label.Text)) {
 				return nil, DropOverBudget, false
 			}
 		} else {
-			label.Num = num
-			if unit != 0 {
-				label.unitName = d.labelName(unit)
+			label.Num = read.Num
+			if read.Unit != 0 {
+				label.unitName = in.labelName(read.Unit)
 				label.Unit = l.names[label.unitName].text
 			}
 		}
-		label.keyName = d.labelName(key)
+		label.keyName = in.labelName(read.Key)
 		name := &l.names[label.keyName]
 		if name.order == 0 {
 			l.keys++
@@ -203,20 +193,21 @@ func (d *decoder) label(at span) (*knownLabel, DropReason, bool) {
 	return &l.known[len(l.known)-1], 0, true
 }
 
-// labelName returns the number of the text at an index of the string table, for which hasString holds. As a key, index 0
+// labelName returns the number of the text at an index of the string table, which the payload has. As a key, index 0
 // means what stands there: an agent that writes such a table means it (Splunk's for Python does).
-func (d *decoder) labelName(i uint64) int32 {
-	l := &d.labels
-	if len(d.strings) == 0 {
+func (in *interner) labelName(i uint64) int32 {
+	l := &in.labels
+	if len(in.payload.Strings) == 0 {
 		return 0
 	}
-	if len(l.nameOf) == 0 {
-		l.nameOf = sized(l.nameOf, len(d.strings), 0)
+	if n := len(in.payload.Strings); len(l.nameOf) == 0 {
+		l.nameOf = slices.Grow(l.nameOf, n)[:n]
+		clear(l.nameOf)
 	}
 	if known := l.nameOf[i]; known != 0 {
 		return known
 	}
-	text := d.rawString(i)
+	text := in.raw(i)
 	if text == "" {
 		return 0
 	}
@@ -235,10 +226,10 @@ func (d *decoder) labelName(i uint64) int32 {
 }
 
 // internName returns the dictionary's index of a name.
-func (d *decoder) internName(number int32) profiledict.StringIndex {
-	name := &d.labels.names[number]
+func (in *interner) internName(number int32) profiledict.StringIndex {
+	name := &in.labels.names[number]
 	if name.index == 0 {
-		name.index = d.dict.Strings.Intern(name.text)
+		name.index = in.dict.Strings.Intern(name.text)
 	}
 	return name.index
 }
@@ -257,10 +248,10 @@ func orderLabels(labels []Label) {
 	}
 }
 
-// splitLabels parts d.labels.labels by key, and reports whether the budget allows the arrays that keys with several
+// splitLabels parts in.labels.labels by key, and reports whether the budget allows the arrays that keys with several
 // labels become.
-func (d *decoder) splitLabels() bool {
-	l := &d.labels
+func (in *interner) splitLabels() bool {
+	l := &in.labels
 	l.parts = l.parts[:0]
 	cost := 0
 	for rest := l.labels; len(rest) > 0; {
@@ -279,7 +270,7 @@ func (d *decoder) splitLabels() bool {
 		}
 		l.parts = append(l.parts, part)
 	}
-	return d.spend(cost)
+	return in.spend(cost)
 }
 
 // findGroup looks for the same labels among those that have become an attribute; the result is 0 where they are new.
@@ -309,53 +300,53 @@ func (l *labelSets) findGroup(labels []Label) (int32, profiledict.HashProbe) {
 }
 
 // internLabels makes attributes of the labels that splitLabels has parted, and a link of a trace and a span id.
-func (d *decoder) internLabels() (set labelSet) {
-	link, linked := linkOf(d.labels.labels)
+func (in *interner) internLabels() (set labelSet) {
+	link, linked := linkOf(in.labels.labels)
 	if linked {
-		set.link = d.dict.Links.Intern(link)
+		set.link = in.dict.Links.Intern(link)
 	}
-	attributes := d.setScratch[:0]
-	for _, part := range d.labels.parts {
+	attributes := in.set[:0]
+	for _, part := range in.labels.parts {
 		first := &part.labels[0]
 		switch {
 		case linked && (first.Key == pprofscan.KeyTraceID || first.Key == pprofscan.KeySpanID):
 		case len(part.labels) == 1:
-			attributes = append(attributes, d.labelAttribute(first))
+			attributes = append(attributes, in.labelAttribute(first))
 		default:
-			attributes = append(attributes, d.groupAttribute(part))
+			attributes = append(attributes, in.groupAttribute(part))
 		}
 	}
-	d.setScratch = attributes
-	set.attributes = d.dict.AttributeSets.Intern(attributes)
+	in.set = attributes
+	set.attributes = in.dict.AttributeSets.Intern(attributes)
 	return set
 }
 
 // labelAttribute interns a label that is the only one of its key.
-func (d *decoder) labelAttribute(label *Label) int32 {
-	known := &d.labels.known[label.ID]
+func (in *interner) labelAttribute(label *Label) int32 {
+	known := &in.labels.known[label.ID]
 	if known.attribute == 0 {
-		attribute := profiledict.Attribute{Key: d.internName(label.keyName), Value: profiledict.IntValue(label.Num)}
+		attribute := profiledict.Attribute{Key: in.internName(label.keyName), Value: profiledict.IntValue(label.Num)}
 		if label.IsText {
 			attribute.Value = profiledict.StringValue(label.Text)
 		} else {
-			attribute.Unit = d.internName(label.unitName)
+			attribute.Unit = in.internName(label.unitName)
 		}
-		known.attribute = int32(d.dict.Attributes.Intern(attribute))
+		known.attribute = int32(in.dict.Attributes.Intern(attribute))
 	}
 	return known.attribute
 }
 
 // groupAttribute interns several labels of one key as an array. A number's unit is the attribute's where all numbers
 // share it; else each number becomes a map of value and unit.
-func (d *decoder) groupAttribute(part labelPart) int32 {
-	l := &d.labels
+func (in *interner) groupAttribute(part labelPart) int32 {
+	l := &in.labels
 	if part.group != 0 {
 		return l.groups[part.group].attribute
 	}
-	attribute := profiledict.Attribute{Key: d.internName(part.labels[0].keyName)}
+	attribute := profiledict.Attribute{Key: in.internName(part.labels[0].keyName)}
 	unit, shared := sharedUnit(part.labels)
 	if shared {
-		attribute.Unit = d.internName(unit)
+		attribute.Unit = in.internName(unit)
 	}
 	value := pcommon.NewValueSlice()
 	value.Slice().EnsureCapacity(len(part.labels))
@@ -373,7 +364,7 @@ func (d *decoder) groupAttribute(part labelPart) int32 {
 		}
 	}
 	attribute.Value = profiledict.ValueOf(value)
-	group := labelGroup{start: uint32(len(l.groupLabels)), attribute: int32(d.dict.Attributes.Intern(attribute))}
+	group := labelGroup{start: uint32(len(l.groupLabels)), attribute: int32(in.dict.Attributes.Intern(attribute))}
 	for i := range part.labels {
 		l.groupLabels = append(l.groupLabels, int32(part.labels[i].ID))
 	}
@@ -398,4 +389,29 @@ func sharedUnit(group []Label) (unit int32, shared bool) {
 		unit, seen = l.unitName, true
 	}
 	return unit, true
+}
+
+// linkOf returns the link that labels name by a trace_id and a span_id: one string of
+// hexadecimal digits each, neither zero. Anything else, half a pair included, stays labels.
+func linkOf(labels []Label) (link profiledict.Link, ok bool) {
+	trace, hasTrace := onlyText(labels, pprofscan.KeyTraceID)
+	span, hasSpan := onlyText(labels, pprofscan.KeySpanID)
+	if !hasTrace || !hasSpan {
+		return profiledict.Link{}, false
+	}
+	return profiledict.ParseLink(trace, span)
+}
+
+// onlyText returns the value of key where it has exactly one, and that is text.
+func onlyText(labels []Label, key string) (value string, ok bool) {
+	for i := range labels {
+		if labels[i].Key != key {
+			continue
+		}
+		if ok || !labels[i].IsText {
+			return "", false
+		}
+		value, ok = labels[i].Text, true
+	}
+	return value, ok
 }

@@ -4,6 +4,9 @@
 package pprofconv
 
 import (
+	"bytes"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -19,7 +22,7 @@ type Label struct {
 	keyOrder, keyName, unitName int32
 }
 
-// Sample is a sample of a pprof as Read gives it.
+// Sample is a sample of a pprof as Read reads it.
 type Sample struct {
 	Stack profiledict.StackIndex
 	// Values are those that stand in the payload, which may be none, 1024 of them at most. They are borrowed.
@@ -32,44 +35,92 @@ type Sample struct {
 // Read interns the stacks of a pprof payload (gzip, zstd or plain) into dict, which several
 // payloads may share, and hands each sample that can be understood to visit. It is for producers
 // whose pprof is a carrier of stacks, with no sample types and with times in labels, so that what
-// a sample means is the caller's to say. Limits and errors are those of Decode.
+// a sample means is the caller's to decide. Limits and errors are those of Decode.
 //
 // Strings in dict and in labels share memory with a copy of the payload's string table:
 // Dictionary.DetachStrings ends that.
 func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, visit func(Sample)) (DecodeStats, error) {
-	d := decoders.Get().(*decoder)
-	own := d.dict
-	d.dict, d.visit = dict, visit
-	defer func() {
-		d.dict, d.visit = own, nil
-		d.release()
-	}()
-	d.limits = limits.withDefaults()
-	d.stats = DecodeStats{}
-	data, err := d.plain(payload, d.limits.MaxProfileBytes)
-	if err != nil {
-		return d.stats, err
+	w := workers.Get().(*worker)
+	defer w.release()
+	if err := w.open(payload, dict, limits); err != nil {
+		return w.stats, err
 	}
-	err = d.decode(data)
-	return d.stats, err
+	w.prepare(pprofscan.MaxSampleTypes)
+	w.stacks.reset(w.payload.Data)
+	w.reader.FindStack = w.stacks.find
+	for _, at := range w.payload.Samples {
+		if reason, ok := w.visit(at, dict, visit); !ok {
+			w.stats.Dropped[reason]++
+		}
+	}
+	w.stats.Samples = len(w.payload.Samples) - w.stats.DroppedSamples()
+	return w.stats, nil
 }
 
-// visitSample hands over the sample whose locations and values have been read; of its locations perhaps
-// only the bytes, where they are those of a stack that is known.
-func (d *decoder) visitSample(stack knownStack, labels span, fresh bool) (DropReason, bool) {
-	d.labels.labels = d.labels.labels[:0]
-	if labels.end != 0 {
-		if reason, ok := d.readLabels(labels); !ok {
+// visit reads a sample and hands it over.
+func (w *worker) visit(at pprofscan.Span, dict *profiledict.Dictionary, use func(Sample)) (DropReason, bool) {
+	r := &w.reader
+	if reason, ok := r.Read(at); !ok {
+		return reason, false
+	}
+	w.labels.labels = w.labels.labels[:0]
+	if r.Labels.End != 0 {
+		if reason, ok := w.readLabels(r); !ok {
 			return reason, false
 		}
 	}
-	if fresh {
-		d.internLocations()
+	stack := w.stacks.found
+	if !r.KnowsStack {
+		r.Resolve(w.location)
+		stack = dict.Stacks.Intern(r.Stack)
+		if r.StackAt.End != 0 {
+			w.stacks.add(r.StackAt, stack)
+		}
 	}
-	if stack.index == 0 {
-		stack.index = d.dict.Stacks.Intern(d.stack)
-		d.stacks.add(stack)
-	}
-	d.visit(Sample{Stack: stack.index, Values: d.sampleValues, Labels: d.labels.labels})
+	use(Sample{Stack: stack, Values: r.Values, Labels: w.labels.labels})
 	return 0, true
+}
+
+// knownStacks remembers stacks by their bytes. It pays where samples of one stack come again and
+// again, as they do where each carries a time: Read is for those. Decode's samples are already
+// combined by stack, so that a stack seldom comes a third time.
+type knownStacks struct {
+	data  []byte
+	list  []knownStack // the first one is unused, since HashIndex has no entry 0
+	index profiledict.HashIndex
+
+	// What the last find found, and where it ended.
+	found profiledict.StackIndex
+	probe profiledict.HashProbe
+}
+
+// knownStack is a list of location ids, by where it stands in the payload, and the stack that it became.
+type knownStack struct {
+	at    pprofscan.Span
+	stack profiledict.StackIndex
+}
+
+func (s *knownStacks) reset(data []byte) {
+	s.data = data
+	s.list = append(s.list[:0], knownStack{})
+	s.index.Reset(0)
+}
+
+// find looks up the ids that stand here, and reports whether they are known.
+func (s *knownStacks) find(at pprofscan.Span) bool {
+	ids := s.data[at.Start:at.End]
+	s.probe = s.index.Start(profiledict.HashBytes(ids))
+	for e := s.index.Next(&s.probe); e != 0; e = s.index.Next(&s.probe) {
+		if known := &s.list[e]; bytes.Equal(s.data[known.at.Start:known.at.End], ids) {
+			s.found = known.stack
+			return true
+		}
+	}
+	return false
+}
+
+// add keeps what the last find did not know.
+func (s *knownStacks) add(at pprofscan.Span, stack profiledict.StackIndex) {
+	s.index.Insert(s.probe, int32(len(s.list)))
+	s.list = append(s.list, knownStack{at: at, stack: stack})
 }

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// seems names what a payload looks like, where that is not pprof: people push what their tools
+// sniff returns what a payload looks like, where that is not pprof: people push what their tools
 // gave them, and the name of the mistake is worth more than the offset of the first bad byte.
-// It gives "" where nothing speaks against pprof.
-func seems(data []byte) string {
+// It returns "" if nothing speaks against pprof.
+func sniff(data []byte) string {
 	for _, known := range []struct{ prefix, name string }{
-		{"go 1.", "a Go execution trace (this receiver takes pprof; ask /debug/pprof/profile, not /debug/pprof/trace)"},
+		{"go 1.", "a Go execution trace (pprof is wanted; ask /debug/pprof/profile, not /debug/pprof/trace)"},
 		{"heap profile:", "a text dump of a heap profile (ask without debug=1, or a legacy gperftools heap file)"},
 		{"heapz ", "a legacy gperftools heap profile"},
 		{"goroutine profile:", "a text dump of goroutines (ask without debug=1)"},

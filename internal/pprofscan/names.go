@@ -24,6 +24,9 @@ const (
 	ProfileDefaultSampleType = 14
 	ProfileDocURL            = 15
 
+	ValueTypeType = 1
+	ValueTypeUnit = 2
+
 	SampleLocationID = 1
 	SampleValue      = 2
 	SampleLabel      = 3

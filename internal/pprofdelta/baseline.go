@@ -1,15 +1,16 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofdelta
 
 import (
-	"bytes"
 	"sync"
 	"unsafe"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// Baseline remembers what the last payload of an endpoint had counted, so that Decode can say what
+// Baseline remembers what the last payload of an endpoint had counted, so that Compare can say what
 // has happened since. Each endpoint of each process needs its own. It is not for concurrent use.
 //
 // Decode leaves it as it was: what the payload counted takes effect with Commit. Between the two the
@@ -34,10 +35,13 @@ type BaselineOptions struct {
 // the memory of a Baseline to 2.4 MB.
 const DefaultMaxStacks = 64 << 10
 
+// maxKeptBytes bounds a snapshot that is kept for another payload.
+const maxKeptBytes = 16 << 20
+
 // maxMaxStacks keeps numbers of stacks within int32.
 const maxMaxStacks = 1 << 30
 
-// NewBaseline gives a Baseline that has seen no payload yet.
+// NewBaseline returns a Baseline that has seen no payload yet.
 func NewBaseline(opts BaselineOptions) *Baseline {
 	if opts.MaxStacks <= 0 {
 		opts.MaxStacks = DefaultMaxStacks
@@ -45,7 +49,7 @@ func NewBaseline(opts BaselineOptions) *Baseline {
 	return &Baseline{maxStacks: min(opts.MaxStacks, maxMaxStacks)}
 }
 
-// stacksOf gives how many stacks with this many cumulative values may be remembered: each is a fingerprint
+// stacksOf returns how many stacks with this many cumulative values may be remembered: each is a fingerprint
 // (two words) and its values.
 func (b *Baseline) stacksOf(values int) int {
 	return b.maxStacks * (2 + 2) / (2 + max(2, values))
@@ -69,7 +73,7 @@ func (b *Baseline) Discard() {
 	if b.pending == nil {
 		return
 	}
-	if cap(b.pending.values) <= maxKeptEntries {
+	if pprofscan.BytesOf(b.pending.stacks)+pprofscan.BytesOf(b.pending.values) <= maxKeptBytes {
 		snapshots.Put(b.pending)
 	}
 	b.pending = nil
@@ -77,19 +81,19 @@ func (b *Baseline) Discard() {
 
 // Bytes is the memory that the Baseline holds, what is pending aside.
 func (b *Baseline) Bytes() int {
-	return int(unsafe.Sizeof(*b)) + cap(b.last.stacks)*int(unsafe.Sizeof(fingerprint{})) + cap(b.last.values)*8
+	return int(unsafe.Sizeof(*b)) + pprofscan.BytesOf(b.last.stacks) + pprofscan.BytesOf(b.last.values)
 }
 
 // snapshot is what has to be known of a payload to compare the next one with it.
 type snapshot struct {
-	// taken is false where there was no payload, or one with too many stacks.
-	taken bool
+	// isTaken is false where there was no payload, or one with too many stacks.
+	isTaken bool
 	// incomplete tells that samples of the payload were dropped: a stack that is not here may not be new.
 	incomplete bool
 	// shape covers the sample types, the period and its type. Values of different shapes do not compare:
 	// Go scales a heap's values by the period, so that another period changes them all.
 	shape   fingerprint
-	content contentID
+	content pprofscan.ContentID
 	// payloadNanos is the payload's own time, atNanos the caller's; 0 where there is none.
 	payloadNanos, atNanos int64
 	// stacks are the samples that have counted anything, values their cumulative values, one after another.
@@ -109,10 +113,10 @@ func fitted[T any](dst, src []T) []T {
 	return append(dst[:0], src...)
 }
 
-// DeltaStats says what Decode made of the cumulative types with the help of DecodeOptions.Baseline.
+// Stats says what Decode made of the cumulative types with the help of DecodeOptions.Baseline.
 // At most one of First, Restarted and Overflowed is set; where one is, the payload gave nothing for its
 // cumulative types.
-type DeltaStats struct {
+type Stats struct {
 	// First is a payload with nothing to compare it with.
 	First bool
 	// Restarted is a payload that does not continue the one before, for the reason in Reason: that of
@@ -148,11 +152,3 @@ func (r RestartReason) String() string { return restartReasonNames[r] }
 
 // NumRestartReasons is the number of reasons, RestartNone included.
 const NumRestartReasons = int(numRestartReasons)
-
-// isCumulative reports whether values of a sample type say what has happened since the process began,
-// which all do in a payload that comes with a Baseline but those of what is there now: inuse_objects and
-// inuse_space, and the objects and space of producers that know no other (gperftools, jemalloc, V8).
-func isCumulative(typ []byte) bool {
-	return !bytes.HasPrefix(typ, []byte("inuse")) &&
-		string(typ) != "objects" && string(typ) != "space"
-}

@@ -1,11 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofconv
+package pprofscan
 
 import (
+	"errors"
+	"fmt"
 	"math"
-	"time"
 )
 
 // Limits bound what one payload may cost. A zero field takes its default from DefaultLimits.
@@ -29,7 +30,7 @@ type Limits struct {
 	MaxExpansion int
 }
 
-// DefaultLimits gives bounds that real profiles do not meet: the largest profile in testdata
+// DefaultLimits are bounds that real profiles do not meet: the largest profile in testdata
 // (the Go compiler's heap, all allocations recorded) uses less than a tenth of each.
 func DefaultLimits() Limits {
 	return Limits{
@@ -42,7 +43,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults fills the fields that are zero.
+func (l Limits) WithDefaults() Limits {
 	d := DefaultLimits()
 	if l.MaxProfileBytes <= 0 {
 		l.MaxProfileBytes = d.MaxProfileBytes
@@ -66,53 +68,19 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// DecodeOptions says how a pprof payload is turned into OTLP profiles.
-type DecodeOptions struct {
-	Limits Limits
-	// IncludeOriginalPayload keeps the payload as it was received (compressed or not) in the
-	// first profile's original_payload, with the format "pprof". A payload of which only what is new is
-	// emitted is not kept: it says something else than the profiles do.
-	IncludeOriginalPayload bool
-
-	// Baseline makes cumulative values (all but inuse_*, objects and space) say what has happened since
-	// the payload that was committed last: see Baseline, and DecodeStats.Delta for what came of it.
-	// Their profiles begin at that payload's time and last until this one's; those without samples are
-	// left out. They stand in a ScopeProfiles of their own, since a pprof has one time. The values
-	// of other types stay what they are.
-	Baseline *Baseline
-	// At is when the payload was fetched. With a Baseline it stands in for times that payloads do not
-	// have, or that did not move between them.
-	At time.Time
-}
-
-func unixNanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-// DecodeStats counts what Decode did with one payload.
-type DecodeStats struct {
-	// UncompressedBytes is the size of the payload after decompression.
-	UncompressedBytes int
-	// Samples is the number of pprof samples that were understood. The number of OTLP samples
-	// (pprofile.Profiles.SampleCount) differs: each sample type has its own.
-	Samples int
-	// Dropped counts the pprof samples that were left out, by reason.
+// Counts say what was left out of a payload, and what was read in spite of a fault.
+type Counts struct {
+	// Dropped counts the samples that were left out, by reason.
 	Dropped [numDropReasons]int
-	// Repaired counts what was read in spite of a fault in the payload, by fault. With a Baseline, faults of
-	// samples that are not emitted do not count.
+	// Repaired counts what was read in spite of a fault in the payload, by fault.
 	Repaired [numRepairs]int
-	// Delta says what became of cumulative values; it is zero without a Baseline.
-	Delta DeltaStats
 }
 
 // DroppedSamples is the sum of Dropped.
-func (s *DecodeStats) DroppedSamples() int {
+func (c *Counts) DroppedSamples() int {
 	n := 0
-	for _, d := range s.Dropped {
-		n += d
+	for _, dropped := range c.Dropped {
+		n += dropped
 	}
 	return n
 }
@@ -185,3 +153,32 @@ var repairNames = [numRepairs]string{
 }
 
 func (r Repair) String() string { return repairNames[r] }
+
+// ErrTooLarge is wrapped by the error for a payload that exceeds a limit.
+var ErrTooLarge = errors.New("payload exceeds a limit")
+
+// FormatError says that a payload is not a pprof protobuf that can be read.
+type FormatError struct {
+	// Seems names what the payload appears to be instead, for example "a Go execution trace",
+	// or is empty where it appears to be a damaged pprof.
+	Seems string
+	// Err is the underlying fault; it may be nil where Seems says it all.
+	Err error
+}
+
+func (e *FormatError) Error() string {
+	switch {
+	case e.Seems == "":
+		return fmt.Sprintf("not a readable pprof: %v", e.Err)
+	case e.Err == nil:
+		return "not a pprof protobuf: it seems to be " + e.Seems
+	default:
+		return fmt.Sprintf("not a pprof protobuf: it seems to be %s: %v", e.Seems, e.Err)
+	}
+}
+
+func (e *FormatError) Unwrap() error { return e.Err }
+
+func tooMany(what string, limit int) error {
+	return fmt.Errorf("%w: more than %d %s", ErrTooLarge, limit, what)
+}

@@ -1,0 +1,149 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// texts are a payload's strings as OTLP may have them: valid UTF-8 of no more than MaxTextBytes. Each is checked once,
+// however often it is referred to.
+type texts struct {
+	payload *pprofscan.Payload
+	dict    *profiledict.Dictionary
+	limits  *Limits
+	counts  *pprofscan.Counts
+
+	// text holds the bytes of string_table; entry i is text[Strings[i].Start−textStart : Strings[i].End−textStart].
+	text      string
+	textStart uint32
+	// indices are those of the dictionary, by that of the payload; one that is not above 0 says what is known of a string
+	// that is not interned yet.
+	indices []profiledict.StringIndex
+	// repaired are the strings that were not UTF-8, by their index in the payload.
+	repaired map[uint64]string
+}
+
+// What is known of a string that is not interned yet.
+const (
+	unchecked    = 0
+	checkedText  = -1 // as it stands in the payload
+	repairedText = -2 // as it stands in texts.repaired
+)
+
+// reset copies the string table out of the payload, in one piece where its entries stand together, as they do in all
+// known producers. The payload's buffer is then free for the next one.
+func (t *texts) reset() {
+	entries := t.payload.Strings
+	t.indices = slices.Grow(t.indices[:0], len(entries))[:len(entries)]
+	clear(t.indices)
+	t.text, t.textStart, t.repaired = "", 0, nil
+	if len(entries) == 0 {
+		return
+	}
+	first, last, total := entries[0].Start, entries[0].End, uint32(0)
+	for _, s := range entries {
+		first, last = min(first, s.Start), max(last, s.End)
+		total += s.End - s.Start
+	}
+	// Between two entries stand a tag and a length: 2 bytes, 6 at most.
+	if last-first <= total+uint32(len(entries))*6 {
+		t.text, t.textStart = string(t.payload.Data[first:last]), first
+		return
+	}
+	var all strings.Builder
+	all.Grow(int(total))
+	for i, s := range entries {
+		at := uint32(all.Len())
+		all.Write(t.payload.Data[s.Start:s.End])
+		entries[i] = pprofscan.Span{Start: at, End: uint32(all.Len())}
+	}
+	t.text = all.String()
+}
+
+// at returns a string that the payload has.
+func (t *texts) at(i uint64) string {
+	if i == 0 {
+		return ""
+	}
+	return t.raw(i)
+}
+
+// raw is at, but of index 0 it returns what stands there.
+func (t *texts) raw(i uint64) string {
+	known := t.indices[i]
+	if known > 0 {
+		return t.dict.Strings.At(known)
+	}
+	if known == repairedText {
+		return t.repaired[i]
+	}
+	at := t.payload.Strings[i]
+	s := t.text[at.Start-t.textStart : at.End-t.textStart]
+	if known == unchecked {
+		return t.check(i, s)
+	}
+	return s
+}
+
+// check makes a text valid UTF-8 of at most MaxTextBytes, once for each string of the payload.
+func (t *texts) check(i uint64, s string) string {
+	limit := t.limits.MaxTextBytes
+	if len(s) > limit {
+		t.counts.Repaired[RepairTruncatedText]++
+		s = cutText(s, limit)
+		t.payload.Strings[i].End = t.payload.Strings[i].Start + uint32(len(s))
+	}
+	if utf8.ValidString(s) {
+		t.indices[i] = checkedText
+		return s
+	}
+	t.counts.Repaired[RepairInvalidUTF8]++
+	s = cutText(strings.ToValidUTF8(s, "\uFFFD"), limit)
+	if t.repaired == nil {
+		t.repaired = make(map[uint64]string)
+	}
+	t.indices[i], t.repaired[i] = repairedText, s
+	return s
+}
+
+// cutText returns the longest beginning of s that has at most limit bytes and no part of a rune at its end.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	end := limit
+	for end > 0 && end > limit-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// intern returns the dictionary's index of a string that the payload has.
+func (t *texts) intern(i uint64) profiledict.StringIndex {
+	if i == 0 {
+		return 0
+	}
+	known := t.indices[i]
+	if known <= 0 {
+		if known = t.dict.Strings.Intern(t.raw(i)); known != 0 {
+			t.indices[i] = known
+		}
+	}
+	return known
+}
+
+// orEmpty is at for the fields of the profile itself, where an index out of range clears the field.
+func (t *texts) orEmpty(i uint64) string {
+	if !t.payload.HasString(i) {
+		t.counts.Repaired[RepairUnknownReference]++
+		return ""
+	}
+	return t.at(i)
+}

@@ -1,0 +1,255 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofdelta
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// fingerprint identifies a sample over all payloads of an endpoint, where neither ids nor the order of
+// tables last. It is two hashes of the same bytes under seeds that are drawn once a process: two samples
+// share one with the odds of 1 in 2^128, and nobody can forge such a pair from outside
+// (docs/decisions/scrape-deltas.md). What is hashed of an entry holds the fingerprints of its parts whole.
+type fingerprint struct{ a, b uint64 }
+
+const fingerprintBytes = 16
+
+var fingerprintSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func fingerprintOf(b []byte) fingerprint {
+	return fingerprint{maphash.Bytes(fingerprintSeeds[0], b), maphash.Bytes(fingerprintSeeds[1], b)}
+}
+
+func (f fingerprint) appendTo(b []byte) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, f.a), f.b)
+}
+
+// fingerprints are those of a payload's entries, by position; the zero value where one is not known yet.
+type fingerprints struct {
+	payload *pprofscan.Payload
+	reader  *pprofscan.SampleReader
+
+	strings, mappings, functions, locations []fingerprint
+
+	labelSets  []labelSet // the first one is unused
+	labelIndex profiledict.HashIndex
+
+	// Scratch of one entry, of one sample's locations, and of its labels.
+	entry, buffer []byte
+	labels        []label
+}
+
+// labelSet is a set of labels by where it stands in the payload.
+type labelSet struct {
+	at pprofscan.Span
+	fingerprint
+}
+
+// label is a label: its key, and its value in the form that is hashed.
+type label struct {
+	key, text fingerprint // of a number, text is its unit
+	num       int64
+	kind      uint64 // labelText or labelNumber
+}
+
+const (
+	labelText   = 0
+	labelNumber = 1
+)
+
+func (f *fingerprints) reset(r *pprofscan.SampleReader) {
+	p := r.Payload
+	f.payload, f.reader = p, r
+	for table, n := range map[*[]fingerprint]int{
+		&f.strings: len(p.Strings), &f.mappings: len(p.Mappings), &f.functions: len(p.Functions), &f.locations: len(p.Locations),
+	} {
+		*table = slices.Grow((*table)[:0], n)[:n]
+		clear(*table)
+	}
+	f.labelSets = append(f.labelSets[:0], labelSet{})
+	f.labelIndex.Reset(0)
+}
+
+// bytes is about what the memory takes.
+func (f *fingerprints) bytes() int {
+	return pprofscan.BytesOf(f.strings) + pprofscan.BytesOf(f.mappings) + pprofscan.BytesOf(f.functions) +
+		pprofscan.BytesOf(f.locations) + pprofscan.BytesOf(f.labelSets) + pprofscan.BytesOf(f.entry) +
+		pprofscan.BytesOf(f.buffer) + pprofscan.BytesOf(f.labels)
+}
+
+// sample returns the fingerprint of the sample that stands here, and leaves its values in the reader.
+func (f *fingerprints) sample(at pprofscan.Span) (fingerprint, pprofscan.DropReason, bool) {
+	r := f.reader
+	if reason, ok := r.Read(at); !ok {
+		return fingerprint{}, reason, false
+	}
+	var set fingerprint
+	if r.Labels.End != 0 {
+		var reason pprofscan.DropReason
+		var ok bool
+		if set, reason, ok = f.labelSet(r.Labels); !ok {
+			return fingerprint{}, reason, false
+		}
+	}
+	r.Resolve(f.location)
+	b := slices.Grow(f.buffer[:0], (len(r.Stack)+1)*fingerprintBytes)
+	for _, i := range r.Stack {
+		b = f.locations[i-1].appendTo(b)
+	}
+	b = set.appendTo(b) // the last one, always there: what stands before it are locations
+	f.buffer = b
+	return fingerprintOf(b), 0, true
+}
+
+// string returns the fingerprint of a string that the payload has.
+func (f *fingerprints) string(i uint64) fingerprint {
+	if i == 0 {
+		return fingerprint{}
+	}
+	return f.rawString(i)
+}
+
+// rawString is string, but of index 0 it returns the fingerprint of what stands there.
+func (f *fingerprints) rawString(i uint64) fingerprint {
+	known := &f.strings[i]
+	if *known == (fingerprint{}) {
+		if at := f.payload.Strings[i]; at.Start != at.End { // one that is empty is as good as none
+			*known = fingerprintOf(f.payload.Data[at.Start:at.End])
+		}
+	}
+	return *known
+}
+
+// mapping leaves out has_functions and its like: Go takes that one back once it meets a function of the mapping that it
+// cannot name.
+func (f *fingerprints) mapping(id uint64) fingerprint {
+	position, ok := f.payload.MappingIDs.Find(id)
+	if !ok {
+		return fingerprint{}
+	}
+	known := &f.mappings[position]
+	if *known == (fingerprint{}) {
+		m := &f.payload.Mappings[position]
+		b := f.string(m.Filename).appendTo(f.entry[:0])
+		b = f.string(m.BuildID).appendTo(b)
+		b = binary.LittleEndian.AppendUint64(b, m.Start)
+		b = binary.LittleEndian.AppendUint64(b, m.Limit)
+		b = binary.LittleEndian.AppendUint64(b, m.Offset)
+		*known, f.entry = fingerprintOf(b), b
+	}
+	return *known
+}
+
+// function covers a function but for its file.
+func (f *fingerprints) function(position int) fingerprint {
+	known := &f.functions[position]
+	if *known == (fingerprint{}) {
+		function := &f.payload.Functions[position]
+		b := f.string(function.Name).appendTo(f.entry[:0])
+		b = f.string(function.SystemName).appendTo(b)
+		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, function.StartLine)))
+		*known, f.entry = fingerprintOf(b), b
+	}
+	return *known
+}
+
+// location works out the fingerprint of a location, and returns the number under which it is found: the position plus
+// one. The files of its functions count only where there is no address: Go writes one file a function, that of the frame
+// it meets first, and a function may have several (by //line).
+func (f *fingerprints) location(position int) int32 {
+	l := &f.payload.Locations[position]
+	mapping := f.mapping(l.MappingID)
+	lines := f.payload.Lines[l.LineStart:l.LineEnd]
+	for _, line := range lines {
+		if i, ok := f.payload.FunctionOf(line); ok {
+			f.function(i) // before f.entry is in use
+		}
+	}
+	folded := uint64(0)
+	if l.IsFolded {
+		folded = 1
+	}
+	b := mapping.appendTo(f.entry[:0])
+	b = binary.LittleEndian.AppendUint64(b, l.Address)
+	b = binary.LittleEndian.AppendUint64(b, folded)
+	for _, line := range lines {
+		var function, file fingerprint
+		if i, ok := f.payload.FunctionOf(line); ok {
+			function = f.function(i)
+			if l.Address == 0 {
+				file = f.string(f.payload.Functions[i].Filename)
+			}
+		}
+		b = file.appendTo(function.appendTo(b))
+		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, line.Line))) // as they are emitted
+		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, line.Column)))
+	}
+	f.locations[position], f.entry = fingerprintOf(b), b
+	return int32(position + 1)
+}
+
+// labelSet returns the fingerprint of the labels that stand here: the texts of a key in their order, then its numbers;
+// keys in any.
+func (f *fingerprints) labelSet(at pprofscan.Span) (fingerprint, pprofscan.DropReason, bool) {
+	key := f.payload.Data[at.Start:at.End]
+	p := f.labelIndex.Start(profiledict.HashBytes(key))
+	for e := f.labelIndex.Next(&p); e != 0; e = f.labelIndex.Next(&p) {
+		if known := &f.labelSets[e]; bytes.Equal(f.payload.Data[known.at.Start:known.at.End], key) {
+			return known.fingerprint, 0, true
+		}
+	}
+	if reason, ok := f.readLabels(at); !ok {
+		return fingerprint{}, reason, false
+	}
+	slices.SortStableFunc(f.labels, func(x, y label) int {
+		return cmp.Or(cmp.Compare(x.key.a, y.key.a), cmp.Compare(x.key.b, y.key.b), cmp.Compare(x.kind, y.kind))
+	})
+	b := slices.Grow(f.entry[:0], len(f.labels)*3*fingerprintBytes)
+	for i := range f.labels {
+		l := &f.labels[i]
+		b = l.text.appendTo(l.key.appendTo(b))
+		b = binary.LittleEndian.AppendUint64(b, uint64(l.num))
+		b = binary.LittleEndian.AppendUint64(b, l.kind)
+	}
+	f.entry = b
+	set := labelSet{at: at}
+	if len(b) > 0 {
+		set.fingerprint = fingerprintOf(b)
+	}
+	f.labelIndex.Insert(p, int32(len(f.labelSets)))
+	f.labelSets = append(f.labelSets, set)
+	return set.fingerprint, 0, true
+}
+
+func (f *fingerprints) readLabels(rest pprofscan.Span) (pprofscan.DropReason, bool) {
+	f.labels = f.labels[:0]
+	for {
+		at, reason, ok := f.reader.NextLabel(&rest)
+		if !ok || at.End == 0 {
+			return reason, ok
+		}
+		read, reason, ok := f.payload.ReadLabel(at)
+		if !ok {
+			return reason, false
+		}
+		if read.IsNone() {
+			continue
+		}
+		l := label{kind: labelText, text: f.string(read.Str)}
+		if read.Str == 0 {
+			l = label{kind: labelNumber, num: read.Num, text: f.string(read.Unit)}
+		}
+		if len(f.payload.Strings) > 0 {
+			l.key = f.rawString(read.Key)
+		}
+		f.labels = append(f.labels, l)
+	}
+}
