@@ -50,8 +50,8 @@ func (t *table) row(id identity) int {
 	}
 	var p profiledict.HashProbe
 	if !isPlain {
-		h := profiledict.Mix(uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)), uint64(uint32(id.link)))
-		p = t.index.Start(profiledict.Mix(h, uint64(id.timestamp)))
+		h := profiledict.Mix(0, uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)))
+		p = t.index.Start(profiledict.Mix(profiledict.Mix(h, uint64(uint32(id.link))), uint64(id.timestamp)))
 		for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
 			if t.rows[e-1] == id {
 				return int(e - 1)
