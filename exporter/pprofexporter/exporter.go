@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ import (
 
 // keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for Go's collector, which
 // lets a heap grow to twice of what lives before it runs.
-const keptShare = 50
+const keptShare = 45
 
 // expireInterval is how often what is too old goes, whether or not anything arrives.
 const expireInterval = 10 * time.Second
@@ -75,12 +76,7 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 		}
 	}
 	cfg := &e.config.Server
-	handler := api.New(api.Settings{
-		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
-		Files: e.files != nil, AllowedHosts: cfg.AllowedHosts, MaxConcurrent: cfg.MaxConcurrentQueries,
-		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,
-	})
-	server, err := cfg.HTTP.ToServer(ctx, host.GetExtensions(), e.set.TelemetrySettings, handler)
+	server, err := cfg.HTTP.ToServer(ctx, host.GetExtensions(), e.set.TelemetrySettings, e.handler())
 	if err != nil {
 		return err
 	}
@@ -98,6 +94,15 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	e.stopping = cancel
 	e.running.Go(func() { e.expire(stopping) })
 	return nil
+}
+
+func (e *pprofExporter) handler() http.Handler {
+	cfg := &e.config.Server
+	return api.New(api.Settings{
+		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
+		Files: e.files != nil, AllowedHosts: cfg.AllowedHosts, MaxConcurrent: cfg.MaxConcurrentQueries,
+		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,
+	})
 }
 
 // expire lets go of what is too old, in the store and among the files.
