@@ -138,6 +138,9 @@ func (e *encoder) putLocationIDs(b []byte, at int, stack int32, indices pcommon.
 }
 
 func sizeOfValues(values []int64) (size, packed int) {
+	if len(values) == 0 {
+		return 0, 0
+	}
 	for _, v := range values {
 		packed += protowire.SizeVarint(uint64(v))
 	}
@@ -148,6 +151,9 @@ func sizeOfValues(values []int64) (size, packed int) {
 }
 
 func appendValues(b []byte, values []int64, packed int) []byte {
+	if len(values) == 0 {
+		return b
+	}
 	if len(values) == 1 { // unpacked, to save the length
 		return protowire.AppendVarint(append(b, varintTag(pprofscan.SampleValue)), uint64(values[0]))
 	}

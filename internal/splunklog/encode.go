@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 )
 
 // BodyFormat is how an Encoder writes the bodies of records. Its String is its name in configurations and metrics.
@@ -299,6 +300,10 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 // where that is far.
 func (e *Encoder) encode(pd pprofile.Profiles, mayStop bool) (part EncodedPart, excess float64, stopped bool) {
 	s := &sink{opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts, total: observations(pd)}
+	if e.opts.Format == BodyPprof {
+		s.pprof = pprofencode.NewWriter(pd)
+		defer s.pprof.Close()
+	}
 	part.Logs = plog.NewLogs()
 	if e.opts.Format == BodyOTLP {
 		s.addOTLP(pd)

@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 )
 
 // sink makes the records of one part.
@@ -29,7 +31,7 @@ type sink struct {
 	mayStop, stopped bool
 	budget           *int
 
-	pprof pprofWriter
+	pprof *pprofencode.Writer
 	text  []byte
 }
 
@@ -105,8 +107,9 @@ func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 	if s.mayStop {
 		room = min(room, maxPprofBytes)
 	}
-	written, frames := s.pprof.write(p, is.typ, s, room)
-	*s.budget -= len(s.pprof.out)
+	written, frames := s.writePprof(p, is.typ, room)
+	pprof := s.pprof.Bytes()
+	*s.budget -= len(pprof)
 	if written < n && *s.budget > 0 {
 		s.stopped = true
 		s.done += written
@@ -115,7 +118,7 @@ func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 	s.part.Dropped += n - written
 	s.done += n - written
 	n = written
-	record.Body().SetStr(s.pprof.body())
+	record.Body().SetStr(gzipBase64(pprof))
 	record.Attributes().PutStr(keyFormat, formatPprofValue)
 	record.Attributes().PutInt(keyFrameCount, int64(frames))
 	s.finish(record, n)
