@@ -3,9 +3,11 @@
 # Compiling happens on the machine's own architecture, whatever the image is for. Nothing of the first image reaches
 # the second but the binary, the certificates of authorities, and an empty folder.
 
-# Both may be replaced, for example where there is no registry: the first needs Go and the certificates of authorities,
-# the second nothing at all.
-ARG GO_IMAGE=golang:1.26
+# Both can be replaced, for example where there is no registry: the first needs Go and the certificates of authorities,
+# the second nothing at all. The digest is that of the image for all platforms; a registry that has other bytes under it
+# cannot answer. For a new version of Go, take the one that
+# `docker buildx imagetools inspect golang:1.26.8` prints.
+ARG GO_IMAGE=golang:1.26.8@sha256:0f063af2d465d8dcae54cce04278ada488b96f77b42449c8d071e47d016cc65a
 ARG BASE_IMAGE=scratch
 
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build

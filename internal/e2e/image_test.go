@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,20 @@ func TestImage(t *testing.T) {
 	require.Equal(t, "0", podman(t, "inspect", "--format={{.State.ExitCode}}", c.name), "it ended by SIGTERM, in order")
 	require.Contains(t, c.logs(t), "Shutdown complete.")
 	t.Logf("podman run %s %s\n%s", strings.Join(hardened, " "), image, podman(t, "images", "--noheading", image))
+}
+
+// TestBaseImagesArePinned checks that nothing in the Dockerfile follows a tag.
+func TestBaseImagesArePinned(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
+	require.NoError(t, err)
+	images := regexp.MustCompile(`(?m)^ARG [A-Z_]*IMAGE=(.*)$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, images, 2)
+	for _, image := range images {
+		require.Regexp(t, `^(scratch|.+@sha256:[0-9a-f]{64})$`, image[1])
+	}
+	for _, from := range regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`).FindAllStringSubmatch(string(text), -1) {
+		require.Contains(t, []string{"${GO_IMAGE}", "${BASE_IMAGE}"}, from[1])
+	}
 }
 
 // goImage makes an image of this machine's Go toolchain, certificates and a shell.
