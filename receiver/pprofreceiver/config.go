@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -125,6 +126,17 @@ func (c *ServerConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *RemoteConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// ofDecoder returns the limits of one payload. Entries of OTLP take up to a hundred bytes where those of a pprof take two:
+// their number follows from the size of the largest payload, so that lowering that key lowers the memory.
+func (c *LimitsConfig) ofDecoder() pprofconv.Limits {
+	const bytesPerEntry, leastEntries = 32, 64 << 10
+	entries := max(leastEntries, c.MaxProfileBytes/bytesPerEntry)
+	return pprofconv.Limits{
+		MaxProfileBytes: c.MaxProfileBytes, MaxTextBytes: c.MaxTextBytes, MaxExpansion: c.MaxExpansion,
+		MaxSamples: entries, MaxTableEntries: entries,
+	}
+}
 
 // Validate names every fault of the receiver's own keys; each section names its own.
 func (c *Config) Validate() error {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
 // A file that changes between being found and being read is left for the next look.
@@ -86,4 +88,62 @@ func TestMoveAcross(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(folder, ".moving-*"))
 	require.NoError(t, err)
 	assert.Empty(t, left)
+}
+
+// A folder in a mounted ConfigMap: the files are links into a folder that is a link into a folder named by the time.
+// Another link leads in a circle, and a file has a second name. Each file is read once.
+func TestFileIsReadOnceWhateverItsPaths(t *testing.T) {
+	for _, afterRead := range []string{"keep", "delete"} {
+		t.Run(afterRead, func(t *testing.T) {
+			d := newFolder(t, ", after_read: "+afterRead, nil)
+			inside := d.put("..2026_11_21/a.pb.gz", captured(t, "go-heap.pb.gz"), 2*time.Hour)
+			plain := d.put("b.pb.gz", captured(t, "go-mutex.pb.gz"), time.Hour)
+			stable := filepath.Join(d.path, "a.pb.gz")
+			require.NoError(t, os.Symlink("..2026_11_21", filepath.Join(d.path, "..data")))
+			require.NoError(t, os.Symlink("..data/a.pb.gz", stable))
+			require.NoError(t, os.Symlink(".", filepath.Join(d.path, "circle")))
+			require.NoError(t, os.Link(plain, filepath.Join(d.path, "second.pb.gz")))
+			if afterRead == "keep" {
+				assert.Equal(t, []string{stable, plain}, d.look())
+			} else {
+				assert.Equal(t, []string{inside, plain}, d.look())
+				assert.NoFileExists(t, inside)
+				// Under its other name it is a file that was not read: a hard link says nothing about the first one.
+				assert.Equal(t, []string{filepath.Join(d.path, "second.pb.gz")}, d.look())
+			}
+			assert.Empty(t, d.look())
+		})
+	}
+}
+
+// What a sender puts in the place of a file while the pipeline takes it is read before it is removed.
+func TestFileReplacedWhileItIsDelivered(t *testing.T) {
+	d := newFolder(t, ", after_read: delete", nil)
+	path := d.put("x.pb.gz", captured(t, "go-heap.pb.gz"), time.Hour)
+	d.next.err = func(n int) error {
+		if n == 0 {
+			d.put("x.pb.gz", captured(t, "go-mutex.pb.gz"), 30*time.Minute)
+		}
+		return nil
+	}
+	assert.Equal(t, []string{path}, d.look())
+	assert.FileExists(t, path)
+	assert.Equal(t, []string{path}, d.look(), "the new content")
+	assert.NoFileExists(t, path)
+}
+
+// A file waits while the process receives as much as it may.
+func TestFileWaitsForTheBudget(t *testing.T) {
+	d := newFolder(t, ", after_read: delete", nil)
+	d.reader.ingest.budget = admission.New(1000)
+	other := d.reader.ingest.budget.Begin()
+	require.NoError(t, other.Acquire(t.Context(), 1000))
+	other.Complete()
+	path := d.put("x.pb.gz", captured(t, "go-heap.pb.gz"), time.Hour)
+	assert.Empty(t, d.look())
+	assert.Equal(t, int64(1), d.sum(metricRejected, "reason", string(reasonBusy), "source", "file"))
+	assert.FileExists(t, path)
+	other.Release()
+	assert.Equal(t, []string{path}, d.look())
+	assert.NoFileExists(t, path)
 }

@@ -124,7 +124,7 @@ func (in *ingester) decodeAdmitted(ctx context.Context, p payload) (pd pprofile.
 		limit = min(limit, p.maxBytes)
 	}
 	options := pprofconv.DecodeOptions{
-		Limits:                 pprofconv.Limits{MaxTextBytes: in.cfg.Limits.MaxTextBytes, MaxExpansion: in.cfg.Limits.MaxExpansion},
+		Limits:                 in.cfg.Limits.ofDecoder(),
 		IncludeOriginalPayload: in.cfg.IncludeOriginalPayload,
 		Baseline:               p.baseline,
 		At:                     p.fetched,

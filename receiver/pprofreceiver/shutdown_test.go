@@ -1,0 +1,115 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// blockedPipeline takes nothing. It waits until its context ends, or until the test does.
+type blockedPipeline struct {
+	entered       chan struct{}
+	ignoreContext chan struct{} // nil: the context counts
+}
+
+func (*blockedPipeline) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (b *blockedPipeline) ConsumeProfiles(ctx context.Context, _ pprofile.Profiles) error {
+	select {
+	case b.entered <- struct{}{}:
+	default:
+	}
+	if b.ignoreContext != nil {
+		<-b.ignoreContext
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Every source ends within the drain timeout while the next component takes nothing: cleanly if that component heeds
+// its context, and with an error otherwise.
+func TestShutdownWithABlockedPipeline(t *testing.T) {
+	heap := captured(t, "go-heap.pb.gz")
+	site := newSite(t, serve(heap))
+	files := t.TempDir()
+	path := filepath.Join(files, "x.pb.gz")
+	address := site.Listener.Addr().String()
+	for name, config := range map[string]string{
+		"server": serverOnly,
+		"remote": fmt.Sprintf("remote: {endpoint: 'http://%s/', initial_delay: 1ms}", address),
+		"scrape": fmt.Sprintf("scrape: {configs: [{job_name: j, scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}, static_configs: [{targets: ['%s']}]}]}", address),
+		"file":   fmt.Sprintf("file: {include: '%s/*', initial_delay: 1ms, collection_interval: 1s, after_read: delete}", files),
+		"self":   "self: {collection_interval: 20ms}",
+	} {
+		for _, heeds := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, context heeded: %v", name, heeds), func(t *testing.T) {
+				blocked := &blockedPipeline{entered: make(chan struct{}, 1)}
+				if !heeds {
+					blocked.ignoreContext = make(chan struct{})
+					defer close(blocked.ignoreContext)
+				}
+				require.NoError(t, os.WriteFile(path, heap, 0o600))
+				require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
+				f := newFixture(t, serverOnly)
+				cfg, err := loadConfig(config + "\ndrain_timeout: 400ms")
+				require.NoError(t, err)
+				made, err := newReceiver(f.set, cfg, blocked)
+				require.NoError(t, err)
+				require.NoError(t, made.Start(t.Context(), host{}))
+				if name == "server" {
+					f.receiver = made
+					go func() {
+						response, err := http.Post(f.pushURL(), "", bytes.NewReader(heap))
+						if err == nil {
+							_ = response.Body.Close()
+						}
+					}()
+					defer http.DefaultClient.CloseIdleConnections()
+				}
+				<-blocked.entered
+				began := time.Now()
+				err = made.Shutdown(context.Background())
+				took := time.Since(began)
+				assert.Less(t, took, 400*time.Millisecond+5*time.Second)
+				assert.Equal(t, heeds, err == nil, "%v", err)
+				assert.FileExists(t, path, "what nobody took is not removed")
+			})
+		}
+	}
+}
+
+// A sender that dribbles is told to come back at shutdown.
+func TestShutdownWithASlowSender(t *testing.T) {
+	f := newFixture(t, serverOnly+"drain_timeout: 400ms")
+	require.NoError(t, f.receiver.Start(t.Context(), host{}))
+	server := f.receiver.sources[0].(*server)
+	c, err := net.Dial("tcp", server.address.String())
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nbegin", pushPath)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return server.ingest.budget.HeldBytes() > 0 }, patience, time.Millisecond)
+	require.NoError(t, f.receiver.Shutdown(context.Background()))
+	answer := make([]byte, 1000)
+	n, err := c.Read(answer)
+	require.NoError(t, err)
+	assert.Contains(t, string(answer[:n]), "HTTP/1.1 503")
+	assert.Contains(t, string(answer[:n]), "Retry-After: 5")
+	assert.Contains(t, string(answer[:n]), "the server stops")
+	assert.Equal(t, int64(1), f.sum(metricRejected, "reason", string(reasonStopping)))
+}
