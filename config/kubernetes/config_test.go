@@ -111,6 +111,13 @@ func TestLimits(t *testing.T) {
 	m := build(t, "overlays/gateway")
 	for _, w := range m.workloads() {
 		var config struct {
+			Receivers struct {
+				PProf struct {
+					Limits struct {
+						MaxProfileBytes int64 `json:"max_profile_bytes"`
+					}
+				}
+			}
 			Processors struct {
 				MemoryLimiter struct {
 					LimitPercentage      int64 `json:"limit_percentage"`
@@ -128,6 +135,7 @@ func TestLimits(t *testing.T) {
 		}
 		require.NoError(t, yaml.Unmarshal([]byte(m.configuration(t, w)), &config))
 		resources := w.container().Resources
+		require.Less(t, 40*config.Receivers.PProf.Limits.MaxProfileBytes, resources.Requests.Memory().Value(), "a costly profile fits into memory")
 		limiter := config.Processors.MemoryLimiter
 		percent := resources.Limits.Memory().Value() / 100
 		require.Less(t, limiter.LimitPercentage*percent, resources.Requests.Memory().Value(), "the limiter acts before Go's collector labours")

@@ -38,6 +38,8 @@ const (
 	smallPart = 8
 	// maxSmallBytes is the most that a claim holds of that part; a quarter of the part if that is less.
 	maxSmallBytes = 1 << 20
+	// largePart is the part of the budget above which a payload is decoded alone.
+	largePart = 16
 	// patience is how long a claim waits before a slow sender is refused for it.
 	patience = time.Second
 	// slowBytesPerSecond is the rate below which a sender is slow.
@@ -48,8 +50,8 @@ const (
 
 // Budget is a number of bytes that claims share.
 type Budget struct {
-	// workers holds a token for each payload that is being decoded.
-	workers chan struct{}
+	// workers holds a token for each payload that is being decoded, and largeWorker one for a large payload.
+	workers, largeWorker chan struct{}
 
 	mu       sync.Mutex
 	maxBytes int64
@@ -66,7 +68,7 @@ func New(maxBytes int64) *Budget {
 	return &Budget{
 		maxBytes: maxBytes, claims: map[*Claim]struct{}{},
 		// More decoders than processors would take memory and save no time.
-		workers: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		workers: make(chan struct{}, runtime.GOMAXPROCS(0)), largeWorker: make(chan struct{}, 1),
 	}
 }
 
@@ -84,7 +86,7 @@ func (b *Budget) MaxBytes() int64 {
 	return b.maxBytes
 }
 
-// Work calls decode when a processor is free for it. Its error is that of ctx.
+// Work calls decode when a processor is free for it. Its error is that of ctx. Use Claim.Work if there is a claim.
 func (b *Budget) Work(ctx context.Context, decode func()) error {
 	select {
 	case b.workers <- struct{}{}:
@@ -94,6 +96,25 @@ func (b *Budget) Work(ctx context.Context, decode func()) error {
 	defer func() { <-b.workers }()
 	decode()
 	return nil
+}
+
+// Work calls decode when a processor is free for it. A decoder may need many times the payload's bytes while it works:
+// if the claim holds more than a sixteenth of the budget, its payload is decoded while no other such payload is. The
+// error is that of ctx.
+func (c *Claim) Work(ctx context.Context, decode func()) error {
+	b := c.budget
+	b.mu.Lock()
+	isLarge := c.held > b.maxBytes/largePart
+	b.mu.Unlock()
+	if isLarge {
+		select {
+		case b.largeWorker <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-b.largeWorker }()
+	}
+	return b.Work(ctx, decode)
 }
 
 // Begin returns a claim that holds no bytes. The caller must Release it.
@@ -230,6 +251,15 @@ func (c *Claim) Return(n int64) {
 	b.admitWaiting()
 }
 
+// DropBuffers reports that what ReadAll returned is not needed any longer. The claim holds as many bytes as before, for
+// what became of them.
+func (c *Claim) DropBuffers() {
+	for _, buffer := range c.buffers {
+		keepBuffer(buffer)
+	}
+	c.buffers = nil
+}
+
 // Release ends the claim. What ReadAll returned must not be used afterwards. A second call does nothing.
 func (c *Claim) Release() {
 	b := c.budget
@@ -239,10 +269,7 @@ func (c *Claim) Release() {
 	delete(b.claims, c)
 	b.admitWaiting()
 	b.mu.Unlock()
-	for _, buffer := range c.buffers {
-		keepBuffer(buffer)
-	}
-	c.buffers = nil
+	c.DropBuffers()
 }
 
 // take adds n bytes, which may be negative, to the claim and to the part of the budget that it uses.

@@ -255,6 +255,22 @@ func TestWork(t *testing.T) {
 	wg.Wait()
 	assert.LessOrEqual(t, most.Load(), int64(cap(b.workers)))
 
+	most.Store(0)
+	for range 10 {
+		wg.Go(func() {
+			c := b.Begin()
+			defer c.Release()
+			assert.NoError(t, c.Acquire(t.Context(), mib/largePart+1))
+			assert.NoError(t, c.Work(t.Context(), func() {
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(time.Millisecond)
+				now.Add(-1)
+			}))
+		})
+	}
+	wg.Wait()
+	assert.EqualValues(t, 1, most.Load(), "large ones come one at a time")
+
 	for range cap(b.workers) {
 		b.workers <- struct{}{}
 	}

@@ -50,7 +50,10 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 		size = stated
 	}
 	size = min(size, max(limit, 1))
-	if err := c.Acquire(ctx, size); err != nil {
+	// The room for all of a stated length is acquired before its first byte: those that wait for it hold nothing then.
+	// Memory is allocated as bytes arrive.
+	held := max(size, stated)
+	if err := c.Acquire(ctx, held); err != nil {
 		return nil, err
 	}
 	buffer := newBuffer(size)
@@ -70,7 +73,8 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 				}
 				if next <= size {
 					err = &TooLargeError{Limit: limit}
-				} else if err = c.Acquire(ctx, next-size); err == nil {
+				} else if err = c.Acquire(ctx, max(0, next-held)); err == nil {
+					held = max(held, next)
 					larger := append(newBuffer(next), buffer...)
 					keepBuffer(buffer)
 					buffer, size = append(larger, probe[0]), next

@@ -79,8 +79,6 @@ type Body struct {
 	options BodyOptions
 	ctx     context.Context
 	stated  int64
-	// header is that of the answer.
-	header  http.Header
 	reading *bodyReading
 	// finish returns the decoder to its pool; nil if there is none.
 	finish func()
@@ -89,10 +87,10 @@ type Body struct {
 // OpenBody prepares to read the body of r, which nothing has read or decoded before. Its error is a *BodyError. After an
 // error the answer closes the connection, since the rest of the body is not wanted.
 func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Body, error) {
-	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength, header: w.Header()}
+	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength}
 	b.reading, _ = b.ctx.Value(bodyReadingKey{}).(*bodyReading)
 	if b.reading == nil { // no server of Start's
-		b.reading = &bodyReading{isCut: func() bool { return false }}
+		b.reading = &bodyReading{isCut: func() bool { return false }, writer: w}
 	}
 	// A read under way returns when the deadline is in the past.
 	controller := http.NewResponseController(w)
@@ -155,7 +153,7 @@ func (b *Body) fail(err error) error {
 	if errors.As(err, &tooLargeForServer) {
 		err = &admission.TooLargeError{Limit: tooLargeForServer.Limit}
 	}
-	b.header.Set("Connection", "close")
+	b.reading.close()
 	refused, stopping := b.options.Claim.IsRefused(), b.reading.isCut()
 	return &BodyError{Status: statusOfBody(err, refused, stopping), Err: explain(err, refused, stopping)}
 }

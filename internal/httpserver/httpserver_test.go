@@ -192,11 +192,11 @@ func TestBombsStayWithinTheLimit(t *testing.T) {
 }
 
 // dribble sends the head of a request and then a byte a tick until the connection ends.
-func dribble(t *testing.T, address string, start []byte) net.Conn {
+func dribble(t *testing.T, address string, start []byte, length int) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	require.NoError(t, err)
-	_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 1000000\r\n\r\n%s", address, start)
+	_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", address, length, start)
 	require.NoError(t, err)
 	go func() {
 		for {
@@ -214,7 +214,7 @@ func TestSlowSendersDoNotHoldTheBudget(t *testing.T) {
 	const limit = mib
 	budget := admission.New(2 * limit)
 	_, address := serve(t, budget, limit, time.Second, nil)
-	slow := []net.Conn{dribble(t, address, make([]byte, 900_000)), dribble(t, address, make([]byte, 900_000))}
+	slow := []net.Conn{dribble(t, address, make([]byte, 900_000), 910_000), dribble(t, address, make([]byte, 900_000), 910_000)}
 	require.Eventually(t, func() bool { return budget.HeldBytes() >= mib }, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool {
 		code, _ := post(t, address, "", bytes.NewReader(make([]byte, 1_000_000)))
@@ -245,7 +245,7 @@ func TestShutdownEnds(t *testing.T) {
 	})
 	t.Run("a client that sends a byte at a time", func(t *testing.T) {
 		s, address := serve(t, budget, mib, drain, nil)
-		c := dribble(t, address, []byte("begin"))
+		c := dribble(t, address, []byte("begin"), 1_000_000)
 		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
 		require.NoError(t, shutdown(t, s))
 		text, _ := io.ReadAll(c)
@@ -267,7 +267,7 @@ func TestShutdownEnds(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		s, address := serve(t, budget, mib, drain, func(*http.Request) { <-release })
-		c := dribble(t, address, make([]byte, 1_000_000))
+		c := dribble(t, address, make([]byte, 1_000_000), 1_000_000)
 		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
 		err := shutdown(t, s)
 		require.ErrorContains(t, err, "1 requests had not ended")
@@ -277,7 +277,7 @@ func TestShutdownEnds(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		s, address := serve(t, budget, mib, time.Hour, func(*http.Request) { <-release })
-		dribble(t, address, make([]byte, 1_000_000))
+		dribble(t, address, make([]byte, 1_000_000), 1_000_000)
 		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()

@@ -12,8 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +57,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		defer s.requests.Add(-1)
-		reading := &bodyReading{isCut: func() bool { return s.cut.Err() != nil }}
+		reading := &bodyReading{isCut: func() bool { return s.cut.Err() != nil }, writer: w}
 		defer context.AfterFunc(s.cut, reading.cut)()
 		ctx := context.WithValue(r.Context(), bodyReadingKey{}, reading)
 		if server.WriteTimeout > 0 {
@@ -76,6 +78,8 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 // bodyReading lets the server interrupt the reading of a request's body.
 type bodyReading struct {
 	isCut func() bool
+	// writer is the server's own, which handlers in between hide.
+	writer http.ResponseWriter
 
 	mu        sync.Mutex
 	interrupt func()
@@ -91,6 +95,13 @@ func (b *bodyReading) setInterrupt(interrupt func()) {
 	if interrupt != nil && b.isCut() {
 		interrupt()
 	}
+}
+
+// close makes the server close the connection after the answer, half a second later: a client that still sends would see
+// a reset connection instead of the answer. The server does so for its own kind of body that is too large.
+func (b *bodyReading) close() {
+	b.writer.Header().Set("Connection", "close")
+	_, _ = http.MaxBytesReader(b.writer, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
 func (b *bodyReading) cut() {

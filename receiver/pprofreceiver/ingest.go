@@ -102,6 +102,11 @@ func (in *ingester) decode(ctx context.Context, p payload) (pprofile.Profiles, p
 	default:
 		return pd, stats, in.rejected(ctx, reasonNotPprof, err)
 	}
+	// What the pipeline gets replaces the payload. It takes more memory, and the pipeline may hold it for a while.
+	p.claim.DropBuffers()
+	if err := p.claim.Acquire(ctx, max(0, pdataBytes(pd)-int64(len(p.data)+stats.UncompressedBytes))); err != nil {
+		return pd, stats, in.rejected(ctx, reasonBusy, err)
+	}
 	in.metrics.count(ctx, &stats)
 	for _, rp := range pd.ResourceProfiles().All() {
 		p.putTo(rp.Resource().Attributes(), in.configured)
@@ -138,7 +143,7 @@ func (in *ingester) decodeAdmitted(ctx context.Context, p payload) (pd pprofile.
 			return pd, stats, err
 		}
 		held = options.Limits.MaxProfileBytes
-		if workErr := in.budget.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.data, options) }); workErr != nil {
+		if workErr := p.claim.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.data, options) }); workErr != nil {
 			return pd, stats, workErr
 		}
 		// Other limits than that of the size do not depend on what the claim holds.
@@ -146,6 +151,15 @@ func (in *ingester) decodeAdmitted(ctx context.Context, p payload) (pd pprofile.
 			return pd, stats, err
 		}
 	}
+}
+
+// pdataBytes returns about how much memory the tables of profiles take, their texts aside.
+func pdataBytes(pd pprofile.Profiles) int64 {
+	const bytesPerEntry, bytesPerSample, bytesPerString = 80, 100, 16
+	d := pd.Dictionary()
+	entries := d.LocationTable().Len() + d.FunctionTable().Len() + d.StackTable().Len() + d.MappingTable().Len() +
+		d.AttributeTable().Len() + d.LinkTable().Len()
+	return int64(entries)*bytesPerEntry + int64(pd.SampleCount())*bytesPerSample + int64(d.StringTable().Len())*bytesPerString
 }
 
 // statedSize returns the size that a compressed payload states for its plain bytes, or a guess; 0 if it is not

@@ -1,0 +1,301 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+const mib = 1 << 20
+
+// costlyPayloads are pprofs of about size bytes that become as much as possible.
+func costlyPayloads(size int) map[string][]byte {
+	base := pt.PprofWire(nil).Strings("", "cpu", "nanoseconds").ValueType(pt.PprofSampleType, 1, 2)
+	fill := func(w pt.PprofWire, next func(i int) pt.PprofWire) []byte {
+		for i := 0; len(w) < size; i++ {
+			w = append(w, next(i)...)
+		}
+		return w
+	}
+	return map[string][]byte{
+		"samples": fill(base, func(int) pt.PprofWire { return pt.PprofWire(nil).Message(pt.PprofSample, nil) }),
+		"distinct stacks": fill(base, func(i int) pt.PprofWire {
+			return pt.PprofWire(nil).Location(pt.PprofLocationFields{ID: uint64(i) + 1, Address: uint64(i)}).
+				Message(pt.PprofSample, pt.PprofWire(nil).Packed(pt.PprofSampleLocation, uint64(i)+1).Packed(pt.PprofSampleValue, 1))
+		}),
+		"labels": fill(base, func(i int) pt.PprofWire {
+			return pt.PprofWire(nil).Message(pt.PprofSample, pt.PprofWire(nil).Label(pt.PprofLabel{Key: 1, Num: int64(i + 1)}))
+		}),
+		"text": fill(base.Strings(strings.Repeat("x", size/2)), func(i int) pt.PprofWire {
+			return pt.PprofWire(nil).Message(pt.PprofSample, pt.PprofWire(nil).Label(pt.PprofLabel{Key: 1, Str: 3}).Label(pt.PprofLabel{Key: 2, Num: int64(i + 1)}))
+		}),
+		"zeros": make([]byte, size),
+	}
+}
+
+// processBytes reads a line of /proc/self/status: VmRSS, or VmHWM for its peak.
+func processBytes(t *testing.T, name string) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("no /proc/self/status here")
+	}
+	_, rest, found := strings.Cut(string(status), name+":")
+	require.True(t, found)
+	kilobytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	require.NoError(t, err)
+	return kilobytes << 10
+}
+
+// repeated reads text again and again, so that a huge body takes no memory of the sender's.
+type repeated struct {
+	text []byte
+	left int
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, r.text[len(r.text)-1-(r.left-1)%len(r.text):])
+	n = min(n, r.left)
+	r.left -= n
+	return n, nil
+}
+
+// hostileBody is a text that is sent several times, with its length or without.
+type hostileBody struct {
+	text     []byte
+	times    int
+	encoding string
+	stated   bool
+	// most is how far the process may grow.
+	most int64
+}
+
+// Eight senders of bodies that are far too large must not take much more than the limit allows, whatever they send.
+func TestHostileSendersTakeLittleMemory(t *testing.T) {
+	const (
+		limit   = 8 * mib
+		senders = 8
+		// mostForAnything is for bodies that are no profiles, and mostForProfiles for those that are.
+		mostForAnything, mostForProfiles = 160 * mib, 320 * mib
+	)
+	gzipMember := gzipped(t, make([]byte, 64*mib))
+	encoder, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	zstdFrame := encoder.EncodeAll(make([]byte, 64*mib), nil)
+	require.NoError(t, encoder.Close())
+	bodies := map[string]hostileBody{
+		"100 MiB":                      {make([]byte, mib), 100, "", true, mostForAnything},
+		"100 MiB, chunked":             {make([]byte, mib), 100, "", false, mostForAnything},
+		"a gigabyte of gzip":           {gzipMember, 16, "", true, mostForAnything},
+		"a gigabyte, sent with gzip":   {gzipMember, 16, "gzip", true, mostForAnything},
+		"a gigabyte, sent with zstd":   {zstdFrame, 16, "zstd", true, mostForAnything},
+		"just below the limit":         {make([]byte, limit-1), 1, "", true, mostForAnything},
+		"just below, sent with gzip":   {gzipped(t, make([]byte, limit-1)), 1, "gzip", true, mostForAnything},
+		"a gzip in one sent with gzip": {gzipped(t, gzipMember), 1, "gzip", true, mostForAnything},
+	}
+	// As large as may be, and those with as many samples as may be.
+	for name, size := range map[string]int{"samples": 500_000, "distinct stacks": 4 * mib, "labels": limit - 1, "text": 4 * mib} {
+		if payload := costlyPayloads(size)[name]; payload != nil {
+			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{gzipped(t, payload), 1, "", true, mostForProfiles}
+		}
+	}
+	f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}", limit))
+	f.next.discard = true
+	address := f.pushURL()
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			f.next.forget()
+			debug.FreeOSMemory()
+			before := processBytes(t, "VmRSS")
+			if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+				t.Skip("the peak cannot be reset: ", err)
+			}
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			var mu sync.Mutex
+			codes := map[int]int{}
+			var sending sync.WaitGroup
+			for range senders {
+				sending.Go(func() {
+					request, err := http.NewRequest(http.MethodPost, address, &repeated{body.text, body.times * len(body.text)})
+					if !assert.NoError(t, err) {
+						return
+					}
+					if body.stated {
+						request.ContentLength = int64(body.times * len(body.text))
+					}
+					request.Header.Set("Content-Encoding", body.encoding)
+					response, err := client.Do(request)
+					code := 0
+					if err == nil {
+						_ = response.Body.Close()
+						code = response.StatusCode
+					}
+					mu.Lock()
+					codes[code]++
+					mu.Unlock()
+				})
+			}
+			sending.Wait()
+			grown := processBytes(t, "VmHWM") - before
+			t.Logf("grew by %d MiB; answers: %v", grown/mib, codes)
+			assert.Less(t, grown, body.most)
+			assert.Zero(t, codes[0], "each sender has an answer")
+		})
+	}
+}
+
+// The constants of docs/limits.md for the entries of this receiver.
+const (
+	entryConstant = 24 << 20
+	entryFactor   = 110
+)
+
+// answerWith makes an HTTP client answer without a network.
+type answerWith func(*http.Request) *http.Response
+
+func (a answerWith) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
+
+// entries are the ways by which bytes reach the receiver. Each takes one body, with a Content-Encoding and a content
+// type where there is such a thing.
+func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, contentType string) {
+	pushed := f.receiver.sources[0].(*server)
+	scraped := fetcher{explicitEncoding: true, maxBytes: int64(pushed.ingest.cfg.Limits.MaxProfileBytes)}
+	folder := t.TempDir()
+	reader := &fileReader{cfg: &FileConfig{AfterRead: afterReadKeep}, set: f.set, ingest: pushed.ingest}
+	return map[string]func(body []byte, encoding, contentType string){
+		"push": func(body []byte, encoding, contentType string) {
+			request := httptest.NewRequest(http.MethodPost, pushPath, bytes.NewReader(body))
+			request.Header.Set("Content-Encoding", encoding)
+			request.Header.Set("Content-Type", contentType)
+			pushed.http.ServeHTTP(httptest.NewRecorder(), request)
+		},
+		"scrape": func(body []byte, encoding, contentType string) {
+			scraped.client = &http.Client{Transport: answerWith(func(*http.Request) *http.Response {
+				return &http.Response{
+					StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+					Header: http.Header{"Content-Encoding": {encoding}, "Content-Type": {contentType}},
+				}
+			})}
+			claim := pushed.ingest.budget.Begin()
+			defer claim.Release()
+			data, err := scraped.get(context.Background(), &url.URL{Scheme: "http", Host: "target", Path: "/"}, "", claim)
+			if err == nil {
+				_ = pushed.ingest.ingest(context.Background(), payload{data: data, identity: newIdentity(), claim: claim}, 0)
+			}
+		},
+		"file": func(body []byte, _, _ string) {
+			path := folder + "/x"
+			info, err := writeFile(path, body)
+			if err != nil {
+				panic(err)
+			}
+			seen := &seenFile{}
+			reader.seen = &seenFiles{files: map[string]*seenFile{}}
+			reader.log = changeLog{logger: f.set.Logger}
+			reader.read(context.Background(), foundFile{path: path, info: info}, seen)
+		},
+	}
+}
+
+// What arrives costs memory and time in proportion to its size after decompression, by every entry and in every form.
+func TestEntriesAreBoundedByTheirInput(t *testing.T) {
+	const size = 2 * mib
+	f := startFixture(t, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, snappy, lz4]}\nlimits: {max_profile_bytes: 4194304}")
+	f.next.discard = true
+	bodies := costlyPayloads(size)
+	bodies["many parts"], _ = form(t, manyFiles(128, costlyPayloads(size / 128)["samples"])...)
+	bodies["long headers"] = []byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n" + strings.Repeat("A: b\r\n", size/6) + "\r\n")
+	bodies["many boundaries"] = bytes.Repeat([]byte("--x\r\n\r\n"), size/7)
+	bodies["one boundary"] = bytes.Repeat([]byte("--x\r\n"), size/5)
+	for name, body := range bodies {
+		contentType := "multipart/form-data; boundary=x"
+		if name == "many parts" {
+			_, contentType = form(t, manyFiles(1, nil)...)
+			boundary, _, _ := bytes.Cut(body, []byte("\r\n"))
+			contentType = "multipart/form-data; boundary=" + string(boundary[2:])
+		} else if _, isPprof := costlyPayloads(1)[name]; isPprof {
+			contentType = ""
+		}
+		for entry, take := range entries(t, f) {
+			for form, sent := range map[string][]byte{"": body, "gzip": gzipped(t, body)} {
+				for _, encoding := range []string{"", form} {
+					t.Run(fmt.Sprintf("%s/%s/%s/%s", entry, name, form, encoding), func(t *testing.T) {
+						cost := pt.MeasureCost(t, func() { take(sent, encoding, contentType) })
+						pt.RequireBounded(t, cost, len(body), entryConstant, entryFactor)
+					})
+				}
+			}
+		}
+	}
+}
+
+func writeFile(path string, body []byte) (os.FileInfo, error) {
+	if err := os.WriteFile(path, body, 0o600); err != nil {
+		return nil, err
+	}
+	return os.Stat(path)
+}
+
+func manyFiles(n int, data []byte) []any {
+	var parts []any
+	for i := range n {
+		parts = append(parts, fmt.Sprint(i), data)
+	}
+	return parts
+}
+
+// FuzzEntries sends anything by every entry.
+func FuzzEntries(f *testing.F) {
+	for _, body := range costlyPayloads(4 << 10) {
+		f.Add(body, "", "")
+		f.Add(gzipped(f, body), "gzip", "")
+		f.Add(gzipped(f, body), "", "")
+	}
+	body, contentType := form(f, manyFiles(4, captured(f, "go-mutex.pb.gz"))...)
+	f.Add(body, "", contentType)
+	f.Add([]byte("\xff\x06\x00\x00sNaPpY"), "snappy", "")
+	f.Add([]byte("\x80\x80\x80\x80\x08x"), "snappy", "")
+	f.Add([]byte("\x28\xb5\x2f\xfd\xa4\xff\xff\xff\x7f\x00"), "zstd", "")
+	f.Add([]byte("\x04\x22\x4d\x18\x60\x70\x73\x00"), "lz4", "")
+	const limit = 400_000
+	fixture := newFixture(f, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4]}\n"+
+		fmt.Sprintf("limits: {max_profile_bytes: %d}", limit)).start(nil)
+	fixture.next.discard = true
+	all := entries(f, fixture)
+	f.Fuzz(func(t *testing.T, body []byte, encoding, contentType string) {
+		fixture.next.t = t
+		for _, take := range all {
+			// Nothing is decompressed beyond the limit, and a decompressed byte needs a thousandth of one that was sent.
+			most := min(limit, 2000*len(body)+64<<10)
+			cost := pt.MeasureCost(t, func() { take(body, encoding, contentType) })
+			pt.RequireBounded(t, cost, most, entryConstant, entryFactor)
+		}
+		if held := fixture.receiver.sources[0].(*server).ingest.budget.HeldBytes(); held != 0 {
+			t.Errorf("%d bytes are still held", held)
+		}
+	})
+}
