@@ -6,6 +6,7 @@ package profilestologsexporter
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -129,7 +130,7 @@ func newProbe() pprofile.Profiles {
 	rp := pd.ResourceProfiles().AppendEmpty()
 	rp.Resource().Attributes().PutStr("service.name", "otelcol-profiles")
 	sp := rp.ScopeProfiles().AppendEmpty()
-	sp.Scope().SetName(scopeName)
+	sp.Scope().SetName(metadata.ScopeName)
 	p := sp.Profiles().AppendEmpty()
 	p.SampleType().SetTypeStrindex(1)
 	p.SampleType().SetUnitStrindex(2)

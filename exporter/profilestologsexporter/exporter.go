@@ -87,7 +87,10 @@ func (e *profilesToLogs) start(ctx context.Context, host component.Host) error {
 	return e.peer.start(ctx, host)
 }
 
-func (e *profilesToLogs) shutdown(context.Context) error { return e.peer.shutdown() }
+func (e *profilesToLogs) shutdown(context.Context) error {
+	e.metrics.Shutdown()
+	return e.peer.shutdown()
+}
 
 // push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer says
 // that it has no service for profiles. A part that is refused does not keep the others back. If one is refused for now,
@@ -195,14 +198,14 @@ func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 		sent = e.peer.sendLogs(ctx, p.records.Logs, limit)
 	}
 	if sent.outcome == tooLarge && !errors.Is(sent.err, errAboveLimit) {
-		e.metrics.tooLarge.Add(ctx, 1, signal("signal", of))
+		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, signal("signal", of))
 		if !e.tooLargeSaid.Swap(true) {
 			e.logger.Warn("the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
 				zap.Int("request_bytes", sent.size), zap.Error(sent.err))
 		}
 	}
 	if sent.outcome == accepted && (sent.rejected > 0 || sent.message != "") {
-		e.metrics.rejected.Add(ctx, sent.rejected, signal("signal", of))
+		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, signal("signal", of))
 		e.logger.Warn("the peer accepted a request in part", zap.String("signal", of),
 			zap.Int64("rejected", sent.rejected), zap.String("message", shorten(sent.message)))
 	}
@@ -229,7 +232,7 @@ func (e *profilesToLogs) sendWhole(ctx context.Context, p part, sent answer) (pa
 	}
 	sent = e.send(ctx, smaller)
 	if sent.outcome == accepted || sent.outcome == later {
-		e.metrics.payloads.Add(ctx, int64(payloads))
+		e.metrics.ExporterProfilesToLogsDroppedPayloads.Add(ctx, int64(payloads))
 		e.logger.Warn("an original payload was left out: it is larger than the peer accepts", zap.Error(reason))
 	}
 	return smaller, sent

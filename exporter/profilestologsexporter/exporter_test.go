@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -163,7 +163,7 @@ func TestLargeBatch(t *testing.T) {
 			b := &inbox{refuseLogs: tc.refuse}
 			config := createDefaultConfig().(*Config)
 			config.Encoding.Format = "text"
-			metrics, err := newMetrics(noop.NewMeterProvider().Meter(""), "text")
+			metrics, err := newMetrics(componenttest.NewNopTelemetrySettings(), "text")
 			require.NoError(t, err)
 			config.Encoding.MaxRecordBytes = 1000
 			e := &profilesToLogs{

@@ -21,20 +21,16 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 )
-
-// scopeName names this package in metrics.
-const scopeName = "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter"
-
-var componentType = component.MustNewType("profiles_to_logs")
 
 // NewFactory makes the factory of the exporter `profiles_to_logs`.
 func NewFactory() exporter.Factory {
 	return xexporter.NewFactory(
-		componentType,
+		metadata.Type,
 		createDefaultConfig,
-		xexporter.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability),
 	)
 }
 
@@ -64,7 +60,7 @@ func createDefaultConfig() component.Config {
 
 func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
 	config := cfg.(*Config)
-	metrics, err := newMetrics(set.MeterProvider.Meter(scopeName), config.Encoding.Format)
+	metrics, err := newMetrics(set.TelemetrySettings, config.Encoding.Format)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,19 @@ func NewMetrics(kind, format string, meter metric.Meter) (*Metrics, error) {
 	}, errors.Join(errs...)
 }
 
+// Counters are the counters of a component whose instruments are generated.
+type Counters struct {
+	Records, Samples, Bytes, Oversized, LeftOut, Dropped metric.Int64Counter
+}
+
+// Count counts by the counters of a component.
+func Count(format string, c Counters) *Metrics {
+	return &Metrics{
+		records: c.Records, samples: c.Samples, bytes: c.Bytes, oversized: c.Oversized, leftOut: c.LeftOut, dropped: c.Dropped,
+		format: metric.WithAttributeSet(attribute.NewSet(attribute.String("format", format))),
+	}
+}
+
 // Taken counts a part that was taken.
 func (m *Metrics) Taken(ctx context.Context, part *splunklog.EncodedPart) {
 	add := func(c metric.Int64Counter, n int) {
