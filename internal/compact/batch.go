@@ -62,39 +62,47 @@ type Batch struct {
 	splitter  splitter
 }
 
-// profile is a profile's own fields, and where its samples are.
+// Header is a profile's own fields. Indices are those of the dictionary that the profile's samples refer to.
+type Header struct {
+	ID                     pprofile.ProfileID
+	Time                   pcommon.Timestamp
+	DurationNanos          uint64
+	Period                 int64
+	SampleType, PeriodType ValueType
+	Attributes             profiledict.AttributeSetIndex
+	DroppedAttributesCount uint32
+	// The original payload and its format are set together or not at all. The payload is borrowed.
+	PayloadFormat string
+	Payload       []byte
+}
+
+// ValueType is a sample type or a period type.
+type ValueType struct{ Type, Unit profiledict.StringIndex }
+
+// profile is a profile's header, and where its samples are.
 type profile struct {
+	Header
 	scope        int32
 	shape        shape
 	first, count int32 // of samples
-
-	id                     pprofile.ProfileID
-	time, duration         uint64
-	period                 int64
-	sampleType, periodType valueType
-	attributes             profiledict.AttributeSetIndex
-	droppedAttributes      uint32
-	payloadFormat          string
-	payload                []byte
 
 	// donated are the samples of a consumed message, to be overwritten by those of a part with all of them.
 	donated pprofile.SampleSlice
 }
 
-type valueType struct{ typ, unit profiledict.StringIndex }
-
 // sample is a sample's identity and observations: count values from firstValue on, count timestamps
 // from firstTimestamp on, or both, as its profile's shape says.
 type sample struct {
-	identity
+	Identity
 	firstValue, firstTimestamp uint32
 	count                      uint32
 }
 
-type identity struct {
-	stack      profiledict.StackIndex
-	attributes profiledict.AttributeSetIndex
-	link       profiledict.LinkIndex
+// Identity is what tells the samples of a profile apart.
+type Identity struct {
+	Stack      profiledict.StackIndex
+	Attributes profiledict.AttributeSetIndex
+	Link       profiledict.LinkIndex
 }
 
 // Reset empties the batch, but keeps its memory.
@@ -123,6 +131,10 @@ func (b *Batch) begin(d pprofile.ProfilesDictionary) {
 		Locations: max(b.grown.Locations, d.LocationTable().Len()),
 		Stacks:    max(b.grown.Stacks, d.StackTable().Len()),
 	})
+	b.beginImport()
+}
+
+func (b *Batch) beginImport() {
 	b.importer.Reset(&b.dict)
 	if b.texts == nil {
 		b.texts = make(map[string]struct{})
@@ -185,9 +197,9 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 			}
 			attributes := resolved.ResourceProfiles().At(i)
 			if resource == unknown {
-				resource = b.resource(rp, attributes.Resource().Attributes())
+				resource = b.resource(rp.Resource(), attributes.Resource().Attributes(), rp.SchemaUrl())
 			}
-			scope := b.scope(resource, sp, attributes.ScopeProfiles().At(j).Scope().Attributes())
+			scope := b.scope(resource, sp.Scope(), attributes.ScopeProfiles().At(j).Scope().Attributes(), sp.SchemaUrl())
 			for k := range sp.Profiles().Len() {
 				b.addProfile(scope, sp.Profiles().At(k), consume)
 			}
@@ -218,22 +230,24 @@ func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {
 	b.stats.Profiles++
 	b.stats.Samples += src.Samples().Len()
 	p := profile{
-		scope:             scope,
-		id:                src.ProfileID(),
-		time:              uint64(src.Time()),
-		duration:          src.DurationNano(),
-		period:            src.Period(),
-		sampleType:        b.valueType(src.SampleType()),
-		periodType:        b.valueType(src.PeriodType()),
-		attributes:        b.importer.AttributeSet(src.AttributeIndices()),
-		droppedAttributes: src.DroppedAttributesCount(),
-		payloadFormat:     b.importer.CleanText(src.OriginalPayloadFormat()),
-		payload:           src.OriginalPayload().AsRaw(),
-		donated:           pprofile.NewSampleSlice(),
+		Header: Header{
+			ID:                     src.ProfileID(),
+			Time:                   src.Time(),
+			DurationNanos:          src.DurationNano(),
+			Period:                 src.Period(),
+			SampleType:             b.valueType(src.SampleType()),
+			PeriodType:             b.valueType(src.PeriodType()),
+			Attributes:             b.importer.AttributeSet(src.AttributeIndices()),
+			DroppedAttributesCount: src.DroppedAttributesCount(),
+			PayloadFormat:          b.importer.CleanText(src.OriginalPayloadFormat()),
+			Payload:                src.OriginalPayload().AsRaw(),
+		},
+		scope:   scope,
+		donated: pprofile.NewSampleSlice(),
 	}
 	// A profile whose samples differ in shape goes on as one profile for each shape.
 	rest := b.addSamples(p, src.Samples(), anyShape)
-	p.payloadFormat, p.payload = "", nil
+	p.PayloadFormat, p.Payload = "", nil
 	for _, shape := range shapes {
 		if rest&shape != 0 {
 			b.addSamples(p, src.Samples(), shape)
@@ -244,24 +258,24 @@ func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {
 	}
 }
 
-func (b *Batch) valueType(src pprofile.ValueType) valueType {
-	return valueType{typ: b.importer.Field(src.TypeStrindex()), unit: b.importer.Field(src.UnitStrindex())}
+func (b *Batch) valueType(src pprofile.ValueType) ValueType {
+	return ValueType{Type: b.importer.Field(src.TypeStrindex()), Unit: b.importer.Field(src.UnitStrindex())}
 }
 
-// copyHeader writes the profile's own fields. The payload goes with one part only.
-func (p *profile) copyHeader(dst pprofile.Profile, s *Subset, withPayload bool) {
-	dst.SetProfileID(p.id)
-	dst.SetTime(pcommon.Timestamp(p.time))
-	dst.SetDurationNano(p.duration)
-	dst.SetPeriod(p.period)
-	dst.SampleType().SetTypeStrindex(s.String(p.sampleType.typ))
-	dst.SampleType().SetUnitStrindex(s.String(p.sampleType.unit))
-	dst.PeriodType().SetTypeStrindex(s.String(p.periodType.typ))
-	dst.PeriodType().SetUnitStrindex(s.String(p.periodType.unit))
-	s.CopyAttributes(p.attributes, dst.AttributeIndices())
-	dst.SetDroppedAttributesCount(p.droppedAttributes)
+// copyTo writes the profile's own fields. The payload goes with one part only.
+func (p *Header) copyTo(dst pprofile.Profile, s *Subset, withPayload bool) {
+	dst.SetProfileID(p.ID)
+	dst.SetTime(p.Time)
+	dst.SetDurationNano(p.DurationNanos)
+	dst.SetPeriod(p.Period)
+	dst.SampleType().SetTypeStrindex(s.String(p.SampleType.Type))
+	dst.SampleType().SetUnitStrindex(s.String(p.SampleType.Unit))
+	dst.PeriodType().SetTypeStrindex(s.String(p.PeriodType.Type))
+	dst.PeriodType().SetUnitStrindex(s.String(p.PeriodType.Unit))
+	s.CopyAttributes(p.Attributes, dst.AttributeIndices())
+	dst.SetDroppedAttributesCount(p.DroppedAttributesCount)
 	if withPayload {
-		dst.SetOriginalPayloadFormat(p.payloadFormat)
-		dst.OriginalPayload().FromRaw(p.payload)
+		dst.SetOriginalPayloadFormat(p.PayloadFormat)
+		dst.OriginalPayload().FromRaw(p.Payload)
 	}
 }

@@ -33,23 +33,23 @@ func (d *identities) begin(start int32) {
 }
 
 // find gives the sample of an identity, or where to append it.
-func (d *identities) find(samples []sample, id identity) (at int32, known bool) {
+func (d *identities) find(samples []sample, id Identity) (at int32, known bool) {
 	next := int32(len(samples))
-	for int(id.stack) >= len(d.firstOfStack) {
+	for int(id.Stack) >= len(d.firstOfStack) {
 		d.firstOfStack = append(d.firstOfStack, unknown)
 	}
-	first := d.firstOfStack[id.stack]
+	first := d.firstOfStack[id.Stack]
 	if first < d.start {
-		d.firstOfStack[id.stack] = next
+		d.firstOfStack[id.Stack] = next
 		return next, false
 	}
-	if samples[first].identity == id {
+	if samples[first].Identity == id {
 		return first, true
 	}
-	h := profiledict.Mix(uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)), uint64(uint32(id.link)))
+	h := profiledict.Mix(uint64(uint32(id.Stack))<<32|uint64(uint32(id.Attributes)), uint64(uint32(id.Link)))
 	p := d.others.Start(h)
 	for e := d.others.Next(&p); e != 0; e = d.others.Next(&p) {
-		if samples[e].identity == id {
+		if samples[e].Identity == id {
 			return e, true
 		}
 	}

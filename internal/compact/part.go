@@ -122,17 +122,17 @@ func (b *Batch) arrange(pieces []piece) {
 	b.subset.Reset(&b.dict)
 	for _, piece := range pieces {
 		p := &b.profiles[piece.profile]
-		b.subset.UseString(p.sampleType.typ)
-		b.subset.UseString(p.sampleType.unit)
-		b.subset.UseString(p.periodType.typ)
-		b.subset.UseString(p.periodType.unit)
-		b.subset.UseAttributes(p.attributes)
+		b.subset.UseString(p.SampleType.Type)
+		b.subset.UseString(p.SampleType.Unit)
+		b.subset.UseString(p.PeriodType.Type)
+		b.subset.UseString(p.PeriodType.Unit)
+		b.subset.UseAttributes(p.Attributes)
 		samples := b.samples[piece.from:piece.to]
 		for i := range samples {
 			s := &samples[i]
-			b.subset.UseStack(s.stack)
-			b.subset.UseAttributes(s.attributes)
-			b.subset.UseLink(s.link)
+			b.subset.UseStack(s.Stack)
+			b.subset.UseAttributes(s.Attributes)
+			b.subset.UseLink(s.Link)
 		}
 	}
 	b.subset.Arrange(b.options.OrderByFrequency)
@@ -157,7 +157,7 @@ func (b *Batch) write(pieces []piece) Part {
 			b.scopes.items[scope].template.CopyTo(sp)
 		}
 		dst := sp.Profiles().AppendEmpty()
-		p.copyHeader(dst, &b.subset, piece.isFirst(p))
+		p.copyTo(dst, &b.subset, piece.isFirst(p))
 		if piece.from == p.first && piece.to == p.first+p.count {
 			p.donated.MoveAndAppendTo(dst.Samples())
 		}
@@ -174,9 +174,9 @@ func (b *Batch) writeSamples(piece piece, shape shape, dst pprofile.SampleSlice)
 	for i := piece.from; i < piece.to; i++ {
 		s := &b.samples[i]
 		entry := dst.At(int(i - piece.from))
-		entry.SetStackIndex(b.subset.Stack(s.stack))
-		entry.SetLinkIndex(b.subset.Link(s.link))
-		b.subset.CopyAttributes(s.attributes, entry.AttributeIndices())
+		entry.SetStackIndex(b.subset.Stack(s.Stack))
+		entry.SetLinkIndex(b.subset.Link(s.Link))
+		b.subset.CopyAttributes(s.Attributes, entry.AttributeIndices())
 		from, to := piece.observations(i, s)
 		var values []int64
 		if shape != timestampsAlone {

@@ -56,14 +56,14 @@ func (t *texts[T]) find() (at int32, isNew bool) {
 	return int32(len(t.items)) - 1, true
 }
 
-// resource gives the resource of rp, whose attributes, with their references resolved, are given apart.
-func (b *Batch) resource(rp pprofile.ResourceProfiles, attributes pcommon.Map) int32 {
+// resource returns the index of a resource, equal ones being one. Its attributes, with their references resolved, come apart.
+func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL string) int32 {
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
-	schema := b.importer.CleanText(rp.SchemaUrl())
+	schema := b.importer.CleanText(schemaURL)
 	key := appendText(b.resources.scratch[:0], schema)
-	key = binary.AppendUvarint(key, uint64(rp.Resource().DroppedAttributesCount()))
-	entities := entity.ResourceEntityRefs(rp.Resource())
+	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
+	entities := entity.ResourceEntityRefs(src)
 	key = binary.AppendUvarint(key, uint64(entities.Len()))
 	for _, e := range entities.All() {
 		key = appendText(appendText(key, e.SchemaUrl()), e.Type())
@@ -75,7 +75,7 @@ func (b *Batch) resource(rp pprofile.ResourceProfiles, attributes pcommon.Map) i
 		r := &b.resources.items[at]
 		r.template = pprofile.NewResourceProfiles()
 		r.template.SetSchemaUrl(schema)
-		r.template.Resource().SetDroppedAttributesCount(rp.Resource().DroppedAttributesCount())
+		r.template.Resource().SetDroppedAttributesCount(src.DroppedAttributesCount())
 		to := entity.ResourceEntityRefs(r.template.Resource())
 		for _, e := range entities.All() {
 			b.copyEntity(e, to.AppendEmpty())
@@ -98,20 +98,20 @@ func (b *Batch) copyEntity(src, dst entity.EntityRef) {
 	}
 }
 
-// scope gives the scope of sp, whose attributes, with their references resolved, are given apart.
-func (b *Batch) scope(resource int32, sp pprofile.ScopeProfiles, attributes pcommon.Map) int32 {
+// scope returns the index of a scope of a resource, as resource does.
+func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attributes pcommon.Map, schemaURL string) int32 {
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
 	template := pprofile.NewScopeProfiles()
-	template.SetSchemaUrl(b.importer.CleanText(sp.SchemaUrl()))
-	template.Scope().SetName(b.importer.CleanText(sp.Scope().Name()))
-	template.Scope().SetVersion(b.importer.CleanText(sp.Scope().Version()))
-	template.Scope().SetDroppedAttributesCount(sp.Scope().DroppedAttributesCount())
+	template.SetSchemaUrl(b.importer.CleanText(schemaURL))
+	template.Scope().SetName(b.importer.CleanText(src.Name()))
+	template.Scope().SetVersion(b.importer.CleanText(src.Version()))
+	template.Scope().SetDroppedAttributesCount(src.DroppedAttributesCount())
 
 	key := binary.AppendUvarint(b.scopes.scratch[:0], uint64(resource))
 	key = appendText(key, template.SchemaUrl())
 	key = appendText(appendText(key, template.Scope().Name()), template.Scope().Version())
-	key = binary.AppendUvarint(key, uint64(sp.Scope().DroppedAttributesCount()))
+	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
 	b.scopes.scratch = profiledict.AppendMap(key, clean)
 	at, isNew := b.scopes.find()
 	if isNew {

@@ -83,10 +83,10 @@ func (b *Batch) addSample(from pprofile.Sample, shape shape) {
 		b.identities.skip(shape)
 		return
 	}
-	id := identity{
-		stack:      stack,
-		attributes: b.importer.AttributeSet(from.AttributeIndices()),
-		link:       b.importer.Link(from.LinkIndex()),
+	id := Identity{
+		Stack:      stack,
+		Attributes: b.importer.AttributeSet(from.AttributeIndices()),
+		Link:       b.importer.Link(from.LinkIndex()),
 	}
 	at, known := int32(len(b.samples)), false
 	if b.options.CombineSamples {
@@ -94,7 +94,7 @@ func (b *Batch) addSample(from pprofile.Sample, shape shape) {
 	}
 	if shape != valuesAlone {
 		if !known {
-			b.samples = append(b.samples, sample{identity: id})
+			b.samples = append(b.samples, sample{Identity: id})
 		}
 		b.samples[at].count += uint32(from.TimestampsUnixNano().Len())
 		b.identities.record(at)
@@ -109,7 +109,7 @@ func (b *Batch) addSample(from pprofile.Sample, shape shape) {
 		}
 		// A sum that does not fit stays apart rather than wrap around.
 	}
-	b.samples = append(b.samples, sample{identity: id, firstValue: uint32(len(b.values)), count: 1})
+	b.samples = append(b.samples, sample{Identity: id, firstValue: uint32(len(b.values)), count: 1})
 	b.values = append(b.values, value)
 }
 

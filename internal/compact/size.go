@@ -108,34 +108,34 @@ func referencedLen(v pcommon.Value, width int) int {
 }
 
 // headerLen is the encoded size of a profile without its samples and payload.
-func (p *profile) headerLen(s *Subset) int {
-	n := valueTypeLen(p.sampleType, s) + valueTypeLen(p.periodType, s)
-	if p.time != 0 {
+func (p *Header) headerLen(s *Subset) int {
+	n := valueTypeLen(p.SampleType, s) + valueTypeLen(p.PeriodType, s)
+	if p.Time != 0 {
 		n += 9
 	}
-	n += numberLen(p.duration) + numberLen(uint64(p.period)) + numberLen(uint64(p.droppedAttributes))
-	if p.id.IsEmpty() {
+	n += numberLen(p.DurationNanos) + numberLen(uint64(p.Period)) + numberLen(uint64(p.DroppedAttributesCount))
+	if p.ID.IsEmpty() {
 		n += profiledict.FieldLen(0)
 	} else {
-		n += profiledict.FieldLen(len(p.id))
+		n += profiledict.FieldLen(len(p.ID))
 	}
-	return n + s.AttributesLen(p.attributes)
+	return n + s.AttributesLen(p.Attributes)
 }
 
 // payloadLen is the encoded size of the original payload and its format.
-func (p *profile) payloadLen() int {
+func (p *Header) payloadLen() int {
 	n := 0
-	if p.payloadFormat != "" {
-		n += profiledict.FieldLen(len(p.payloadFormat))
+	if p.PayloadFormat != "" {
+		n += profiledict.FieldLen(len(p.PayloadFormat))
 	}
-	if len(p.payload) > 0 {
-		n += profiledict.FieldLen(len(p.payload))
+	if len(p.Payload) > 0 {
+		n += profiledict.FieldLen(len(p.Payload))
 	}
 	return n
 }
 
-func valueTypeLen(t valueType, s *Subset) int {
-	return profiledict.FieldLen(numberLen(uint64(s.String(t.typ))) + numberLen(uint64(s.String(t.unit))))
+func valueTypeLen(t ValueType, s *Subset) int {
+	return profiledict.FieldLen(numberLen(uint64(s.String(t.Type))) + numberLen(uint64(s.String(t.Unit))))
 }
 
 func numberLen(v uint64) int {
@@ -147,7 +147,7 @@ func numberLen(v uint64) int {
 
 // sampleLen is the encoded size of the observations [from, to) of a sample.
 func (b *Batch) sampleLen(s *sample, shape shape, from, to uint32, in *Subset) int {
-	n := numberLen(uint64(in.Stack(s.stack))) + numberLen(uint64(in.Link(s.link))) + in.AttributesLen(s.attributes)
+	n := numberLen(uint64(in.Stack(s.Stack))) + numberLen(uint64(in.Link(s.Link))) + in.AttributesLen(s.Attributes)
 	if shape != timestampsAlone {
 		values := 0
 		for _, v := range b.values[s.firstValue+from : s.firstValue+to] {

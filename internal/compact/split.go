@@ -124,9 +124,9 @@ func (b *Batch) groupLen(pieces []piece) int {
 	n := 1
 	for ; n < min(len(pieces), maxSampleTypes); n++ {
 		next := &b.profiles[pieces[n].profile]
-		if first.scope != next.scope || first.time != next.time || first.duration != next.duration ||
-			first.attributes != next.attributes || slices.ContainsFunc(pieces[:n], func(p piece) bool {
-			return b.profiles[p.profile].sampleType == next.sampleType
+		if first.scope != next.scope || first.Time != next.Time || first.DurationNanos != next.DurationNanos ||
+			first.Attributes != next.Attributes || slices.ContainsFunc(pieces[:n], func(p piece) bool {
+			return b.profiles[p.profile].SampleType == next.SampleType
 		}) {
 			break
 		}
@@ -171,10 +171,10 @@ func (s *splitter) references(t table, i int32, visit func(table, int32)) {
 	case tableProfile:
 		p := &s.b.profiles[i]
 		visit(tableScope, p.scope)
-		visit(tableSet, int32(p.attributes))
-		for _, t := range [...]valueType{p.sampleType, p.periodType} {
-			visit(tableString, int32(t.typ))
-			visit(tableString, int32(t.unit))
+		visit(tableSet, int32(p.Attributes))
+		for _, t := range [...]ValueType{p.SampleType, p.PeriodType} {
+			visit(tableString, int32(t.Type))
+			visit(tableString, int32(t.Unit))
 		}
 	default: // refers to nothing
 	}
@@ -237,9 +237,9 @@ func (s *splitter) enterPiece(p *piece) (samples int) {
 	}
 	for i := p.from; i < p.to; i++ {
 		sample := &s.b.samples[i]
-		s.enter(tableStack, int32(sample.stack))
-		s.enter(tableSet, int32(sample.attributes))
-		s.enter(tableLink, int32(sample.link))
+		s.enter(tableStack, int32(sample.Stack))
+		s.enter(tableSet, int32(sample.Attributes))
+		s.enter(tableLink, int32(sample.Link))
 		from, to := p.observations(i, sample)
 		samples += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset)
 	}
@@ -346,11 +346,11 @@ func (s *splitter) addSample(profile, i int32) {
 func (s *splitter) key(i int32) uint32 {
 	sample := &s.b.samples[i]
 	if s.classes > 0 {
-		if class := cmp.Or(s.class[tableStack][sample.stack], s.class[tableSet][sample.attributes]); class > 0 {
+		if class := cmp.Or(s.class[tableStack][sample.Stack], s.class[tableSet][sample.Attributes]); class > 0 {
 			return uint32(class - 1)
 		}
 	}
-	return uint32(s.classes) + s.stackRanks[sample.stack]
+	return uint32(s.classes) + s.stackRanks[sample.Stack]
 }
 
 func (s *splitter) sortSamples(p piece) {
@@ -440,9 +440,9 @@ func (s *splitter) findLastNeeds() {
 			visit(tableProfile, p.profile)
 			for i := p.from; i < p.to; i++ {
 				sample := &s.b.samples[i]
-				visit(tableStack, int32(sample.stack))
-				visit(tableSet, int32(sample.attributes))
-				visit(tableLink, int32(sample.link))
+				visit(tableStack, int32(sample.Stack))
+				visit(tableSet, int32(sample.Attributes))
+				visit(tableLink, int32(sample.Link))
 			}
 		}
 	}

@@ -1,0 +1,213 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Assembler puts profiles together that did not come as OTLP. A translator interns stacks, attributes and links in its
+// Dictionary, and names resources, scopes, profiles and observations, in any order:
+//
+//	a.Reset()
+//	scope := a.Scope(a.Resource(resource, schemaURL), instrumentationScope, schemaURL)
+//	cpu := a.Profile(scope, compact.Shape{Timestamps: true}, compact.Header{SampleType: …})
+//	a.Observe(cpu, compact.Identity{Stack: stack}, compact.Observation{Timestamp: t})
+//	a.Header(cpu).Time = first // a header may be changed until Build
+//	pd := a.Build()
+//
+// Equal resources and equal scopes are one, and samples of one identity {stack, attributes, link} are one within
+// a profile. What comes out is conformant as far as the headers and observations are; dictionary entries that nothing
+// refers to are left out. An Assembler is not safe for concurrent use. It may be used again after Reset, which
+// keeps its memory.
+type Assembler struct {
+	batch    Batch
+	profiles []assembled
+	// Entry 0 of the lists is unused, so that 0 can end a list.
+	samples      []assembledSample
+	observations []listed
+	identities   profiledict.HashIndex
+}
+
+// ScopeIndex names a scope of an Assembler, ResourceIndex a resource, and ProfileIndex a profile.
+type (
+	ResourceIndex int32
+	ScopeIndex    int32
+	ProfileIndex  int32
+)
+
+// Shape says what the observations of a profile have: a timestamp, a value, or both.
+type Shape struct{ Timestamps, Values bool }
+
+// Observation is one observation of a sample. What its profile's shape lacks is ignored.
+type Observation struct {
+	Timestamp uint64 // nanoseconds since the epoch
+	Value     int64
+}
+
+// assembled is a profile and the ends of the list of its samples.
+type assembled struct {
+	profile
+	firstSample, lastSample int32
+}
+
+// assembledSample is a sample, the next one of its profile, and the ends of the list of its observations.
+type assembledSample struct {
+	Identity
+	profile     ProfileIndex
+	next        int32
+	first, last int32
+}
+
+type listed struct {
+	Observation
+	next int32
+}
+
+// maxKeptObservations bounds the memory that an Assembler keeps for the next use.
+const maxKeptObservations = 1 << 18
+
+// Reset empties the assembler and its dictionary.
+func (a *Assembler) Reset() {
+	if cap(a.observations) > maxKeptObservations {
+		*a = Assembler{}
+	}
+	hint := min(len(a.samples), 1<<12) // the last use was probably as large
+	a.batch.Reset(Options{})
+	a.batch.dict.Reset(profiledict.Sizes{})
+	a.batch.beginImport()
+	clear(a.profiles)
+	a.profiles = a.profiles[:0]
+	a.samples = append(a.samples[:0], assembledSample{})
+	a.observations = append(a.observations[:0], listed{})
+	a.identities.Reset(hint)
+}
+
+// Dictionary returns the dictionary that all indices refer to. Its strings must be valid UTF-8.
+func (a *Assembler) Dictionary() *profiledict.Dictionary { return &a.batch.dict }
+
+// Repairs counts what was put right in resources and scopes since Reset.
+func (a *Assembler) Repairs() [NumRepairs]int { return a.batch.importer.Repairs }
+
+// Resource returns the index of a resource, which is only read. Text that is not UTF-8 is repaired.
+func (a *Assembler) Resource(r pcommon.Resource, schemaURL string) ResourceIndex {
+	return ResourceIndex(a.batch.resource(r, r.Attributes(), schemaURL))
+}
+
+// Scope returns the index of a scope of a resource. Text that is not UTF-8 is repaired.
+func (a *Assembler) Scope(resource ResourceIndex, s pcommon.InstrumentationScope, schemaURL string) ScopeIndex {
+	return ScopeIndex(a.batch.scope(int32(resource), s, s.Attributes(), schemaURL))
+}
+
+// Profile adds a profile. Profiles of a scope keep the order in which they were added.
+func (a *Assembler) Profile(scope ScopeIndex, s Shape, header Header) ProfileIndex {
+	p := profile{Header: header, scope: int32(scope), donated: pprofile.NewSampleSlice()}
+	switch {
+	case !s.Timestamps:
+		p.shape = valuesAlone
+	case s.Values:
+		p.shape = timestampsValues
+	default:
+		p.shape = timestampsAlone
+	}
+	a.profiles = append(a.profiles, assembled{profile: p})
+	return ProfileIndex(len(a.profiles)) - 1
+}
+
+// Header returns the header of a profile, to be changed until the next call of Profile.
+func (a *Assembler) Header(p ProfileIndex) *Header { return &a.profiles[p].Header }
+
+// Observe adds an observation to the sample of an identity. Where a profile has values alone they are added up; a sum
+// that would overflow stays apart.
+func (a *Assembler) Observe(p ProfileIndex, id Identity, o Observation) {
+	h := profiledict.Mix(uint64(uint32(id.Stack))<<32|uint64(uint32(id.Attributes)), uint64(uint32(id.Link))<<32|uint64(uint32(p)))
+	probe := a.identities.Start(h)
+	for i := a.identities.Next(&probe); i != 0; i = a.identities.Next(&probe) {
+		if s := &a.samples[i]; s.profile == p && s.Identity == id {
+			a.observe(i, o)
+			return
+		}
+	}
+	a.identities.Insert(probe, a.appendSample(p, id, o))
+}
+
+// Append adds a sample of one observation without looking for another of the same identity.
+func (a *Assembler) Append(p ProfileIndex, id Identity, o Observation) { a.appendSample(p, id, o) }
+
+func (a *Assembler) appendSample(p ProfileIndex, id Identity, o Observation) int32 {
+	i := int32(len(a.samples))
+	at := a.appendObservation(o)
+	a.samples = append(a.samples, assembledSample{Identity: id, profile: p, first: at, last: at})
+	of := &a.profiles[p]
+	if of.lastSample == 0 {
+		of.firstSample = i
+	} else {
+		a.samples[of.lastSample].next = i
+	}
+	of.lastSample = i
+	of.count++
+	return i
+}
+
+func (a *Assembler) appendObservation(o Observation) int32 {
+	a.observations = append(a.observations, listed{Observation: o})
+	return int32(len(a.observations)) - 1
+}
+
+func (a *Assembler) observe(i int32, o Observation) {
+	s := &a.samples[i]
+	if a.profiles[s.profile].shape == valuesAlone {
+		if sum := &a.observations[s.first].Value; !overflows(*sum, o.Value) {
+			*sum += o.Value
+		} else {
+			a.appendSample(s.profile, s.Identity, o)
+		}
+		return
+	}
+	at := a.appendObservation(o)
+	a.observations[s.last].next = at
+	s.last = at
+}
+
+// Build returns what has been added. The strings of the dictionary are shared with it: call DetachStrings on the
+// Dictionary before where they are cut from something much larger.
+func (a *Assembler) Build() pprofile.Profiles {
+	b := &a.batch
+	b.profiles, b.samples, b.values, b.timestamps = b.profiles[:0], b.samples[:0], b.values[:0], b.timestamps[:0]
+	for i := range a.profiles {
+		p := &a.profiles[i]
+		p.first = int32(len(b.samples))
+		for at := p.firstSample; at != 0; at = a.samples[at].next {
+			a.flatten(&a.samples[at], p.shape)
+		}
+		b.profiles = append(b.profiles, p.profile)
+	}
+	for part := range b.Parts() {
+		return part.Profiles
+	}
+	return pprofile.NewProfiles()
+}
+
+// flatten appends a sample to those of the batch, and its observations one after the other.
+func (a *Assembler) flatten(s *assembledSample, shape shape) {
+	b := &a.batch
+	to := sample{
+		Identity:   s.Identity,
+		firstValue: uint32(len(b.values)), firstTimestamp: uint32(len(b.timestamps)),
+	}
+	for i := s.first; i != 0; i = a.observations[i].next {
+		o := &a.observations[i]
+		if shape != timestampsAlone {
+			b.values = append(b.values, o.Value)
+		}
+		if shape != valuesAlone {
+			b.timestamps = append(b.timestamps, o.Timestamp)
+		}
+		to.count++
+	}
+	b.samples = append(b.samples, to)
+}
