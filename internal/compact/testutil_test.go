@@ -11,14 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
 const testdata = "../../testdata/pprof"
 
 // all is what the processor does by default, without a limit.
 var all = Options{OrderByFrequency: true, CombineSamples: true}
+
+// DecodePprof is set by a file of the external test package: translators may import this package, so its own tests
+// cannot import them.
+var DecodePprof func(payload []byte) (pprofile.Profiles, error)
 
 // captured gives the captured pprof payloads as profiles, by name.
 func captured(t testing.TB) map[string]pprofile.Profiles {
@@ -37,7 +39,7 @@ func fromPprof(t testing.TB, file string) pprofile.Profiles {
 	t.Helper()
 	payload, err := os.ReadFile(filepath.Join(testdata, file))
 	require.NoError(t, err)
-	pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	pd, err := DecodePprof(payload)
 	require.NoError(t, err)
 	return pd
 }

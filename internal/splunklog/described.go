@@ -9,6 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
 // The attributes by which a record says what Splunk's form has no word for, so that the profile comes back as it was.
@@ -176,11 +178,11 @@ func spannedBy(p pprofile.Profile, period int64) bool {
 }
 
 // addTo makes the description part of a profile's content.
-func (d *description) addTo(id *contentID) {
+func (d *description) addTo(id *compact.ContentID) {
 	for _, text := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit} {
-		id.text(text)
+		id.AddText(text)
 	}
 	for _, n := range []int64{d.period, int64(d.shape), d.time, int64(d.duration)} {
-		id.number(uint64(n))
+		id.AddNumber(uint64(n))
 	}
 }

@@ -45,7 +45,7 @@ func (t *translator) emit() {
 
 func (t *translator) writeProfile(g *group) {
 	p := g.profile
-	p.SetProfileID(g.id.profileID())
+	p.SetProfileID(g.id.ProfileID())
 	t.dict.AttributeSets.CopyTo(g.attributes, p.AttributeIndices())
 	d := t.describe(g)
 	t.writeValueType(d.sample, p.SampleType())

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -21,7 +22,7 @@ type places struct {
 	scopeLogs    plog.ScopeLogs
 	// currentResource and currentScope are 0 while nothing of the current ResourceLogs or ScopeLogs was needed.
 	currentResource, currentScope int32
-	currentID                     contentID
+	currentID                     compact.ContentID
 	// alone says that the request has one resource with one scope, as agents send it: then there is nothing that
 	// could be equal.
 	alone bool
@@ -34,7 +35,7 @@ type places struct {
 
 type resourcePlace struct {
 	out pprofile.ResourceProfiles
-	id  contentID
+	id  compact.ContentID
 }
 
 type resourceKey struct {
@@ -106,9 +107,9 @@ func (p *places) beginResource(out pprofile.Profiles) int32 {
 	entry.out.Resource().SetDroppedAttributesCount(key.dropped)
 	entry.out.SetSchemaUrl(validText(key.schema))
 	for name, value := range in.Attributes().All() {
-		entry.id.text(name)
+		entry.id.AddText(name)
 		if value.Type() == pcommon.ValueTypeStr {
-			entry.id.text(value.Str())
+			entry.id.AddText(value.Str())
 		}
 	}
 	p.resources = append(p.resources, entry)

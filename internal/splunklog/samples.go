@@ -6,6 +6,7 @@ package splunklog
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -41,7 +42,7 @@ type group struct {
 	// count is the number of samples; firstSample and lastSample are the ends of their list.
 	count                   int
 	firstSample, lastSample int32
-	id                      contentID
+	id                      compact.ContentID
 	// record is the last record that id was told of.
 	record int
 }

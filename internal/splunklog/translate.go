@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -34,7 +35,7 @@ type translator struct {
 	anyRead bool
 	// bodyHash and attributes of the profile are worked out when the record's first sample is met.
 	begun             bool
-	bodyID            contentID
+	bodyID            compact.ContentID
 	profileAttributes profiledict.AttributeSetIndex
 	// saidNow is the record's description; 0 for none.
 	saidNow  int32
@@ -192,8 +193,8 @@ func (t *translator) add(o *observation) {
 	}
 	if group := &t.groups[g]; group.record != t.number {
 		group.record = t.number
-		group.id.number(t.bodyID[0])
-		group.id.number(t.bodyID[1])
+		group.id.AddNumber(t.bodyID[0])
+		group.id.AddNumber(t.bodyID[1])
 	}
 	t.put(g, o)
 }
@@ -208,13 +209,13 @@ func (t *translator) begin() {
 		t.saidNow = t.internSaid(t.record.said)
 	}
 	t.bodyID = t.places.currentID
-	t.bodyID.text(t.record.log.Body().AsString())
-	t.bodyID.number(uint64(t.record.time))
-	t.bodyID.number(uint64(t.record.period))
-	t.bodyID.number(uint64(t.record.allocated))
-	t.bodyID.text(string(t.record.link.SpanID[:]))
+	t.bodyID.AddText(t.record.log.Body().AsString())
+	t.bodyID.AddNumber(uint64(t.record.time))
+	t.bodyID.AddNumber(uint64(t.record.period))
+	t.bodyID.AddNumber(uint64(t.record.allocated))
+	t.bodyID.AddText(string(t.record.link.SpanID[:]))
 	if t.record.value != 0 {
-		t.bodyID.number(uint64(t.record.value))
+		t.bodyID.AddNumber(uint64(t.record.value))
 	}
 }
 
@@ -226,8 +227,8 @@ func (t *translator) group(key groupKey) int32 {
 	g := int32(len(t.groups))
 	t.groupOf[key] = g
 	next := group{groupKey: key, profile: t.places.newProfile(), record: -1}
-	next.id.number(uint64(g))
-	next.id.number(uint64(key.period))
+	next.id.AddNumber(uint64(g))
+	next.id.AddNumber(uint64(key.period))
 	if key.said != 0 {
 		t.said[key.said].addTo(&next.id)
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package splunklog
+package compact
 
 import (
 	"math/bits"
@@ -14,9 +14,9 @@ import (
 func TestContentIDs(t *testing.T) {
 	halves := [2]map[uint64]bool{{}, {}}
 	n := 0
-	note := func(content ...uint64) (id contentID) {
+	note := func(content ...uint64) (id ContentID) {
 		for _, number := range content {
-			id.number(number)
+			id.AddNumber(number)
 		}
 		for i := range id {
 			halves[i][id[i]] = true
