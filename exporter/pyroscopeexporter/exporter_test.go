@@ -27,15 +27,12 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pushed is one series as the server received it.
 type pushed struct {

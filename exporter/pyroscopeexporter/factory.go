@@ -17,15 +17,16 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 )
 
 // NewFactory returns the factory of the exporter `pyroscope`, for profiles pipelines.
 func NewFactory() exporter.Factory {
 	return xexporter.NewFactory(
-		component.MustNewType("pyroscope"),
+		metadata.Type,
 		createDefaultConfig,
-		xexporter.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability),
 	)
 }
 
@@ -47,7 +48,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 }
 
 func newExporter(set exporter.Settings, config *Config) (*pyroscopeExporter, error) {
-	metrics, err := newMetrics(set.MeterProvider.Meter(scopeName))
+	metrics, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,11 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
@@ -32,7 +35,7 @@ type pyroscopeExporter struct {
 	// shownURL is the URL without what is secret in it.
 	shownURL string
 	labeler  *labeler
-	metrics  *metrics
+	metrics  *metadata.TelemetryBuilder
 	client   *http.Client
 
 	batches sync.Pool // of *compact.Batch
@@ -135,7 +138,7 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles) {
 				err = fmt.Errorf("push %s: %w", s.describe(), err)
 			}
 		}
-		p.metrics.countSeries(ctx, err)
+		p.count(ctx, err)
 		if err != nil && !consumererror.IsPermanent(err) {
 			p.retryErr = err
 			break
@@ -148,6 +151,25 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles) {
 	if p.retryErr != nil {
 		p.retry = append(p.retry, without(part, done))
 	}
+}
+
+// The outcomes of a push.
+const (
+	outcomeAccepted = "accepted"
+	outcomeRefused  = "refused"
+	outcomeRetry    = "retry"
+)
+
+// count counts a series by the error of its push.
+func (e *pyroscopeExporter) count(ctx context.Context, err error) {
+	outcome := outcomeRetry
+	switch {
+	case err == nil:
+		outcome = outcomeAccepted
+	case consumererror.IsPermanent(err):
+		outcome = outcomeRefused
+	}
+	e.metrics.ExporterPyroscopeSeries.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
 // without removes the profiles that are done. It changes part.
@@ -189,7 +211,9 @@ func (e *pyroscopeExporter) series(ctx context.Context, part pprofile.Profiles, 
 	}
 	name := profilekind.Name(stated, text(first.SampleType().TypeStrindex()), text(first.PeriodType().TypeStrindex()))
 	labels, dropped := e.labeler.labels(resource.Resource().Attributes(), name)
-	e.metrics.countDroppedLabels(ctx, dropped)
+	if dropped > 0 {
+		e.metrics.ExporterPyroscopeDroppedLabels.Add(ctx, int64(dropped))
+	}
 	compressed, err := e.compress(payload.Bytes)
 	if err != nil {
 		return nil, consumererror.NewPermanent(err)

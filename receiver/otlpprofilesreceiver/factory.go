@@ -10,14 +10,16 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
 
 // NewFactory returns the factory of the receiver `otlp_profiles`, for profiles pipelines.
 func NewFactory() receiver.Factory {
 	return xreceiver.NewFactory(
-		component.MustNewType("otlp_profiles"),
+		metadata.Type,
 		createDefaultConfig,
-		xreceiver.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability),
 	)
 }
 

@@ -5,12 +5,10 @@ package otlpprofilesreceiver
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -37,37 +35,20 @@ func TestReadmeDefaults(t *testing.T) {
 	assert.Empty(t, rows)
 }
 
-func TestMetadataAndReadme(t *testing.T) {
-	declared, rows := profiletest.LoadMetadata(t), profiletest.ReadmeRows(t)
-	assert.Equal(t, NewFactory().Type().String(), declared.Type)
-	h := start(t, nil, nil)
-	stats := &otlplayouts.Stats{Ambiguous: true}
-	for i := range stats.Dropped {
-		stats.Dropped[i] = 1
+// TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.
+func TestMetadata(t *testing.T) {
+	declared := profiletest.LoadMetadata(t).Attributes
+	var layouts, reasons, faults []string
+	for i := range otlplayouts.NumLayouts {
+		layouts = append(layouts, otlplayouts.Layout(i).String())
 	}
-	for i := range stats.Repaired {
-		stats.Repaired[i] = 1
+	for i := range otlplayouts.NumDropReasons {
+		reasons = append(reasons, otlplayouts.DropReason(i).String())
 	}
-	for l := range otlplayouts.NumLayouts {
-		stats.Layout = otlplayouts.Layout(l)
-		h.metrics.count(t.Context(), stats)
+	for i := range otlplayouts.NumRepairs {
+		faults = append(faults, otlplayouts.Repair(i).String())
 	}
-	for name, want := range declared.Telemetry.Metrics {
-		made, err := h.telemetry.GetMetric("otelcol_" + name)
-		require.NoError(t, err)
-		assert.Equal(t, want.Description, made.Description)
-		assert.Equal(t, want.Unit, made.Unit)
-		row := rows["otelcol_"+name]
-		require.NotEmpty(t, row, "README: %s", name)
-		for _, point := range made.Data.(metricdata.Sum[int64]).DataPoints {
-			for _, kv := range point.Attributes.ToSlice() {
-				require.Equal(t, want.Attributes, []string{string(kv.Key)})
-				values := strings.ReplaceAll(row[1], " ", ",")
-				if kv.Key == "layout" {
-					values = strings.Join(declared.Attributes["layout"].Enum, ",")
-				}
-				assert.Contains(t, ","+values+",", ","+kv.Value.AsString()+",", name)
-			}
-		}
-	}
+	assert.Equal(t, layouts, declared["layout"].Enum)
+	assert.Equal(t, reasons, declared["reason"].Enum)
+	assert.Equal(t, faults, declared["fault"].Enum)
 }

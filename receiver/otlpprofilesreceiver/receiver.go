@@ -18,11 +18,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
 
 // otlpReceiver hands on what its two servers receive.
@@ -30,7 +33,7 @@ type otlpReceiver struct {
 	cfg     *Config
 	set     receiver.Settings
 	next    xconsumer.Profiles
-	metrics *metrics
+	metrics *metadata.TelemetryBuilder
 	oldOnes oldSenders
 
 	budget *admission.Budget
@@ -42,7 +45,7 @@ type otlpReceiver struct {
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*otlpReceiver, error) {
-	metrics, err := newMetrics(set.MeterProvider.Meter(scopeName))
+	metrics, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +151,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []stri
 	if ended := r.budget.Work(ctx, func() { profiles, stats, err = unmarshal(data) }); ended != nil {
 		return ended
 	}
-	r.metrics.count(ctx, &stats)
+	r.count(ctx, &stats)
 	if stats.Layout != otlplayouts.Current {
 		r.noteOldSender(ctx, stats.Layout)
 	}
@@ -163,6 +166,27 @@ func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []stri
 	err = r.next.ConsumeProfiles(ctx, profiles)
 	how.obsreport.EndProfilesOp(ctx, how.format, samples, err)
 	return err
+}
+
+// count counts what was read of a request.
+func (r *otlpReceiver) count(ctx context.Context, stats *otlplayouts.Stats) {
+	with := func(key, value string) metric.MeasurementOption {
+		return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+	}
+	r.metrics.ReceiverOtlpProfilesRequests.Add(ctx, 1, with("layout", stats.Layout.String()))
+	if stats.Ambiguous {
+		r.metrics.ReceiverOtlpProfilesAmbiguousRequests.Add(ctx, 1)
+	}
+	for reason, n := range stats.Dropped {
+		if n > 0 {
+			r.metrics.ReceiverOtlpProfilesDroppedSamples.Add(ctx, int64(n), with("reason", otlplayouts.DropReason(reason).String()))
+		}
+	}
+	for fault, n := range stats.Repaired {
+		if n > 0 {
+			r.metrics.ReceiverOtlpProfilesRepaired.Add(ctx, int64(n), with("fault", otlplayouts.Repair(fault).String()))
+		}
+	}
 }
 
 // oldSenders remembers which senders of old layouts were logged.

@@ -30,7 +30,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
@@ -42,9 +41,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadatatest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // harness is a running receiver.
 type harness struct {
@@ -161,17 +159,12 @@ func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
 	require.Len(t, lines, 6-1, "one for each sender and layout; 1.4 came twice")
 	require.Contains(t, []any{"127.0.0.1", "::1"}, lines[0].ContextMap()["sender"])
 
-	got, err := h.telemetry.GetMetric("otelcol_receiver_otlp_profiles_requests")
-	require.NoError(t, err)
 	points := []metricdata.DataPoint[int64]{}
 	for layout, n := range map[string]int64{"1.3": 6, "1.4": 12, "1.7": 6, "1.8": 6, "1.9": 4, "1.10": 2} {
 		points = append(points, metricdata.DataPoint[int64]{Attributes: attribute.NewSet(attribute.String("layout", layout)), Value: n})
 	}
-	metricdatatest.AssertEqual(t, metricdata.Metrics{
-		Name: "otelcol_receiver_otlp_profiles_requests", Unit: "{request}",
-		Description: "Number of requests by the layout of their profiles.",
-		Data:        metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: points},
-	}, got, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualReceiverOtlpProfilesRequests(t, h.telemetry, points,
+		metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 }
 
 // Today's layout arrives from the Collector's own client, without a word in the log.
