@@ -16,7 +16,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 // hecPeer is an HTTP Event Collector of Splunk. It only takes events.
@@ -47,7 +49,7 @@ func (p *hecPeer) sendProfiles(context.Context, pprofile.Profiles, int) answer {
 }
 
 func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
-	body, err := events(ld)
+	body, err := hec.Write(ld)
 	if err != nil {
 		return failed(err)
 	}
@@ -55,7 +57,7 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Splunk " + p.token},
 		// Splunk's ingest tells profiles from other events by it.
-		"X-Splunk-Instrumentation-Library": {profilingName},
+		hec.LibraryHeader: {splunklog.ProfilingName},
 	}, limit)
 	return sent
 }
@@ -63,12 +65,9 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 // hecAnswer interprets a refusal by HEC.
 func hecAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
 	// An answer that counts the rejected says that the others were accepted; splunk_profiling sends it.
-	var counted struct {
-		Rejected int64  `json:"rejected"`
-		Reason   string `json:"reason"`
-	}
+	var counted hec.Answer
 	if r.status == http.StatusBadRequest && json.Unmarshal([]byte(r.message), &counted) == nil && counted.Rejected > 0 {
-		return answer{rejected: counted.Rejected, message: counted.Reason}
+		return answer{rejected: int64(counted.Rejected), message: counted.Reason}
 	}
 	if r.status == http.StatusInternalServerError || r.status == http.StatusRequestTimeout {
 		return answer{outcome: later, err: r} // what HEC answers so may pass, unlike in OTLP

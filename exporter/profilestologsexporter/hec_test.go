@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -229,25 +228,5 @@ func TestHECEndpoint(t *testing.T) {
 		config := &HECConfig{}
 		config.Client.Endpoint = endpoint
 		assert.Equal(t, want, newHECPeer(config, componenttest.NewNopTelemetrySettings(), "", 0).url)
-	}
-}
-
-func TestEventTime(t *testing.T) {
-	for _, tc := range []struct {
-		at    uint64
-		time  json.Number
-		nanos any
-	}{
-		{0, "", nil},
-		{start, "1700000000.000", nil},
-		{start + 120_000_000, "1700000000.120", nil},
-		{start + 120_499_999, "1700000000.120", uint64(start + 120_499_999)},
-		{start + 120_500_000, "1700000000.121", uint64(start + 120_500_000)},
-		{start + 999_999_999, "1700000001.000", uint64(start + 999_999_999)},
-	} {
-		e := event{Fields: map[string]any{}}
-		e.takeTime(pcommon.Timestamp(tc.at))
-		assert.Equal(t, tc.time, e.Time)
-		assert.Equal(t, tc.nanos, e.Fields["source.event.time.unix_nano"])
 	}
 }

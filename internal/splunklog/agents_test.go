@@ -106,12 +106,12 @@ func TestLinksTellSamplesApart(t *testing.T) {
 	p.str("")
 	p.frame(1, "f", "", 0)
 	for i := range 2 * spans {
-		p.sample([]uint64{1}, nil, keyEventTime, 1000, keyTraceID, traceID, keySpanID, fmt.Sprintf("%016x", i/2+1))
+		p.sample([]uint64{1}, nil, keyEventTime, 1000, KeyTraceID, traceID, KeySpanID, fmt.Sprintf("%016x", i/2+1))
 	}
 	ld, _ := newRecord(p.encode(), keyType, "cpu")
 	lines := plog.NewLogs()
 	scope := lines.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
-	scope.Scope().SetName(profilingName)
+	scope.Scope().SetName(ProfilingName)
 	for i := range 2 * spans {
 		record := appendRecord(scope, "\n\nat f()", keyFormat, "text")
 		record.SetTimestamp(1000)

@@ -28,13 +28,13 @@ func (t *translator) recordAttributes() profiledict.AttributeSetIndex {
 // uses reports whether an attribute of the record has become something other than an attribute of the Profile.
 func (r *record) uses(key string) bool {
 	switch key {
-	case keySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos:
+	case KeySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos:
 		return true
 	case keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration:
 		return r.described
-	case keyEventTimeNanos:
+	case KeyEventTimeNanos:
 		return r.timeNanos != 0 && r.time == r.timeNanos
-	case keyTraceID, keySpanID:
+	case KeyTraceID, KeySpanID:
 		return r.linked
 	case keyAllocated:
 		return r.format == FormatText && r.typ == TypeAllocation
@@ -45,7 +45,7 @@ func (r *record) uses(key string) bool {
 // isOfRecord reports whether an attribute of the name says what its record is, in Splunk's words or in those of a description.
 func isOfRecord(key string) bool {
 	switch key {
-	case keySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos, keyEventTimeNanos,
+	case KeySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos, KeyEventTimeNanos,
 		keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration:
 		return true
 	}

@@ -103,7 +103,7 @@ func textRequest() plog.Logs {
 	random := rand.New(rand.NewPCG(3, 4))
 	ld := plog.NewLogs()
 	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
-	sl.Scope().SetName(profilingName)
+	sl.Scope().SetName(ProfilingName)
 	for i := range 500 {
 		var body strings.Builder
 		fmt.Fprintf(&body, "\"pool-1-thread-%d\" #%d prio=5 os_prio=0 cpu=%d.12ms elapsed=8.50s tid=0x00007fde4d00%04x nid=0x%x runnable  [0x000070000ba40000]\n"+

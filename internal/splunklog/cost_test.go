@@ -77,7 +77,7 @@ func worstPprofs() map[string][]byte {
 			})),
 		"two long keys of one prefix, in many samples": worstPprof(append(samePrefix, "x"),
 			repeated(20_000, func(int) []byte { return sampleOf(append(textLabelMessage(1, 3), textLabelMessage(2, 3)...)) })),
-		"long times": worstPprof([]string{keyEventTime, strings.Repeat("1", long), keyTraceID, keySpanID, strings.Repeat("0", long)},
+		"long times": worstPprof([]string{keyEventTime, strings.Repeat("1", long), KeyTraceID, KeySpanID, strings.Repeat("0", long)},
 			repeated(20_000, func(int) []byte {
 				return sampleOf(bytes.Join([][]byte{textLabelMessage(1, 2), textLabelMessage(3, 5), textLabelMessage(4, 5)}, nil))
 			})),

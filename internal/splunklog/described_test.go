@@ -157,7 +157,7 @@ func TestDescriptionsThatMakeNoSense(t *testing.T) {
 // A record's time that has lost its nanoseconds on the way, as in HEC, can say them beside it.
 func TestTimeOfARecordInNanoseconds(t *testing.T) {
 	for stamp, want := range map[uint64]uint64{start - 123: start, start - 123 + millisecond: start, start + 1e9: start + 1e9} {
-		ld, record := newRecord(javaStack, keyFormat, "text", keyType, "cpu", keyEventTimeNanos, "1700000000000000123")
+		ld, record := newRecord(javaStack, keyFormat, "text", keyType, "cpu", KeyEventTimeNanos, "1700000000000000123")
 		record.SetTimestamp(pcommon.Timestamp(stamp))
 		got := translated(t, ld, Options{}).Profiles
 		assert.Equal(t, []uint64{want}, profiletest.SampleAt(got, 0).TimestampsUnixNano().AsRaw())
@@ -191,7 +191,7 @@ func TestReadmeHasDescriptions(t *testing.T) {
 	require.NoError(t, err)
 	for _, key := range []string{
 		keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
-		keyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion, keyBodyCompression,
+		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion, keyBodyCompression,
 		shapeTimes.String(), shapeValues.String(), shapeBoth.String(),
 	} {
 		assert.Contains(t, string(readme), "`"+key+"`")

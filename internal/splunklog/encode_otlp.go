@@ -35,10 +35,10 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 		rl.SetSchemaUrl(rp.SchemaUrl())
 	}
 	sl := rl.ScopeLogs().AppendEmpty()
-	sl.Scope().SetName(profilingName)
+	sl.Scope().SetName(ProfilingName)
 	record := sl.LogRecords().AppendEmpty()
 	attributes := record.Attributes()
-	attributes.PutStr(keySourceType, profilingName)
+	attributes.PutStr(KeySourceType, ProfilingName)
 	attributes.PutStr(keyFormat, formatOTLPValue)
 	attributes.PutStr(keyBodyVersion, bodyVersion)
 	attributes.PutStr(keyBodyCompression, compressionZstd)

@@ -27,7 +27,7 @@ func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, fram
 	for _, sample := range p.Samples().All() {
 		for m := range moments(p, sample) {
 			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, period)
-			labels = appendExact(labels, keyEventTime, keyEventTimeNanos, int64(m.time))
+			labels = appendExact(labels, keyEventTime, KeyEventTimeNanos, int64(m.time))
 			var values []int64
 			if m.counted || typ == TypeAllocation {
 				values = []int64{m.value}

@@ -70,10 +70,10 @@ func copyScope(from pprofile.ScopeProfiles, to plog.ScopeLogs) {
 	from.Scope().CopyTo(to.Scope())
 	to.SetSchemaUrl(from.SchemaUrl())
 	name, version := from.Scope().Name(), from.Scope().Version()
-	if name == profilingName {
+	if name == ProfilingName {
 		return
 	}
-	to.Scope().SetName(profilingName)
+	to.Scope().SetName(ProfilingName)
 	to.Scope().SetVersion("")
 	if name != "" {
 		to.Scope().Attributes().PutStr(keyScopeName, name)
@@ -130,7 +130,7 @@ func (s *sink) newRecord(p pprofile.Profile, is kind, to plog.ScopeLogs) plog.Lo
 	record.SetTimestamp(p.Time())
 	var attributes xpdata.MapBuilder // Map.Put would look through all attributes before each
 	attributes.EnsureCapacity(8 + p.AttributeIndices().Len())
-	attributes.AppendEmpty(keySourceType).SetStr(profilingName)
+	attributes.AppendEmpty(KeySourceType).SetStr(ProfilingName)
 	attributes.AppendEmpty(keyType).SetStr(is.name)
 	if d, needed := s.describe(p, is.typ); needed {
 		d.put(&attributes)

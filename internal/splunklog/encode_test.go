@@ -152,7 +152,7 @@ func asSent(pd pprofile.Profiles) pprofile.Profiles {
 				p.OriginalPayload().FromRaw(nil)
 			}
 			scope := sp.Scope()
-			if scope.Name() == profilingName {
+			if scope.Name() == ProfilingName {
 				continue
 			}
 			for key, value := range map[string]string{keyScopeName: scope.Name(), keyScopeVersion: scope.Version()} {
@@ -160,7 +160,7 @@ func asSent(pd pprofile.Profiles) pprofile.Profiles {
 					scope.Attributes().PutStr(key, value)
 				}
 			}
-			scope.SetName(profilingName)
+			scope.SetName(ProfilingName)
 			scope.SetVersion("")
 		}
 	}

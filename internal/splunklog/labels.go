@@ -36,7 +36,7 @@ func (t *translator) readLabels(labels []pprofconv.Label, o *observation) bool {
 				o.period = periodNanos(millis, ok, &t.result.BadTimes)
 				continue
 			}
-		case keyEventTimeNanos:
+		case KeyEventTimeNanos:
 			// Labels are ordered by key: the time in milliseconds stands before it.
 			if nanos, ok := labelNumber(&group[0]); ok {
 				o.time = exactTime(o.time, nanos)
@@ -47,7 +47,7 @@ func (t *translator) readLabels(labels []pprofconv.Label, o *observation) bool {
 				o.period = exactTime(o.period, nanos)
 				continue
 			}
-		case keyTraceID, keySpanID:
+		case KeyTraceID, KeySpanID:
 			if linked {
 				continue
 			}
@@ -125,10 +125,10 @@ func (t *translator) readLink(labels []pprofconv.Label, o *observation) bool {
 	trace, span, pairs := "", "", 0
 	for i := range labels {
 		switch l := &labels[i]; l.Key {
-		case keyTraceID:
+		case KeyTraceID:
 			trace = l.Text
 			pairs++
-		case keySpanID:
+		case KeySpanID:
 			span = l.Text
 			pairs++
 		}

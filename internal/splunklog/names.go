@@ -3,13 +3,13 @@
 
 package splunklog
 
-// profilingName is the scope's name, and the source type, by which a record says that it carries a profile.
-const profilingName = "otel.profiling"
+// ProfilingName is the scope's name, and the source type, by which a record says that it carries a profile.
+const ProfilingName = "otel.profiling"
 
 // The attributes of records, and the labels of the samples in their pprof (Splunk GDI specification).
 const (
 	keyDataPrefix  = "profiling.data."
-	keySourceType  = "com.splunk.sourcetype"
+	KeySourceType  = "com.splunk.sourcetype"
 	keyFormat      = "profiling.data.format"
 	keyType        = "profiling.data.type"
 	keyFrameCount  = "profiling.data.total.frame.count"
@@ -18,11 +18,11 @@ const (
 	keyEventPeriod = "source.event.period"
 	// Beside a period or time in milliseconds where those are no whole number of them. This project's own.
 	keyEventPeriodNanos = "source.event.period.nanos"
-	keyEventTimeNanos   = "source.event.time.unix_nano"
+	KeyEventTimeNanos   = "source.event.time.unix_nano"
 	keyEventTime        = "source.event.time"
 	keyAllocated        = "memory.allocated"
-	keyTraceID          = "trace_id"
-	keySpanID           = "span_id"
+	KeyTraceID          = "trace_id"
+	KeySpanID           = "span_id"
 	keyTruncated        = "thread.stack.truncated"
 	keyThreadID         = "thread.id"
 	keyThreadName       = "thread.name"

@@ -46,8 +46,8 @@ func isProfiling(inherited bool, log plog.LogRecord) bool {
 }
 
 func hasSourceType(attributes pcommon.Map) bool {
-	value, ok := attributes.Get(keySourceType)
-	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == profilingName
+	value, ok := attributes.Get(KeySourceType)
+	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
 }
 
 // read takes what all formats have in common.
@@ -70,11 +70,11 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 			if n, ok := number(value); ok {
 				r.allocated = n
 			}
-		case keyTraceID:
+		case KeyTraceID:
 			trace = value.AsString()
-		case keySpanID:
+		case KeySpanID:
 			span = value.AsString()
-		case keyEventTimeNanos:
+		case KeyEventTimeNanos:
 			r.timeNanos, _ = number(value)
 		default:
 			if strings.HasPrefix(key, keyDataPrefix) {

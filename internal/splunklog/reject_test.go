@@ -136,7 +136,7 @@ func TestRest(t *testing.T) {
 		sl := rl.ScopeLogs().AppendEmpty()
 		sl.Scope().SetName(name)
 		sl.SetSchemaUrl(name)
-		appendRecord(sl, "hello "+name, keySourceType, "httpevent", "n", 1)
+		appendRecord(sl, "hello "+name, KeySourceType, "httpevent", "n", 1)
 	}
 	ordinary.MarkReadOnly()
 	assert.Equal(t, ordinary, Rest(ordinary), "itself")
@@ -146,10 +146,10 @@ func TestRest(t *testing.T) {
 	profiles.ResourceLogs().At(0).CopyTo(mixed.ResourceLogs().AppendEmpty())
 	ordinary.ResourceLogs().At(0).CopyTo(mixed.ResourceLogs().AppendEmpty())
 	other := mixed.ResourceLogs().At(1).ScopeLogs()
-	appendRecord(other.At(1), javaStack, keySourceType, profilingName)
-	appendRecord(other.AppendEmpty(), javaStack, keySourceType, profilingName)
+	appendRecord(other.At(1), javaStack, KeySourceType, ProfilingName)
+	appendRecord(other.AppendEmpty(), javaStack, KeySourceType, ProfilingName)
 	bySourceType := mixed.ResourceLogs().AppendEmpty()
-	bySourceType.Resource().Attributes().PutStr(keySourceType, profilingName)
+	bySourceType.Resource().Attributes().PutStr(KeySourceType, ProfilingName)
 	appendRecord(bySourceType.ScopeLogs().AppendEmpty(), javaStack)
 	mixed.MarkReadOnly()
 

@@ -42,7 +42,7 @@ func BodyBytes(ld plog.Logs) (n int) {
 	for _, rl := range ld.ResourceLogs().All() {
 		ofResource := hasSourceType(rl.Resource().Attributes())
 		for _, sl := range rl.ScopeLogs().All() {
-			inherited := ofResource || sl.Scope().Name() == profilingName
+			inherited := ofResource || sl.Scope().Name() == ProfilingName
 			for _, log := range sl.LogRecords().All() {
 				if !isProfiling(inherited, log) {
 					continue
@@ -63,7 +63,7 @@ func anyProfiling(ld plog.Logs) bool {
 	for _, rl := range ld.ResourceLogs().All() {
 		ofResource := hasSourceType(rl.Resource().Attributes())
 		for _, sl := range rl.ScopeLogs().All() {
-			inherited := ofResource || sl.Scope().Name() == profilingName
+			inherited := ofResource || sl.Scope().Name() == ProfilingName
 			for _, log := range sl.LogRecords().All() {
 				if isProfiling(inherited, log) {
 					return true
@@ -75,7 +75,7 @@ func anyProfiling(ld plog.Logs) bool {
 }
 
 func anyOther(sl plog.ScopeLogs) bool {
-	if sl.Scope().Name() == profilingName {
+	if sl.Scope().Name() == ProfilingName {
 		return false
 	}
 	for _, log := range sl.LogRecords().All() {

@@ -55,7 +55,7 @@ func newRecord(body string, attributes ...any) (plog.Logs, plog.LogRecord) {
 	rl := ld.ResourceLogs().AppendEmpty()
 	rl.Resource().Attributes().PutStr("service.name", "shop")
 	sl := rl.ScopeLogs().AppendEmpty()
-	sl.Scope().SetName(profilingName)
+	sl.Scope().SetName(ProfilingName)
 	return ld, appendRecord(sl, body, attributes...)
 }
 

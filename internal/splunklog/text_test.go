@@ -34,7 +34,7 @@ func TestTextGolden(t *testing.T) {
 		attributes []any
 	}{
 		{name: "java-basic", body: javaStack, attributes: []any{
-			keyFormat, "text", keyType, "cpu", keySourceType, profilingName, keyEventName, "jdk.ThreadDump", keyEventPeriod, 10_000,
+			keyFormat, "text", keyType, "cpu", KeySourceType, ProfilingName, keyEventName, "jdk.ThreadDump", keyEventPeriod, 10_000,
 		}},
 		{name: "java-full", body: javaStack, opts: Options{FullThreadMetadata: true}, attributes: []any{
 			keyFormat, "text", keyType, "cpu", keyEventPeriod, "10000", keyTruncated, "True",
@@ -97,7 +97,7 @@ func TestGroups(t *testing.T) {
 	appendRecord(same.ScopeLogs().At(0), javaStack, keyType, "cpu", keyEventPeriod, 1000)
 	older := same.ScopeLogs().AppendEmpty()
 	older.Scope().SetVersion("0.0.9")
-	appendRecord(older, javaStack, keySourceType, profilingName, keyType, "cpu", keyEventPeriod, 1000)
+	appendRecord(older, javaStack, KeySourceType, ProfilingName, keyType, "cpu", keyEventPeriod, 1000)
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, log := range sl.LogRecords().All() {

@@ -86,7 +86,7 @@ func Translate(ld plog.Logs, opts Options) Result {
 		ofResource := hasSourceType(rl.Resource().Attributes())
 		for _, sl := range rl.ScopeLogs().All() {
 			t.places.scope(sl)
-			inherited := ofResource || sl.Scope().Name() == profilingName
+			inherited := ofResource || sl.Scope().Name() == ProfilingName
 			for _, log := range sl.LogRecords().All() {
 				if isProfiling(inherited, log) {
 					t.translate(log)

@@ -11,15 +11,10 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
-
-// libraryHeader is how a sender says that all events of a request are from one instrumentation library.
-const libraryHeader = "X-Splunk-Instrumentation-Library"
-
-// maxLibraryBytes bounds its value, which each event of a body can repeat.
-const maxLibraryBytes = 256
 
 // hecServer takes events of Splunk's HTTP Event Collector.
 type hecServer struct {
@@ -35,15 +30,17 @@ func newHECServer(cfg *HTTPConfig, d delivery) *hecServer {
 		s.mux.HandleFunc(path, s.handleEvents)
 	}
 	for _, path := range []string{"/services/collector/health", "/services/collector/health/1.0"} {
-		s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { answerHEC(w, http.StatusOK, hecAnswer{Code: hecHealthy}) })
+		s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			answerHEC(w, http.StatusOK, hec.Answer{Code: hec.Healthy})
+		})
 	}
 	s.mux.HandleFunc("/services/collector/ack", func(w http.ResponseWriter, _ *http.Request) {
-		answerHEC(w, http.StatusBadRequest, hecAnswer{
-			Code: hecAckDisabled, Reason: "an answer with code 0 already says that the pipeline took the events",
+		answerHEC(w, http.StatusBadRequest, hec.Answer{
+			Code: hec.AckDisabled, Reason: "an answer with code 0 already says that the pipeline took the events",
 		})
 	})
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answerHEC(w, http.StatusNotFound, hecAnswer{
+		answerHEC(w, http.StatusNotFound, hec.Answer{
 			Text: "The requested URL was not found on this server.", Code: http.StatusNotFound,
 			Reason: "send events to /services/collector/event",
 		})
@@ -54,7 +51,7 @@ func newHECServer(cfg *HTTPConfig, d delivery) *hecServer {
 func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		answerHEC(w, http.StatusMethodNotAllowed, hecAnswer{
+		answerHEC(w, http.StatusMethodNotAllowed, hec.Answer{
 			Text: "The requested URL was not found on this server.", Code: http.StatusNotFound,
 			Reason: fmt.Sprintf("method %s is not allowed here: use POST", r.Method),
 		})
@@ -66,34 +63,34 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	library := strings.TrimSpace(r.Header.Get(libraryHeader))
-	if len(library) > maxLibraryBytes {
-		answerHEC(w, http.StatusBadRequest, hecAnswer{
-			Code: hecInvalidData, Reason: fmt.Sprintf("%s is longer than %d bytes", libraryHeader, maxLibraryBytes),
+	library := strings.TrimSpace(r.Header.Get(hec.LibraryHeader))
+	if len(library) > hec.MaxLibraryBytes {
+		answerHEC(w, http.StatusBadRequest, hec.Answer{
+			Code: hec.InvalidData, Reason: fmt.Sprintf("%s is longer than %d bytes", hec.LibraryHeader, hec.MaxLibraryBytes),
 		})
 		return
 	}
-	reader := eventReader{
-		library: library, observed: pcommon.NewTimestampFromTime(time.Now()),
+	reader := hec.Reader{
+		Library: library, Observed: pcommon.NewTimestampFromTime(time.Now()),
 	}
-	ld, fault := reader.read(body)
+	ld, fault := reader.Read(body)
 	if fault != nil {
-		answerHEC(w, fault.status, fault.hecAnswer)
+		answerHEC(w, fault.Status, fault.Answer)
 		return
 	}
 	report, err := s.path.Deliver(r.Context(), ld, claim)
 	switch {
 	case err != nil && httpserver.IsPermanent(err):
-		answerHEC(w, http.StatusBadRequest, hecAnswer{Code: hecInvalidData, Reason: err.Error()})
+		answerHEC(w, http.StatusBadRequest, hec.Answer{Code: hec.InvalidData, Reason: err.Error()})
 	case err != nil:
 		_, delay := httpserver.RetryStatus(err)
 		httpserver.SetRetryAfter(w, delay)
-		answerHEC(w, http.StatusServiceUnavailable, hecAnswer{Code: hecBusy, Reason: err.Error()})
+		answerHEC(w, http.StatusServiceUnavailable, hec.Answer{Code: hec.Busy, Reason: err.Error()})
 	case report.Rejected > 0:
-		answerHEC(w, http.StatusBadRequest, hecAnswer{
-			Code: hecInvalidData, InvalidEvent: &report.First, Rejected: report.Rejected, Reason: report.Message,
+		answerHEC(w, http.StatusBadRequest, hec.Answer{
+			Code: hec.InvalidData, InvalidEvent: &report.First, Rejected: report.Rejected, Reason: report.Message,
 		})
 	default:
-		answerHEC(w, http.StatusOK, hecAnswer{Code: hecSuccess})
+		answerHEC(w, http.StatusOK, hec.Answer{Code: hec.Success})
 	}
 }

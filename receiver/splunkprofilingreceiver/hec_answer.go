@@ -7,58 +7,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 )
 
-// hecCode is the code in an answer of HEC. The protocol has a text for each.
-type hecCode int
-
-// The codes that are used here (Splunk Enterprise, "Troubleshoot HTTP Event Collector").
-const (
-	hecSuccess       hecCode = 0
-	hecTokenRequired hecCode = 2
-	hecAuthorization hecCode = 3
-	hecInvalidToken  hecCode = 4
-	hecNoData        hecCode = 5
-	hecInvalidData   hecCode = 6
-	hecInternal      hecCode = 8
-	hecBusy          hecCode = 9
-	hecEventRequired hecCode = 12
-	hecEventBlank    hecCode = 13
-	hecAckDisabled   hecCode = 14
-	hecFields        hecCode = 15
-	hecHealthy       hecCode = 17
-	hecTooLarge      hecCode = 27
-)
-
-var hecTexts = map[hecCode]string{
-	hecSuccess:       "Success",
-	hecTokenRequired: "Token is required",
-	hecAuthorization: "Invalid authorization",
-	hecInvalidToken:  "Invalid token",
-	hecNoData:        "No data",
-	hecInvalidData:   "Invalid data format",
-	hecInternal:      "Internal server error",
-	hecBusy:          "Server is busy",
-	hecEventRequired: "Event field is required",
-	hecEventBlank:    "Event field cannot be blank",
-	hecAckDisabled:   "ACK is disabled",
-	hecFields:        "Error in handling indexed fields",
-	hecHealthy:       "HEC is healthy",
-	hecTooLarge:      "Request entity too large",
-}
-
-// hecAnswer is an answer's body. Reason and Rejected are this receiver's own: HEC's texts are fixed.
-type hecAnswer struct {
-	Text         string  `json:"text"`
-	Code         hecCode `json:"code"`
-	InvalidEvent *int    `json:"invalid-event-number,omitempty"`
-	Rejected     int     `json:"rejected,omitempty"`
-	Reason       string  `json:"reason,omitempty"`
-}
-
-func answerHEC(w http.ResponseWriter, status int, answer hecAnswer) {
+func answerHEC(w http.ResponseWriter, status int, answer hec.Answer) {
 	if answer.Text == "" {
-		answer.Text = hecTexts[answer.Code]
+		answer.Text = hec.Texts[answer.Code]
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
@@ -69,7 +24,7 @@ func answerHEC(w http.ResponseWriter, status int, answer hecAnswer) {
 
 // answerHECError answers for confighttp, and for bodies that cannot be read.
 func answerHECError(w http.ResponseWriter, r *http.Request, message string, status int) {
-	answer := hecAnswer{Code: hecInvalidData, Reason: message}
+	answer := hec.Answer{Code: hec.InvalidData, Reason: message}
 	switch status {
 	case http.StatusUnauthorized:
 		// HEC tells these three apart; the authenticator's message may say more than a stranger should know.
@@ -77,18 +32,18 @@ func answerHECError(w http.ResponseWriter, r *http.Request, message string, stat
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		switch {
 		case scheme == "":
-			answer.Code = hecTokenRequired
+			answer.Code = hec.TokenRequired
 		case !strings.EqualFold(scheme, "Splunk") || token == "":
-			answer.Code = hecAuthorization
+			answer.Code = hec.InvalidAuthorization
 		default:
-			answer.Code, status = hecInvalidToken, http.StatusForbidden
+			answer.Code, status = hec.InvalidToken, http.StatusForbidden
 		}
 	case http.StatusRequestEntityTooLarge:
-		answer.Code = hecTooLarge
+		answer.Code = hec.TooLarge
 	case http.StatusInternalServerError:
-		answer.Code = hecInternal
+		answer.Code = hec.InternalError
 	case http.StatusServiceUnavailable:
-		answer.Code = hecBusy
+		answer.Code = hec.Busy
 	}
 	answerHEC(w, status, answer)
 }

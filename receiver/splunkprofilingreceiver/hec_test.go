@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"google.golang.org/grpc/codes"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
@@ -30,11 +31,11 @@ import (
 
 const eventPath = "/services/collector/event"
 
-func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (answered, hecAnswer) {
+func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (answered, hec.Answer) {
 	t.Helper()
 	response := post(t, "http://"+f.address("hec")+path, []byte(body), headers...)
 	assert.Equal(t, contentJSON, response.Header.Get("Content-Type"))
-	var answer hecAnswer
+	var answer hec.Answer
 	require.NoError(t, json.Unmarshal(response.body, &answer), "%s", response.body)
 	return response, answer
 }
@@ -72,7 +73,7 @@ func TestHECCapturedRequests(t *testing.T) {
 			want := splunklog.Translate(ld, splunklog.Options{}).Profiles
 			response, answer := f.postHEC(t, path, eventOf(t, ld))
 			require.Equal(t, http.StatusOK, response.StatusCode, answer)
-			assert.Equal(t, hecAnswer{Text: "Success"}, answer)
+			assert.Equal(t, hec.Answer{Text: "Success"}, answer)
 			profiles, _ := f.next.take()
 			if want.ProfileCount() == 0 {
 				assert.Empty(t, profiles)
@@ -140,7 +141,7 @@ func TestHECAsSplunkCollectorWritesIt(t *testing.T) {
 		"profiling.data.format": "text", "source.event.time.unix_nano": 1700000000000000123, "source.event.period": 1000}`
 	_, answer := f.postHEC(t, eventPath, `{"time": 1700000000.000, "host": "unknown", "source": "shop", "sourcetype": "otel.profiling", "event": "\n\nat f(x:1)", `+fields+`}`+
 		`{"time": 1700000000.000, "host": "unknown", "event": "ordinary", `+fields+`}`)
-	require.Equal(t, hecSuccess, answer.Code, answer)
+	require.Equal(t, hec.Success, answer.Code, answer)
 	profiles, logs := f.next.take()
 	require.Len(t, profiles, 1)
 	assert.Equal(t, `resource {com.splunk.source="shop", service.name="shop"}
@@ -193,7 +194,7 @@ func TestHECKeepsDescriptions(t *testing.T) {
 		events.WriteString(eventOf(t, one))
 	}
 	_, answer := f.postHEC(t, eventPath, events.String())
-	require.Equal(t, hecSuccess, answer.Code, answer)
+	require.Equal(t, hec.Success, answer.Code, answer)
 	profiles, _ := f.next.take()
 	require.Len(t, profiles, 1)
 	got := profiles[0]
@@ -213,8 +214,8 @@ func TestHECLibraryHeader(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	text, err := json.Marshal(stack)
 	require.NoError(t, err)
-	_, answer := f.postHEC(t, "/v1/log", `{"event": `+string(text)+`, "fields": {"profiling.data.format": "text"}}`, libraryHeader, "otel.profiling")
-	assert.Equal(t, hecSuccess, answer.Code)
+	_, answer := f.postHEC(t, "/v1/log", `{"event": `+string(text)+`, "fields": {"profiling.data.format": "text"}}`, hec.LibraryHeader, "otel.profiling")
+	assert.Equal(t, hec.Success, answer.Code)
 	profiles, _ := f.next.take()
 	assert.Len(t, profiles, 1)
 }
@@ -225,28 +226,28 @@ func TestHECAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, body string
 		status     int
-		code       hecCode
+		code       hec.Code
 		invalid    int // −1: none
 	}{
-		"nothing":             {eventPath, "", 400, hecNoData, -1},
-		"white space":         {eventPath, " \n", 400, hecNoData, -1},
-		"no JSON":             {eventPath, "hello", 400, hecInvalidData, 0},
-		"a list":              {eventPath, "[" + good + "]", 400, hecInvalidData, 0},
-		"half an event":       {eventPath, good + `{"event": "x"`, 400, hecInvalidData, 1},
-		"no event":            {eventPath, good + `{"time": 1}`, 400, hecEventRequired, 1},
-		"a blank event":       {eventPath, `{"event": ""}`, 400, hecEventBlank, 0},
-		"null":                {eventPath, `{"event": null}`, 400, hecEventBlank, 0},
-		"nested fields":       {eventPath, `{"event": "x", "fields": {"a": {"b": 1}}}`, 400, hecFields, 0},
-		"no time":             {eventPath, `{"event": "x", "time": "now"}`, 400, hecInvalidData, 0},
-		"a negative time":     {eventPath, `{"event": "x", "time": -1}`, 400, hecInvalidData, 0},
-		"an endless time":     {eventPath, `{"event": "x", "time": 1e300}`, 400, hecInvalidData, 0},
-		"garbage as profile":  {eventPath, good + good + `{"event": "x", "sourcetype": "otel.profiling"}`, 400, hecInvalidData, 2},
-		"an ordinary event":   {eventPath, good + `{"event": "x"}`, 400, hecInvalidData, 1},
-		"acknowledgement":     {"/services/collector/ack?channel=1", `{"acks": [1]}`, 400, hecAckDisabled, -1},
+		"nothing":             {eventPath, "", 400, hec.NoData, -1},
+		"white space":         {eventPath, " \n", 400, hec.NoData, -1},
+		"no JSON":             {eventPath, "hello", 400, hec.InvalidData, 0},
+		"a list":              {eventPath, "[" + good + "]", 400, hec.InvalidData, 0},
+		"half an event":       {eventPath, good + `{"event": "x"`, 400, hec.InvalidData, 1},
+		"no event":            {eventPath, good + `{"time": 1}`, 400, hec.EventRequired, 1},
+		"a blank event":       {eventPath, `{"event": ""}`, 400, hec.EventBlank, 0},
+		"null":                {eventPath, `{"event": null}`, 400, hec.EventBlank, 0},
+		"nested fields":       {eventPath, `{"event": "x", "fields": {"a": {"b": 1}}}`, 400, hec.InvalidFields, 0},
+		"no time":             {eventPath, `{"event": "x", "time": "now"}`, 400, hec.InvalidData, 0},
+		"a negative time":     {eventPath, `{"event": "x", "time": -1}`, 400, hec.InvalidData, 0},
+		"an endless time":     {eventPath, `{"event": "x", "time": 1e300}`, 400, hec.InvalidData, 0},
+		"garbage as profile":  {eventPath, good + good + `{"event": "x", "sourcetype": "otel.profiling"}`, 400, hec.InvalidData, 2},
+		"an ordinary event":   {eventPath, good + `{"event": "x"}`, 400, hec.InvalidData, 1},
+		"acknowledgement":     {"/services/collector/ack?channel=1", `{"acks": [1]}`, 400, hec.AckDisabled, -1},
 		"another path":        {"/services/collector/raw", "x", 404, 404, -1},
-		"health":              {"/services/collector/health", "", 200, hecHealthy, -1},
-		"too many":            {eventPath, strings.Repeat(`{"event":1}`, maxEvents+1), 413, hecTooLarge, -1},
-		"a number out of all": {eventPath, good + `{"event": 1e999, "fields": {"n": 12345678901234567890}}`, 400, hecInvalidData, 1},
+		"health":              {"/services/collector/health", "", 200, hec.Healthy, -1},
+		"too many":            {eventPath, strings.Repeat(`{"event":1}`, hec.MaxEvents+1), 413, hec.TooLarge, -1},
+		"a number out of all": {eventPath, good + `{"event": 1e999, "fields": {"n": 12345678901234567890}}`, 400, hec.InvalidData, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, answer := f.postHEC(t, tc.path, tc.body)
@@ -264,7 +265,7 @@ func TestHECAnswers(t *testing.T) {
 	small := startFixture(t, "protocols: {hec: {endpoint: 'localhost:0', max_request_body_size: 1000}}", false)
 	response, answer := small.postHEC(t, eventPath, strings.Repeat(" ", 2000))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
-	assert.Equal(t, hecTooLarge, answer.Code)
+	assert.Equal(t, hec.TooLarge, answer.Code)
 	got, err := client.Get("http://" + f.address("hec") + eventPath)
 	require.NoError(t, err)
 	require.NoError(t, got.Body.Close())
@@ -281,7 +282,7 @@ func TestHECTakesTheOthers(t *testing.T) {
 	profiles, _ := f.next.take()
 	require.Len(t, profiles, 1)
 	_, answer = f.postHEC(t, eventPath, good+`{"event": ""}`)
-	assert.Equal(t, hecEventBlank, answer.Code)
+	assert.Equal(t, hec.EventBlank, answer.Code)
 	profiles, _ = f.next.take()
 	assert.Empty(t, profiles, "a body that is not HEC is refused as a whole")
 }
@@ -292,7 +293,7 @@ func TestHECRefusals(t *testing.T) {
 	f.next.refuse(throttled(t, codes.ResourceExhausted), nil)
 	response, answer := f.postHEC(t, eventPath, good)
 	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
-	assert.Equal(t, hecBusy, answer.Code)
+	assert.Equal(t, hec.Busy, answer.Code)
 	assert.Equal(t, "7", response.Header.Get("Retry-After"))
 	f.next.refuse(errors.New("data refused due to high memory usage"), nil)
 	response, _ = f.postHEC(t, eventPath, good)
@@ -300,7 +301,7 @@ func TestHECRefusals(t *testing.T) {
 	f.next.refuse(consumererror.NewPermanent(errors.New("never")), nil)
 	response, answer = f.postHEC(t, eventPath, good)
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
-	assert.Equal(t, hecInvalidData, answer.Code)
+	assert.Equal(t, hec.InvalidData, answer.Code)
 	assert.Contains(t, answer.Reason, "never")
 }
 
@@ -312,10 +313,10 @@ func TestHECTakesGzip(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	_, answer := f.postHEC(t, eventPath, b.String(), "Content-Encoding", "gzip")
-	assert.Equal(t, hecSuccess, answer.Code)
+	assert.Equal(t, hec.Success, answer.Code)
 	response, answer := f.postHEC(t, eventPath, "x", "Content-Encoding", "gzip")
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
-	assert.Equal(t, hecInvalidData, answer.Code)
+	assert.Equal(t, hec.InvalidData, answer.Code)
 }
 
 // authenticator stands for an auth extension that knows one token.
@@ -339,13 +340,13 @@ func TestHECTokens(t *testing.T) {
 	good := `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`
 	for header, want := range map[string]struct {
 		status int
-		code   hecCode
+		code   hec.Code
 	}{
-		"":              {401, hecTokenRequired},
-		"Bearer secret": {401, hecAuthorization},
-		"Splunk":        {401, hecAuthorization},
-		"Splunk public": {403, hecInvalidToken},
-		"Splunk secret": {200, hecSuccess},
+		"":              {401, hec.TokenRequired},
+		"Bearer secret": {401, hec.InvalidAuthorization},
+		"Splunk":        {401, hec.InvalidAuthorization},
+		"Splunk public": {403, hec.InvalidToken},
+		"Splunk secret": {200, hec.Success},
 	} {
 		var headers []string
 		if header != "" {
@@ -355,28 +356,4 @@ func TestHECTokens(t *testing.T) {
 		assert.Equal(t, want.status, response.StatusCode, header)
 		assert.Equal(t, want.code, answer.Code, header)
 	}
-}
-
-func FuzzHEC(f *testing.F) {
-	for _, body := range captured(f) {
-		f.Add(eventOf(f, requestOf(f, body).Logs()), "")
-	}
-	f.Add(`{"event": {"a": [1, {"b": null}]}, "time": "1.5", "fields": {"x": [1, "y"]}} {"event": 1}`, "otel.profiling")
-	f.Fuzz(func(t *testing.T, body, library string) {
-		reader := eventReader{library: library}
-		ld, fault := reader.read([]byte(body))
-		if fault != nil {
-			if hecTexts[fault.Code] == "" || fault.status < 400 {
-				t.Fatalf("%+v", fault)
-			}
-			return
-		}
-		if ld.LogRecordCount() != reader.records || reader.records == 0 {
-			t.Fatalf("%d records of %d events", ld.LogRecordCount(), reader.records)
-		}
-		result := splunklog.Translate(ld, splunklog.Options{MaxProfileBytes: 1 << 20})
-		if err := profiletest.Check(result.Profiles); err != nil {
-			t.Fatal(err)
-		}
-	})
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -31,78 +30,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-// worstEvents are bodies of HEC that cost most for their size.
-func worstEvents() map[string]string {
-	var fields, deep strings.Builder
-	for i := range 80_000 {
-		fmt.Fprintf(&fields, `"k%d":1,`, i)
-	}
-	for i := range 40_000 {
-		fmt.Fprintf(&deep, `"k%d":{},`, i)
-	}
-	event := `{"event":1,"fields":{` + fields.String() + `"x":1}}`
-	return map[string]string{
-		"many fields":           event,
-		"many fields, twice":    event + event,
-		"many fields, profiles": `{"sourcetype":"otel.profiling",` + event[1:],
-		"a large object":        `{"event":{` + deep.String() + `"x":{}}}`,
-		"a list of numbers":     `{"event":[` + strings.Repeat("1,", 1<<18) + `1]}`,
-		"a list of lists":       `{"event":[` + strings.Repeat("[],", 1<<18) + `1]}`,
-		"lists in fields":       `{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}`,
-		"nested":                `{"event":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
-		"tiny events":           strings.Repeat(`{"event":1}`, maxEvents),
-		"too many events":       strings.Repeat(`{"event":1}`, 1<<18),
-		"empty objects":         strings.Repeat(`{}`, 1<<18),
-		"spaces":                strings.Repeat(" ", 1<<20),
-		"a long number":         `{"event":` + strings.Repeat("1", 1<<20) + `}`,
-		"a long text":           `{"event":"` + strings.Repeat(`\u0000`, 1<<17) + `"}`,
-	}
-}
-
-// readEvents reads a body as the server does.
-func readEvents(body []byte, library string) (ld plog.Logs, fault *eventFault) {
-	if _, err := pdatasize.JSON(body); err != nil {
-		return plog.Logs{}, &eventFault{}
-	}
-	reader := eventReader{library: library}
-	return reader.read(body)
-}
-
-// The bounds of docs/limits.md.
-const (
-	eventsConstantBytes = 8 << 20
-	eventsFactor        = 96
-)
-
-func TestEventsAreBounded(t *testing.T) {
-	for name, body := range worstEvents() {
-		t.Run(name, func(t *testing.T) {
-			var ld plog.Logs
-			var fault *eventFault
-			cost := profiletest.MeasureCost(t, func() { ld, fault = readEvents([]byte(body), "otel.profiling") })
-			t.Logf("%d bytes, fault %v: %v", len(body), fault, cost)
-			_ = ld
-			profiletest.RequireBounded(t, cost, len(body), eventsConstantBytes, eventsFactor)
-		})
-	}
-}
-
-func FuzzEventsCost(f *testing.F) {
-	for _, body := range worstEvents() {
-		f.Add([]byte(body[:min(len(body), 4<<10)]))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var ld plog.Logs
-		cost := profiletest.MeasureCost(t, func() { ld, _ = readEvents(body, "") })
-		_ = ld
-		profiletest.RequireBounded(t, cost, len(body), eventsConstantBytes, eventsFactor)
-	})
-}
 
 func gzipOf(t testing.TB, size int) []byte {
 	t.Helper()
@@ -218,9 +149,9 @@ func TestNestedRequests(t *testing.T) {
 	text := `{"resourceLogs":` + strings.Repeat("[", 1<<20)
 	response = post(t, "http://"+f.address("http")+logsPath, []byte(text), "Content-Type", contentJSON)
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
-	hec, answer := f.postHEC(t, eventPath, `{"event":`+strings.Repeat("[", 1<<20))
-	assert.Equal(t, http.StatusBadRequest, hec.StatusCode)
-	assert.Equal(t, hecInvalidData, answer.Code)
+	refused, answer := f.postHEC(t, eventPath, `{"event":`+strings.Repeat("[", 1<<20))
+	assert.Equal(t, http.StatusBadRequest, refused.StatusCode)
+	assert.Equal(t, hec.InvalidData, answer.Code)
 	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, body)))
 	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, bytes.Repeat(field(1, nil), 1<<20))), "empty resources")
 	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, []byte{0xff})))
@@ -259,7 +190,7 @@ func TestBusy(t *testing.T) {
 		response, answer := f.postHEC(t, eventPath, string(body))
 		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 		assert.Equal(t, seconds, response.Header.Get("Retry-After"))
-		assert.Equal(t, hecBusy, answer.Code)
+		assert.Equal(t, hec.Busy, answer.Code)
 	})
 	senders.Wait()
 }

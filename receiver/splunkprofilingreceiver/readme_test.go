@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
@@ -105,17 +106,17 @@ func TestReadmeHECCodes(t *testing.T) {
 	for _, row := range tableRows(t, "| status | code | when |") {
 		got = append(got, regexp.MustCompile(`\d+`).FindAllString(row[1], -1)...)
 	}
-	for code := range hecTexts {
+	for code := range hec.Texts {
 		assert.Contains(t, got, fmt.Sprint(int(code)))
 	}
 	for _, code := range got {
-		assert.True(t, code == "404" || slices.ContainsFunc(hecCodes(), func(c hecCode) bool { return fmt.Sprint(int(c)) == code }), code)
+		assert.True(t, code == "404" || slices.ContainsFunc(hecCodes(), func(c hec.Code) bool { return fmt.Sprint(int(c)) == code }), code)
 	}
-	assert.Contains(t, readme(t), fmt.Sprintf("more than %d events", maxEvents))
+	assert.Contains(t, readme(t), fmt.Sprintf("more than %d events", hec.MaxEvents))
 }
 
-func hecCodes() (codes []hecCode) {
-	for code := range hecTexts {
+func hecCodes() (codes []hec.Code) {
+	for code := range hec.Texts {
 		codes = append(codes, code)
 	}
 	return codes

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profilestologsexporter
+package hec
 
 import (
 	"bytes"
@@ -13,22 +13,11 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// The attributes that have a place of their own in an event, as in the exporter splunk_hec.
-const (
-	profilingName  = "otel.profiling"
-	attrSourceType = "com.splunk.sourcetype"
-	attrSource     = "com.splunk.source"
-	attrIndex      = "com.splunk.index"
-	attrHost       = "host.name"
-	attrToken      = "com.splunk.hec.access_token"
-	unknownHost    = "unknown"
-)
-
-const fieldTimeNanos = "source.event.time.unix_nano"
-
-// event is one event.
+// event is an event as it is written.
 type event struct {
 	Time       json.Number    `json:"time,omitempty"`
 	Host       string         `json:"host"`
@@ -39,20 +28,20 @@ type event struct {
 	Fields     map[string]any `json:"fields,omitempty"`
 }
 
-// events writes records as events, one behind the other. The attributes of resource, scope and record become fields: HEC knows
-// no difference.
-func events(ld plog.Logs) ([]byte, error) {
+// Write writes profiling records as events, one after the other. The attributes of resource, scope and record become
+// fields: HEC does not tell them apart.
+func Write(ld plog.Logs) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
-				e := event{Host: unknownHost, SourceType: profilingName, Fields: map[string]any{}}
-				e.take(rl.Resource().Attributes())
-				e.take(sl.Scope().Attributes())
-				e.take(record.Attributes())
-				e.takeRecord(record)
+				e := event{Host: unknownHost, SourceType: splunklog.ProfilingName, Fields: map[string]any{}}
+				e.addAttributes(rl.Resource().Attributes())
+				e.addAttributes(sl.Scope().Attributes())
+				e.addAttributes(record.Attributes())
+				e.addRecord(record)
 				if err := encoder.Encode(&e); err != nil {
 					return nil, err
 				}
@@ -62,19 +51,19 @@ func events(ld plog.Logs) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-func (e *event) take(attributes pcommon.Map) {
+func (e *event) addAttributes(attributes pcommon.Map) {
 	for key, value := range attributes.All() {
 		switch key {
-		case attrHost:
+		case attributeHost:
 			e.Host = value.AsString()
-		case attrSource:
+		case attributeSource:
 			e.Source = value.AsString()
-		case attrSourceType:
+		case attributeSourceType:
 			e.SourceType = value.AsString()
-		case attrIndex:
+		case attributeIndex:
 			e.Index = value.AsString()
-		case attrToken:
-			// A secret, and not this exporter's.
+		case attributeToken:
+			// A secret, and meant for another sender.
 		default:
 			e.putField(key, value)
 		}
@@ -103,7 +92,7 @@ func (e *event) putField(key string, value pcommon.Value) {
 	}
 }
 
-// plain gives a value that is not nested.
+// plain returns a value that is not nested.
 func plain(value pcommon.Value) any {
 	switch value.Type() {
 	case pcommon.ValueTypeBool, pcommon.ValueTypeInt:
@@ -117,13 +106,13 @@ func plain(value pcommon.Value) any {
 	return value.AsString() // JSON has no infinities
 }
 
-func (e *event) takeRecord(record plog.LogRecord) {
-	e.takeTime(record.Timestamp())
+func (e *event) addRecord(record plog.LogRecord) {
+	e.setTime(record.Timestamp())
 	if trace := record.TraceID(); !trace.IsEmpty() {
-		e.Fields["trace_id"] = trace.String()
+		e.Fields[splunklog.KeyTraceID] = trace.String()
 	}
 	if span := record.SpanID(); !span.IsEmpty() {
-		e.Fields["span_id"] = span.String()
+		e.Fields[splunklog.KeySpanID] = span.String()
 	}
 	if body := record.Body(); body.Type() == pcommon.ValueTypeBytes {
 		e.Event = base64.StdEncoding.EncodeToString(body.Bytes().AsRaw())
@@ -132,15 +121,15 @@ func (e *event) takeRecord(record plog.LogRecord) {
 	}
 }
 
-// takeTime writes the time as Splunk's collector does: seconds, rounded to the millisecond. Where that is not all of it, a field
-// that splunk_profiling knows says it exactly.
-func (e *event) takeTime(at pcommon.Timestamp) {
+// setTime writes the time as Splunk's collector does: seconds, rounded to the millisecond. If that is not exact, a field of this
+// project says it in nanoseconds.
+func (e *event) setTime(at pcommon.Timestamp) {
 	if at == 0 {
-		return // the server takes its own
+		return // the server uses its own
 	}
 	const perMilli, perSecond = uint64(time.Millisecond), uint64(time.Second)
 	if uint64(at)%perMilli != 0 {
-		e.Fields[fieldTimeNanos] = uint64(at)
+		e.Fields[splunklog.KeyEventTimeNanos] = uint64(at)
 	}
 	millis := uint64(at)/perMilli + (uint64(at)%perMilli)/(perMilli/2)
 	e.Time = json.Number(fmt.Sprintf("%d.%03d", millis/(perSecond/perMilli), millis%(perSecond/perMilli)))

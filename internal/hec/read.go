@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package splunkprofilingreceiver
+package hec
 
 import (
 	"bytes"
@@ -20,13 +20,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// maxEvents bounds the events of one request: each becomes a record, which is many times the size of an empty event.
-const maxEvents = 1 << 17
+// MaxEvents bounds the events of one request: each becomes a record, which is many times the size of an empty event.
+const MaxEvents = 1 << 17
 
-// event is one event of a body.
-type event struct {
+// received is an event of a body.
+type received struct {
 	Time       json.RawMessage
 	Host       string
 	Source     string
@@ -36,21 +37,23 @@ type event struct {
 	Fields     map[string]any
 }
 
-// eventFault says why a body is refused.
-type eventFault struct {
-	status int
-	hecAnswer
+// Fault is why a body is refused.
+type Fault struct {
+	// Status is the status of HTTP to answer with.
+	Status int
+	Answer
 }
 
-func badEvent(number int, code hecCode, reason string) *eventFault {
-	return &eventFault{http.StatusBadRequest, hecAnswer{Code: code, InvalidEvent: &number, Reason: reason}}
+func badEvent(number int, code Code, reason string) *Fault {
+	return &Fault{http.StatusBadRequest, Answer{Code: code, InvalidEvent: &number, Reason: reason}}
 }
 
-// eventReader makes log records of the events of a body: objects, one after the other. Nothing is taken of a body
-// that has an event which is none.
-type eventReader struct {
-	library  string
-	observed pcommon.Timestamp
+// Reader reads the events of a body, which are objects one after the other, as log records. A body with an event that
+// cannot be read is refused as a whole.
+type Reader struct {
+	// Library is the value of LibraryHeader, Observed the time at which the request arrived.
+	Library  string
+	Observed pcommon.Timestamp
 
 	logs plog.Logs
 	// lastResource and lastScope are where the last event went: those of one sender follow each other.
@@ -60,61 +63,62 @@ type eventReader struct {
 	records      int
 }
 
-func (e *eventReader) read(body []byte) (plog.Logs, *eventFault) {
+// Read reads a body. It must be called once.
+func (e *Reader) Read(body []byte) (plog.Logs, *Fault) {
 	e.logs = plog.NewLogs()
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	for {
-		var next event
+		var next received
 		err := decoder.Decode(&next)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return plog.Logs{}, badEvent(e.records, hecInvalidData, err.Error())
+			return plog.Logs{}, badEvent(e.records, InvalidData, err.Error())
 		}
-		if e.records == maxEvents {
-			return plog.Logs{}, &eventFault{http.StatusRequestEntityTooLarge, hecAnswer{
-				Code: hecTooLarge, Reason: "more than " + strconv.Itoa(maxEvents) + " events",
+		if e.records == MaxEvents {
+			return plog.Logs{}, &Fault{http.StatusRequestEntityTooLarge, Answer{
+				Code: TooLarge, Reason: "more than " + strconv.Itoa(MaxEvents) + " events",
 			}}
 		}
-		if fault := e.take(&next); fault != nil {
+		if fault := e.append(&next); fault != nil {
 			return plog.Logs{}, fault
 		}
 		e.records++
 	}
 	if e.records == 0 {
-		return plog.Logs{}, &eventFault{http.StatusBadRequest, hecAnswer{Code: hecNoData}}
+		return plog.Logs{}, &Fault{http.StatusBadRequest, Answer{Code: NoData}}
 	}
 	return e.logs, nil
 }
 
-// take appends one event's record.
-func (e *eventReader) take(next *event) *eventFault {
+// append appends the record of an event.
+func (e *Reader) append(next *received) *Fault {
 	at, ok := eventTime(next.Time)
 	if !ok {
-		return badEvent(e.records, hecInvalidData, "`time` is not a number of seconds")
+		return badEvent(e.records, InvalidData, "`time` is not a number of seconds")
 	}
 	switch {
 	case len(next.Event) == 0:
-		return badEvent(e.records, hecEventRequired, "")
+		return badEvent(e.records, EventRequired, "")
 	case string(next.Event) == "null" || string(next.Event) == `""`:
-		return badEvent(e.records, hecEventBlank, "")
+		return badEvent(e.records, EventBlank, "")
 	}
-	profiling := next.SourceType == profilingName || e.library == profilingName || next.Fields[attrSourceType] == profilingName
+	profiling := next.SourceType == splunklog.ProfilingName || e.Library == splunklog.ProfilingName || next.Fields[attributeSourceType] == splunklog.ProfilingName
 	host := next.Host
 	if profiling && host == unknownHost {
 		host = ""
 	}
 	var resource, attributes xpdata.MapBuilder // Map.Put would look through all fields before each
 	for _, own := range [...]struct{ key, value string }{
-		{"com.splunk.index", next.Index}, {"com.splunk.source", next.Source}, {attrSourceType, next.SourceType}, {"host.name", host},
+		{attributeIndex, next.Index}, {attributeSource, next.Source}, {attributeSourceType, next.SourceType}, {attributeHost, host},
 	} {
 		if _, isField := next.Fields[own.key]; isField || own.value == "" {
 			continue // a field of the same name counts
 		}
 		to := &resource
-		if profiling && own.key == attrSourceType {
+		if profiling && own.key == attributeSourceType {
 			to = &attributes
 		}
 		to.AppendEmpty(own.key).SetStr(own.value)
@@ -122,7 +126,7 @@ func (e *eventReader) take(next *event) *eventFault {
 	for _, key := range slices.Sorted(maps.Keys(next.Fields)) {
 		value := next.Fields[key]
 		if _, nested := value.(map[string]any); nested {
-			return badEvent(e.records, hecFields, "field "+strconv.Quote(key)+" is an object")
+			return badEvent(e.records, InvalidFields, "field "+strconv.Quote(key)+" is an object")
 		}
 		to := &attributes
 		if profiling && strings.HasPrefix(key, severityPrefix) {
@@ -136,24 +140,16 @@ func (e *eventReader) take(next *event) *eventFault {
 	record := e.scope(&resource, profiling).LogRecords().AppendEmpty()
 	attributes.UnsafeIntoMap(record.Attributes())
 	record.SetTimestamp(at)
-	record.SetObservedTimestamp(e.observed)
+	record.SetObservedTimestamp(e.Observed)
 	var content any
 	decoder := json.NewDecoder(bytes.NewReader(next.Event))
 	decoder.UseNumber()
 	if err := decoder.Decode(&content); err != nil {
-		return badEvent(e.records, hecInvalidData, err.Error())
+		return badEvent(e.records, InvalidData, err.Error())
 	}
 	setValue(record.Body(), content)
 	return nil
 }
-
-const (
-	profilingName  = "otel.profiling"
-	attrSourceType = "com.splunk.sourcetype"
-	// What Splunk's collector writes where a record's resource has no host, and for the severity of a record.
-	unknownHost    = "unknown"
-	severityPrefix = "otel.log.severity."
-)
 
 // isRecordField tells the fields of a profiling event that are attributes of its record from those of its resource,
 // which HEC does not: a sender writes both as fields.
@@ -163,17 +159,17 @@ func isRecordField(key string) bool {
 			return true
 		}
 	}
-	return key == attrSourceType || key == "trace_id" || key == "span_id"
+	return key == attributeSourceType || key == splunklog.KeyTraceID || key == splunklog.KeySpanID
 }
 
-// scope gives the scope for a record of this resource. Events stay in their order.
-func (e *eventReader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs {
+// scope returns the scope for a record of this resource. Events stay in their order.
+func (e *Reader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs {
 	resource := pcommon.NewMap()
 	built.UnsafeIntoMap(resource)
 	content := profiledict.AppendMap(nil, resource) // Map.Equal looks through all of a map for each entry
-	name := e.library
+	name := e.Library
 	if profiling {
-		name = profilingName
+		name = splunklog.ProfilingName
 	}
 	if e.records > 0 && bytes.Equal(e.lastContent, content) && e.lastScope.Scope().Name() == name {
 		return e.lastScope
