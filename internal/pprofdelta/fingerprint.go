@@ -32,6 +32,13 @@ func (f fingerprint) appendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, f.a), f.b)
 }
 
+// put writes the fingerprint to the start of b, and returns the rest.
+func (f fingerprint) put(b []byte) []byte {
+	binary.LittleEndian.PutUint64(b, f.a)
+	binary.LittleEndian.PutUint64(b[8:], f.b)
+	return b[fingerprintBytes:]
+}
+
 // fingerprints are those of a payload's entries, by position; the zero value where one is not known yet.
 type fingerprints struct {
 	payload *pprofscan.Payload
@@ -68,14 +75,16 @@ const (
 func (f *fingerprints) reset(r *pprofscan.SampleReader) {
 	p := r.Payload
 	f.payload, f.reader = p, r
-	for table, n := range map[*[]fingerprint]int{
-		&f.strings: len(p.Strings), &f.mappings: len(p.Mappings), &f.functions: len(p.Functions), &f.locations: len(p.Locations),
-	} {
-		*table = slices.Grow((*table)[:0], n)[:n]
-		clear(*table)
-	}
+	f.strings, f.mappings = zeroed(f.strings, len(p.Strings)), zeroed(f.mappings, len(p.Mappings))
+	f.functions, f.locations = zeroed(f.functions, len(p.Functions)), zeroed(f.locations, len(p.Locations))
 	f.labelSets = append(f.labelSets[:0], labelSet{})
 	f.labelIndex.Reset(0)
+}
+
+func zeroed(s []fingerprint, n int) []fingerprint {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // bytes is about what the memory takes.
@@ -100,11 +109,13 @@ func (f *fingerprints) sample(at pprofscan.Span) (fingerprint, pprofscan.DropRea
 		}
 	}
 	r.Resolve(f.location)
-	b := slices.Grow(f.buffer[:0], (len(r.Stack)+1)*fingerprintBytes)
+	n := (len(r.Stack) + 1) * fingerprintBytes
+	b := slices.Grow(f.buffer[:0], n)[:n]
+	rest := b
 	for _, i := range r.Stack {
-		b = f.locations[i-1].appendTo(b)
+		rest = f.locations[i-1].put(rest)
 	}
-	b = set.appendTo(b) // the last one, always there: what stands before it are locations
+	set.put(rest) // the last one, always there: what stands before it are locations
 	f.buffer = b
 	return fingerprintOf(b), 0, true
 }
