@@ -18,7 +18,7 @@ type part struct {
 	// asRecords says that records are sent, not profiles.
 	asRecords bool
 	records   splunklog.EncodedPart
-	// single says that the part is a single observation, which cannot be split.
+	// single says that the part cannot be split: it is a single observation, or several that share an entry that is too large.
 	single bool
 }
 

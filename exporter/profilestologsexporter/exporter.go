@@ -6,6 +6,7 @@ package profilestologsexporter
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,13 +101,17 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	defer cancel()
 	asProfiles, recheck := e.tryProfiles()
 	parts := e.split(ctx, pd, asProfiles, e.maxPartBytes(asProfiles))
-	var noProfiles error // why records are sent, until the peer has accepted some
+	tooLargeBytes := math.MaxInt // the size of the last part that was split
+	var noProfiles error         // why records are sent, until the peer has accepted some
 	var lost []error
 	for part, ok := parts.next(); ok; part, ok = parts.next() {
 		sent := e.send(ctx, part)
 		if sent.outcome == tooLarge {
-			if !part.single && (errors.Is(sent.err, errAboveLimit) || sent.size >= 2*minRequestBytes) {
-				parts = e.split(ctx, parts.rest(part), asProfiles, part.bytes()/2)
+			// Where samples share an entry that is too large, splitting gains nothing.
+			gains := !part.single && part.bytes() < tooLargeBytes
+			if gains && (errors.Is(sent.err, errAboveLimit) || sent.size >= 2*minRequestBytes) {
+				tooLargeBytes = part.bytes()
+				parts = e.split(ctx, parts.rest(part), asProfiles, tooLargeBytes/2)
 				continue
 			}
 			part, sent = e.sendWhole(ctx, part, sent)
@@ -120,7 +125,7 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 			recheck = false
 		case sent.outcome == accepted:
 			e.metrics.encoding.Taken(ctx, &part.records)
-			if noProfiles != nil {
+			if noProfiles != nil && part.records.Records > 0 {
 				e.setMode(ctx, true, noProfiles)
 				noProfiles = nil
 			}
@@ -132,7 +137,7 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 			if !recheck {
 				noProfiles = sent.err
 			}
-			asProfiles = false
+			asProfiles, tooLargeBytes = false, math.MaxInt
 			parts = e.split(ctx, parts.rest(part), asProfiles, e.maxPartBytes(asProfiles))
 		default:
 			if noProfiles != nil {

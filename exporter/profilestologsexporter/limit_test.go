@@ -201,6 +201,27 @@ func TestSingleSampleThatIsTooLarge(t *testing.T) {
 	assert.Equal(t, 2, samples, "the others are delivered")
 }
 
+// Samples that share an entry that is larger than a request cannot be split usefully: they go out together.
+func TestSharedEntryThatIsTooLarge(t *testing.T) {
+	random := make([]byte, 150_000)
+	_, _ = rand.Read(random)
+	name := hex.EncodeToString(random)
+	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").
+		Sample(profiletest.Value(1, "a", name), profiletest.Value(2, "b", name), profiletest.Value(3, "c", name)).Build()
+	for _, profiles := range []bool{true, false} {
+		for _, format := range []string{"otlp", "pprof", "text"} {
+			b := &inbox{}
+			e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, profiles, grpc.MaxRecvMsgSize(8<<20)), "format": format, "max_request_bytes": 65536})
+			e.send(t, pd)
+			assert.Equal(t, profiles, len(b.profiles) > 0)
+			assert.Equal(t, !profiles, len(b.logs) > 0)
+			refusing := &inbox{}
+			e = runExporter(t, map[string]any{"grpc": grpcServer(t, refusing, profiles, grpc.MaxRecvMsgSize(100_000)), "format": format})
+			assert.Error(t, e.ConsumeProfiles(t.Context(), pd))
+		}
+	}
+}
+
 // An original payload that is too large does not take a sample along.
 func TestPayloadThatIsTooLarge(t *testing.T) {
 	random := make([]byte, 300_000)
