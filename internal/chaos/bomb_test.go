@@ -61,8 +61,10 @@ func TestBombs(t *testing.T) {
 			})
 		}
 	}
+	most := 0.0
 	for deadline := time.Now().Add(time.Duration(s.size(10, 60)) * time.Second); time.Now().Before(deadline); {
 		n.requireRuns(t)
+		most = max(most, n.statusMiB(t, "RssAnon:"))
 		l.requireAcknowledged(t, 10*samplesPerRequest)
 	}
 	stop()
@@ -70,8 +72,10 @@ func TestBombs(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		t.Logf("%s: %v", name, answers[name])
 	}
-	t.Logf("at most %.0f MiB", n.peakMiB(t))
-	require.Less(t, n.peakMiB(t), 512.0)
+	// The rest of the resident set is the binary and the queue's file, of which the kernel drops what is in the way.
+	t.Logf("at most %.0f MiB, %.0f MiB with files", most, n.peakMiB(t))
+	require.Less(t, most, 512.0)
+	n.requireRuns(t)
 	n.requireBack(t, before)
 	from.end()
 	l.requireDelivered(t, bySenders)
