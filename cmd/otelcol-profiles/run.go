@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/otelcol"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/safestorage"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/shutdown"
 )
 
 // run stands in for main_others.go, which `make generate` removes. It runs the collector so that signals count from the
-// first moment on, and so that it stops in time; see internal/shutdown.
+// first moment on, and so that it stops in time; see internal/shutdown. internal/safestorage keeps queues whole while the
+// disk is full.
 func run(set otelcol.CollectorSettings) error {
 	signals := shutdown.Listen()
 	timeout, err := shutdown.Timeout()
@@ -39,6 +41,7 @@ func run(set otelcol.CollectorSettings) error {
 		factories.Receivers = limit.Receivers(factories.Receivers)
 		factories.Processors = limit.Processors(factories.Processors)
 		factories.Exporters = limit.Exporters(factories.Exporters)
+		factories.Extensions = safestorage.Factories(factories.Extensions)
 		return factories, err
 	}
 

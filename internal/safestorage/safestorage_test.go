@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package safestorage
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+var errFull = errors.New("no space left on device")
+
+// fullDisk is a storage extension, and its client, that can be read but not written.
+type fullDisk struct {
+	component.StartFunc
+	component.ShutdownFunc
+	storage.Client
+	unreadable bool
+}
+
+func (d fullDisk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d fullDisk) Batch(_ context.Context, operations ...*storage.Operation) error {
+	for _, operation := range operations {
+		if operation.Type != storage.Get || d.unreadable {
+			return errFull
+		}
+		operation.Value = []byte("item " + operation.Key)
+	}
+	return nil
+}
+
+func clientOf(t *testing.T, disk fullDisk) storage.Client {
+	t.Helper()
+	kind := component.MustNewType("disk")
+	plain := extension.NewFactory(kind, func() component.Config { return nil },
+		func(context.Context, extension.Settings, component.Config) (extension.Extension, error) {
+			return disk, nil
+		},
+		component.StabilityLevelAlpha)
+	wrapped := Factories(map[component.Type]extension.Factory{kind: plain})[kind]
+	created, err := wrapped.Create(t.Context(), extension.Settings{
+		ID: component.NewID(kind), TelemetrySettings: componenttest.NewNopTelemetrySettings(),
+	}, nil)
+	require.NoError(t, err)
+	client, err := created.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.NewID(kind), "")
+	require.NoError(t, err)
+	return client
+}
+
+// TestItemsAreReadFromAFullDisk does what the queue does to take an item, and to put one.
+func TestItemsAreReadFromAFullDisk(t *testing.T) {
+	client := clientOf(t, fullDisk{})
+	item := storage.GetOperation("7")
+	require.NoError(t, client.Batch(t.Context(), storage.SetOperation("metadata", nil), item))
+	require.Equal(t, "item 7", string(item.Value))
+	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation("metadata", nil), storage.SetOperation("8", nil)), errFull)
+	require.ErrorIs(t, client.Batch(t.Context(), storage.DeleteOperation("7")), errFull)
+
+	broken := clientOf(t, fullDisk{unreadable: true})
+	require.ErrorIs(t, broken.Batch(t.Context(), storage.SetOperation("metadata", nil), storage.GetOperation("7")), errFull)
+	require.ErrorIs(t, broken.Batch(t.Context(), storage.GetOperation("7")), errFull)
+}
