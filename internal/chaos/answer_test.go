@@ -23,7 +23,7 @@ func startAnswered(t *testing.T, config string, refuse func(int64) error, flags 
 	to.start(t)
 	n := newNode(t, config, to.address, flags...)
 	n.start(t)
-	return n, l, startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	return n, l, startTraffic(t, l, 2, map[string]way{"http": otlpPosts(n.otlpHTTP, 0), "otlp": exports(t, n.otlp, 0)})
 }
 
 // TestAlternatingAnswers has a backend say at every second request that it has no such service.
@@ -91,7 +91,7 @@ func TestRefusedForGood(t *testing.T) {
 					return answer
 				}
 				return nil
-			})
+			}, "--set=service.pipelines.profiles.receivers=[otlp_profiles]") // not the agent's own profiles
 			l.requireAcknowledged(t, s.size(1_000, 10_000))
 			from.end()
 			var b balance

@@ -62,18 +62,15 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 		"OTLP_HTTP_ENDPOINT="+n.otlpHTTP, "SPLUNK_HEC_ENDPOINT="+n.hec, "SPLUNK_HTTP_ENDPOINT="+n.splunkHTTP,
 		"SPLUNK_GRPC_ENDPOINT="+collectortest.FreeAddress(t), "STATUS_ENDPOINT="+collectortest.FreeAddress(t),
 		"HEALTH_ENDPOINT="+n.health, "BACKEND_ENDPOINT="+backend, "SCRAPE_TARGETS="+n.targets,
-		"BATCH_TIMEOUT=200ms", "PROFILES_OUT="+n.output)
+		"PROFILES_OUT="+n.output, "PAGE_ENDPOINT="+collectortest.FreeAddress(t))
 	n.setStorage(n.storage)
 	n.flags = append([]string{"--set=extensions.pprof.endpoint=" + n.debug}, flags...)
-	if config == agentConfig || config == quickstartConfig {
-		// The collector's own profiles are not what is counted here.
-		n.flags = append(n.flags, "--set=receivers.pprof.self.collection_interval=24h")
-	}
 	switch config {
 	case agentConfig, gatewayConfig:
 		n.flags = append(n.flags, "--set=service.extensions=[file_storage,health_check,pprof]",
 			"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
-			"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms")
+			"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
+			"--set=processors.dictionary_dedup.timeout=200ms")
 	case fallbackConfig:
 		n.flags = append(n.flags, "--set=service.extensions=[file_storage,pprof]",
 			"--set=exporters.profiles_to_logs.retry_on_failure.initial_interval=100ms",
@@ -95,9 +92,9 @@ func (n *node) setStorage(folder string) {
 func (n *node) start(t testing.TB) {
 	t.Helper()
 	n.startWithoutWaiting(t)
-	address := n.pprof
-	if n.config == gatewayConfig {
-		address = n.otlp
+	address := n.otlp
+	if n.config == quickstartConfig {
+		address = n.pprof
 	}
 	n.WaitUntilItListens(t, address)
 	n.WaitUntilItListens(t, n.debug)

@@ -56,12 +56,12 @@ func TestReloadOfABadConfiguration(t *testing.T) {
 	to := newBackend(t, l)
 	override := t.TempDir() + "/override.yaml"
 	write := func(text string) { writeText(t, override, text) }
-	write("processors: {dictionary_dedup: {timeout: 300ms}}")
+	write("processors: {dictionary_dedup: {max_batch_bytes: 100000}}")
 	n := newNode(t, agentConfig, to.address, "--config="+override)
 	n.start(t)
 	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
 	l.requireAcknowledged(t, 100)
-	write("processors: {dictionary_dedup: {timeout: no duration}}")
+	write("processors: {dictionary_dedup: {max_batch_bytes: 1}}")
 	require.NoError(t, n.Signal(syscall.SIGHUP))
 	select {
 	case <-n.Exited:
@@ -69,7 +69,7 @@ func TestReloadOfABadConfiguration(t *testing.T) {
 		t.Fatal("it still runs, and nobody can tell with which configuration")
 	}
 	require.Error(t, n.ExitErr)
-	require.Contains(t, n.Log.String(), "invalid duration", "the log says what is wrong")
+	require.Contains(t, n.Log.String(), "`max_batch_bytes` must be", "the log says what is wrong")
 	write("")
 	to.start(t)
 	n.start(t)

@@ -47,6 +47,7 @@ func BenchmarkFleet(b *testing.B) {
 	for _, timeout := range []string{"1s", "5s", "15s"} {
 		b.Run("agent+gateway/paced/timeout="+timeout, func(b *testing.B) {
 			b.Setenv("BATCH_TIMEOUT", timeout)
+			b.Setenv("BATCH_MAX_WAIT", "1m")
 			benchAgentAndGateway(b, fleet{pause: paced})
 		})
 	}
@@ -81,7 +82,8 @@ func benchKafka(b *testing.B, f fleet) {
 
 // fleet is what benchFleet sends through.
 type fleet struct {
-	// pause is between two profiles; without it, four are under way at any time.
+	// pause is between two profiles; without it, so many are under way at any time that batches are full before their time
+	// is up.
 	pause time.Duration
 
 	agent, gateway           *collector
@@ -125,15 +127,16 @@ func benchFleet(b *testing.B, f fleet) {
 }
 
 func (f fleet) send(b *testing.B, payloads []benchPayload) {
+	var running sync.WaitGroup
+	defer running.Wait()
 	if f.pause > 0 {
 		for tick, i := time.NewTicker(f.pause), 0; i < len(payloads); i++ {
 			<-tick.C
-			pushBench(b, f.agentAddress, payloads[i])
+			running.Go(func() { pushBench(b, f.agentAddress, payloads[i]) })
 		}
 		return
 	}
-	var running sync.WaitGroup
-	const senders = 4
+	const senders = 256
 	for sender := range senders {
 		running.Go(func() {
 			for i := sender; i < len(payloads); i += senders {
@@ -141,7 +144,6 @@ func (f fleet) send(b *testing.B, payloads []benchPayload) {
 			}
 		})
 	}
-	running.Wait()
 }
 
 // startSink is a backend that counts the samples of the targets and keeps nothing. It gives its address.
