@@ -277,7 +277,12 @@ func TestDecodeDoesNotTrustAGzipTrailer(t *testing.T) {
 // What a payload has made large goes back, and what stays is not much more than pprofscan.MaxKeptBytes.
 func TestDecoderKeepsLittle(t *testing.T) {
 	dropped := 0
-	for name, payload := range worstPayloads(2 << 20) {
+	all := worstPayloads(2 << 20)
+	for _, name := range []string{
+		"locations", "mappings", "lines", "stack ids", "values", "labels of mixed units", "distinct labels",
+		"many keys of one sample", "comments", "many types",
+	} {
+		payload := all[name]
 		for way, opts := range map[string]DecodeOptions{"alone": {}, "with a Baseline": {Baseline: NewBaseline(BaselineOptions{})}} {
 			var before, after runtime.MemStats
 			runtime.GC()

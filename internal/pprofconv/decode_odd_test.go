@@ -6,6 +6,7 @@ package pprofconv
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -127,7 +128,7 @@ func TestDecodeOddPayloads(t *testing.T) {
 				opts = append(opts, pt.AllowRepeatedSamples())
 			}
 			require.NoError(t, pt.Check(pd, opts...))
-			pt.Golden(t, "testdata/odd/"+name+".golden", countsText(stats)+pt.Render(pd))
+			pt.Golden(t, "testdata/odd/"+strings.ReplaceAll(name, " ", "-")+".golden", countsText(stats)+pt.Render(pd))
 		})
 	}
 }

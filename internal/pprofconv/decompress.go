@@ -51,7 +51,7 @@ func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {
 }
 
 func tooLarge(limit int) error {
-	return fmt.Errorf("%w: more than `max_profile_bytes` (%d) uncompressed", ErrTooLarge, limit)
+	return fmt.Errorf("%w: more than %d bytes uncompressed", ErrTooLarge, limit)
 }
 
 func (d *decompressor) gunzip(payload []byte, limit int) ([]byte, error) {

@@ -85,7 +85,7 @@ func checkDelta(t require.TestingT, want *naiveDelta, got pprofile.Profiles) {
 type deltaProcess struct{ p *profile.Profile }
 
 func drawDeltaProcess(t *rapid.T) *deltaProcess {
-	p := profiletest.PprofGenerator(profiletest.PprofGeneratorOptions{}).Draw(t, "profile")
+	p := profileGenerator(generatorOptions{}).Draw(t, "profile")
 	names := []string{"alloc_space", "alloc_objects", "contentions", "inuse_space", "objects", "space", "inuse_objects"}
 	if len(p.SampleType) == 0 {
 		p.SampleType = []*profile.ValueType{{}}
@@ -170,7 +170,7 @@ func (d *deltaProcess) payload(t *rapid.T) []byte {
 		m.ID = uint64(i + 7)
 		m.HasFunctions = shuffle.IntN(2) == 0
 	}
-	return profiletest.PprofLayout(t, p)
+	return layOut(t, p)
 }
 
 func shuffleAll[T any](rnd *rand.Rand, list []T) {

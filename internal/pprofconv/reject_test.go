@@ -85,9 +85,9 @@ func TestDecodeLimits(t *testing.T) {
 		limits  Limits
 		want    string
 	}{
-		{"gzip bytes", heap, Limits{MaxProfileBytes: size - 1}, "`max_profile_bytes`"},
-		{"zstd bytes", encoder.EncodeAll(plain, nil), Limits{MaxProfileBytes: size - 1}, "`max_profile_bytes`"},
-		{"plain bytes", plain, Limits{MaxProfileBytes: size - 1}, "`max_profile_bytes`"},
+		{"gzip bytes", heap, Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"zstd bytes", encoder.EncodeAll(plain, nil), Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"plain bytes", plain, Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
 		{"samples", heap, Limits{MaxSamples: 10}, "more than 10 samples"},
 		{"samples times types", heap, Limits{MaxSamples: 100}, "more than 100 samples times sample types"},
 		{"entries", heap, Limits{MaxTableEntries: 20}, "more than 20"},

@@ -134,7 +134,7 @@ func checkRoundTrip(t require.TestingT, want *profile.Profile) {
 
 func TestRoundTripLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		checkRoundTrip(t, profiletest.PprofGenerator(profiletest.PprofGeneratorOptions{}).Draw(t, "profile"))
+		checkRoundTrip(t, profileGenerator(generatorOptions{}).Draw(t, "profile"))
 	})
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package profiletest holds what the tests of this project share: a conformance check and resolved equality of
-// OTLP profiles, a builder and a text form of them; for pprof, equality, a generator and a writer of raw
-// messages; and what a call costs in memory and processor time. Only tests import it.
+// OTLP profiles, a builder and a text form of them; for pprof, equality and a writer of raw messages;
+// and what a call costs in memory and processor time. Only tests import it.
 //
 // A note on pdata: marshalling profiles that are not read-only moves the strings of resource and scope attributes
 // into the dictionary and hides them from its own accessors. Check, compare or render before marshalling, or

@@ -3,7 +3,7 @@
 
 // Package files writes OTLP profiles as pprof files, and deletes the oldest.
 //
-// Write makes one file of each pprof that the profiles were or can be (pprofconv.Encode). A file appears under its name
+// Write makes one file of each pprof that the profiles were or can be (pprofencode.Encode). A file appears under its name
 // when it is complete and on the disk: it is written under a temporary name, synced and renamed. All paths stay below one
 // directory (os.Root), whatever names arrive.
 package files

@@ -1,14 +1,18 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package pprofconv
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 func noteProfile(p *profile.Profile, note func(string, bool)) {
@@ -24,10 +28,9 @@ func noteProfile(p *profile.Profile, note func(string, bool)) {
 	}
 	note("comments", len(p.Comments) > 1)
 	note("empty comment", slices.Contains(p.Comments, ""))
-	r := pprofResolver{space: newSpace(), locations: make(map[*profile.Location]id)}
-	identities := map[pprofIdentity]bool{}
+	identities := map[string]bool{}
 	for _, s := range p.Sample {
-		identity := r.identity(s)
+		identity := fmt.Sprint(s.Location, s.Label, s.NumLabel, s.NumUnit)
 		note("identity twice", identities[identity])
 		identities[identity] = true
 	}
@@ -35,7 +38,7 @@ func noteProfile(p *profile.Profile, note func(string, bool)) {
 
 func noteSample(s *profile.Sample, note func(string, bool)) {
 	note("sample without locations", len(s.Location) == 0)
-	note("all-zero sample", isZero(s.Value))
+	note("all-zero sample", !slices.ContainsFunc(s.Value, func(v int64) bool { return v != 0 }))
 	for name, texts := range s.Label {
 		note("several texts", len(texts) > 1)
 		note("text and number", len(s.NumLabel[name]) > 0)
@@ -49,10 +52,14 @@ func noteSample(s *profile.Sample, note func(string, bool)) {
 			note("highest number", n == math.MaxInt64)
 		}
 	}
-	link, isLink := linkOf(s)
-	traceIDs, spanIDs := s.Label[traceIDLabel], s.Label[spanIDLabel]
+	traceIDs, spanIDs := s.Label[pprofscan.KeyTraceID], s.Label[pprofscan.KeySpanID]
+	var link profiledict.Link
+	isLink := len(traceIDs) == 1 && len(spanIDs) == 1 && len(s.NumLabel[pprofscan.KeyTraceID])+len(s.NumLabel[pprofscan.KeySpanID]) == 0
+	if isLink {
+		link, isLink = profiledict.ParseLink(traceIDs[0], spanIDs[0])
+	}
 	note("link", isLink)
-	note("padded link", isLink && traceIDs[0] != link.traceID)
+	note("padded link", isLink && traceIDs[0] != link.TraceID.String())
 	note("half a link", len(traceIDs)+len(spanIDs) == 1)
 	note("zero link", len(traceIDs) == 1 && len(spanIDs) == 1 && strings.Trim(traceIDs[0], "0") == "")
 }

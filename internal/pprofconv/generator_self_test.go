@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package pprofconv
 
 import (
 	"bytes"
@@ -12,10 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestPprofGeneratorSurvivesWriteAndParse(t *testing.T) {
-	generator := PprofGenerator(PprofGeneratorOptions{NegativeTimes: true, NegativeLines: true, InvalidUTF8: true})
+	generator := profileGenerator(generatorOptions{NegativeTimes: true, NegativeLines: true, InvalidUTF8: true})
 	rapid.Check(t, func(t *rapid.T) {
 		p := generator.Draw(t, "profile")
 		require.NoError(t, p.CheckValid())
@@ -23,12 +25,12 @@ func TestPprofGeneratorSurvivesWriteAndParse(t *testing.T) {
 		require.NoError(t, p.WriteUncompressed(&wire))
 		read, err := profile.ParseData(wire.Bytes())
 		require.NoError(t, err)
-		require.NoError(t, EqualPprof(p, read, StrictZero()))
+		require.NoError(t, profiletest.EqualPprof(p, read, profiletest.StrictZero()))
 	})
 }
 
 func TestPprofLayoutIsReadAsWhatItLaysOut(t *testing.T) {
-	generator := PprofGenerator(PprofGeneratorOptions{NegativeTimes: true, NegativeLines: true, InvalidUTF8: true})
+	generator := profileGenerator(generatorOptions{NegativeTimes: true, NegativeLines: true, InvalidUTF8: true})
 	rapid.Check(t, func(t *rapid.T) {
 		p := generator.Draw(t, "profile")
 		for _, s := range p.Sample {
@@ -38,15 +40,15 @@ func TestPprofLayoutIsReadAsWhatItLaysOut(t *testing.T) {
 				s.NumUnit = nil
 			}
 		}
-		read, err := profile.ParseData(PprofLayout(t, p))
+		read, err := profile.ParseData(layOut(t, p))
 		require.NoError(t, err)
-		require.NoError(t, EqualPprof(p, read, StrictZero()))
+		require.NoError(t, profiletest.EqualPprof(p, read, profiletest.StrictZero()))
 	})
 }
 
 // The property tests that draw from the generator are worth as much as the cases that it reaches.
 func TestPprofGeneratorReachesWhatIsHard(t *testing.T) {
-	plain := PprofGenerator(PprofGeneratorOptions{})
+	plain := profileGenerator(generatorOptions{})
 	seen := map[string]bool{}
 	note := func(what string, is bool) { seen[what] = seen[what] || is }
 	for i := range 1000 {
