@@ -25,9 +25,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for Go's collector, which
-// lets a heap grow to twice of what lives before it runs.
-const keptShare = 45
+// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for what the messages and
+// queries of the moment leave to the collector.
+const keptShare = 70
 
 // expireInterval is how often what is too old goes, whether or not anything arrives.
 const expireInterval = 10 * time.Second

@@ -323,13 +323,17 @@ func processBytes() uint64 {
 
 // A hundred times keep.max_bytes passes through, and the process grows by 1.3 times it at most.
 func TestMemoryStaysWithinMaxBytes(t *testing.T) {
-	const bound = 48 << 20
+	const bound = 32 << 20
+	rounds := 100
+	if profiletest.IsRace {
+		rounds = 10
+	}
 	f := startExporter(t, map[string]any{"keep": map[string]any{"max_bytes": bound}})
-	pd, names := manyFunctions(100)
-	pad := strings.Repeat("x", 16<<10)
+	pd, names := manyFunctions(500)
+	pad := strings.Repeat("x", 1900)
 	runtime.GC()
 	before, peak, sent := processBytes(), uint64(0), 0
-	for round := 0; sent < 100*bound; round++ {
+	for round := 0; sent < rounds*bound; round++ {
 		for i := range names {
 			name := fmt.Sprintf("%d.%d.%s", round, i, pad)
 			pd.Dictionary().StringTable().SetAt(names[i], name)

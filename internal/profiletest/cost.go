@@ -81,6 +81,9 @@ func MeasureCost(tb testing.TB, run func()) Cost {
 	return cost
 }
 
+// IsRace reports whether the race detector is on, under which everything takes about ten times as long.
+const IsRace = raceSlowdown > 1
+
 // ProcessCPU returns the processor time that the process has used. It is 0 where the system does not tell.
 func ProcessCPU() time.Duration { return processCPU() }
 

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -175,6 +176,16 @@ func (s *Store) current(now time.Time) *epoch {
 
 // evict drops the epochs that are too old, and the oldest ones while there is too much.
 func (s *Store) evict(now time.Time) {
+	before := s.Stats().Evicted[EvictedBytes]
+	s.dropEpochs(now)
+	if s.Stats().Evicted[EvictedBytes] > before {
+		// Whoever adds waits until the memory is there again. Else a flood would make the heap grow beyond what MaxBytes
+		// promises while the collector goes on beside it. It is once for each eighth of the bytes.
+		runtime.GC()
+	}
+}
+
+func (s *Store) dropEpochs(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	total := 0
