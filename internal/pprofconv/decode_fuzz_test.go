@@ -8,12 +8,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
@@ -37,7 +37,8 @@ func FuzzDecode(f *testing.F) {
 	for _, wire := range oddPayloads() {
 		f.Add([]byte(wire))
 	}
-	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16}
+	// Texts and their expansion are limited by FuzzDecodeCost: here they would only differ from profile.Parse.
+	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
 	before := []byte(oddPayloads()["sparse ids"])
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		// What an earlier payload left in the scratch memory must not show.
@@ -99,16 +100,10 @@ func peerReading(payload []byte, limits Limits) *profile.Profile {
 
 // validText reports whether all strings of a payload that can be parsed are UTF-8.
 func validText(plain []byte) bool {
-	for len(plain) > 0 {
-		field, kind, n := protowire.ConsumeTag(plain)
-		plain = plain[n:]
-		n = protowire.ConsumeFieldValue(field, kind, plain)
-		if field == pprofscan.ProfileStringTable {
-			if text, _ := protowire.ConsumeBytes(plain); !utf8.Valid(text) {
-				return false
-			}
-		}
-		plain = plain[n:]
+	var p pprofscan.Payload
+	limits := pprofscan.DefaultLimits()
+	if p.Scan(plain, &limits, &pprofscan.Counts{}) != nil {
+		return false
 	}
-	return true
+	return !slices.ContainsFunc(p.Strings, func(at pprofscan.Span) bool { return !utf8.Valid(plain[at.Start:at.End]) })
 }

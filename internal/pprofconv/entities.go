@@ -17,7 +17,7 @@ type interner struct {
 	texts
 	labels labelSets
 	// budget is what is left of the bytes that attribute values may take.
-	budget int
+	budget int64
 
 	// Entries of the dictionary by their position in the payload, unresolved where no sample has reached them yet.
 	mappingIndices, functionIndices []int32
@@ -38,7 +38,7 @@ const minBudget = 64 << 10
 func (in *interner) reset() {
 	in.texts.reset()
 	in.labels.reset()
-	in.budget = minBudget + min(in.limits.MaxExpansion, math.MaxInt32)*len(in.payload.Data)
+	in.budget = minBudget + int64(min(in.limits.MaxExpansion, math.MaxInt32))*int64(len(in.payload.Data))
 	in.mappingIndices = unresolvedIndices(in.mappingIndices, len(in.payload.Mappings))
 	in.functionIndices = unresolvedIndices(in.functionIndices, len(in.payload.Functions))
 	clear(in.buildIDs)
@@ -66,10 +66,10 @@ func (in *interner) bytes() int {
 
 // spend takes bytes from what attribute values may take, and reports whether there were so many left.
 func (in *interner) spend(bytes int) bool {
-	if bytes > in.budget {
+	if int64(bytes) > in.budget {
 		return false
 	}
-	in.budget -= bytes
+	in.budget -= int64(bytes)
 	return true
 }
 

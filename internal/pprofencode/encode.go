@@ -163,7 +163,7 @@ type encoder struct {
 
 	// written are the bytes of the payloads before, budget what all may take: minBytes, until they do not suffice
 	// and the size of message has been worked out.
-	written, budget int
+	written, budget int64
 	message         pprofile.Profiles
 	isSized         bool
 	// buildIDs are the payload's strings of build ids, by their attribute: mappings may share a long one.
@@ -177,17 +177,19 @@ const (
 
 // fits reports whether the payload may be n bytes larger than it is.
 func (e *encoder) fits(n int) bool {
-	n += e.written + len(e.out)
-	if n > e.budget && !e.isSized {
+	total := e.written + int64(len(e.out)) + int64(n)
+	if total > e.budget && !e.isSized {
 		e.isSized = true
-		e.budget += maxExpansion * (&pprofile.ProtoMarshaler{}).ProfilesSize(e.message)
+		e.budget += maxExpansion * int64((&pprofile.ProtoMarshaler{}).ProfilesSize(e.message))
 	}
-	return n <= e.budget
+	return total <= e.budget
 }
 
 // fitsSample reports whether the payload may have one more sample of n bytes. It leaves an eighth of the budget for the
 // tables that come after the samples.
-func (e *encoder) fitsSample(n int) bool { return e.fits(n + (e.written+len(e.out)+n)/7) }
+func (e *encoder) fitsSample(n int) bool {
+	return e.fits(n + int((e.written+int64(len(e.out)+n))/7))
+}
 
 var encoders = sync.Pool{New: func() any { return &encoder{buildIDs: map[int32]uint64{}} }}
 
@@ -276,7 +278,7 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte 
 		e.out = appendString(e.out, pprofscan.ProfileStringTable, s)
 	}
 	isFitting := e.fits(0)
-	e.written += len(e.out) // what does not fit has been paid for, too
+	e.written += int64(len(e.out)) // what does not fit has been paid for, too
 	if !isFitting {
 		before.Dropped = e.stats.Dropped + e.stats.Samples - before.Samples
 		e.stats = before

@@ -35,7 +35,7 @@ func (w *Writer) Close() {
 // Begin starts the next pprof, which may take about room bytes.
 func (w *Writer) Begin(room int) {
 	w.e.reset()
-	w.e.budget, w.samples = room, 0
+	w.e.budget, w.samples = int64(room), 0
 }
 
 // Number is a numeric label.
@@ -58,7 +58,7 @@ func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	}
 	room, before := e.budget, e.stats.Samples
 	if w.samples == 0 {
-		e.budget = math.MaxInt / 8
+		e.budget = math.MaxInt64 / 8
 	}
 	e.writeSample(s, values)
 	e.budget = room
