@@ -53,6 +53,13 @@ E2E_SPLUNK ?= 1
 e2e-splunk: ## run an application with Splunk's agent for Node.js, from npm, against the collector
 	E2E_SPLUNK=$(E2E_SPLUNK) $(GO) test -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/e2e
 
+# In about a minute, with Chromium and npm at hand (CHROMIUM names another browser). Screenshots go to bin/page. With
+# E2E_PAGE=if-possible it is left out where one of them is missing.
+E2E_PAGE ?= 1
+.PHONY: e2e-page
+e2e-page: ## drive the page of flame graphs in Chromium, by playwright-core from npm
+	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$' ./internal/e2e
+
 # In about two minutes; the first time, building the API server, etcd and kubectl from their modules takes four more.
 .PHONY: e2e-kubernetes
 e2e-kubernetes: ## apply config/kubernetes to a real API server, and run its agents and gateways (Linux)

@@ -6,7 +6,7 @@
 import {ask} from './api.js';
 import {themes} from './colors.js';
 import {Details, Tooltip} from './details.js';
-import {button, copyText, el, menu} from './dom.js';
+import {copyText, el, menu, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
 import {clean, formatShare, formatValue} from './format.js';
 import {listenToKeys} from './keys.js';
@@ -77,6 +77,7 @@ class App {
         const id = tree.function(node);
         const own = tree === this.model.tree;
         if (zooms && !zoom) graph.show(tree, graph.style, {zoomed: node});
+        $('spoken').textContent = `${clean(tree.label(node), 200)}, ${formatValue(tree.total[node], this.model.unit)}, ${formatShare(tree.total[node], tree.total[0])}`;
         this.update({fn: id < 0 ? '' : this.model.frames.key(id), node: own ? tree.key(node) : '', ...(zooms && zoom ? {zoom: tree.key(node)} : {})}, {replace: !zooms || !zoom});
       },
       menu: (node, x, y) => this.showMenu(treeOf(), node, x, y),
@@ -213,10 +214,8 @@ class App {
     if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
       notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`]);
     }
-    for (const [word, keys] of [['focused', [state.focus]], ['selected', [state.fn]]]) {
-      if (model && keys[0] && !model.frames.find(keys[0]).size && word === 'focused') notices.push(['The focused function has no samples here, so all are shown.']);
-    }
-    $('notices').replaceChildren(...notices.map(([text, kind]) => el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800))));
+    if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
+    refill($('notices'), notices, () => notices.map(([text, kind]) => el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800))));
   }
 
   renderMain() {
@@ -234,7 +233,7 @@ class App {
     if (state.view === 'sandwich') {
       if (layout !== 'choose') this.renderSandwich();
     } else if (state.view !== 'table') {
-      this.graph.show(model.tree, model.style(model.tree, state, this.theme), {zoomed: model.zoomed, upwards: state.direction === 'flame', keepView: true});
+      this.graph.show(model.tree, model.style(model.tree, state, this.theme), {zoomed: model.zoomed, upwards: state.direction === 'flame'});
     }
     this.measure();
   }
@@ -251,7 +250,7 @@ class App {
     const {model, state, theme} = this;
     const {callers, callees} = model.sides(state);
     for (const [graph, tree] of [[this.callers, callers], [this.callees, callees]]) {
-      graph.show(tree, model.style(tree, state, theme), {zoomed: graph.tree === tree ? graph.zoomed : 0, keepView: true});
+      graph.show(tree, model.style(tree, state, theme), {zoomed: graph.tree === tree ? graph.zoomed : 0});
     }
     const {rows, selected, unit, total} = model;
     this.sandwichTitle.replaceChildren(el('b', {}, clean(model.frames.label(selected), 160)),
@@ -302,29 +301,36 @@ class App {
     const node = model.node > 0 && model.tree.function(model.node) === model.selected ? model.node : -1;
     this.details.show({
       tree: model.tree, node, id: model.selected, rows: model.rows, unit: model.unit, zoomed: model.zoomed, byShare: state.norm === 'share',
-      actions: this.actions(model.selected),
+      actions: this.actions(state.fn),
     });
     if (state.view !== 'flame') this.table.select(model.selected, this.scrolledTo !== state.fn);
     this.scrolledTo = state.fn;
   }
 
-  // actions returns what can be done with a function: [label, action, hint].
-  actions(id) {
+  // actions returns what can be done with a function, by its key: [label, action, hint].
+  actions(fn) {
     return [
-      ['focus', () => this.focusOn(id), 'Only samples that pass through it (Shift F)'],
-      ['hide', () => this.hideFunction(id), 'Leave its frames out; what it calls moves to its callers (Shift H)'],
-      ['sandwich', () => this.update({fn: this.model.frames.key(id), view: 'sandwich'}), 'Its callers and callees (Shift S)'],
-      ['search', () => this.update({q: this.model.frames.functionName(id).slice(0, 300)}), 'Mark it everywhere'],
+      ['focus', () => this.focusOn(fn), 'Only samples that pass through it (Shift F)'],
+      ['hide', () => this.hideFunction(fn), 'Leave its frames out; what it calls moves to its callers (Shift H)'],
+      ['sandwich', () => this.update({fn, view: 'sandwich'}), 'Its callers and callees (Shift S)'],
+      ['search', () => this.update({q: this.functionName(fn).slice(0, 300)}), 'Mark it everywhere'],
     ];
+  }
+
+  // functionName returns the name of a function by its key, '' if it is not here any more.
+  functionName(fn) {
+    const [id] = this.model.frames.find(fn);
+    return id === undefined ? '' : this.model.frames.functionName(id);
   }
 
   showMenu(tree, node, x, y) {
     const id = tree.function(node);
     if (id < 0) return;
+    const [fn, zoom] = [this.model.frames.key(id), tree === this.model.tree ? tree.key(node) : null];
     menu({x, y}, 'Frame', [
-      tree === this.model.tree ? ['zoom', () => this.zoomTo(node), 'Enter'] : null,
-      ...this.actions(id).map(([label, action]) => [label, action, {focus: 'Shift F', hide: 'Shift H', sandwich: 'Shift S'}[label]]),
-      ['copy name', () => copyText(this.model.frames.functionName(id))],
+      zoom ? ['zoom', () => this.update({zoom}), 'Enter'] : null,
+      ...this.actions(fn).map(([label, action]) => [label, action, {focus: 'Shift F', hide: 'Shift H', sandwich: 'Shift S'}[label]]),
+      ['copy name', () => copyText(this.functionName(fn))],
     ]);
   }
 
@@ -409,12 +415,12 @@ class App {
     if (this.model?.zoomed) this.zoomTo(this.model.tree.parent[this.model.zoomed]);
   }
 
-  focusOn(id) {
-    if (id >= 0) this.update({focus: this.model.frames.key(id), zoom: '', node: ''});
+  focusOn(fn) {
+    if (fn) this.update({focus: fn, zoom: '', node: ''});
   }
 
-  hideFunction(id) {
-    if (id >= 0) this.update({hide: [...new Set([...this.state.hide, this.model.frames.key(id)])], zoom: '', fn: '', node: ''});
+  hideFunction(fn) {
+    if (fn) this.update({hide: [...new Set([...this.state.hide, fn])], zoom: '', fn: '', node: ''});
   }
 
   // escape undoes the last thing that narrows the view.

@@ -3,7 +3,7 @@
 
 // What is known of one frame: the tooltip, and the panel with the actions.
 
-import {button, el, copyText} from './dom.js';
+import {button, copyText, el, refill} from './dom.js';
 import {baseName, kindOf, packageOf} from './colors.js';
 import {clean, formatChange, formatExact, formatPercent, formatShare, formatSigned, formatValue} from './format.js';
 
@@ -90,18 +90,20 @@ export class Details {
     ] : [];
     const exact = [['exact', `self ${formatExact(rows.self[id])}, total ${formatExact(rows.total[id], unit)}`]];
     this.host.hidden = false;
-    this.host.replaceChildren(
+    const lines = [...numbers, ...everywhere, ...place(frames, frame), ...exact];
+    refill(this.host, [name, lines], () => [
       el('div', {class: 'title'}, this.name(name), el('div', {class: 'actions'},
         actions.map(([label, action, hint]) => button(label, action, {title: hint})),
         button('copy name', () => copyText(name)),
         button('×', () => this.hide(true), {'aria-label': 'Close the details', title: 'Escape'}))),
-      list([...numbers, ...everywhere, ...place(frames, frame), ...exact]));
+      list(lines),
+    ]);
   }
 
   // name shows a name whole: a long one starts folded.
   name(text) {
     if (text.length <= 300) return el('b', {}, clean(text, 300) || '(no name)');
-    return el('details', {class: 'long'},
+    return el('details', {class: 'long', open: this.unfolded === text, ontoggle: (event) => { this.unfolded = event.target.open ? text : null; }},
       el('summary', {}, el('b', {}, clean(text, 200)), el('small', {}, ` ${text.length.toLocaleString('en-US')} characters`)),
       el('pre', {}, clean(text, 2_000_000)));
   }

@@ -18,6 +18,14 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
+// refill replaces an element's children if its key has changed, so that what has the focus keeps it while data comes in.
+export function refill(element, key, children) {
+  const text = JSON.stringify(key);
+  if (element.filled === text) return;
+  element.filled = text;
+  element.replaceChildren(...children().filter(Boolean));
+}
+
 export function button(label, onclick, properties = {}) {
   return el('button', {type: 'button', onclick, ...properties}, label);
 }

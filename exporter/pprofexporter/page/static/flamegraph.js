@@ -15,7 +15,7 @@ const still = matchMedia('(prefers-reduced-motion: reduce)');
 export class FlameGraph {
   constructor({label, upwards = false, on}) {
     Object.assign(this, {upwards, on, tree: null, at: null, view: {from: 0, until: 1}, zoomed: 0, hovered: -1, cursor: 0, style: null});
-    this.canvas = el('canvas', {tabindex: 0, role: 'img', 'aria-label': `${label}. Arrow keys select a frame, Enter zooms, Escape zooms out; the table has the same functions as text.`});
+    this.canvas = el('canvas', {tabindex: 0, role: 'application', 'aria-label': `${label}. Arrow keys select a frame, Enter zooms, Escape zooms out; the table has the same functions as text.`});
     this.sizer = el('div', {class: 'sizer'}, this.canvas);
     this.element = el('div', {class: 'flamegraph'}, this.sizer);
     this.context = this.canvas.getContext('2d', {alpha: false});
@@ -24,24 +24,23 @@ export class FlameGraph {
     this.listen();
   }
 
-  // show replaces the tree. A view that pans between frames is kept if keepView says so.
-  show(tree, style, {zoomed = 0, upwards = this.upwards, keepView = false} = {}) {
-    const turned = upwards !== this.upwards || !this.tree;
-    const share = this.at ? [this.view.from / this.at.width, this.view.until / this.at.width] : null;
+  // show shows a tree with a node zoomed to. A view that was moved between frames is kept while the zoomed node stays.
+  show(tree, style, {zoomed = 0, upwards = this.upwards} = {}) {
     const same = this.tree === tree;
-    Object.assign(this, {tree, style, upwards, hovered: same ? this.hovered : -1});
+    const turned = upwards !== this.upwards || !this.tree;
+    const share = this.panned && {from: this.view.from / this.at.width, until: this.view.until / this.at.width};
+    const stays = this.tree && this.tree.key(this.zoomed) === tree.key(zoomed);
+    const moves = same && this.zoomed !== zoomed;
+    Object.assign(this, {tree, style, upwards, zoomed});
     if (!same) {
       this.at = layout(tree);
       this.cursor = zoomed;
+      this.hovered = -1;
+      this.on.hover?.(-1);
     }
-    if (keepView && share && this.zoomed === zoomed && same) {
-      this.size();
-    } else {
-      const moved = same && this.zoomed !== zoomed;
-      this.zoomed = zoomed;
-      this.size();
-      this.move(this.extent(zoomed), moved);
-    }
+    this.size();
+    if (share && stays) this.view = {from: share.from * this.at.width, until: share.until * this.at.width};
+    else if (!same || moves || !stays) this.move(this.extent(zoomed), moves);
     if (turned) this.element.scrollTop = upwards ? this.element.scrollHeight : 0;
     this.draw();
   }
@@ -86,6 +85,7 @@ export class FlameGraph {
   // move changes the view, in a short motion unless the reader does not want that.
   move(target, smooth) {
     cancelAnimationFrame(this.motion);
+    this.panned = false;
     if (!smooth || still.matches) {
       this.view = target;
       this.draw();
@@ -202,6 +202,7 @@ export class FlameGraph {
     cancelAnimationFrame(this.motion);
     const start = Math.max(0, Math.min(from, this.at.width - span));
     this.view = {from: start, until: start + span};
+    this.panned = true;
     this.on.hover?.(-1);
     this.draw();
   }

@@ -3,34 +3,47 @@
 
 // The line above the graph: the path to the zoomed frame, what is focused and hidden, and a legend.
 
-import {button, el, menu} from './dom.js';
+import {button, el, menu, refill} from './dom.js';
 import {clean} from './format.js';
 import {changeColor, colorer, kindOf, kinds, shortName} from './colors.js';
 
 const ends = 4;
 
 export function renderPath(host, app) {
-  const {model, state} = app;
+  const {model, state, theme} = app;
   const graph = state.view !== 'table' && state.view !== 'sandwich' && model && !model.isEmpty;
+  const keys = [];
   const nodes = graph ? model.tree.path(model.zoomed) : [];
-  const crumb = (node) => button(clean(shortName(model.tree.label(node)), 60), () => app.zoomTo(node), {title: model.tree.label(node), 'aria-current': node === model.zoomed ? 'location' : null});
+  for (const node of nodes) keys.push(model.tree.key(node));
+  host.hidden = !graph && !state.focus && !state.hide.length;
+  refill(host, [keys, state.focus, state.hide, graph && [theme.dark, state.color, state.palette, model.compared, model.frames.count]], () => [
+    el('span', {class: 'crumbs'}, crumbs(app, nodes)), el('span', {class: 'space'}), ...chips(app), graph ? legend(app) : null,
+  ]);
+}
+
+// crumbs returns a button for each frame of a path, with those in the middle of a long one in a menu. Frames are found again
+// by their keys, since the tree may be another one by then.
+function crumbs(app, nodes) {
+  const {tree} = app.model ?? {};
+  const zoom = (key) => app.update({zoom: key});
+  const crumb = (node, i) => button(clean(shortName(tree.label(node)), 60), () => zoom(key(node)), {title: tree.label(node), 'aria-current': i === nodes.length - 1 ? 'location' : null});
+  const key = (node) => tree.key(node);
   const middle = nodes.slice(1, -ends);
-  const crumbs = [];
-  if (nodes.length) {
-    crumbs.push(crumb(0));
-    if (middle.length) {
-      const more = button('…', () => menu(more, 'Path', middle.slice(-300).map((node) => [clean(model.tree.label(node), 100), () => app.zoomTo(node)])), {title: `${middle.length} frames between`});
-      crumbs.push(more);
-    }
-    for (const node of nodes.slice(Math.max(1, nodes.length - ends))) crumbs.push(crumb(node));
+  const shown = nodes.map(crumb);
+  if (middle.length) {
+    const more = button('…', () => menu(more, 'Path', middle.slice(-300).map((node) => [clean(tree.label(node), 100), () => zoom(key(node))])), {title: `${middle.length} frames between`});
+    shown.splice(1, middle.length, more);
   }
+  return shown.flatMap((item, i) => (i ? [el('span', {'aria-hidden': 'true'}, '▸'), item] : [item]));
+}
+
+function chips({state, update}) {
   const chip = (word, key, remove) => el('span', {class: 'chip', title: clean(key)}, el('small', {}, word), ` ${clean(shortName(key), 40)} `,
-    button('×', remove, {'aria-label': `No longer ${word} ${clean(key, 60)}`}));
-  const chips = [];
-  if (state.focus) chips.push(chip('focus', state.focus, () => app.update({focus: ''})));
-  for (const key of state.hide) chips.push(chip('hidden', key, () => app.update({hide: state.hide.filter((name) => name !== key)})));
-  host.hidden = !graph && !chips.length;
-  host.replaceChildren(el('span', {class: 'crumbs'}, crumbs.flatMap((c, i) => (i ? [el('span', {'aria-hidden': 'true'}, '▸'), c] : [c]))), el('span', {class: 'space'}), ...chips, graph ? legend(app) : '');
+    button('×', remove, {'aria-label': `Undo ${word} ${clean(key, 60)}`}));
+  return [
+    state.focus ? chip('focus', state.focus, () => update({focus: ''})) : null,
+    ...state.hide.map((key) => chip('hidden', key, () => update({hide: state.hide.filter((name) => name !== key)}))),
+  ];
 }
 
 // legend names the kinds of frames that are drawn in a way of their own, or the colours of a comparison.

@@ -3,7 +3,7 @@
 
 // The first line of the page: service, profile type, attributes, grouping, time. And the line of a comparison's base.
 
-import {button, el} from './dom.js';
+import {button, el, refill} from './dom.js';
 import {clean, formatRange, formatDuration} from './format.js';
 import {pick, Picker} from './picker.js';
 import {defaultSeconds, isCompared, withAttribute} from './state.js';
@@ -82,7 +82,7 @@ export class SelectionBar {
     this.type.set(profiles.filter((row) => row.service === state.service)
       .map((row) => ({value: typeKey(row), label: typeLabel(row), detail: row.kind === 'state' ? 'a state: mean over time' : 'summed over time'})),
     state.profile ? typeKey(state) : '');
-    this.chips.replaceChildren(...chips(state.attrs, (key) => update({attrs: withAttribute(state.attrs, key, null)})));
+    refill(this.chips, state.attrs, () => chips(state.attrs, (key) => update({attrs: withAttribute(this.app.state.attrs, key, null)})));
     this.group.set([{value: '', label: 'none'}, ...attributes.map(({key, values, more, scope}) => ({
       value: key, label: key, detail: `${values.length + (more ?? 0)} values${scope === 'sample' ? ' · of samples' : ''}`,
     }))], state.group_by);
@@ -103,7 +103,7 @@ export class SelectionBar {
     const current = state.time.from ? 'custom' : String(state.time.seconds ?? 'all');
     if (current === 'custom') options.push(['custom', formatRange(state.time.from, state.time.until, shown.now)]);
     else if (!options.some(([value]) => value === current)) options.push([current, `last ${formatDuration(current * 1000)}`]);
-    this.range.replaceChildren(...options.map(([value, text]) => el('option', {value}, text)));
+    refill(this.range, options, () => options.map(([value, text]) => el('option', {value}, text)));
     this.range.value = current;
   }
 }
@@ -145,7 +145,7 @@ export class BaseBar {
     const options = [{value: 'same', label: 'same time'}, {value: 'before', label: `the ${formatDuration(span)} before`}, {value: 'hour', label: 'an hour earlier'}];
     if (base.time) options.push({value: 'custom', label: formatRange(base.time.from, base.time.until, shown.now), detail: 'Shift and drag in the time line chooses another'});
     this.time.set(options, base.time ? 'custom' : 'same');
-    this.chips.replaceChildren(...chips(base.attrs, (key) => this.set({attrs: withAttribute(base.attrs, key, null)})));
+    refill(this.chips, base.attrs, () => chips(base.attrs, (key) => this.set({attrs: withAttribute(this.app.state.base.attrs, key, null)})));
     this.norm.value = state.norm;
     this.palette.value = state.palette;
     this.sum.textContent = isCompared(state) ? sum : '';

@@ -4,7 +4,7 @@
 // The time line: values over the window, one band for each group, a brush for what is shown and, with Shift, one for what
 // it is compared with.
 
-import {el} from './dom.js';
+import {el, refill} from './dom.js';
 import {clean, formatTime, formatValue, formatRange, formatDuration, hash32} from './format.js';
 
 const height = 68;
@@ -51,7 +51,7 @@ export class Timeline {
     this.canvas.setAttribute('aria-label', `Values from ${formatRange(extent.from, extent.until)}; shown is ${formatRange(selection.from, selection.until)}` +
       `${base ? `, compared with ${formatRange(base.from, base.until)}` : ''}. Drag to choose, drag with Shift to compare, arrow keys move what is chosen.`);
     const groups = answer.groups.length > 1 || answer.groups[0]?.name ? answer.groups : [];
-    this.legend.replaceChildren(...groups.slice(0, 40).map(({name}, i) => {
+    refill(this.legend, [groups.slice(0, 40).map(({name}) => name), data.theme.dark], () => groups.slice(0, 40).map(({name}, i) => {
       const dot = el('i');
       dot.style.background = this.color(groups, i);
       return el('button', {type: 'button', class: 'chip', title: 'Show only this', onclick: () => this.on.group(name)}, dot, clean(name || '(none)', 60));
