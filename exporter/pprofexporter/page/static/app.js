@@ -110,7 +110,7 @@ class App {
     const ticket = this.ticket = (this.ticket ?? 0) + 1;
     const asked = dataKey(this.state);
     this.loaded = asked;
-    document.body.classList.add('loading');
+    this.setLoading(true);
     let error = null;
     try {
       if (!(await this.loadAll()) || ticket !== this.ticket) return;
@@ -119,12 +119,17 @@ class App {
       if (ticket !== this.ticket) return;
       if (!(failure instanceof Error) || failure.status === undefined) console.error(failure);
     }
-    document.body.classList.remove('loading');
+    this.setLoading(false);
     this.error = error;
     this.render();
     const resolution = this.status?.resolution_ms ?? 10_000;
     const again = error ? 5000 : Math.min(10_000, Math.max(1000, resolution / 2));
     if ((error || !this.state.time.from || !this.profiles.length) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
+  }
+
+  setLoading(loading) {
+    document.body.classList.toggle('loading', loading);
+    $('main').setAttribute('aria-busy', String(loading));
   }
 
   // loadAll returns false where a later request has taken over.
@@ -157,7 +162,8 @@ class App {
       compared ? ask('diff', [...query, ...baseQueryOf(state)]) : ask('flamegraph', [...query, ...group]),
     ]);
     if (!times || !attributes || !answer) return false;
-    Object.assign(this, {times: {answer: times, extent}, attributes: attributes.attributes});
+    Object.assign(this, {times: {answer: times, extent}, // The service has a list of its own.
+      attributes: attributes.attributes.filter(({key}) => key !== 'service.name')});
     if (this.model?.answer !== answer) {
       performance.mark('page-answer');
       this.model = new Model(answer);
@@ -208,7 +214,8 @@ class App {
     const notices = [];
     const {error, row, model, state} = this;
     if (error && this.model) notices.push([`${error.message} ${error.hint ?? ''}`, 'error']);
-    if (row?.rearranged) notices.push([`${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
+    if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
+      : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
     const cut = model?.answer.truncated;
     if (cut) notices.push([`The ${cut.toLocaleString('en-US')} smallest nodes are not drawn; their values are in those above them.`]);
     if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {

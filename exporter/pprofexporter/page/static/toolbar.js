@@ -32,9 +32,10 @@ export class Toolbar {
   constructor(host, app) {
     this.app = app;
     this.tabs = views.map(([view, label], i) => button(label, () => app.setView(view), {'data-view': view, title: `${label} (${i + 1})`}));
+    const search = () => app.update({q: this.search.value}, {replace: true});
     this.search = el('input', {
       type: 'search', id: 'search', placeholder: 'search functions', 'aria-label': 'Search functions', spellcheck: 'false', autocomplete: 'off',
-      title: 'A part of the name, or /a regular expression/ (press / to come here)', oninput: () => app.update({q: this.search.value}, {replace: true}),
+      title: 'A part of the name, or /a regular expression/ (press / to come here)', oninput: search, onsearch: search,
     });
     this.sum = el('output', {class: 'sum', id: 'sum'});
     this.direction = button('', () => app.flip(), {class: 'quiet'});
