@@ -264,7 +264,7 @@ class App {
       ` self ${formatValue(rows.self[selected], unit)} · ${formatShare(rows.self[selected], total)}, total ${formatValue(rows.total[selected], unit)} · ${formatShare(rows.total[selected], total)}`);
   }
 
-  // problem returns what stands in the place of the graph where there is none.
+  // problem returns what is shown in the place of the graph if there is nothing to draw.
   problem() {
     const {state, model, error, profiles, status} = this;
     const all = ['show the whole window', () => this.update({time: {}, attrs: []})];

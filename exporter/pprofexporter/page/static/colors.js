@@ -111,5 +111,5 @@ export function changeColor(change, palette, theme) {
   const [more, less] = palette === 'orange-blue' ? [60, 250] : [25, 150];
   const step = Math.ceil(Math.sqrt(size) * 8) / 8;
   const lift = theme.dark ? (change > 0 ? 0.16 : 0.06) : (change > 0 ? -0.18 : -0.07);
-  return `oklch(${(theme.neutral + lift * step).toFixed(3)} ${(0.115 * step).toFixed(3)} ${change > 0 ? more : less})`;
+  return `oklch(${(theme.neutral + lift * step).toFixed(3)} ${((change > 0 ? 0.115 : 0.09) * step).toFixed(3)} ${change > 0 ? more : less})`;
 }

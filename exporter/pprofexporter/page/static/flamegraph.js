@@ -118,7 +118,7 @@ export class FlameGraph {
     this.lastPaint = performance.now() - begun;
   }
 
-  // nodeAt returns the node at a position of the pointer, -1 where there is none.
+  // nodeAt returns the node at a position of the pointer, -1 if there is no such node.
   nodeAt(event) {
     if (!this.tree) return -1;
     const box = this.canvas.getBoundingClientRect();

@@ -61,8 +61,9 @@ export function formatShare(part, whole) {
 export function formatPercent(percent, sign = '') {
   if (!Number.isFinite(percent)) return '–';
   const size = Math.abs(percent);
-  const text = size === 0 || size >= 99.95 ? percent.toFixed(0) : size < 0.01 ? (sign ? percent.toFixed(2) : '<0.01') : percent.toFixed(size < 1 ? 2 : 1);
-  return `${percent > 0 ? sign : ''}${minus(text)} %`;
+  const nothing = size === 0 || (sign && size < 0.005);
+  const text = nothing ? '0' : size >= 99.95 ? percent.toFixed(0) : size < 0.01 ? (sign ? percent.toFixed(2) : '<0.01') : percent.toFixed(size < 1 ? 2 : 1);
+  return `${percent > 0 && !nothing ? sign : ''}${minus(text)} %`;
 }
 
 // formatChange returns how much a value changed relative to its base: +12.3 %, new, gone.

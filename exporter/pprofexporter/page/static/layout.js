@@ -38,7 +38,7 @@ export function seek({x, weight, nodes}, low, high, at) {
   return low;
 }
 
-// hit returns the node of a row at x, -1 where there is none.
+// hit returns the node of a row at x, -1 if there is no such node.
 export function hit(at, row, x) {
   if (row < 0 || row >= at.rows) return -1;
   const position = seek(at, at.first[row], at.first[row + 1], x);

@@ -92,7 +92,7 @@ export class Model {
     return {
       ...common,
       fill: (node) => changeColor(change(node), state.palette, theme),
-      label: (node) => (Math.abs(change(node)) < 0.004 ? '' : `${formatChange(tree.total[node] / now, tree.baseTotal[node] / base)} `) + tree.label(node),
+      label: (node) => (node === 0 || Math.abs(change(node)) < 0.004 ? '' : `${formatChange(tree.total[node] / now, tree.baseTotal[node] / base)} `) + tree.label(node),
     };
   }
 }

@@ -3,6 +3,7 @@
 
 // The table of functions. Only the rows in view are in the document, each with its number for screen readers.
 
+import {shortName} from './colors.js';
 import {el} from './dom.js';
 import {formatValue, formatShare, formatSigned, formatChange, formatPercent} from './format.js';
 
@@ -109,7 +110,7 @@ export class FunctionTable {
       role: 'row', class: 'row', 'aria-rowindex': position + 2, 'aria-selected': String(id === this.selected), id: `function-${id}`,
       onclick: () => this.on.select(id), ondblclick: () => this.on.open(id),
     }, this.columns.map((column) => {
-      if (column.key === 'name') return el('div', {role: 'gridcell', class: 'name', title: label}, label);
+      if (column.key === 'name') return nameCell(label);
       const [value, share] = column.cells(id);
       const cell = el('div', {role: 'gridcell', class: `number ${column.sign ? `change ${signClass(column.sign(id))}` : ''}`}, el('span', {}, value), share ? el('small', {}, share) : null);
       if (column.share) cell.style.setProperty('--share', `${(100 * Math.min(1, column.share(id))).toFixed(1)}%`);
@@ -130,6 +131,12 @@ export class FunctionTable {
     this.select(this.ids[next], true);
     this.on.select(this.ids[next]);
   }
+}
+
+// nameCell returns a function's name, of which the directories of its package are cut first where it is narrow.
+function nameCell(label) {
+  const own = shortName(label);
+  return el('div', {role: 'gridcell', class: 'name', title: label}, el('span', {class: 'path'}, label.slice(0, label.length - own.length)), el('span', {}, own));
 }
 
 function signClass(change) {

@@ -145,7 +145,7 @@ export class Tree {
     return node === 0 ? '' : hex(this.keys[2 * node]) + hex(this.keys[2 * node + 1]);
   }
 
-  // find returns the node with a key, -1 where there is none.
+  // find returns the node with a key, -1 if there is no such node.
   find(key) {
     if (!/^[0-9a-f]{16}$/.test(key)) return -1;
     this.key(this.count - 1);

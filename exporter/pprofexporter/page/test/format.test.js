@@ -19,6 +19,8 @@ test('shares and changes', () => {
   assert.equal(format.formatShare(184, 1000), '18.4 %');
   assert.equal(format.formatShare(1, 1e9), '<0.01 %');
   assert.equal(format.formatShare(5, 5), '100 %');
+  assert.equal(format.formatPercent(-0.001, '+'), '0 %');
+  assert.equal(format.formatPercent(0.04, '+'), '+0.04 %');
   assert.equal(format.formatChange(0, 0), '±0 %');
   assert.equal(format.formatChange(5, 0), 'new');
   assert.equal(format.formatChange(0, 5), 'gone');
