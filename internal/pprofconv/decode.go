@@ -4,8 +4,8 @@
 // Package pprofconv turns pprof payloads into OTLP profiles. It is pure: bytes in, pdata out; no clock, no network, no
 // logging.
 //
-// Decode decompresses a payload (decompress.go) and has pprofscan take it apart; with a Baseline, pprofdelta says what is
-// new. Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
+// Decode decompresses a payload (decompress.go) and has pprofscan take it apart; with a Baseline, pprofdelta finds
+// what is new. Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
 // (entities.go), labels (labels.go). Samples of one identity are added up (samples.go), and all is written as pdata
 // (emit.go). Read interns the samples of a payload likewise, but leaves to the caller what they mean (read.go).
 package pprofconv
@@ -211,7 +211,7 @@ func (w *worker) decode(opts DecodeOptions) pprofile.Profiles {
 		StackLocations: share(p.SampleBytes) / 2, // most ids take two bytes
 	})
 	w.prepare(p.ValuesPerSample())
-	w.samples.reset(emitted, p.ValuesPerSample(), p.SampleBytes) // a value takes a byte at least
+	w.samples.reset(emitted, p.ValuesPerSample(), p.SampleBytes) // a value has at least one byte
 	w.addSamples()
 	return w.emit()
 }
@@ -316,7 +316,7 @@ func (w *worker) reset() bool {
 	return true
 }
 
-// bytes is about what the worker's memory takes, the decompressor's aside. Of the dictionary's tables and the hash
+// bytes estimates the worker's memory, without the decompressor's. Of the dictionary's tables and the hash
 // tables, whose capacity is not known, it counts what the payload has filled.
 func (w *worker) bytes() int {
 	const hashSlots = 16 // bytes for an entry

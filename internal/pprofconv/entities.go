@@ -58,13 +58,13 @@ func (in *interner) release() {
 	in.labels.reset()
 }
 
-// bytes is about what the memory takes, the dictionary's aside.
+// bytes estimates the memory in use, without the dictionary's.
 func (in *interner) bytes() int {
 	return pprofscan.BytesOf(in.indices) + in.labels.bytes() + pprofscan.BytesOf(in.mappingIndices) +
 		pprofscan.BytesOf(in.functionIndices) + pprofscan.BytesOf(in.lines) + pprofscan.BytesOf(in.set)
 }
 
-// spend takes bytes from what attribute values may take, and reports whether there were so many left.
+// spend takes bytes from the budget, and reports whether there were so many left.
 func (in *interner) spend(bytes int) bool {
 	if int64(bytes) > in.budget {
 		return false

@@ -16,7 +16,7 @@ import (
 
 // labelSet is what the labels of a sample became.
 type labelSet struct {
-	// at is where the labels stand in the payload.
+	// at is the span of the labels in the payload.
 	at         pprofscan.Span
 	attributes profiledict.AttributeSetIndex
 	link       profiledict.LinkIndex
@@ -56,7 +56,7 @@ type labelName struct {
 	order int32                   // 1 for the first key of the payload; 0 for what is only a unit
 }
 
-// knownLabel is a Label message and what it says.
+// knownLabel is a Label message and the label in it.
 type knownLabel struct {
 	at        pprofscan.Span
 	isNone    bool
@@ -94,14 +94,14 @@ func (l *labelSets) reset() {
 	l.groupIndex.Reset(0)
 }
 
-// bytes is about what the memory takes.
+// bytes estimates the memory in use.
 func (l *labelSets) bytes() int {
 	return pprofscan.BytesOf(l.sets) + pprofscan.BytesOf(l.known) + pprofscan.BytesOf(l.names) + pprofscan.BytesOf(l.nameOf) + pprofscan.BytesOf(l.groups) +
 		pprofscan.BytesOf(l.groupLabels) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
 }
 
-// labelSet interns the labels of a sample. Where other fields of the sample stand between them, these are part of the
-// bytes that are compared, which costs a memo but no correctness.
+// labelSet interns the labels of a sample. Other fields of the sample between them are part of the bytes that
+// are compared: that can cost a hit, but never makes a wrong one.
 func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReason, bool) {
 	l := &in.labels
 	data, at := in.payload.Data, reader.Labels
@@ -125,8 +125,8 @@ func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReas
 	return set, 0, true
 }
 
-// readLabels reads the labels of a sample into labels.labels: those of one key stand together, as they stand in the
-// payload, and keys in the order in which the payload first has them.
+// readLabels reads the labels of a sample into labels.labels: those of one key together, in the payload's order,
+// and keys in the order in which the payload first has them.
 func (in *interner) readLabels(reader *pprofscan.SampleReader) (DropReason, bool) {
 	l := &in.labels
 	l.labels = l.labels[:0]
@@ -194,7 +194,7 @@ func (in *interner) label(at pprofscan.Span) (*knownLabel, DropReason, bool) {
 }
 
 // labelName returns the number of the text at an index of the string table, which the payload has. As a key, index 0
-// means what stands there: an agent that writes such a table means it (Splunk's for Python does).
+// is string_table[0] even if that is not empty: Splunk's agent for Python writes such tables and means it.
 func (in *interner) labelName(i uint64) int32 {
 	l := &in.labels
 	if len(in.payload.Strings) == 0 {

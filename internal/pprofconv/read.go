@@ -12,7 +12,7 @@ import (
 
 // Label is a label of a sample: text, or a number with a unit, which may be empty.
 type Label struct {
-	// ID is the same positive number for labels that stand in one payload as the same bytes, so that
+	// ID is the same positive number for labels that are the same bytes of one payload, so that
 	// what a label means has to be worked out once. Others have other numbers, and there are few.
 	ID              int
 	Key, Text, Unit string
@@ -25,9 +25,9 @@ type Label struct {
 // Sample is a sample of a pprof as Read reads it.
 type Sample struct {
 	Stack profiledict.StackIndex
-	// Values are those that stand in the payload, which may be none, 1024 of them at most. They are borrowed.
+	// Values are those of the payload, which may be none, 1024 of them at most. They are borrowed.
 	Values []int64
-	// Labels of one key stand together, as they stand in the payload; keys are in the order in which
+	// Labels of one key are together, in the payload's order; keys are in the order in which
 	// the payload first has them. They are borrowed.
 	Labels []Label
 }
@@ -94,7 +94,7 @@ type knownStacks struct {
 	probe profiledict.HashProbe
 }
 
-// knownStack is a list of location ids, by where it stands in the payload, and the stack that it became.
+// knownStack is the span of a list of location ids in the payload, and the stack that it became.
 type knownStack struct {
 	at    pprofscan.Span
 	stack profiledict.StackIndex
@@ -106,7 +106,7 @@ func (s *knownStacks) reset(data []byte) {
 	s.index.Reset(0)
 }
 
-// find looks up the ids that stand here, and reports whether they are known.
+// find looks up the ids at a span, and reports whether they are known.
 func (s *knownStacks) find(at pprofscan.Span) bool {
 	ids := s.data[at.Start:at.End]
 	s.probe = s.index.Start(profiledict.HashBytes(ids))

@@ -18,7 +18,7 @@ type sample struct {
 	link       profiledict.LinkIndex
 }
 
-// noSample is the first sample of a stack that has none yet.
+// noSample marks a stack without a sample yet.
 const noSample = -1
 
 // sampleTable has the samples of a payload, each identity once, with the values of all sample types.
@@ -42,7 +42,7 @@ func (t *sampleTable) reset(samples, perSample, values int) {
 	t.firstOfStack = append(slices.Grow(t.firstOfStack[:0], samples+1), noSample) // the empty stack is always there
 }
 
-// bytes is about what the memory takes.
+// bytes estimates the memory in use.
 func (t *sampleTable) bytes() int {
 	return pprofscan.BytesOf(t.entries) + pprofscan.BytesOf(t.firstOfStack) + pprofscan.BytesOf(t.values)
 }

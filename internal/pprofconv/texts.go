@@ -23,8 +23,8 @@ type texts struct {
 	// text holds the bytes of string_table; entry i is text[Strings[i].Start−textStart : Strings[i].End−textStart].
 	text      string
 	textStart uint32
-	// indices are those of the dictionary, by that of the payload; one that is not above 0 says what is known of a string
-	// that is not interned yet.
+	// indices[i] is the dictionary's index of string i if it is positive, else what is known of a string that is not
+	// interned yet.
 	indices []profiledict.StringIndex
 	// repaired are the strings that were not UTF-8, by their index in the payload.
 	repaired map[uint64]string
@@ -33,12 +33,12 @@ type texts struct {
 // What is known of a string that is not interned yet.
 const (
 	unchecked    = 0
-	checkedText  = -1 // as it stands in the payload
-	repairedText = -2 // as it stands in texts.repaired
+	checkedText  = -1 // valid as it is in the payload
+	repairedText = -2 // it is in texts.repaired
 )
 
-// reset copies the string table out of the payload, in one piece where its entries stand together, as they do in all
-// known producers. The payload's buffer is then free for the next one.
+// reset copies the string table out of the payload, in one piece if its entries are next to each other, as those of all
+// known producers are. The payload's buffer is then free for the next one.
 func (t *texts) reset() {
 	entries := t.payload.Strings
 	t.indices = slices.Grow(t.indices[:0], len(entries))[:len(entries)]
@@ -52,7 +52,7 @@ func (t *texts) reset() {
 		first, last = min(first, s.Start), max(last, s.End)
 		total += s.End - s.Start
 	}
-	// Between two entries stand a tag and a length: 2 bytes, 6 at most.
+	// There are a tag and a length between two entries: 2 bytes, 6 at most.
 	if last-first <= total+uint32(len(entries))*6 {
 		t.text, t.textStart = string(t.payload.Data[first:last]), first
 		return
@@ -75,7 +75,7 @@ func (t *texts) at(i uint64) string {
 	return t.raw(i)
 }
 
-// raw is at, but of index 0 it returns what stands there.
+// raw is at, but index 0 is string_table[0] even if that is not empty.
 func (t *texts) raw(i uint64) string {
 	known := t.indices[i]
 	if known > 0 {

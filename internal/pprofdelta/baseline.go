@@ -10,16 +10,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// Baseline remembers what the last payload of an endpoint had counted, so that Compare can say what
+// Baseline remembers what the last payload of an endpoint had counted, so that Compare can find out what
 // has happened since. Each endpoint of each process needs its own. It is not for concurrent use.
 //
-// Decode leaves it as it was: what the payload counted takes effect with Commit. Between the two the
+// Compare leaves it as it was: what the payload counted takes effect with Commit. Between the two the
 // caller delivers the profiles, and where that fails nothing is lost: the next payload's profiles
 // then cover both intervals.
 type Baseline struct {
 	maxStacks int
 	last      snapshot
-	// pending is what Commit takes over; nil where there is nothing to take.
+	// pending is what Commit takes over; nil if there is nothing.
 	pending *snapshot
 }
 
@@ -27,7 +27,7 @@ type Baseline struct {
 type BaselineOptions struct {
 	// MaxStacks is the largest number of distinct samples (stack and labels) to remember; 0 means
 	// DefaultMaxStacks. Where there are more than two cumulative types it is lower, so that the memory is
-	// not larger. A payload with more gives nothing for its cumulative types.
+	// not larger. Of a payload with more, cumulative types are not emitted.
 	MaxStacks int
 }
 
@@ -94,7 +94,7 @@ type snapshot struct {
 	// Go scales a heap's values by the period, so that another period changes them all.
 	shape   fingerprint
 	content pprofscan.ContentID
-	// payloadNanos is the payload's own time, atNanos the caller's; 0 where there is none.
+	// payloadNanos is the payload's own time, atNanos the caller's; 0 if there is none.
 	payloadNanos, atNanos int64
 	// stacks are the samples that have counted anything, values their cumulative values, one after another.
 	stacks []fingerprint
@@ -113,7 +113,7 @@ func fitted[T any](dst, src []T) []T {
 	return append(dst[:0], src...)
 }
 
-// Stats says what Decode made of the cumulative types with the help of DecodeOptions.Baseline.
+// Stats is what became of the cumulative types of a payload.
 // At most one of First, Restarted and Overflowed is set; where one is, the payload gave nothing for its
 // cumulative types.
 type Stats struct {
@@ -127,7 +127,7 @@ type Stats struct {
 	Overflowed bool
 }
 
-// RestartReason says what showed that a payload does not continue the one before.
+// RestartReason is what showed that a payload does not continue the one before.
 // Its String is the value of a metric's attribute.
 type RestartReason int
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pprofdelta finds out what has happened since the last payload of an endpoint, whose values count from the start
-// of the process. Comparison.Compare takes the steps in turn, before anything of the payload is interned, so that what
+// of the process. Comparison.Compare takes these steps, before anything of the payload is interned, so that what
 // has not changed costs no more than its fingerprint:
 //
-//   - fingerprint each sample: a hash of what its stack and labels say, since ids do not last (fingerprints.sample);
+//   - fingerprint each sample: a hash of the names in its stack and labels, since ids do not last (fingerprints.sample);
 //   - add up the values of the samples that share one (sumSamples);
 //   - compare them with those of the Baseline: a process that began anew shows in a value that fell or a stack that
 //     vanished (restart);
@@ -26,13 +26,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Comparison is what a payload says beside the last one.
+// Comparison is what is new in a payload since the last one.
 type Comparison struct {
 	// IsActive tells that the payload has cumulative types and a Baseline. If it does not, nothing else is set.
 	IsActive bool
 	// IsCumulative tells by sample type which values are what has happened since the last payload.
 	IsCumulative []bool
-	// NewSamples is the number of samples that have something to say, Samples of those that can be understood.
+	// NewSamples is the number of samples that have something new, Samples that of those that can be understood.
 	NewSamples, Samples int
 	Stats               Stats
 	// Content is hashed from the payload, DeltaContent from the last one too.
@@ -65,7 +65,7 @@ type plannedSample struct {
 const noStack = -1
 
 // Compare compares the payload of a reader, which was fetched at this time, with the Baseline. It counts the samples
-// that cannot be understood. What Commit takes over is then pending.
+// that cannot be understood. Baseline.Commit makes the payload the last one.
 func (c *Comparison) Compare(r *pprofscan.SampleReader, baseline *Baseline, at time.Time, counts *pprofscan.Counts) {
 	p := r.Payload
 	c.Reset()
@@ -107,13 +107,13 @@ func (c *Comparison) Reset() {
 	c.IsActive, c.incomplete, c.NewSamples, c.Samples, c.Stats = false, false, 0, 0, Stats{}
 }
 
-// Bytes is about what the memory takes.
+// Bytes estimates the memory in use.
 func (c *Comparison) Bytes() int {
 	return c.fingerprints.bytes() + pprofscan.BytesOf(c.plan) + pprofscan.BytesOf(c.stacks) + pprofscan.BytesOf(c.sums) +
 		pprofscan.BytesOf(c.deltas) + pprofscan.BytesOf(c.matches)
 }
 
-// IsNew reports whether a sample has something to say: a value of what is there now, or a delta.
+// IsNew reports whether a sample has something new: a value of what is there now, or a delta.
 func (c *Comparison) IsNew(sample int) bool { return c.plan[sample].isNew }
 
 // IsEmpty reports whether there is nothing to emit: all types are cumulative, and none has anything new.
@@ -132,8 +132,8 @@ func (c *Comparison) Apply(sample int, values []int64) {
 	}
 }
 
-// isCumulative reports whether values of a sample type say what has happened since the process began,
-// which all do in a payload that comes with a Baseline but those of what is there now: inuse_objects and
+// isCumulative reports whether values of a sample type count from the start of the process. In a payload that is
+// compared with a Baseline all do, except those of what is there now: inuse_objects and
 // inuse_space, and the objects and space of producers that know no other (gperftools, jemalloc, V8).
 func isCumulative(typ []byte) bool {
 	return !bytes.HasPrefix(typ, []byte("inuse")) &&
@@ -327,7 +327,7 @@ func (c *Comparison) subtract(last *snapshot) {
 	}
 }
 
-// markNew finds the samples that have something to say: a value of what is there now, or a delta.
+// markNew finds the samples that have something new: a value of what is there now, or a delta.
 func (c *Comparison) markNew() {
 	n := len(c.columns)
 	c.NewSamples = 0
@@ -366,7 +366,7 @@ func (c *Comparison) snapshot(now snapshot, fits bool) *snapshot {
 }
 
 // since returns the time and duration of what happened between two payloads: by their own clock, or by the
-// caller's where they have none or it stood still.
+// caller's if they have none or it did not move.
 func (s *snapshot) since(last *snapshot) (timeNanos, durationNanos uint64) {
 	switch {
 	case last.payloadNanos != 0 && s.payloadNanos > last.payloadNanos:

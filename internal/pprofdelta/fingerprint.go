@@ -54,7 +54,7 @@ type fingerprints struct {
 	labels        []label
 }
 
-// labelSet is a set of labels by where it stands in the payload.
+// labelSet is the fingerprint of a set of labels, and its span in the payload.
 type labelSet struct {
 	at pprofscan.Span
 	fingerprint
@@ -87,14 +87,14 @@ func zeroed(s []fingerprint, n int) []fingerprint {
 	return s
 }
 
-// bytes is about what the memory takes.
+// bytes estimates the memory in use.
 func (f *fingerprints) bytes() int {
 	return pprofscan.BytesOf(f.strings) + pprofscan.BytesOf(f.mappings) + pprofscan.BytesOf(f.functions) +
 		pprofscan.BytesOf(f.locations) + pprofscan.BytesOf(f.labelSets) + pprofscan.BytesOf(f.entry) +
 		pprofscan.BytesOf(f.buffer) + pprofscan.BytesOf(f.labels)
 }
 
-// sample returns the fingerprint of the sample that stands here, and leaves its values in the reader.
+// sample returns the fingerprint of the sample at a span, and leaves its values in the reader.
 func (f *fingerprints) sample(at pprofscan.Span) (fingerprint, pprofscan.DropReason, bool) {
 	r := f.reader
 	if reason, ok := r.Read(at); !ok {
@@ -115,7 +115,7 @@ func (f *fingerprints) sample(at pprofscan.Span) (fingerprint, pprofscan.DropRea
 	for _, i := range r.Stack {
 		rest = f.locations[i-1].put(rest)
 	}
-	set.put(rest) // the last one, always there: what stands before it are locations
+	set.put(rest) // always there and last: all before it are locations
 	f.buffer = b
 	return fingerprintOf(b), 0, true
 }
@@ -128,18 +128,18 @@ func (f *fingerprints) string(i uint64) fingerprint {
 	return f.rawString(i)
 }
 
-// rawString is string, but of index 0 it returns the fingerprint of what stands there.
+// rawString is string, but index 0 is string_table[0] even if that is not empty.
 func (f *fingerprints) rawString(i uint64) fingerprint {
 	known := &f.strings[i]
 	if *known == (fingerprint{}) {
-		if at := f.payload.Strings[i]; at.Start != at.End { // one that is empty is as good as none
+		if at := f.payload.Strings[i]; at.Start != at.End { // an empty one is the zero value
 			*known = fingerprintOf(f.payload.Data[at.Start:at.End])
 		}
 	}
 	return *known
 }
 
-// mapping leaves out has_functions and its like: Go takes that one back once it meets a function of the mapping that it
+// mapping leaves out has_functions and its like: Go clears it once it meets a function of the mapping that it
 // cannot name.
 func (f *fingerprints) mapping(id uint64) fingerprint {
 	position, ok := f.payload.MappingIDs.Find(id)
@@ -207,7 +207,7 @@ func (f *fingerprints) location(position int) int32 {
 	return int32(position + 1)
 }
 
-// labelSet returns the fingerprint of the labels that stand here: the texts of a key in their order, then its numbers;
+// labelSet returns the fingerprint of the labels at a span: the texts of a key in their order, then its numbers;
 // keys in any.
 func (f *fingerprints) labelSet(at pprofscan.Span) (fingerprint, pprofscan.DropReason, bool) {
 	key := f.payload.Data[at.Start:at.End]

@@ -19,7 +19,7 @@ import (
 
 // Payload is one pprof payload and the OTLP profiles that it was made of.
 type Payload struct {
-	// ResourceIndex and ScopeIndex say where the profiles stand in the input.
+	// ResourceIndex and ScopeIndex are where the profiles are in the input.
 	ResourceIndex, ScopeIndex int
 	// ProfileIndices[i] is the profile, within its scope, that became the payload's sample type i.
 	ProfileIndices []int
@@ -42,7 +42,7 @@ type Stats struct {
 type Omission int
 
 // The kinds of content that are left out of a pprof. Resources, scopes, profile ids and original
-// payloads are not among them: they stand beside a pprof, and Payload's indices lead to them.
+// payloads are not among them: Payload's indices lead to them.
 const (
 	// OmitProfileAttribute is a profile's attribute that is none of pprof.profile.*.
 	OmitProfileAttribute Omission = iota
@@ -67,7 +67,7 @@ func (o Omission) String() string { return omissionNames[o] }
 // The profiles of one scope that share time, duration, period, period type and attributes become the
 // sample types of one pprof. Where the scope has the attribute `pprof.scope.sample_type_order`, and its
 // length n divides their number, each n consecutive profiles are one pprof in that order. Without it
-// they keep the order in which they stand, and a sample type that comes again starts another pprof.
+// they keep their order, and a sample type that comes again starts another pprof.
 // Then pprof's default sample type is the first profile's, unless the scope names another.
 // (More than 64 sample types stay together only while that keeps the pprof small.) The samples of such
 // profiles are joined by their identity {stack, attributes, link}; a value that a profile lacks is 0.
@@ -85,7 +85,7 @@ func (o Omission) String() string { return omissionNames[o] }
 //	array of strings, ints and        one label each, in order; the ints with the attribute's
 //	{"value": int, "unit": string}      unit, the maps as a number with the unit they name
 //	any other array, empty ones too   string, the array as JSON
-//	map                               string, the map as JSON, keys in the order they stand
+//	map                               string, the map as JSON, keys in their order
 //	none                              string "null"
 //
 // In JSON, bytes are base64 strings, doubles that JSON lacks are strings, and what is nested deeper than 1000 values
@@ -95,8 +95,8 @@ func (o Omission) String() string { return omissionNames[o] }
 // pprofs together take at most 1 MiB and 64 times the size of pd as protobuf: samples and profiles beyond that are left
 // out and counted.
 //
-// pd should keep OTLP's rules. An index out of range or a sample without a readable shape gives an
-// error that says where; entries that repeat each other are written as they are, nothing is lost.
+// pd should keep OTLP's rules. An index out of range or a sample without a readable shape is an
+// error that names it; entries that repeat each other are written as they are, nothing is lost.
 func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 	e := newEncoder(pd)
 	defer e.release()
@@ -141,7 +141,7 @@ type encoder struct {
 	// err is the first fault. The writers below go on after it with a harmless value and are stopped
 	// at the next message, which spares the hot path a check at every field.
 	err error
-	// resource, scope, profile and sample say what is being written, for errors.
+	// resource, scope, profile and sample are what is being written, for errors.
 	resource, scope, profile, sample int
 
 	// out is the payload so far; the caller gets a copy of its exact size.
@@ -227,7 +227,7 @@ func (e *encoder) release() {
 	}
 }
 
-// bytes is about what the encoder's memory takes.
+// bytes estimates the encoder's memory.
 func (e *encoder) bytes() int {
 	n := pprofscan.BytesOf(e.out) + pprofscan.BytesOf(e.labels) + pprofscan.BytesOf(e.values) + pprofscan.BytesOf(e.sets.sorted) + e.join.bytes() +
 		pprofscan.BytesOf(e.strings.remap) + pprofscan.BytesOf(e.strings.used) + pprofscan.BytesOf(e.strings.values)

@@ -61,7 +61,7 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) [][]int {
 	return pprofs
 }
 
-// splitGroup orders a group's profiles as the scope's attribute says, and parts what cannot be one pprof.
+// splitGroup orders a group's profiles by the scope's attribute, and splits what cannot be one pprof.
 func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 	var pprofs [][]int
 	if n := len(order); n > 0 && len(group)%n == 0 && eachIsSmall(profiles, group, n) {
@@ -114,8 +114,8 @@ func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
 	return samples <= maxJoinedValues/len(group)
 }
 
-// sampleTypeOrder reads the scope's attribute: element i is profile i's place in the pprof. It gives
-// nil where there is none or where it is no permutation.
+// sampleTypeOrder reads the scope's attribute: element i is profile i's place in the pprof. It returns
+// nil if there is none or it is no permutation.
 func sampleTypeOrder(scope pcommon.InstrumentationScope) []int {
 	v, ok := scope.Attributes().Get(pprofscan.AttributeSampleTypeOrder)
 	if !ok || v.Type() != pcommon.ValueTypeSlice {
@@ -133,7 +133,7 @@ func sampleTypeOrder(scope pcommon.InstrumentationScope) []int {
 	return order
 }
 
-// setID stands for a set of attribute indices: 0 for none, -1-i for {i}, the others by interning.
+// setID identifies a set of attribute indices: 0 for none, -1-i for {i}, the others by interning.
 type setID int32
 
 // setPrefix is a set's elements but the last, and the last.

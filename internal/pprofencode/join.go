@@ -167,7 +167,7 @@ type identity struct {
 // row is a pprof sample in the making.
 type row struct {
 	key identity
-	// column and sample say which OTLP sample came first, to be read again when the row is written.
+	// column and sample are the OTLP sample that came first, to be read again when the row is written.
 	column, sample int32
 	// lastColumn is the column that gave the row its last value, next the following row of the same
 	// identity, cell the head of its values. -1 ends each list.
@@ -203,7 +203,7 @@ type joiner struct {
 	// further on.
 	column         int32
 	cursor, budget int
-	// started says that there are rows of earlier columns.
+	// started is set if there are rows of earlier columns.
 	started bool
 	// chains and byKey index the rows; they are filled when a sample is first not found by going along.
 	chains  []chain
@@ -217,7 +217,7 @@ func (j *joiner) reset() {
 	j.indexed, j.started = false, false
 }
 
-// bytes is what the memory takes, the map aside.
+// bytes is the memory in use, without the map.
 func (j *joiner) bytes() int {
 	return pprofscan.BytesOf(j.rows) + pprofscan.BytesOf(j.stacks) + pprofscan.BytesOf(j.cells) + pprofscan.BytesOf(j.chains)
 }

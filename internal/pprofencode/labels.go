@@ -23,7 +23,7 @@ const (
 	labelTimestampUnit = "nanoseconds"
 )
 
-// encodeAttribute appends the labels of attribute i to e.labels and records where they stand.
+// encodeAttribute appends the labels of attribute i to e.labels and records their span.
 func (e *encoder) encodeAttribute(i int32) {
 	attribute := e.attributeTable.At(int(i))
 	if i == 0 && isNullAttribute(attribute) {
@@ -114,7 +114,7 @@ func appendLabel(b []byte, l label) []byte {
 	return closeMessage(b, start)
 }
 
-// isLabelList reports whether an array is one that several labels of a key can stand for.
+// isLabelList reports whether an array can be written as several labels of a key.
 func isLabelList(s pcommon.Slice) bool {
 	for k := range s.Len() {
 		switch v := s.At(k); v.Type() {
@@ -141,7 +141,7 @@ func numberWithUnit(v pcommon.Value) (n int64, unit string, ok bool) {
 	return number.Int(), text.Str(), true
 }
 
-// link returns the labels of link i. Link 0 is none, whatever stands there.
+// link returns the labels of link i. Link 0 means no link, whatever the table has there.
 func (e *encoder) link(i int32) span {
 	if i == 0 {
 		return span{}
@@ -187,7 +187,7 @@ func (e *encoder) tableString(table string, entry int32, field string, strindex 
 	return at
 }
 
-// valueText returns the string that stands for a value which pprof has no type for; Encode documents the forms.
+// valueText returns the text of a value that pprof has no type for; Encode documents the forms.
 // pcommon's own AsString is not used: it writes "" for null and loses arrays and maps that hold a NaN.
 func valueText(v pcommon.Value) string {
 	switch v.Type() {

@@ -78,7 +78,7 @@ func appendSampleSize(b []byte, size int) []byte {
 }
 
 // appendStack writes the tag, size and stack of a sample whose stack the payload does not have yet.
-// The ids are written first, to where they would stand if all were as long as the longest: mostly they
+// The ids are written first, to where they would be if all were as long as the longest: mostly they
 // stay there, which saves the pass that would measure them.
 func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int) []byte {
 	n := indices.Len()
@@ -100,7 +100,7 @@ func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int)
 	return b[:len(b)+packed]
 }
 
-// stackTagSize is the size of what stands before n location ids of packed bytes: the field's tag and length.
+// stackTagSize is the size of the field's tag and length before n location ids of packed bytes.
 func stackTagSize(n, packed int) int {
 	if n == 1 {
 		return 1
@@ -108,7 +108,7 @@ func stackTagSize(n, packed int) int {
 	return 1 + protowire.SizeVarint(uint64(packed))
 }
 
-// stackOffset is how far from a sample's start its location ids stand.
+// stackOffset is the offset of the location ids from a sample's start.
 func stackOffset(n, packed, rest int) int {
 	tag := stackTagSize(n, packed)
 	return 1 + protowire.SizeVarint(uint64(tag+packed+rest)) + tag

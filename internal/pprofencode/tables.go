@@ -87,7 +87,7 @@ func (e *encoder) functionString(entry int32, field string, strindex int32) uint
 	return e.tableString("function_table", entry, field, strindex)
 }
 
-// mappingID reaches for mapping i and returns its id in the payload, 0 being none.
+// mappingID reaches for mapping i and returns its id in the payload, or 0.
 func (e *encoder) mappingID(i, location int32) uint64 {
 	if uint32(i) >= uint32(len(e.mappings.seen)) {
 		if i != 0 {
@@ -107,8 +107,8 @@ func isNullMapping(m pprofile.Mapping) bool {
 		m.FilenameStrindex() == 0 && m.AttributeIndices().Len() == 0
 }
 
-// writeMappings writes the mappings in the dictionary's order, since a reader of pprof takes the
-// first one for the main binary.
+// writeMappings writes the mappings in the dictionary's order, since readers of pprof treat the
+// first one as the main binary.
 func (e *encoder) writeMappings() {
 	slices.Sort(e.mappings.order)
 	for _, i := range e.mappings.order {
@@ -133,7 +133,7 @@ func (e *encoder) writeMappings() {
 	}
 }
 
-// mappingDetails is what a mapping's attributes say of it.
+// mappingDetails are the fields of a mapping that OTLP has attributes for.
 type mappingDetails struct {
 	start, limit uint64
 	buildIDs     [3]int32 // attributes: gnu, go, htlhash; the first that is set is written
@@ -179,7 +179,7 @@ func (m *mappingDetails) read(attribute int32, key string, v pcommon.Value) bool
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		if v.Str() == "" {
-			attribute = 0 // as good as none
+			attribute = 0 // as if it were not there
 		}
 		switch key {
 		case pprofscan.AttributeBuildIDGNU:

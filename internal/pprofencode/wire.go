@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// varintTag and bytesTag give a field's tag for the two wire types that pprof uses.
+// varintTag and bytesTag return a field's tag for the two wire types that pprof uses.
 func varintTag(field int) byte { return byte(field << 3) }
 func bytesTag(field int) byte  { return byte(field<<3 | 2) }
 

@@ -12,7 +12,7 @@ import (
 // Limits bound what one payload may cost. A zero field takes its default from DefaultLimits.
 type Limits struct {
 	// MaxProfileBytes is the largest accepted size of a payload after decompression, in bytes.
-	// Above 4 GiB − 1 it means that.
+	// It is at most 4 GiB − 1.
 	MaxProfileBytes int
 	// MaxSamples is the largest number of samples times sample types that one payload may carry.
 	MaxSamples int
@@ -68,7 +68,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Counts say what was left out of a payload, and what was read in spite of a fault.
+// Counts are what was left out of a payload, and what was read in spite of a fault.
 type Counts struct {
 	// Dropped counts the samples that were left out, by reason.
 	Dropped [numDropReasons]int
@@ -85,7 +85,7 @@ func (c *Counts) DroppedSamples() int {
 	return n
 }
 
-// DropReason says why a sample was left out. Its String is the value of a metric's attribute.
+// DropReason is why a sample was left out. Its String is the value of a metric's attribute.
 type DropReason int
 
 // The reasons for which a sample is dropped while the rest of its payload arrives.
@@ -132,7 +132,7 @@ const (
 	RepairInvalidUTF8
 	// RepairNegativeTime is a time or duration below 0, which becomes 0.
 	RepairNegativeTime
-	// RepairUnknownReference is a mapping or function that is named but absent: it reads as none.
+	// RepairUnknownReference is a mapping or function that is named but absent: it is left out.
 	RepairUnknownReference
 	// RepairDuplicateID is a location, function or mapping whose id is 0 or was seen before; the last one counts.
 	RepairDuplicateID
@@ -157,12 +157,12 @@ func (r Repair) String() string { return repairNames[r] }
 // ErrTooLarge is wrapped by the error for a payload that exceeds a limit.
 var ErrTooLarge = errors.New("payload exceeds a limit")
 
-// FormatError says that a payload is not a pprof protobuf that can be read.
+// FormatError is the error for a payload that is not a readable pprof protobuf.
 type FormatError struct {
 	// Seems names what the payload appears to be instead, for example "a Go execution trace",
 	// or is empty where it appears to be a damaged pprof.
 	Seems string
-	// Err is the underlying fault; it may be nil where Seems says it all.
+	// Err is the underlying fault; it may be nil if Seems is set.
 	Err error
 }
 

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pprofscan takes pprof payloads apart: their fields, tables and samples as they stand on the wire, before any of
-// it means something in OTLP.
+// Package pprofscan takes pprof payloads apart: their fields, tables and samples as they are on the wire, not yet
+// translated to OTLP.
 package pprofscan
 
 // The field numbers of pprof's messages (github.com/google/pprof/proto/profile.proto). All are below 16, so that every
@@ -64,7 +64,7 @@ const (
 	FunctionStartLine  = 5
 )
 
-// The attributes that carry what pprof says and OTLP has no field for (semantic conventions,
+// The attributes for what pprof has fields for and OTLP has not (semantic conventions,
 // registry/attributes/pprof and /process; pprof.mapping.start and .limit are this project's own).
 const (
 	AttributeComment    = "pprof.profile.comment"

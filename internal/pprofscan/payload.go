@@ -54,7 +54,7 @@ type Line struct {
 	Line, Column int64
 }
 
-// Payload is a plain payload taken apart: entries as they stand there, samples still as spans.
+// Payload is a decompressed payload taken apart: entries as they are on the wire, samples still as spans.
 type Payload struct {
 	// Data is borrowed.
 	Data []byte
@@ -82,7 +82,7 @@ type Payload struct {
 	maxString uint64
 }
 
-// Scan takes data apart. Fields may stand in any order, so nothing is resolved yet. An entry that is malformed in itself
+// Scan takes data apart. Fields may come in any order, so nothing is resolved yet. An entry that is malformed in itself
 // is left out; a fault between entries ends the payload, as does a limit, with an error that wraps ErrTooLarge.
 func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts) error {
 	*p = Payload{
@@ -120,7 +120,7 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts) error {
 	return nil
 }
 
-// Bytes is about what the memory takes, Data and maps aside.
+// Bytes estimates the memory in use, without Data and maps.
 func (p *Payload) Bytes() int {
 	return BytesOf(p.SampleTypes) + BytesOf(p.Samples) + BytesOf(p.Strings) + BytesOf(p.Comments) + BytesOf(p.Mappings) +
 		BytesOf(p.Functions) + BytesOf(p.Locations) + BytesOf(p.Lines) +
@@ -130,11 +130,11 @@ func (p *Payload) Bytes() int {
 // ValuesPerSample is how many values a sample should have: samples without a type are counted.
 func (p *Payload) ValuesPerSample() int { return max(1, len(p.SampleTypes)) }
 
-// HasString reports whether the payload has a string of this index. Index 0 is the empty string, whether or not the
-// payload says so.
+// HasString reports whether the payload has a string of this index. Index 0 is the empty string, even if
+// the payload lacks it.
 func (p *Payload) HasString(i uint64) bool { return i < uint64(len(p.Strings)) || i == 0 }
 
-// FunctionOf returns the position of a line's function. Id 0 is none, even where an entry has it.
+// FunctionOf returns the position of a line's function. Id 0 means no function, even if an entry has it.
 func (p *Payload) FunctionOf(line Line) (position int, ok bool) {
 	if line.FunctionID == 0 {
 		return 0, false

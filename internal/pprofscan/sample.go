@@ -14,11 +14,11 @@ type SampleReader struct {
 	// Values are the sample's values, but no more than Reset allows; ValueCount is how many there are.
 	Values     []int64
 	ValueCount int
-	// Labels is where the labels stand, other fields between them included; End is 0 where there are none.
+	// Labels spans all labels, and other fields between them; End is 0 if there are no labels.
 	Labels Span
 
-	// FindStack, if set, is asked about location ids that stand in one packed field. If it knows them, they are not read:
-	// KnowsStack is set and Stack is empty. StackAt is where they stand; End is 0 for those of several fields.
+	// FindStack, if set, is asked about location ids in one packed field. If it knows them, they are not read:
+	// KnowsStack is set and Stack is empty. StackAt is their span; End is 0 if they are in several fields.
 	FindStack  func(ids Span) bool
 	KnowsStack bool
 	StackAt    Span
@@ -31,7 +31,7 @@ type SampleReader struct {
 	// isFresh tells that Stack has positions of locations that have no number yet.
 	isFresh bool
 	// numbers are those of locations by position. byID are the same by pprof's id, for ids up to the number of locations,
-	// and 0 where there is none yet.
+	// and 0 if there is none yet.
 	numbers, byID []int32
 }
 
@@ -57,12 +57,12 @@ func (r *SampleReader) Reset(p *Payload, limits *Limits, maxValues int) {
 // Release forgets the payload.
 func (r *SampleReader) Release() { r.Payload, r.limits, r.FindStack = nil, nil, nil }
 
-// Bytes is what the memory takes.
+// Bytes is the memory in use.
 func (r *SampleReader) Bytes() int {
 	return BytesOf(r.Stack) + BytesOf(r.Values) + BytesOf(r.numbers) + BytesOf(r.byID)
 }
 
-// Read reads the sample that stands here, its labels aside. If it returns false, the sample cannot be understood.
+// Read reads the sample at a span, except for its labels. If it returns false, the sample cannot be understood.
 func (r *SampleReader) Read(at Span) (DropReason, bool) {
 	r.Stack, r.Values, r.ValueCount = r.Stack[:0], r.Values[:0], 0
 	r.Labels, r.StackAt, r.KnowsStack, r.isFresh = Span{}, Span{}, false, false
@@ -122,7 +122,7 @@ func (r *SampleReader) findStack(f *field) (DropReason, bool) {
 	return 0, true
 }
 
-// readLocations appends location ids to the stack: as the location's number, or where it has none as a number below 0
+// readLocations appends location ids to the stack: as the location's number or, if it has none, a negative number
 // for its position.
 func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 	if f.wire != wireVarint && f.wire != wireBytes {
@@ -170,7 +170,7 @@ func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 	return 0, true
 }
 
-// location returns the number of a location, or one below 0 for the position of one that can be numbered.
+// location returns the number of a location, or a negative number for the position of one that can be numbered.
 func (r *SampleReader) location(id uint64) (int32, DropReason, bool) {
 	position, ok := r.Payload.LocationIDs.Find(id)
 	if !ok {
@@ -195,9 +195,8 @@ func (r *SampleReader) location(id uint64) (int32, DropReason, bool) {
 	}
 }
 
-// Resolve gives the sample's locations that have no number yet the one that number returns for their position, which
-// must not be below 0. It is called once the whole sample is known to be readable, so that one that is left out leaves
-// nothing behind.
+// Resolve numbers the sample's locations that have no number yet: number returns one for a position, and must not return
+// a negative one. Call it only once the whole sample is known to be readable, so that a dropped sample interns nothing.
 func (r *SampleReader) Resolve(number func(position int) int32) {
 	if !r.isFresh {
 		return
@@ -246,8 +245,8 @@ func (r *SampleReader) readValues(f *field) bool {
 	return true
 }
 
-// FitValues makes the values as many as there are sample types, and reports whether that was a repair: none at all where
-// pprof names no sample types counts as 1 (one observation), and a missing one as 0.
+// FitValues makes the values as many as there are sample types, and reports whether that was a repair. A missing value is
+// 0. A sample without any, in a payload without sample types, is one observation and counts 1.
 func (r *SampleReader) FitValues() (repaired bool) {
 	n := r.Payload.ValuesPerSample()
 	if r.ValueCount == n {
@@ -263,7 +262,7 @@ func (r *SampleReader) FitValues() (repaired bool) {
 	return true
 }
 
-// NextLabel returns where the next Label message of rest stands and moves rest past it; End is 0 after the last one.
+// NextLabel returns the span of the next Label message in rest and moves rest past it; End is 0 after the last one.
 func (r *SampleReader) NextLabel(rest *Span) (at Span, reason DropReason, ok bool) {
 	var f field
 	for rest.Start < rest.End {
