@@ -62,7 +62,7 @@ func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, er
 		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
 	})
 	var err error
-	if e.metrics, err = newMetrics(set.MeterProvider.Meter(scopeName), e.store); err != nil {
+	if e.metrics, err = newMetrics(set.TelemetrySettings, e.store); err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -71,7 +71,9 @@ func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, er
 func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	var err error
 	if config := e.config.Files.Get(); config != nil {
-		if e.files, err = files.NewWriter(*config, e.set.Logger, e.metrics.filesWritten, e.metrics.filesDeleted); err != nil {
+		if e.files, err = files.NewWriter(*config, e.set.Logger, files.Counters{
+			Written: e.metrics.ExporterPprofFilesWritten, Deleted: e.metrics.ExporterPprofFilesDeleted, Dropped: e.metrics.ExporterPprofFilesDropped,
+		}); err != nil {
 			return err
 		}
 	}
@@ -135,7 +137,8 @@ func (e *pprofExporter) shutdown(ctx context.Context) error {
 	if e.files != nil {
 		errs = append(errs, e.files.Close())
 	}
-	return errors.Join(append(errs, e.metrics.shutdown())...)
+	e.metrics.Shutdown()
+	return errors.Join(errs...)
 }
 
 // url is the address that was bound, as a browser on this machine takes it.

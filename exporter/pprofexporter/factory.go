@@ -18,20 +18,16 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
-
-// scopeName names this package in metrics.
-const scopeName = "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
-
-var componentType = component.MustNewType("pprof")
 
 // NewFactory makes the factory of the exporter `pprof`.
 func NewFactory() exporter.Factory {
 	return xexporter.NewFactory(
-		componentType,
+		metadata.Type,
 		createDefaultConfig,
-		xexporter.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability),
 	)
 }
 

@@ -21,16 +21,14 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is an exporter that runs.
 type fixture struct {
@@ -66,7 +64,7 @@ func newFixture(t testing.TB, config map[string]any) *fixture {
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	core, logs := observer.New(zapcore.InfoLevel)
-	set := exporter.Settings{ID: component.NewID(componentType), TelemetrySettings: telemetry.NewTelemetrySettings()}
+	set := exporter.Settings{ID: component.NewID(metadata.Type), TelemetrySettings: telemetry.NewTelemetrySettings()}
 	set.Logger = zap.New(core)
 	e, err := newPprofExporter(cfg, set)
 	require.NoError(t, err)

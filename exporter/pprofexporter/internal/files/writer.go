@@ -46,10 +46,10 @@ const maxCollisions = 1000
 
 // Writer writes files. It is safe for concurrent use.
 type Writer struct {
-	config           Config
-	name             *template
-	logger           *zap.Logger
-	written, deleted metric.Int64Counter
+	config   Config
+	name     *template
+	logger   *zap.Logger
+	counters Counters
 
 	mu   sync.Mutex
 	root *os.Root
@@ -60,6 +60,9 @@ type Writer struct {
 	failing bool
 }
 
+// Counters count files, and messages of which there are none.
+type Counters struct{ Written, Deleted, Dropped metric.Int64Counter }
+
 type file struct {
 	path  string
 	size  int64
@@ -67,7 +70,7 @@ type file struct {
 }
 
 // NewWriter opens the directory, makes it where it is missing, and finds the files of earlier runs.
-func NewWriter(config Config, logger *zap.Logger, written, deleted metric.Int64Counter) (*Writer, error) {
+func NewWriter(config Config, logger *zap.Logger, counters Counters) (*Writer, error) {
 	name, err := parseName(config.Name)
 	if err != nil {
 		return nil, err
@@ -79,7 +82,7 @@ func NewWriter(config Config, logger *zap.Logger, written, deleted metric.Int64C
 	if err != nil {
 		return nil, fmt.Errorf("files: %w", err)
 	}
-	w := &Writer{config: config, name: name, logger: logger, written: written, deleted: deleted, root: root}
+	w := &Writer{config: config, name: name, logger: logger, counters: counters, root: root}
 	if err := w.find(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -119,7 +122,13 @@ func (w *Writer) Close() error { return w.root.Close() }
 func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
 	encoded, _, err := pprofencode.Encode(pd)
 	if err != nil {
-		return consumererror.NewPermanent(fmt.Errorf("files: %w", err))
+		// A sample that cannot be understood costs the others nothing.
+		var batch compact.Batch
+		pd = batch.Merge([]pprofile.Profiles{pd})
+		if encoded, _, err = pprofencode.Encode(pd); err != nil {
+			w.counters.Dropped.Add(ctx, 1, reason("malformed"))
+			return consumererror.NewPermanent(fmt.Errorf("files: %w", err))
+		}
 	}
 	resolved := compact.ResolveReferences(pd)
 	w.mu.Lock()
@@ -141,6 +150,10 @@ func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time)
 	return nil
 }
 
+func reason(value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", value)))
+}
+
 func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *pprofencode.Payload, now time.Time) error {
 	payload, err := compress(e.Bytes)
 	if err != nil {
@@ -155,7 +168,7 @@ func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *p
 				return err
 			}
 			w.remember(file{path: name, size: int64(len(payload)), taken: now})
-			w.written.Add(ctx, 1)
+			w.counters.Written.Add(ctx, 1)
 			return nil
 		case err != nil:
 			return err
@@ -296,7 +309,7 @@ func (w *Writer) expire(ctx context.Context, now time.Time) {
 			}
 			continue
 		}
-		w.deleted.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", why))))
+		w.counters.Deleted.Add(ctx, 1, reason(why))
 		// The folders above, where nothing is left in them.
 		for folder := path.Dir(oldest.path); folder != "."; folder = path.Dir(folder) {
 			if w.root.Remove(folder) != nil {

@@ -1,0 +1,185 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofexporter
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
+)
+
+// filesIn lists the files below a folder.
+func filesIn(t testing.TB, folder string) (paths []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			relative, _ := filepath.Rel(folder, path)
+			paths = append(paths, filepath.ToSlash(relative))
+		}
+		return err
+	}))
+	return paths
+}
+
+func withFiles(folder string, more map[string]any) map[string]any {
+	files := map[string]any{"directory": folder}
+	for key, value := range more {
+		files[key] = value
+	}
+	return map[string]any{"files": files}
+}
+
+// What came in as pprof goes out equal, all sample types together, and our own receiver of files reads it.
+func TestFilesRoundTrip(t *testing.T) {
+	folder := t.TempDir()
+	f := startExporter(t, withFiles(folder, nil))
+	wants := map[string]*profile.Profile{}
+	for _, name := range []string{"go-cpu-labels", "go-heap", "go-goroutine", "node-datadog-wall-cpu", "cpp-unsymbolized"} {
+		payload, pd := captured(t, name, false)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", name)
+		f.send(pd)
+		want, err := profile.ParseData(payload)
+		require.NoError(t, err)
+		wants[name] = want
+	}
+	paths := filesIn(t, folder)
+	require.Len(t, paths, len(wants), "one file a pprof: %v", paths)
+	assert.Regexp(t, `^go-heap/memory/20\d{6}T\d{6}\.\d{3}Z-[0-9a-f]{8}\.pb\.gz$`, paths[3])
+	for _, path := range paths {
+		data, err := os.ReadFile(filepath.Join(folder, path))
+		require.NoError(t, err)
+		got, err := profile.ParseData(data)
+		require.NoError(t, err)
+		service, _, _ := strings.Cut(path, "/")
+		assert.NoError(t, profiletest.EqualPprof(wants[service], got, profiletest.StrictZero(), profiletest.CanonicalLinks()), path)
+	}
+
+	factory := pprofreceiver.NewFactory().(xreceiver.Factory)
+	cfg := factory.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"file": map[string]any{
+		"include": filepath.Join(folder, "**", "*.pb.gz"), "initial_delay": "0s",
+	}}).Unmarshal(cfg))
+	sink := &consumertest.ProfilesSink{}
+	receiver, err := factory.CreateProfiles(t.Context(), receivertest.NewNopSettings(component.MustNewType("pprof")), cfg, sink)
+	require.NoError(t, err)
+	require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return len(sink.AllProfiles()) == len(wants) }, 20*time.Second, 20*time.Millisecond)
+	require.NoError(t, receiver.Shutdown(context.Background()))
+}
+
+// Names are made safe, and what differs stays apart.
+func TestFilesOfHostileNames(t *testing.T) {
+	outside := t.TempDir()
+	folder := filepath.Join(outside, "in")
+	f := startExporter(t, withFiles(folder, nil))
+	names := []string{
+		"../../etc/passwd", "..", ".", "/etc/passwd", `C:\windows`, "a/b", "a_b", "a\x00b", "con", "NUL.txt", "", "-rf", ".hidden",
+		strings.Repeat("long", 1000), "<script>", "ünï",
+	}
+	for _, name := range names {
+		pd := small(name)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.instance.id", name)
+		f.send(pd)
+	}
+	paths := filesIn(t, outside)
+	assert.Len(t, paths, len(names), "%q", paths)
+	for _, path := range paths {
+		assert.Regexp(t, `^in/[A-Za-z0-9_-][A-Za-z0-9._-]*/process_cpu/[A-Za-z0-9._-]+\.pb\.gz$`, path)
+		assert.NotRegexp(t, `(?i)/(con|nul)[/.]`, path)
+	}
+	// The same name twice is two files where they differ, and one where they do not.
+	one := small("twice")
+	f.send(one, one)
+	other := pprofile.NewProfiles()
+	one.CopyTo(other)
+	profiletest.SampleAt(other, 0).Values().SetAt(0, 77)
+	f.send(other)
+	assert.Len(t, filesIn(t, filepath.Join(folder, "twice")), 2)
+}
+
+// The oldest files go by age and by size, others than ours stay, and unfinished ones of an earlier run are removed.
+func TestFilesAreBounded(t *testing.T) {
+	folder := t.TempDir()
+	put := func(name string, size int, age time.Duration) {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, make([]byte, size), 0o600))
+		require.NoError(t, os.Chtimes(path, time.Now().Add(-age), time.Now().Add(-age)))
+	}
+	put("shop/cpu/old-a.pb.gz", 10, 2*time.Hour)
+	put("shop/cpu/large-a.pb.gz", 10_000, 30*time.Minute)
+	put("shop/cpu/young-a.pb.gz", 100, time.Minute)
+	put("notes.txt", 10, 100*time.Hour)
+	put("other.pb.gz", 10, 100*time.Hour)
+	put("shop/cpu/.writing-x.pb.gz", 10, time.Hour)
+	f := startExporter(t, withFiles(folder, map[string]any{"max_age": "1h", "max_bytes": 5000}))
+	f.send(small("shop"))
+	paths := filesIn(t, folder)
+	require.Len(t, paths, 4, "%q", paths)
+	assert.Equal(t, []string{"notes.txt", "other.pb.gz", "shop/cpu/young-a.pb.gz"}, paths[:3])
+	assert.Contains(t, paths[3], "shop/process_cpu/")
+	f.files.Expire(t.Context(), time.Now().Add(48*time.Hour))
+	assert.Equal(t, []string{"notes.txt", "other.pb.gz"}, filesIn(t, folder))
+	_, err := os.Stat(filepath.Join(folder, "shop"))
+	assert.ErrorIs(t, err, fs.ErrNotExist, "an empty folder goes, too")
+}
+
+// While files cannot be written, the error is temporary, said once, and the page has the profiles once.
+func TestFilesAreRetried(t *testing.T) {
+	folder := t.TempDir()
+	f := startExporter(t, withFiles(folder, nil))
+	// A file where the folder should be: as permanent as a full disk, and it works for root, too.
+	blocked := filepath.Join(folder, "shop")
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	pd := small("shop")
+	for range 3 {
+		require.Error(t, f.push(t.Context(), pd))
+	}
+	assert.Len(t, f.logs.FilterMessageSnippet("cannot be written").All(), 1)
+	require.NoError(t, os.Remove(blocked))
+	require.NoError(t, f.push(t.Context(), pd))
+	assert.Len(t, f.logs.FilterMessageSnippet("are written again").All(), 1)
+	assert.Len(t, filesIn(t, folder), 1)
+	var services struct{ Services []struct{ Samples int } }
+	f.getJSON("/api/services", &services)
+	require.Len(t, services.Services, 1)
+	assert.Equal(t, 1, services.Services[0].Samples)
+}
+
+// A sample that refers to nothing costs neither the page nor the files the others.
+func TestMalformedSamplesCostOnlyThemselves(t *testing.T) {
+	folder := t.TempDir()
+	f := startExporter(t, withFiles(folder, nil))
+	pd := small("shop", profiletest.Value(1, "bad"), profiletest.Value(2, "good"))
+	profiletest.SampleAt(pd, 0).SetStackIndex(99)
+	f.send(pd)
+	paths := filesIn(t, folder)
+	require.Len(t, paths, 1)
+	data, err := os.ReadFile(filepath.Join(folder, paths[0]))
+	require.NoError(t, err)
+	back, _, err := pprofconv.Decode(data, pprofconv.DecodeOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, 1, back.SampleCount())
+	assert.Equal(t, 1, f.store.Stats().Samples)
+	assert.Len(t, f.logs.FilterMessageSnippet("samples are not kept").All(), 1)
+}
