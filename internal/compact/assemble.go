@@ -40,7 +40,7 @@ type (
 	ProfileIndex  int32
 )
 
-// Shape says what the observations of a profile have: a timestamp, a value, or both.
+// Shape tells what the observations of a profile have: a timestamp, a value, or both.
 type Shape struct{ Timestamps, Values bool }
 
 // Observation is one observation of a sample. What its profile's shape lacks is ignored.

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Options say what a batch does with what it gathers.
+// Options configure a batch.
 type Options struct {
 	// MaxBytes is the largest encoded size of a part, in bytes; 0 is no limit.
 	MaxBytes int
@@ -26,7 +26,7 @@ type Options struct {
 
 // Batch gathers profiles. Reset comes before anything else. It is not safe for concurrent use.
 //
-// Everything is kept flat: samples of all profiles stand in one slice, and name their observations as a range
+// Everything is kept flat: samples of all profiles are in one slice, and refer to their observations as ranges
 // of two others. Of what was added only strings are kept, and, of what was given away to Consume, memory to write
 // parts into.
 type Batch struct {
@@ -91,7 +91,7 @@ type profile struct {
 }
 
 // sample is a sample's identity and observations: count values from firstValue on, count timestamps
-// from firstTimestamp on, or both, as its profile's shape says.
+// from firstTimestamp on, or both, depending on its profile's shape.
 type sample struct {
 	Identity
 	firstValue, firstTimestamp uint32
@@ -154,7 +154,7 @@ func (b *Batch) Stats() Stats {
 	return s
 }
 
-// TakeStats gives Stats, and begins to count anew.
+// TakeStats returns Stats and resets them.
 func (b *Batch) TakeStats() Stats {
 	s := b.Stats()
 	b.stats = Stats{}
@@ -162,7 +162,7 @@ func (b *Batch) TakeStats() Stats {
 	return s
 }
 
-// Add takes everything that can be understood from pd, which it only reads.
+// Add adds everything in pd that can be understood. It only reads pd.
 func (b *Batch) Add(pd pprofile.Profiles) { b.add(pd, false) }
 
 // Consume is Add for a message that the caller gives away: its memory is used again, unless it is read-only.

@@ -4,10 +4,12 @@
 package compact
 
 import (
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // Importer moves entries of a message's dictionary into a Dictionary that many messages share:
@@ -15,7 +17,7 @@ import (
 // trusted: its tables may be missing, hold values twice, begin with something other than the zero
 // value, and refer to entries that do not exist.
 //
-// An index 0 means what stands at 0; a table without entries reads as if its zero value stood there. The message is
+// An index 0 means the entry at 0; a table without entries reads as if it had its zero value there. The message is
 // only read; what stays in the Dictionary of it are strings.
 type Importer struct {
 	dict *profiledict.Dictionary
@@ -28,7 +30,7 @@ type Importer struct {
 	// Repairs counts what was put right since the last Reset, by fault.
 	Repairs [NumRepairs]int
 
-	// keySeen[k] says which attribute set had the key k last, and where from.
+	// keySeen[k] tells which attribute set had the key k last, and where from.
 	keySeen []seenKey
 	set     uint32
 
@@ -49,7 +51,7 @@ type seenKey struct {
 	attribute profiledict.AttributeIndex
 }
 
-// Reason says why an entry cannot be understood: which index, in it or below it, is out of range.
+// Reason tells why an entry cannot be understood: which index, in it or below it, is out of range.
 type Reason int8
 
 // The reasons. Each is named by the table that the index should have pointed into.
@@ -105,7 +107,7 @@ func (r *remap) reset(entries int) {
 	clear(*r)
 }
 
-// find gives what is known of entry i. It is not done where the entry exists and was not asked for yet.
+// find returns what is known of entry i. It is not done where the entry exists and was not asked for yet.
 func (r remap) find(i int32, outOfRange Reason) (index int32, why Reason, done bool) {
 	if uint(i) >= uint(len(r)) { // a negative index is a huge one
 		return 0, outOfRange, true
@@ -181,7 +183,7 @@ func (im *Importer) Field(i int32) profiledict.StringIndex {
 	return s
 }
 
-// Link imports a link. 0 is none, whatever stands there; out of range it reads as none and is counted.
+// Link imports a link. 0 is none, whatever entry 0 holds; out of range it reads as none and is counted.
 func (im *Importer) Link(i int32) profiledict.LinkIndex {
 	if i == 0 {
 		return 0
@@ -227,4 +229,264 @@ func (im *Importer) stack(i int32) (int32, Reason) {
 		list[k] = v
 	}
 	return int32(im.dict.Stacks.Intern(list)), Understood
+}
+
+// source is the tables of a message, each with an entry at least.
+type source struct {
+	strings    pcommon.StringSlice
+	attributes pprofile.KeyValueAndUnitSlice
+	links      pprofile.LinkSlice
+	functions  pprofile.FunctionSlice
+	mappings   pprofile.MappingSlice
+	locations  pprofile.LocationSlice
+	stacks     pprofile.StackSlice
+}
+
+// zeroValues stands in for the tables that a message lacks. It is read only.
+var zeroValues = newZeroValues()
+
+func newZeroValues() pprofile.ProfilesDictionary {
+	d := pprofile.NewProfilesDictionary()
+	d.StringTable().Append("")
+	d.AttributeTable().AppendEmpty()
+	d.LinkTable().AppendEmpty()
+	d.FunctionTable().AppendEmpty()
+	d.MappingTable().AppendEmpty()
+	d.LocationTable().AppendEmpty()
+	d.StackTable().AppendEmpty()
+	return d
+}
+
+func sourceOf(d pprofile.ProfilesDictionary) source {
+	return source{
+		strings:    orZero(d.StringTable(), zeroValues.StringTable()),
+		attributes: orZero(d.AttributeTable(), zeroValues.AttributeTable()),
+		links:      orZero(d.LinkTable(), zeroValues.LinkTable()),
+		functions:  orZero(d.FunctionTable(), zeroValues.FunctionTable()),
+		mappings:   orZero(d.MappingTable(), zeroValues.MappingTable()),
+		locations:  orZero(d.LocationTable(), zeroValues.LocationTable()),
+		stacks:     orZero(d.StackTable(), zeroValues.StackTable()),
+	}
+}
+
+func orZero[T interface{ Len() int }](table, zero T) T {
+	if table.Len() == 0 {
+		return zero
+	}
+	return table
+}
+
+// marks tells which entries of a table of the message samples reach.
+type marks []bool
+
+func (m *marks) reset(entries int) {
+	if cap(*m) < entries {
+		*m = make(marks, entries)
+		return
+	}
+	*m = (*m)[:entries]
+	clear(*m)
+}
+
+func (m marks) set(i int32) {
+	if uint(i) < uint(len(m)) {
+		m[i] = true
+	}
+}
+
+// Reach notes that a sample refers to a stack. An index that is out of range is ignored here and reported by Stack.
+func (im *Importer) Reach(stack int32) { im.reachedStacks.set(stack) }
+
+// ImportReached imports what has been reached, table by table, each in the message's order. Following the
+// references of one sample after the other would import the same, but jump about in memory, and leave entries in an order
+// that says nothing; the message's own order keeps what belongs together together, which compresses better, and leaves the
+// main binary's mapping first.
+func (im *Importer) ImportReached() {
+	for i, reached := range im.reachedStacks {
+		if reached {
+			indices := im.src.stacks.At(i).LocationIndices()
+			for k := range indices.Len() {
+				im.reachedLocations.set(indices.At(k))
+			}
+		}
+	}
+	for i, reached := range im.reachedLocations {
+		if reached {
+			l := im.src.locations.At(i)
+			im.reachedMappings.set(l.MappingIndex())
+			lines := l.Lines()
+			for k := range lines.Len() {
+				im.reachedFunctions.set(lines.At(k).FunctionIndex())
+			}
+		}
+	}
+	for i, reached := range im.reachedMappings {
+		if reached {
+			im.mapping(int32(i))
+		}
+	}
+	for i, reached := range im.reachedFunctions {
+		if reached {
+			im.function(int32(i))
+		}
+	}
+	for i, reached := range im.reachedLocations {
+		if reached {
+			im.location(int32(i))
+		}
+	}
+	for i, reached := range im.reachedStacks {
+		if reached {
+			im.Stack(int32(i))
+		}
+	}
+}
+
+func (im *Importer) location(i int32) (int32, Reason) {
+	v, why, done := im.locations.find(i, LocationOutOfRange)
+	if !done {
+		v, why = im.newLocation(im.src.locations.At(int(i)))
+		v, why = im.locations.put(i, v, why)
+	}
+	return v, why
+}
+
+func (im *Importer) newLocation(src pprofile.Location) (int32, Reason) {
+	mapping, why := im.mapping(src.MappingIndex())
+	if why != Understood {
+		return 0, why
+	}
+	lines := im.lineScratch[:0]
+	srcLines := src.Lines()
+	for k := range srcLines.Len() {
+		line := srcLines.At(k)
+		function, why := im.function(line.FunctionIndex())
+		if why != Understood {
+			return 0, why
+		}
+		lines = append(lines, profiledict.Line{Function: profiledict.FunctionIndex(function), Line: line.Line(), Column: line.Column()})
+	}
+	im.lineScratch = lines
+	l := profiledict.Location{
+		Mapping:    profiledict.MappingIndex(mapping),
+		Attributes: im.AttributeSet(src.AttributeIndices()),
+		Address:    src.Address(),
+	}
+	return int32(im.dict.Locations.Intern(l, lines)), Understood
+}
+
+func (im *Importer) mapping(i int32) (int32, Reason) {
+	v, why, done := im.mappings.find(i, MappingOutOfRange)
+	if !done {
+		v, why = im.newMapping(i)
+		v, why = im.mappings.put(i, v, why)
+	}
+	return v, why
+}
+
+func (im *Importer) newMapping(i int32) (int32, Reason) {
+	src := im.src.mappings.At(int(i))
+	filename, why := im.String(src.FilenameStrindex())
+	if why != Understood {
+		return 0, why
+	}
+	return int32(im.dict.Mappings.Intern(profiledict.Mapping{
+		MemoryStart: src.MemoryStart(),
+		MemoryLimit: src.MemoryLimit(),
+		FileOffset:  src.FileOffset(),
+		Filename:    filename,
+		Attributes:  im.AttributeSet(src.AttributeIndices()),
+	})), Understood
+}
+
+func (im *Importer) function(i int32) (int32, Reason) {
+	v, why, done := im.functions.find(i, FunctionOutOfRange)
+	if !done {
+		v, why = im.newFunction(im.src.functions.At(int(i)))
+		v, why = im.functions.put(i, v, why)
+	}
+	return v, why
+}
+
+func (im *Importer) newFunction(src pprofile.Function) (int32, Reason) {
+	name, why := im.String(src.NameStrindex())
+	if why != Understood {
+		return 0, why
+	}
+	systemName, why := im.String(src.SystemNameStrindex())
+	if why != Understood {
+		return 0, why
+	}
+	filename, why := im.String(src.FilenameStrindex())
+	if why != Understood {
+		return 0, why
+	}
+	f := profiledict.Function{Name: name, SystemName: systemName, Filename: filename, StartLine: src.StartLine()}
+	return int32(im.dict.Functions.Intern(f)), Understood
+}
+
+// AttributeSet imports the attributes of a sample, location, mapping or profile. One that cannot be
+// understood is left out; of several with one key the first in the list counts.
+func (im *Importer) AttributeSet(indices pcommon.Int32Slice) profiledict.AttributeSetIndex {
+	n := indices.Len()
+	if n == 0 {
+		return 0
+	}
+	list := slices.Grow(im.setScratch[:0], n)
+	im.set++
+	for k := range n {
+		a, ok := im.attribute(indices.At(k))
+		if !ok {
+			continue
+		}
+		key := im.dict.Attributes.At(a).Key
+		if int(key) >= len(im.keySeen) {
+			im.keySeen = append(im.keySeen, make([]seenKey, im.dict.Strings.Len()-len(im.keySeen))...)
+		}
+		if seen := im.keySeen[key]; seen.set == im.set {
+			// The same attribute twice is one, as in any set. Two values of one key are a fault.
+			if seen.attribute != a {
+				im.Repairs[RepairAttributeKey]++
+			}
+			continue
+		}
+		im.keySeen[key] = seenKey{set: im.set, attribute: a}
+		list = append(list, int32(a))
+	}
+	im.setScratch = list
+	return im.dict.AttributeSets.Intern(list)
+}
+
+func (im *Importer) attribute(i int32) (profiledict.AttributeIndex, bool) {
+	v, why, done := im.attributes.find(i, StringOutOfRange)
+	if !done {
+		v, why = im.newAttribute(i)
+		v, why = im.attributes.put(i, v, why)
+	} else if why != Understood {
+		im.Repairs[RepairAttributeIndex]++
+	}
+	return profiledict.AttributeIndex(v), why == Understood
+}
+
+func (im *Importer) newAttribute(i int32) (int32, Reason) {
+	src := im.src.attributes.At(int(i))
+	key, why := im.String(src.KeyStrindex())
+	if why != Understood {
+		im.Repairs[RepairAttributeIndex]++
+		return 0, why
+	}
+	unit, why := im.String(src.UnitStrindex())
+	if why != Understood {
+		im.Repairs[RepairAttributeIndex]++
+		return 0, why
+	}
+	value := src.Value()
+	if mayReference(value, maxValueDepth) {
+		value = im.resolved().attribute(i)
+	}
+	value, ok := im.CleanValue(value)
+	if !ok {
+		return 0, StringOutOfRange
+	}
+	return int32(im.dict.Attributes.Intern(profiledict.Attribute{Key: key, Unit: unit, Value: profiledict.ValueOf(value)})), Understood
 }

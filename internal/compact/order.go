@@ -3,7 +3,7 @@
 
 package compact
 
-// tableUse says which entries of a table are in a Subset, how often each is referred to, and where it goes.
+// tableUse tells which entries of a table are in a Subset, how often each is referred to, and where it goes.
 type tableUse struct {
 	// uses[i] is how often entry i is referred to; 0 means that it is not in the subset.
 	uses []uint32
@@ -113,7 +113,7 @@ func (s *frequencyScratch) count(uses []uint32, entries []int32) {
 	}
 }
 
-// cut takes the next places of the most used entries out of the histogram. Where there are fewer, it takes all.
+// cut removes the next most used entries from the histogram, all of them if there are no more than places.
 func (s *frequencyScratch) cut(places int) cut {
 	for n := s.highest; n > 0; n-- {
 		if in := int(s.histogram[n]); in >= places {

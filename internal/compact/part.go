@@ -52,7 +52,7 @@ func (p *piece) observations(i int32, s *sample) (from, to uint32) {
 	return from, to
 }
 
-// Parts gives all that is in the batch, in as few and as even parts as Options.MaxBytes allows. An empty batch has
+// Parts returns all that is in the batch, in as few and as even parts as Options.MaxBytes allows. An empty batch has
 // none. The batch must not be changed meanwhile, and may be asked again.
 func (b *Batch) Parts() iter.Seq[Part] {
 	return func(yield func(Part) bool) {
@@ -97,7 +97,7 @@ func (b *Batch) compareOrder(x, y piece) int {
 		cmp.Compare(s, t), cmp.Compare(x.profile, y.profile))
 }
 
-// Merge gives all of several messages in one, however large. It begins anew; the messages stay as they are.
+// Merge returns all of several messages in one, however large. It begins anew; the messages stay as they are.
 func (b *Batch) Merge(messages []pprofile.Profiles) pprofile.Profiles {
 	b.Reset(Options{})
 	for _, pd := range messages {
@@ -253,7 +253,7 @@ func (t *tree) end(dictionary int) int {
 	return t.total + profiledict.FieldLen(dictionary)
 }
 
-// referenceWidth gives the bytes that a reference from a resource or scope into the string table takes
+// referenceWidth returns the bytes that a reference from a resource or scope into the string table takes
 // at most, and leaves in b.textBytes what the texts would add to that table.
 func (b *Batch) referenceWidth(pieces []piece) int {
 	clear(b.texts)

@@ -89,7 +89,8 @@ func check(t *rapid.T, part Part, options Options) {
 		t.Fatal("the part is not told to be oversized")
 	}
 	if part.Oversized && options.MaxGrowth == 0 && observations(part.Profiles) > 1 {
-		t.Fatalf("a part of %d bytes could have been split", part.Bytes)
+		text, _ := (&pprofile.JSONMarshaler{}).MarshalProfiles(part.Profiles)
+		t.Fatalf("a part of %d bytes could have been split (in place %d): %s", part.Bytes, sizer.ProfilesSize(part.Profiles), text)
 	}
 }
 

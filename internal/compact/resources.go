@@ -26,7 +26,7 @@ type scope struct {
 	size     headerSize
 }
 
-// texts finds what was met before by a text that says all of its content.
+// texts interns items by a key that holds all of their content.
 type texts[T any] struct {
 	keys    []string
 	items   []T
@@ -41,7 +41,7 @@ func (t *texts[T]) reset() {
 	t.index.Reset(0)
 }
 
-// find gives the item whose text is in scratch. A new one is for the caller to fill in.
+// find returns the item whose text is in scratch. A new one is for the caller to fill in.
 func (t *texts[T]) find() (at int32, isNew bool) {
 	p := t.index.Start(profiledict.HashBytes(t.scratch))
 	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {

@@ -52,7 +52,7 @@ type splitter struct {
 	joinedAt []int32
 }
 
-// table is a table of the dictionary, or a list of what stands around samples. Entries refer to entries of
+// table is a table of the dictionary, or a list of what surrounds samples. Entries refer to entries of
 // lower tables only. A set of attributes is no entry of its own in OTLP and has no size.
 type table int8
 
@@ -326,12 +326,18 @@ func (s *splitter) fits(pieces []piece) bool {
 	return true
 }
 
-// addSample makes an atom of a sample, or, of one that takes half a part or more, of runs of its observations.
+// addSample makes an atom of a sample, or, of one that takes half a part or does not fit into a part alone, of runs of
+// its observations.
 func (s *splitter) addSample(profile, i int32) {
 	sample, p := &s.b.samples[i], piece{profile: profile, from: i, to: i + 1}
 	step := sample.count
 	if size := s.b.sampleLen(sample, s.b.profiles[profile].shape, 0, sample.count, &s.b.subset); size > s.limit/2 {
 		step = max(1, uint32(int64(sample.count)*int64(s.limit)/8/int64(size)))
+	}
+	if first := p; step > 1 {
+		if first.end = step; !s.fits([]piece{first}) {
+			step = 1
+		}
 	}
 	for ; p.skip < sample.count; p.skip += step {
 		if p.end = p.skip + step; p.end >= sample.count {
@@ -368,7 +374,7 @@ func (s *splitter) sortSamples(p piece) {
 	copy(samples, sorted)
 }
 
-// rankStacks gives every stack of the batch its place in the order from the root on, once.
+// rankStacks returns every stack of the batch its place in the order from the root on, once.
 func (s *splitter) rankStacks() {
 	table := &s.b.dict.Stacks
 	if s.stackRanks != nil {
@@ -530,10 +536,12 @@ func (s *splitter) enterAtom(a int) (samples int) {
 	return samples
 }
 
-// sampleHeader returns the size of what a part repeats of a sample whose observations it has some of.
+// sampleHeader returns the size of what a part repeats of a sample whose observations it has some of. The lengths of
+// the sample and of its two lists may each take one byte more when observations are added to those in a part.
 func (s *splitter) sampleHeader(p *piece) int {
+	const longerLengths = 3
 	sample := &s.b.samples[p.from]
-	return s.b.sampleLen(sample, s.b.profiles[p.profile].shape, p.skip, p.skip, &s.b.subset)
+	return s.b.sampleLen(sample, s.b.profiles[p.profile].shape, p.skip, p.skip, &s.b.subset) - longerLengths
 }
 
 // join returns the pieces of each part, those of a profile as one, in the profiles' order.

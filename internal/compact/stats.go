@@ -3,7 +3,7 @@
 
 package compact
 
-// DropReason says why a sample was left out. Its String is the value of a metric's attribute.
+// DropReason tells why a sample was left out. Its String is the value of a metric's attribute.
 type DropReason int
 
 // The reasons for which a sample is dropped while the rest of its message arrives. The first five

@@ -101,10 +101,10 @@ func (t *Attributes) reset() {
 // Len is the number of entries, the zero value at index 0 included.
 func (t *Attributes) Len() int { return len(t.entries) }
 
-// At gives an entry.
+// At returns an entry.
 func (t *Attributes) At(i AttributeIndex) Attribute { return t.entries[i] }
 
-// Intern gives the index of a and adds it where it is new.
+// Intern returns the index of a and adds it if it is new.
 func (t *Attributes) Intern(a Attribute) AttributeIndex {
 	if a == (Attribute{}) {
 		return 0

@@ -21,11 +21,11 @@ func (t *AttributeSets) reset() { t.lists.reset(0, 0) }
 // Len is the number of sets, the empty one included.
 func (t *AttributeSets) Len() int { return t.lists.len() }
 
-// At gives the attribute indices of a set in ascending order. They are borrowed.
+// At returns the attribute indices of a set in ascending order. They are borrowed.
 func (t *AttributeSets) At(i AttributeSetIndex) []int32 { return t.lists.at(int32(i)) }
 
-// Intern gives the index of the set of these attributes, which it sorts in place.
-// No index may stand in it twice; the list is copied.
+// Intern returns the index of the set of these attributes, which it sorts in place.
+// No index may be in it twice; the list is copied.
 func (t *AttributeSets) Intern(attributes []int32) AttributeSetIndex {
 	slices.Sort(attributes)
 	return AttributeSetIndex(t.lists.intern(attributes))

@@ -24,7 +24,7 @@ type Sizes struct {
 	Lines, StackLocations int
 }
 
-// room gives an empty slice with room for n entries, in the memory of s where it is large enough.
+// room returns an empty slice with room for n entries, in the memory of s where it is large enough.
 func room[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, 0, n)
@@ -39,7 +39,7 @@ func (d *Dictionary) Sizes() Sizes {
 	}
 }
 
-// New gives a dictionary that holds the zero values alone.
+// New returns a dictionary that holds the zero values alone.
 func New() *Dictionary {
 	d := &Dictionary{}
 	d.Reset(Sizes{})

@@ -33,10 +33,10 @@ func (t *Functions) reset(entries int) {
 // Len is the number of entries, the zero value at index 0 included.
 func (t *Functions) Len() int { return len(t.entries) }
 
-// At gives an entry.
+// At returns an entry.
 func (t *Functions) At(i FunctionIndex) Function { return t.entries[i] }
 
-// Intern gives the index of f and adds it where it is new.
+// Intern returns the index of f and adds it if it is new.
 func (t *Functions) Intern(f Function) FunctionIndex {
 	if f == (Function{}) {
 		return 0

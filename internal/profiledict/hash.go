@@ -92,7 +92,7 @@ func (x *HashIndex) Reset(entries int) {
 	clear(x.slots)
 }
 
-// Start begins a walk. Call Next until it gives 0; then Insert may add an entry.
+// Start begins a walk. Call Next until it returns 0; then Insert may add an entry.
 func (x *HashIndex) Start(h uint64) HashProbe {
 	if x.used*8 >= len(x.slots)*maxLoad {
 		x.grow()
@@ -103,7 +103,7 @@ func (x *HashIndex) Start(h uint64) HashProbe {
 	return HashProbe{position: hash, hash: hash}
 }
 
-// Next gives the next candidate, or 0 where there is no more.
+// Next returns the next candidate, or 0 where there is no more.
 func (x *HashIndex) Next(p *HashProbe) int32 {
 	mask := uint32(len(x.slots) - 1)
 	for {

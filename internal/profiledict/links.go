@@ -68,10 +68,10 @@ func (t *Links) reset() {
 // Len is the number of entries, the zero value at index 0 included.
 func (t *Links) Len() int { return len(t.entries) }
 
-// At gives an entry.
+// At returns an entry.
 func (t *Links) At(i LinkIndex) Link { return t.entries[i] }
 
-// Intern gives the index of l and adds it where it is new.
+// Intern returns the index of l and adds it if it is new.
 func (t *Links) Intern(l Link) LinkIndex {
 	if l == (Link{}) {
 		return 0

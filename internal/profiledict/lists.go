@@ -22,7 +22,7 @@ func (t *listTable) reset(lists, members int) {
 
 func (t *listTable) len() int { return len(t.ends) }
 
-// at gives a list, borrowed.
+// at returns a list, borrowed.
 func (t *listTable) at(i int32) []int32 {
 	if i == 0 {
 		return nil

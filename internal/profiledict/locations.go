@@ -44,7 +44,7 @@ func (t *Locations) reset(entries, lines int) {
 // Len is the number of entries, the zero value at index 0 included.
 func (t *Locations) Len() int { return len(t.entries) }
 
-// At gives an entry and its lines, innermost first. The lines are borrowed.
+// At returns an entry and its lines, innermost first. The lines are borrowed.
 func (t *Locations) At(i LocationIndex) (Location, []Line) {
 	if i == 0 {
 		return Location{}, nil
@@ -52,8 +52,8 @@ func (t *Locations) At(i LocationIndex) (Location, []Line) {
 	return t.entries[i], t.lines[t.lineEnds[i-1]:t.lineEnds[i]]
 }
 
-// Intern gives the index of the location l with the given lines, innermost first, and adds it
-// where it is new. The lines are copied.
+// Intern returns the index of the location l with the given lines, innermost first, and adds it
+// if it is new. The lines are copied.
 func (t *Locations) Intern(l Location, lines []Line) LocationIndex {
 	if l == (Location{}) && len(lines) == 0 {
 		return 0

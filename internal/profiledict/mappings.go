@@ -34,10 +34,10 @@ func (t *Mappings) reset() {
 // Len is the number of entries, the zero value at index 0 included.
 func (t *Mappings) Len() int { return len(t.entries) }
 
-// At gives an entry.
+// At returns an entry.
 func (t *Mappings) At(i MappingIndex) Mapping { return t.entries[i] }
 
-// Intern gives the index of m and adds it where it is new.
+// Intern returns the index of m and adds it if it is new.
 func (t *Mappings) Intern(m Mapping) MappingIndex {
 	if m == (Mapping{}) {
 		return 0

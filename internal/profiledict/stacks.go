@@ -16,11 +16,11 @@ func (t *Stacks) reset(entries, locations int) { t.lists.reset(entries, location
 // Len is the number of entries, the empty stack at index 0 included.
 func (t *Stacks) Len() int { return t.lists.len() }
 
-// At gives the location indices of an entry, leaf first. They are borrowed.
+// At returns the location indices of an entry, leaf first. They are borrowed.
 func (t *Stacks) At(i StackIndex) []int32 { return t.lists.at(int32(i)) }
 
-// Intern gives the index of the stack with these location indices, leaf first, and adds it
-// where it is new. The list is copied.
+// Intern returns the index of the stack with these location indices, leaf first, and adds it
+// if it is new. The list is copied.
 func (t *Stacks) Intern(locations []int32) StackIndex { return StackIndex(t.lists.intern(locations)) }
 
 func (t *Stacks) copyTo(dst pprofile.StackSlice) {

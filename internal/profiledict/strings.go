@@ -30,10 +30,10 @@ func (t *Strings) reset(entries int) {
 // Len is the number of entries, the empty string at index 0 included.
 func (t *Strings) Len() int { return len(t.entries) }
 
-// At gives an entry.
+// At returns an entry.
 func (t *Strings) At(i StringIndex) string { return t.entries[i] }
 
-// Intern gives the index of s and adds it where it is new. The table keeps s itself, not a copy, but in NewKept.
+// Intern returns the index of s and adds it if it is new. The table keeps s itself, not a copy, but in NewKept.
 func (t *Strings) Intern(s string) StringIndex {
 	if s == "" {
 		return 0
@@ -57,7 +57,7 @@ func (t *Strings) add(p HashProbe, s string) StringIndex {
 	return StringIndex(i)
 }
 
-// Lookup gives the index of s where the table has it.
+// Lookup returns the index of s if the table has it.
 func (t *Strings) Lookup(s string) (StringIndex, bool) {
 	if s == "" {
 		return 0, true

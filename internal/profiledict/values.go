@@ -79,7 +79,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// readValue sets dst to the value that appendValue wrote at the start of s, and gives the rest.
+// readValue sets dst to the value that appendValue wrote at the start of s, and returns the rest.
 // s comes from appendValue alone, so it is well-formed.
 func readValue(s string, dst pcommon.Value) string {
 	kind, s := pcommon.ValueType(s[0]), s[1:]

@@ -40,7 +40,7 @@ type batcher struct {
 	drained chan struct{}
 }
 
-// lane is a place for a batch. Only who holds it may touch it.
+// lane is a place for a batch. Only its holder may touch it.
 type lane struct {
 	batch *compact.Batch // nil where nothing is pending
 	// delivery is what the senders of the batch wait for.
@@ -166,7 +166,7 @@ func (b *batcher) expire(l *lane) {
 	b.sendAway(l, reasonTimeout)
 }
 
-// acquire takes a lane for a message, and waits for one in turn.
+// acquire returns a lane for a message; it waits for one in turn.
 func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
 	b.mu.Lock()
 	if b.closed {
@@ -209,7 +209,7 @@ func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
 	return nil, errShutdown
 }
 
-// release gives a lane back, or sends its batch away first if that is due.
+// release returns a lane back, or sends its batch away first if that is due.
 func (b *batcher) release(l *lane) {
 	b.mu.Lock()
 	why, due := reasonTimeout, l.expired

@@ -25,7 +25,7 @@ type batchers struct {
 
 	mu    sync.Mutex
 	byKey map[string]*batcher
-	// closed says that nothing is taken any more.
+	// closed tells that nothing is taken any more.
 	closed bool
 }
 
@@ -45,7 +45,7 @@ func (s *batchers) len() int {
 	return len(s.byKey)
 }
 
-// consume gives a message to the batcher of its client metadata.
+// consume returns a message to the batcher of its client metadata.
 func (s *batchers) consume(ctx context.Context, pd pprofile.Profiles) error {
 	b, err := s.enter(client.FromContext(ctx).Metadata)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *batchers) consume(ctx context.Context, pd pprofile.Profiles) error {
 	return b.consume(ctx, pd)
 }
 
-// enter gives the batcher of the metadata, and keeps it from being forgotten until leave.
+// enter returns the batcher of the metadata, and keeps it from being forgotten until leave.
 func (s *batchers) enter(metadata client.Metadata) (*batcher, error) {
 	values := make(map[string][]string, len(s.keys))
 	var key strings.Builder

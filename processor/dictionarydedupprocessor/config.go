@@ -17,14 +17,14 @@ import (
 type Config struct {
 	// Timeout is how long a batch waits for more. 0: every request is compacted alone and passed on at once.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Acknowledge says when a sender gets its answer: AcknowledgeBatched or AcknowledgeDelivered.
+	// Acknowledge tells when a sender gets its answer: AcknowledgeBatched or AcknowledgeDelivered.
 	Acknowledge Acknowledge `mapstructure:"acknowledge"`
 	// MaxWait bounds how long a sender is held; then it is told to come back. Where receivers wait for senders when
 	// they stop, it bounds that too.
 	MaxWait time.Duration `mapstructure:"max_wait"`
 	// DrainTimeout bounds how long Shutdown goes on handing over what is pending.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
-	// RetryOnFailure says how a batch is handed over again that the next component refuses for the moment.
+	// RetryOnFailure configures how a batch is handed over again after the next component refused it for the moment.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 	// SendBatchSize is the number of samples after which a batch goes at once.
 	SendBatchSize int `mapstructure:"send_batch_size"`
@@ -42,7 +42,7 @@ type Config struct {
 	MetadataCardinalityLimit int `mapstructure:"metadata_cardinality_limit"`
 }
 
-// Acknowledge says when a sender gets its answer.
+// Acknowledge tells when a sender gets its answer.
 type Acknowledge string
 
 const (

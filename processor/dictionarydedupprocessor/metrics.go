@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
 
-// reason says why a batch was sent: the value of a metric's attribute.
+// reason tells why a batch was sent: the value of a metric's attribute.
 type reason int
 
 // The reasons for which a batch is sent.
@@ -73,7 +73,7 @@ func attributes(id component.ID, more ...attribute.KeyValue) metric.MeasurementO
 	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("processor", id.String()))...))
 }
 
-// countIncomingBytes measures a message, which takes a walk through all of it, where somebody wants to know.
+// countIncomingBytes measures a message, which is a walk through all of it, if a reader collects the metric.
 func (m *metrics) countIncomingBytes(ctx context.Context, pd pprofile.Profiles) {
 	if m.ProcessorDictionaryDedupIncomingBytes.Enabled(ctx) {
 		m.ProcessorDictionaryDedupIncomingBytes.Add(ctx, int64(sizer.ProfilesSize(pd)), m.own)
@@ -99,7 +99,7 @@ func (m *metrics) countOutgoing(ctx context.Context, part *compact.Part, samples
 	addAll(ctx, m.ProcessorDictionaryDedupOutgoingEntries, part.Entries[:], m.tables[:])
 }
 
-// outgoingSize gives the size of a part before it is handed on, where somebody wants to know.
+// outgoingSize returns the size of a part before it is handed on, if a reader collects the metric.
 func (m *metrics) outgoingSize(ctx context.Context, part *compact.Part) int {
 	if part.Bytes != 0 || !m.ProcessorDictionaryDedupOutgoingBytes.Enabled(ctx) {
 		return part.Bytes

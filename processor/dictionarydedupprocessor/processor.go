@@ -119,7 +119,7 @@ func (d *dedup) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error
 	return d.passOn(ctx, batch)
 }
 
-// add takes a message apart into a batch.
+// add adds a message to a batch, which consumes it.
 func (d *dedup) add(ctx context.Context, batch *compact.Batch, pd pprofile.Profiles) {
 	d.metrics.countIncomingBytes(ctx, pd)
 	// Memory of the message lives on in the batch.
