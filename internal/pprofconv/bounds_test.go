@@ -401,3 +401,21 @@ func TestSamplesAboveTheBudgetAreDropped(t *testing.T) {
 		})
 	}
 }
+
+// The text of a payload, which its labels share, does not stay with the memory that is kept.
+func TestWorkerKeepsNoText(t *testing.T) {
+	payload := oddBase().Strings(strings.Repeat("x", 16<<20)).
+		Message(pt.PprofSample, oddSample(1, 1).Label(pt.PprofLabel{Key: 1, Str: 15}).Label(pt.PprofLabel{Key: 1, Str: 15})).
+		Message(pt.PprofSample, oddSample(1, 2))
+	w := newWorker()
+	_, err := w.run(payload, DecodeOptions{})
+	require.NoError(t, err)
+	require.True(t, w.reset())
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	runtime.KeepAlive(w)
+	runtime.GC() // w is garbage now
+	runtime.ReadMemStats(&after)
+	assert.Less(t, int64(before.HeapAlloc)-int64(after.HeapAlloc), int64(1<<20))
+}

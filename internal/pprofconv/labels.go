@@ -92,12 +92,19 @@ func (l *labelSets) reset() {
 	l.nameOf = l.nameOf[:0]
 	l.groups, l.groupLabels = append(l.groups[:0], labelGroup{}), l.groupLabels[:0]
 	l.groupIndex.Reset(0)
+	// Labels share the text of the payload.
+	const maxKeptLabels = 1 << 10
+	if cap(l.labels) > maxKeptLabels {
+		l.labels, l.parts = nil, nil
+	}
+	clear(l.labels[:cap(l.labels)])
+	clear(l.parts[:cap(l.parts)])
 }
 
 // bytes estimates the memory in use.
 func (l *labelSets) bytes() int {
-	return pprofscan.BytesOf(l.sets) + pprofscan.BytesOf(l.known) + pprofscan.BytesOf(l.names) + pprofscan.BytesOf(l.nameOf) + pprofscan.BytesOf(l.groups) +
-		pprofscan.BytesOf(l.groupLabels) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
+	return pprofscan.BytesOf(l.sets) + pprofscan.BytesOf(l.known) + pprofscan.BytesOf(l.names) + pprofscan.BytesOf(l.nameOf) +
+		pprofscan.BytesOf(l.groups) + pprofscan.BytesOf(l.groupLabels) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
 }
 
 // labelSet interns the labels of a sample. Other fields of the sample between them are part of the bytes that
@@ -273,7 +280,7 @@ func (in *interner) splitLabels() bool {
 	return in.spend(cost)
 }
 
-// findGroup looks for the same labels among those that have become an attribute; the result is 0 where they are new.
+// findGroup looks for the same labels among those that have become an attribute; the result is 0 if they are new.
 func (l *labelSets) findGroup(labels []Label) (int32, profiledict.HashProbe) {
 	h := uint64(len(labels))
 	for i := range labels {
