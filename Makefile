@@ -14,8 +14,22 @@ MAIN   := cmd/otelcol-profiles
 
 # -race needs cgo, thus a C compiler.
 RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
-# Every package but the end-to-end tests, which compile the collector and do not gain from the race detector.
+# Every package but the end-to-end tests, which run the binary.
 UNIT  = $$($(GO) list ./... | grep -v /internal/e2e$$)
+# Packages that have goroutines or locks of their own: the translators have none. `make test` leaves the Kubernetes client and
+# those that need it to `make race`, since compiling it for the race detector takes longer than all these tests.
+CONCURRENT = $$(grep -rlE --include='*.go' --exclude='*_test.go' \
+	'^\s*go (func|[a-zA-Z])|\.Go\(func|sync\.(Mutex|RWMutex|WaitGroup|Once|Map|Cond)|"sync/atomic"' \
+	receiver processor exporter connector internal | xargs -n 1 dirname | sort -u | grep -vE '^internal/(e2e|chaos|.*test)|/testdata/|/metadata$$' | sed 's|^|./|')
+WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
+	case "$$($(GO) list -test -deps $$package)" in *k8s.io/client-go/*) ;; *) echo $$package ;; esac; done
+
+# How many inputs a test with drawn ones draws.
+DRAWS ?= 30
+# The flags of the binary, so that what both need is compiled once.
+BUILD_FLAGS := -trimpath -tags=grpcnotrace
+TEST = CGO_ENABLED=0 RAPID_CHECKS=$(DRAWS) $(GO) test $(BUILD_FLAGS)
+RACE_TEST = CGO_ENABLED=1 RAPID_CHECKS=$(DRAWS) $(GO) test $(RACE) $(BUILD_FLAGS)
 
 CONFIG      ?= config/quickstart.yaml
 FUZZ        ?= Fuzz
@@ -32,26 +46,31 @@ help: ## show this list
 
 .PHONY: build
 build: ## build the collector: bin/otelcol-profiles
-	CGO_ENABLED=0 $(GO) -C $(MAIN) build -trimpath -buildvcs=false -ldflags='-s -w' -tags=grpcnotrace \
+	CGO_ENABLED=0 $(GO) -C $(MAIN) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w' \
 		-o $(CURDIR)/$(BINARY) .
 
 .PHONY: run
 run: build ## build it and run config/quickstart.yaml (or CONFIG=...)
 	exec $(BINARY) --config $(CONFIG)
 
-# Twice, because limits on allocations hold without the race detector only.
+# Some twice, because limits on allocations hold without the race detector only.
 .PHONY: test
-test: build ## run all tests, the end-to-end ones included
-	$(GO) test $(UNIT)
-	$(if $(RACE),$(GO) test $(RACE) $(UNIT),@echo 'no C compiler: the race detector is left out')
-	$(GO) test -count=1 -timeout 15m ./internal/e2e
+test: build ## run all tests, the end-to-end ones included (DRAWS)
+	$(TEST) $(UNIT)
+	$(if $(RACE),$(RACE_TEST) $$($(WITHOUT_KUBERNETES)),@echo 'no C compiler: the race detector is left out')
+	$(TEST) -count=1 -timeout 15m ./internal/e2e
+
+.PHONY: race
+race: RACE = -race
+race: ## run all tests of concurrent packages under the race detector, those with the Kubernetes client included
+	$(RACE_TEST) $(CONCURRENT)
 
 # In about half a minute: most of it is npm's. With E2E_SPLUNK=if-possible it is left out where the agent cannot be
 # installed.
 E2E_SPLUNK ?= 1
 .PHONY: e2e-splunk
 e2e-splunk: ## run an application with Splunk's agent for Node.js, from npm, against the collector
-	E2E_SPLUNK=$(E2E_SPLUNK) $(GO) test -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/e2e
+	E2E_SPLUNK=$(E2E_SPLUNK) $(TEST) -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/e2e
 
 # In about a minute, with Chromium and npm at hand (CHROMIUM names another browser). Screenshots go to bin/page. With
 # E2E_PAGE=if-possible it is left out where one of them is missing.
@@ -63,13 +82,13 @@ e2e-page: ## drive the page of flame graphs in Chromium, by playwright-core from
 # In about two minutes; the first time, building the API server, etcd and kubectl from their modules takes four more.
 .PHONY: e2e-kubernetes
 e2e-kubernetes: ## apply config/kubernetes to a real API server, and run its agents and gateways (Linux)
-	E2E_KUBERNETES=1 $(GO) test -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./internal/e2e
+	E2E_KUBERNETES=1 $(TEST) -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./internal/e2e
 
 # Most scenarios wait most of the time: several run side by side. CHAOS_SEED=... repeats the choices of an earlier run.
 CHAOS     ?= full
 CHAOS_RUN ?= .
 SOAK      ?= 1h
-SCENARIOS  = $(GO) test -count=1 -v -parallel 4 ./internal/chaos
+SCENARIOS  = $(TEST) -count=1 -v -parallel 4 ./internal/chaos
 
 .PHONY: chaos
 chaos: build ## break the collector and what is around it (CHAOS=short for a part of two minutes, CHAOS_RUN, CHAOS_SEED)
@@ -80,8 +99,9 @@ soak: build ## run agents and a gateway under load and random faults for SOAK, a
 	CHAOS=soak SOAK=$(SOAK) $(SCENARIOS) -timeout 0 -run '^TestSoak$$'
 
 .PHONY: check
-check: lint check-generated validate vulnerabilities ## all that a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
-	$(MAKE) test RACE=-race
+check: lint vet-32bit check-generated validate vulnerabilities ## all that a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
+	$(MAKE) test RACE=
+	$(MAKE) race
 
 .PHONY: bench
 bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS), the peer in the same run, and set them side by side
@@ -123,12 +143,17 @@ generate: ## write what is generated: cmd/otelcol-profiles from builder-config.y
 fmt: ## format the code
 	$(TOOL) golangci-lint fmt ./...
 
-# The compiler's types alone find a constant that does not fit into 32 bits; dependencies are not compiled for that.
 .PHONY: lint
-lint: ## formatting, imports, the usual mistakes, and whether it compiles for 32 bits
+lint: ## formatting, imports and the usual mistakes
 	$(TOOL) golangci-lint fmt --diff ./...
 	$(TOOL) golangci-lint run ./...
-	GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
+
+# The first time this compiles all dependencies for 32 bits, the Kubernetes client included: `make check` does it, CI does
+# it without those.
+VET32 ?= ./...
+.PHONY: vet-32bit
+vet-32bit: ## check that everything compiles for 32 bits (VET32: which packages)
+	GOARCH=386 CGO_ENABLED=0 $(GO) vet $(VET32)
 
 # It asks vuln.go.dev, or GOVULNDB. govulncheck's status is 3 where it found something, 1 where it could not look.
 GOVULNCHECK := $(GO) tool -modfile=$(CURDIR)/internal/tools/govulncheck/go.mod govulncheck $(if $(GOVULNDB),-db $(GOVULNDB))
@@ -186,7 +211,7 @@ image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, IMAGE_F
 # In a minute or two where the collector has been compiled before.
 .PHONY: e2e-image
 e2e-image: build ## build the container image of local images alone, and run it hardened; needs root and podman
-	E2E_IMAGE=1 $(GO) test -count=1 -v -timeout 30m -run '^TestImage$$' ./internal/e2e
+	E2E_IMAGE=1 $(TEST) -count=1 -v -timeout 30m -run '^TestImage$$' ./internal/e2e
 
 .PHONY: clean
 clean: ## remove what the other targets made
