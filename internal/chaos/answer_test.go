@@ -23,7 +23,7 @@ func startAnswered(t *testing.T, config string, refuse func(int64) error, flags 
 	to.start(t)
 	n := newNode(t, config, to.address, flags...)
 	n.start(t)
-	return n, l, startTraffic(t, l, 2, map[string]way{"http": otlpPosts(n.otlpHTTP, 0), "otlp": exports(t, n.otlp, 0)})
+	return n, l, startTraffic(t, l, 8, map[string]way{"http": otlpPosts(n.otlpHTTP, 0), "otlp": exports(t, n.otlp, 0)})
 }
 
 // TestAlternatingAnswers has a backend say at every second request that it has no such service.
@@ -80,6 +80,7 @@ func busyOnce(request int64) error {
 // all of it is counted.
 func TestRefusedForGood(t *testing.T) {
 	s := newScenario(t, inSlice)
+	t.Parallel()
 	for name, answer := range map[string]error{
 		"too large": status.Error(codes.ResourceExhausted, "message larger than max"),
 		"malformed": status.Error(codes.InvalidArgument, "malformed"),

@@ -32,7 +32,7 @@ func TestLostConnections(t *testing.T) {
 	agent := newNode(t, agentConfig, startProxy(t, gateway.otlp, unlucky).address)
 	agent.start(t)
 	push, otlp := startProxy(t, agent.pprof, unlucky), startProxy(t, agent.otlp, unlucky)
-	from := startTraffic(t, l, 3, map[string]way{"push": pushes(push.address, 0), "otlp": exports(t, otlp.address, 0)})
+	from := startTraffic(t, l, 8, map[string]way{"push": pushes(push.address, 0), "otlp": exports(t, otlp.address, 0)})
 	l.requireAcknowledged(t, s.size(1_000, 20_000))
 	from.end()
 	l.requireDelivered(t, byNodes)

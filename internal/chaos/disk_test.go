@@ -30,6 +30,7 @@ func smallDisk(t *testing.T) (folder string, free func()) {
 
 // TestFullDiskOfTheQueue fills the disk of an agent's queue while the backend is gone, and kills or stops it then.
 func TestFullDiskOfTheQueue(t *testing.T) {
+	t.Parallel()
 	for _, end := range []string{"SIGKILL", "SIGTERM", "SIGHUP and SIGTERM"} {
 		t.Run(end, func(t *testing.T) {
 			newScenario(t, inSlice)

@@ -16,6 +16,7 @@ import (
 // TestKilledWhileReadingFiles kills an agent that reads files, whatever becomes of them afterwards. Each file is
 // delivered, though perhaps again after a kill.
 func TestKilledWhileReadingFiles(t *testing.T) {
+	t.Parallel()
 	for mode, keys := range map[string][]string{
 		"keep":              nil,
 		"keep with storage": {"storage=file_storage"},
@@ -35,9 +36,11 @@ func TestKilledWhileReadingFiles(t *testing.T) {
 			to.start(t)
 			n := newNode(t, agentConfig, to.address, flags...)
 			n.startWithoutWaiting(t)
+			// One file is read after the other, and each waits for its batch.
+			files := s.size(12, 40)
 			for round := range s.size(3, 20) {
-				for i := range 40 {
-					writeFile(t, l, folder, 40*round+i)
+				for i := range files {
+					writeFile(t, l, folder, files*round+i)
 				}
 				time.Sleep(s.between(100*time.Millisecond, time.Second))
 				n.Kill()

@@ -64,7 +64,7 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 		"HEALTH_ENDPOINT="+n.health, "BACKEND_ENDPOINT="+backend, "SCRAPE_TARGETS="+n.targets,
 		"PROFILES_OUT="+n.output, "PAGE_ENDPOINT="+collectortest.FreeAddress(t))
 	n.setStorage(n.storage)
-	n.flags = append([]string{"--set=extensions.pprof.endpoint=" + n.debug}, flags...)
+	n.flags = []string{"--set=extensions.pprof.endpoint=" + n.debug}
 	switch config {
 	case agentConfig, gatewayConfig:
 		n.flags = append(n.flags, "--set=service.extensions=[file_storage,health_check,pprof]",
@@ -78,6 +78,7 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 	default:
 		n.flags = append(n.flags, "--set=service.extensions=[pprof]")
 	}
+	n.flags = append(n.flags, flags...) // the last one counts
 	return n
 }
 

@@ -24,11 +24,13 @@ const large = 200_000
 // TestStopWhileBlocked stops an agent and a gateway whose queue is full, since the backend is gone or hangs, at once or
 // after a reload. The next process delivers what was acknowledged.
 func TestStopWhileBlocked(t *testing.T) {
-	for _, config := range []string{agentConfig, gatewayConfig} {
-		for _, backend := range []string{"gone", "stopped"} {
-			for _, signals := range []string{"SIGTERM", "SIGHUP and SIGTERM"} {
+	t.Parallel()
+	for i, config := range []string{agentConfig, gatewayConfig} {
+		for j, backend := range []string{"gone", "stopped"} {
+			for k, signals := range []string{"SIGTERM", "SIGHUP and SIGTERM"} {
 				t.Run(fmt.Sprintf("%s/backend %s/%s", filepath.Base(config), backend, signals), func(t *testing.T) {
-					newScenario(t, inSlice)
+					// Half of them are in the slice, in which each of these is once with each other.
+					newScenario(t, level((i+j+k)%2))
 					t.Parallel()
 					stopWhileBlocked(t, config, backend == "stopped", strings.HasPrefix(signals, "SIGHUP"))
 				})
