@@ -99,13 +99,13 @@ func (n *node) vdso(t *testing.T) (start, end int64) {
 	return 0, 0
 }
 
-// whileStopped calls change while no thread of the process runs, or is anywhere between start and end.
+// whileStopped calls change while no thread of the process runs, or stands anywhere between start and end.
 func (n *node) whileStopped(t *testing.T, start, end int64, change func()) {
 	t.Helper()
-	for range 1_000 {
+	for deadline := time.Now().Add(deliveryTimeout); time.Now().Before(deadline); {
 		require.NoError(t, n.Signal(syscall.SIGSTOP))
-		inside, err := n.threadsInside(start, end)
-		require.NoError(t, err)
+		require.Eventually(t, func() bool { _, running := n.threads(t, start, end); return !running }, deliveryTimeout, time.Millisecond)
+		inside, _ := n.threads(t, start, end)
 		if !inside {
 			change()
 		}
@@ -117,25 +117,23 @@ func (n *node) whileStopped(t *testing.T, start, end int64, change func()) {
 	t.Fatal("some thread is always reading the clock")
 }
 
-// threadsInside reports whether a thread has not stopped yet, or stands between start and end.
-func (n *node) threadsInside(start, end int64) (bool, error) {
+// threads reports whether a thread stands between start and end, and whether one has not stopped yet.
+func (n *node) threads(t *testing.T, start, end int64) (inside, running bool) {
+	t.Helper()
 	folder := fmt.Sprintf("/proc/%d/task", n.Pid)
 	threads, err := os.ReadDir(folder)
-	if err != nil {
-		return false, err
-	}
+	require.NoError(t, err)
 	for _, thread := range threads {
 		text, err := os.ReadFile(folder + "/" + thread.Name() + "/syscall")
-		if err != nil {
-			return false, err
-		}
+		require.NoError(t, err)
 		fields := strings.Fields(string(text))
 		var at int64
-		if _, err := fmt.Sscanf(fields[len(fields)-1], "0x%x", &at); err != nil || at >= start && at < end {
-			return true, nil // "running" has no address
+		if _, err := fmt.Sscanf(fields[len(fields)-1], "0x%x", &at); err != nil {
+			running = true // "running" instead of an address
 		}
+		inside = inside || at >= start && at < end
 	}
-	return false, nil
+	return inside, running
 }
 
 // requireClock expects that the process's answers are dated by the moved clock.
