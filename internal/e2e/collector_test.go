@@ -42,8 +42,8 @@ func command(t *testing.T, args ...string) (string, error) {
 type collector struct {
 	*collectortest.Process
 	// endpoint is the pprof receiver's host and port, metrics that of the collector's own metrics, status that of the
-	// page of targets.
-	endpoint, metrics, status string
+	// page of targets, graphs that of the page of flame graphs.
+	endpoint, metrics, status, graphs string
 	// outputDir is where the file exporter writes.
 	outputDir string
 	command   *exec.Cmd
@@ -63,12 +63,12 @@ func launchWith(t *testing.T, endpoint, outputDir, config string, flags []string
 	t.Helper()
 	path, err := collectortest.Binary()
 	require.NoError(t, err)
-	c := &collector{endpoint: endpoint, metrics: freeAddress(t), status: freeAddress(t), outputDir: outputDir}
+	c := &collector{endpoint: endpoint, metrics: freeAddress(t), status: freeAddress(t), graphs: freeAddress(t), outputDir: outputDir}
 	_, metricsPort, err := net.SplitHostPort(c.metrics)
 	require.NoError(t, err)
 	c.command = exec.Command(path, append([]string{"--config", config}, flags...)...)
 	c.command.Dir = repository
-	c.command.Env = append(append(os.Environ(), "METRICS_PORT="+metricsPort, "STATUS_ENDPOINT="+c.status), env...)
+	c.command.Env = append(append(os.Environ(), "METRICS_PORT="+metricsPort, "STATUS_ENDPOINT="+c.status, "PAGE_ENDPOINT="+c.graphs), env...)
 	c.start(t, "the collector with "+config)
 	return c
 }

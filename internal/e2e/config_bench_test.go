@@ -184,7 +184,7 @@ func startBenchCollector(b *testing.B, config, endpoint string, env ...string) (
 	require.NoError(b, err)
 	c = &collector{metrics: freeAddress(b)}
 	for _, name := range []string{"PPROF_ENDPOINT", "OTLP_GRPC_ENDPOINT", "OTLP_HTTP_ENDPOINT", "SPLUNK_GRPC_ENDPOINT",
-		"SPLUNK_HTTP_ENDPOINT", "SPLUNK_HEC_ENDPOINT", "HEALTH_ENDPOINT", "STATUS_ENDPOINT"} {
+		"SPLUNK_HTTP_ENDPOINT", "SPLUNK_HEC_ENDPOINT", "HEALTH_ENDPOINT", "STATUS_ENDPOINT", "PAGE_ENDPOINT"} {
 		b.Setenv(name, freeAddress(b))
 	}
 	c.endpoint = os.Getenv(endpoint)

@@ -153,7 +153,7 @@ func startContainer(t *testing.T, image string) *container {
 	_, metricsPort, _ := strings.Cut(freeAddress(t), ":")
 	args := append([]string{"run", "--detach", "--name=" + c.name}, hardened...)
 	for _, variable := range []string{
-		"PPROF_ENDPOINT=" + c.endpoint, "HEALTH_ENDPOINT=" + c.health, "STATUS_ENDPOINT=" + freeAddress(t),
+		"PPROF_ENDPOINT=" + c.endpoint, "HEALTH_ENDPOINT=" + c.health, "STATUS_ENDPOINT=" + freeAddress(t), "PAGE_ENDPOINT=" + freeAddress(t),
 		"OTLP_GRPC_ENDPOINT=" + freeAddress(t), "OTLP_HTTP_ENDPOINT=" + freeAddress(t),
 		"SPLUNK_GRPC_ENDPOINT=" + freeAddress(t), "SPLUNK_HTTP_ENDPOINT=" + freeAddress(t), "SPLUNK_HEC_ENDPOINT=" + freeAddress(t),
 		"METRICS_HOST=localhost", "METRICS_PORT=" + metricsPort,

@@ -31,7 +31,7 @@ func TestStopWhileStarting(t *testing.T) {
 		for _, after := range []time.Duration{0, 10, 30, 50, 100, 200, 300, 500, 1000} {
 			command := exec.Command(path, "--config", "config/quickstart.yaml")
 			command.Dir = repository
-			command.Env = append(os.Environ(), "PPROF_ENDPOINT=localhost:0", "METRICS_PORT=0", "PROFILES_OUT="+t.TempDir())
+			command.Env = append(os.Environ(), "PPROF_ENDPOINT=localhost:0", "PAGE_ENDPOINT=localhost:0", "METRICS_PORT=0", "PROFILES_OUT="+t.TempDir())
 			p := collectortest.Start(t, command, "the collector")
 			time.Sleep(after * time.Millisecond)
 			require.NoError(t, command.Process.Signal(signal))

@@ -135,7 +135,7 @@ func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time)
 	defer w.mu.Unlock()
 	for i := range encoded {
 		if err := w.write(ctx, pd, resolved, &encoded[i], now); err != nil {
-			if !w.failing {
+			if !w.failing && !consumererror.IsPermanent(err) {
 				w.failing = true
 				w.logger.Error("pprof files cannot be written; they are retried, and this is said once", zap.Error(err))
 			}
@@ -176,6 +176,7 @@ func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *p
 			return nil // written before a retry
 		}
 	}
+	w.counters.Dropped.Add(ctx, 1, reason("collisions"))
 	return consumererror.NewPermanent(fmt.Errorf("there are %d files named like %q", maxCollisions, w.name.path(value, 1)))
 }
 

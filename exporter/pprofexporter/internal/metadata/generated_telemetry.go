@@ -174,7 +174,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterPprofFilesDropped, err = builder.meter.Int64Counter(
 		"otelcol_exporter_pprof_files_dropped",
-		metric.WithDescription("Number of messages without pprof files since they refer to what they do not have. [Alpha]"),
+		metric.WithDescription("Number of messages that some files are missing of for good. [Alpha]"),
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)

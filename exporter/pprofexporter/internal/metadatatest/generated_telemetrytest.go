@@ -70,7 +70,7 @@ func AssertEqualExporterPprofFilesDeleted(t *testing.T, tt *componenttest.Teleme
 func AssertEqualExporterPprofFilesDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_pprof_files_dropped",
-		Description: "Number of messages without pprof files since they refer to what they do not have. [Alpha]",
+		Description: "Number of messages that some files are missing of for good. [Alpha]",
 		Unit:        "{message}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
