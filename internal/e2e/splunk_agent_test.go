@@ -60,7 +60,7 @@ func TestSplunkAgent(t *testing.T) {
 
 // run runs a command to its end, and gives what it printed.
 func run(t *testing.T, dir string, env []string, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = dir

@@ -10,7 +10,7 @@ import {paint, rowHeight} from './paint.js';
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
-// FlameGraph calls on.choose(node, zoom) where a frame is selected (and zoomed to), on.menu(node, x, y), and
+// FlameGraph calls on.choose(node, zoom) when a frame is selected, and zoomed to if zoom is true, on.menu(node, x, y), and
 // on.hover(node, x, y), with node -1 where the pointer leaves.
 export class FlameGraph {
   constructor({label, upwards = false, on}) {
@@ -210,6 +210,7 @@ export class FlameGraph {
   choose(node, zoom) {
     this.cursor = node;
     this.on.hover?.(-1);
+    if (zoom && node === this.zoomed && this.panned) this.move(this.extent(node), true);
     this.on.choose(node, zoom);
   }
 

@@ -51,11 +51,11 @@ export class FunctionTable {
     Object.assign(this, {on, ids: [], selected: -1});
     this.head = el('div', {role: 'row', class: 'head'});
     this.body = el('div', {class: 'body', role: 'rowgroup'});
-    this.scroller = el('div', {class: 'scroller', tabindex: 0}, this.body);
+    this.scroller = el('div', {class: 'scroller', role: 'presentation'}, this.body);
     this.note = el('p', {class: 'note'});
-    this.element = el('div', {class: 'table', role: 'grid', 'aria-label': 'Functions'}, el('div', {role: 'rowgroup'}, this.head), this.scroller, this.note);
+    this.element = el('div', {class: 'table', role: 'grid', tabindex: 0, 'aria-label': 'Functions'}, el('div', {role: 'rowgroup'}, this.head), this.scroller, this.note);
     this.scroller.addEventListener('scroll', () => this.render());
-    this.scroller.addEventListener('keydown', (event) => this.key(event));
+    this.element.addEventListener('keydown', (event) => event.target === this.element && this.key(event));
     new ResizeObserver(() => this.render()).observe(this.scroller);
   }
 
@@ -117,7 +117,7 @@ export class FunctionTable {
       return cell;
     }));
     row.style.top = `${position * rowHeight}px`;
-    if (id === this.selected) this.scroller.setAttribute('aria-activedescendant', row.id);
+    if (id === this.selected) this.element.setAttribute('aria-activedescendant', row.id);
     return row;
   }
 

@@ -13,7 +13,7 @@ import {bands, ticks} from '../static/timeline.js';
 test('packages and modules of many languages', () => {
   for (const [name, file, want] of [
     ['net/http.(*conn).serve', '', 'net/http'], ['runtime.mallocgc', '', 'runtime'], ['main.main.func1', '', 'main'],
-    ['github.com/a/b/cart.Map[go.shape.string,net/http.X].Get', '', 'github.com/a/b/cart'], ['java.util.HashMap.put', '', 'java.util'],
+    ['github.com/a/b/cart.Map[go.shape.string,net/http.X].Get', '', 'github.com/a/b/cart'], ['example.com/shop.run', '', 'example.com/shop'], ['java.util.HashMap.put', '', 'java.util'],
     ['std::vec::Vec<T>::push', '', 'std::vec'], ['ns::f(int, std::string)', '', 'ns'], ['handle', '/app/node_modules/@x/y/lib/i.js', '@x/y'],
     ['do_work', '/srv/app/work.py', '/srv/app'], ['memcpy', '', 'libc.so.6'], ['', '', 'libc.so.6'],
   ]) assert.equal(packageOf(name, file, '/usr/lib/libc.so.6'), want, name);

@@ -131,6 +131,9 @@ test('a comparison keeps both sides, and is as wide as both', () => {
   assert.deepEqual(folded(tree, 'baseSelf'), {'a;b': 1, d: 3});
   assert.equal(tree.weight[0], 2);
   assert.equal(functionTotals(tree).baseTotal.reduce((a, b) => a + b), 5);
+  const focus = transform(tree, {focus: tree.frames.find('a'), hide: tree.frames.find('c')});
+  assert.deepEqual([folded(focus), folded(focus, 'baseSelf')], [{'a;b': 6, a: 2}, {'a;b': 1}]);
+  assert.deepEqual([focus.total[0], focus.baseTotal[0]], [8, 1]);
 });
 
 test('keys find a function and a node again in another answer', () => {
@@ -156,6 +159,8 @@ test('layout: a row is found by its x, and narrow nodes are one run', () => {
   assert.equal(tree.label(hit(at, 1, 10)), 'wide');
   assert.equal(hit(at, 1, 4000), -1);
   assert.equal(hit(at, 9, 10), -1);
+  const gap = layout(build({'a;b': 1, a: 9, 'c;d': 5}).tree);
+  assert.deepEqual([0.5, 5, 10.5].map((x) => hit(gap, 2, x)).map((node) => (node < 0 ? null : gap.tree.label(node))), ['b', null, 'd']);
   let drawn = 0;
   let runs = 0;
   let covered = 0;
