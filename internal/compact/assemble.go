@@ -78,6 +78,7 @@ func (a *Assembler) Reset() {
 	}
 	hint := min(len(a.samples), 1<<12) // the last use was probably as large
 	a.batch.Reset(Options{})
+	a.batch.isUnsized = true
 	a.batch.dict.Reset(profiledict.Sizes{})
 	a.batch.beginImport()
 	clear(a.profiles)
@@ -101,6 +102,15 @@ func (a *Assembler) Resource(r pcommon.Resource, schemaURL string) ResourceIndex
 // Scope returns the index of a scope of a resource. Text that is not UTF-8 is repaired.
 func (a *Assembler) Scope(resource ResourceIndex, s pcommon.InstrumentationScope, schemaURL string) ScopeIndex {
 	return ScopeIndex(a.batch.scope(int32(resource), s, s.Attributes(), schemaURL))
+}
+
+// Value returns the comparable form of a value, its text repaired. It is not ok if it is nested too deeply.
+func (a *Assembler) Value(v pcommon.Value) (value profiledict.Value, ok bool) {
+	clean, ok := a.batch.importer.CleanValue(v)
+	if !ok {
+		return profiledict.Value{}, false
+	}
+	return profiledict.ValueOf(clean), true
 }
 
 // Profile adds a profile. Profiles of a scope keep the order in which they were added.

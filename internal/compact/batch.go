@@ -52,6 +52,8 @@ type Batch struct {
 
 	identities identities
 	stats      Stats
+	// isUnsized says that nobody asks for the size of parts: those of resources and scopes are not worked out.
+	isUnsized bool
 	size       sizeEstimate
 
 	// What Parts works with: the dictionary of a part, the texts that its resources and scopes would add to

@@ -5,6 +5,7 @@ package compact
 
 import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"slices"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -39,7 +40,13 @@ func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 // CleanMap copies the entries of a resource's or scope's attributes that can be understood to dst. Of several
 // with one key the first counts. Nothing of the message's dictionary is left in them.
 func (im *Importer) CleanMap(src, dst pcommon.Map) {
-	seen := make(map[string]struct{}, src.Len())
+	const few = 16 // up to here looking through them all is faster than a map
+	var seen map[string]struct{}
+	var keys [few]string
+	if src.Len() > few {
+		seen = make(map[string]struct{}, src.Len())
+	}
+	n := 0
 	var entries xpdata.MapBuilder
 	entries.EnsureCapacity(src.Len())
 	for key, value := range src.All() {
@@ -48,11 +55,17 @@ func (im *Importer) CleanMap(src, dst pcommon.Map) {
 			continue
 		}
 		key = im.CleanText(key)
-		if _, twice := seen[key]; twice {
+		_, twice := seen[key]
+		if twice || seen == nil && slices.Contains(keys[:n], key) {
 			im.Repairs[RepairAttributeKey]++
 			continue
 		}
-		seen[key] = struct{}{}
+		if seen != nil {
+			seen[key] = struct{}{}
+		} else {
+			keys[n] = key
+			n++
+		}
 		if clean, ok := im.CleanValue(value); ok {
 			copyValid(clean, entries.AppendEmpty(key))
 		}

@@ -80,9 +80,14 @@ func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL
 		for _, e := range entities.All() {
 			b.copyEntity(e, to.AppendEmpty())
 		}
-		bare := sizer.ResourceProfilesSize(r.template)
+		bare := 0
+		if !b.isUnsized {
+			bare = sizer.ResourceProfilesSize(r.template)
+		}
 		clean.MoveTo(r.template.Resource().Attributes())
-		r.size = newHeaderSize(bare, sizer.ResourceProfilesSize(r.template), r.template.Resource().Attributes())
+		if !b.isUnsized {
+			r.size = newHeaderSize(bare, sizer.ResourceProfilesSize(r.template), r.template.Resource().Attributes())
+		}
 	}
 	return at
 }
@@ -115,10 +120,16 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	b.scopes.scratch = profiledict.AppendMap(key, clean)
 	at, isNew := b.scopes.find()
 	if isNew {
-		bare := sizer.ScopeProfilesSize(template)
+		s := scope{resource: resource, template: template}
+		bare := 0
+		if !b.isUnsized {
+			bare = sizer.ScopeProfilesSize(template)
+		}
 		clean.MoveTo(template.Scope().Attributes())
-		size := newHeaderSize(bare, sizer.ScopeProfilesSize(template), template.Scope().Attributes())
-		b.scopes.items[at] = scope{resource: resource, template: template, size: size}
+		if !b.isUnsized {
+			s.size = newHeaderSize(bare, sizer.ScopeProfilesSize(template), template.Scope().Attributes())
+		}
+		b.scopes.items[at] = s
 	}
 	return at
 }

@@ -90,7 +90,12 @@ func (t *Strings) InternValid(s string) (index StringIndex, repaired bool) {
 }
 
 // ValidUTF8 returns s with each invalid run replaced by U+FFFD.
-func ValidUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func ValidUTF8(s string) string {
+	if utf8.ValidString(s) { // several times as fast
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
 
 // bytes is the sum of the entries' lengths.
 func (t *Strings) bytes() int {

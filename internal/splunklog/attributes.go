@@ -92,20 +92,17 @@ func (t *translator) beginSet() []int32 {
 
 // appendAttribute interns an attribute, unless the list has its key already.
 func (t *translator) appendAttribute(list []int32, key string, value pcommon.Value) []int32 {
-	entry := profiledict.Attribute{Key: t.dict.Strings.Intern(validText(key))}
+	entry := profiledict.Attribute{Key: t.dict.Strings.Intern(profiledict.ValidUTF8(key))}
 	if key == keyTruncated {
 		if truth, ok := truthOf(value.AsString()); ok {
 			entry.Value = profiledict.BoolValue(truth)
 			return t.appendEntry(list, entry)
 		}
 	}
-	if !valueIsValid(value) {
-		made := pcommon.NewValueEmpty()
-		value.CopyTo(made)
-		makeValid(made)
-		value = made
+	var ok bool
+	if entry.Value, ok = t.assembler.Value(value); !ok {
+		return list
 	}
-	entry.Value = profiledict.ValueOf(value)
 	return t.appendEntry(list, entry)
 }
 

@@ -110,8 +110,9 @@ func (t *translator) joinWhole() {
 	}
 	var batch compact.Batch
 	batch.Reset(compact.Options{})
-	if t.out.ResourceProfiles().Len() > 0 {
-		batch.Add(t.out)
+	made := t.result.Profiles
+	if made.ResourceProfiles().Len() > 0 {
+		batch.Add(made)
 	}
 	for _, pd := range t.whole {
 		batch.Add(pd)
@@ -119,7 +120,7 @@ func (t *translator) joinWhole() {
 	for part := range batch.Parts() {
 		t.result.Profiles = part.Profiles
 	}
-	t.result.Samples += observations(t.result.Profiles) - observations(t.out)
+	t.result.Samples += observations(t.result.Profiles) - observations(made)
 	for _, n := range batch.Stats().Dropped {
 		t.result.Dropped[pprofconv.DropMalformed] += n
 	}

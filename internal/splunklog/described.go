@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
@@ -105,13 +107,13 @@ func (d *description) put(to *xpdata.MapBuilder) {
 
 // take reads an attribute of the record that may be part of its description.
 func (r *record) take(key string, value pcommon.Value) {
-	d := &r.said
+	d := &r.description
 	switch key {
 	case keySampleType:
 		r.described = true
-		d.sample.typ = validText(value.AsString())
+		d.sample.typ = profiledict.ValidUTF8(value.AsString())
 	case keySampleUnit:
-		d.sample.unit = validText(value.AsString())
+		d.sample.unit = profiledict.ValidUTF8(value.AsString())
 	case keySampleShape:
 		d.shape = shapeNamed(value.AsString())
 	case keySampleValue:
@@ -119,9 +121,9 @@ func (r *record) take(key string, value pcommon.Value) {
 	case keyPeriod:
 		d.period, _ = number(value)
 	case keyPeriodType:
-		d.periodType.typ = validText(value.AsString())
+		d.periodType.typ = profiledict.ValidUTF8(value.AsString())
 	case keyPeriodUnit:
-		d.periodType.unit = validText(value.AsString())
+		d.periodType.unit = profiledict.ValidUTF8(value.AsString())
 	case keyDuration:
 		if n, ok := number(value); ok {
 			d.spans, d.duration = false, uint64(max(n, 0))

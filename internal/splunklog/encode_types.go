@@ -30,6 +30,13 @@ type recountScope struct {
 	name, version string
 }
 
+// valueOfMap returns a map in a comparable form.
+func valueOfMap(m pcommon.Map) profiledict.Value {
+	v := pcommon.NewValueMap()
+	m.CopyTo(v.Map())
+	return profiledict.ValueOf(v)
+}
+
 type profileKey struct {
 	scope               int32
 	time, durationNanos uint64

@@ -62,7 +62,7 @@ func (t *translator) readLabels(labels []pprofconv.Label, o *observation) bool {
 		}
 	}
 	t.scratch = attributes
-	o.set = t.dict.AttributeSets.Intern(attributes)
+	o.Attributes = t.dict.AttributeSets.Intern(attributes)
 	return true
 }
 
@@ -135,17 +135,17 @@ func (t *translator) readLink(labels []pprofconv.Label, o *observation) bool {
 	}
 	if pairs == 2 {
 		if last := &t.lastLink; last.index != 0 && last.trace == trace && last.span == span {
-			o.link = last.index
+			o.Link = last.index
 			return true
 		}
 		if link, ok := profiledict.ParseLink(trace, span); ok {
-			o.link = t.dict.Links.Intern(link)
-			t.lastLink = knownLink{trace: trace, span: span, index: o.link}
+			o.Link = t.dict.Links.Intern(link)
+			t.lastLink = knownLink{trace: trace, span: span, index: o.Link}
 			return true
 		}
 	}
 	if t.record.linked {
-		o.link = t.dict.Links.Intern(t.record.link)
+		o.Link = t.dict.Links.Intern(t.record.link)
 	}
 	return false
 }

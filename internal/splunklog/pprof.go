@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -65,7 +66,7 @@ const minGroupBytes = 64 << 10
 
 // visit reads one sample of a pprof.
 func (t *translator) visit(s pprofconv.Sample) {
-	o := observation{stack: s.Stack, period: t.record.period, value: 1}
+	o := observation{Identity: compact.Identity{Stack: s.Stack}, period: t.record.period, value: 1}
 	if !t.readLabels(s.Labels, &o) {
 		t.result.Dropped[pprofconv.DropOverBudget]++
 		return

@@ -33,10 +33,10 @@ type record struct {
 	timeNanos int64
 	link      profiledict.Link
 	linked    bool
-	// described says that the record says all of its profile's types: said. value is that of a text.
-	described bool
-	said      description
-	value     int64
+	// described says that the record has a description of its profile. value is that of a text.
+	described   bool
+	description description
+	value       int64
 }
 
 // isProfiling reports whether a record claims to carry a profile. inherited says that its scope or its resource
@@ -52,7 +52,7 @@ func hasSourceType(attributes pcommon.Map) bool {
 
 // read takes what all formats have in common.
 func (r *record) read(log plog.LogRecord, badTimes *int) {
-	*r = record{log: log, said: description{shape: shapeBoth, spans: true}}
+	*r = record{log: log, description: description{shape: shapeBoth, spans: true}}
 	var trace, span string
 	for key, value := range log.Attributes().All() {
 		switch key {
@@ -106,8 +106,8 @@ func (r *record) setTime(badTimes *int) {
 	if off := r.timeNanos - r.time; r.timeNanos > 0 && -millisecond < off && off < millisecond {
 		r.time = r.timeNanos
 	}
-	if r.described && !r.said.spans {
-		r.said.time = r.time
+	if r.described && !r.description.spans {
+		r.description.time = r.time
 	}
 }
 

@@ -54,7 +54,7 @@ func (t *translator) readText(body string) *Rejection {
 	if len(t.lines) > maxKnownLines {
 		t.stackText.reset()
 	}
-	thread, state, frames := cutHeader(validText(body))
+	thread, state, frames := cutHeader(profiledict.ValidUTF8(body))
 	// Nothing is interned before the whole stack is known to be read.
 	if err := t.findFrames(frames); err != nil {
 		return err
@@ -66,11 +66,11 @@ func (t *translator) readText(body string) *Rejection {
 	case t.record.described:
 		o.value = t.record.value
 	}
-	o.stack = t.internFrames()
+	o.Stack = t.internFrames()
 	if t.record.linked {
-		o.link = t.dict.Links.Intern(t.record.link)
+		o.Link = t.dict.Links.Intern(t.record.link)
 	}
-	o.set = t.textAttributes(thread, state)
+	o.Attributes = t.textAttributes(thread, state)
 	t.add(&o)
 	return nil
 }

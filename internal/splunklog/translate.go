@@ -16,12 +16,12 @@ import (
 
 // translator is the state of one Translate call. It is kept for the next one.
 type translator struct {
-	opts   Options
-	dict   *profiledict.Dictionary
-	out    pprofile.Profiles
-	result Result
-	places places
-	samples
+	opts      Options
+	assembler compact.Assembler
+	dict      *profiledict.Dictionary // the assembler's
+	result    Result
+	origin    origin
+	groups    groups
 	stackText
 
 	// bytesLeft, samplesLeft and memoryLeft are what the request may still become: bodies after decompression, samples,
@@ -37,9 +37,9 @@ type translator struct {
 	begun             bool
 	bodyID            compact.ContentID
 	profileAttributes profiledict.AttributeSetIndex
-	// saidNow is the record's description; 0 for none.
-	saidNow  int32
-	lastLink knownLink
+	// description is the record's description; 0 for none.
+	description int32
+	lastLink    knownLink
 	// attributeOf is what a label of the record's pprof became, by its number there; 0 for none.
 	attributeOf []int32
 	// attributeOfGroup is what several labels of one key became, by their numbers as uvarints.
@@ -72,7 +72,12 @@ const (
 	maxHint        = 1 << 12
 )
 
-var translators = sync.Pool{New: func() any { return &translator{dict: profiledict.New(), attributeOfGroup: make(map[string]int32)} }}
+var translators = sync.Pool{New: func() any {
+	t := &translator{attributeOfGroup: make(map[string]int32)}
+	t.assembler.Reset()
+	t.dict = t.assembler.Dictionary()
+	return t
+}}
 
 // Translate reads the profiling records of a request. It only reads ld, and the result keeps nothing of it but
 // strings. Records that have nothing to do with profiling are counted; Rest gives them.
@@ -80,12 +85,11 @@ func Translate(ld plog.Logs, opts Options) Result {
 	t := translators.Get().(*translator)
 	defer t.release()
 	t.start(opts)
-	t.places.request(ld)
 	for _, rl := range ld.ResourceLogs().All() {
-		t.places.resource(rl)
+		t.origin = origin{resourceLogs: rl}
 		ofResource := hasSourceType(rl.Resource().Attributes())
 		for _, sl := range rl.ScopeLogs().All() {
-			t.places.scope(sl)
+			t.origin.scopeLogs, t.origin.hasScope = sl, false
 			inherited := ofResource || sl.Scope().Name() == ProfilingName
 			for _, log := range sl.LogRecords().All() {
 				if isProfiling(inherited, log) {
@@ -101,17 +105,15 @@ func Translate(ld plog.Logs, opts Options) Result {
 		}
 	}
 	t.result.UnpackedBytes = t.opts.MaxProfileBytes - t.bytesLeft
-	t.emit()
+	t.build()
 	t.joinWhole()
 	return t.result
 }
 
 func (t *translator) start(opts Options) {
 	t.opts = opts.withDefaults()
-	t.out = pprofile.NewProfiles()
-	t.result = Result{Profiles: t.out}
-	t.places.reset()
-	t.samples.reset()
+	t.result = Result{}
+	t.groups.reset()
 	t.stackText.reset()
 	t.dict.Reset(t.sizes)
 	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, t.opts.maxSamples
@@ -171,76 +173,10 @@ func (t *translator) body() (string, *Rejection) {
 	return body, nil
 }
 
-// add counts one observation of the record under way.
-func (t *translator) add(o *observation) {
-	if !t.begun {
-		t.begin()
-	}
-	t.samplesLeft--
-	t.result.Samples++
-	key := groupKey{
-		scope: t.places.currentScope, attributes: t.profileAttributes, period: o.period, typ: t.record.typ,
-		timed: o.time != 0, valued: o.valued || o.time == 0, said: t.saidNow,
-	}
-	if key.said != 0 {
-		s := t.record.said.shape
-		key.typ, key.period, key.timed, key.valued = 0, 0, s.timed(), s.valued()
-	}
-	g := t.lastGroup
-	if g == 0 || t.groups[g].groupKey != key {
-		g = t.group(key)
-		t.lastGroup = g
-	}
-	if group := &t.groups[g]; group.record != t.number {
-		group.record = t.number
-		group.id.AddNumber(t.bodyID[0])
-		group.id.AddNumber(t.bodyID[1])
-	}
-	t.put(g, o)
-}
-
-// begin is called at a record's first sample: a record without any leaves no trace in the output.
-func (t *translator) begin() {
-	t.begun = true
-	t.places.begin(t.out)
-	t.profileAttributes = t.recordAttributes()
-	t.saidNow = 0
-	if t.record.described {
-		t.saidNow = t.internSaid(t.record.said)
-	}
-	t.bodyID = t.places.currentID
-	t.bodyID.AddText(t.record.log.Body().AsString())
-	t.bodyID.AddNumber(uint64(t.record.time))
-	t.bodyID.AddNumber(uint64(t.record.period))
-	t.bodyID.AddNumber(uint64(t.record.allocated))
-	t.bodyID.AddText(string(t.record.link.SpanID[:]))
-	if t.record.value != 0 {
-		t.bodyID.AddNumber(uint64(t.record.value))
-	}
-}
-
-// group finds the group of a key, or adds it.
-func (t *translator) group(key groupKey) int32 {
-	if g, ok := t.groupOf[key]; ok {
-		return g
-	}
-	g := int32(len(t.groups))
-	t.groupOf[key] = g
-	next := group{groupKey: key, profile: t.places.newProfile(), record: -1}
-	next.id.AddNumber(uint64(g))
-	next.id.AddNumber(uint64(key.period))
-	if key.said != 0 {
-		t.said[key.said].addTo(&next.id)
-	}
-	t.groups = append(t.groups, next)
-	return g
-}
-
 // release lets go of all that belongs to the request.
 func (t *translator) release() {
-	t.record, t.result, t.out = record{}, Result{}, pprofile.Profiles{}
-	t.places.reset()
-	t.samples.release()
+	t.record, t.result, t.origin = record{}, Result{}, origin{}
+	t.groups.reset()
 	t.stackText.release()
 	if cap(t.encoded) > maxKeptBytes {
 		t.encoded, t.payload = nil, nil
@@ -262,7 +198,6 @@ func (t *translator) release() {
 		Locations: min(d.Locations.Len(), maxHint),
 		Stacks:    min(d.Stacks.Len(), maxHint),
 	}
-	// The tables hold strings of the request.
-	d.Reset(profiledict.Sizes{})
+	t.assembler.Reset() // its tables hold strings of the request
 	translators.Put(t)
 }

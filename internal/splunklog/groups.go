@@ -1,0 +1,230 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunklog
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// origin is the resource and scope of the records under way. They are interned when a sample needs them, so that
+// those of records without samples are not in the output.
+type origin struct {
+	resourceLogs plog.ResourceLogs
+	scopeLogs    plog.ScopeLogs
+	resource     compact.ResourceIndex
+	scope        compact.ScopeIndex
+	hasResource  bool
+	hasScope     bool
+	// id is that of the resource.
+	id compact.ContentID
+}
+
+// internOrigin makes sure that the current scope is interned.
+func (t *translator) internOrigin() {
+	o := &t.origin
+	if o.hasScope {
+		return
+	}
+	if !o.hasResource {
+		in := o.resourceLogs.Resource()
+		o.resource, o.hasResource, o.id = t.assembler.Resource(in, o.resourceLogs.SchemaUrl()), true, compact.ContentID{}
+		for name, value := range in.Attributes().All() {
+			o.id.AddText(name)
+			if value.Type() == pcommon.ValueTypeStr {
+				o.id.AddText(value.Str())
+			}
+		}
+	}
+	o.scope, o.hasScope = t.assembler.Scope(o.resource, o.scopeLogs.Scope(), o.scopeLogs.SchemaUrl()), true
+}
+
+// observation is one sample of a record.
+type observation struct {
+	compact.Identity
+	// time and period are in nanoseconds, 0 if they are not known.
+	time, period int64
+	value        int64
+	// valued says that the value is more than the count of one that a time alone stands for.
+	valued bool
+}
+
+// groupKey is what the samples of one Profile share. All samples of a Profile have one shape: those with a time, and
+// those with a value, are kept apart from those without.
+type groupKey struct {
+	scope         compact.ScopeIndex
+	attributes    profiledict.AttributeSetIndex
+	period        int64
+	typ           Type
+	timed, valued bool
+	// description is that of the records, by its position in groups.descriptions; 0 for none.
+	description int32
+}
+
+// group is a Profile of the output.
+type group struct {
+	groupKey
+	profile     compact.ProfileIndex
+	first, last int64
+	id          compact.ContentID
+	// record is the last record that is part of id.
+	record int
+}
+
+// groups finds the Profile of an observation. Entry 0 of each list is unused.
+type groups struct {
+	list           []group
+	indexOf        map[groupKey]int32
+	last           int32
+	descriptions   []description
+	descriptionsOf map[description]int32
+}
+
+// reset empties the lists. Maps that were large are not kept: clearing them costs as much each time.
+func (g *groups) reset() {
+	if len(g.list) > maxKeptGroups || g.indexOf == nil {
+		*g = groups{indexOf: make(map[groupKey]int32), descriptionsOf: make(map[description]int32)}
+	}
+	clear(g.indexOf)
+	clear(g.descriptionsOf)
+	clear(g.descriptions)
+	g.list = append(g.list[:0], group{})
+	g.descriptions = append(g.descriptions[:0], description{})
+	g.last = 0
+}
+
+const maxKeptGroups = 1 << 12
+
+// internDescription returns the position of a description.
+func (g *groups) internDescription(d description) int32 {
+	i, ok := g.descriptionsOf[d]
+	if !ok {
+		i = int32(len(g.descriptions))
+		g.descriptions = append(g.descriptions, d)
+		g.descriptionsOf[d] = i
+	}
+	return i
+}
+
+// add adds an observation of the record under way.
+func (t *translator) add(o *observation) {
+	if !t.begun {
+		t.begin()
+	}
+	t.samplesLeft--
+	t.result.Samples++
+	key := groupKey{
+		scope: t.origin.scope, attributes: t.profileAttributes, period: o.period, typ: t.record.typ,
+		timed: o.time != 0, valued: o.valued || o.time == 0, description: t.description,
+	}
+	if key.description != 0 {
+		s := t.record.description.shape
+		key.typ, key.period, key.timed, key.valued = 0, 0, s.timed(), s.valued()
+	}
+	if g := t.groups.last; g == 0 || t.groups.list[g].groupKey != key {
+		t.groups.last = t.group(key)
+	}
+	g := &t.groups.list[t.groups.last]
+	if g.record != t.number {
+		g.record = t.number
+		g.id.AddNumber(t.bodyID[0])
+		g.id.AddNumber(t.bodyID[1])
+	}
+	if g.timed {
+		if g.first == 0 || o.time < g.first {
+			g.first = o.time
+		}
+		g.last = max(g.last, o.time)
+	}
+	t.assembler.Observe(g.profile, o.Identity, compact.Observation{Timestamp: uint64(o.time), Value: o.value})
+}
+
+// begin is called at a record's first sample: a record without any leaves no trace in the output.
+func (t *translator) begin() {
+	t.begun = true
+	t.internOrigin()
+	t.profileAttributes = t.recordAttributes()
+	t.description = 0
+	if t.record.described {
+		t.description = t.groups.internDescription(t.record.description)
+	}
+	t.bodyID = t.origin.id
+	t.bodyID.AddText(t.record.log.Body().AsString())
+	t.bodyID.AddNumber(uint64(t.record.time))
+	t.bodyID.AddNumber(uint64(t.record.period))
+	t.bodyID.AddNumber(uint64(t.record.allocated))
+	t.bodyID.AddText(string(t.record.link.SpanID[:]))
+	if t.record.value != 0 {
+		t.bodyID.AddNumber(uint64(t.record.value))
+	}
+}
+
+// group returns the group of a key.
+func (t *translator) group(key groupKey) int32 {
+	if g, ok := t.groups.indexOf[key]; ok {
+		return g
+	}
+	g := int32(len(t.groups.list))
+	t.groups.indexOf[key] = g
+	next := group{groupKey: key, record: -1}
+	next.profile = t.assembler.Profile(key.scope, compact.Shape{Timestamps: key.timed, Values: key.valued}, compact.Header{Attributes: key.attributes})
+	next.id.AddNumber(uint64(g))
+	next.id.AddNumber(uint64(key.period))
+	if key.description != 0 {
+		t.groups.descriptions[key.description].addTo(&next.id)
+	}
+	t.groups.list = append(t.groups.list, next)
+	return g
+}
+
+// build returns the profiles of all groups.
+func (t *translator) build() {
+	for i := range t.groups.list[1:] {
+		g := &t.groups.list[1+i]
+		d := t.describe(g)
+		header := t.assembler.Header(g.profile)
+		header.ID = g.id.ProfileID()
+		header.Time, header.DurationNanos, header.Period = pcommon.Timestamp(d.time), d.duration, d.period
+		header.SampleType, header.PeriodType = t.internType(d.sample), t.internType(d.periodType)
+	}
+	// The dictionary's strings are cut from bodies, which can be many times larger than what is needed of them.
+	const small = 32 << 10
+	if t.result.UnpackedBytes > small {
+		t.dict.DetachStrings()
+	}
+	t.result.Profiles = t.assembler.Build()
+}
+
+func (t *translator) internType(from valueType) compact.ValueType {
+	return compact.ValueType{Type: t.dict.Strings.Intern(from.typ), Unit: t.dict.Strings.Intern(from.unit)}
+}
+
+// describe returns the description of a group's Profile.
+func (t *translator) describe(g *group) description {
+	d := t.groups.descriptions[g.description]
+	if g.description == 0 {
+		d = description{sample: cpuSamples, period: g.period, spans: true}
+		if g.typ == TypeAllocation {
+			d.sample = allocatedSpace
+		}
+		if g.period != 0 {
+			d.periodType = cpuPeriod
+		}
+	}
+	switch {
+	case !g.timed:
+	case d.spans:
+		d.time = g.first
+		d.duration = uint64(g.last-g.first) + uint64(max(d.periodNanos(), 1))
+	default:
+		// Every time lies before time + duration (profiles.proto, Sample.timestamps_unix_nano).
+		end := max(uint64(d.time)+d.duration, uint64(g.last)+1)
+		d.time = min(d.time, g.first)
+		d.duration = end - uint64(d.time)
+	}
+	return d
+}
