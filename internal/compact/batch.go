@@ -54,7 +54,7 @@ type Batch struct {
 	stats      Stats
 	// isUnsized says that nobody asks for the size of parts: those of resources and scopes are not worked out.
 	isUnsized bool
-	size       sizeEstimate
+	size      sizeEstimate
 
 	// What Parts works with: the dictionary of a part, the texts that its resources and scopes would add to
 	// the string table, with their bytes, and the splitter.

@@ -165,7 +165,11 @@ func (b *Batch) write(pieces []piece) Part {
 		part.SampleCount += int(piece.to - piece.from)
 	}
 	b.donated.MoveTo(part.Profiles.Dictionary())
-	b.subset.CopyTo(part.Profiles.Dictionary())
+	if b.isUnsized && b.subset.isWhole() { // Fast path: what was assembled mostly is
+		b.dict.CopyTo(part.Profiles.Dictionary())
+	} else {
+		b.subset.CopyTo(part.Profiles.Dictionary())
+	}
 	return part
 }
 

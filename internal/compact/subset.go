@@ -25,6 +25,8 @@ type Subset struct {
 	setUses []uint32
 	sets    []profiledict.AttributeSetIndex // those in use
 
+	// isReordered says that entries have other indices than in dict, relative to each other.
+	isReordered   bool
 	frequencies   frequencyScratch
 	largest       int // entry, when last measured
 	scratch       []int32
@@ -101,6 +103,7 @@ func (s *Subset) reachLocation(i profiledict.LocationIndex) {
 // those referred to most at the indices that are encoded shortest. Mappings keep their order in any case: a reader takes
 // the first for the main binary.
 func (s *Subset) Arrange(byFrequency bool) {
+	s.isReordered = byFrequency
 	for _, set := range s.sets {
 		for _, a := range s.dict.AttributeSets.At(set) {
 			// Only whether the count is above others matters; it may not wrap.
@@ -218,6 +221,14 @@ func (s *Subset) CopyTo(dst pprofile.ProfilesDictionary) {
 	s.copyStacks(dst.StackTable())
 	s.copyLinks(dst.LinkTable())
 	s.copyAttributes(dst.AttributeTable())
+}
+
+// isWhole reports whether every entry of the dictionary is used and keeps its index.
+func (s *Subset) isWhole() bool {
+	d := s.dict
+	return !s.isReordered && len(s.strings.order) == d.Strings.Len() && len(s.functions.order) == d.Functions.Len() &&
+		len(s.mappings.order) == d.Mappings.Len() && len(s.locations.order) == d.Locations.Len() &&
+		len(s.stacks.order) == d.Stacks.Len() && len(s.attributes.order) == d.Attributes.Len() && len(s.links.order) == d.Links.Len()
 }
 
 // entrySlice is what pdata's slices of entries have in common.
