@@ -291,3 +291,33 @@ func TestShare(t *testing.T) {
 	leave()
 	assert.Zero(t, b.MaxBytes())
 }
+
+// BenchmarkClaim reads an answer of the size of a CPU profile and does all that a payload needs of the budget.
+func BenchmarkClaim(b *testing.B) {
+	body := make([]byte, 17_000)
+	budget := New(256 * mib)
+	b.Run("impl=claim", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			c := budget.Begin()
+			if _, err := c.ReadAll(b.Context(), c.Count(bytes.NewReader(body)), -1, mib); err != nil {
+				b.Fatal(err)
+			}
+			c.Complete()
+			_ = c.Acquire(b.Context(), 100_000)
+			_ = c.Work(b.Context(), func() {})
+			_ = c.Acquire(b.Context(), 100_000)
+			c.Release()
+		}
+	})
+	b.Run("impl=io.ReadAll", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			if _, err := io.ReadAll(bytes.NewReader(body)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
