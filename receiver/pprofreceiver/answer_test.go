@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 func TestPushWhatThePipelineRefuses(t *testing.T) {
@@ -42,18 +44,18 @@ func TestPushWhatThePipelineRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)
-			f.next.refuseWith(tc.err)
-			code, header, a := push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
+			f.Next.RefuseWith(tc.err)
+			code, header, a := send(t, f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz"))
 			assert.Equal(t, tc.code, code)
 			assert.Equal(t, tc.retryAfter, header.Get("Retry-After"))
 			assert.Equal(t, tc.err.Error(), a.Error)
-			assert.Positive(t, f.sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
-			assert.Zero(t, f.sum("otelcol_receiver_accepted_profile_samples"))
+			assert.Positive(t, f.Sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
+			assert.Zero(t, f.Sum("otelcol_receiver_accepted_profile_samples"))
 
-			f.next.refuseWith(nil)
-			code, _, _ = push(t, f.pushURL(), captured(t, "go-heap.pb.gz"))
+			f.Next.RefuseWith(nil)
+			code, _, _ = send(t, f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz"))
 			assert.Equal(t, http.StatusNoContent, code)
-			assert.Equal(t, int64(f.next.all()[0].SampleCount()), f.sum("otelcol_receiver_accepted_profile_samples", "receiver", "pprof"))
+			assert.Equal(t, int64(f.Next.All()[0].SampleCount()), f.Sum("otelcol_receiver_accepted_profile_samples", "receiver", "pprof"))
 		})
 	}
 }

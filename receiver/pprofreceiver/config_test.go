@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 )
 
 func TestFactory(t *testing.T) {
@@ -25,7 +27,7 @@ func TestFactory(t *testing.T) {
 	f := newFixture(t, serverOnly)
 	cfg, err := loadConfig(serverOnly)
 	require.NoError(t, err)
-	made, err := factory.CreateProfiles(t.Context(), f.set, cfg, f.next)
+	made, err := factory.CreateProfiles(t.Context(), f.Set, cfg, f.Next)
 	require.NoError(t, err)
 	assert.NoError(t, made.Shutdown(t.Context()), "a receiver may be shut down without a start")
 }
@@ -39,28 +41,28 @@ func TestConfigOfContrib(t *testing.T) {
 	cfg, err := loadConfig(string(text))
 	require.NoError(t, err)
 
-	remote := cfg.Remote.Get()
-	require.NotNil(t, remote)
-	assert.Equal(t, "http://my-svc:9090/debug/pprof/profile?seconds=1", remote.Client.Endpoint)
-	assert.Equal(t, 30*time.Second, remote.CollectionInterval)
-	assert.Equal(t, 10*time.Second, remote.InitialDelay)
-	assert.Equal(t, time.Minute, remote.Client.Timeout)
-	assert.True(t, remote.Client.TLS.InsecureSkipVerify)
+	remoteConfig := cfg.Remote.Get()
+	require.NotNil(t, remoteConfig)
+	assert.Equal(t, "http://my-svc:9090/debug/pprof/profile?seconds=1", remoteConfig.Client.Endpoint)
+	assert.Equal(t, 30*time.Second, remoteConfig.CollectionInterval)
+	assert.Equal(t, 10*time.Second, remoteConfig.InitialDelay)
+	assert.Equal(t, time.Minute, remoteConfig.Client.Timeout)
+	assert.True(t, remoteConfig.Client.TLS.InsecureSkipVerify)
 
-	file := cfg.File.Get()
-	require.NotNil(t, file)
-	assert.Equal(t, "/tmp/pprof/*", file.Include)
-	assert.Equal(t, 20*time.Second, file.CollectionInterval)
-	assert.Equal(t, 2*time.Second, file.InitialDelay)
-	assert.Equal(t, 3*time.Second, file.Timeout)
-	assert.Equal(t, "keep", file.AfterRead)
+	fileConfig := cfg.File.Get()
+	require.NotNil(t, fileConfig)
+	assert.Equal(t, "/tmp/pprof/*", fileConfig.Include)
+	assert.Equal(t, 20*time.Second, fileConfig.CollectionInterval)
+	assert.Equal(t, 2*time.Second, fileConfig.InitialDelay)
+	assert.Equal(t, 3*time.Second, fileConfig.Timeout)
+	assert.Equal(t, "keep", fileConfig.AfterRead)
 
-	self := cfg.Self.Get()
-	require.NotNil(t, self)
-	assert.Equal(t, SelfConfig{
+	selfConfig := cfg.Self.Get()
+	require.NotNil(t, selfConfig)
+	assert.Equal(t, self.Config{
 		CollectionInterval: 15 * time.Second, InitialDelay: time.Second, Timeout: 4 * time.Second,
 		BlockProfileFraction: 5, MutexProfileFraction: 10,
-	}, *self)
+	}, *selfConfig)
 
 	server := cfg.Server.Get()
 	require.NotNil(t, server)

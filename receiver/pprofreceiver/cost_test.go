@@ -24,7 +24,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 const mib = 1 << 20
@@ -102,7 +107,7 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 		// mostForAnything is for bodies that are no profiles, and mostForProfiles for those that are.
 		mostForAnything, mostForProfiles = 160 * mib, 320 * mib
 	)
-	gzipMember := gzipped(t, make([]byte, 64*mib))
+	gzipMember := sourcetest.Gzipped(t, make([]byte, 64*mib))
 	encoder, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	zstdFrame := encoder.EncodeAll(make([]byte, 64*mib), nil)
@@ -114,21 +119,21 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 		"a gigabyte, sent with gzip":   {gzipMember, 16, "gzip", true, mostForAnything},
 		"a gigabyte, sent with zstd":   {zstdFrame, 16, "zstd", true, mostForAnything},
 		"just below the limit":         {make([]byte, limit-1), 1, "", true, mostForAnything},
-		"just below, sent with gzip":   {gzipped(t, make([]byte, limit-1)), 1, "gzip", true, mostForAnything},
-		"a gzip in one sent with gzip": {gzipped(t, gzipMember), 1, "gzip", true, mostForAnything},
+		"just below, sent with gzip":   {sourcetest.Gzipped(t, make([]byte, limit-1)), 1, "gzip", true, mostForAnything},
+		"a gzip in one sent with gzip": {sourcetest.Gzipped(t, gzipMember), 1, "gzip", true, mostForAnything},
 	}
 	// As large as may be, and those with as many samples as may be.
 	for name, size := range map[string]int{"samples": 500_000, "distinct stacks": 4 * mib, "labels": limit - 1, "text": 4 * mib} {
 		if payload := costlyPayloads(size)[name]; payload != nil {
-			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{gzipped(t, payload), 1, "", true, mostForProfiles}
+			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{sourcetest.Gzipped(t, payload), 1, "", true, mostForProfiles}
 		}
 	}
 	f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}", limit))
-	f.next.discard = true
+	f.Next.Discard = true
 	address := f.pushURL()
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			f.next.forget()
+			f.Next.Forget()
 			debug.FreeOSMemory()
 			before := processBytes(t, "VmRSS")
 			if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
@@ -179,44 +184,31 @@ type answerWith func(*http.Request) *http.Response
 
 func (a answerWith) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
-// entries are the ways by which bytes reach the receiver. Each takes one body, with a Content-Encoding and a content
-// type where there is such a thing.
+// entries are the ways by which bytes reach the receiver. Each takes one body with a Content-Encoding and a content type.
+// Files take the same path as the answers of scrapes.
 func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, contentType string) {
-	pushed := f.receiver.sources[0].(*server)
-	scraped := fetcher{explicitEncoding: true, maxBytes: int64(pushed.ingest.cfg.Limits.MaxProfileBytes)}
-	folder := t.TempDir()
-	reader := &fileReader{cfg: &FileConfig{AfterRead: afterReadKeep}, set: f.set, ingest: pushed.ingest}
+	in := f.Ingester("scrape", "http", f.receiver.cfg.Limits.MaxProfileBytes)
+	scraped := fetch.Fetcher{ExplicitEncoding: true, MaxBytes: in.MaxBytes()}
 	return map[string]func(body []byte, encoding, contentType string){
 		"push": func(body []byte, encoding, contentType string) {
-			request := httptest.NewRequest(http.MethodPost, pushPath, bytes.NewReader(body))
+			request := httptest.NewRequest(http.MethodPost, push.Path, bytes.NewReader(body))
 			request.Header.Set("Content-Encoding", encoding)
 			request.Header.Set("Content-Type", contentType)
-			pushed.http.ServeHTTP(httptest.NewRecorder(), request)
+			f.pushServer().ServeHTTP(httptest.NewRecorder(), request)
 		},
 		"scrape": func(body []byte, encoding, contentType string) {
-			scraped.client = &http.Client{Transport: answerWith(func(*http.Request) *http.Response {
+			scraped.Client = &http.Client{Transport: answerWith(func(*http.Request) *http.Response {
 				return &http.Response{
 					StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 					Header: http.Header{"Content-Encoding": {encoding}, "Content-Type": {contentType}},
 				}
 			})}
-			claim := pushed.ingest.budget.Begin()
+			claim := in.Begin()
 			defer claim.Release()
-			data, err := scraped.get(context.Background(), &url.URL{Scheme: "http", Host: "target", Path: "/"}, "", claim)
+			data, err := scraped.Get(context.Background(), &url.URL{Scheme: "http", Host: "target", Path: "/"}, "", claim)
 			if err == nil {
-				_ = pushed.ingest.ingest(context.Background(), payload{data: data, identity: newIdentity(), claim: claim}, 0)
+				_ = in.Ingest(context.Background(), ingest.Payload{Data: data, Identity: ingest.NewIdentity(), Claim: claim}, 0)
 			}
-		},
-		"file": func(body []byte, _, _ string) {
-			path := folder + "/x"
-			info, err := writeFile(path, body)
-			if err != nil {
-				panic(err)
-			}
-			seen := &seenFile{}
-			reader.seen = &seenFiles{files: map[string]*seenFile{}}
-			reader.log = changeLog{logger: f.set.Logger}
-			reader.read(context.Background(), foundFile{path: path, info: info}, seen)
 		},
 	}
 }
@@ -225,7 +217,7 @@ func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, co
 func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 	const size = 2 * mib
 	f := startFixture(t, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, snappy, lz4]}\nlimits: {max_profile_bytes: 4194304}")
-	f.next.discard = true
+	f.Next.Discard = true
 	bodies := costlyPayloads(size)
 	bodies["many parts"], _ = form(t, manyFiles(128, costlyPayloads(size / 128)["samples"])...)
 	bodies["long headers"] = []byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n" + strings.Repeat("A: b\r\n", size/6) + "\r\n")
@@ -241,7 +233,7 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 			contentType = ""
 		}
 		for entry, take := range entries(t, f) {
-			for form, sent := range map[string][]byte{"": body, "gzip": gzipped(t, body)} {
+			for form, sent := range map[string][]byte{"": body, "gzip": sourcetest.Gzipped(t, body)} {
 				for _, encoding := range []string{"", form} {
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", entry, name, form, encoding), func(t *testing.T) {
 						cost := pt.MeasureCost(t, func() { take(sent, encoding, contentType) })
@@ -251,13 +243,6 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 			}
 		}
 	}
-}
-
-func writeFile(path string, body []byte) (os.FileInfo, error) {
-	if err := os.WriteFile(path, body, 0o600); err != nil {
-		return nil, err
-	}
-	return os.Stat(path)
 }
 
 func manyFiles(n int, data []byte) []any {
@@ -272,10 +257,10 @@ func manyFiles(n int, data []byte) []any {
 func FuzzEntries(f *testing.F) {
 	for _, body := range costlyPayloads(4 << 10) {
 		f.Add(body, "", "")
-		f.Add(gzipped(f, body), "gzip", "")
-		f.Add(gzipped(f, body), "", "")
+		f.Add(sourcetest.Gzipped(f, body), "gzip", "")
+		f.Add(sourcetest.Gzipped(f, body), "", "")
 	}
-	body, contentType := form(f, manyFiles(4, captured(f, "go-mutex.pb.gz"))...)
+	body, contentType := form(f, manyFiles(4, sourcetest.Captured(f, "go-mutex.pb.gz"))...)
 	f.Add(body, "", contentType)
 	f.Add([]byte("\xff\x06\x00\x00sNaPpY"), "snappy", "")
 	f.Add([]byte("\x80\x80\x80\x80\x08x"), "snappy", "")
@@ -284,17 +269,17 @@ func FuzzEntries(f *testing.F) {
 	const limit = 400_000
 	fixture := newFixture(f, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4]}\n"+
 		fmt.Sprintf("limits: {max_profile_bytes: %d}", limit)).start(nil)
-	fixture.next.discard = true
+	fixture.Next.Discard = true
 	all := entries(f, fixture)
 	f.Fuzz(func(t *testing.T, body []byte, encoding, contentType string) {
-		fixture.next.t = t
+		fixture.Next.T = t
 		for _, take := range all {
 			// Nothing is decompressed beyond the limit, and a decompressed byte needs a thousandth of one that was sent.
 			most := min(limit, 2000*len(body)+64<<10)
 			cost := pt.MeasureCost(t, func() { take(body, encoding, contentType) })
 			pt.RequireBounded(t, cost, most, entryConstant, entryFactor)
 		}
-		if held := fixture.receiver.sources[0].(*server).ingest.budget.HeldBytes(); held != 0 {
+		if held := admission.Process().HeldBytes(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})

@@ -6,5 +6,6 @@
 // from the collector itself.
 //
 // Every source ends in the same path: the payload's bytes and its identity (resource attributes)
-// are decoded, given their resource and scope, and delivered to the next consumer. See ingest.go.
+// are decoded, given their resource and scope, and delivered to the next consumer. Each source is a package:
+// internal/push, remote, scrape (with targets), file and self; internal/ingest is what they share.
 package pprofreceiver

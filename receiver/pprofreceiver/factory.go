@@ -16,19 +16,20 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/remote"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 )
-
-// scopeName names this package in scopes and metrics.
-const scopeName = "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
-
-var componentType = component.MustNewType("pprof")
 
 // NewFactory makes the factory of the receiver `pprof`, which serves profiles pipelines only.
 func NewFactory() receiver.Factory {
 	return xreceiver.NewFactory(
-		componentType,
+		metadata.Type,
 		createDefaultConfig,
-		xreceiver.WithProfiles(createProfiles, component.StabilityLevelAlpha),
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability),
 	)
 }
 
@@ -36,34 +37,34 @@ func NewFactory() receiver.Factory {
 func createDefaultConfig() component.Config {
 	limits := pprofconv.DefaultLimits()
 
-	server := ServerConfig{HTTP: confighttp.NewDefaultServerConfig()}
+	server := push.Config{HTTP: confighttp.NewDefaultServerConfig()}
 	server.HTTP.NetAddr.Endpoint = "localhost:4040"
 	server.HTTP.MaxRequestBodySize = int64(limits.MaxProfileBytes)
 	server.HTTP.ReadTimeout = 30 * time.Second
 	server.HTTP.CompressionAlgorithms = []string{"", "gzip", "zstd"}
 
-	remote := RemoteConfig{
+	scraped := remote.Config{
 		Client:             confighttp.NewDefaultClientConfig(),
 		CollectionInterval: 10 * time.Second,
 		InitialDelay:       time.Second,
 	}
-	remote.Client.Timeout = 10 * time.Second
+	scraped.Client.Timeout = 10 * time.Second
 
 	// What the page says of targets is not for everybody, so that it is to be seen on this machine only.
-	status := ScrapeStatusConfig{HTTP: confighttp.NewDefaultServerConfig()}
+	status := scrape.StatusConfig{HTTP: confighttp.NewDefaultServerConfig()}
 	status.HTTP.NetAddr.Endpoint = "localhost:4041"
 	status.HTTP.ReadTimeout = 10 * time.Second
 
 	return &Config{
 		Server: configoptional.Default(server),
-		Remote: configoptional.Default(remote),
-		Scrape: configoptional.Default(ScrapeConfig{MaxConcurrent: 64, Status: configoptional.Default(status)}),
-		File: configoptional.Default(FileConfig{
+		Remote: configoptional.Default(scraped),
+		Scrape: configoptional.Default(scrape.Config{MaxConcurrent: 64, Status: configoptional.Default(status)}),
+		File: configoptional.Default(file.Config{
 			CollectionInterval: 10 * time.Second,
 			InitialDelay:       time.Second,
-			AfterRead:          afterReadKeep,
+			AfterRead:          file.AfterReadKeep,
 		}),
-		Self: configoptional.Default(SelfConfig{
+		Self: configoptional.Default(self.Config{
 			CollectionInterval:   10 * time.Second,
 			BlockProfileFraction: 1,
 			MutexProfileFraction: 1,

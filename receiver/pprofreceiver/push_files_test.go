@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 // form makes a multipart body of (file name, content) pairs; a name that begins with "=" is a plain field.
@@ -39,77 +41,77 @@ func form(t testing.TB, parts ...any) (body []byte, contentType string) {
 }
 
 func TestPushFiles(t *testing.T) {
-	heap, mutex := captured(t, "go-heap.pb.gz"), captured(t, "go-mutex.pb.gz")
-	text := captured(t, "go-goroutine-debug1.txt")
+	heap, mutex := sourcetest.Captured(t, "go-heap.pb.gz"), sourcetest.Captured(t, "go-mutex.pb.gz")
+	text := sourcetest.Captured(t, "go-goroutine-debug1.txt")
 
 	t.Run("all are taken", func(t *testing.T) {
 		f := startFixture(t, serverOnly)
-		body, contentType := form(t, "heap.pb.gz", heap, "mutex.pb", gunzip(t, mutex))
-		code, _, a := push(t, f.pushURL()+"?service.name=shop", body, "Content-Type", contentType)
+		body, contentType := form(t, "heap.pb.gz", heap, "mutex.pb", sourcetest.Gunzip(t, mutex))
+		code, _, a := send(t, f.pushURL()+"?service.name=shop", body, "Content-Type", contentType)
 		require.Equal(t, http.StatusNoContent, code, "%v", a)
-		require.Len(t, f.next.all(), 2)
-		for _, pd := range f.next.all() {
-			assert.Equal(t, "shop", resourceOf(t, pd)["service.name"])
+		require.Len(t, f.Next.All(), 2)
+		for _, pd := range f.Next.All() {
+			assert.Equal(t, "shop", sourcetest.ResourceOf(t, pd)["service.name"])
 		}
 	})
 	t.Run("one is bad: none is taken", func(t *testing.T) {
 		f := startFixture(t, serverOnly)
 		body, contentType := form(t, "heap.pb.gz", heap, "g.txt", text, "empty", []byte{})
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusBadRequest, code)
 		assert.Contains(t, a.Error, "2 of 3 files are bad")
 		require.Len(t, a.Files, 2)
 		assert.Equal(t, "g.txt", a.Files[0].File)
 		assert.Contains(t, a.Files[0].Error, "seems to be")
 		assert.Equal(t, fileAnswer{File: "empty", Error: "the payload is empty"}, a.Files[1])
-		assert.Zero(t, f.next.attempts())
+		assert.Zero(t, f.Next.Attempts())
 	})
 	t.Run("the pipeline refuses the second", func(t *testing.T) {
 		f := startFixture(t, serverOnly)
-		f.next.err = func(n int) error {
+		f.Next.Err = func(n int) error {
 			if n == 1 {
 				return errors.New("busy")
 			}
 			return nil
 		}
 		body, contentType := form(t, "a", heap, "b", mutex, "c", heap)
-		code, header, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		code, header, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusServiceUnavailable, code)
 		assert.Equal(t, "5", header.Get("Retry-After"))
 		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "busy"}, {File: "c", Error: "not tried"}}, a.Files)
-		assert.Len(t, f.next.all(), 1)
+		assert.Len(t, f.Next.All(), 1)
 	})
 	t.Run("what is no file is refused", func(t *testing.T) {
 		f := startFixture(t, serverOnly)
 		body, contentType := form(t, "heap.pb.gz", heap, "=service.name", []byte("shop"))
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusBadRequest, code)
 		assert.Contains(t, a.Error, `form field "service.name" is not a file`)
-		assert.Zero(t, f.next.attempts())
+		assert.Zero(t, f.Next.Attempts())
 	})
 	t.Run("no files", func(t *testing.T) {
 		f := startFixture(t, serverOnly)
 		body, contentType := form(t)
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusBadRequest, code)
 		assert.Contains(t, a.Error, "no files")
 	})
 	t.Run("too many files", func(t *testing.T) {
 		f := startFixture(t, serverOnly)
 		var parts []any
-		for range maxFiles + 1 {
+		for range 128 + 1 {
 			parts = append(parts, "x", []byte("x"))
 		}
 		body, contentType := form(t, parts...)
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 		assert.Contains(t, a.Error, "more than 128 files")
 	})
 	t.Run("the files share the limit", func(t *testing.T) {
-		size := len(gunzip(t, heap))
+		size := len(sourcetest.Gunzip(t, heap))
 		f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}\n", 2*size-1))
 		body, contentType := form(t, "a", heap, "b", heap)
-		code, _, a := push(t, f.pushURL(), body, "Content-Type", contentType)
+		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 		require.Len(t, a.Files, 1)
 		assert.Equal(t, "b", a.Files[0].File)

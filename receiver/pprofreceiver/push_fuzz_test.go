@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 // FuzzPush sends arbitrary requests through the handlers that a real one meets. Whatever arrives,
@@ -26,7 +29,7 @@ func FuzzPush(f *testing.F) {
 		require.NoError(f, err)
 		if len(data) < 20000 {
 			f.Add(data, "service.name=shop&attr.region=eu", "", "application/octet-stream")
-			f.Add(gzipped(f, data), "", "gzip", "")
+			f.Add(sourcetest.Gzipped(f, data), "", "gzip", "")
 			body, contentType := form(f, filepath.Base(path), data, "again", data)
 			f.Add(body, "", "", contentType)
 		}
@@ -36,19 +39,19 @@ func FuzzPush(f *testing.F) {
 
 	// Small limits, so that each is met.
 	fixture := newFixture(f, "server: {endpoint: 'localhost:0', max_request_body_size: 100000}\nlimits: {max_profile_bytes: 400000}").start(nil)
-	server := fixture.receiver.sources[0].(*server)
+	server := fixture.pushServer()
 	f.Fuzz(func(t *testing.T, body []byte, query, encoding, contentType string) {
-		fixture.next.t = t
-		before := len(fixture.next.all())
-		request := httptest.NewRequest(http.MethodPost, pushPath, bytes.NewReader(body))
+		fixture.Next.T = t
+		before := len(fixture.Next.All())
+		request := httptest.NewRequest(http.MethodPost, push.Path, bytes.NewReader(body))
 		request.URL.RawQuery = query
 		request.Header.Set("Content-Type", contentType)
 		if encoding != "" {
 			request.Header.Set("Content-Encoding", encoding)
 		}
 		recorder := httptest.NewRecorder()
-		server.http.ServeHTTP(recorder, request)
-		delivered := len(fixture.next.all()) - before
+		server.ServeHTTP(recorder, request)
+		delivered := len(fixture.Next.All()) - before
 
 		switch recorder.Code {
 		case http.StatusNoContent:
@@ -66,6 +69,6 @@ func FuzzPush(f *testing.F) {
 		default:
 			t.Errorf("status %d: %s", recorder.Code, recorder.Body)
 		}
-		fixture.next.forget()
+		fixture.Next.Forget()
 	})
 }

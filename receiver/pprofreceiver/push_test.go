@@ -19,12 +19,24 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 const serverOnly = "server: {endpoint: 'localhost:0'}\n"
 
-// push sends a body and gives the answer's status, headers and decoded JSON.
-func push(t testing.TB, url string, body []byte, headers ...string) (int, http.Header, answer) {
+// answer and fileAnswer are the JSON of an answer.
+type answer struct {
+	Error string
+	Files []fileAnswer
+}
+
+type fileAnswer struct{ File, Error string }
+
+// send sends a body and gives the answer's status, headers and decoded JSON.
+func send(t testing.TB, url string, body []byte, headers ...string) (int, http.Header, answer) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 	require.NoError(t, err)
@@ -51,8 +63,8 @@ func do(t testing.TB, request *http.Request) (int, http.Header, answer) {
 
 func TestPushEveryWayOfSending(t *testing.T) {
 	f := startFixture(t, serverOnly)
-	sent := captured(t, "go-cpu-labels.pb.gz")
-	plain := gunzip(t, sent)
+	sent := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
+	plain := sourcetest.Gunzip(t, sent)
 	encoder, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	zstandard := encoder.EncodeAll(plain, nil)
@@ -67,22 +79,22 @@ func TestPushEveryWayOfSending(t *testing.T) {
 		"gzip":                            {body: sent},
 		"plain":                           {body: plain},
 		"zstd":                            {body: zstandard},
-		"plain, sent with gzip":           {gzipped(t, plain), []string{"Content-Encoding", "gzip"}},
-		"gzip, sent with gzip":            {gzipped(t, sent), []string{"Content-Encoding", "gzip"}},
+		"plain, sent with gzip":           {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "gzip"}},
+		"gzip, sent with gzip":            {sourcetest.Gzipped(t, sent), []string{"Content-Encoding", "gzip"}},
 		"plain, sent with zstd":           {zstandard, []string{"Content-Encoding", "zstd"}},
 		"identity":                        {plain, []string{"Content-Encoding", "identity"}},
 		"what curl says of --data-binary": {sent, []string{"Content-Type", "application/x-www-form-urlencoded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := len(f.next.all())
-			code, _, a := push(t, f.pushURL(), tc.body, tc.headers...)
+			before := len(f.Next.All())
+			code, _, a := send(t, f.pushURL(), tc.body, tc.headers...)
 			require.Equal(t, http.StatusNoContent, code, "%v", a)
-			got := f.next.all()
+			got := f.Next.All()
 			require.Len(t, got, before+1)
 			pd := got[before]
-			assert.Equal(t, map[string]any{"service.name": "unknown_service"}, resourceOf(t, pd))
+			assert.Equal(t, map[string]any{"service.name": "unknown_service"}, sourcetest.ResourceOf(t, pd))
 			scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
-			assert.Equal(t, scopeName, scope.Name())
+			assert.Equal(t, metadata.ScopeName, scope.Name())
 			assert.Equal(t, "1.2.3", scope.Version())
 
 			// Apart from its resource and scope, it is what the translator makes.
@@ -96,59 +108,59 @@ func TestPushEveryWayOfSending(t *testing.T) {
 
 func TestPushIdentity(t *testing.T) {
 	f := startFixture(t, serverOnly+"resource_attributes: {deployment.environment.name: dev, shard: 7, service.name: configured, zone: a}\n")
-	body := captured(t, "go-heap.pb.gz")
-	code, _, a := push(t, f.pushURL()+"?service.name=shop&service.namespace=eu&service.version=2&service.instance.id=x%20y&attr.region=eu&attr.zone=b", body)
+	body := sourcetest.Captured(t, "go-heap.pb.gz")
+	code, _, a := send(t, f.pushURL()+"?service.name=shop&service.namespace=eu&service.version=2&service.instance.id=x%20y&attr.region=eu&attr.zone=b", body)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.Equal(t, map[string]any{
 		"service.name": "shop", "service.namespace": "eu", "service.version": "2", "service.instance.id": "x y",
 		"region": "eu", "zone": "b", "deployment.environment.name": "dev", "shard": int64(7),
-	}, resourceOf(t, f.await(1)[0]))
+	}, sourcetest.ResourceOf(t, f.Await(1)[0]))
 
 	// Nothing stated: what is configured wins over what the receiver would say.
-	code, _, a = push(t, f.pushURL(), body)
+	code, _, a = send(t, f.pushURL(), body)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	assert.Equal(t, "configured", resourceOf(t, f.await(2)[1])["service.name"])
+	assert.Equal(t, "configured", sourcetest.ResourceOf(t, f.Await(2)[1])["service.name"])
 }
 
 func TestPushAnswers(t *testing.T) {
 	const limits = "limits: {max_profile_bytes: 200000}\n"
 	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 100000}\n"+limits)
-	good := captured(t, "go-heap.pb.gz")
+	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	for name, tc := range map[string]struct {
 		query, method string
 		body          []byte
 		headers       []string
 		code          int
-		reason        reason
+		reason        ingest.Reason
 		says          string
 	}{
-		"a GET":                          {method: http.MethodGet, code: 405, reason: reasonBadRequest, says: "use POST"},
-		"an unknown key":                 {query: "?name=shop", body: good, code: 400, reason: reasonBadRequest, says: `"name" is unknown`},
-		"an attribute without a name":    {query: "?attr.=shop", body: good, code: 400, reason: reasonBadRequest, says: `"attr." is unknown`},
-		"a key twice":                    {query: "?service.name=a&service.name=b", body: good, code: 400, reason: reasonBadRequest, says: "more than once"},
-		"a key under two names":          {query: "?service.name=a&attr.service.name=b", body: good, code: 400, reason: reasonBadRequest, says: "more than once"},
-		"a name without text":            {query: "?service.name=", body: good, code: 400, reason: reasonBadRequest, says: "must not be empty"},
-		"a value that is not UTF-8":      {query: "?service.name=%ff", body: good, code: 400, reason: reasonBadRequest, says: "not UTF-8"},
-		"a query that is none":           {query: "?service.name=%zz", body: good, code: 400, reason: reasonBadRequest, says: "query"},
-		"a page of another origin":       {body: good, headers: []string{"Origin", "https://evil.example"}, code: 403, reason: reasonBadRequest, says: "`cors.allowed_origins`"},
-		"no body":                        {code: 400, reason: reasonEmpty, says: "empty"},
-		"a text dump":                    {body: captured(t, "go-goroutine-debug1.txt"), code: 400, reason: reasonNotPprof, says: "seems to be"},
-		"a gperftools file":              {body: captured(t, "cpp-gperftools-legacy.prof"), code: 400, reason: reasonNotPprof, says: "seems to be"},
-		"an execution trace":             {body: captured(t, "go-exec.trace")[:50000], code: 400, reason: reasonNotPprof, says: "seems to be"},
-		"HTML":                           {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400, reason: reasonNotPprof, says: "HTML"},
-		"a gzip that breaks off":         {body: good[:len(good)/2], code: 400, reason: reasonNotPprof, says: "truncated gzip"},
-		"a bomb":                         {body: gzipped(t, make([]byte, 1<<20)), code: 413, reason: reasonTooLarge, says: "limit"},
-		"a bomb, as Content-Encoding":    {body: gzipped(t, make([]byte, 1<<20)), headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: reasonTooLarge, says: "larger than 100000 bytes"},
-		"a large body":                   {body: make([]byte, 100001), code: 413, reason: reasonTooLarge, says: "larger than 100000 bytes"},
-		"an unknown encoding":            {body: good, headers: []string{"Content-Encoding", "br"}, code: 415, reason: reasonEncoding, says: "gzip, zstd"},
-		"an encoding it does not have":   {body: gunzip(t, good), headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: reasonUnreadable, says: "gzip"},
-		"an encoding that breaks off":    {body: gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: reasonUnreadable, says: "read body"},
-		"a form without a boundary":      {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400, reason: reasonBadRequest, says: "boundary"},
-		"a form that is none":            {body: good, headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, code: 400, reason: reasonEmpty, says: "no files"},
+		"a GET":                          {method: http.MethodGet, code: 405, reason: ingest.BadRequest, says: "use POST"},
+		"an unknown key":                 {query: "?name=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"name" is unknown`},
+		"an attribute without a name":    {query: "?attr.=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"attr." is unknown`},
+		"a key twice":                    {query: "?service.name=a&service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
+		"a key under two names":          {query: "?service.name=a&attr.service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
+		"a name without text":            {query: "?service.name=", body: good, code: 400, reason: ingest.BadRequest, says: "must not be empty"},
+		"a value that is not UTF-8":      {query: "?service.name=%ff", body: good, code: 400, reason: ingest.BadRequest, says: "not UTF-8"},
+		"a query that is none":           {query: "?service.name=%zz", body: good, code: 400, reason: ingest.BadRequest, says: "query"},
+		"a page of another origin":       {body: good, headers: []string{"Origin", "https://evil.example"}, code: 403, reason: ingest.BadRequest, says: "`cors.allowed_origins`"},
+		"no body":                        {code: 400, reason: ingest.Empty, says: "empty"},
+		"a text dump":                    {body: sourcetest.Captured(t, "go-goroutine-debug1.txt"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
+		"a gperftools file":              {body: sourcetest.Captured(t, "cpp-gperftools-legacy.prof"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
+		"an execution trace":             {body: sourcetest.Captured(t, "go-exec.trace")[:50000], code: 400, reason: ingest.NotPprof, says: "seems to be"},
+		"HTML":                           {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400, reason: ingest.NotPprof, says: "HTML"},
+		"a gzip that breaks off":         {body: good[:len(good)/2], code: 400, reason: ingest.NotPprof, says: "truncated gzip"},
+		"a bomb":                         {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge, says: "limit"},
+		"a bomb, as Content-Encoding":    {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
+		"a large body":                   {body: make([]byte, 100001), code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
+		"an unknown encoding":            {body: good, headers: []string{"Content-Encoding", "br"}, code: 415, reason: ingest.Encoding, says: "gzip, zstd"},
+		"an encoding it does not have":   {body: sourcetest.Gunzip(t, good), headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "gzip"},
+		"an encoding that breaks off":    {body: sourcetest.Gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "read body"},
+		"a form without a boundary":      {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400, reason: ingest.BadRequest, says: "boundary"},
+		"a form that is none":            {body: good, headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, code: 400, reason: ingest.Empty, says: "no files"},
 		"another path, which may not be": {query: "/else", body: good, code: 404, says: "/v1/pprof"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := f.sum(metricRejected, "reason", string(tc.reason), "source", "server")
+			before := f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "server")
 			method := tc.method
 			if method == "" {
 				method = http.MethodPost
@@ -163,18 +175,18 @@ func TestPushAnswers(t *testing.T) {
 			assert.Contains(t, a.Error, tc.says)
 			assert.Equal(t, "application/json", header.Get("Content-Type"))
 			if tc.reason != "" {
-				assert.Equal(t, before+1, f.sum(metricRejected, "reason", string(tc.reason), "source", "server"))
+				assert.Equal(t, before+1, f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "server"))
 			}
 			if code == http.StatusMethodNotAllowed {
 				assert.Equal(t, "POST", header.Get("Allow"))
 			}
 
 			// The next request works.
-			code, _, a = push(t, f.pushURL(), good)
+			code, _, a = send(t, f.pushURL(), good)
 			assert.Equal(t, http.StatusNoContent, code, "%v", a)
 		})
 	}
-	assert.Equal(t, f.next.attempts(), len(f.next.all()))
+	assert.Equal(t, f.Next.Attempts(), len(f.Next.All()))
 }
 
 func TestPushChunkedAboveTheLimit(t *testing.T) {
@@ -191,11 +203,11 @@ func TestPushChunkedAboveTheLimit(t *testing.T) {
 // A body that says it is too large is not waited for.
 func TestPushTooLargeByItsOwnWord(t *testing.T) {
 	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 1000}\n")
-	connection, err := net.Dial("tcp", f.receiver.sources[0].(*server).address.String())
+	connection, err := net.Dial("tcp", f.pushServer().Addr().String())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, connection.Close()) }()
-	require.NoError(t, connection.SetDeadline(time.Now().Add(patience)))
-	_, err = io.WriteString(connection, "POST "+pushPath+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+	require.NoError(t, connection.SetDeadline(time.Now().Add(sourcetest.Patience)))
+	_, err = io.WriteString(connection, "POST "+push.Path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
 	require.NoError(t, err)
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 	require.NoError(t, err)
@@ -205,10 +217,10 @@ func TestPushTooLargeByItsOwnWord(t *testing.T) {
 
 func TestPushKeepsTheOriginalPayload(t *testing.T) {
 	f := startFixture(t, serverOnly+"include_original_payload: true")
-	sent := captured(t, "go-heap.pb.gz")
-	code, _, a := push(t, f.pushURL(), sent)
+	sent := sourcetest.Captured(t, "go-heap.pb.gz")
+	code, _, a := send(t, f.pushURL(), sent)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	first := f.next.all()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	first := f.Next.All()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 	assert.Equal(t, "pprof", first.OriginalPayloadFormat())
 	assert.Equal(t, sent, first.OriginalPayload().AsRaw())
 }
@@ -218,18 +230,18 @@ func TestPushKeepsTheOriginalPayload(t *testing.T) {
 func TestPushOddProfiles(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	const emptyString = "\x32\x00" // string_table: [""]
-	code, _, a := push(t, f.pushURL(), []byte(emptyString))
+	code, _, a := send(t, f.pushURL(), []byte(emptyString))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	assert.Zero(t, f.next.attempts())
+	assert.Zero(t, f.Next.Attempts())
 
 	const oneSample = "\x12\x02\x12\x00" // sample: [{value: []}]
-	code, _, a = push(t, f.pushURL(), []byte(oneSample+emptyString))
+	code, _, a = send(t, f.pushURL(), []byte(oneSample+emptyString))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	assert.Equal(t, 1, f.await(1)[0].SampleCount())
-	assert.Equal(t, int64(1), f.sum(metricRepaired, "fault", "missing_sample_types"))
+	assert.Equal(t, 1, f.Await(1)[0].SampleCount())
+	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRepaired, "fault", "missing_sample_types"))
 
 	const unknownLocation = "\x0a\x02\x08\x00\x12\x05\x0a\x01\x07\x12\x00" // sample_type: [{}], sample: [{location_id: [7]}]
-	code, _, a = push(t, f.pushURL(), []byte(unknownLocation+emptyString))
+	code, _, a = send(t, f.pushURL(), []byte(unknownLocation+emptyString))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	assert.Equal(t, int64(1), f.sum(metricDropped, "reason", "unknown_location"))
+	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricDropped, "reason", "unknown_location"))
 }

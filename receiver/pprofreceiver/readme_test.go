@@ -21,11 +21,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
@@ -46,14 +48,14 @@ func flatten(value reflect.Value, prefix string, own, others map[string]any) {
 		}
 		name, options, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
 		inner := value.Field(i)
-		if get := inner.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() && strings.HasSuffix(get.Type().Out(0).Elem().PkgPath(), "pprofreceiver") {
+		if get := inner.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() && strings.Contains(get.Type().Out(0).Elem().PkgPath(), "pprofreceiver") {
 			flatten(get.Call(nil)[0].Elem(), prefix+name+".", own, others)
 			continue
 		}
 		switch {
 		case options == "squash" && strings.Contains(field.Type.PkgPath(), "collector/config/"):
 			flatten(inner, prefix, others, others)
-		case options == "squash" || (field.Type.Kind() == reflect.Struct && strings.HasSuffix(field.Type.PkgPath(), "pprofreceiver")):
+		case options == "squash" || (field.Type.Kind() == reflect.Struct && strings.Contains(field.Type.PkgPath(), "pprofreceiver")):
 			if name != "" {
 				name += "."
 			}
@@ -123,15 +125,15 @@ func TestReadmeCurlLine(t *testing.T) {
 	block := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(readme(t))
 	require.NotNil(t, block)
 	f := startFixture(t, serverOnly)
-	command := strings.Replace(block[1], "http://localhost:4040"+pushPath, f.pushURL(), 1)
+	command := strings.Replace(block[1], "http://localhost:4040"+push.Path, f.pushURL(), 1)
 	require.NotEqual(t, block[1], command)
 	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), captured(t, "go-cpu-labels.pb.gz"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), sourcetest.Captured(t, "go-cpu-labels.pb.gz"), 0o600))
 	shell := exec.Command("sh", "-e", "-c", command)
 	shell.Dir = folder
 	output, err := shell.CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	assert.Equal(t, "shop", resourceOf(t, f.await(1)[0])["service.name"])
+	assert.Equal(t, "shop", sourcetest.ResourceOf(t, f.Await(1)[0])["service.name"])
 }
 
 // The statuses that the code names are those of the README's table.
@@ -141,7 +143,7 @@ func TestReadmeStatuses(t *testing.T) {
 		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
 	}
 	named := map[string]bool{}
-	for _, file := range []string{"answer.go", "push.go", "server.go", "../../internal/httpserver/answer.go", "../../internal/httpserver/body.go"} {
+	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go", "../../internal/httpserver/answer.go", "../../internal/httpserver/body.go"} {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`http\.(Status[A-Z]\w+)`).FindAllStringSubmatch(string(source), -1) {
@@ -153,76 +155,28 @@ func TestReadmeStatuses(t *testing.T) {
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(named)), slices.Collect(maps.Keys(rows)))
 }
 
-// TestMetadata compares metadata.yaml with what the code really makes.
+// TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.
 func TestMetadata(t *testing.T) {
-	declared := profiletest.LoadMetadata(t)
-	assert.Equal(t, componentType.String(), declared.Type)
-	assert.Equal(t, map[string][]string{"alpha": {"profiles"}}, declared.Status.Stability)
-	assert.ElementsMatch(t, []string{sourceServer, sourceScrape, sourceRemote, sourceFile, sourceSelf}, declared.Attributes["source"].Enum)
-
-	f := newFixture(t, serverOnly)
-	m, err := newMetrics(f.set.MeterProvider)
-	require.NoError(t, err)
-	m.reject(t.Context(), sourceFile, reasonEmpty)
-	stats := pprofconv.DecodeStats{}
-	for i := range stats.Dropped {
-		stats.Dropped[i] = i + 1
+	declared := profiletest.LoadMetadata(t).Attributes
+	var rejected, dropped, repaired []string
+	for _, why := range ingest.Reasons {
+		rejected = append(rejected, string(why))
 	}
-	for i := range stats.Repaired {
-		stats.Repaired[i] = i + 1
+	for i := range pprofconv.NumDropReasons {
+		dropped = append(dropped, pprofconv.DropReason(i).String())
 	}
-	m.count(t.Context(), &stats)
-
-	names := []string{metricRejected, metricDropped, metricRepaired}
-	require.Len(t, declared.Telemetry.Metrics, len(names)+1+len(scrapeMetricNames))
-	inFlight := declared.Telemetry.Metrics[strings.TrimPrefix(metricInFlight, "otelcol_")]
-	f.start(nil)
-	made, err := f.telemetry.GetMetric(metricInFlight)
-	require.NoError(t, err)
-	assert.Equal(t, []string{inFlight.Description, inFlight.Unit}, []string{made.Description, made.Unit})
-	assert.Len(t, made.Data.(metricdata.Gauge[int64]).DataPoints, 1)
-	for _, name := range names {
-		made, err := f.telemetry.GetMetric(name)
-		require.NoError(t, err)
-		want := declared.Telemetry.Metrics[strings.TrimPrefix(name, "otelcol_")]
-		assert.Equal(t, want.Description, made.Description)
-		assert.Equal(t, want.Unit, made.Unit)
-		sum := made.Data.(metricdata.Sum[int64])
-		assert.Equal(t, want.Sum.Monotonic, sum.IsMonotonic)
-		for _, point := range sum.DataPoints {
-			var keys []string
-			for _, kv := range point.Attributes.ToSlice() {
-				keys = append(keys, string(kv.Key))
-				assert.Contains(t, declared.Attributes, string(kv.Key))
-			}
-			assert.ElementsMatch(t, want.Attributes, keys)
-		}
+	for i := range pprofconv.NumRepairs {
+		repaired = append(repaired, pprofconv.Repair(i).String())
 	}
-	for i, n := range stats.Dropped {
-		assert.Equal(t, int64(n), f.sum(metricDropped, "reason", pprofconv.DropReason(i).String()))
-	}
-	for i, n := range stats.Repaired {
-		assert.Equal(t, int64(n), f.sum(metricRepaired, "fault", pprofconv.Repair(i).String()))
-	}
+	assert.Equal(t, rejected, declared["reject_reason"].Enum)
+	assert.Equal(t, dropped, declared["drop_reason"].Enum)
+	assert.Equal(t, repaired, declared["fault"].Enum)
 }
 
 func TestReadmeMetrics(t *testing.T) {
-	rows := profiletest.ReadmeTable(t, "README.md", "| metric | unit | attributes | meaning |")
-	declared := profiletest.LoadMetadata(t).Telemetry.Metrics
-	assert.Len(t, rows, len(declared))
-	for name, metric := range declared {
-		cells := rows["otelcol_"+name]
-		if !assert.Len(t, cells, 4, name) {
-			continue
-		}
-		assert.Equal(t, metric.Unit, cells[1])
-		assert.Equal(t, strings.Join(metric.Attributes, "`, `"), cells[2])
-		assert.Equal(t, metric.Description, cells[3])
-	}
-
 	reasons := profiletest.ReadmeTable(t, "README.md", "| `reason` of a rejected payload | |")
-	assert.Len(t, reasons, len(allReasons))
-	for _, why := range allReasons {
+	assert.Len(t, reasons, len(ingest.Reasons))
+	for _, why := range ingest.Reasons {
 		assert.Contains(t, reasons, string(why))
 	}
 	text := readme(t)

@@ -14,13 +14,19 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/remote"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 )
 
 // source is one way in which payloads arrive.
-type source interface {
+type source struct {
 	component.Component
 	// name is the source's key in the configuration, and its value in metrics.
-	name() string
+	name string
 }
 
 // pprofReceiver starts and stops its sources together.
@@ -31,44 +37,38 @@ type pprofReceiver struct {
 	cfg     *Config
 	// leave gives the receiver's share of the admission budget back.
 	leave   func()
-	metrics *metrics
+	metrics *ingest.Metrics
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
-	metrics, err := newMetrics(set.MeterProvider)
+	metrics, err := ingest.NewMetrics(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	ingest := func(source, transport string) (*ingester, error) {
-		return newIngester(ingesterSettings{
-			set: set, cfg: cfg, budget: admission.Process(), next: next, metrics: metrics, source: source, transport: transport,
-		})
-	}
-
 	r := &pprofReceiver{cfg: cfg, metrics: metrics}
 	var errs []error
-	add := func(s source, err error) {
-		r.sources, errs = append(r.sources, s), append(errs, err)
+	add := func(name, transport string, build func(*ingest.Ingester) component.Component) {
+		in, err := ingest.New(ingest.Settings{
+			Set: set, Config: cfg.ingest(), Budget: admission.Process(), Next: next, Metrics: metrics,
+			Source: name, Transport: transport,
+		})
+		errs = append(errs, err)
+		r.sources = append(r.sources, source{Component: build(in), name: name})
 	}
 	if c := cfg.Server.Get(); c != nil {
-		in, err := ingest(sourceServer, "http")
-		add(newServer(c, set.TelemetrySettings, in), err)
+		add("server", "http", func(in *ingest.Ingester) component.Component { return push.New(c, set.TelemetrySettings, in) })
 	}
 	if c := cfg.Remote.Get(); c != nil {
-		in, err := ingest(sourceRemote, "http")
-		add(newRemote(c, set.TelemetrySettings, in), err)
+		add("remote", "http", func(in *ingest.Ingester) component.Component { return remote.New(c, set.TelemetrySettings, in) })
 	}
 	if c := cfg.Scrape.Get(); c != nil {
-		in, err := ingest(sourceScrape, "http")
-		add(newScraper(c, set, in), err)
+		add("scrape", "http", func(in *ingest.Ingester) component.Component { return scrape.New(c, set, in) })
 	}
 	if c := cfg.File.Get(); c != nil {
-		in, err := ingest(sourceFile, "file")
-		add(newFileReader(c, set, in), err)
+		add("file", "file", func(in *ingest.Ingester) component.Component { return file.New(c, set, in) })
 	}
 	if c := cfg.Self.Get(); c != nil {
-		in, err := ingest(sourceSelf, "runtime")
-		add(newSelf(c, set, in), err)
+		add("self", "runtime", func(in *ingest.Ingester) component.Component { return self.New(c, set, in) })
 	}
 	return r, errors.Join(errs...)
 }
@@ -77,12 +77,12 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 	var budget *admission.Budget
 	budget, r.leave = admission.Share(r.cfg.Limits.bytesInFlight())
-	if err := r.metrics.observe(budget); err != nil {
+	if err := r.metrics.Observe(budget); err != nil {
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	for _, s := range r.sources {
 		if err := s.Start(ctx, host); err != nil {
-			return errors.Join(fmt.Errorf("start `%s`: %w", s.name(), err), r.Shutdown(ctx))
+			return errors.Join(fmt.Errorf("start `%s`: %w", s.name, err), r.Shutdown(ctx))
 		}
 		r.started = append(r.started, s)
 	}
@@ -94,19 +94,19 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.DrainTimeout)
 	defer cancel()
-	errs := make([]error, len(r.started)+1)
+	errs := make([]error, len(r.started))
 	var stopping sync.WaitGroup
 	for i, s := range r.started {
 		stopping.Go(func() {
 			if err := s.Shutdown(ctx); err != nil {
-				errs[i] = fmt.Errorf("shut down `%s`: %w", s.name(), err)
+				errs[i] = fmt.Errorf("shut down `%s`: %w", s.name, err)
 			}
 		})
 	}
 	stopping.Wait()
 	r.started = nil
 	if r.leave != nil {
-		errs[len(errs)-1] = r.metrics.close()
+		r.metrics.Shutdown()
 		r.leave()
 		r.leave = nil
 	}

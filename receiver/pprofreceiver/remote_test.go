@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +19,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 // startTarget builds and runs a real Go program that serves net/http/pprof, and gives its address.
@@ -64,62 +65,28 @@ func TestRemoteScrapesARealProgram(t *testing.T) {
 	// The timeout is far below the second for which the program records.
 	f := startFixture(t, remoteConfig("http://"+address+"/debug/pprof/profile?seconds=1", ", timeout: 10ms")+
 		"resource_attributes: {service.name: target}")
-	cpu := f.await(1)[0]
+	cpu := f.Await(1)[0]
 	assert.Contains(t, functionNames(cpu), "main.Spin")
-	resource := resourceOf(t, cpu)
+	resource := sourcetest.ResourceOf(t, cpu)
 	assert.Equal(t, "target", resource["service.name"])
 	assert.Equal(t, host, resource["server.address"])
 	assert.Equal(t, port, fmt.Sprint(resource["server.port"]))
 	assert.Equal(t, "http://"+address+"/debug/pprof/profile?seconds=1", resource["url.full"])
 
 	f = startFixture(t, remoteConfig("http://"+address+"/debug/pprof/heap", ""))
-	assert.Equal(t, 4, f.await(1)[0].ProfileCount())
+	assert.Equal(t, 4, f.Await(1)[0].ProfileCount())
 
 	// A dump for humans is no pprof.
 	f = startFixture(t, remoteConfig("http://"+address+"/debug/pprof/goroutine?debug=1", ""))
-	entry := f.awaitLog(1, "no profile taken")[0]
+	entry := f.AwaitLog(1, "no profile taken")[0]
 	assert.Contains(t, entry.ContextMap()["error"], "text/plain")
 	assert.Contains(t, entry.ContextMap()["error"], "goroutine profile: total")
-	assert.Empty(t, f.next.all())
-}
-
-// site is a server whose answer can be changed.
-type site struct {
-	*httptest.Server
-	handler atomic.Pointer[http.HandlerFunc]
-	asked   atomic.Int64
-}
-
-func newSite(t *testing.T, handler http.HandlerFunc) *site {
-	s := &site{}
-	s.handler.Store(&handler)
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked.Add(1)
-		(*s.handler.Load())(w, r)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-// awaitAsked waits for n further requests.
-func (s *site) awaitAsked(t *testing.T, n int64) {
-	t.Helper()
-	until := s.asked.Load() + n
-	require.Eventually(t, func() bool { return s.asked.Load() >= until }, patience, time.Millisecond)
-}
-
-func serve(data []byte, headers ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		for i := 0; i < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		_, _ = w.Write(data)
-	}
+	assert.Empty(t, f.Next.All())
 }
 
 // Failures are counted each time, and logged when they begin, change and end.
 func TestRemoteFaults(t *testing.T) {
-	good := captured(t, "go-heap.pb.gz")
+	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	fail := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "cpu profiling already in use", code) }
 	}
@@ -140,77 +107,77 @@ func TestRemoteFaults(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
-		reason  reason
+		reason  ingest.Reason
 		says    string
 	}{
-		"404":                       {fail(404), reasonStatus, `status 404 Not Found: it begins with "cpu profiling already in use"`},
-		"500":                       {fail(500), reasonStatus, "status 500 Internal Server Error"},
-		"HTML":                      {serve([]byte("<html>hello</html>")), reasonContentType, "text/html"},
-		"JSON":                      {serve([]byte("{}"), "Content-Type", "application/json; charset=utf-8"), reasonContentType, "application/json"},
-		"a text of no type":         {serve(captured(t, "go-goroutine-debug1.txt"), "Content-Type", ""), reasonNotPprof, "seems to be"},
-		"an execution trace":        {serve(captured(t, "go-exec.trace")[:50000], "Content-Type", "application/octet-stream"), reasonNotPprof, "trace"},
-		"nothing":                   {serve(nil), reasonEmpty, "empty"},
-		"too much":                  {serve(make([]byte, 100001), "Content-Type", "application/octet-stream"), reasonTooLarge, "larger than 100000 bytes"},
-		"an endless answer":         {endless, reasonTooLarge, "larger than 100000 bytes"},
-		"a bomb":                    {serve(gzipped(t, make([]byte, 1<<20)), "Content-Type", "application/octet-stream"), reasonTooLarge, "limit"},
-		"a bomb, Content-Encoding":  {serve(gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y", "Content-Encoding", "gzip"), reasonTooLarge, "larger than"},
-		"an answer that breaks off": {breakOff, reasonUnreachable, "unexpected EOF"},
-		"another host":              {redirect("http://127.0.0.2:1/"), reasonUnreachable, "redirects to another scheme, host or port"},
-		"a circle":                  {redirect("/"), reasonUnreachable, "in a circle"},
+		"404":                       {fail(404), ingest.HTTPStatus, `status 404 Not Found: it begins with "cpu profiling already in use"`},
+		"500":                       {fail(500), ingest.HTTPStatus, "status 500 Internal Server Error"},
+		"HTML":                      {sourcetest.Serve([]byte("<html>hello</html>")), ingest.ContentType, "text/html"},
+		"JSON":                      {sourcetest.Serve([]byte("{}"), "Content-Type", "application/json; charset=utf-8"), ingest.ContentType, "application/json"},
+		"a text of no type":         {sourcetest.Serve(sourcetest.Captured(t, "go-goroutine-debug1.txt"), "Content-Type", ""), ingest.NotPprof, "seems to be"},
+		"an execution trace":        {sourcetest.Serve(sourcetest.Captured(t, "go-exec.trace")[:50000], "Content-Type", "application/octet-stream"), ingest.NotPprof, "trace"},
+		"nothing":                   {sourcetest.Serve(nil), ingest.Empty, "empty"},
+		"too much":                  {sourcetest.Serve(make([]byte, 100001), "Content-Type", "application/octet-stream"), ingest.TooLarge, "larger than 100000 bytes"},
+		"an endless answer":         {endless, ingest.TooLarge, "larger than 100000 bytes"},
+		"a bomb":                    {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "application/octet-stream"), ingest.TooLarge, "limit"},
+		"a bomb, Content-Encoding":  {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y", "Content-Encoding", "gzip"), ingest.TooLarge, "larger than"},
+		"an answer that breaks off": {breakOff, ingest.Unreachable, "unexpected EOF"},
+		"another host":              {redirect("http://127.0.0.2:1/"), ingest.Unreachable, "redirects to another scheme, host or port"},
+		"a circle":                  {redirect("/"), ingest.Unreachable, "in a circle"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			site := newSite(t, serve(good))
+			site := sourcetest.NewSite(t, sourcetest.Serve(good))
 			secret := strings.Replace(site.URL, "http://", "http://me:hunter2@", 1) + "/p?token=hunter2&seconds=0"
 			f := startFixture(t, remoteConfig(secret, "")+"limits: {max_profile_bytes: 100000}\n")
-			f.await(1)
-			site.handler.Store(&tc.handler)
-			site.awaitAsked(t, 20)
-			counted := f.sum(metricRejected, "reason", string(tc.reason), "source", "remote")
+			f.Await(1)
+			site.Handler.Store(&tc.handler)
+			site.AwaitAsked(t, 20)
+			counted := f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "remote")
 			assert.GreaterOrEqual(t, counted, int64(1))
-			lines := f.awaitLog(1, "no profile taken")
+			lines := f.AwaitLog(1, "no profile taken")
 			assert.Len(t, lines, 1)
 			assert.Contains(t, lines[0].ContextMap()["error"], tc.says)
 
-			working := serve(good)
-			site.handler.Store(&working)
-			f.awaitLog(1, "works again")
-			for _, entry := range f.logs.All() {
+			working := sourcetest.Serve(good)
+			site.Handler.Store(&working)
+			f.AwaitLog(1, "works again")
+			for _, entry := range f.Logs.All() {
 				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), "hunter2")
 			}
 			assert.Equal(t, strings.Replace(site.URL, "http://", "http://REDACTED:REDACTED@", 1)+"/p?token=REDACTED&seconds=0",
-				resourceOf(t, f.next.all()[0])["url.full"])
+				sourcetest.ResourceOf(t, f.Next.All()[0])["url.full"])
 		})
 	}
 }
 
 func TestRemoteUnreachable(t *testing.T) {
-	site := newSite(t, serve(nil))
+	site := sourcetest.NewSite(t, sourcetest.Serve(nil))
 	site.Close()
 	f := startFixture(t, remoteConfig(site.URL+"/?token=hunter2", ""))
-	lines := f.awaitLog(1, "no profile taken")
+	lines := f.AwaitLog(1, "no profile taken")
 	assert.Contains(t, lines[0].ContextMap()["error"], "connection refused")
 	assert.NotContains(t, fmt.Sprint(lines[0].ContextMap()), "hunter2")
-	assert.Positive(t, f.sum(metricRejected, "reason", "unreachable", "source", "remote"))
+	assert.Positive(t, f.Sum(sourcetest.MetricRejected, "reason", "unreachable", "source", "remote"))
 }
 
 // What the pipeline refuses is counted by the standard names and said once.
 func TestRemoteRefused(t *testing.T) {
-	site := newSite(t, serve(captured(t, "go-heap.pb.gz")))
+	site := sourcetest.NewSite(t, sourcetest.Serve(sourcetest.Captured(t, "go-heap.pb.gz")))
 	f := newFixture(t, remoteConfig(site.URL, ""))
-	f.next.refuseWith(errors.New("full"))
+	f.Next.RefuseWith(errors.New("full"))
 	f.start(nil)
-	site.awaitAsked(t, 5)
-	lines := f.awaitLog(1, "no profile taken")
+	site.AwaitAsked(t, 5)
+	lines := f.AwaitLog(1, "no profile taken")
 	assert.Len(t, lines, 1)
 	assert.Equal(t, "refused", lines[0].ContextMap()["reason"])
-	assert.Positive(t, f.sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
-	assert.Zero(t, f.sum(metricRejected))
+	assert.Positive(t, f.Sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
+	assert.Zero(t, f.Sum(sourcetest.MetricRejected))
 }
 
 // The configured headers and the URL's credentials reach the target.
 func TestRemoteSendsCredentials(t *testing.T) {
 	headers := make(chan http.Header, 1)
-	site := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+	site := sourcetest.NewSite(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case headers <- r.Header.Clone():
 		default:
@@ -225,7 +192,7 @@ func TestRemoteSendsCredentials(t *testing.T) {
 // Shutdown breaks a long request off, and that is no failure.
 func TestRemoteShutdownCancels(t *testing.T) {
 	entered := make(chan struct{}, 1)
-	site := newSite(t, func(_ http.ResponseWriter, r *http.Request) {
+	site := sourcetest.NewSite(t, func(_ http.ResponseWriter, r *http.Request) {
 		entered <- struct{}{}
 		<-r.Context().Done()
 	})
@@ -234,42 +201,21 @@ func TestRemoteShutdownCancels(t *testing.T) {
 	begun := time.Now()
 	f.stop()
 	assert.Less(t, time.Since(begun), 5*time.Second)
-	assert.Zero(t, f.sum(metricRejected))
-	assert.Zero(t, f.logs.FilterMessageSnippet("no profile taken").Len())
+	assert.Zero(t, f.Sum(sourcetest.MetricRejected))
+	assert.Zero(t, f.Logs.FilterMessageSnippet("no profile taken").Len())
 }
 
 // A target slower than the interval is asked by one request at a time.
 func TestRemoteNeverOverlaps(t *testing.T) {
 	var inside, most atomic.Int64
-	good := captured(t, "go-heap.pb.gz")
-	site := newSite(t, func(w http.ResponseWriter, _ *http.Request) {
+	good := sourcetest.Captured(t, "go-heap.pb.gz")
+	site := sourcetest.NewSite(t, func(w http.ResponseWriter, _ *http.Request) {
 		most.Store(max(most.Load(), inside.Add(1)))
 		time.Sleep(30 * time.Millisecond)
 		inside.Add(-1)
 		_, _ = w.Write(good)
 	})
 	f := startFixture(t, remoteConfig(site.URL, ""))
-	f.await(4)
+	f.Await(4)
 	assert.Equal(t, int64(1), most.Load())
-}
-
-func TestRemoteTimeout(t *testing.T) {
-	for endpoint, want := range map[string]time.Duration{
-		"http://h/debug/pprof/heap":                  10 * time.Second,
-		"http://h/debug/pprof/heap?seconds=3":        10 * time.Second,
-		"http://h/debug/pprof/heap?seconds=60":       65 * time.Second,
-		"http://h/debug/pprof/delta?seconds=12.5":    17500 * time.Millisecond,
-		"http://h/debug/pprof/profile":               35 * time.Second,
-		"http://h/debug/pprof/profile?seconds=x":     10 * time.Second,
-		"http://h/debug/pprof/profile?seconds=-1":    10 * time.Second,
-		"http://h/debug/pprof/profile?seconds=NaN":   10 * time.Second,
-		"http://h/debug/pprof/profile?seconds=1e300": 24*time.Hour + 5*time.Second,
-	} {
-		target, err := url.Parse(endpoint)
-		require.NoError(t, err)
-		r := &remote{cfg: &RemoteConfig{}, target: target}
-		assert.Zero(t, r.timeout(), "no timeout stays none")
-		r.cfg.Client.Timeout = 10 * time.Second
-		assert.Equal(t, want, r.timeout(), endpoint)
-	}
 }

@@ -66,3 +66,21 @@ func TestScrapeConfigFaults(t *testing.T) {
 		})
 	}
 }
+
+func TestScrapeStatusConfig(t *testing.T) {
+	const job = "scrape: {configs: [{job_name: a, static_configs: [{targets: [b]}]}]%s}"
+	for given, want := range map[string]string{
+		"": "", ", status: ": "localhost:4041", ", status: {endpoint: 'localhost:1'}": "localhost:1",
+	} {
+		cfg, err := loadConfig(fmt.Sprintf(job, given))
+		require.NoError(t, err)
+		status := cfg.Scrape.Get().Status.Get()
+		if assert.Equal(t, want != "", status != nil, given) && status != nil {
+			assert.Equal(t, want, status.HTTP.NetAddr.Endpoint)
+		}
+	}
+	_, err := loadConfig(fmt.Sprintf(job, ", status: {endpoint: ''}"))
+	assert.ErrorContains(t, err, "`endpoint` must be set")
+	_, err = loadConfig(fmt.Sprintf(job, ", status: {endpiont: a}"))
+	assert.ErrorContains(t, err, "endpiont")
+}

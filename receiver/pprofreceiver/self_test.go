@@ -21,8 +21,10 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 // spin keeps a CPU busy until the test ends, so that CPU profiles have samples.
@@ -50,15 +52,15 @@ func spin(t *testing.T) {
 // named gives the profiles of one name.
 func named(all []pprofile.Profiles, name string) []pprofile.Profiles {
 	return slices.DeleteFunc(slices.Clone(all), func(pd pprofile.Profiles) bool {
-		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(attributeProfileName)
+		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(ingest.AttributeProfileName)
 		return got.Str() != name
 	})
 }
 
 func (f *fixture) awaitNamed(n int, name string) []pprofile.Profiles {
-	f.t.Helper()
-	require.Eventually(f.t, func() bool { return len(named(f.next.all(), name)) >= n }, patience, 5*time.Millisecond, name)
-	return named(f.next.all(), name)
+	f.T.Helper()
+	require.Eventually(f.T, func() bool { return len(named(f.Next.All(), name)) >= n }, sourcetest.Patience, 5*time.Millisecond, name)
+	return named(f.Next.All(), name)
 }
 
 // contend makes something for the mutex and block profiles to show.
@@ -82,11 +84,11 @@ func TestSelfProfiles(t *testing.T) {
 	for name, types := range map[string]int{"cpu": 2, "heap": 4, "goroutine": 1, "mutex": 2, "block": 2} {
 		pd := f.awaitNamed(1, name)[0]
 		assert.Equal(t, types, pd.ProfileCount(), name)
-		assert.Equal(t, map[string]any{"service.name": "otelcol-profiles", "zone": "a"}, resourceOf(t, pd))
+		assert.Equal(t, map[string]any{"service.name": "otelcol-profiles", "zone": "a"}, sourcetest.ResourceOf(t, pd))
 	}
 	assert.Contains(t, functionNames(f.awaitNamed(2, "cpu")[1]), "crypto/sha256.Sum256")
-	assert.Positive(t, f.sum("otelcol_receiver_accepted_profile_samples", "transport", "runtime"))
-	assert.Zero(t, f.logs.Len())
+	assert.Positive(t, f.Sum("otelcol_receiver_accepted_profile_samples", "transport", "runtime"))
+	assert.Zero(t, f.Logs.Len())
 }
 
 // One CPU window begins where the one before ended: what lies between is only the time that the
@@ -107,8 +109,8 @@ func TestSelfWindowsHaveNoGaps(t *testing.T) {
 	}
 	t.Logf("gaps of %v in %d windows", gaps, len(windows))
 	assert.Less(t, gaps/time.Duration(len(windows)-1), 250*time.Millisecond)
-	assert.Empty(t, named(f.next.all(), "mutex"))
-	assert.Empty(t, named(f.next.all(), "block"))
+	assert.Empty(t, named(f.Next.All(), "mutex"))
+	assert.Empty(t, named(f.Next.All(), "block"))
 }
 
 // Somebody else's CPU profile is neither broken nor waited for: the other profiles go on, and ours
@@ -119,15 +121,15 @@ func TestSelfBesideAnotherCPUProfile(t *testing.T) {
 	require.NoError(t, pprof.StartCPUProfile(&others))
 	f := startFixture(t, "self: {collection_interval: 100ms}")
 	f.awaitNamed(3, "heap")
-	assert.Len(t, f.awaitLog(1, "another CPU profile"), 1)
-	assert.Empty(t, named(f.next.all(), "cpu"))
+	assert.Len(t, f.AwaitLog(1, "another CPU profile"), 1)
+	assert.Empty(t, named(f.Next.All(), "cpu"))
 
 	pprof.StopCPUProfile()
 	theirs, err := profile.ParseData(others.Bytes())
 	require.NoError(t, err)
 	assert.NotEmpty(t, theirs.Sample)
 	f.awaitNamed(2, "cpu")
-	assert.Len(t, f.logs.FilterMessageSnippet("goes on").All(), 2, "one line for each change")
+	assert.Len(t, f.Logs.FilterMessageSnippet("goes on").All(), 2, "one line for each change")
 }
 
 // What a user of the pprof extension sees, as the README says: its handlers are those of
@@ -144,7 +146,7 @@ func TestSelfBesideThePprofExtension(t *testing.T) {
 	code, body := get(http.HandlerFunc(httppprof.Profile), "/debug/pprof/profile?seconds=1")
 	for tries := 0; code == http.StatusOK && tries < 5; tries++ {
 		// It came before self began and had the profiler first: self asks again within a second.
-		time.Sleep(retryCPU + 200*time.Millisecond)
+		time.Sleep(time.Second + 200*time.Millisecond)
 		code, body = get(http.HandlerFunc(httppprof.Profile), "/debug/pprof/profile?seconds=1")
 	}
 	assert.Equal(t, http.StatusInternalServerError, code)
@@ -162,20 +164,19 @@ func TestSelfShutdownFlushes(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 1h}")
 	time.Sleep(200 * time.Millisecond)
-	require.Len(t, named(f.next.all(), "goroutine"), 1, "what the runtime has is there at once")
+	require.Len(t, named(f.Next.All(), "goroutine"), 1, "what the runtime has is there at once")
 	f.stop()
-	require.Len(t, named(f.next.all(), "cpu"), 1)
-	assert.Contains(t, functionNames(named(f.next.all(), "cpu")[0]), "crypto/sha256.Sum256")
+	require.Len(t, named(f.Next.All(), "cpu"), 1)
+	assert.Contains(t, functionNames(named(f.Next.All(), "cpu")[0]), "crypto/sha256.Sum256")
 }
 
 func TestSelfHasOneOwner(t *testing.T) {
 	f := startFixture(t, "self: {collection_interval: 1h}")
 	second := newFixture(t, "self: {collection_interval: 1h}")
-	second.receiver.sources[0].(*self).set.ID = component.MustNewIDWithName("pprof", "second")
-	err := second.receiver.Start(t.Context(), host{})
+	err := second.receiver.Start(t.Context(), sourcetest.Host{})
 	require.ErrorContains(t, err, `start `+"`self`"+`: receiver "pprof" profiles this process already`)
 	f.stop()
-	require.NoError(t, second.receiver.Start(t.Context(), host{}), "the first has let go")
+	require.NoError(t, second.receiver.Start(t.Context(), sourcetest.Host{}), "the first has let go")
 	require.NoError(t, second.receiver.Shutdown(t.Context()))
 }
 
@@ -196,23 +197,23 @@ func TestSelfRates(t *testing.T) {
 func TestSelfPipelineBehind(t *testing.T) {
 	f := newFixture(t, "self: {collection_interval: 20ms, mutex_profile_fraction: 0, block_profile_fraction: 0}")
 	release := make(chan struct{})
-	f.next.err = func(int) error {
+	f.Next.Err = func(int) error {
 		<-release
 		return nil
 	}
 	f.start(nil)
-	f.awaitLog(2, "the pipeline is behind")
-	assert.Positive(t, f.sum(metricRejected, "reason", "pipeline_behind", "source", "self"))
+	f.AwaitLog(2, "the pipeline is behind")
+	assert.Positive(t, f.Sum(sourcetest.MetricRejected, "reason", "pipeline_behind", "source", "self"))
 	close(release)
-	f.awaitNamed(windowsInHand, "heap")
+	f.awaitNamed(4, "heap")
 }
 
 func TestSelfRefused(t *testing.T) {
 	f := newFixture(t, "self: {collection_interval: 20ms}")
-	f.next.refuseWith(errors.New("full"))
+	f.Next.RefuseWith(errors.New("full"))
 	f.start(nil)
-	require.Eventually(t, func() bool { return f.next.attempts() > 10 }, patience, time.Millisecond)
-	assert.Len(t, f.awaitLog(1, "no profile taken"), 1)
-	f.next.refuseWith(nil)
-	f.awaitLog(1, "works again")
+	require.Eventually(t, func() bool { return f.Next.Attempts() > 10 }, sourcetest.Patience, time.Millisecond)
+	assert.Len(t, f.AwaitLog(1, "no profile taken"), 1)
+	f.Next.RefuseWith(nil)
+	f.AwaitLog(1, "works again")
 }

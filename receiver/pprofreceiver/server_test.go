@@ -21,6 +21,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 // The line that the server logs is a command that works as it stands.
@@ -29,7 +32,7 @@ func TestServerLogsACurlLine(t *testing.T) {
 		t.Skip("curl is not installed")
 	}
 	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), captured(t, "go-cpu-labels.pb.gz"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), sourcetest.Captured(t, "go-cpu-labels.pb.gz"), 0o600))
 	for name, config := range map[string]string{
 		"one address":     serverOnly,
 		"all addresses":   "server: {endpoint: ':0'}",
@@ -39,14 +42,14 @@ func TestServerLogsACurlLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, config)
-			line := f.awaitLog(1, "ready for profiles")[0].Message
+			line := f.AwaitLog(1, "ready for profiles")[0].Message
 			_, command, _ := strings.Cut(line, ": ")
 			shell := exec.Command("sh", "-c", command+" -sS -o answer -w '%{http_code}'")
 			shell.Dir = folder
 			output, err := shell.CombinedOutput()
 			require.NoError(t, err, "%s: %s", command, output)
 			assert.Equal(t, "204", string(output))
-			assert.Equal(t, "shop", resourceOf(t, f.await(1)[0])["service.name"])
+			assert.Equal(t, "shop", sourcetest.ResourceOf(t, f.Await(1)[0])["service.name"])
 			require.NoError(t, os.RemoveAll(filepath.Join(folder, "answer")))
 		})
 	}
@@ -57,15 +60,15 @@ func TestServerLogsACurlLine(t *testing.T) {
 func TestServerShutdownFinishesRequests(t *testing.T) {
 	f := newFixture(t, serverOnly)
 	entered, release := make(chan struct{}), make(chan struct{})
-	f.next.err = func(int) error {
+	f.Next.Err = func(int) error {
 		close(entered)
 		<-release
 		return nil
 	}
-	require.NoError(t, f.receiver.Start(t.Context(), host{}))
+	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
 
 	answered := make(chan int, 1)
-	url, body := f.pushURL(), captured(t, "go-heap.pb.gz")
+	url, body := f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz")
 	go func() {
 		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "", bytes.NewReader(body))
 		if err != nil {
@@ -85,7 +88,7 @@ func TestServerShutdownFinishesRequests(t *testing.T) {
 	}
 	close(release)
 	require.NoError(t, <-down)
-	assert.Len(t, f.next.all(), 1)
+	assert.Len(t, f.Next.All(), 1)
 	assert.Equal(t, http.StatusNoContent, <-answered)
 }
 
@@ -93,14 +96,14 @@ func TestServerShutdownFinishesRequests(t *testing.T) {
 func TestServerShutdownEndsInTime(t *testing.T) {
 	f := newFixture(t, serverOnly)
 	entered, release := make(chan struct{}), make(chan struct{})
-	f.next.err = func(int) error {
+	f.Next.Err = func(int) error {
 		close(entered)
 		<-release
 		return nil
 	}
-	require.NoError(t, f.receiver.Start(t.Context(), host{}))
+	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
 	failed := make(chan error, 1)
-	url, body := f.pushURL(), captured(t, "go-heap.pb.gz")
+	url, body := f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz")
 	go func() {
 		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "", bytes.NewReader(body))
 		if err == nil {
@@ -119,13 +122,13 @@ func TestServerShutdownEndsInTime(t *testing.T) {
 // A push that takes longer than write_timeout gets no answer, as the README says.
 func TestServerWriteTimeout(t *testing.T) {
 	f := newFixture(t, "server: {endpoint: 'localhost:0', write_timeout: 50ms}")
-	f.next.err = func(int) error {
+	f.Next.Err = func(int) error {
 		time.Sleep(100 * time.Millisecond)
 		return nil
 	}
 	f.start(nil)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Post(f.pushURL(), "", bytes.NewReader(captured(t, "go-heap.pb.gz")))
+	response, err := client.Post(f.pushURL(), "", bytes.NewReader(sourcetest.Captured(t, "go-heap.pb.gz")))
 	if err == nil {
 		_ = response.Body.Close()
 	}
@@ -138,14 +141,14 @@ func TestStartIsAllOrNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
 	f := newFixture(t, "server: {endpoint: '"+taken.Addr().String()+"'}")
-	err = f.receiver.Start(t.Context(), host{})
+	err = f.receiver.Start(t.Context(), sourcetest.Host{})
 	assert.ErrorContains(t, err, "start `server`")
 	assert.ErrorContains(t, err, "address already in use")
 
 	f = newFixture(t, serverOnly+"file: {include: '*', storage: absent}")
-	err = f.receiver.Start(t.Context(), host{})
+	err = f.receiver.Start(t.Context(), sourcetest.Host{})
 	require.ErrorContains(t, err, "start `file`: `storage`: extension \"absent\" is not among the service's extensions")
-	_, err = net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.pushURL(), "http://"), pushPath))
+	_, err = net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.pushURL(), "http://"), push.Path))
 	assert.Error(t, err, "the server is down again")
 }
 
@@ -165,14 +168,14 @@ func (gatekeeper) Authenticate(ctx context.Context, sources map[string][]string)
 func TestServerAuthenticates(t *testing.T) {
 	id := component.MustNewID("gatekeeper")
 	f := newFixture(t, "server: {endpoint: 'localhost:0', auth: {authenticator: gatekeeper, request_params: [key]}}")
-	f.start(host{id: gatekeeper{}})
-	body := captured(t, "go-heap.pb.gz")
-	code, _, a := push(t, f.pushURL(), body)
+	f.start(sourcetest.Host{id: gatekeeper{}})
+	body := sourcetest.Captured(t, "go-heap.pb.gz")
+	code, _, a := send(t, f.pushURL(), body)
 	assert.Equal(t, http.StatusUnauthorized, code)
 	assert.Equal(t, "who are you?", a.Error)
-	assert.Zero(t, f.next.attempts())
+	assert.Zero(t, f.Next.Attempts())
 
-	code, _, a = push(t, f.pushURL()+"?key=open&service.name=shop", body)
+	code, _, a = send(t, f.pushURL()+"?key=open&service.name=shop", body)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	assert.Equal(t, map[string]any{"service.name": "shop"}, resourceOf(t, f.next.all()[0]), "the key is no part of the identity")
+	assert.Equal(t, map[string]any{"service.name": "shop"}, sourcetest.ResourceOf(t, f.Next.All()[0]), "the key is no part of the identity")
 }

@@ -18,6 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 // blockedPipeline takes nothing. It waits until its context ends, or until the test does.
@@ -44,8 +49,8 @@ func (b *blockedPipeline) ConsumeProfiles(ctx context.Context, _ pprofile.Profil
 // Every source ends within the drain timeout while the next component takes nothing: cleanly if that component heeds
 // its context, and with an error otherwise.
 func TestShutdownWithABlockedPipeline(t *testing.T) {
-	heap := captured(t, "go-heap.pb.gz")
-	site := newSite(t, serve(heap))
+	heap := sourcetest.Captured(t, "go-heap.pb.gz")
+	site := sourcetest.NewSite(t, sourcetest.Serve(heap))
 	files := t.TempDir()
 	path := filepath.Join(files, "x.pb.gz")
 	address := site.Listener.Addr().String()
@@ -68,9 +73,9 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 				f := newFixture(t, serverOnly)
 				cfg, err := loadConfig(config + "\ndrain_timeout: 400ms")
 				require.NoError(t, err)
-				made, err := newReceiver(f.set, cfg, blocked)
+				made, err := newReceiver(f.Set, cfg, blocked)
 				require.NoError(t, err)
-				require.NoError(t, made.Start(t.Context(), host{}))
+				require.NoError(t, made.Start(t.Context(), sourcetest.Host{}))
 				if name == "server" {
 					f.receiver = made
 					go func() {
@@ -96,14 +101,15 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 // A sender that dribbles is told to come back at shutdown.
 func TestShutdownWithASlowSender(t *testing.T) {
 	f := newFixture(t, serverOnly+"drain_timeout: 400ms")
-	require.NoError(t, f.receiver.Start(t.Context(), host{}))
-	server := f.receiver.sources[0].(*server)
-	c, err := net.Dial("tcp", server.address.String())
+	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
+	server := f.pushServer()
+	c, err := net.Dial("tcp", server.Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
-	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nbegin", pushPath)
+	held := admission.Process().HeldBytes()
+	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nbegin", push.Path)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return server.ingest.budget.HeldBytes() > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return admission.Process().HeldBytes() > held }, sourcetest.Patience, time.Millisecond)
 	require.NoError(t, f.receiver.Shutdown(context.Background()))
 	answer := make([]byte, 1000)
 	n, err := c.Read(answer)
@@ -111,5 +117,5 @@ func TestShutdownWithASlowSender(t *testing.T) {
 	assert.Contains(t, string(answer[:n]), "HTTP/1.1 503")
 	assert.Contains(t, string(answer[:n]), "Retry-After: 5")
 	assert.Contains(t, string(answer[:n]), "the server stops")
-	assert.Equal(t, int64(1), f.sum(metricRejected, "reason", string(reasonStopping)))
+	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Stopping)))
 }

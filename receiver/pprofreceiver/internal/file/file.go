@@ -1,0 +1,246 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+)
+
+// Reader reads each file once: one after the other, the oldest first, so that no more than one
+// file is in memory however many there are.
+type Reader struct {
+	cfg    *Config
+	set    receiver.Settings
+	ingest *ingest.Ingester
+	worker worker.Worker
+	log    ingest.ChangeLog
+
+	// include and moveTo are absolute.
+	include, moveTo string
+	seen            *seenFiles
+	now             func() time.Time
+}
+
+// New returns a reader that is not started.
+func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Reader {
+	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.ChangeLog{Logger: set.Logger}}
+}
+
+// Start recalls what was read before and begins to look after the initial delay.
+func (f *Reader) Start(ctx context.Context, host component.Host) error {
+	var err error
+	if f.include, err = filepath.Abs(f.cfg.Include); err != nil {
+		return err
+	}
+	if f.cfg.AfterRead == AfterReadMove {
+		if f.moveTo, err = filepath.Abs(f.cfg.MoveTo); err != nil {
+			return err
+		}
+		if err = os.MkdirAll(f.moveTo, 0o750); err != nil {
+			return err
+		}
+	}
+	client, err := storageClient(ctx, host, f.cfg.Storage, f.set.ID)
+	if err != nil {
+		return err
+	}
+	if f.seen, err = recallFiles(ctx, client, f.set.Logger); err != nil {
+		return err
+	}
+	f.worker.Start(func(stopping, deliver context.Context) {
+		worker.Every(stopping, f.cfg.InitialDelay, f.cfg.CollectionInterval, func() { f.look(stopping, deliver) })
+	})
+	return nil
+}
+
+// Shutdown lets the file in hand reach the pipeline and remembers it.
+func (f *Reader) Shutdown(ctx context.Context) error {
+	if err := f.worker.Shutdown(ctx); err != nil {
+		// The worker may still be busy with the store, which is therefore left open.
+		return err
+	}
+	return f.seen.close(ctx)
+}
+
+// foundFile is a regular file that the glob matched.
+type foundFile struct {
+	path string
+	info fs.FileInfo
+}
+
+// look goes through the files once.
+func (f *Reader) look(stopping, deliver context.Context) {
+	found := f.find()
+	for _, file := range found {
+		if stopping.Err() != nil || !f.visit(deliver, file) {
+			break
+		}
+		f.saveSeen(deliver, false)
+	}
+	f.seen.forget(found, f.now())
+	f.saveSeen(deliver, true)
+}
+
+func (f *Reader) saveSeen(ctx context.Context, always bool) {
+	if err := f.seen.save(ctx, f.now(), always); err != nil {
+		f.set.Logger.Error("what was read is not remembered across a restart", zap.Error(err))
+	}
+}
+
+// find lists the files, the oldest first, and each of them once: `**` does not follow symbolic links, which could lead
+// in a circle, and of several paths to one file only one is read.
+func (f *Reader) find() []foundFile {
+	paths, err := doublestar.FilepathGlob(f.include, doublestar.WithNoFollow())
+	if err != nil {
+		f.log.Note("glob", fmt.Errorf("find files %q: %w", f.include, err))
+		return nil
+	}
+	found := make([]foundFile, 0, len(paths))
+	f.sortByPreference(paths)
+	known := map[inode]bool{}
+	for _, path := range paths {
+		if f.moveTo != "" && strings.HasPrefix(path, f.moveTo+string(filepath.Separator)) {
+			continue // moved there when it was read
+		}
+		// A file that is gone by now is none, and opening a pipe would wait for its writer.
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			if id, hasInode := inodeOf(info); hasInode {
+				if known[id] {
+					continue
+				}
+				known[id] = true
+			}
+			found = append(found, foundFile{path: path, info: info})
+		}
+	}
+	slices.SortFunc(found, func(a, b foundFile) int {
+		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
+	})
+	return found
+}
+
+// sortByPreference puts the path first under which a file with several paths is read: the shortest, which in a mounted
+// ConfigMap is the one that stays the same (its target is in a folder named by the time). Where files are removed after
+// reading it is that of the file itself, and not that of a link to it.
+func (f *Reader) sortByPreference(paths []string) {
+	isLink := map[string]bool{}
+	if f.cfg.AfterRead != AfterReadKeep {
+		for _, path := range paths {
+			real, err := filepath.EvalSymlinks(path)
+			isLink[path] = err == nil && real != path
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int {
+		switch {
+		case isLink[a] && !isLink[b]:
+			return 1
+		case isLink[b] && !isLink[a]:
+			return -1
+		}
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	})
+}
+
+// visit reads one file if it is whole and was not read yet. It reports false where the pipeline
+// refuses for now: then the other files wait as well.
+func (f *Reader) visit(ctx context.Context, file foundFile) bool {
+	seen := f.seen.of(file.path)
+	unchanged := seen.matches(file.info)
+	switch {
+	case unchanged && seen.Status == statusRead:
+		f.finish(file, seen)
+		return true
+	case unchanged && seen.Status == statusBad:
+		return true
+	case !unchanged:
+		f.seen.changed(file.path, file.info)
+		// Old enough to be whole, unless its clock runs ahead: then the next look decides.
+		if f.now().Sub(file.info.ModTime()) < f.cfg.CollectionInterval {
+			return true
+		}
+	}
+	return f.read(ctx, file, f.seen.of(file.path))
+}
+
+// read takes one file to the pipeline, unless it cannot be read yet. It reports as visit does.
+func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool {
+	if limit := f.ingest.MaxBytes(); file.info.Size() > limit {
+		err := ingest.Reject(ingest.TooLarge, fmt.Errorf("larger than %d bytes (`max_profile_bytes`)", limit))
+		f.ingest.CountRejected(ctx, err)
+		f.bad(file, seen, err)
+		return true
+	}
+	claim := f.ingest.Begin()
+	defer claim.Release()
+	data, err := load(ctx, file, claim)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, admission.ErrBusy):
+		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Busy, err))
+		return false
+	case err != nil && !seen.reported:
+		// It stays waiting: permissions change without a trace in size or time.
+		seen.reported = true
+		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Unreadable, err))
+		f.set.Logger.Warn("a file cannot be read; said once", zap.Error(err))
+		return true
+	case err != nil:
+		return true
+	case data == nil:
+		return true // it changed while it was read, as the next look will find
+	}
+	sum := sha256.Sum256(data)
+	content := hex.EncodeToString(sum[:16])
+	if content != seen.Content { // else it was touched, not changed
+		err := f.deliver(ctx, file, ingest.Payload{Data: data, Claim: claim})
+		f.ingest.CountRejected(ctx, err)
+		if err != nil && !ingest.IsPermanent(err) {
+			f.log.Note("refused", fmt.Errorf("deliver %q, to be tried again: %w", file.path, err))
+			return false
+		}
+		f.log.Note("", nil)
+		if err != nil {
+			f.bad(file, seen, err)
+			return true
+		}
+	}
+	f.seen.settle(seen, statusRead, content)
+	f.finish(file, seen)
+	return true
+}
+
+func (f *Reader) deliver(ctx context.Context, file foundFile, p ingest.Payload) error {
+	p.Identity = ingest.NewIdentity()
+	p.Derived.PutStr(ingest.AttributeFileName, filepath.Base(file.path))
+	p.Derived.PutStr(ingest.AttributeFilePath, file.path)
+	return f.ingest.Ingest(ctx, p, f.cfg.Timeout)
+}
+
+// bad leaves a file alone until it changes.
+func (f *Reader) bad(file foundFile, seen *seenFile, err error) {
+	f.seen.settle(seen, statusBad, "")
+	f.set.Logger.Warn("a file was not taken; said again only when it changes",
+		zap.Error(fmt.Errorf("read pprof from %q (%d bytes): %w", file.path, file.info.Size(), err)))
+}

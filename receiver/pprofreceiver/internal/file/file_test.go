@@ -1,0 +1,225 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+// folder is a directory of profiles, read by a receiver whose looks the test makes by itself and
+// whose clock it holds.
+type folder struct {
+	*fixture
+	path  string
+	clock time.Time
+}
+
+// newFolder starts a receiver that would not look by itself for an hour.
+func newFolder(t *testing.T, more string, extensions sourcetest.Host) *folder {
+	d := &folder{path: t.TempDir(), clock: time.Now()}
+	d.fixture = newFixture(t, d.config(more)).start(extensions)
+	d.attach()
+	return d
+}
+
+func (d *folder) config(more string) string {
+	return fmt.Sprintf("file: {include: '%s/**/*.pb.gz', initial_delay: 1h%s}\n", d.path, more)
+}
+
+func (d *folder) attach() {
+	d.reader.now = func() time.Time { return d.clock }
+}
+
+// restart shuts the receiver down and starts another with the same surroundings.
+func (d *folder) restart(more string, extensions sourcetest.Host) {
+	d.T.Helper()
+	d.stop()
+	d.reader = d.another(d.config(more))
+	d.start(extensions)
+	d.attach()
+}
+
+// put writes a file whose last change is age ago.
+func (d *folder) put(name string, data []byte, age time.Duration) string {
+	d.T.Helper()
+	path := filepath.Join(d.path, name)
+	require.NoError(d.T, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(d.T, os.WriteFile(path, data, 0o600))
+	require.NoError(d.T, os.Chtimes(path, time.Time{}, d.clock.Add(-age)))
+	return path
+}
+
+// look lets an interval pass and looks, and gives the paths that the pipeline took, in order.
+func (d *folder) look() []string {
+	d.clock = d.clock.Add(10 * time.Second)
+	before := len(d.Next.All())
+	d.reader.look(d.T.Context(), d.T.Context())
+	paths := []string{}
+	for _, pd := range d.Next.All()[before:] {
+		paths = append(paths, pathOf(d.T, pd))
+	}
+	return paths
+}
+
+func pathOf(t testing.TB, pd pprofile.Profiles) string {
+	return sourcetest.ResourceOf(t, pd)["file.path"].(string)
+}
+
+func TestFileReadsEachOnce(t *testing.T) {
+	d := newFolder(t, "", nil)
+	young := d.put("a/b/young.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
+	old := d.put("old.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
+	d.put("other.txt", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	require.NoError(t, os.Mkdir(filepath.Join(d.path, "folder.pb.gz"), 0o700))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(d.path, "pipe.pb.gz"), 0o600), "opening a pipe would wait for ever")
+
+	assert.Equal(t, []string{old, young}, d.look(), "the oldest first")
+	assert.Equal(t, map[string]any{"service.name": "unknown_service", "file.name": "old.pb.gz", "file.path": old},
+		sourcetest.ResourceOf(t, d.Next.All()[0]))
+	assert.Empty(t, d.look())
+
+	// New content under the same name is a new file; the same content with a new time is not.
+	d.put("old.pb.gz", sourcetest.Captured(t, "go-block.pb.gz"), time.Minute)
+	d.put("a/b/young.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Minute)
+	assert.Equal(t, []string{old}, d.look())
+	assert.Empty(t, d.look())
+	assert.Positive(t, d.Sum("otelcol_receiver_accepted_profile_samples", "transport", "file"))
+}
+
+// Files of one age are read by name, so that the order never depends on chance.
+func TestFileOrder(t *testing.T) {
+	d := newFolder(t, "", nil)
+	var want []string
+	for n := range 30 {
+		want = append(want, d.put(fmt.Sprintf("%02d.pb.gz", n), sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour))
+	}
+	assert.Equal(t, want, d.look())
+}
+
+func TestFileBeingWrittenIsLeft(t *testing.T) {
+	d := newFolder(t, "", nil)
+	whole := sourcetest.Captured(t, "go-heap.pb.gz")
+	for n := 1; n <= 4; n++ {
+		// It is written between two looks, so that it is younger than an interval at each.
+		path := d.put("x.pb.gz", whole[:len(whole)*n/4], -5*time.Second)
+		assert.Empty(t, d.look(), "part %d", n)
+		if n == 4 {
+			assert.Equal(t, []string{path}, d.look(), "unchanged for an interval")
+		}
+	}
+	assert.Zero(t, d.Sum(sourcetest.MetricRejected), "no part of it was taken for a damaged file")
+
+	// One whose clock runs ahead is read when two looks find the same.
+	ahead := d.put("ahead.pb.gz", whole, -time.Hour)
+	assert.Empty(t, d.look())
+	assert.Equal(t, []string{ahead}, d.look())
+}
+
+func TestFileBadIsReportedOnce(t *testing.T) {
+	store := &memoryStore{data: map[string][]byte{}}
+	extensions := sourcetest.Host{storeID: store}
+	d := newFolder(t, ", storage: file_storage", extensions)
+	d.put("text.pb.gz", sourcetest.Captured(t, "go-goroutine-debug1.txt"), time.Hour)
+	d.put("cut.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz")[:900], time.Hour)
+	d.put("empty.pb.gz", nil, time.Hour)
+	good := d.put("good.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
+	assert.Equal(t, []string{good}, d.look(), "the bad ones keep no other back")
+	assert.Empty(t, d.look())
+	d.restart(", storage: file_storage", extensions)
+	assert.Empty(t, d.look())
+
+	lines := d.Logs.FilterMessageSnippet("a file was not taken").All()
+	require.Len(t, lines, 3)
+	for _, line := range lines {
+		assert.Contains(t, line.ContextMap()["error"], "read pprof from \""+d.path)
+	}
+	assert.Equal(t, int64(2), d.Sum(sourcetest.MetricRejected, "reason", "not_pprof", "source", "file"))
+	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "empty", "source", "file"))
+
+	// When it changes it is read.
+	cut := d.put("cut.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Minute)
+	assert.Equal(t, []string{cut}, d.look())
+}
+
+func TestFileTooLarge(t *testing.T) {
+	d := newFolder(t, "}\nlimits: {max_profile_bytes: 1000", nil)
+	d.put("x.pb.gz", make([]byte, 1001), time.Hour)
+	assert.Empty(t, d.look())
+	assert.Empty(t, d.look())
+	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "too_large", "source", "file"))
+}
+
+func TestFileThatCannotBeOpened(t *testing.T) {
+	d := newFolder(t, "", nil)
+	// Root reads what it has no permission for, so that the file is replaced under the reader.
+	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	found := d.reader.find()
+	require.NoError(t, os.Remove(path))
+	for range 3 {
+		assert.True(t, d.reader.visit(t.Context(), found[0]))
+	}
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot be read").Len())
+	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "unreadable", "source", "file"))
+	d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour+10*time.Second)
+	assert.Equal(t, []string{path}, d.look(), "it is tried again")
+}
+
+func TestFileRefusedForNow(t *testing.T) {
+	d := newFolder(t, ", after_read: delete", nil)
+	first := d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Hour)
+	second := d.put("2.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
+	d.Next.RefuseWith(errors.New("full"))
+	assert.Empty(t, d.look())
+	assert.Empty(t, d.look())
+	assert.Equal(t, 2, d.Next.Attempts(), "after one refusal the others wait")
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("no profile taken").Len())
+	assert.FileExists(t, first)
+
+	d.Next.RefuseWith(nil)
+	assert.Equal(t, []string{first, second}, d.look())
+	assert.NoFileExists(t, first)
+	assert.NoFileExists(t, second)
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("works again").Len())
+}
+
+func TestFileRefusedForGood(t *testing.T) {
+	d := newFolder(t, ", after_read: delete", nil)
+	first := d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Hour)
+	second := d.put("2.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
+	d.Next.Err = func(n int) error {
+		if n == 0 {
+			return consumererror.NewPermanent(errors.New("no"))
+		}
+		return nil
+	}
+	assert.Equal(t, []string{second}, d.look())
+	assert.Empty(t, d.look())
+	assert.FileExists(t, first, "what was not taken is not deleted")
+}
+
+// The loop itself: without a test's hand on it, with a relative glob.
+func TestFileLooksByItself(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("x.pb.gz", sourcetest.Gzipped(t, []byte("\x0a\x04\x08\x01\x10\x02\x12\x02\x12\x00\x32\x00\x32\x01a\x32\x01b")), 0o600))
+	f := startFixture(t, "file: {include: '*.pb.gz', initial_delay: 1ms, collection_interval: 2ms, timeout: 1m}")
+	path, err := filepath.Abs("x.pb.gz")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return f.Logs.Len() > 0 || len(f.Next.All()) > 0 }, sourcetest.Patience, time.Millisecond)
+	if all := f.Next.All(); assert.NotEmpty(t, all, "%v", f.Logs.All()) {
+		assert.Equal(t, path, pathOf(t, all[0]))
+	}
+}

@@ -1,0 +1,112 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+)
+
+// load reads a file whole into memory that claim holds. It returns no data and no error if the file changed meanwhile.
+func load(ctx context.Context, file foundFile, claim *admission.Claim) (data []byte, err error) {
+	opened, err := os.Open(file.path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	data, err = claim.ReadAll(ctx, opened, file.info.Size(), file.info.Size())
+	claim.Complete()
+	var grown *admission.TooLargeError
+	switch {
+	case errors.As(err, &grown):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %q: %w", file.path, err)
+	case int64(len(data)) != file.info.Size() || !file.isUnchanged():
+		return nil, nil
+	}
+	return data, nil
+}
+
+// isUnchanged reports that the path still leads to the file that was found, with the same content.
+func (f *foundFile) isUnchanged() bool {
+	now, err := os.Stat(f.path)
+	return err == nil && now.Size() == f.info.Size() && now.ModTime().Equal(f.info.ModTime()) && os.SameFile(now, f.info)
+}
+
+// finish does with a read file what the configuration says. If that fails, the next look tries it again and does not
+// read the file again.
+func (f *Reader) finish(file foundFile, seen *seenFile) {
+	path := file.path
+	if f.cfg.AfterRead == AfterReadKeep || !file.isUnchanged() {
+		return // what was written since must be read first
+	}
+	var err error
+	switch f.cfg.AfterRead {
+	case AfterReadDelete:
+		err = os.Remove(path)
+	case AfterReadMove:
+		err = move(path, f.moveTo)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		f.seen.gone(path)
+		return
+	}
+	if !seen.reported {
+		seen.reported = true
+		f.set.Logger.Error("a file that was read stays where it is; said once", zap.Error(err))
+	}
+}
+
+// move puts a file into a folder under its own name, or with a number behind it where that is taken.
+func move(path, folder string) error {
+	target := filepath.Join(folder, filepath.Base(path))
+	for n := 1; ; n++ {
+		_, err := os.Lstat(target)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		target = filepath.Join(folder, fmt.Sprintf("%s.%d", filepath.Base(path), n))
+	}
+	err := os.Rename(path, target)
+	if errors.Is(err, syscall.EXDEV) {
+		return moveAcross(path, target)
+	}
+	return err
+}
+
+// moveAcross moves between file systems, where a rename cannot. The source goes only when the copy
+// is safely written, and the copy bears its name only when it is whole.
+func moveAcross(path, target string) (err error) {
+	source, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	partial, err := os.CreateTemp(filepath.Dir(target), ".moving-*")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(partial, source)
+	if err = errors.Join(err, partial.Sync(), partial.Close()); err == nil {
+		err = os.Rename(partial.Name(), target)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(partial.Name()))
+	}
+	return os.Remove(path)
+}

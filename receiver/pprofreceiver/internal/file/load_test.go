@@ -1,0 +1,151 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+// A file that changes between being found and being read is left for the next look.
+func TestFileChangedMeanwhile(t *testing.T) {
+	whole := sourcetest.Captured(t, "go-heap.pb.gz")
+	for name, before := range map[string][]byte{"it grew": whole[:500], "it was overwritten": make([]byte, len(whole))} {
+		t.Run(name, func(t *testing.T) {
+			d := newFolder(t, "", nil)
+			path := d.put("x.pb.gz", before, time.Hour)
+			found := d.reader.find()
+			require.Len(t, found, 1)
+			d.put("x.pb.gz", whole, 0)
+			assert.True(t, d.reader.visit(t.Context(), found[0]))
+			assert.Empty(t, d.Next.All())
+			assert.Zero(t, d.Sum(sourcetest.MetricRejected))
+			assert.Equal(t, []string{path}, d.look())
+		})
+	}
+}
+
+func TestFileIsMoved(t *testing.T) {
+	d := &folder{path: t.TempDir(), clock: time.Now()}
+	// The folder that files are moved to matches the glob: what is there is not read again.
+	target := filepath.Join(d.path, "done")
+	more := fmt.Sprintf(", after_read: move, move_to: '%s'", target)
+	d.fixture = newFixture(t, d.config(more)).start(nil)
+	d.attach()
+	d.put("a/x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Hour)
+	d.put("b/x.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
+	assert.Len(t, d.look(), 2)
+	assert.Empty(t, d.look())
+	for name, want := range map[string]string{"x.pb.gz": "go-heap.pb.gz", "x.pb.gz.1": "go-mutex.pb.gz"} {
+		got, err := os.ReadFile(filepath.Join(target, name))
+		require.NoError(t, err)
+		assert.Equal(t, sourcetest.Captured(t, want), got)
+	}
+	assert.Empty(t, d.reader.seen.files, "what is gone by our hand is forgotten at once")
+}
+
+// Where the file cannot be removed it is not read again, and that is said once.
+func TestFileThatStays(t *testing.T) {
+	d := newFolder(t, ", after_read: move, move_to: '"+filepath.Join(t.TempDir(), "done")+"'", nil)
+	require.NoError(t, os.RemoveAll(d.reader.moveTo))
+	require.NoError(t, os.WriteFile(d.reader.moveTo, nil, 0o600), "a file where the folder was")
+	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	assert.Equal(t, []string{path}, d.look())
+	assert.Empty(t, d.look())
+	assert.FileExists(t, path)
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("stays where it is").Len())
+
+	require.NoError(t, os.Remove(d.reader.moveTo))
+	require.NoError(t, os.Mkdir(d.reader.moveTo, 0o700))
+	assert.Empty(t, d.look())
+	assert.NoFileExists(t, path)
+}
+
+func TestMoveAcross(t *testing.T) {
+	folder := t.TempDir()
+	source, target := filepath.Join(folder, "a"), filepath.Join(folder, "b")
+	require.NoError(t, os.WriteFile(source, []byte("x"), 0o600))
+	require.NoError(t, moveAcross(source, target))
+	assert.NoFileExists(t, source)
+	got, err := os.ReadFile(target)
+	require.NoError(t, err)
+	assert.Equal(t, "x", string(got))
+
+	require.Error(t, moveAcross(source, target), "the source is gone")
+	require.NoError(t, os.WriteFile(source, []byte("x"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "c", "d"), 0o700))
+	require.Error(t, moveAcross(source, filepath.Join(folder, "c")), "a folder is in the way")
+	assert.FileExists(t, source)
+	left, err := filepath.Glob(filepath.Join(folder, ".moving-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+// A folder in a mounted ConfigMap: the files are links into a folder that is a link into a folder named by the time.
+// Another link leads in a circle, and a file has a second name. Each file is read once.
+func TestFileIsReadOnceWhateverItsPaths(t *testing.T) {
+	for _, afterRead := range []string{"keep", "delete"} {
+		t.Run(afterRead, func(t *testing.T) {
+			d := newFolder(t, ", after_read: "+afterRead, nil)
+			inside := d.put("..2026_11_21/a.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Hour)
+			plain := d.put("b.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
+			stable := filepath.Join(d.path, "a.pb.gz")
+			require.NoError(t, os.Symlink("..2026_11_21", filepath.Join(d.path, "..data")))
+			require.NoError(t, os.Symlink("..data/a.pb.gz", stable))
+			require.NoError(t, os.Symlink(".", filepath.Join(d.path, "circle")))
+			require.NoError(t, os.Link(plain, filepath.Join(d.path, "second.pb.gz")))
+			if afterRead == "keep" {
+				assert.Equal(t, []string{stable, plain}, d.look())
+			} else {
+				assert.Equal(t, []string{inside, plain}, d.look())
+				assert.NoFileExists(t, inside)
+				// Under its other name it is a file that was not read: a hard link says nothing about the first one.
+				assert.Equal(t, []string{filepath.Join(d.path, "second.pb.gz")}, d.look())
+			}
+			assert.Empty(t, d.look())
+		})
+	}
+}
+
+// What a sender puts in the place of a file while the pipeline takes it is read before it is removed.
+func TestFileReplacedWhileItIsDelivered(t *testing.T) {
+	d := newFolder(t, ", after_read: delete", nil)
+	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	d.Next.Err = func(n int) error {
+		if n == 0 {
+			d.put("x.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), 30*time.Minute)
+		}
+		return nil
+	}
+	assert.Equal(t, []string{path}, d.look())
+	assert.FileExists(t, path)
+	assert.Equal(t, []string{path}, d.look(), "the new content")
+	assert.NoFileExists(t, path)
+}
+
+// A file waits while the process receives as much as it may.
+func TestFileWaitsForTheBudget(t *testing.T) {
+	d := newFolder(t, ", after_read: delete", nil)
+	d.reader.ingest.Budget = admission.New(1000)
+	other := d.reader.ingest.Begin()
+	require.NoError(t, other.Acquire(t.Context(), 1000))
+	other.Complete()
+	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	assert.Empty(t, d.look())
+	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy), "source", "file"))
+	assert.FileExists(t, path)
+	other.Release()
+	assert.Equal(t, []string{path}, d.look())
+	assert.NoFileExists(t, path)
+}

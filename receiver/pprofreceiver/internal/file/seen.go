@@ -1,0 +1,176 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+)
+
+const (
+	// forgetAfter is how long a file that is gone is remembered. A file system that is away for a
+	// while must not make all its files new; a folder that rotates must not fill the memory.
+	forgetAfter = time.Hour
+	// saveEvery bounds how often the state is written while many files are read: a write costs as
+	// much as there are files. What a crash can cost is that files of the last second are read again.
+	saveEvery = time.Second
+
+	storageKey     = "files"
+	storageVersion = 1
+)
+
+type fileStatus string
+
+const (
+	statusWaiting fileStatus = "waiting" // not whole, or not taken yet
+	statusRead    fileStatus = "read"    // the pipeline took it
+	statusBad     fileStatus = "bad"     // not a pprof, or refused for good: left until it changes
+)
+
+// seenFile is what is known of one file.
+type seenFile struct {
+	Size    int64      `json:"size"`
+	ModTime int64      `json:"mod_time_unix_nano"`
+	Status  fileStatus `json:"status"`
+	// Content is a hash of what was last taken from this path, so that a touched file is not taken again.
+	Content string `json:"content,omitempty"`
+
+	goneSince time.Time
+	reported  bool
+}
+
+func (s *seenFile) matches(info fs.FileInfo) bool {
+	return s != nil && s.Size == info.Size() && s.ModTime == info.ModTime().UnixNano()
+}
+
+// seenFiles remembers which files were read: in memory, and across restarts where there is a store.
+type seenFiles struct {
+	files  map[string]*seenFile
+	client storage.Client
+	dirty  bool
+	saved  time.Time
+}
+
+// storedFiles is the form in which the state is stored.
+type storedFiles struct {
+	Version int                  `json:"version"`
+	Files   map[string]*seenFile `json:"files"`
+}
+
+// storageClient opens the store, or one that forgets where none is configured.
+func storageClient(ctx context.Context, host component.Host, id *component.ID, owner component.ID) (storage.Client, error) {
+	if id == nil {
+		return storage.NewNopClient(), nil
+	}
+	extension, found := host.GetExtensions()[*id]
+	if !found {
+		return nil, fmt.Errorf("`storage`: extension %q is not among the service's extensions", id)
+	}
+	store, ok := extension.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("`storage`: extension %q is not a storage extension", id)
+	}
+	return store.GetClient(ctx, component.KindReceiver, owner, "file")
+}
+
+func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger) (*seenFiles, error) {
+	s := &seenFiles{files: map[string]*seenFile{}, client: client}
+	data, err := client.Get(ctx, storageKey)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read what was remembered: %w", err), client.Close(ctx))
+	}
+	if data == nil {
+		return s, nil
+	}
+	var stored storedFiles
+	if err = json.Unmarshal(data, &stored); err == nil && stored.Version != storageVersion {
+		err = fmt.Errorf("version %d is unknown", stored.Version)
+	}
+	if err != nil {
+		logger.Error("what was remembered cannot be understood; all files are new", zap.Error(err))
+		return s, nil
+	}
+	for path, file := range stored.Files {
+		if file != nil {
+			s.files[path] = file
+		}
+	}
+	return s, nil
+}
+
+// of gives what is known of a file, or nil.
+func (s *seenFiles) of(path string) *seenFile { return s.files[path] }
+
+// changed notes a file that is new or differs from what was known of it.
+func (s *seenFiles) changed(path string, info fs.FileInfo) {
+	now := &seenFile{Size: info.Size(), ModTime: info.ModTime().UnixNano(), Status: statusWaiting}
+	if before := s.files[path]; before != nil {
+		now.Content = before.Content
+	}
+	s.files[path] = now
+}
+
+func (s *seenFiles) settle(file *seenFile, status fileStatus, content string) {
+	file.Status, file.Content, file.reported = status, content, false
+	s.dirty = true
+}
+
+// gone drops a file that this receiver removed itself.
+func (s *seenFiles) gone(path string) {
+	delete(s.files, path)
+	s.dirty = true
+}
+
+// forget drops the files that have not been found for a while.
+func (s *seenFiles) forget(found []foundFile, now time.Time) {
+	present := make(map[string]bool, len(found))
+	for _, file := range found {
+		present[file.path] = true
+	}
+	for path, file := range s.files {
+		switch {
+		case present[path]:
+			file.goneSince = time.Time{}
+		case file.goneSince.IsZero():
+			file.goneSince = now
+		case now.Sub(file.goneSince) >= forgetAfter:
+			s.gone(path)
+		}
+	}
+}
+
+// save stores the state if it changed: always, or at most once in saveEvery.
+func (s *seenFiles) save(ctx context.Context, now time.Time, always bool) error {
+	if !s.dirty || (!always && now.Sub(s.saved) < saveEvery) {
+		return nil
+	}
+	settled := make(map[string]*seenFile, len(s.files))
+	for path, file := range s.files {
+		// One that waits counts with what was taken from it before.
+		if file.Status != statusWaiting || file.Content != "" {
+			settled[path] = file
+		}
+	}
+	data, err := json.Marshal(storedFiles{Version: storageVersion, Files: settled})
+	if err != nil {
+		return err
+	}
+	if err = s.client.Set(ctx, storageKey, data); err != nil {
+		return fmt.Errorf("remember %d files: %w", len(settled), err)
+	}
+	s.dirty, s.saved = false, now
+	return nil
+}
+
+func (s *seenFiles) close(ctx context.Context) error {
+	return s.client.Close(ctx)
+}

@@ -1,0 +1,169 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+var storeID = component.MustNewID("file_storage")
+
+// memoryStore is a storage extension whose content outlives its clients, as a file's would.
+type memoryStore struct {
+	component.StartFunc
+	component.ShutdownFunc
+
+	mu     sync.Mutex
+	data   map[string][]byte
+	opened string
+	open   int
+	fail   error
+}
+
+func (m *memoryStore) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.opened = fmt.Sprintf("%s/%s/%s", kind, id, name)
+	m.open++
+	return &memoryClient{Client: storage.NewNopClient(), store: m}, nil
+}
+
+type memoryClient struct {
+	storage.Client // the operations that this receiver does not use
+	store          *memoryStore
+}
+
+func (c *memoryClient) Get(_ context.Context, key string) ([]byte, error) {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	return c.store.data[key], c.store.fail
+}
+
+func (c *memoryClient) Set(_ context.Context, key string, value []byte) error {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	if c.store.fail == nil {
+		c.store.data[key] = value
+	}
+	return c.store.fail
+}
+
+func (c *memoryClient) Close(context.Context) error {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	c.store.open--
+	return nil
+}
+
+func TestFileProgressSurvivesARestart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		more  string
+		again int
+	}{
+		"with a store":  {", storage: file_storage", 0},
+		"without store": {"", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &memoryStore{data: map[string][]byte{}}
+			extensions := sourcetest.Host{storeID: store}
+			d := newFolder(t, tc.more, extensions)
+			d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+			require.Len(t, d.look(), 1)
+			d.restart(tc.more, extensions)
+			second := d.put("2.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Minute)
+			got := d.look()
+			assert.Len(t, got, 1+tc.again)
+			assert.Contains(t, got, second)
+			if tc.again == 0 {
+				assert.Equal(t, "Receiver/pprof/file", store.opened)
+				assert.Equal(t, 1, store.open, "the first client was closed")
+			}
+		})
+	}
+}
+
+// A crash runs no Shutdown: what was read is stored by then.
+func TestFileProgressSurvivesACrash(t *testing.T) {
+	store := &memoryStore{data: map[string][]byte{}}
+	extensions := sourcetest.Host{storeID: store}
+	d := newFolder(t, ", storage: file_storage", extensions)
+	d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	require.Len(t, d.look(), 1)
+	crashed := d.reader
+	d.reader = d.another(d.config(", storage: file_storage"))
+	d.start(extensions)
+	d.attach()
+	assert.Empty(t, d.look())
+	require.NoError(t, crashed.Shutdown(t.Context()))
+}
+
+func TestFileStoreFaults(t *testing.T) {
+	t.Run("it cannot be read", func(t *testing.T) {
+		store := &memoryStore{fail: errors.New("disk")}
+		f := newFixture(t, "file: {include: '*', storage: file_storage}")
+		assert.ErrorContains(t, f.reader.Start(t.Context(), sourcetest.Host{storeID: store}), "read what was remembered: disk")
+		assert.Zero(t, store.open)
+	})
+	t.Run("it is another extension", func(t *testing.T) {
+		f := newFixture(t, "file: {include: '*', storage: file_storage}")
+		assert.ErrorContains(t, f.reader.Start(t.Context(), sourcetest.Host{storeID: nil}), "is not a storage extension")
+	})
+	for name, content := range map[string]string{"it holds nonsense": "{", "it is of another version": `{"version":9}`} {
+		t.Run(name, func(t *testing.T) {
+			store := &memoryStore{data: map[string][]byte{storageKey: []byte(content)}}
+			d := newFolder(t, ", storage: file_storage", sourcetest.Host{storeID: store})
+			d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+			assert.Len(t, d.look(), 1)
+			assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot be understood").Len())
+		})
+	}
+	t.Run("it cannot be written", func(t *testing.T) {
+		store := &memoryStore{data: map[string][]byte{}}
+		d := newFolder(t, ", storage: file_storage", sourcetest.Host{storeID: store})
+		store.fail = errors.New("full")
+		d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+		assert.Len(t, d.look(), 1)
+		assert.Empty(t, d.look(), "it is still remembered in memory")
+		assert.Positive(t, d.Logs.FilterMessageSnippet("not remembered across a restart").Len())
+	})
+}
+
+// Files that are gone are forgotten, but not at once: a file system that is away for a moment must
+// not make all its files new.
+func TestFileForgets(t *testing.T) {
+	d := newFolder(t, "", nil)
+	data := sourcetest.Captured(t, "go-heap.pb.gz")
+	at := d.clock.Add(-time.Hour)
+	path := d.put("x.pb.gz", data, time.Hour)
+	require.Len(t, d.look(), 1)
+	away := path + ".away"
+	for range 2 { // together it is away for longer than that
+		require.NoError(t, os.Rename(path, away))
+		assert.Empty(t, d.look())
+		d.clock = d.clock.Add(forgetAfter * 2 / 3)
+		assert.Empty(t, d.look())
+		require.NoError(t, os.Rename(away, path))
+		require.NoError(t, os.Chtimes(path, time.Time{}, at))
+		assert.Empty(t, d.look(), "it was only away")
+	}
+
+	require.NoError(t, os.Remove(path))
+	assert.Empty(t, d.look())
+	d.clock = d.clock.Add(forgetAfter)
+	assert.Empty(t, d.look())
+	assert.Empty(t, d.reader.seen.files)
+}

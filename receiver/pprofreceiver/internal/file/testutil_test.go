@@ -1,0 +1,67 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is a reader with what it writes to.
+type fixture struct {
+	*sourcetest.Fixture
+	reader *Reader
+}
+
+// newFixture makes a reader of the section `file`, and does not start it.
+func newFixture(t testing.TB, config string) *fixture {
+	f := &fixture{Fixture: sourcetest.New(t)}
+	f.reader = f.another(config)
+	return f
+}
+
+// another makes a reader with the same surroundings.
+func (f *fixture) another(config string) *Reader {
+	f.T.Helper()
+	var raw struct {
+		File   map[string]any
+		Limits struct {
+			MaxProfileBytes int `yaml:"max_profile_bytes"`
+		}
+	}
+	require.NoError(f.T, yaml.Unmarshal([]byte(config), &raw))
+	cfg := &Config{CollectionInterval: 10 * time.Second, InitialDelay: time.Second, AfterRead: AfterReadKeep}
+	require.NoError(f.T, confmap.NewFromStringMap(raw.File).Unmarshal(cfg))
+	require.NoError(f.T, cfg.Validate())
+	return New(cfg, f.Set, f.Ingester("file", "file", raw.Limits.MaxProfileBytes))
+}
+
+func (f *fixture) start(extensions sourcetest.Host) *fixture {
+	f.T.Helper()
+	require.NoError(f.T, f.reader.Start(context.Background(), extensions))
+	f.T.Cleanup(f.stop)
+	return f
+}
+
+func (f *fixture) stop() {
+	f.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), sourcetest.Patience)
+	defer cancel()
+	require.NoError(f.T, f.reader.Shutdown(ctx))
+}
+
+func startFixture(t testing.TB, config string) *fixture {
+	t.Helper()
+	return newFixture(t, config).start(nil)
+}

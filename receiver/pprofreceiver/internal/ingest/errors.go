@@ -1,0 +1,90 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+)
+
+// Reason names why a payload was rejected: the value of a metric's attribute.
+type Reason string
+
+// The reasons for which a payload is rejected before it reaches the pipeline.
+const (
+	Empty       Reason = "empty"           // no bytes at all
+	NotPprof    Reason = "not_pprof"       // something else, or a pprof too damaged to be read
+	TooLarge    Reason = "too_large"       // over a limit
+	Busy        Reason = "busy"            // no room in the admission budget
+	Stopping    Reason = "stopping"        // a body that had not arrived at shutdown
+	BadRequest  Reason = "bad_request"     // a push whose query, origin or form is wrong
+	Encoding    Reason = "encoding"        // a push or a scrape whose Content-Encoding is unknown
+	ContentType Reason = "content_type"    // an answer that says it is text
+	HTTPStatus  Reason = "http_status"     // an answer other than 200
+	Unreachable Reason = "unreachable"     // no answer, or one that broke off
+	Timeout     Reason = "timeout"         // a target or a sender that took too long
+	Unreadable  Reason = "unreadable"      // a file or body that could not be read
+	Overrun     Reason = "pipeline_behind" // the pipeline is slower than the collector profiles itself
+)
+
+// Reasons are all reasons.
+var Reasons = []Reason{
+	Empty, NotPprof, TooLarge, Busy, Stopping, BadRequest, Encoding, ContentType, HTTPStatus, Unreachable, Timeout, Unreadable, Overrun,
+}
+
+// Rejection is the error of a payload that never reached the pipeline.
+type Rejection struct {
+	Reason Reason
+	Err    error
+}
+
+func (r *Rejection) Error() string { return r.Err.Error() }
+func (r *Rejection) Unwrap() error { return r.Err }
+
+// Reject returns a *Rejection.
+func Reject(why Reason, err error) error { return &Rejection{Reason: why, Err: err} }
+
+// ReasonOf returns the reason of a *Rejection within err, or nothing.
+func ReasonOf(err error) Reason {
+	var rejected *Rejection
+	if errors.As(err, &rejected) {
+		return rejected.Reason
+	}
+	return ""
+}
+
+// IsBusy reports that the receiver had no room or no time for a payload, which may be fine later.
+func IsBusy(err error) bool {
+	why := ReasonOf(err)
+	return why == Busy || why == Stopping
+}
+
+// IsPermanent reports that the same bytes would fail again: they are bad, or the pipeline says so.
+func IsPermanent(err error) bool {
+	return (ReasonOf(err) != "" && !IsBusy(err)) || httpserver.IsPermanent(err)
+}
+
+// StatusError is the status of an answer other than 200.
+type StatusError int
+
+func (s StatusError) Error() string {
+	return fmt.Sprintf("status %d %s", int(s), http.StatusText(int(s)))
+}
+
+// StateOf names an error as coarsely as the metrics do, so that a changing detail is no new state. Another status is more
+// than a detail.
+func StateOf(err error) string {
+	why := ReasonOf(err)
+	if why == "" {
+		return "refused"
+	}
+	var status StatusError
+	if errors.As(err, &status) {
+		return fmt.Sprintf("%s %d", why, int(status))
+	}
+	return string(why)
+}

@@ -1,0 +1,238 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ingest is the path that all payloads take, whatever their source: decode, name, deliver.
+//
+// A source begins a claim on the admission budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if
+// something happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts it
+// with CountRejected.
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+)
+
+// AttributeProfileName is the scope attribute that tells apart profiles whose sample types are the
+// same: the Go runtime's mutex and block profiles are.
+const AttributeProfileName = "pprof.scope.profile_name"
+
+// Payload is what a source passes on.
+type Payload struct {
+	Data []byte
+	// Claim holds the payload's bytes, and those that it is decoded to. The source releases it after the delivery.
+	Claim *admission.Claim
+	Identity
+	// ProfileName is the runtime's name for the profile, or empty.
+	ProfileName string
+	// Baseline makes cumulative values say what has happened since the payload before, which was
+	// fetched at another time than this one. The caller commits it.
+	Baseline *pprofconv.Baseline
+	Fetched  time.Time
+	// MaxBytes lowers the limit on the decompressed size; 0 leaves it as configured.
+	MaxBytes int
+}
+
+// Config is what all sources share.
+type Config struct {
+	// ResourceAttributes are added to every resource. Values are scalars.
+	ResourceAttributes map[string]any
+	// IncludeOriginalPayload keeps the pprof bytes beside what was made of them.
+	IncludeOriginalPayload bool
+	// Limits bound what one payload may cost.
+	Limits pprofconv.Limits
+	// DrainTimeout bounds the time that a source waits for what is under way when it stops.
+	DrainTimeout time.Duration
+}
+
+// Settings make an Ingester.
+type Settings struct {
+	Set     receiver.Settings
+	Config  Config
+	Budget  *admission.Budget
+	Next    xconsumer.Profiles
+	Metrics *Metrics
+	// Source is the source's key in the configuration.
+	Source string
+	// Transport is what the collector's standard metrics call it.
+	Transport string
+}
+
+// Ingester takes the payloads of one source.
+type Ingester struct {
+	Settings
+	obsreport *receiverhelper.ObsReport
+	// configured is read only once made.
+	configured pcommon.Map
+}
+
+// New returns an Ingester.
+func New(s Settings) (*Ingester, error) {
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: s.Set.ID, Transport: s.Transport, ReceiverCreateSettings: s.Set,
+	})
+	if err != nil {
+		return nil, err
+	}
+	in := &Ingester{Settings: s, obsreport: obsreport, configured: pcommon.NewMap()}
+	for _, key := range slices.Sorted(maps.Keys(s.Config.ResourceAttributes)) {
+		if err := in.configured.PutEmpty(key).FromRaw(s.Config.ResourceAttributes[key]); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// Decode makes OTLP profiles of a payload, with their resource and scope, and counts what it met.
+// The error is a *Rejection, or that of ctx.
+func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
+	if len(p.Data) == 0 {
+		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(Empty, errors.New("the payload is empty"))
+	}
+	pd, stats, err := in.decodeAdmitted(ctx, p)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return pd, stats, ctx.Err()
+	case errors.Is(err, admission.ErrBusy):
+		return pd, stats, Reject(Busy, err)
+	case errors.Is(err, pprofconv.ErrTooLarge):
+		return pd, stats, Reject(TooLarge, err)
+	default:
+		return pd, stats, Reject(NotPprof, err)
+	}
+	// What the pipeline gets replaces the payload. It takes more memory, and the pipeline may hold it for a while.
+	p.Claim.DropBuffers()
+	if err := p.Claim.Acquire(ctx, max(0, pdataBytes(pd)-int64(len(p.Data)+stats.UncompressedBytes))); err != nil {
+		return pd, stats, Reject(Busy, err)
+	}
+	in.Metrics.count(ctx, &stats)
+	for _, rp := range pd.ResourceProfiles().All() {
+		p.putTo(rp.Resource().Attributes(), in.configured)
+		for _, sp := range rp.ScopeProfiles().All() {
+			sp.Scope().SetName(metadata.ScopeName)
+			sp.Scope().SetVersion(in.Set.BuildInfo.Version)
+			if p.ProfileName != "" {
+				sp.Scope().Attributes().PutStr(AttributeProfileName, p.ProfileName)
+			}
+		}
+	}
+	return pd, stats, nil
+}
+
+// decodeAdmitted decodes a payload within what its claim holds. Compression hides how large the result is: the claim
+// grows by what the payload states, and fourfold while that is not enough.
+func (in *Ingester) decodeAdmitted(ctx context.Context, p Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
+	limit := in.Config.Limits.MaxProfileBytes
+	if p.MaxBytes > 0 {
+		limit = min(limit, p.MaxBytes)
+	}
+	options := pprofconv.DecodeOptions{
+		Limits:                 in.Config.Limits,
+		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
+		Baseline:               p.Baseline,
+		At:                     p.Fetched,
+	}
+	held, size := 0, statedSize(p.Data)
+	for ; ; size *= 4 {
+		options.Limits.MaxProfileBytes = min(size, limit)
+		if size == 0 { // the payload itself is decoded: the claim has it already
+			options.Limits.MaxProfileBytes = limit
+		} else if err = p.Claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-held)); err != nil {
+			return pd, stats, err
+		}
+		held = options.Limits.MaxProfileBytes
+		if workErr := p.Claim.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.Data, options) }); workErr != nil {
+			return pd, stats, workErr
+		}
+		// Other limits than that of the size do not depend on what the claim holds.
+		if !errors.Is(err, pprofconv.ErrTooLarge) || stats.UncompressedBytes > 0 || held == limit {
+			return pd, stats, err
+		}
+	}
+}
+
+// pdataBytes returns about how much memory the tables of profiles take, their texts aside.
+func pdataBytes(pd pprofile.Profiles) int64 {
+	const bytesPerEntry, bytesPerSample, bytesPerString = 80, 100, 16
+	d := pd.Dictionary()
+	entries := d.LocationTable().Len() + d.FunctionTable().Len() + d.StackTable().Len() + d.MappingTable().Len() +
+		d.AttributeTable().Len() + d.LinkTable().Len()
+	return int64(entries)*bytesPerEntry + int64(pd.SampleCount())*bytesPerSample + int64(d.StringTable().Len())*bytesPerString
+}
+
+// statedSize returns the size that a compressed payload states for its plain bytes, or a guess; 0 if it is not
+// compressed.
+func statedSize(data []byte) int {
+	const (
+		least = 64 << 10
+		// mostDeflate is what deflate can make of a byte, and usual is above what is usual for profiles.
+		mostDeflate, usual = 1032, 8
+	)
+	isGzip := bytes.HasPrefix(data, []byte{0x1f, 0x8b})
+	if !isGzip && !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+		return 0
+	}
+	if isGzip && len(data) >= 18 {
+		// The last four bytes of gzip are the size modulo 2^32.
+		if stated := int64(binary.LittleEndian.Uint32(data[len(data)-4:])); stated <= int64(len(data))*mostDeflate {
+			return int(max(least, stated))
+		}
+	}
+	return max(least, usual*len(data))
+}
+
+// CountRejected counts a payload if err is a *Rejection.
+func (in *Ingester) CountRejected(ctx context.Context, err error) {
+	if why := ReasonOf(err); why != "" {
+		in.Metrics.ReceiverPprofRejectedPayloads.Add(ctx, 1, AttributesOption("reason", string(why), "source", in.Source))
+	}
+}
+
+// Begin returns a claim on the admission budget for one payload.
+func (in *Ingester) Begin() *admission.Claim { return in.Budget.Begin() }
+
+// MaxBytes is the largest payload.
+func (in *Ingester) MaxBytes() int64 { return int64(in.Config.Limits.MaxProfileBytes) }
+
+// Deliver passes profiles to the pipeline, which owns them from then on. A payload without samples
+// makes no profiles, and there is nothing to deliver.
+func (in *Ingester) Deliver(ctx context.Context, pd pprofile.Profiles, timeout time.Duration) error {
+	if pd.ResourceProfiles().Len() == 0 {
+		return nil
+	}
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	ctx = in.obsreport.StartProfilesOp(ctx)
+	samples := pd.SampleCount()
+	err := in.Next.ConsumeProfiles(ctx, pd)
+	in.obsreport.EndProfilesOp(ctx, "pprof", samples, err)
+	return err
+}
+
+// Ingest decodes and delivers.
+func (in *Ingester) Ingest(ctx context.Context, p Payload, timeout time.Duration) error {
+	pd, _, err := in.Decode(ctx, p)
+	if err != nil {
+		return err
+	}
+	return in.Deliver(ctx, pd, timeout)
+}

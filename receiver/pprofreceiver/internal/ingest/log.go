@@ -1,0 +1,28 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import "go.uber.org/zap"
+
+// ChangeLog logs what fails when it begins, when it fails otherwise, and when it works again: a
+// target that is down for a day gives two lines.
+type ChangeLog struct {
+	Logger *zap.Logger
+	state  string
+}
+
+// Note logs err unless the last call had the same state. A nil err means that all is well.
+func (c *ChangeLog) Note(state string, err error) {
+	if err == nil {
+		state = ""
+	}
+	if state == c.state {
+		return
+	}
+	if c.state = state; err == nil {
+		c.Logger.Info("works again")
+		return
+	}
+	c.Logger.Warn("no profile taken; said again only when that changes", zap.String("reason", state), zap.Error(err))
+}

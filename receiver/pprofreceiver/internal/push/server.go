@@ -1,0 +1,125 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+)
+
+// Path is where profiles are pushed to.
+const Path = "/v1/pprof"
+
+// Server takes profiles that are pushed over HTTP.
+type Server struct {
+	cfg    *Config
+	set    component.TelemetrySettings
+	ingest *ingest.Ingester
+
+	// passedQueryKeys belong to the authenticator, not to the profile's identity.
+	passedQueryKeys []string
+	// encodings are the accepted values of Content-Encoding.
+	encodings []string
+	http      *httpserver.Server
+	// address is where the server listens once started.
+	address net.Addr
+}
+
+// New returns a server that is not started.
+func New(cfg *Config, set component.TelemetrySettings, in *ingest.Ingester) *Server {
+	s := &Server{cfg: cfg, set: set, ingest: in}
+	if auth := cfg.HTTP.Auth.Get(); auth != nil {
+		s.passedQueryKeys = auth.RequestParameters
+	}
+	s.encodings = httpserver.Encodings
+	if cfg.HTTP.CompressionAlgorithms != nil {
+		s.encodings = slices.DeleteFunc(slices.Clone(cfg.HTTP.CompressionAlgorithms), func(name string) bool { return name == "" })
+	}
+	return s
+}
+
+// Start binds the endpoint and begins to serve.
+func (s *Server) Start(ctx context.Context, host component.Host) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc(Path, s.handlePush)
+	mux.HandleFunc("/", s.handleElsewhere)
+	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(s.handleTransportError)}
+	for _, encoding := range append([]string{"", "identity"}, httpserver.Encodings...) {
+		// httpserver.OpenBody decodes bodies: within limits, and for the encodings that are not accepted with a better answer.
+		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
+	}
+	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, mux, options...)
+	if err != nil {
+		return err
+	}
+	listener, err := s.cfg.HTTP.ToListener(ctx)
+	if err != nil {
+		return err
+	}
+	s.address = listener.Addr()
+	s.set.Logger.Info("ready for profiles; push one with: "+s.curlLine(), zap.Stringer("endpoint", s.address))
+	s.http = httpserver.Start(server, listener, httpserver.Options{
+		DrainTimeout: s.ingest.Config.DrainTimeout,
+		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+	})
+	return nil
+}
+
+// Shutdown takes no new requests and waits until those under way are answered, so that what they carry has reached the
+// pipeline. Senders that are slower than that, or that wait for a pipeline that is, are told to come back.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+
+// Addr is where the server listens. It is nil before Start.
+func (s *Server) Addr() net.Addr { return s.address }
+
+// ServeHTTP answers a request as if it had come by the listener.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.ServeHTTP(w, r) }
+
+// curlLine is a command that pushes a profile to the address that was bound.
+func (s *Server) curlLine() string {
+	const tail = Path + "?service.name=shop'"
+	scheme := "http"
+	if s.cfg.HTTP.TLS.HasValue() {
+		scheme = "https"
+	}
+	tcp, ok := s.address.(*net.TCPAddr)
+	if !ok {
+		return fmt.Sprintf("curl --data-binary @cpu.pb.gz --unix-socket %s '%s://localhost%s", s.address, scheme, tail)
+	}
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() {
+		host = "localhost"
+	}
+	return fmt.Sprintf("curl --data-binary @cpu.pb.gz '%s://%s%s", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)), tail)
+}
+
+func (s *Server) handleElsewhere(w http.ResponseWriter, _ *http.Request) {
+	writeAnswer(w, http.StatusNotFound, answer{Error: "nothing is here: push profiles to " + Path})
+}
+
+// handleTransportError answers for confighttp: for a Content-Encoding that it has never heard of (which it calls a bad
+// request), and for a sender that auth refuses.
+func (s *Server) handleTransportError(w http.ResponseWriter, r *http.Request, message string, status int) {
+	why := ingest.BadRequest
+	if status == http.StatusBadRequest && r.Header.Get("Content-Encoding") != "" {
+		status, why = http.StatusUnsupportedMediaType, ingest.Encoding
+		message = fmt.Sprintf("%v: use one of %s, or none", message, strings.Join(s.encodings, ", "))
+	}
+	s.ingest.CountRejected(r.Context(), ingest.Reject(why, errors.New(message)))
+	writeAnswer(w, status, answer{Error: message})
+}

@@ -1,0 +1,47 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+)
+
+// Config configures the scraping of one URL.
+type Config struct {
+	// Client says which URL to ask, and how. Its timeout is raised above the seconds that the URL asks for.
+	Client confighttp.ClientConfig `mapstructure:",squash"`
+	// CollectionInterval is the time from the start of one scrape to the start of the next.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// InitialDelay is the time from the receiver's start to the first scrape.
+	InitialDelay time.Duration `mapstructure:"initial_delay"`
+}
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// Validate names every fault.
+func (c *Config) Validate() error {
+	errs := []error{worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Client.Timeout)}
+	target, err := url.Parse(c.Client.Endpoint)
+	switch {
+	case c.Client.Endpoint == "":
+		errs = append(errs, errors.New("`endpoint` must be set"))
+	case err != nil:
+		// The parser's error repeats the URL, which may carry a password.
+		errs = append(errs, errors.New("`endpoint` must be a URL"))
+	case (target.Scheme != "http" && target.Scheme != "https") || target.Host == "":
+		errs = append(errs, fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redact.URL(target)))
+	}
+	return errors.Join(errs...)
+}

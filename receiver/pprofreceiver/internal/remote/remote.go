@@ -1,0 +1,96 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+)
+
+// transferTime is the least that a timeout leaves for the answer after the target has recorded.
+const transferTime = 5 * time.Second
+
+// Remote scrapes one URL.
+type Remote struct {
+	cfg    *Config
+	set    component.TelemetrySettings
+	ingest *ingest.Ingester
+	worker worker.Worker
+
+	target  *url.URL
+	shown   string // the target without credentials
+	id      ingest.Identity
+	fetcher fetch.Fetcher
+	log     ingest.ChangeLog
+}
+
+// New returns a source that is not started.
+func New(cfg *Config, set component.TelemetrySettings, in *ingest.Ingester) *Remote {
+	return &Remote{cfg: cfg, set: set, ingest: in}
+}
+
+// Start begins to scrape after the initial delay.
+func (r *Remote) Start(ctx context.Context, host component.Host) error {
+	var err error
+	if r.target, err = url.Parse(r.cfg.Client.Endpoint); err != nil {
+		return errors.New("`endpoint` must be a URL")
+	}
+	r.shown = redact.URL(r.target)
+	r.id = ingest.NewIdentity()
+	r.id.Derived.PutStr(ingest.AttributeServerAddress, r.target.Hostname())
+	r.id.Derived.PutInt(ingest.AttributeServerPort, int64(effectivePort(r.target)))
+	r.id.Derived.PutStr(ingest.AttributeURLFull, r.shown)
+	r.log = ingest.ChangeLog{Logger: r.set.Logger.With(zap.String("url", r.shown))}
+
+	config := r.cfg.Client
+	config.Timeout = r.timeout()
+	if r.fetcher.Client, err = config.ToClient(ctx, host.GetExtensions(), r.set); err != nil {
+		return err
+	}
+	r.fetcher.Client.CheckRedirect = fetch.SameOriginOnly
+	r.fetcher.MaxBytes = r.ingest.MaxBytes()
+	r.worker.Start(func(stopping, deliver context.Context) {
+		worker.Every(stopping, r.cfg.InitialDelay, r.cfg.CollectionInterval, func() { r.scrape(stopping, deliver) })
+	})
+	return nil
+}
+
+// Shutdown breaks off a request under way; what was fetched before is delivered.
+func (r *Remote) Shutdown(ctx context.Context) error {
+	err := r.worker.Shutdown(ctx)
+	r.fetcher.Client.CloseIdleConnections()
+	return err
+}
+
+// timeout is the configured one, raised above the time for which the target records.
+func (r *Remote) timeout() time.Duration {
+	configured := r.cfg.Client.Timeout
+	if configured <= 0 {
+		return 0
+	}
+	return max(configured, recordingTime(r.target)+transferTime)
+}
+
+func (r *Remote) scrape(stopping, deliver context.Context) {
+	claim := r.ingest.Begin()
+	defer claim.Release()
+	data, err := r.fetcher.Get(stopping, r.target, r.shown, claim)
+	if err == nil {
+		err = r.ingest.Ingest(deliver, ingest.Payload{Data: data, Identity: r.id, Claim: claim}, 0)
+	} else if stopping.Err() != nil {
+		return // interrupted by the shutdown, which is no fault
+	}
+	r.ingest.CountRejected(deliver, err)
+	r.log.Note(ingest.StateOf(err), err)
+}

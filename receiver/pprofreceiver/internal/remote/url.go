@@ -1,0 +1,39 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"net/url"
+	"path"
+	"strconv"
+	"time"
+)
+
+// recordingTime is how long the target records before it answers: `seconds` of the query, or the
+// 30 s that Go's net/http/pprof takes for a CPU profile by default.
+func recordingTime(u *url.URL) time.Duration {
+	const longest = 24 * time.Hour // bounds what the query can make of a timeout
+	if asked := u.Query().Get("seconds"); asked != "" {
+		seconds, err := strconv.ParseFloat(asked, 64)
+		if err != nil || !(seconds > 0) {
+			return 0
+		}
+		return time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
+	}
+	if path.Clean(u.Path) == "/debug/pprof/profile" {
+		return 30 * time.Second
+	}
+	return 0
+}
+
+// effectivePort is the port that a request to u goes to.
+func effectivePort(u *url.URL) int {
+	if port, err := strconv.Atoi(u.Port()); err == nil {
+		return port
+	}
+	if u.Scheme == "https" {
+		return 443
+	}
+	return 80
+}

@@ -1,0 +1,151 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+// withValues writes a block profile of two stacks, or of none.
+func withValues(t testing.TB, values []int64) []byte {
+	t.Helper()
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "contentions", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}},
+		TimeNanos:  time.Now().UnixNano(),
+	}
+	for i, v := range values {
+		function := &profile.Function{ID: uint64(i) + 1, Name: string(rune('a' + i))}
+		location := &profile.Location{ID: uint64(i) + 1, Address: uint64(i) + 1, Line: []profile.Line{{Function: function}}}
+		p.Function, p.Location = append(p.Function, function), append(p.Location, location)
+		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{location}, Value: []int64{v, 10 * v}})
+	}
+	var b bytes.Buffer
+	require.NoError(t, p.Write(&b))
+	return b.Bytes()
+}
+
+// total adds up the values of a sample type.
+func total(pd pprofile.Profiles, sampleType string) int64 {
+	var sum int64
+	for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
+		for _, p := range sp.Profiles().All() {
+			if pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) != sampleType {
+				continue
+			}
+			for _, s := range p.Samples().All() {
+				for _, v := range s.Values().All() {
+					sum += v
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// counting serves totals: each request sees 5 more than the one before, and the first of them 100.
+func counting(t *testing.T) (*sourcetest.Site, *atomic.Int64) {
+	count := new(atomic.Int64)
+	count.Store(95)
+	return sourcetest.NewSite(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(withValues(t, []int64{count.Add(5), 7}))
+	}), count
+}
+
+func TestScrapeDelta(t *testing.T) {
+	site, _ := counting(t)
+	target := scrapeTargetOf(t, site.URL, "/block")
+	target.Endpoints[0].Profile.Delta = true
+	f := newFixture(t, 0, nil).begin(target)
+	for _, pd := range f.Await(5)[:5] {
+		assert.Equal(t, int64(5), total(pd, "contentions"), "the first scrape gives nothing, the others what is new")
+		assert.Equal(t, int64(50), total(pd, "delay"))
+		profile := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		assert.Positive(t, profile.DurationNano())
+		assert.WithinDuration(t, time.Now(), profile.Time().AsTime(), sourcetest.Patience)
+	}
+	assert.Positive(t, f.gauge(metricScrapeBaseline, "job", "shop"))
+	assert.Equal(t, int64(1), f.Sum(metricScrapes, "outcome", outcomeNoSamples))
+
+	// What is known of the target goes when it does.
+	f.find()
+	f.eventually(func() bool { return f.gauge(metricScrapeBaseline, "job", "shop") == 0 })
+	// And when it is back, it begins anew.
+	f.find(target)
+	f.eventually(func() bool { return f.Sum(metricScrapes, "outcome", outcomeNoSamples) == 2 })
+	assert.Zero(t, f.Sum(metricScrapeRestarts))
+}
+
+// What a pipeline does not take for now is in the next difference; what it refuses for good is not.
+func TestScrapeDeltaOfRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want int64
+	}{
+		"for now":  {errors.New("full"), 20},
+		"for good": {consumererror.NewPermanent(errors.New("never")), 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site, _ := counting(t)
+			target := scrapeTargetOf(t, site.URL, "/block")
+			target.Endpoints[0].Profile.Delta = true
+			f := newFixture(t, 0, nil)
+			f.Next.Err = func(n int) error {
+				if n < 3 {
+					return tc.err
+				}
+				return nil
+			}
+			f.begin(target)
+			assert.Equal(t, tc.want, total(f.Await(1)[0], "contentions"))
+		})
+	}
+}
+
+func TestScrapeDeltaOfARestart(t *testing.T) {
+	site, count := counting(t)
+	target := scrapeTargetOf(t, site.URL, "/block")
+	target.Endpoints[0].Profile.Delta = true
+	f := newFixture(t, 0, nil).begin(target)
+	f.Await(2)
+	count.Store(1)
+	f.eventually(func() bool { return f.Sum(metricScrapeRestarts, "profile", "block", "reason", "value_fell") == 1 })
+	n := len(f.Next.All())
+	for _, pd := range f.Await(n + 2) {
+		assert.Equal(t, int64(5), total(pd, "contentions"))
+	}
+}
+
+// A target that vanishes while it is scraped leaves nothing behind either.
+func TestScrapeDeltaOfAVanishedTarget(t *testing.T) {
+	var asked atomic.Int64
+	entered := make(chan struct{}, 10)
+	hangs := hang(entered)
+	site := sourcetest.NewSite(t, func(w http.ResponseWriter, r *http.Request) {
+		if n := asked.Add(1); n > 2 {
+			hangs(w, r)
+			return
+		}
+		_, _ = w.Write(withValues(t, []int64{5}))
+	})
+	target := scrapeTargetOf(t, site.URL, "/block")
+	target.Endpoints[0].Profile.Delta = true
+	f := newFixture(t, 0, nil).begin(target)
+	<-entered
+	assert.Positive(t, f.gauge(metricScrapeBaseline, "job", "shop"))
+	f.find()
+	f.eventually(func() bool { return f.gauge(metricScrapeBaseline, "job", "shop") == 0 })
+}

@@ -1,0 +1,69 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
+)
+
+// The states, outcomes and reasons are those that metadata.yaml lists.
+func TestMetadata(t *testing.T) {
+	t.Chdir("../..")
+	declared := profiletest.LoadMetadata(t).Attributes
+	assert.Equal(t, allStates, declared["state"].Enum)
+	var reasons []string
+	for why := range targets.NumDropReasons {
+		reasons = append(reasons, why.String())
+	}
+	assert.Equal(t, reasons, declared["target_reason"].Enum)
+	assert.Contains(t, declared["restart_reason"].Enum, restartTooManyStacks)
+}
+
+// The gauges follow what discovery reports.
+func TestScrapeGauges(t *testing.T) {
+	entered := make(chan struct{}, 10)
+	site := sourcetest.NewSite(t, hang(entered))
+	f := newFixture(t, 0, nil).begin()
+	target := scrapeTargetOf(t, site.URL, "/memory")
+	report := targets.JobReport{Job: "shop", Discovered: 9}
+	report.Dropped[targets.DropRelabelled], report.Dropped[targets.DropInvalid] = 5, 3
+	f.report(targets.Update{Targets: []*targets.Target{target}, Jobs: []targets.JobReport{report}})
+	<-entered
+	assert.Equal(t, int64(1), f.gauge(metricScrapeTargets, "job", "shop", "state", stateUnknown))
+	assert.Equal(t, int64(5), f.gauge(metricScrapeDropped, "job", "shop", "reason", "relabelled"))
+	assert.Equal(t, int64(3), f.gauge(metricScrapeDropped, "job", "shop", "reason", "invalid"))
+	assert.Equal(t, int64(1), f.gauge(metricScrapeRequests, "job", "shop"))
+	f.find()
+	f.eventually(func() bool { return f.gauge(metricScrapeRequests, "job", "shop") == 0 })
+	assert.Zero(t, f.gauge(metricScrapeTargets))
+	assert.Zero(t, f.gauge(metricScrapeDropped))
+}
+
+func TestScrapeLogIsBounded(t *testing.T) {
+	f := newFixture(t, 0, nil).begin()
+	log := f.scraper.schedule.jobs["shop"].log
+	now := time.Now()
+	log.now = func() time.Time { return now }
+	for range 2000 {
+		log.note(scrapeNews{trouble: "unreachable", begins: true, worthALine: true}, "memory", "u", assert.AnError)
+	}
+	log.note(scrapeNews{trouble: "timeout", worthALine: true}, "memory", "u", nil)
+	assert.Equal(t, logLines, f.Logs.FilterMessageSnippet("no profile taken from target").Len())
+	assert.Zero(t, f.Logs.FilterMessageSnippet("further").Len())
+	log.flush(now.Add(logWindow))
+	lines := f.Logs.FilterMessageSnippet("no profile taken from further targets").All()
+	require.Len(t, lines, 1)
+	assert.Equal(t, int64(2000-logLines), lines[0].ContextMap()["targets"])
+	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("further targets work again").Len())
+	log.flush(now.Add(3 * logWindow))
+	assert.Equal(t, 2, f.Logs.FilterMessageSnippet("further").Len())
+}

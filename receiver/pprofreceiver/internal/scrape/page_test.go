@@ -1,0 +1,156 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/confighttp"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
+)
+
+// withPage serves the page of a fixture's scraper.
+func (f *fixture) withPage() *fixture {
+	status := StatusConfig{HTTP: confighttp.NewDefaultServerConfig()}
+	status.HTTP.NetAddr.Endpoint = "127.0.0.1:0"
+	status.AllowedHosts = []string{"agent.example"}
+	*f.scraper.cfg.Status.GetOrInsertDefault() = status
+	return f
+}
+
+// page gets the page, or its JSON.
+func (f *fixture) page(query string) (status int, body string, header http.Header) {
+	f.T.Helper()
+	response, err := http.Get("http://" + f.scraper.page.address.String() + "/targets" + query)
+	require.NoError(f.T, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(f.T, err)
+	return response.StatusCode, string(text), response.Header
+}
+
+func TestScrapePage(t *testing.T) {
+	good := sourcetest.Captured(t, "go-heap.pb.gz")
+	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{"/memory": sourcetest.Serve(good)}))
+	up := scrapeTargetOf(t, site.URL, "/memory?token=hunter2", "/mutex")
+	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>")
+	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__address__", "till-1:80",
+		"__meta_kubernetes_pod_annotation_note", "hunter2", "__meta_kubernetes_pod_annotationpresent_note", "true",
+		"__meta_kubernetes_pod_annotation_read", "by-a-rule", "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "by-identity")
+	down := sourcetest.NewSite(t, sourcetest.Serve(nil))
+	down.Close()
+	f := newFixture(t, 0, func(c *targets.Config) {
+		c.RelabelConfigs = []*relabel.Config{{SourceLabels: model.LabelNames{"__meta_kubernetes_pod_annotation_read"}}}
+	}).withPage().begin()
+	report := targets.JobReport{Job: "shop", Discovered: 12}
+	report.Dropped[targets.DropRelabelled] = 10
+	report.Examples = []targets.Dropped{{
+		Discovered: labels.FromStrings("__address__", "dropped:80", "__param_secret", "hunter2"), Reason: targets.DropRelabelled, Detail: "why not",
+	}}
+	f.report(targets.Update{Targets: []*targets.Target{up, scrapeTargetOf(t, down.URL, "/memory")}, Jobs: []targets.JobReport{report}})
+	f.eventually(func() bool {
+		return f.endpoint(0, "memory").State == stateUp && f.endpoint(0, "mutex").State == stateBackedOff && f.endpoint(1, "memory").State == stateDown
+	})
+
+	status, html, header := f.page("")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
+	for _, want := range []string{
+		"<h2>shop</h2>", "12 discovered, 10 relabelled", "till-1", "/memory?token=REDACTED", "status 404 Not Found",
+		"by-a-rule", "by-identity", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shownSize(len(good)), `<td class="error">status 404`,
+	} {
+		assert.Contains(t, html, want)
+	}
+	assert.NotContains(t, html, "hunter2")
+	assert.NotContains(t, html, "annotationpresent")
+	assert.NotContains(t, html, "<script>")
+
+	var shown scrapeStatus
+	_, text, header := f.page("?format=json")
+	assert.Equal(t, "application/json", header.Get("Content-Type"))
+	require.NoError(t, json.Unmarshal([]byte(text), &shown))
+	assert.NotContains(t, text, "hunter2")
+	require.Len(t, shown.Jobs, 1)
+	assert.Equal(t, map[string]int{"up": 1, "down": 1}, shown.Targets)
+	assert.Equal(t, map[string]int{"relabelled": 10}, shown.Jobs[0].Dropped)
+	memory := shown.Jobs[0].Targets[0].Endpoints[0]
+	assert.Equal(t, len(good), memory.Bytes)
+	assert.WithinDuration(t, time.Now(), memory.Last, sourcetest.Patience)
+
+	for query, want := range map[string]int{
+		"&state=down": 1, "&state=unknown": 0, "&job=shop": 2, "&job=other": 0, "&q=till-1": 1, "&limit=1": 1, "&limit=0": 0,
+	} {
+		_, text, _ := f.page("?format=json" + query)
+		shown = scrapeStatus{}
+		require.NoError(t, json.Unmarshal([]byte(text), &shown))
+		n := 0
+		for _, job := range shown.Jobs {
+			n += len(job.Targets)
+		}
+		assert.Equal(t, want, n, query)
+	}
+	_, html, _ = f.page("?limit=1")
+	assert.Contains(t, html, "1 more targets are not shown")
+	status, text, _ = f.page("?limit=x")
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, text, "limit must be")
+	status, _, _ = f.page("?limit=5001")
+	assert.Equal(t, http.StatusBadRequest, status)
+
+	// A name that somebody else's DNS may lead here is not this server's.
+	for name, want := range map[string]int{"evil.example:4041": 403, "localhost:4041": 200, "agent.example": 200} {
+		request, err := http.NewRequest(http.MethodGet, "http://"+f.scraper.page.address.String()+"/targets", http.NoBody)
+		require.NoError(t, err)
+		request.Host = name
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		assert.Equal(t, want, response.StatusCode, name)
+	}
+}
+
+// The page of a job that has found nothing yet is a page too, and only reading is possible.
+func TestScrapePageOfNothing(t *testing.T) {
+	f := newFixture(t, 0, nil).withPage()
+	require.NoError(t, f.scraper.Start(t.Context(), sourcetest.Host{}))
+	t.Cleanup(f.end)
+	_, html, _ := f.page("")
+	assert.Contains(t, html, "not found anything yet")
+	at := "http://" + f.scraper.page.address.String()
+	response, err := http.Post(at+"/targets", "x/y", strings.NewReader(""))
+	require.NoError(t, err)
+	_ = response.Body.Close()
+	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+	response, err = http.Get(at)
+	require.NoError(t, err)
+	_ = response.Body.Close()
+	assert.Equal(t, statusPath, response.Request.URL.Path)
+
+	// A taken address stops the start, and nothing stays behind.
+	taken := newFixture(t, 0, nil).withPage()
+	taken.scraper.cfg.Status.Get().HTTP.NetAddr.Endpoint = f.scraper.page.address.String()
+	assert.ErrorContains(t, taken.scraper.Start(t.Context(), sourcetest.Host{}), "`status`: ")
+}
+
+func TestShownSizesAndDurations(t *testing.T) {
+	assert.Equal(t, []string{"0 B", "1023 B", "1.0 KiB", "1.5 MiB"}, []string{shownSize(0), shownSize(1023), shownSize(1024), shownSize(3 << 19)})
+	var shown []string
+	for _, d := range []time.Duration{-time.Second, 1234567, 14230 * time.Millisecond, 3723 * time.Second} {
+		shown = append(shown, shortDuration(d))
+	}
+	assert.Equal(t, "[0s 1ms 14.2s 1h2m3s]", fmt.Sprint(shown))
+}

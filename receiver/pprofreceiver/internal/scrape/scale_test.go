@@ -1,0 +1,66 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
+)
+
+// TestScrapeAmongBadTargets has as many targets that hang, drip, send garbage, bombs and answers
+// without end as good ones, and few places. The good ones are scraped as if they were alone.
+func TestScrapeAmongBadTargets(t *testing.T) {
+	t.Parallel()
+	const each, interval = 20, time.Second
+	bomb := sourcetest.Gzipped(t, make([]byte, 8<<20))
+	var hanging atomic.Int64
+	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{
+		"/memory":  sourcetest.Serve(sourcetest.Captured(t, "go-heap.pb.gz")),
+		"/drips":   drip,
+		"/garbage": sourcetest.Serve([]byte("hello"), "Content-Type", "x/y"),
+		"/bomb":    sourcetest.Serve(bomb, "Content-Type", "x/y"),
+		"/endless": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "x/y")
+			for block := make([]byte, 1<<16); ; {
+				if _, err := w.Write(block); err != nil {
+					return
+				}
+			}
+		},
+		"/hangs": func(_ http.ResponseWriter, r *http.Request) {
+			hanging.Add(1)
+			defer hanging.Add(-1)
+			<-r.Context().Done()
+		},
+	}))
+	var found []*targets.Target
+	for i := range each {
+		for _, path := range []string{"/memory", "/memory", "/memory", "/memory", "/memory", "/hangs", "/drips", "/garbage", "/bomb", "/endless"} {
+			target := scrapeTargetOf(t, site.URL, fmt.Sprintf("%s?%d", path, i))
+			target.Key, target.Interval = fmt.Sprint(len(found)), interval
+			target.Endpoints[0].Timeout = time.Hour
+			found = append(found, target)
+		}
+	}
+	f := newFixture(t, 1000000, nil)
+	f.scraper.slots = make(chan struct{}, 2)
+	f.begin(found...)
+	f.Await(5 * each * 3) // in vain, if what hangs and drips took the two places
+	assert.Equal(t, int64(each), hanging.Load())
+	for _, outcome := range []ingest.Reason{ingest.NotPprof, ingest.TooLarge} {
+		f.eventually(func() bool { return f.Sum(metricScrapes, "outcome", string(outcome)) > 0 })
+	}
+	assert.Zero(t, f.Sum(metricScrapes, "profile", "memory", "outcome", outcomeRefused))
+	assert.LessOrEqual(t, f.scraper.ingest.Budget.HeldBytes(), 2*int64(f.scraper.ingest.MaxBytes()))
+	assert.LessOrEqual(t, f.Logs.Len(), logLines+2)
+}

@@ -1,0 +1,113 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+)
+
+// Scraper finds targets and scrapes them.
+type Scraper struct {
+	cfg    *Config
+	set    receiver.Settings
+	ingest *ingest.Ingester
+	worker worker.Worker
+
+	schedule *schedule
+	// discover calls apply with every changed set of targets until ctx ends.
+	discover func(ctx context.Context, apply func(targets.Update)) error
+	page     *statusServer
+
+	// slots bounds the payloads that are decoded and delivered at once. Requests that wait for their
+	// target to record, or for the rest of its answer, hold none: a target that hangs takes no place.
+	slots chan struct{}
+}
+
+// New returns a scraper that is not started.
+func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Scraper {
+	return &Scraper{cfg: cfg, set: set, ingest: in, slots: make(chan struct{}, cfg.MaxConcurrent)}
+}
+
+// Start begins to look for targets. Each is scraped for the first time within its interval.
+func (s *Scraper) Start(ctx context.Context, host component.Host) error {
+	jobs := make(map[string]*scrapeJob, len(s.cfg.Configs))
+	for _, cfg := range s.cfg.Configs {
+		job, err := newScrapeJob(cfg, s.set.BuildInfo, s.set.Logger, s.ingest.Metrics)
+		if err != nil {
+			return err
+		}
+		job.fetcher.MaxBytes = s.ingest.MaxBytes()
+		jobs[cfg.JobName] = job
+	}
+	// Collectors that scrape the same target should not do so at the same moment.
+	seed, _ := os.Hostname()
+	s.schedule = newSchedule(jobs, seed)
+	if s.discover == nil {
+		// Discovery counts for itself, in a registry of its own: two receivers would collide in a shared one.
+		manager, err := targets.NewManager(s.cfg.Configs, s.set.Logger, prometheus.NewRegistry())
+		if err != nil {
+			return err
+		}
+		s.discover = manager.Run
+	}
+	if err := s.schedule.observe(s.ingest.Metrics); err != nil {
+		return err
+	}
+	if status := s.cfg.Status.Get(); status != nil {
+		s.page = &statusServer{
+			cfg: status, set: s.set.TelemetrySettings, schedule: s.schedule, drainTimeout: s.ingest.Config.DrainTimeout,
+		}
+		if err := s.page.start(ctx, host); err != nil {
+			return fmt.Errorf("`status`: %w", err)
+		}
+	}
+	s.worker.Start(s.run)
+	return nil
+}
+
+// run scrapes until stopping ends, and returns when all that was fetched by then is delivered.
+func (s *Scraper) run(stopping, deliver context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.discover(stopping, s.schedule.apply); err != nil && stopping.Err() == nil {
+			s.set.Logger.Error("no further targets are discovered", zap.Error(err))
+		}
+	})
+	s.schedule.run(stopping, func(task scrapeTask) {
+		running.Go(func() { s.scrape(deliver, task) })
+	}, func(now time.Time) {
+		for _, job := range s.schedule.jobs {
+			job.log.flush(now)
+		}
+	})
+	running.Wait()
+}
+
+// Shutdown breaks off the requests under way; what was fetched is delivered.
+func (s *Scraper) Shutdown(ctx context.Context) error {
+	var errs []error
+	if s.page != nil {
+		errs = append(errs, s.page.http.Shutdown(ctx))
+	}
+	errs = append(errs, s.worker.Shutdown(ctx))
+	for _, job := range s.schedule.jobs {
+		job.log.close()
+		job.fetcher.Client.CloseIdleConnections()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,29 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package self
+
+import (
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
+)
+
+// Config configures the profiling of the collector itself.
+type Config struct {
+	// CollectionInterval is the length of one CPU profile, and the time between two of the others.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// InitialDelay is the time from the receiver's start to the first profile's start.
+	InitialDelay time.Duration `mapstructure:"initial_delay"`
+	// Timeout bounds the delivery of one profile to the pipeline; 0 sets no bound.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// BlockProfileFraction is handed to runtime.SetBlockProfileRate; at 0 or below there is no block profile.
+	BlockProfileFraction int `mapstructure:"block_profile_fraction"`
+	// MutexProfileFraction is handed to runtime.SetMutexProfileFraction; at 0 or below there is no mutex profile.
+	MutexProfileFraction int `mapstructure:"mutex_profile_fraction"`
+}
+
+// Validate names every fault.
+func (c *Config) Validate() error {
+	return worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Timeout)
+}

@@ -1,0 +1,282 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sourcetest is what the tests of the sources have in common: a pipeline that records, and what a component writes
+// to. Tests alone import it.
+package sourcetest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+)
+
+// The receiver's own metrics that tests of several sources read.
+const (
+	MetricRejected = "otelcol_receiver_pprof_rejected_payloads"
+	MetricDropped  = "otelcol_receiver_pprof_dropped_samples"
+	MetricRepaired = "otelcol_receiver_pprof_repaired"
+)
+
+// Patience is how long a test waits for what must happen.
+const Patience = 20 * time.Second
+
+// Pipeline is the next consumer: it checks what it gets, and refuses with err where that is set.
+type Pipeline struct {
+	T  testing.TB
+	mu sync.Mutex
+	// Err decides on the n-th delivery, from 0; nil takes all.
+	Err func(n int) error
+	// Discard keeps nothing of what was received, and checks nothing.
+	Discard  bool
+	Tries    int
+	Received []pprofile.Profiles
+}
+
+func (*Pipeline) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (p *Pipeline) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.Tries
+	p.Tries++
+	if p.Err != nil {
+		if err := p.Err(n); err != nil {
+			return err
+		}
+	}
+	if p.Discard {
+		return nil
+	}
+	if err := profiletest.Check(pd); err != nil {
+		p.T.Errorf("profiles that are not conformant: %v", err)
+	}
+	p.Received = append(p.Received, pd)
+	return nil
+}
+
+func (p *Pipeline) RefuseWith(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Err = func(int) error { return err }
+}
+
+func (p *Pipeline) All() []pprofile.Profiles {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]pprofile.Profiles(nil), p.Received...)
+}
+
+func (p *Pipeline) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Received = nil
+}
+
+func (p *Pipeline) Attempts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Tries
+}
+
+// Fixture is what a source delivers and writes to.
+type Fixture struct {
+	T         testing.TB
+	Next      *Pipeline
+	Logs      *observer.ObservedLogs
+	Telemetry *componenttest.Telemetry
+	Set       receiver.Settings
+}
+
+// Host has extensions and nothing else.
+type Host map[component.ID]component.Component
+
+func (h Host) GetExtensions() map[component.ID]component.Component { return h }
+
+// New returns a fixture that ends with the test.
+func New(t testing.TB) *Fixture {
+	t.Helper()
+	f := &Fixture{T: t, Next: &Pipeline{T: t}, Telemetry: componenttest.NewTelemetry()}
+	core, logs := observer.New(zapcore.InfoLevel)
+	f.Logs = logs
+	f.Set = receiver.Settings{
+		ID:                component.MustNewID("pprof"),
+		TelemetrySettings: f.Telemetry.NewTelemetrySettings(),
+		BuildInfo:         component.BuildInfo{Command: "otelcol-profiles", Version: "1.2.3"},
+	}
+	f.Set.Logger = zap.New(core)
+	f.Set.TracerProvider = noop.NewTracerProvider() // a recorder of spans grows without end under fuzzing
+	f.Set.Resource.Attributes().PutStr("service.name", "otelcol-profiles")
+	t.Cleanup(func() { require.NoError(t, f.Telemetry.Shutdown(context.Background())) })
+	return f
+}
+
+// Ingester returns the path of one source, with the default limits and a budget of its own. A maxProfileBytes of 0 is the
+// default.
+func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *ingest.Ingester {
+	f.T.Helper()
+	metrics, err := ingest.NewMetrics(f.Set.TelemetrySettings)
+	require.NoError(f.T, err)
+	f.T.Cleanup(metrics.Shutdown)
+	limits := pprofconv.DefaultLimits()
+	if maxProfileBytes > 0 {
+		limits.MaxProfileBytes = maxProfileBytes
+	}
+	in, err := ingest.New(ingest.Settings{
+		Set: f.Set, Config: ingest.Config{Limits: limits, DrainTimeout: 10 * time.Second},
+		Budget: admission.New(2 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source, Transport: transport,
+	})
+	require.NoError(f.T, err)
+	return in
+}
+
+// Await waits until the pipeline has n deliveries.
+func (f *Fixture) Await(n int) []pprofile.Profiles {
+	f.T.Helper()
+	require.Eventually(f.T, func() bool { return len(f.Next.All()) >= n }, Patience, 5*time.Millisecond)
+	return f.Next.All()
+}
+
+// AwaitLog waits until n lines hold text.
+func (f *Fixture) AwaitLog(n int, text string) []observer.LoggedEntry {
+	f.T.Helper()
+	find := func() []observer.LoggedEntry { return f.Logs.FilterMessageSnippet(text).All() }
+	require.Eventually(f.T, func() bool { return len(find()) >= n }, Patience, 5*time.Millisecond)
+	return find()
+}
+
+// Sum adds up the points of a counter that have all the given attributes (key, value, ...).
+func (f *Fixture) Sum(name string, attributes ...string) int64 {
+	f.T.Helper()
+	m, err := f.Telemetry.GetMetric(name)
+	if err != nil {
+		return 0
+	}
+	var total int64
+	for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		if HasAttributes(point.Attributes, attributes) {
+			total += point.Value
+		}
+	}
+	return total
+}
+
+// HasAttributes reports that a set has all attributes (key, value, ...).
+func HasAttributes(set attribute.Set, attributes []string) bool {
+	for i := 0; i < len(attributes); i += 2 {
+		if value, ok := set.Value(attribute.Key(attributes[i])); !ok || value.AsString() != attributes[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// Captured reads one of the repository's captured inputs.
+func Captured(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(repository(), "testdata", "pprof", name))
+	require.NoError(t, err)
+	return data
+}
+
+// Gunzip decompresses.
+func Gunzip(t testing.TB, data []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	plain, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return plain
+}
+
+// Gzipped compresses.
+func Gzipped(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// ResourceOf renders the resource attributes of the only resource.
+func ResourceOf(t testing.TB, pd pprofile.Profiles) map[string]any {
+	t.Helper()
+	require.Equal(t, 1, pd.ResourceProfiles().Len())
+	return pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+}
+
+// Site is a server whose answer can be changed.
+type Site struct {
+	*httptest.Server
+	Handler atomic.Pointer[http.HandlerFunc]
+	Asked   atomic.Int64
+}
+
+// NewSite returns a server that ends with the test.
+func NewSite(t testing.TB, handler http.HandlerFunc) *Site {
+	s := &Site{}
+	s.Handler.Store(&handler)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Asked.Add(1)
+		(*s.Handler.Load())(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// AwaitAsked waits for n further requests.
+func (s *Site) AwaitAsked(t testing.TB, n int64) {
+	t.Helper()
+	until := s.Asked.Load() + n
+	require.Eventually(t, func() bool { return s.Asked.Load() >= until }, Patience, time.Millisecond)
+}
+
+// Serve answers with data and headers.
+func Serve(data []byte, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		_, _ = w.Write(data)
+	}
+}
+
+// repository is the folder that holds go.mod.
+func repository() string {
+	folder := "."
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder
+		}
+		folder = filepath.Join(folder, "..")
+	}
+}

@@ -1,0 +1,100 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package worker runs the goroutines of sources that fetch payloads by themselves.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Worker runs a source's goroutines and ends them in two steps: first nothing new begins; then, after three quarters
+// of the time that Shutdown has, the contexts of deliveries end.
+type Worker struct {
+	running        sync.WaitGroup
+	stop, abort    context.CancelFunc
+	stopping, last context.Context
+}
+
+// Start runs fn until shutdown. stopping ends when shutdown begins; deliver lasts as long as
+// shutdown may, so that what is in hand still reaches the pipeline.
+func (w *Worker) Start(fn func(stopping, deliver context.Context)) {
+	w.stopping, w.stop = context.WithCancel(context.Background())
+	w.last, w.abort = context.WithCancel(context.Background())
+	w.running.Go(func() { fn(w.stopping, w.last) })
+}
+
+// Shutdown ends the goroutines, until ctx ends.
+func (w *Worker) Shutdown(ctx context.Context) error {
+	if w.stop == nil {
+		return nil
+	}
+	w.stop()
+	defer w.abort()
+	if deadline, found := ctx.Deadline(); found {
+		left := time.Until(deadline)
+		defer time.AfterFunc(left-left/4, w.abort).Stop()
+	}
+	done := make(chan struct{})
+	go func() {
+		w.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the pipeline still has a delivery: %w", ctx.Err())
+	}
+}
+
+// Go runs fn beside what Start runs.
+func (w *Worker) Go(fn func()) { w.running.Go(fn) }
+
+// Every calls fn after delay and then at each interval until ctx ends. Calls never overlap: one
+// that takes longer than the interval is followed by the next at once.
+func Every(ctx context.Context, delay, interval time.Duration, fn func()) {
+	if !Sleep(ctx, delay) {
+		return
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		fn()
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+}
+
+// Sleep waits for d and reports whether ctx still stands.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+// ValidateIntervals names the faults of the keys that sources with a worker have in common.
+func ValidateIntervals(interval, delay, timeout time.Duration) error {
+	var errs []error
+	if interval <= 0 {
+		errs = append(errs, fmt.Errorf("`collection_interval` must be positive, found %v", interval))
+	}
+	if delay < 0 {
+		errs = append(errs, fmt.Errorf("`initial_delay` must not be negative, found %v", delay))
+	}
+	if timeout < 0 {
+		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %v", timeout))
+	}
+	return errors.Join(errs...)
+}
