@@ -182,7 +182,8 @@ func TestVolumes(t *testing.T) {
 	}
 
 	var config struct {
-		Exporters struct {
+		Processors map[string]struct{ Acknowledge string }
+		Exporters  struct {
 			OTLP struct {
 				SendingQueue struct {
 					QueueSize int64 `json:"queue_size"`
@@ -195,6 +196,7 @@ func TestVolumes(t *testing.T) {
 	}
 	text := find[*corev1.ConfigMap](t, m, pod.Volumes[0].ConfigMap.Name).Data["queue.yaml"]
 	require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+	require.Equal(t, "delivered", config.Processors["dictionary_dedup"].Acknowledge)
 	queue := config.Exporters.OTLP.SendingQueue
 	require.Contains(t, config.Extensions[queue.Storage].Directory, mounts[claim.Name])
 	// It replaces the list of the configuration below it.
