@@ -103,7 +103,9 @@ func TestReadmeDefaults(t *testing.T) {
 }
 
 func TestReadmeConfigurationsAreValid(t *testing.T) {
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readme(t), -1)
+	scraping, err := os.ReadFile(filepath.Join("docs", "scraping.md"))
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readme(t)+string(scraping), -1)
 	require.GreaterOrEqual(t, len(blocks), 4)
 	for _, block := range blocks {
 		var config struct {

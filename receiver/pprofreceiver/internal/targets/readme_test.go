@@ -35,7 +35,7 @@ func yamlKeys(section reflect.Type) []string {
 }
 
 func TestReadmeJobs(t *testing.T) {
-	rows := profiletest.ReadmeTable(t, "../../README.md", "| key of a job | type | default | bound | meaning |")
+	rows := profiletest.ReadmeTable(t, "../../docs/scraping.md", "| key of a job | type | default | bound | meaning |")
 	httpKeys := yamlKeys(reflect.TypeFor[config.HTTPClientConfig]())
 	var own []string
 	for _, key := range yamlKeys(reflect.TypeFor[yamlConfig]()) {
@@ -53,7 +53,7 @@ func TestReadmeJobs(t *testing.T) {
 	assert.Equal(t, cfg.ScrapeTimeout, cfg.ScrapeInterval)
 	assert.Equal(t, cfg.Scheme, rows["scheme"][2])
 
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/scraping.md")
 	require.NoError(t, err)
 	for _, key := range httpKeys {
 		assert.Contains(t, string(text), "`"+key+"`")
@@ -62,7 +62,7 @@ func TestReadmeJobs(t *testing.T) {
 }
 
 func TestReadmeKinds(t *testing.T) {
-	rows := profiletest.ReadmeTable(t, "../../README.md", "| kind | `enabled` | `path` | `seconds` | `delta` |")
+	rows := profiletest.ReadmeTable(t, "../../docs/scraping.md", "| kind | `enabled` | `path` | `seconds` | `delta` |")
 	kinds := mustLoad(t, "job_name: a"+someDiscovery).Profiles.All
 	assert.Len(t, rows, len(kinds))
 	for _, p := range kinds {
@@ -72,7 +72,7 @@ func TestReadmeKinds(t *testing.T) {
 
 // The labels that are there when the rules begin are those of the README.
 func TestReadmeLabels(t *testing.T) {
-	rows := profiletest.ReadmeTable(t, "../../README.md", "| label | at first | what it decides |")
+	rows := profiletest.ReadmeTable(t, "../../docs/scraping.md", "| label | at first | what it decides |")
 	targets, _ := mustLoad(t, onlyMemory+`
 path_prefix: /p
 params: {x: [y]}
