@@ -62,7 +62,7 @@ const (
 	modeAlways   = "always"
 )
 
-// HECConfig is an HTTP Event Collector. It takes events only: the mode is always.
+// HECConfig is an HTTP Event Collector. It accepts events only: the mode is always.
 type HECConfig struct {
 	Client confighttp.ClientConfig `mapstructure:",squash"`
 	// Token is sent as "Authorization: Splunk <token>".
@@ -166,7 +166,7 @@ func (c *HECConfig) Validate() error {
 // alwaysLogs says that profiles are never sent as they are.
 func (c *Config) alwaysLogs() bool { return c.Mode == modeAlways || c.HEC.HasValue() }
 
-// urls gives where profiles and logs go (OTLP specification, OTLP/HTTP request).
+// urls returns where profiles and logs go (OTLP specification, OTLP/HTTP request).
 func (c *HTTPConfig) urls() (profiles, logs string) {
 	profiles, logs = c.ProfilesEndpoint, c.LogsEndpoint
 	base := strings.TrimSuffix(c.Client.Endpoint, "/")

@@ -37,8 +37,8 @@ type profilesToLogs struct {
 	peer    peer
 	// maxRequestBytes bounds what one request carries, before compression.
 	maxRequestBytes int
-	// tooLargeSaid says that the log has had a line on requests that are too large.
-	tooLargeSaid atomic.Bool
+	// tooLargeLogged is true after the one log line about requests that are too large.
+	tooLargeLogged atomic.Bool
 
 	// drained ends when the drain timeout has passed after the beginning of the shutdown.
 	drained context.Context
@@ -204,7 +204,7 @@ func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 	}
 	if sent.outcome == tooLarge && !errors.Is(sent.err, errAboveLimit) {
 		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, signal("signal", of))
-		if !e.tooLargeSaid.Swap(true) {
+		if !e.tooLargeLogged.Swap(true) {
 			e.logger.Warn("the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
 				zap.Int("request_bytes", sent.size), zap.Error(sent.err))
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// hecPeer is an HTTP Event Collector of Splunk. It only takes events.
+// hecPeer is an HTTP Event Collector of Splunk. It only accepts events.
 type hecPeer struct {
 	httpPeer
 	token string

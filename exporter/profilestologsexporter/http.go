@@ -133,9 +133,9 @@ func (p *httpPeer) exchange(ctx context.Context, url string, body []byte, header
 		return text, nil, nil
 	}
 	r := &refusal{url: redact.Text(url), status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
-	var said spb.Status
-	if isProtobuf && proto.Unmarshal(text, &said) == nil {
-		r.message = shorten(said.GetMessage())
+	var answered spb.Status
+	if isProtobuf && proto.Unmarshal(text, &answered) == nil {
+		r.message = shorten(answered.GetMessage())
 	} else {
 		r.message = shorten(string(text))
 	}
