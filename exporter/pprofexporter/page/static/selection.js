@@ -20,8 +20,10 @@ export function defaultsFor(state, profiles) {
   const own = profiles.filter((row) => row.service === service);
   if (state.profile && state.type) return {service, profile: state.profile, type: state.type};
   const named = state.profile ? own.filter((row) => row.profile === state.profile) : own;
-  const cpu = named.filter((row) => row.profile === 'process_cpu');
-  const candidates = cpu.length ? cpu : named;
+  // An idle process has a CPU profile without samples.
+  const filled = named.filter((row) => row.samples);
+  const cpu = filled.filter((row) => row.profile === 'process_cpu');
+  const candidates = [cpu, filled, named].find((rows) => rows.length) ?? [];
   const row = candidates.find((candidate) => candidate.default) ?? candidates[0];
   return {service, profile: row?.profile ?? state.profile, type: row?.type ?? state.type};
 }

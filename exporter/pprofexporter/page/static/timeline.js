@@ -54,7 +54,9 @@ export class Timeline {
     refill(this.legend, [groups.slice(0, 40).map(({name}) => name), data.theme.dark], () => groups.slice(0, 40).map(({name}, i) => {
       const dot = el('i');
       dot.style.background = this.color(groups, i);
-      return el('button', {type: 'button', class: 'chip', title: 'Show only this', onclick: () => this.on.group(name)}, dot, clean(name || '(none)', 60));
+      // These are no values: the API sums up samples without the attribute, and values beyond the largest.
+      if (name === '(none)' || name === '(other)') return el('span', {class: 'chip'}, dot, name);
+      return el('button', {type: 'button', class: 'chip', title: 'Show only this', onclick: () => this.on.group(name)}, dot, clean(name, 60) || '(empty)');
     }));
     this.draw();
   }

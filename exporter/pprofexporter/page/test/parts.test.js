@@ -49,7 +49,7 @@ test('lists filter by all words, those that start with the first come first', ()
 });
 
 test('what is shown first: the latest service, its CPU profile, the default type', () => {
-  const row = (service, profile, type, isDefault, until) => ({service, profile, type, default: isDefault, until});
+  const row = (service, profile, type, isDefault, until, samples = 1) => ({service, profile, type, default: isDefault, until, samples});
   const rows = [row('old', 'process_cpu', 'cpu/nanoseconds', true, 1), row('new', 'memory', 'inuse_space/bytes', true, 5),
     row('new', 'process_cpu', 'samples/count', false, 4), row('new', 'process_cpu', 'cpu/nanoseconds', true, 4)];
   const none = {service: '', profile: '', type: ''};
@@ -57,6 +57,9 @@ test('what is shown first: the latest service, its CPU profile, the default type
   assert.deepEqual(defaultsFor({...none, service: 'new', profile: 'memory'}, rows), {service: 'new', profile: 'memory', type: 'inuse_space/bytes'});
   assert.deepEqual(defaultsFor({...none, service: 'gone', profile: 'p'}, rows), {service: 'gone', profile: 'p', type: ''});
   assert.deepEqual(defaultsFor(none, []), none);
+  const idle = [row('s', 'process_cpu', 'cpu/nanoseconds', true, 1, 0), row('s', 'memory', 'inuse_space/bytes', true, 1)];
+  assert.equal(defaultsFor(none, idle).profile, 'memory');
+  assert.equal(defaultsFor(none, idle.slice(0, 1)).profile, 'process_cpu');
 });
 
 test('the table sorts by value, change by its size, names by name', () => {
