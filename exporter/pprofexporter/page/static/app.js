@@ -43,7 +43,7 @@ class App {
     });
     this.tooltip = new Tooltip();
     this.details = new Details($('details'), {close: () => this.update({fn: '', node: ''}, {replace: true})});
-    this.graph = this.newGraph('Flame graph', false, () => this.model.tree, (node) => this.zoomTo(node));
+    this.graph = this.newGraph('Flame graph', false, () => this.model.tree);
     this.callers = this.newGraph('Callers', true, () => this.model.sides(this.state).callers);
     this.callees = this.newGraph('Callees', false, () => this.model.sides(this.state).callees);
     this.table = new FunctionTable({
@@ -69,16 +69,15 @@ class App {
     return new URL(path, document.baseURI).href;
   }
 
-  // newGraph returns a graph of a tree. The main graph's zoom is part of the state, that of the others is their own.
-  newGraph(label, upwards, treeOf, zoom) {
+  // newGraph returns a graph of a tree. A click in the main graph zooms; in a sandwich it goes on to the function clicked.
+  newGraph(label, upwards, treeOf) {
     const graph = new FlameGraph({label, upwards, on: {
       choose: (node, zooms) => {
         const tree = treeOf();
         const id = tree.function(node);
-        const own = tree === this.model.tree;
-        if (zooms && !zoom) graph.show(tree, graph.style, {zoomed: node});
+        const place = tree === this.model.tree ? {node: tree.key(node), ...(zooms ? {zoom: tree.key(node)} : {})} : {node: ''};
         $('spoken').textContent = `${clean(tree.label(node), 200)}, ${formatValue(tree.total[node], this.model.unit)}, ${formatShare(tree.total[node], tree.total[0])}`;
-        this.update({fn: id < 0 ? '' : this.model.frames.key(id), node: own ? tree.key(node) : '', ...(zooms && zoom ? {zoom: tree.key(node)} : {})}, {replace: !zooms || !zoom});
+        this.update({fn: id < 0 ? '' : this.model.frames.key(id), ...place}, {replace: !zooms});
       },
       menu: (node, x, y) => this.showMenu(treeOf(), node, x, y),
       hover: (node, x, y) => {
@@ -257,7 +256,7 @@ class App {
     const {model, state, theme} = this;
     const {callers, callees} = model.sides(state);
     for (const [graph, tree] of [[this.callers, callers], [this.callees, callees]]) {
-      graph.show(tree, model.style(tree, state, theme), {zoomed: graph.tree === tree ? graph.zoomed : 0});
+      graph.show(tree, model.style(tree, state, theme));
     }
     const {rows, selected, unit, total} = model;
     this.sandwichTitle.replaceChildren(el('b', {}, clean(model.frames.label(selected), 160)),

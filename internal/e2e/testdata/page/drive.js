@@ -203,6 +203,10 @@ const steps = {
     await page.waitForSelector('.stack .middle');
     assert.match(await text(page, '.stack .middle'), /self .* total /);
     await shot(page, 'sandwich');
+    const centre = await text(page, '.middle b');
+    const callees = await page.locator('.stack .flamegraph').last().boundingBox();
+    await page.mouse.click(callees.x + 20, callees.y + 28);
+    assert.notEqual(await text(page, '.middle b'), centre, 'a click goes on to the function clicked');
     await page.context().close();
   },
 
