@@ -67,6 +67,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
+require go.opentelemetry.io/collector/connector/connectortest v0.162.0
+
 require (
 	github.com/google/gnostic v0.7.1 // indirect
 	github.com/grafana/pyroscope/api v1.6.0

@@ -20,13 +20,10 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func settings(t *testing.T) (connector.Settings, *componenttest.Telemetry) {
 	t.Helper()

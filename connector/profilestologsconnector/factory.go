@@ -11,13 +11,9 @@ import (
 	"go.opentelemetry.io/collector/connector/xconnector"
 	"go.opentelemetry.io/collector/consumer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 )
-
-// scopeName names this package in metrics.
-const scopeName = "github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector"
-
-var componentType = component.MustNewType("profiles_to_logs")
 
 // Config configures the connector.
 type Config struct {
@@ -27,9 +23,9 @@ type Config struct {
 // NewFactory makes the factory of the connector `profiles_to_logs`.
 func NewFactory() connector.Factory {
 	return xconnector.NewFactory(
-		componentType,
+		metadata.Type,
 		createDefaultConfig,
-		xconnector.WithProfilesToLogs(createProfilesToLogs, component.StabilityLevelAlpha),
+		xconnector.WithProfilesToLogs(createProfilesToLogs, metadata.ProfilesToLogsStability),
 	)
 }
 
@@ -38,9 +34,17 @@ func createDefaultConfig() component.Config { return &Config{Encoding: splunkenc
 
 func createProfilesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (xconnector.Profiles, error) {
 	encoding := cfg.(*Config).Encoding
-	metrics, err := splunkencode.NewMetrics("connector", encoding.Format, set.MeterProvider.Meter(scopeName))
+	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
+	metrics := splunkencode.Count(encoding.Format, splunkencode.Counters{
+		Records:   b.ConnectorProfilesToLogsRecords,
+		Samples:   b.ConnectorProfilesToLogsSamples,
+		Bytes:     b.ConnectorProfilesToLogsBytes,
+		Oversized: b.ConnectorProfilesToLogsOversizedRecords,
+		LeftOut:   b.ConnectorProfilesToLogsLeftOutSamples,
+		Dropped:   b.ConnectorProfilesToLogsDroppedSamples,
+	})
 	return &toLogs{options: encoding.Options(maxBatchBytes), metrics: metrics, next: next}, nil
 }

@@ -22,13 +22,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func settings(t *testing.T) (connector.Settings, *componenttest.Telemetry) {
 	t.Helper()

@@ -12,14 +12,10 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
-
-// scopeName names this package in metrics.
-const scopeName = "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
-
-var componentType = component.MustNewType("splunk_profiling")
 
 // Config configures the connector.
 type Config struct {
@@ -29,10 +25,10 @@ type Config struct {
 // NewFactory makes the factory of the connector `splunk_profiling`, from logs to profiles and from logs to logs.
 func NewFactory() connector.Factory {
 	return xconnector.NewFactory(
-		componentType,
+		metadata.Type,
 		createDefaultConfig,
-		xconnector.WithLogsToProfiles(createLogsToProfiles, component.StabilityLevelAlpha),
-		xconnector.WithLogsToLogs(createLogsToLogs, component.StabilityLevelAlpha),
+		xconnector.WithLogsToProfiles(createLogsToProfiles, metadata.LogsToProfilesStability),
+		xconnector.WithLogsToLogs(createLogsToLogs, metadata.LogsToLogsStability),
 	)
 }
 
@@ -42,9 +38,17 @@ func createDefaultConfig() component.Config {
 }
 
 func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
-	metrics, err := splunkdelivery.NewMetrics(splunkdelivery.Connector, set.MeterProvider.Meter(scopeName))
+	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
+	}
+	metrics := &splunkdelivery.Metrics{
+		Records:  b.ConnectorSplunkProfilingRecords,
+		Profiles: b.ConnectorSplunkProfilingProfiles,
+		Samples:  b.ConnectorSplunkProfilingSamples,
+		Rejected: b.ConnectorSplunkProfilingRejectedRecords,
+		Dropped:  b.ConnectorSplunkProfilingDroppedSamples,
+		Repaired: b.ConnectorSplunkProfilingRepaired,
 	}
 	translation := &cfg.(*Config).Translation
 	return &toProfiles{logger: set.Logger, limits: translation.Limits, path: &splunkdelivery.Path{

@@ -62,8 +62,8 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim
 		switch err := p.Profiles(ctx, profiles); {
 		case err == nil:
 			taken = true
-			p.Metrics.profiles.Add(ctx, int64(count))
-			p.Metrics.samples.Add(ctx, int64(result.Samples))
+			p.Metrics.Profiles.Add(ctx, int64(count))
+			p.Metrics.Samples.Add(ctx, int64(result.Samples))
 		case !httpserver.IsPermanent(err):
 			return Report{}, err
 		default:

@@ -5,7 +5,6 @@ package splunkencode
 
 import (
 	"context"
-	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -19,26 +18,7 @@ type Metrics struct {
 	format                                               metric.MeasurementOption
 }
 
-// NewMetrics makes the metrics of a component, of a kind such as exporter.
-func NewMetrics(kind, format string, meter metric.Meter) (*Metrics, error) {
-	var errs []error
-	counter := func(noun, unit, description string) metric.Int64Counter {
-		c, err := meter.Int64Counter("otelcol_"+kind+"_profiles_to_logs_"+noun, metric.WithUnit(unit), metric.WithDescription(description))
-		errs = append(errs, err)
-		return c
-	}
-	return &Metrics{
-		records:   counter("records", "{record}", "Number of log records that were taken."),
-		samples:   counter("samples", "{sample}", "Number of samples in them, each time at which one was taken."),
-		bytes:     counter("bytes", "By", "Encoded size of the log records that were taken."),
-		oversized: counter("oversized_records", "{record}", "Number of log records above max_record_bytes that could not be split."),
-		leftOut:   counter("left_out_samples", "{sample}", "Number of samples left out since Splunk has no such type."),
-		dropped:   counter("dropped_samples", "{sample}", "Number of samples left out since they cannot be understood or expand too far."),
-		format:    metric.WithAttributeSet(attribute.NewSet(attribute.String("format", format))),
-	}, errors.Join(errs...)
-}
-
-// Counters are the counters of a component whose instruments are generated.
+// Counters are the counters of a component, which are generated.
 type Counters struct {
 	Records, Samples, Bytes, Oversized, LeftOut, Dropped metric.Int64Counter
 }

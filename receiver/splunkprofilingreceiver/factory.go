@@ -18,21 +18,17 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
-
-// scopeName names this package in metrics.
-const scopeName = "github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
-
-var componentType = component.MustNewType("splunk_profiling")
 
 // NewFactory makes the factory of the receiver `splunk_profiling`, for profiles pipelines and, beside them, logs
 // pipelines.
 func NewFactory() receiver.Factory {
 	return xreceiver.NewFactory(
-		componentType,
+		metadata.Type,
 		createDefaultConfig,
-		xreceiver.WithProfiles(createProfiles, component.StabilityLevelAlpha),
-		xreceiver.WithLogs(createLogs, component.StabilityLevelAlpha),
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability),
+		xreceiver.WithLogs(createLogs, metadata.LogsStability),
 	)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
 
 // server is one way in which requests arrive.
@@ -66,9 +67,17 @@ func sharedReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error)
 	if r, ok := shared[cfg]; ok {
 		return r, nil
 	}
-	metrics, err := splunkdelivery.NewMetrics(splunkdelivery.Receiver, set.MeterProvider.Meter(scopeName))
+	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
+	}
+	metrics := &splunkdelivery.Metrics{
+		Records:  b.ReceiverSplunkProfilingRecords,
+		Profiles: b.ReceiverSplunkProfilingProfiles,
+		Samples:  b.ReceiverSplunkProfilingSamples,
+		Rejected: b.ReceiverSplunkProfilingRejectedRecords,
+		Dropped:  b.ReceiverSplunkProfilingDroppedSamples,
+		Repaired: b.ReceiverSplunkProfilingRepaired,
 	}
 	r := &splunkReceiver{cfg: cfg, set: set, metrics: metrics}
 	shared[cfg] = r

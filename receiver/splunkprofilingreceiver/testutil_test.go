@@ -24,7 +24,6 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -34,8 +33,6 @@ const (
 	patience  = 20 * time.Second
 	allOfThem = "protocols: {grpc: {endpoint: 'localhost:0'}, http: {endpoint: 'localhost:0'}, hec: {endpoint: 'localhost:0'}}"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pipelines are the next consumers. They refuse with what refuse gives, and check what they take.
 type pipelines struct {
