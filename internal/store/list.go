@@ -173,7 +173,6 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 			sets[t.epoch] = map[profiledict.AttributeSetIndex]int{}
 		}
 		if t.chunk.flags&hasAttributes == 0 {
-			sets[t.epoch][t.series.resource] += 0 // keys of resources without samples count, too
 			count(v.epochs[t.epoch].dict, t.series.resource, false, int(t.chunk.samples))
 			continue
 		}

@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -145,11 +144,10 @@ func (p *plotter) instance(ctx context.Context, in *instance) error {
 				continue
 			}
 			before := &in.chunks[i-1]
+			p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
 			if t.chunk.total < before.chunk.total { // the process began anew
-				p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
 				continue
 			}
-			p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
 			p.values(before, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, -value) })
 		default:
 			p.values(t, func(group int, value float64) { p.spread(group, t.chunk.start, t.chunk.end, value) })
@@ -230,9 +228,4 @@ func (p *plotter) hold(steps int64) {
 			line[i] += value
 		}
 	}
-}
-
-// String describes a timeline for test failures.
-func (t *Timeline) String() string {
-	return fmt.Sprintf("%s from %d step %d: %v", t.Type, t.From, t.Step, t.Groups)
 }
