@@ -99,8 +99,8 @@ func TestRefusedForGood(t *testing.T) {
 			from.end()
 			var b balance
 			counted := func() float64 { return n.metric(t, "otelcol_exporter_send_failed_profile_samples") }
-			// What is not delivered yet looks lost for a moment. What was broken off at the end may have been refused as well.
-			asCounted := func() bool { n := int(counted()); return b.lost > 0 && b.lost <= n && n <= b.sent-b.arrived }
+			// What is not delivered yet looks missing for a moment. What was broken off at the end may have been refused as well.
+			asCounted := func() bool { n := int(counted()); return b.missing > 0 && b.missing <= n && n <= b.sent-b.arrived }
 			for deadline := time.Now().Add(deliveryTimeout); !asCounted() && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Millisecond)
 				b = l.balance()

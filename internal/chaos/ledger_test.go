@@ -116,10 +116,10 @@ func (l *ledger) arrive(id string) {
 // balance is what the ledger amounts to, in samples.
 type balance struct {
 	sent, acknowledged, arrived int
-	// lost samples were acknowledged and did not arrive. Duplicates arrived more often than once; unexplained are those
+	// missing samples were acknowledged and did not arrive. Duplicates arrived more often than once; unexplained are those
 	// whose sender had sent them once.
-	lost, duplicates, unexplained int
-	// examples name a few of the lost and the unexplained.
+	missing, duplicates, unexplained int
+	// examples name a few of the missing and the unexplained.
 	examples []string
 }
 
@@ -134,9 +134,9 @@ func (l *ledger) balance() (b balance) {
 				if e.acknowledged {
 					b.acknowledged++
 				}
-				lost := e.acknowledged && arrived == 0
-				if lost {
-					b.lost++
+				missing := e.acknowledged && arrived == 0
+				if missing {
+					b.missing++
 				}
 				if arrived > 1 {
 					b.duplicates++
@@ -145,7 +145,7 @@ func (l *ledger) balance() (b balance) {
 				if unexplained {
 					b.unexplained++
 				}
-				if (lost || unexplained) && len(b.examples) < 5 {
+				if (missing || unexplained) && len(b.examples) < 5 {
 					b.examples = append(b.examples, fmt.Sprintf("%s arrived %d times", sampleID(sender, request, sample), arrived))
 				}
 			}
@@ -155,8 +155,8 @@ func (l *ledger) balance() (b balance) {
 }
 
 func (b balance) String() string {
-	return fmt.Sprintf("%d samples sent, %d acknowledged, %d arrived, %d lost, %d duplicates (%d without the sender's doing) %v",
-		b.sent, b.acknowledged, b.arrived, b.lost, b.duplicates, b.unexplained, b.examples)
+	return fmt.Sprintf("%d samples sent, %d acknowledged, %d arrived, %d missing, %d duplicates (%d without the sender's doing) %v",
+		b.sent, b.acknowledged, b.arrived, b.missing, b.duplicates, b.unexplained, b.examples)
 }
 
 // repeats says who may have made duplicates.
@@ -174,7 +174,7 @@ const (
 func (l *ledger) requireDelivered(t testing.TB, by repeats) balance {
 	t.Helper()
 	b, lastArrival := l.balance(), time.Now()
-	for b.lost > 0 && time.Since(lastArrival) < deliveryTimeout {
+	for b.missing > 0 && time.Since(lastArrival) < deliveryTimeout {
 		time.Sleep(200 * time.Millisecond)
 		now := l.balance()
 		if now.arrived > b.arrived {
@@ -184,7 +184,7 @@ func (l *ledger) requireDelivered(t testing.TB, by repeats) balance {
 	}
 	t.Log(b)
 	require.Positive(t, b.acknowledged, "nothing was acknowledged")
-	require.Zero(t, b.lost, "acknowledged, and not delivered: %v", b)
+	require.Zero(t, b.missing, "acknowledged, and not delivered: %v", b)
 	if by == bySenders {
 		require.Zero(t, b.unexplained, "duplicates that no sender caused: %v", b)
 	}
