@@ -43,10 +43,24 @@ func TestReloads(t *testing.T) {
 // reload has the process read its configuration again, and waits until it is ready.
 func (n *node) reload(t *testing.T) {
 	t.Helper()
+	require.True(t, n.reloadOrEnd(t), "the reload ends the process")
+}
+
+// reloadOrEnd is reload, but the process may end instead. It reports whether it runs.
+func (n *node) reloadOrEnd(t *testing.T) bool {
+	t.Helper()
 	ready := func() int { return strings.Count(n.Log.String(), "Everything is ready") }
 	before := ready()
 	require.NoError(t, n.Signal(syscall.SIGHUP))
-	require.Eventually(t, func() bool { return ready() > before }, endTimeout, 5*time.Millisecond, "the reload does not end")
+	for deadline := time.Now().Add(endTimeout); ready() == before; time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-n.Exited:
+			return false
+		default:
+		}
+		require.True(t, time.Now().Before(deadline), "the reload does not end")
+	}
+	return true
 }
 
 // TestReloadOfABadConfiguration has an agent reload what is no configuration, while its backend is gone. The Collector ends

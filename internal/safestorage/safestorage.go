@@ -7,10 +7,16 @@
 // fails, it deletes the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions, so
 // that such a batch returns the item: what the disk says then is that the item was not taken. After a crash it is taken
 // again, and may arrive twice.
+//
+// When it starts, the queue moves what was under way to its end: it deletes these items and puts them back. On a full disk
+// both fail, and the items are forgotten. So a client is only handed out where there is room to begin with; deleting
+// then makes room for putting back. Otherwise the start fails, and what is on the disk stays as it is.
 package safestorage
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
@@ -43,8 +49,21 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 	if err != nil {
 		return nil, err
 	}
+	err = inner.Set(ctx, probeKey, make([]byte, probeBytes))
+	if err == nil {
+		err = inner.Delete(ctx, probeKey)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("storage of %s has no room to start with; free some: %w", id, err), inner.Close(ctx))
+	}
 	return client{inner}, nil
 }
+
+// A probe is larger than what a transaction that deletes items writes anew.
+const (
+	probeKey   = "otelcol_profiles_probe"
+	probeBytes = 1 << 20
+)
 
 type client struct{ storage.Client }
 

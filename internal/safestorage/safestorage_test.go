@@ -23,7 +23,19 @@ type fullDisk struct {
 	component.ShutdownFunc
 	storage.Client
 	unreadable bool
+	// writable lets single values be written.
+	writable bool
 }
+
+func (d fullDisk) Set(context.Context, string, []byte) error {
+	if !d.writable {
+		return errFull
+	}
+	return nil
+}
+
+func (d fullDisk) Delete(context.Context, string) error { return nil }
+func (d fullDisk) Close(context.Context) error          { return nil }
 
 func (d fullDisk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
 	return d, nil
@@ -39,7 +51,7 @@ func (d fullDisk) Batch(_ context.Context, operations ...*storage.Operation) err
 	return nil
 }
 
-func clientOf(t *testing.T, disk fullDisk) storage.Client {
+func clientOf(t *testing.T, disk fullDisk) (storage.Client, error) {
 	t.Helper()
 	kind := component.MustNewType("disk")
 	plain := extension.NewFactory(kind, func() component.Config { return nil },
@@ -52,21 +64,27 @@ func clientOf(t *testing.T, disk fullDisk) storage.Client {
 		ID: component.NewID(kind), TelemetrySettings: componenttest.NewNopTelemetrySettings(),
 	}, nil)
 	require.NoError(t, err)
-	client, err := created.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.NewID(kind), "")
-	require.NoError(t, err)
-	return client
+	return created.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.NewID(kind), "")
+}
+
+func TestNothingStartsOnAFullDisk(t *testing.T) {
+	_, err := clientOf(t, fullDisk{})
+	require.ErrorIs(t, err, errFull)
+	require.ErrorContains(t, err, "storage of disk has no room to start with")
 }
 
 // TestItemsAreReadFromAFullDisk does what the queue does to take an item, and to put one.
 func TestItemsAreReadFromAFullDisk(t *testing.T) {
-	client := clientOf(t, fullDisk{})
+	client, err := clientOf(t, fullDisk{writable: true})
+	require.NoError(t, err)
 	item := storage.GetOperation("7")
 	require.NoError(t, client.Batch(t.Context(), storage.SetOperation("metadata", nil), item))
 	require.Equal(t, "item 7", string(item.Value))
 	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation("metadata", nil), storage.SetOperation("8", nil)), errFull)
 	require.ErrorIs(t, client.Batch(t.Context(), storage.DeleteOperation("7")), errFull)
 
-	broken := clientOf(t, fullDisk{unreadable: true})
+	broken, err := clientOf(t, fullDisk{writable: true, unreadable: true})
+	require.NoError(t, err)
 	require.ErrorIs(t, broken.Batch(t.Context(), storage.SetOperation("metadata", nil), storage.GetOperation("7")), errFull)
 	require.ErrorIs(t, broken.Batch(t.Context(), storage.GetOperation("7")), errFull)
 }
