@@ -25,6 +25,7 @@ require (
 	go.opentelemetry.io/collector/config/configretry v1.68.0
 	go.opentelemetry.io/collector/confmap v1.68.0
 	go.opentelemetry.io/collector/connector v0.162.0
+	go.opentelemetry.io/collector/connector/connectortest v0.162.0
 	go.opentelemetry.io/collector/connector/xconnector v0.162.0
 	go.opentelemetry.io/collector/consumer v1.68.0
 	go.opentelemetry.io/collector/consumer/consumererror v0.162.0
@@ -66,8 +67,6 @@ require (
 	sigs.k8s.io/kustomize/kyaml v0.21.2
 	sigs.k8s.io/yaml v1.6.0
 )
-
-require go.opentelemetry.io/collector/connector/connectortest v0.162.0
 
 require (
 	github.com/google/gnostic v0.7.1 // indirect

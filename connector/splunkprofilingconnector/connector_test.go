@@ -51,7 +51,7 @@ func toLogsOf(t *testing.T, next *consumertest.LogsSink) connector.Logs {
 	return c
 }
 
-// mixed gives a request with a captured profile, an ordinary record, and a record that claims to be a profile.
+// mixed returns a request with a captured profile, an ordinary record, and a record that claims to be a profile.
 func mixed(t *testing.T) plog.Logs {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("..", "..", "testdata", "splunk", "v4.11.0-001-cpu-snapshot.otlp-logs.pb"))

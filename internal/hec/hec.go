@@ -20,7 +20,7 @@ const (
 	attributeSourceType = splunklog.KeySourceType
 	attributeIndex      = "com.splunk.index"
 	attributeToken      = "com.splunk.hec.access_token"
-	// unknownHost stands for the host of a record whose resource has none.
+	// unknownHost is the host of a record whose resource has none.
 	unknownHost = "unknown"
 	// severityPrefix is that of fields for the severity of a record.
 	severityPrefix = "otel.log.severity."

@@ -215,7 +215,7 @@ func setValue(to pcommon.Value, from any) {
 // maxSeconds is what an int64 of nanoseconds holds.
 const maxSeconds = math.MaxInt64 / 1_000_000_000
 
-// eventTime reads seconds since 1970 with a fraction, as a number or as text; 0 where there is none. The digits are
+// eventTime reads seconds since 1970 with a fraction, as a number or as text; 0 if there is none. The digits are
 // read one by one: a float64 has no room for nanoseconds.
 func eventTime(raw json.RawMessage) (pcommon.Timestamp, bool) {
 	text := strings.Trim(string(raw), `"`)

@@ -17,7 +17,7 @@ import (
 const (
 	// ReasonNotProfiling is a record without a profile where there is no logs pipeline.
 	ReasonNotProfiling = "not_profiling"
-	// ReasonRefused is a record that was read and that the pipeline refused for good.
+	// ReasonRefused is a record that was read and that the pipeline refused permanently.
 	ReasonRefused = "refused"
 )
 

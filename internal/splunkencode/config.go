@@ -46,7 +46,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Options gives the encoder's options. maxPartBytes bounds the records of one part together; 0 is no limit.
+// Options returns the encoder's options. maxPartBytes bounds the records of one part together; 0 is no limit.
 func (c *Config) Options(maxPartBytes int) splunklog.EncodeOptions {
 	return splunklog.EncodeOptions{
 		Format: formats[c.Format], MaxRecordBytes: c.MaxRecordBytes, MaxPartBytes: maxPartBytes, SplunkTypesOnly: c.SplunkTypesOnly,

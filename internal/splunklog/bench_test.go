@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// benchRequests gives requests by name: captured ones, a batch of them, and two such as busy applications make.
+// benchRequests returns requests by name: captured ones, a batch of them, and two such as busy applications make.
 func benchRequests(b *testing.B) map[string]plog.Logs {
 	b.Helper()
 	all := captured(b)

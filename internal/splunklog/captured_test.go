@@ -101,7 +101,7 @@ func fields(t *testing.T, b []byte, visit func(n protowire.Number, v uint64, b [
 	}
 }
 
-// varints gives a repeated number, packed or not.
+// varints returns a repeated number, packed or not.
 func varints(t *testing.T, v uint64, packed []byte) []uint64 {
 	t.Helper()
 	if packed == nil {

@@ -105,8 +105,8 @@ func (d *description) put(to *xpdata.MapBuilder) {
 	}
 }
 
-// take reads an attribute of the record that may be part of its description.
-func (r *record) take(key string, value pcommon.Value) {
+// readDescription reads an attribute of the record that may be part of its description.
+func (r *record) readDescription(key string, value pcommon.Value) {
 	d := &r.description
 	switch key {
 	case keySampleType:
@@ -131,7 +131,7 @@ func (r *record) take(key string, value pcommon.Value) {
 	}
 }
 
-// describe gives what is to be said of a profile, and whether it has to be, since the record would be read as something else.
+// describe returns the description of a profile, and whether the record needs it, since it would otherwise be read as something else.
 func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed bool) {
 	text := func(i int32) string { return s.dict.StringTable().At(int(i)) }
 	d = description{
@@ -160,7 +160,7 @@ func (d *description) isPlain(typ Type) bool {
 	}
 }
 
-// periodNanos gives the period where it is a time that can be added to others; else 0.
+// periodNanos returns the period where it is a time that can be added to others; else 0.
 func (d *description) periodNanos() int64 {
 	if d.periodType.unit != cpuPeriod.unit || d.period < 0 || d.period > maxPeriodMillis*millisecond {
 		return 0

@@ -32,9 +32,9 @@ func (f BodyFormat) String() string { return [...]string{"pprof", "text", "otlp"
 // EncodeOptions says how profiles become records.
 type EncodeOptions struct {
 	Format BodyFormat
-	// MaxRecordBytes bounds the encoded size of a record, in bytes. 0 is no limit.
+	// MaxRecordBytes bounds the encoded size of a record, in bytes. 0 means no limit.
 	MaxRecordBytes int
-	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 is no limit. It is no less than
+	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 means no limit. It is no less than
 	// MaxRecordBytes in effect.
 	MaxPartBytes int
 	// SplunkTypesOnly leaves out profiles whose type is neither like cpu nor like allocation. BodyOTLP takes no notice.
@@ -87,7 +87,7 @@ type EncodedPart struct {
 	LeftOut, Dropped int
 }
 
-// Add takes the records of another part. Profiles stay as they are.
+// Add adds the records of another part. Profiles stay as they are.
 func (p *EncodedPart) Add(other EncodedPart) {
 	other.Logs.ResourceLogs().MoveAndAppendTo(p.Logs.ResourceLogs())
 	p.Records += other.Records
@@ -287,7 +287,7 @@ func (e *Encoder) compacted(pd pprofile.Profiles) sized {
 	return sized{profiles: pprofile.NewProfiles()}
 }
 
-// Rest gives all profiles from the part on, the last that Next gave: what is to be sent again where it was not taken.
+// Rest returns all profiles from the part on, which Next returned last: what has to be sent again if it was not accepted.
 func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	messages := []pprofile.Profiles{part.Profiles}
 	for _, next := range slices.Backward(e.todo) {

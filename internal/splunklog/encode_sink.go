@@ -65,7 +65,7 @@ func (s *sink) addProfiles(pd pprofile.Profiles) {
 	s.part.Logs.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool { return rl.ScopeLogs().Len() == 0 })
 }
 
-// copyScope gives the records Splunk's scope, and keeps what the profiles' one says.
+// copyScope sets Splunk's scope, and keeps the name and version of the profiles' scope as attributes.
 func copyScope(from pprofile.ScopeProfiles, to plog.ScopeLogs) {
 	from.Scope().CopyTo(to.Scope())
 	to.SetSchemaUrl(from.SchemaUrl())
@@ -173,7 +173,7 @@ func (s *sink) excess() float64 {
 	return max(known, known*bytes/float64(s.opts.MaxPartBytes), float64(s.largest)/float64(s.opts.MaxRecordBytes))
 }
 
-// periodOfProfile gives a profile's period in nanoseconds, 0 where it has none that is a time.
+// periodOfProfile returns a profile's period in nanoseconds, 0 where it has none that is a time.
 func periodOfProfile(d pprofile.ProfilesDictionary, p pprofile.Profile) int64 {
 	switch d.StringTable().At(int(p.PeriodType().UnitStrindex())) {
 	case "nanoseconds", "ns":

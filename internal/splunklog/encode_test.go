@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// records gives all parts, checks what they say of themselves, and puts the records into one request.
+// records returns all parts, checks what they say of themselves, and puts the records into one request.
 func records(t testing.TB, pd pprofile.Profiles, opts EncodeOptions) (plog.Logs, []EncodedPart) {
 	t.Helper()
 	pd.MarkReadOnly()
@@ -46,7 +46,7 @@ func eachRecord(ld plog.Logs, visit func(plog.LogRecord)) {
 	}
 }
 
-// pprofs gives the captured pprof payloads as profiles, but for two that are as large as the others ten times over.
+// pprofs returns the captured pprof payloads as profiles, but for two that are as large as the others ten times over.
 func pprofs(t testing.TB) map[string]pprofile.Profiles {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "pprof", "*"))
@@ -139,7 +139,7 @@ func shop() pprofile.Profiles {
 		Build()
 }
 
-// asSent gives profiles as they come back from records in the format pprof: without what the form cannot say, which is ids,
+// asSent returns profiles as they come back from records in the format pprof: without what the form cannot say, which is ids,
 // payloads, and a scope's name but as an attribute.
 func asSent(pd pprofile.Profiles) pprofile.Profiles {
 	sent := pprofile.NewProfiles()

@@ -61,7 +61,7 @@ func (s *sink) bodyOf(sample pprofile.Sample, stack pcommon.Int32Slice, attribut
 	for _, i := range sample.AttributeIndices().All() {
 		attribute := s.dict.AttributeTable().At(int(i))
 		key := s.dict.StringTable().At(int(attribute.KeyStrindex()))
-		if !h.take(key, attribute.Value()) {
+		if !h.add(key, attribute.Value()) {
 			attribute.Value().CopyTo(attributes.PutEmpty(key))
 		}
 	}
@@ -81,8 +81,8 @@ type threadHeader struct {
 	id, osID    int64
 }
 
-// take takes an attribute that reads back as what it is.
-func (h *threadHeader) take(key string, value pcommon.Value) bool {
+// add adds an attribute if it reads back as what it is, and reports whether it did.
+func (h *threadHeader) add(key string, value pcommon.Value) bool {
 	const mostDigits = 1e18
 	isText := value.Type() == pcommon.ValueTypeStr && value.Str() != "" && !strings.ContainsAny(value.Str(), "\"\r\n") &&
 		strings.TrimSpace(value.Str()) == value.Str()

@@ -84,7 +84,7 @@ func (f *frame) place(text string) {
 	f.file = fileName(text)
 }
 
-// fileName takes the module off a file, and gives "" for what stands in the place of a file that is not known.
+// fileName removes the module from a file. It returns "" for the texts that runtimes write instead of an unknown file.
 func fileName(text string) string {
 	if slash := strings.IndexByte(text, '/'); slash >= 0 && strings.IndexByte(text[slash+1:], '/') < 0 &&
 		strings.IndexByte(text[:slash], '@') > 0 {

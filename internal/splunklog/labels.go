@@ -119,8 +119,8 @@ func labelNumber(l *pprofconv.Label) (int64, bool) {
 	return l.Num, true
 }
 
-// readLink takes the link that a trace_id and a span_id, one text each, name, or else the record's, and reports
-// whether it was the former.
+// readLink sets the link to that of a trace_id and a span_id, one text each, or else to the record's. It reports
+// whether the labels have one.
 func (t *translator) readLink(labels []pprofconv.Label, o *observation) bool {
 	trace, span, pairs := "", "", 0
 	for i := range labels {
@@ -156,7 +156,7 @@ type knownLink struct {
 	index       profiledict.LinkIndex
 }
 
-// labelAttribute gives the labels of one key as an attribute: one value as it is, several as an array.
+// labelAttribute returns the labels of one key as an attribute: one value as it is, several as an array.
 func (t *translator) labelAttribute(group []pprofconv.Label) profiledict.Attribute {
 	first := &group[0]
 	attribute := profiledict.Attribute{Key: t.dict.Strings.Intern(first.Key)}
@@ -185,7 +185,7 @@ func (t *translator) labelAttribute(group []pprofconv.Label) profiledict.Attribu
 	return attribute
 }
 
-// labelValue gives the value of a label in the type that the attribute of its name has (semantic conventions,
+// labelValue returns the value of a label in the type that the attribute of its name has (semantic conventions,
 // registry/attributes/thread), since agents differ in which of text and number they write.
 func labelValue(l *pprofconv.Label) profiledict.Value {
 	switch l.Key {

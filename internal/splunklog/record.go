@@ -24,7 +24,7 @@ type record struct {
 	formatText, typeText string
 	// time is in nanoseconds, 0 where it is not known.
 	time int64
-	// period is in nanoseconds, 0 where there is none.
+	// period is in nanoseconds, 0 if there is none.
 	period    int64
 	allocated int64
 	// periodNanos is what is said in nanoseconds beside the period.
@@ -50,7 +50,7 @@ func hasSourceType(attributes pcommon.Map) bool {
 	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
 }
 
-// read takes what all formats have in common.
+// read reads what all formats have in common.
 func (r *record) read(log plog.LogRecord, badTimes *int) {
 	*r = record{log: log, description: description{shape: shapeBoth, spans: true}}
 	var trace, span string
@@ -78,7 +78,7 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 			r.timeNanos, _ = number(value)
 		default:
 			if strings.HasPrefix(key, keyDataPrefix) {
-				r.take(key, value)
+				r.readDescription(key, value)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func periodOf(value pcommon.Value, bad *int) int64 {
 	return periodNanos(millis, ok, bad)
 }
 
-// exactTime gives the nanoseconds that stand beside a time or period in milliseconds, where they name the same millisecond.
+// exactTime returns the nanoseconds that stand beside a time or period in milliseconds, where they name the same millisecond.
 func exactTime(time, nanos int64) int64 {
 	if nanos > 0 && nanos-nanos%millisecond == time {
 		return nanos

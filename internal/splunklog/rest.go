@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// Rest gives the records that have nothing to do with profiling, with their resources and scopes, in their order.
+// Rest returns the records that have nothing to do with profiling, with their resources and scopes, in their order.
 // It is ld itself where that has no others; else a copy, and ld is only read.
 func Rest(ld plog.Logs) plog.Logs {
 	if !anyProfiling(ld) {

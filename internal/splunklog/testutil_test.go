@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// captured gives the requests of testdata by name.
+// captured returns the requests of testdata by name.
 func captured(t testing.TB) map[string]plog.Logs {
 	t.Helper()
 	const suffix = ".otlp-logs.pb"
@@ -131,7 +131,7 @@ func (p *rawPprof) sample(locations []uint64, values []int64, labels ...any) {
 	p.body = append(p.body, message(2, s)...)
 }
 
-// encode gives the body as agents send it.
+// encode returns the body as agents send it.
 func (p *rawPprof) encode() string {
 	body := p.body
 	for _, s := range p.strings {

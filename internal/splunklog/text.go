@@ -118,7 +118,7 @@ func (t *translator) findFrames(text string) *Rejection {
 	return nil
 }
 
-// findLine gives the position in t.lines of a line that is a frame.
+// findLine returns the position in t.lines of a line that is a frame.
 func (t *translator) findLine(line string) (int32, bool) {
 	p := t.lineIndex.Start(profiledict.HashString(line))
 	for i := t.lineIndex.Next(&p); i != 0; i = t.lineIndex.Next(&p) {

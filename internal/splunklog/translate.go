@@ -80,7 +80,7 @@ var translators = sync.Pool{New: func() any {
 }}
 
 // Translate reads the profiling records of a request. It only reads ld, and the result keeps nothing of it but
-// strings. Records that have nothing to do with profiling are counted; Rest gives them.
+// strings. Records that have nothing to do with profiling are counted; Rest returns them.
 func Translate(ld plog.Logs, opts Options) Result {
 	t := translators.Get().(*translator)
 	defer t.release()
@@ -148,7 +148,7 @@ func (t *translator) translate(log plog.LogRecord) {
 	}
 }
 
-// body gives the record's body, which is borrowed, where all that stands beside it can be understood.
+// body returns the record's body, which is borrowed, where all that stands beside it can be understood.
 func (t *translator) body() (string, *Rejection) {
 	r := &t.record
 	if r.format == FormatOther {

@@ -36,20 +36,20 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Protocols are the servers. Any non-empty subset may stand.
+// Protocols are the servers. At least one must be configured.
 type Protocols struct {
-	// GRPC takes OTLP logs over gRPC.
+	// GRPC receives OTLP logs over gRPC.
 	GRPC configoptional.Optional[GRPCConfig] `mapstructure:"grpc"`
-	// HTTP takes OTLP logs over HTTP.
+	// HTTP receives OTLP logs over HTTP.
 	HTTP configoptional.Optional[HTTPConfig] `mapstructure:"http"`
-	// HEC takes events of Splunk's HTTP Event Collector.
+	// HEC receives events of Splunk's HTTP Event Collector.
 	HEC configoptional.Optional[HTTPConfig] `mapstructure:"hec"`
 }
 
 // GRPCConfig configures the server that speaks gRPC.
 type GRPCConfig struct {
 	Server configgrpc.ServerConfig `mapstructure:",squash"`
-	// ReadTimeout bounds the time from the start of a request to the end of its message; 0 is none.
+	// ReadTimeout bounds the time from the start of a request to the end of its message; 0 means none.
 	ReadTimeout time.Duration `mapstructure:"read_timeout"`
 }
 

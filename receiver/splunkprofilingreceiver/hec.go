@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
-// hecServer takes events of Splunk's HTTP Event Collector.
+// hecServer receives events of Splunk's HTTP Event Collector.
 type hecServer struct {
 	httpServer
 }

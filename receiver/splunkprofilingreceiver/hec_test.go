@@ -74,7 +74,7 @@ func TestHECCapturedRequests(t *testing.T) {
 			response, answer := f.postHEC(t, path, eventOf(t, ld))
 			require.Equal(t, http.StatusOK, response.StatusCode, answer)
 			assert.Equal(t, hec.Answer{Text: "Success"}, answer)
-			profiles, _ := f.next.take()
+			profiles, _ := f.next.drain()
 			if want.ProfileCount() == 0 {
 				assert.Empty(t, profiles)
 				continue
@@ -98,7 +98,7 @@ func TestHECSeveralEvents(t *testing.T) {
 	ordinary := `{"time": 1700000000, "host": "h", "source": "s", "index": "i", "sourcetype": "httpevent", "event": {"b": 1, "a": [true, "x", 1.5]}, "fields": {"k": "v"}}`
 	response, answer := f.postHEC(t, eventPath, profile+"\n"+ordinary+profile+" "+ordinary)
 	require.Equal(t, http.StatusOK, response.StatusCode, answer)
-	profiles, logs := f.next.take()
+	profiles, logs := f.next.drain()
 	require.Len(t, profiles, 1)
 	assert.Equal(t, `resource {com.splunk.index="i", com.splunk.source="s", host.name="h", n=1, service.name="shop"}
   scope otel.profiling ""
@@ -142,7 +142,7 @@ func TestHECAsSplunkCollectorWritesIt(t *testing.T) {
 	_, answer := f.postHEC(t, eventPath, `{"time": 1700000000.000, "host": "unknown", "source": "shop", "sourcetype": "otel.profiling", "event": "\n\nat f(x:1)", `+fields+`}`+
 		`{"time": 1700000000.000, "host": "unknown", "event": "ordinary", `+fields+`}`)
 	require.Equal(t, hec.Success, answer.Code, answer)
-	profiles, logs := f.next.take()
+	profiles, logs := f.next.drain()
 	require.Len(t, profiles, 1)
 	assert.Equal(t, `resource {com.splunk.source="shop", service.name="shop"}
   scope otel.profiling ""
@@ -195,7 +195,7 @@ func TestHECKeepsDescriptions(t *testing.T) {
 	}
 	_, answer := f.postHEC(t, eventPath, events.String())
 	require.Equal(t, hec.Success, answer.Code, answer)
-	profiles, _ := f.next.take()
+	profiles, _ := f.next.drain()
 	require.Len(t, profiles, 1)
 	got := profiles[0]
 	require.NoError(t, profiletest.Check(got))
@@ -216,7 +216,7 @@ func TestHECLibraryHeader(t *testing.T) {
 	require.NoError(t, err)
 	_, answer := f.postHEC(t, "/v1/log", `{"event": `+string(text)+`, "fields": {"profiling.data.format": "text"}}`, hec.LibraryHeader, "otel.profiling")
 	assert.Equal(t, hec.Success, answer.Code)
-	profiles, _ := f.next.take()
+	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 1)
 }
 
@@ -259,7 +259,7 @@ func TestHECAnswers(t *testing.T) {
 			} else if assert.NotNil(t, answer.InvalidEvent) {
 				assert.Equal(t, tc.invalid, *answer.InvalidEvent)
 			}
-			f.next.take()
+			f.next.drain()
 		})
 	}
 	small := startFixture(t, "protocols: {hec: {endpoint: 'localhost:0', max_request_body_size: 1000}}", false)
@@ -279,11 +279,11 @@ func TestHECTakesTheOthers(t *testing.T) {
 	_, answer := f.postHEC(t, eventPath, good+`{"event": "x", "sourcetype": "otel.profiling"}`+good)
 	assert.Equal(t, 1, answer.Rejected)
 	assert.Contains(t, answer.Reason, "no line of the text is a stack frame")
-	profiles, _ := f.next.take()
+	profiles, _ := f.next.drain()
 	require.Len(t, profiles, 1)
 	_, answer = f.postHEC(t, eventPath, good+`{"event": ""}`)
 	assert.Equal(t, hec.EventBlank, answer.Code)
-	profiles, _ = f.next.take()
+	profiles, _ = f.next.drain()
 	assert.Empty(t, profiles, "a body that is not HEC is refused as a whole")
 }
 

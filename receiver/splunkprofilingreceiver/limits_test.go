@@ -131,7 +131,7 @@ func TestHostileSendersAreBounded(t *testing.T) {
 		senders.Wait()
 	})
 	t.Log(cost)
-	profiles, _ := f.next.take()
+	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 8)
 	profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, 0, 160<<20, 0)
 }

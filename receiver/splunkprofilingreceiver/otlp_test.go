@@ -35,7 +35,7 @@ import (
 // sender sends a request, and gives the answer or an error with a status.
 type sender func(t *testing.T, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error)
 
-// senders gives a sender for each form of OTLP.
+// senders returns a sender for each form of OTLP.
 func senders(f *fixture) map[string]sender {
 	return map[string]sender{
 		"grpc": f.sendGRPC,
@@ -121,7 +121,7 @@ func TestCapturedRequests(t *testing.T) {
 				response, err := send(t, requestOf(t, body))
 				require.NoError(t, err)
 				assert.Zero(t, response.PartialSuccess().RejectedLogRecords())
-				profiles, _ := f.next.take()
+				profiles, _ := f.next.drain()
 				if want.ProfileCount() == 0 {
 					assert.Empty(t, profiles, file)
 					continue
@@ -149,7 +149,7 @@ func TestMixedTrafficWithLogs(t *testing.T) {
 			require.NoError(t, err)
 			assert.EqualValues(t, 1, response.PartialSuccess().RejectedLogRecords())
 			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "record 2: no line of the text is a stack frame")
-			profiles, logs := f.next.take()
+			profiles, logs := f.next.drain()
 			require.Len(t, profiles, 1)
 			require.Len(t, logs, 1)
 			want := mixed()
@@ -170,7 +170,7 @@ func TestMixedTrafficWithoutLogs(t *testing.T) {
 			require.NoError(t, err)
 			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
 			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "1 records carry no profile, and no logs pipeline takes them")
-			profiles, logs := f.next.take()
+			profiles, logs := f.next.drain()
 			assert.Len(t, profiles, 1)
 			assert.Empty(t, logs)
 		})
@@ -186,7 +186,7 @@ func TestOrdinaryLogsPassThrough(t *testing.T) {
 	ld.CopyTo(want)
 	_, err := f.sendGRPC(t, plogotlp.NewExportRequestFromLogs(ld))
 	require.NoError(t, err)
-	profiles, logs := f.next.take()
+	profiles, logs := f.next.drain()
 	assert.Empty(t, profiles)
 	require.Len(t, logs, 1)
 	assert.Equal(t, want, logs[0])
@@ -299,6 +299,6 @@ func TestHTTPTakesGzip(t *testing.T) {
 	require.NoError(t, w.Close())
 	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", contentProtobuf, "Content-Encoding", "gzip")
 	assert.Equal(t, http.StatusOK, response.StatusCode)
-	profiles, _ := f.next.take()
+	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 1)
 }

@@ -24,7 +24,7 @@ const (
 	contentJSON     = "application/json"
 )
 
-// otlpServer takes OTLP logs over HTTP.
+// otlpServer receives OTLP logs over HTTP.
 type otlpServer struct {
 	httpServer
 }

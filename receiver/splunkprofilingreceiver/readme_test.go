@@ -32,7 +32,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// tableRows gives the cells of the README's table under a header, without their code marks.
+// tableRows returns the cells of the README's table under a header, without their code marks.
 func tableRows(t *testing.T, header string) [][]string {
 	t.Helper()
 	_, rest, found := strings.Cut(readme(t), header+"\n")

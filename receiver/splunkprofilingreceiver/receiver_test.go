@@ -140,7 +140,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 			close(release)
 			require.NoError(t, <-down)
 			require.NoError(t, <-answered)
-			profiles, _ := f.next.take()
+			profiles, _ := f.next.drain()
 			assert.Len(t, profiles, 1)
 		})
 	}

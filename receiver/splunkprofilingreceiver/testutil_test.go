@@ -73,8 +73,8 @@ func (p *pipelines) ConsumeLogs(_ context.Context, ld plog.Logs) error {
 	return nil
 }
 
-// take gives what was delivered so far, and forgets it.
-func (p *pipelines) take() ([]pprofile.Profiles, []plog.Logs) {
+// drain returns what was delivered so far, and forgets it.
+func (p *pipelines) drain() ([]pprofile.Profiles, []plog.Logs) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	profiles, logs := p.profiles, p.logs
@@ -133,7 +133,7 @@ func startFixture(t testing.TB, config string, withLogs bool) *fixture {
 	return f
 }
 
-// address gives where a server was bound.
+// address returns where a server was bound.
 func (f *fixture) address(name string) string {
 	for _, s := range f.receiver.started {
 		switch s := s.(type) {
@@ -193,7 +193,7 @@ func loadConfig(config string) (*Config, error) {
 	return cfg, confmap.Validate(cfg)
 }
 
-// captured gives the requests of testdata by name.
+// captured returns the requests of testdata by name.
 func captured(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "splunk", "*.otlp-logs.pb"))
@@ -217,7 +217,7 @@ func requestOf(t testing.TB, body []byte) plogotlp.ExportRequest {
 
 const stack = "\"main\" #1 nid=0x3\n   java.lang.Thread.State: RUNNABLE\n\tat com.shop.Cart.total(Cart.java:12)\n"
 
-// mixed gives a request with a profile, an ordinary record, and a record that claims to be a profile.
+// mixed returns a request with a profile, an ordinary record, and a record that claims to be a profile.
 func mixed() plog.Logs {
 	ld := plog.NewLogs()
 	rl := ld.ResourceLogs().AppendEmpty()
