@@ -36,8 +36,10 @@ const (
 
 	// smallPart is the part of the budget that only small payloads use.
 	smallPart = 8
-	// maxSmallBytes is the most that a claim holds of that part; a quarter of the part if that is less.
-	maxSmallBytes = 1 << 20
+	// maxSmallBytes is the most that a claim acquires of that part; a quarter of the part if that is less, but
+	// leastSmallBytes if there are as many.
+	maxSmallBytes   = 1 << 20
+	leastSmallBytes = 128 << 10
 	// largePart is the part of the budget above which a payload is decoded alone.
 	largePart = 16
 	// patience is how long a claim waits before a slow sender is refused for it.
@@ -242,6 +244,14 @@ func (c *Claim) wait(ctx context.Context, answer <-chan error) error {
 	}
 }
 
+// Charge adds n bytes that are allocated already, and does not wait: what a payload was decoded to cannot be returned to
+// its sender. If the budget is exceeded, others wait. As few payloads are decoded at a time, it is exceeded by few.
+func (c *Claim) Charge(n int64) {
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	c.budget.take(c, n)
+}
+
 // Return gives n bytes of the claim back.
 func (c *Claim) Return(n int64) {
 	b := c.budget
@@ -285,7 +295,7 @@ func (b *Budget) take(c *Claim, n int64) {
 // grant adds n bytes to the claim if there is room for them.
 func (b *Budget) grant(c *Claim, n int64) bool {
 	smallBytes := b.maxBytes / smallPart
-	if c.isSmall && c.held+n <= min(maxSmallBytes, smallBytes/4) && b.heldSmall+n <= smallBytes {
+	if c.isSmall && c.held+n <= min(maxSmallBytes, max(smallBytes/4, leastSmallBytes)) && b.heldSmall+n <= smallBytes {
 		b.take(c, n)
 		return true
 	}

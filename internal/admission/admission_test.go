@@ -36,6 +36,32 @@ func TestOnePayloadAloneAlwaysFits(t *testing.T) {
 	}
 }
 
+func TestWhatIsChargedMakesOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(16 * mib)
+		for _, size := range []int64{1000, 2 * mib} { // in both parts of the budget
+			c := b.Begin()
+			require.NoError(t, c.Acquire(t.Context(), size))
+			c.Complete()
+			c.Charge(100 * mib)
+			assert.Equal(t, size+100*mib, b.HeldBytes())
+			other, third := b.Begin(), b.Begin()
+			if size < mib {
+				require.NoError(t, other.Acquire(t.Context(), 1000), "alone in the large part")
+			} else {
+				require.NoError(t, other.Acquire(t.Context(), 1000), "the small part is not concerned")
+				other.Release()
+			}
+			require.ErrorIs(t, third.Acquire(t.Context(), 15*mib), ErrBusy)
+			other.Release()
+			c.Release()
+			require.NoError(t, third.Acquire(t.Context(), 15*mib))
+			third.Release()
+			assert.Zero(t, b.HeldBytes())
+		}
+	})
+}
+
 func TestSmallPayloadsPassLargeOnes(t *testing.T) {
 	b := New(256 * mib)
 	large := b.Begin()

@@ -31,3 +31,11 @@ func TestUnmarshal(t *testing.T) {
 	_, err = read(map[string]any{"tokne": "t", "endpont": "x", "token": "t"})
 	assert.ErrorContains(t, err, "`endpont` is not a key of this section\n`tokne` is not a key of this section")
 }
+
+// The reason for this package: when this fails, it can go.
+func TestConfigHTTPIgnoresUnknownKeys(t *testing.T) {
+	section := struct {
+		HTTP confighttp.ServerConfig `mapstructure:",squash"`
+	}{}
+	assert.NoError(t, confmap.NewFromStringMap(map[string]any{"endpont": "localhost:1"}).Unmarshal(&section))
+}

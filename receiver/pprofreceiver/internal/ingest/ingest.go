@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -111,6 +112,8 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 		return pd, stats, ctx.Err()
 	case errors.Is(err, admission.ErrBusy):
 		return pd, stats, Reject(Busy, err)
+	case errors.Is(err, pprofconv.ErrTooLarge) && stats.UncompressedBytes == 0:
+		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
 	case errors.Is(err, pprofconv.ErrTooLarge):
 		return pd, stats, Reject(TooLarge, err)
 	default:
@@ -118,9 +121,7 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 	}
 	// What the pipeline gets replaces the payload. It takes more memory, and the pipeline may hold it for a while.
 	p.Claim.DropBuffers()
-	if err := p.Claim.Acquire(ctx, max(0, pdataBytes(pd)-int64(len(p.Data)+stats.UncompressedBytes))); err != nil {
-		return pd, stats, Reject(Busy, err)
-	}
+	p.Claim.Charge(max(0, pdataBytes(pd)-int64(len(p.Data)+stats.UncompressedBytes)))
 	in.Metrics.count(ctx, &stats)
 	for _, rp := range pd.ResourceProfiles().All() {
 		p.putTo(rp.Resource().Attributes(), in.configured)
