@@ -245,3 +245,29 @@ func FuzzAdd(f *testing.F) {
 		}
 	})
 }
+
+// Queries go on while profiles arrive and the oldest go; each sees whole profiles.
+func TestQueriesWhileProfilesArrive(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes = 1 << 20
+	s := New(cfg)
+	pad := strings.Repeat("x", 500)
+	add(t, s, "a", "cpu", "nanoseconds", 0, 1, profiletest.Value(10, "leaf"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 2000 {
+			add(t, s, "a", "cpu", "nanoseconds", i%60, 1, profiletest.Value(10, fmt.Sprint("leaf", i, pad)))
+		}
+	}()
+	for {
+		select {
+		case <-done:
+			assert.NotZero(t, s.Stats().Evicted[EvictedBytes])
+			return
+		default:
+			require.Zero(t, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"})%10)
+			queryAll(s, "shop", "process_cpu")
+		}
+	}
+}
