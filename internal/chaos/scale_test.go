@@ -39,7 +39,7 @@ func TestManyServices(t *testing.T) {
 	agent := newNode(t, agentConfig, gateway.otlp)
 	agent.start(t)
 	// Each service sends a request, and the next one is another service.
-	services := s.size(2_000, 10_000)
+	services := s.size(1_000, 10_000)
 	var sent atomic.Int64
 	push := pushes(agent.pprof, 0)
 	each := func(ctx context.Context, _ string, _ int) error {
@@ -51,7 +51,7 @@ func TestManyServices(t *testing.T) {
 		}
 		return err
 	}
-	from := startTraffic(t, newLedger(), 8, map[string]way{"each": each})
+	from := startTraffic(t, newLedger(), 32, map[string]way{"each": each})
 	require.Eventually(t, func() bool { return sent.Load() >= int64(services) }, 10*deliveryTimeout, 50*time.Millisecond)
 	from.end()
 	l.requireDelivered(t, bySenders)
