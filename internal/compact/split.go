@@ -472,7 +472,7 @@ const emptyMessage = 2*(1+5) + 5*2 + 2 + 2*(1+2) + 2
 func (s *splitter) fillEvenly(size int) []int {
 	starts := s.fill(s.limit)
 	low, high := size/len(starts), s.limit
-	for high-low > s.limit/20 {
+	for high-low > s.limit/16 {
 		target := (low + high) / 2
 		if even := s.fill(target); len(even) <= len(starts) {
 			starts, high = even, target

@@ -200,7 +200,10 @@ func TestARetryDoesNotHaveWhatTheNextComponentChanged(t *testing.T) {
 
 // Senders that come at the same time share a batch, and none has its answer before that is taken.
 func TestDeliveredSendersShareABatch(t *testing.T) {
-	f := start(t, delivered)
+	f := start(t, func(c *Config) {
+		delivered(c)
+		c.Timeout = time.Second // all come within it, on a busy machine too
+	})
 	var answered, early atomic.Int64
 	f.sink.take = func(context.Context, pprofile.Profiles) error {
 		early.Add(answered.Load())
