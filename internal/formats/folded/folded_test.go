@@ -1,0 +1,132 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package folded
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// The example of OTEP 239, value for value. Its timestamp has 16 digits: microseconds.
+func TestExampleOfOTEP239(t *testing.T) {
+	const text = "foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\n" +
+		"foo;bar 200 region=us\n"
+	got, stats, err := Decode([]byte(text), Options{SampleType: "cpu", Unit: "samples"})
+	require.NoError(t, err)
+	require.Equal(t, Stats{Samples: 2}, stats)
+	require.NoError(t, profiletest.Check(got))
+
+	first := profiletest.Sample{
+		Stack: profiletest.Stack("baz", "bar", "foo"), Values: []int64{100}, Timestamps: []uint64{1687841528_000000_000},
+		Attributes: []profiletest.Attribute{profiletest.Attr("region", "us")},
+		TraceID:    [16]byte{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}, SpanID: [8]byte{0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99},
+	}
+	second := profiletest.Value(200, "bar", "foo")
+	second.Attributes = []profiletest.Attribute{profiletest.Attr("region", "us")}
+	want := profiletest.New().Resource().Scope("", "").
+		Profile("cpu", "samples").Sample(first).Profile("cpu", "samples").Sample(second).Build()
+	timed := profiletest.ProfileAt(want, 0)
+	timed.SetTime(1687841528_000000_000)
+	timed.SetDurationNano(1)
+	require.NoError(t, profiletest.Equal(want, got))
+}
+
+func TestLines(t *testing.T) {
+	for line, want := range map[string]string{
+		"main 3":                    "sample 3\n        main",
+		"main;work 3":               "sample 3\n        work\n        main",
+		"main;a b (JIT);c 3":        "a b (JIT)",
+		"main 3\nmain 4":            "sample 7",
+		"main -3":                   "sample -3",
+		"main 3\r\n\n# comment\n":   "sample 3",
+		"main;;work; 3":             "sample 3\n        work\n        main",
+		"main 3 1687841528":         "sample 3@1687841528000000000",
+		"main 3 1687841528123":      "sample 3@1687841528123000000",
+		"main 3 1687841528123456":   "sample 3@1687841528123456000",
+		"main 3 k=v 17":             "",
+		"main 3 12":                 "main 3",
+		"main 3 trace_id=1":         `trace_id="1"`,
+		"main 3 k=v,k=w,novalue,=x": `{k="v"}`,
+		"main 3 a=b=c":              `a="b=c"`,
+	} {
+		got, _, err := Decode([]byte(line), Options{})
+		if want == "" {
+			assert.ErrorIs(t, err, ErrNotFolded, line)
+			continue
+		}
+		require.NoError(t, err, line)
+		require.NoError(t, profiletest.Check(got), line)
+		assert.Contains(t, profiletest.Render(got), want, line)
+	}
+}
+
+func TestLinesWithoutValues(t *testing.T) {
+	got, stats, err := Decode([]byte("main;work 3\nmain;work 3\nmain\n"), Options{WithoutValues: true, SampleType: "cpu", Unit: "samples"})
+	require.NoError(t, err)
+	require.Equal(t, 3, stats.Samples)
+	require.Contains(t, profiletest.Render(got), "sample 2\n        \"work 3\"\n        main")
+}
+
+func TestFaults(t *testing.T) {
+	got, stats, err := Decode([]byte("nonsense\nmain;\xff\xfe 3\n"+strings.Repeat("ä", 60)+" 1\n 7\n"), Options{MaxTextBytes: 51})
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(got))
+	require.Equal(t, Stats{Samples: 2, Dropped: 2, InvalidUTF8: 1, Truncated: 1}, stats)
+	require.Contains(t, profiletest.Render(got), strings.Repeat("ä", 25)+"\n")
+	_, _, err = Decode([]byte("<html>hello</html>"), Options{})
+	require.ErrorIs(t, err, ErrNotFolded)
+	got, _, err = Decode(nil, Options{})
+	require.NoError(t, err)
+	require.Zero(t, got.ResourceProfiles().Len())
+}
+
+func hostileTexts() [][]byte {
+	var keys, stacks bytes.Buffer
+	keys.WriteString("main 1 ")
+	for i := range 50_000 {
+		fmt.Fprintf(&keys, "k%d=v,", i)
+	}
+	for i := range 20_000 {
+		fmt.Fprintf(&stacks, "a%d 1\n", i)
+	}
+	return [][]byte{
+		keys.Bytes(), stacks.Bytes(),
+		bytes.Repeat([]byte("a 1\n"), 200_000),
+		append(bytes.Repeat([]byte("a;"), 500_000), " 1"...),
+		append(bytes.Repeat([]byte("\xff"), 1<<20), " 1"...),
+		bytes.Repeat([]byte("a 1 1687841528000\n"), 50_000),
+		append(bytes.Repeat([]byte(" "), 1<<20), "1"...),
+		bytes.Repeat([]byte("\n"), 1<<20),
+	}
+}
+
+func requireBounded(t *testing.T, data []byte) {
+	t.Helper()
+	var got pprofile.Profiles
+	cost := profiletest.MeasureCost(t, func() { got, _, _ = Decode(data, Options{}) })
+	profiletest.RequireBounded(t, cost, len(data), 4<<20, 120)
+	if got != (pprofile.Profiles{}) {
+		require.NoError(t, profiletest.Check(got))
+	}
+}
+
+func TestDecodeIsBounded(t *testing.T) {
+	for _, data := range hostileTexts() {
+		requireBounded(t, data)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\nfoo;bar 200 region=us\n"))
+	f.Add([]byte("main;a b 3\n\xff 1\n"))
+	f.Fuzz(requireBounded)
+}
