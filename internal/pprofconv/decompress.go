@@ -33,6 +33,13 @@ type decompressor struct {
 	buffer []byte
 }
 
+// Uncompress returns the plain bytes of a payload that is gzip, zstd or plain. The error is ErrTooLarge if they are more
+// than limit.
+func Uncompress(payload []byte, limit int) ([]byte, error) {
+	var d decompressor
+	return d.plain(payload, limit)
+}
+
 // plain returns the payload without its compression, at most limit bytes of it.
 // The result is borrowed: it is the payload itself, or the decompressor's buffer.
 func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {

@@ -37,7 +37,7 @@ func NewFactory() receiver.Factory {
 func createDefaultConfig() component.Config {
 	limits := pprofconv.DefaultLimits()
 
-	server := push.Config{HTTP: confighttp.NewDefaultServerConfig()}
+	server := push.Config{HTTP: confighttp.NewDefaultServerConfig(), Pyroscope: push.DefaultPyroscope()}
 	server.HTTP.NetAddr.Endpoint = "localhost:4040"
 	server.HTTP.MaxRequestBodySize = int64(limits.MaxProfileBytes)
 	server.HTTP.ReadTimeout = 30 * time.Second

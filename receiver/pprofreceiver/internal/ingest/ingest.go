@@ -41,6 +41,10 @@ type Payload struct {
 	Identity
 	// ProfileName is the runtime's name for the profile, or empty.
 	ProfileName string
+	// ScopeName and ScopeVersion are the sender's, if it states them; otherwise the scope is this receiver.
+	ScopeName, ScopeVersion string
+	// From and Until are when the sender recorded, for profiles that do not have a time themselves.
+	From, Until time.Time
 	// Baseline makes cumulative values say what has happened since the payload before, which was
 	// fetched at another time than this one. The caller commits it.
 	Baseline *pprofconv.Baseline
@@ -119,21 +123,72 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 	default:
 		return pd, stats, Reject(NotPprof, err)
 	}
+	in.Metrics.count(ctx, &stats)
+	in.Admit(pd, &p, stats.UncompressedBytes)
+	return pd, stats, nil
+}
+
+// Admit prepares what a payload of plainBytes became for its delivery: it takes the payload's place in the budget, and gets
+// its resource and scope. The buffers of the payload's claim must not be used afterwards.
+func (in *Ingester) Admit(pd pprofile.Profiles, p *Payload, plainBytes int) {
 	// What the pipeline gets replaces the payload. It takes more memory, and the pipeline may hold it for a while.
 	p.Claim.DropBuffers()
-	p.Claim.Charge(max(0, pdataBytes(pd)-int64(len(p.Data)+stats.UncompressedBytes)))
-	in.Metrics.count(ctx, &stats)
+	p.Claim.Charge(max(0, pdataBytes(pd)-int64(len(p.Data)+plainBytes)))
 	for _, rp := range pd.ResourceProfiles().All() {
 		p.putTo(rp.Resource().Attributes(), in.configured)
 		for _, sp := range rp.ScopeProfiles().All() {
 			sp.Scope().SetName(metadata.ScopeName)
 			sp.Scope().SetVersion(in.Set.BuildInfo.Version)
+			if p.ScopeName != "" {
+				sp.Scope().SetName(p.ScopeName)
+				sp.Scope().SetVersion(p.ScopeVersion)
+			}
 			if p.ProfileName != "" {
 				sp.Scope().Attributes().PutStr(AttributeProfileName, p.ProfileName)
 			}
+			for _, profile := range sp.Profiles().All() {
+				p.setTime(profile)
+			}
 		}
 	}
-	return pd, stats, nil
+}
+
+// setTime sets the time and duration that a profile does not have itself. A time in 1970 is none.
+func (p *Payload) setTime(profile pprofile.Profile) {
+	const year1971 = 365 * 24 * time.Hour
+	if p.From.IsZero() {
+		return
+	}
+	if profile.Time() < pcommon.Timestamp(year1971) {
+		profile.SetTime(pcommon.NewTimestampFromTime(p.From))
+	}
+	if profile.DurationNano() == 0 && p.Until.After(p.From) {
+		profile.SetDurationNano(uint64(p.Until.Sub(p.From)))
+	}
+}
+
+// Plain returns the plain bytes of a payload, within what its claim holds. The error is a *Rejection.
+func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
+	limit, size := in.Config.Limits.MaxProfileBytes, statedSize(p.Data)
+	if size == 0 {
+		return p.Data, nil
+	}
+	for held := 0; ; size *= 4 {
+		size = min(size, limit)
+		if err := p.Claim.Acquire(ctx, int64(size-held)); err != nil {
+			return nil, Reject(Busy, err)
+		}
+		held = size
+		plain, err := pprofconv.Uncompress(p.Data, size)
+		switch {
+		case err == nil:
+			return plain, nil
+		case !errors.Is(err, pprofconv.ErrTooLarge):
+			return nil, Reject(Unreadable, err)
+		case size == limit:
+			return nil, Reject(TooLarge, err)
+		}
+	}
 }
 
 // decodeAdmitted decodes a payload within what its claim holds. Compression hides how large the result is: the claim

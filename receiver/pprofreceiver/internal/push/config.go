@@ -19,6 +19,32 @@ import (
 // Config configures the HTTP server that profiles are pushed to.
 type Config struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+	// Pyroscope takes what Pyroscope's clients push, on the same address.
+	Pyroscope PyroscopeConfig `mapstructure:"pyroscope"`
+}
+
+// PyroscopeConfig configures the routes of Pyroscope's clients.
+type PyroscopeConfig struct {
+	Enabled bool `mapstructure:"enabled"`
+	// Formats are the accepted formats of POST /ingest.
+	Formats []string `mapstructure:"formats"`
+	// Labels renames labels to resource attributes; an empty name drops one. Labels that are not in it keep their name.
+	Labels map[string]string `mapstructure:"labels"`
+	// SessionID is the resource attribute for the client's session id, or drop.
+	SessionID string `mapstructure:"session_id"`
+	// TenantAttribute is the resource attribute for the header X-Scope-OrgID; empty ignores the header.
+	TenantAttribute string `mapstructure:"tenant_attribute"`
+}
+
+// sessionDrop is the value of `session_id` that keeps no session ids.
+const sessionDrop = "drop"
+
+// DefaultPyroscope returns the defaults of the section `pyroscope`.
+func DefaultPyroscope() PyroscopeConfig {
+	return PyroscopeConfig{
+		Enabled: true, Formats: slices.Clone(ingestFormats),
+		Labels: map[string]string{"service_name": "service.name"}, SessionID: sessionDrop,
+	}
 }
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
@@ -29,6 +55,14 @@ func (c *Config) Validate() error {
 	var errs []error
 	if c.HTTP.NetAddr.Endpoint == "" {
 		errs = append(errs, errors.New("`endpoint` must be set"))
+	}
+	for _, name := range c.Pyroscope.Formats {
+		if !slices.Contains(ingestFormats, name) {
+			errs = append(errs, fmt.Errorf("`pyroscope.formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name))
+		}
+	}
+	if c.Pyroscope.SessionID == "" {
+		errs = append(errs, fmt.Errorf("`pyroscope.session_id` must be %s or the name of an attribute", sessionDrop))
 	}
 	for _, name := range c.HTTP.CompressionAlgorithms {
 		if name != "" && !slices.Contains(httpserver.Encodings, name) {

@@ -28,11 +28,7 @@ const (
 
 // handlePush takes one request. It answers 204 only when the pipeline took everything.
 func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
-	var allowed []string
-	if cors := s.cfg.HTTP.CORS.Get(); cors != nil {
-		allowed = cors.AllowedOrigins
-	}
-	if err := httpserver.CheckOrigin(r, allowed); err != nil {
+	if err := httpserver.CheckOrigin(r, s.allowedOrigins()); err != nil {
 		s.refuse(w, r, http.StatusForbidden, fmt.Errorf("%w: list the origin in `cors.allowed_origins` if they should", err))
 		return
 	}
@@ -69,6 +65,13 @@ func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Server) allowedOrigins() []string {
+	if cors := s.cfg.HTTP.CORS.Get(); cors != nil {
+		return cors.AllowedOrigins
+	}
+	return nil
 }
 
 // refuse answers a request that is wrong by itself, whatever its body.

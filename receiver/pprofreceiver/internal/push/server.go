@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -38,6 +39,10 @@ type Server struct {
 	http      *httpserver.Server
 	// address is where the server listens once started.
 	address net.Addr
+
+	strayMu sync.Mutex
+	// strays are the hosts that posted to a path that does not exist.
+	strays map[string]struct{}
 }
 
 // New returns a server that is not started.
@@ -58,14 +63,25 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(Path, s.handlePush)
 	mux.HandleFunc("/", s.handleElsewhere)
+	var handler http.Handler = mux
+	if s.cfg.Pyroscope.Enabled {
+		pyroscope{Server: s, cfg: &s.cfg.Pyroscope}.register(mux)
+		handler = withoutDoubleSlashes(mux)
+	}
 	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(s.handleTransportError)}
 	for _, encoding := range append([]string{"", "identity"}, httpserver.Encodings...) {
 		// httpserver.OpenBody decodes bodies: within limits, and for the encodings that are not accepted with a better answer.
 		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
 	}
-	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, mux, options...)
+	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, handler, options...)
 	if err != nil {
 		return err
+	}
+	if s.cfg.Pyroscope.Enabled && !s.cfg.HTTP.TLS.HasValue() {
+		// gRPC and Connect without TLS.
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetUnencryptedHTTP2(true)
 	}
 	listener, err := s.cfg.HTTP.ToListener(ctx)
 	if err != nil {
@@ -108,8 +124,54 @@ func (s *Server) curlLine() string {
 	return fmt.Sprintf("curl --data-binary @cpu.pb.gz '%s://%s%s", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)), tail)
 }
 
-func (s *Server) handleElsewhere(w http.ResponseWriter, _ *http.Request) {
-	writeAnswer(w, http.StatusNotFound, answer{Error: "nothing is here: push profiles to " + Path})
+// withoutDoubleSlashes makes one slash of two at the beginning of a path: @pyroscope/nodejs sends them, and would not
+// follow the redirect that a ServeMux answers with.
+func withoutDoubleSlashes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "//") {
+			r.URL.Path = "/" + strings.TrimLeft(r.URL.Path, "/")
+			r.URL.RawPath = ""
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// handleElsewhere answers for a path where nothing is. It logs a sender once: clients such as Pyroscope's for Node.js drop
+// the answer in silence.
+func (s *Server) handleElsewhere(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Pyroscope.Enabled && strings.HasPrefix(r.URL.Path, debugInfoPath) {
+		writeConnectError(w, http.StatusNotFound, errors.New("debug information is not stored here"))
+		return
+	}
+	message := "nothing is here: push profiles to " + Path
+	if s.cfg.Pyroscope.Enabled {
+		message += ", or as Pyroscope's clients do to /ingest or " + connectPath
+	}
+	if r.Method == http.MethodPost {
+		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, errors.New(message)))
+		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && s.isNewStray(host) {
+			s.set.Logger.Warn("a request was posted to a path that does not exist; "+message,
+				zap.String("sender", host), zap.String("path", strings.ToValidUTF8(r.URL.Path[:min(len(r.URL.Path), 200)], "\uFFFD")))
+		}
+	}
+	writeAnswer(w, http.StatusNotFound, answer{Error: message})
+}
+
+// maxStrays bounds the senders that are remembered. If there are more, the rest is not logged.
+const maxStrays = 1000
+
+// isNewStray reports whether a sender to a path that does not exist is to be logged, which it is once.
+func (s *Server) isNewStray(host string) bool {
+	s.strayMu.Lock()
+	defer s.strayMu.Unlock()
+	if _, known := s.strays[host]; known || len(s.strays) >= maxStrays {
+		return false
+	}
+	if s.strays == nil {
+		s.strays = map[string]struct{}{}
+	}
+	s.strays[host] = struct{}{}
+	return true
 }
 
 // handleTransportError answers for confighttp: for a Content-Encoding that it has never heard of (which it calls a bad

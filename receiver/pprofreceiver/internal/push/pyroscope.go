@@ -1,0 +1,458 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pyroscopewire"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+)
+
+// Where Pyroscope's clients push to. Alloy also calls the methods of debugInfoPath, which are not served: it goes on
+// without them if the answer says so.
+const (
+	connectPath   = "/push.v1.PusherService/Push"
+	debugInfoPath = "/debuginfo.v1alpha1."
+)
+
+var ingestPaths = []string{"/ingest", "/pyroscope/ingest"}
+
+// The formats of POST /ingest. Without one in the query, a body is pprof.
+const (
+	formatPprof  = "pprof"
+	formatFolded = "folded"
+	formatLines  = "lines"
+	formatGroups = "groups"
+)
+
+var ingestFormats = []string{formatPprof, formatFolded, formatLines, formatGroups}
+
+// pyroscope takes what Pyroscope's clients push.
+type pyroscope struct {
+	*Server
+	cfg *PyroscopeConfig
+}
+
+// register adds the routes to mux.
+func (s pyroscope) register(mux *http.ServeMux) {
+	for _, path := range ingestPaths {
+		mux.HandleFunc(path, s.guarded(writeConnectError, s.handleIngest))
+	}
+	mux.HandleFunc(connectPath, func(w http.ResponseWriter, r *http.Request) {
+		if isGRPC(r) {
+			s.guarded(writeGRPCError, s.handleGRPC)(w, r)
+			return
+		}
+		s.guarded(writeConnectError, s.handleConnect)(w, r)
+	})
+}
+
+// pushRequest is a request in hand, with the body opened and a claim for its memory.
+type pushRequest struct {
+	*http.Request
+	body  *httpserver.Body
+	claim *admission.Claim
+}
+
+type errorWriter func(w http.ResponseWriter, code int, err error)
+
+// guarded opens a request's body for handle, and answers for the error that handle returns.
+func (s pyroscope) guarded(writeError errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, errMethod))
+			writeError(w, http.StatusMethodNotAllowed, errMethod)
+			return
+		}
+		if err := httpserver.CheckOrigin(r, s.allowedOrigins()); err != nil {
+			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
+			writeError(w, http.StatusForbidden, err)
+			return
+		}
+		claim := s.ingest.Begin()
+		defer claim.Release()
+		body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: s.maxBodyBytes(), Encodings: s.encodings})
+		if err != nil {
+			err = s.rejectionOf(err)
+		} else {
+			err = handle(w, &pushRequest{Request: r, body: body, claim: claim})
+		}
+		if err != nil {
+			s.ingest.CountRejected(r.Context(), err)
+			code, retryAfter := statusOf(err)
+			if errors.Is(err, errFormat) {
+				code = http.StatusUnsupportedMediaType
+			}
+			httpserver.SetRetryAfter(w, retryAfter)
+			writeError(w, code, err)
+		}
+	}
+}
+
+var (
+	errMethod = errors.New("use POST")
+	errFormat = errors.New("this format is not accepted")
+)
+
+// handleIngest answers POST /ingest: 200 without a body, which pyroscope-go insists on.
+func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
+	in, err := pyroscopewire.ParseQuery(r.URL.Query())
+	if err != nil {
+		return ingest.Reject(ingest.BadRequest, err)
+	}
+	format := in.Format
+	if format == "" {
+		format = formatPprof
+	}
+	if !slices.Contains(s.cfg.Formats, format) {
+		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: format=%q; use one of %s", errFormat, format, strings.Join(s.cfg.Formats, ", ")))
+	}
+	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	var form ingestForm
+	if err == nil && mediaType == "multipart/form-data" {
+		form, err = s.readForm(r, parameters["boundary"])
+	} else {
+		form.profile, err = r.body.ReadAll()
+		if err != nil {
+			err = s.rejectionOf(err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p := s.payload(r, in.Source)
+	p.Data, p.From, p.Until = form.profile, in.From, in.Until
+	if name := pyroscopewire.ProfileName(form.config); name != "" {
+		p.ProfileName = name
+	}
+	if format == formatPprof {
+		if form.previous != nil {
+			p.Data = bytes.Clone(p.Data) // decoding the other one gives both buffers back
+			if p.Baseline, err = s.baseline(r.Context(), p, form.previous); err != nil {
+				return err
+			}
+		}
+		return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
+	}
+	pd, err := s.text(r.Context(), format, &in, &p)
+	if err != nil {
+		return err
+	}
+	return s.answered(w, s.ingest.Deliver(r.Context(), pd, 0))
+}
+
+func (s pyroscope) answered(w http.ResponseWriter, err error) error {
+	if err == nil {
+		w.WriteHeader(http.StatusOK)
+	}
+	return err
+}
+
+// ingestForm are the parts of a form that have a meaning.
+type ingestForm struct{ profile, previous, config []byte }
+
+// readForm reads the parts profile, prev_profile and sample_type_config; others are passed over.
+func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, err error) {
+	if boundary == "" {
+		return form, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
+	}
+	body := &headerLimiter{body: r.body}
+	reader := multipart.NewReader(body, boundary)
+	for parts := 0; ; parts++ {
+		body.left = maxPartHeaderBytes
+		part, err := reader.NextPart()
+		body.left = math.MaxInt
+		switch {
+		case errors.Is(err, io.EOF):
+			if form.profile == nil {
+				return form, ingest.Reject(ingest.Empty, errors.New("the form has no part profile"))
+			}
+			r.body.Complete()
+			return form, nil
+		case err != nil:
+			return form, s.rejectionOfForm(err)
+		case parts == maxFiles:
+			return form, ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d parts in one request", maxFiles))
+		}
+		var to *[]byte
+		switch part.FormName() {
+		case "profile":
+			to = &form.profile
+		case "prev_profile":
+			to = &form.previous
+		case "sample_type_config":
+			to = &form.config
+		default:
+			continue
+		}
+		data, err := r.claim.ReadAll(r.Context(), part, -1, s.maxBodyBytes())
+		if err != nil {
+			return form, s.rejectionOfForm(err)
+		}
+		*to = data
+	}
+}
+
+// baseline returns one that previous was committed to: old versions of pyroscope-go send totals, and those before.
+func (s pyroscope) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*pprofconv.Baseline, error) {
+	b := pprofconv.NewBaseline(pprofconv.BaselineOptions{})
+	p.Data, p.Baseline = previous, b
+	if p.Fetched = p.From; p.Fetched.IsZero() {
+		p.Fetched = time.Now()
+	}
+	if _, _, err := s.ingest.Decode(ctx, p); err != nil {
+		return nil, fmt.Errorf("prev_profile: %w", err)
+	}
+	b.Commit()
+	return b, nil
+}
+
+// text decodes a format of lines.
+func (s pyroscope) text(ctx context.Context, format string, in *pyroscopewire.Ingest, p *ingest.Payload) (pprofile.Profiles, error) {
+	data, err := s.ingest.Plain(ctx, p)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	options := folded.Options{WithoutValues: format == formatLines, MaxTextBytes: s.ingest.Config.Limits.MaxTextBytes}
+	setUnits(&options, in)
+	var pd pprofile.Profiles
+	if ended := p.Claim.Work(ctx, func() { pd, _, err = folded.Decode(data, options) }); ended != nil {
+		return pd, ended
+	}
+	if err != nil {
+		return pd, ingest.Reject(ingest.NotPprof, err)
+	}
+	s.ingest.Admit(pd, p, len(data))
+	return pd, nil
+}
+
+// setUnits says what the values are: Pyroscope's words for it, in the query, and the rate of samples of CPU time.
+func setUnits(o *folded.Options, in *pyroscopewire.Ingest) {
+	switch in.Units {
+	case "objects":
+		o.SampleType, o.Unit = "alloc_objects", "count"
+	case "bytes":
+		o.SampleType, o.Unit = "alloc_space", "bytes"
+	case "goroutines":
+		o.SampleType, o.Unit = "goroutine", "count"
+	case "lock_samples":
+		o.SampleType, o.Unit = "contentions", "count"
+	case "lock_nanoseconds":
+		o.SampleType, o.Unit = "delay", "nanoseconds"
+	default:
+		rate := in.SampleRate
+		if rate <= 0 {
+			rate = 100 // what Pyroscope takes it for
+		}
+		o.SampleType, o.Unit = "samples", "count"
+		o.PeriodType, o.PeriodUnit, o.Period = "cpu", "nanoseconds", int64(time.Second)/rate
+	}
+}
+
+// payload returns a payload of a source, without data.
+func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Payload {
+	id := ingest.NewIdentity()
+	put := func(key, value string) {
+		if key != "" && value != "" {
+			id.Stated.PutStr(profiledict.ValidUTF8(key), profiledict.ValidUTF8(value))
+		}
+	}
+	for _, l := range from.Labels {
+		key, renamed := s.cfg.Labels[l.Name]
+		if !renamed {
+			key = l.Name
+		}
+		put(key, l.Value)
+	}
+	if s.cfg.SessionID != sessionDrop {
+		put(s.cfg.SessionID, from.SessionID)
+	}
+	if s.cfg.TenantAttribute != "" {
+		put(s.cfg.TenantAttribute, r.Header.Get("X-Scope-OrgID"))
+	}
+	key, renamed := s.cfg.Labels[pyroscopewire.LabelService]
+	if !renamed {
+		key = ingest.AttributeServiceName
+	}
+	put(key, from.Service)
+	return ingest.Payload{
+		Identity: id, Claim: r.claim, ProfileName: from.ProfileName,
+		ScopeName: profiledict.ValidUTF8(from.ScopeName), ScopeVersion: profiledict.ValidUTF8(from.ScopeVersion),
+	}
+}
+
+// handleConnect answers push.v1 in Connect's form, or without it: raw messages, as clients without Connect send them.
+func (s pyroscope) handleConnect(w http.ResponseWriter, r *pushRequest) error {
+	data, err := r.body.ReadAll()
+	if err != nil {
+		return s.rejectionOf(err)
+	}
+	parse, content, empty := pyroscopewire.ParsePush, "application/proto", ""
+	if httpserver.ContentType(r.Request) == httpserver.ContentJSON {
+		parse, content, empty = pyroscopewire.ParsePushJSON, httpserver.ContentJSON, "{}"
+	}
+	series, err := parse(data)
+	if err != nil {
+		return ingest.Reject(ingest.BadRequest, err)
+	}
+	if err := s.push(r, series); err != nil {
+		return err
+	}
+	httpserver.Answer(w, content, []byte(empty), http.StatusOK)
+	return nil
+}
+
+// push decodes all profiles of a request before it delivers the first, so that a bad one leaves nothing behind.
+func (s pyroscope) push(r *pushRequest, series []pyroscopewire.Series) error {
+	if len(series) != 1 || len(series[0].Profiles) > 1 {
+		// They are parts of the body, and decoding the first gives its buffer back.
+		for _, one := range series {
+			for i, data := range one.Profiles {
+				one.Profiles[i] = bytes.Clone(data)
+			}
+		}
+	}
+	left := s.ingest.Config.Limits.MaxProfileBytes
+	var all []pprofile.Profiles
+	for _, one := range series {
+		for _, data := range one.Profiles {
+			p := s.payload(r, one.Source)
+			p.Data, p.MaxBytes = data, max(left, 1)
+			pd, stats, err := s.ingest.Decode(r.Context(), p)
+			if err != nil {
+				return err
+			}
+			left -= stats.UncompressedBytes
+			all = append(all, pd)
+		}
+	}
+	for _, pd := range all {
+		if err := s.ingest.Deliver(r.Context(), pd, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connectCodes are Connect's codes by HTTP status.
+var connectCodes = map[int]string{
+	http.StatusBadRequest: "invalid_argument", http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "permission_denied",
+	http.StatusNotFound: "unimplemented", http.StatusMethodNotAllowed: "unimplemented", http.StatusUnsupportedMediaType: "unimplemented",
+	http.StatusRequestEntityTooLarge: "resource_exhausted", http.StatusUnprocessableEntity: "invalid_argument",
+	http.StatusTooManyRequests: "resource_exhausted", http.StatusServiceUnavailable: "unavailable", http.StatusRequestTimeout: "deadline_exceeded",
+}
+
+// writeConnectError answers as Connect's unary calls and Pyroscope's /ingest do.
+func writeConnectError(w http.ResponseWriter, status int, err error) {
+	code := connectCodes[status]
+	if code == "" {
+		code = "unknown"
+	}
+	body, _ := json.Marshal(map[string]string{"code": code, "message": err.Error()}) // strings always marshal
+	httpserver.Answer(w, httpserver.ContentJSON, body, status)
+}
+
+var errFrame = errors.New("not a gRPC message")
+
+// splitFrame takes the message out of a gRPC request: one byte, a length of four, the message.
+func splitFrame(body []byte) (message []byte, compressed bool, err error) {
+	if len(body) < 5 || body[0] > 1 {
+		return nil, false, errFrame
+	}
+	size := uint64(body[1])<<24 | uint64(body[2])<<16 | uint64(body[3])<<8 | uint64(body[4])
+	if size != uint64(len(body)-5) {
+		return nil, false, errFrame
+	}
+	return body[5:], body[0] == 1, nil
+}
+
+func isGRPC(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") && r.ProtoMajor == 2
+}
+
+// handleGRPC answers push.v1 over gRPC, on the listener that HTTP has too.
+func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
+	body, err := r.body.ReadAll()
+	if err != nil {
+		return s.rejectionOf(err)
+	}
+	message, compressed, err := splitFrame(body)
+	if err != nil {
+		return ingest.Reject(ingest.BadRequest, err)
+	}
+	if compressed {
+		if encoding := r.Header.Get("Grpc-Encoding"); encoding != "gzip" {
+			return ingest.Reject(ingest.Encoding, fmt.Errorf("grpc-encoding %q: use gzip or identity", encoding))
+		}
+		if message, err = s.ingest.Plain(r.Context(), &ingest.Payload{Data: message, Claim: r.claim}); err != nil {
+			return err
+		}
+	}
+	series, err := pyroscopewire.ParsePush(message)
+	if err != nil {
+		return ingest.Reject(ingest.BadRequest, err)
+	}
+	if err := s.push(r, series); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Trailer", "Grpc-Status")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(make([]byte, 5)) // a PushResponse has no fields
+	w.Header().Set("Grpc-Status", "0")
+	return nil
+}
+
+// grpcCodes are gRPC's codes by HTTP status.
+var grpcCodes = map[int]int{
+	http.StatusBadRequest: 3, http.StatusUnprocessableEntity: 3, http.StatusUnauthorized: 16, http.StatusForbidden: 7,
+	http.StatusNotFound: 12, http.StatusUnsupportedMediaType: 12, http.StatusRequestEntityTooLarge: 8,
+	http.StatusTooManyRequests: 8, http.StatusServiceUnavailable: 14, http.StatusRequestTimeout: 4,
+}
+
+// writeGRPCError answers a call with a status alone.
+func writeGRPCError(w http.ResponseWriter, status int, err error) {
+	code, known := grpcCodes[status]
+	if !known {
+		code = 2
+	}
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Grpc-Status", fmt.Sprint(code))
+	w.Header().Set("Grpc-Message", grpcMessage(err.Error()))
+	w.WriteHeader(http.StatusOK)
+}
+
+// grpcMessage encodes a message for a header (gRPC over HTTP2, Percent-Encoded).
+func grpcMessage(s string) string {
+	var b bytes.Buffer
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '%' {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,345 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grafana/pyroscope-go"
+	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/encoding/gzip" // a compressor for the client
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+const connectPath = "/push.v1.PusherService/Push"
+
+func (f *fixture) base() string { return "http://" + f.pushServer().Addr().String() }
+
+// postRaw posts a body and returns the status, the headers and the body of the answer.
+func postRaw(t testing.TB, url string, body []byte, headers ...string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, response.Header, string(answer)
+}
+
+// Captured requests of pyroscope-go and @pyroscope/nodejs arrive with their names, labels, scopes and times.
+func TestCapturedRequestsOfPyroscopesClients(t *testing.T) {
+	requests, err := filepath.Glob("../../testdata/pyroscope/*/request-*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, requests)
+	names := map[string]bool{}
+	for _, path := range requests {
+		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
+			var captured struct {
+				Path, Query string
+				Headers     map[string][]string
+			}
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &captured))
+			body, err := os.ReadFile(strings.TrimSuffix(path, "json") + "body")
+			require.NoError(t, err)
+			f := startFixture(t, serverOnly)
+			// @pyroscope/nodejs puts its path behind a slash of the configured URL.
+			code, _, answer := postRaw(t, f.base()+"/"+captured.Path+"?"+captured.Query, body, "Content-Type", captured.Headers["Content-Type"][0])
+			require.Equal(t, http.StatusOK, code, answer)
+			require.Empty(t, answer)
+			for _, pd := range f.Next.All() {
+				rp := pd.ResourceProfiles().At(0)
+				attributes := rp.Resource().Attributes().AsRaw()
+				assert.Contains(t, attributes["service.name"], "demo.")
+				assert.Equal(t, "eu-demo-1", attributes["region"])
+				assert.NotContains(t, attributes, "__session_id__")
+				assert.NotContains(t, attributes, "otel.scope.name")
+				scope := rp.ScopeProfiles().At(0)
+				assert.Contains(t, scope.Scope().Name(), "com.grafana.pyroscope/")
+				if name, ok := scope.Scope().Attributes().Get("pprof.scope.profile_name"); ok {
+					names[name.AsString()] = true
+				}
+				for _, profile := range scope.Profiles().All() {
+					assert.Greater(t, uint64(profile.Time()), uint64(1795000000e9))
+					assert.Positive(t, profile.DurationNano())
+				}
+			}
+		})
+	}
+	assert.Subset(t, names, map[string]bool{"block": true, "mutex": true})
+}
+
+// The real client: its uploads are accepted, and its profiles arrive.
+func TestPyroscopeGo(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	profiler, err := pyroscope.Start(pyroscope.Config{
+		ApplicationName: "shop", ServerAddress: f.base(), Tags: map[string]string{"region": "eu"}, UploadRate: 200 * time.Millisecond,
+		ProfileTypes:  []pyroscope.ProfileType{pyroscope.ProfileGoroutines, pyroscope.ProfileInuseSpace, pyroscope.ProfileAllocSpace},
+		DisableGCRuns: true,
+	})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(f.Next.All()) > 1 }, sourcetest.Patience, 10*time.Millisecond)
+	require.NoError(t, profiler.Stop())
+	http.DefaultClient.CloseIdleConnections()
+	attributes := f.Next.All()[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+	require.Equal(t, "shop", attributes["service.name"])
+	require.Equal(t, "eu", attributes["region"])
+}
+
+func pushRequest(t testing.TB, pprofs ...[]byte) *pushv1.PushRequest {
+	t.Helper()
+	series := &pushv1.RawProfileSeries{Labels: []*typesv1.LabelPair{
+		{Name: "__name__", Value: "process_cpu"}, {Name: "service_name", Value: "shop"}, {Name: "region", Value: "eu"},
+	}}
+	for _, data := range pprofs {
+		series.Samples = append(series.Samples, &pushv1.RawSample{RawProfile: data, ID: "x"})
+	}
+	return &pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{series}}
+}
+
+func requireShop(t *testing.T, f *fixture, want int) {
+	t.Helper()
+	require.Len(t, f.Next.All(), want)
+	for _, pd := range f.Next.All() {
+		rp := pd.ResourceProfiles().At(0)
+		require.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
+		name, _ := rp.ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
+		require.Equal(t, "process_cpu", name.AsString())
+	}
+}
+
+// push.v1 by every way that clients use: Connect with protobuf and JSON, raw protobuf, gzip, gRPC.
+func TestPushV1(t *testing.T) {
+	data, err := os.ReadFile("../../testdata/pprof/go-cpu-labels.pb.gz")
+	require.NoError(t, err)
+	zipped, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	plain, err := io.ReadAll(zipped)
+	require.NoError(t, err)
+	body, err := proto.Marshal(pushRequest(t, data, plain))
+	require.NoError(t, err)
+	f := startFixture(t, serverOnly)
+	code, header, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto", "Connect-Protocol-Version", "1")
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Equal(t, "application/proto", header.Get("Content-Type"))
+	require.Empty(t, answer)
+	requireShop(t, f, 2)
+
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = w.Write(body)
+	require.NoError(t, w.Close())
+	code, _, answer = postRaw(t, f.base()+connectPath, compressed.Bytes(), "Content-Type", "application/proto", "Content-Encoding", "gzip")
+	require.Equal(t, http.StatusOK, code, answer)
+	requireShop(t, f, 4)
+
+	text, err := protojson.Marshal(pushRequest(t, data))
+	require.NoError(t, err)
+	code, _, answer = postRaw(t, f.base()+connectPath, text, "Content-Type", "application/json")
+	require.Equal(t, http.StatusOK, code, answer)
+	require.JSONEq(t, "{}", answer)
+	requireShop(t, f, 5)
+
+	client, err := grpc.NewClient(f.pushServer().Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer client.Close()
+	for _, options := range [][]grpc.CallOption{nil, {grpc.UseCompressor("gzip")}} {
+		require.NoError(t, client.Invoke(t.Context(), connectPath, pushRequest(t, data), &pushv1.PushResponse{}, options...))
+	}
+	requireShop(t, f, 7)
+	err = client.Invoke(t.Context(), connectPath, pushRequest(t, []byte("no pprof, ä %")), &pushv1.PushResponse{})
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	f.Next.RefuseWith(errors.New("queue is full"))
+	err = client.Invoke(t.Context(), connectPath, pushRequest(t, data), &pushv1.PushResponse{})
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Contains(t, err.Error(), "queue is full")
+}
+
+// Text formats: the values mean what units and sampleRate say.
+func TestTextFormatsOfPyroscope(t *testing.T) {
+	for name, tt := range map[string]struct{ query, body, want string }{
+		"folded":     {"format=folded&sampleRate=250", "main;work 3\n", "samples in count\n      time 1795167161000000000 ns\n      duration 4000000000 ns\n      period 4000000 cpu in nanoseconds\n      sample 3"},
+		"groups":     {"format=groups&units=bytes", "main;work 3\n", "alloc_space in bytes"},
+		"lines":      {"format=lines", "main;work\nmain;work\n", "sample 2\n        work\n        main"},
+		"goroutines": {"format=folded&units=goroutines", "main 7", "goroutine in count"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, serverOnly)
+			var zipped bytes.Buffer
+			w := gzip.NewWriter(&zipped)
+			_, _ = io.WriteString(w, tt.body)
+			require.NoError(t, w.Close())
+			for _, body := range [][]byte{[]byte(tt.body), zipped.Bytes()} {
+				code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165&"+tt.query, body)
+				require.Equal(t, http.StatusOK, code, answer)
+			}
+			require.Len(t, f.Next.All(), 2)
+			assert.Contains(t, profiletest.Render(f.Next.All()[0]), tt.want)
+			require.NoError(t, profiletest.Equal(f.Next.All()[0], f.Next.All()[1]))
+		})
+	}
+}
+
+// Old versions of pyroscope-go send totals beside those before: what arrives is the difference.
+func TestPreviousTotalsAreSubtracted(t *testing.T) {
+	read := func(name string) []byte {
+		data, err := os.ReadFile("../../testdata/pprof/" + name)
+		require.NoError(t, err)
+		return data
+	}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	for _, field := range []string{"profile", "prev_profile"} {
+		part, err := w.CreateFormFile(field, "profile.pprof")
+		require.NoError(t, err)
+		_, _ = part.Write(read("go-heap.pb.gz"))
+	}
+	require.NoError(t, w.Close())
+	f := startFixture(t, serverOnly)
+	code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", form.Bytes(), "Content-Type", w.FormDataContentType())
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Len(t, f.Next.All(), 1)
+	text := profiletest.Render(f.Next.All()[0])
+	require.Contains(t, text, "inuse_space")
+	require.NotContains(t, text, "alloc_space", "nothing was allocated in between")
+}
+
+func TestAnswersToPyroscopesClients(t *testing.T) {
+	data, err := os.ReadFile("../../testdata/pprof/go-cpu-labels.pb.gz")
+	require.NoError(t, err)
+	push, err := proto.Marshal(pushRequest(t, data))
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		path    string
+		body    []byte
+		next    error
+		code    int
+		connect string
+		message string
+	}{
+		"no name":       {"/ingest", data, nil, 400, "invalid_argument", "no name="},
+		"jfr":           {"/ingest?name=a&format=jfr", data, nil, 415, "unimplemented", "use one of pprof, folded, lines, groups"},
+		"not pprof":     {"/ingest?name=a", []byte("<html>"), nil, 400, "invalid_argument", "HTML"},
+		"not folded":    {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument", "no line is a stack"},
+		"empty":         {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},
+		"not a push":    {connectPath, []byte("hello"), nil, 400, "invalid_argument", "push.v1"},
+		"too large":     {connectPath, make([]byte, 3<<20), nil, 413, "resource_exhausted", "larger"},
+		"busy":          {connectPath, push, errors.New("queue is full"), 503, "unavailable", "queue is full"},
+		"never welcome": {connectPath, push, consumererror.NewPermanent(errors.New("no")), 422, "invalid_argument", "no"},
+		"debug info":    {"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", nil, nil, 404, "unimplemented", "not stored here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 2097152}\n")
+			if tt.next != nil {
+				f.Next.RefuseWith(tt.next)
+			}
+			code, header, answer := postRaw(t, f.base()+tt.path, tt.body)
+			assert.Equal(t, tt.code, code)
+			var said struct{ Code, Message string }
+			require.NoError(t, json.Unmarshal([]byte(answer), &said), answer)
+			assert.Equal(t, tt.connect, said.Code)
+			assert.Contains(t, said.Message, tt.message)
+			assert.Equal(t, code == 503, header.Get("Retry-After") != "")
+			if name == "debug info" {
+				assert.Zero(t, f.Logs.FilterMessageSnippet("does not exist").Len())
+			}
+		})
+	}
+}
+
+// A sender that posts to a path where nothing is gets told where to, and is logged once.
+func TestStrayPushesAreSaidOnce(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	for range 3 {
+		code, _, answer := postRaw(t, f.base()+"/api/profiles", []byte("x"))
+		require.Equal(t, http.StatusNotFound, code)
+		require.Contains(t, answer, "/ingest")
+	}
+	require.Equal(t, 1, f.Logs.FilterMessageSnippet("does not exist").Len())
+}
+
+func TestPyroscopeConfig(t *testing.T) {
+	f := startFixture(t, "server:\n  endpoint: localhost:0\n  pyroscope:\n    formats: [folded]\n    labels: {region: cloud.region, version: ''}\n"+
+		"    session_id: session.id\n    tenant_attribute: tenant\n")
+	code, _, _ := postRaw(t, f.base()+"/ingest?format=folded&name=shop%7Bregion%3Deu,version%3D1,__session_id__%3Ds%7D", []byte("main 1"), "X-Scope-OrgID", "team")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, map[string]any{"service.name": "shop", "cloud.region": "eu", "session.id": "s", "tenant": "team"},
+		f.Next.All()[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+	code, _, _ = postRaw(t, f.base()+"/ingest?name=shop", []byte("main 1"))
+	require.Equal(t, http.StatusUnsupportedMediaType, code)
+
+	off := startFixture(t, "server:\n  endpoint: localhost:0\n  pyroscope: {enabled: false}\n")
+	code, _, _ = postRaw(t, off.base()+"/ingest?name=shop&format=folded", []byte("main 1"))
+	require.Equal(t, http.StatusNotFound, code)
+
+	_, err := loadConfig("server:\n  endpoint: localhost:0\n  pyroscope: {formats: [trie], session_id: ''}\n")
+	require.ErrorContains(t, err, `found "trie"`)
+	require.ErrorContains(t, err, "session_id")
+}
+
+// What a request may cost: many profiles in one, text that expands, bombs.
+func TestPyroscopePushesAreBounded(t *testing.T) {
+	tiny := pushRequest(t)
+	for range 1000 {
+		tiny.Series[0].Samples = append(tiny.Series[0].Samples, &pushv1.RawSample{RawProfile: []byte("\x12\x00")})
+	}
+	many, err := proto.Marshal(tiny)
+	require.NoError(t, err)
+	var bomb bytes.Buffer
+	w := gzip.NewWriter(&bomb)
+	for range 256 {
+		_, _ = w.Write(make([]byte, 1<<20))
+	}
+	require.NoError(t, w.Close())
+	bombs, err := proto.Marshal(pushRequest(t, bomb.Bytes(), bomb.Bytes(), bomb.Bytes()))
+	require.NoError(t, err)
+	asJSON := []byte(`{"series":[{"samples":[{"rawProfile":"` + base64.StdEncoding.EncodeToString(bomb.Bytes()) + `"}]}]}`)
+	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 8388608}\n")
+	f.Next.Discard = true
+	for i, request := range []struct {
+		path, content string
+		body          []byte
+	}{
+		{connectPath, "application/proto", many}, {connectPath, "application/proto", bombs}, {connectPath, "application/json", asJSON},
+		{"/ingest?name=a&format=folded", "", bomb.Bytes()}, {"/ingest?name=a&format=lines", "", bytes.Repeat([]byte("a\n"), 1<<20)},
+	} {
+		cost := profiletest.MeasureCost(t, func() {
+			code, _, answer := postRaw(t, f.base()+request.path, request.body, "Content-Type", request.content)
+			assert.Less(t, code, 500, answer)
+		})
+		assert.Less(t, cost.PeakHeapBytes, int64(160<<20), fmt.Sprint(i, " ", cost))
+	}
+}
