@@ -4,9 +4,10 @@
 package compact
 
 import (
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/xpdata"

@@ -4,7 +4,6 @@
 package compact
 
 import (
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"strings"
 	"testing"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 func importer(src pprofile.ProfilesDictionary) *Importer {

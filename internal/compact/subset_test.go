@@ -5,7 +5,6 @@ package compact
 
 import (
 	"fmt"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // byCount is what byFrequency must come up to: everything sorted by count.
