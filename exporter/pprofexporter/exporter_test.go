@@ -91,10 +91,10 @@ func TestErrors(t *testing.T) {
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address.String()+"/api/services", http.NoBody)
 	require.NoError(t, err)
-	response, err = (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	refused, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+	require.NoError(t, refused.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, refused.StatusCode)
 }
 
 // A page elsewhere cannot make its own name resolve to this machine and read profiles (DNS rebinding).

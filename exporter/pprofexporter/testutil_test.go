@@ -71,8 +71,14 @@ func newFixture(t testing.TB, config map[string]any) *fixture {
 	return &fixture{pprofExporter: e, t: t, telemetry: telemetry, logs: logs}
 }
 
+// reply is what an answer has beside its body.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // get asks the server. header are names, each before its value.
-func (f *fixture) get(path string, header ...string) (*http.Response, string) {
+func (f *fixture) get(path string, header ...string) (reply, string) {
 	f.t.Helper()
 	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://"+f.address.String()+path, http.NoBody)
 	require.NoError(f.t, err)
@@ -86,10 +92,10 @@ func (f *fixture) get(path string, header ...string) (*http.Response, string) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
 	response, err := client.Do(request)
 	require.NoError(f.t, err)
-	defer func() { _ = response.Body.Close() }()
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(f.t, err)
-	return response, string(body)
+	return reply{response.StatusCode, response.Header}, string(body)
 }
 
 // getJSON asks for an answer that must be 200.

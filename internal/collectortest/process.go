@@ -23,9 +23,10 @@ import (
 const (
 	// Repository is the root of the checkout, seen from a package in internal/.
 	Repository = "../.."
-	// StartTimeout and StopTimeout are generous: the machine may be compiling something else.
+	// StartTimeout is generous: the machine may be compiling something else.
 	StartTimeout = 60 * time.Second
-	StopTimeout  = 60 * time.Second
+	// StopTimeout is as generous.
+	StopTimeout = 60 * time.Second
 )
 
 // Binary builds the collector once, with the very command a user builds it with, and returns its path.

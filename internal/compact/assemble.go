@@ -33,11 +33,13 @@ type Assembler struct {
 	identities   profiledict.HashIndex
 }
 
-// ScopeIndex names a scope of an Assembler, ResourceIndex a resource, and ProfileIndex a profile.
 type (
+	// ResourceIndex names a resource of an Assembler.
 	ResourceIndex int32
-	ScopeIndex    int32
-	ProfileIndex  int32
+	// ScopeIndex names a scope of an Assembler.
+	ScopeIndex int32
+	// ProfileIndex names a profile of an Assembler.
+	ProfileIndex int32
 )
 
 // Shape tells what the observations of a profile have: a timestamp, a value, or both.

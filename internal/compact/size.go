@@ -214,13 +214,13 @@ func (s *Subset) entryLen(t table, i int32) int {
 }
 
 func (s *Subset) functionLen(i profiledict.FunctionIndex) int {
-	f := s.dict.Functions.At(profiledict.FunctionIndex(i))
+	f := s.dict.Functions.At(i)
 	return indexLen(s.String(f.Name)) + indexLen(s.String(f.SystemName)) +
 		indexLen(s.String(f.Filename)) + numberLen(uint64(f.StartLine))
 }
 
 func (s *Subset) mappingLen(i profiledict.MappingIndex) int {
-	m := s.dict.Mappings.At(profiledict.MappingIndex(i))
+	m := s.dict.Mappings.At(i)
 	return numberLen(m.MemoryStart) + numberLen(m.MemoryLimit) + numberLen(m.FileOffset) +
 		indexLen(s.String(m.Filename)) + s.AttributesLen(m.Attributes)
 }

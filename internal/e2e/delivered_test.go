@@ -71,7 +71,7 @@ func TestStopsThoughSendersWait(t *testing.T) {
 						if err != nil {
 							continue // the listener is closed
 						}
-						answer.Body.Close()
+						assert.NoError(t, answer.Body.Close())
 						if answer.StatusCode != http.StatusOK {
 							refused.Add(1)
 							assert.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
@@ -120,7 +120,7 @@ func TestDeliveredIsNotLost(t *testing.T) {
 		time.Sleep(700 * time.Millisecond)
 		gateway.Kill()
 		running.Wait()
-		connection.Close()
+		assert.NoError(t, connection.Close())
 	}
 	require.NotEmpty(t, from.acked)
 	gateway, _ := gatewayWith(t, to, storage)

@@ -39,7 +39,7 @@ func TestError(t *testing.T) {
 	cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://secretuser:secret@localhost:1/?token=secret", http.NoBody)
 	require.NoError(t, err)
-	_, err = http.DefaultClient.Do(request)
+	_, err = http.DefaultClient.Do(request) //nolint:bodyclose // there is no answer
 	require.Error(t, err)
 	shown := Error(fmt.Errorf("export: %w", err))
 	assert.ErrorIs(t, shown, context.Canceled)

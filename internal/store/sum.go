@@ -14,9 +14,10 @@ import (
 const (
 	// maxGroups is the number of values that an answer is divided by; the others are one group.
 	maxGroups = 32
-	// OtherGroup is that group, NoGroup what does not have the attribute.
+	// OtherGroup is that group.
 	OtherGroup = "(other)"
-	NoGroup    = "(none)"
+	// NoGroup is what does not have the attribute.
+	NoGroup = "(none)"
 	// maxCells bounds the sums of one query, in number.
 	maxCells = 48 << 20
 )

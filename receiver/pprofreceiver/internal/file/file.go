@@ -1,6 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package file is the source `file`: it looks for files by a glob, reads each that has rested, and remembers which were
+// delivered (seen.go), over restarts too if there is a storage extension.
 package file
 
 import (

@@ -18,5 +18,5 @@ func inodeOf(info fs.FileInfo) (inode, bool) {
 	if !found {
 		return inode{}, false
 	}
-	return inode{device: uint64(stat.Dev), number: stat.Ino}, true
+	return inode{device: uint64(stat.Dev), number: stat.Ino}, true //nolint:unconvert // Dev is an int32 on some systems
 }

@@ -1,6 +1,11 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package push is the source `server`: profiles that are pushed over HTTP.
+//
+// POST /v1/pprof takes a pprof or a form of several (push.go), whose sender the query names (query.go). pyroscope.go has the
+// routes of Pyroscope's clients. Each opens the body on the admission budget, passes it to ingest, and answers once the
+// pipeline has accepted what it became (answer.go).
 package push
 
 import (

@@ -1,6 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package remote is the source `remote`: it scrapes one URL in an interval.
 package remote
 
 import (

@@ -61,6 +61,6 @@ func TestScrapeAmongBadTargets(t *testing.T) {
 		f.eventually(func() bool { return f.Sum(metricScrapes, "outcome", string(outcome)) > 0 })
 	}
 	assert.Zero(t, f.Sum(metricScrapes, "profile", "memory", "outcome", outcomeRefused))
-	assert.LessOrEqual(t, f.scraper.ingest.Budget.HeldBytes(), 2*int64(f.scraper.ingest.MaxBytes()))
+	assert.LessOrEqual(t, f.scraper.ingest.Budget.HeldBytes(), 2*f.scraper.ingest.MaxBytes())
 	assert.LessOrEqual(t, f.Logs.Len(), logLines+2)
 }

@@ -1,6 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package self is the source `self`: it records profiles of the collector itself.
 package self
 
 import (

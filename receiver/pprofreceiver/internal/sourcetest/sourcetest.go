@@ -60,8 +60,10 @@ type Pipeline struct {
 	Received []pprofile.Profiles
 }
 
+// Capabilities says that nothing is changed.
 func (*Pipeline) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
+// ConsumeProfiles keeps what it gets, or refuses it.
 func (p *Pipeline) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,24 +84,28 @@ func (p *Pipeline) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) erro
 	return nil
 }
 
+// RefuseWith makes every delivery from now on fail; nil accepts them again.
 func (p *Pipeline) RefuseWith(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Err = func(int) error { return err }
 }
 
+// All returns what was accepted so far.
 func (p *Pipeline) All() []pprofile.Profiles {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]pprofile.Profiles(nil), p.Received...)
 }
 
+// Forget drops what was accepted so far.
 func (p *Pipeline) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Received = nil
 }
 
+// Attempts returns the number of deliveries, refused ones included.
 func (p *Pipeline) Attempts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,6 +124,7 @@ type Fixture struct {
 // Host has extensions and nothing else.
 type Host map[component.ID]component.Component
 
+// GetExtensions returns the extensions.
 func (h Host) GetExtensions() map[component.ID]component.Component { return h }
 
 // New returns a fixture that ends with the test.
