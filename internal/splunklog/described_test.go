@@ -131,7 +131,7 @@ func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	appendRecord(sl, javaStack, keyFormat, "text", keySampleType, "x", keySampleShape, "values", keyDuration, int64(1<<62), keyPeriod, "many")
 	late := &rawPprof{}
 	late.str("")
-	late.sample(nil, nil, keyEventTime, 1<<43)
+	late.sample(nil, nil, keyEventTime, int64(1<<43))
 	late.sample(nil, []int64{4}, keyEventTime, 5)
 	appendRecord(sl, late.encode(), keyType, "wall", keySampleType, "wall", keySampleShape, "timestamps+values", keyDuration, 6).SetTimestamp(9_000_000)
 	got := translated(t, ld, Options{}).Profiles

@@ -87,6 +87,11 @@ func (c *Config) Validate() error {
 	if c.MaxWait <= 0 {
 		errs = append(errs, fmt.Errorf("`max_wait` must be positive, found %s", c.MaxWait))
 	}
+	if c.Acknowledge == AcknowledgeDelivered && c.MaxWait > 0 && c.MaxWait <= c.Timeout {
+		errs = append(errs, fmt.Errorf(
+			"`max_wait` must be longer than `timeout` with `acknowledge: delivered`, found %s and %s: a sender waits that long for its batch",
+			c.MaxWait, c.Timeout))
+	}
 	if c.DrainTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %s", c.DrainTimeout))
 	}
