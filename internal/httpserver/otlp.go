@@ -37,11 +37,11 @@ func OTLPStatus(err error) *status.Status {
 	s, known := status.FromError(err)
 	switch {
 	case IsPermanent(err):
-		if !known || isRetryable(s.Code()) {
+		if !known || IsRetryable(s.Code()) {
 			return status.New(codes.InvalidArgument, err.Error())
 		}
 		return s
-	case !known || !isRetryable(s.Code()):
+	case !known || !IsRetryable(s.Code()):
 		code := codes.Unavailable
 		if consumererror.ToHTTPStatus(err) == http.StatusTooManyRequests {
 			code = codes.ResourceExhausted
@@ -58,8 +58,8 @@ func OTLPStatus(err error) *status.Status {
 	return with
 }
 
-// isRetryable reports whether OTLP's senders retry after a status (OTLP specification, Failures).
-func isRetryable(code codes.Code) bool {
+// IsRetryable reports whether OTLP's senders retry after a status (OTLP specification, Failures).
+func IsRetryable(code codes.Code) bool {
 	switch code {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss, codes.ResourceExhausted:
 		return true
@@ -68,8 +68,8 @@ func isRetryable(code codes.Code) bool {
 	}
 }
 
-// httpStatus returns the HTTP status for one that OTLPStatus returned.
-func httpStatus(s *status.Status) int {
+// HTTPStatus returns the HTTP status for one that OTLPStatus returned.
+func HTTPStatus(s *status.Status) int {
 	switch s.Code() {
 	case codes.ResourceExhausted:
 		return http.StatusTooManyRequests
@@ -82,7 +82,7 @@ func httpStatus(s *status.Status) int {
 	case codes.Unimplemented:
 		return http.StatusNotFound
 	}
-	if isRetryable(s.Code()) {
+	if IsRetryable(s.Code()) {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
@@ -110,9 +110,13 @@ func codeOf(httpCode int) codes.Code {
 
 // AnswerOTLPPipelineError answers for an error of the pipeline, with Retry-After where the sender should retry.
 func AnswerOTLPPipelineError(w http.ResponseWriter, r *http.Request, err error) {
-	s := OTLPStatus(err)
+	AnswerOTLPStatus(w, r, OTLPStatus(err))
+}
+
+// AnswerOTLPStatus answers with a status that OTLPStatus returned.
+func AnswerOTLPStatus(w http.ResponseWriter, r *http.Request, s *status.Status) {
 	SetRetryAfter(w, RetryDelay(s.Err()))
-	answerStatus(w, ContentType(r), s, httpStatus(s))
+	answerStatus(w, ContentType(r), s, HTTPStatus(s))
 }
 
 // AnswerOTLPError answers with a status message, as OTLP over HTTP asks for: in the request's encoding, or else JSON.

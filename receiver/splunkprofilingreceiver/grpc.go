@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
@@ -156,7 +157,7 @@ func (s *grpcServer) handleExport(stream grpc.ServerStream) error {
 		return status.Errorf(codes.InvalidArgument, "the message is not read: %v", err)
 	}
 	if err := claim.Acquire(ctx, int64(memory)); err != nil {
-		return statusOf(err).Err()
+		return httpserver.OTLPStatus(err).Err()
 	}
 	request := plogotlp.NewExportRequest()
 	if err := request.UnmarshalProto(data); err != nil {
@@ -187,7 +188,7 @@ func (s *grpcServer) receive(ctx context.Context, stream grpc.ServerStream, clai
 	claim.OnRefusal(refuse)
 	largest := s.maxMessageBytes()
 	if err := claim.Acquire(ctx, largest); err != nil {
-		return nil, statusOf(err).Err()
+		return nil, httpserver.OTLPStatus(err).Err()
 	}
 	message, received := &rawMessage{}, make(chan error, 1)
 	go func() { received <- stream.RecvMsg(message) }() // it ends with the stream, at the latest
@@ -201,9 +202,9 @@ func (s *grpcServer) receive(ctx context.Context, stream grpc.ServerStream, clai
 			return nil, err
 		}
 	case <-refused.Done():
-		return nil, statusOf(errSlow).Err()
+		return nil, httpserver.OTLPStatus(errSlow).Err()
 	case <-s.cut.Done():
-		return nil, statusOf(errStopping).Err()
+		return nil, httpserver.OTLPStatus(errStopping).Err()
 	case <-late:
 		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", s.cfg.ReadTimeout)
 	}
@@ -217,7 +218,7 @@ func export(ctx context.Context, path *splunkdelivery.Path, request plogotlp.Exp
 	response := plogotlp.NewExportResponse()
 	report, err := path.Deliver(ctx, request.Logs(), claim)
 	if err != nil {
-		return response, statusOf(err).Err()
+		return response, httpserver.OTLPStatus(err).Err()
 	}
 	if report.Rejected > 0 {
 		response.PartialSuccess().SetRejectedLogRecords(int64(report.Rejected))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
 func answerHEC(w http.ResponseWriter, status int, answer hec.Answer) {
@@ -19,7 +20,7 @@ func answerHEC(w http.ResponseWriter, status int, answer hec.Answer) {
 	if err != nil {
 		body = []byte("{}")
 	}
-	answerBody(w, contentJSON, body, status)
+	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }
 
 // answerHECError answers for confighttp, and for bodies that cannot be read.

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
@@ -34,7 +35,7 @@ const eventPath = "/services/collector/event"
 func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (answered, hec.Answer) {
 	t.Helper()
 	response := post(t, "http://"+f.address("hec")+path, []byte(body), headers...)
-	assert.Equal(t, contentJSON, response.Header.Get("Content-Type"))
+	assert.Equal(t, httpserver.ContentJSON, response.Header.Get("Content-Type"))
 	var answer hec.Answer
 	require.NoError(t, json.Unmarshal(response.body, &answer), "%s", response.body)
 	return response, answer

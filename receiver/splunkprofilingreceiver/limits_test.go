@@ -74,8 +74,8 @@ func TestHostileSendersAreBounded(t *testing.T) {
 		{overGRPC, "application/grpc", "gzip", framed(large)},
 	}
 	for _, server := range []request{
-		{url: "http://" + f.address("http") + logsPath, content: contentProtobuf},
-		{url: "http://" + f.address("hec") + eventPath, content: contentJSON},
+		{url: "http://" + f.address("http") + logsPath, content: httpserver.ContentProtobuf},
+		{url: "http://" + f.address("hec") + eventPath, content: httpserver.ContentJSON},
 	} {
 		for encoding, body := range map[string][]byte{"gzip": bomb, "zstd": window, "": large} {
 			requests = append(requests, request{server.url, server.content, encoding, body})
@@ -147,10 +147,10 @@ func TestNestedRequests(t *testing.T) {
 		value = field(5, field(1, value))
 	}
 	body := field(1, field(2, field(2, field(5, value))))
-	response := post(t, "http://"+f.address("http")+logsPath, body, "Content-Type", contentProtobuf)
+	response := post(t, "http://"+f.address("http")+logsPath, body, "Content-Type", httpserver.ContentProtobuf)
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
 	text := `{"resourceLogs":` + strings.Repeat("[", 1<<20)
-	response = post(t, "http://"+f.address("http")+logsPath, []byte(text), "Content-Type", contentJSON)
+	response = post(t, "http://"+f.address("http")+logsPath, []byte(text), "Content-Type", httpserver.ContentJSON)
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
 	refused, answer := f.postHEC(t, eventPath, `{"event":`+strings.Repeat("[", 1<<20))
 	assert.Equal(t, http.StatusBadRequest, refused.StatusCode)
@@ -185,7 +185,7 @@ func TestBusy(t *testing.T) {
 	// A body above what is reserved for small ones.
 	body := bytes.Repeat([]byte(" "), 2<<20)
 	senders.Go(func() {
-		response := post(t, "http://"+f.address("http")+logsPath, body, "Content-Type", contentProtobuf)
+		response := post(t, "http://"+f.address("http")+logsPath, body, "Content-Type", httpserver.ContentProtobuf)
 		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 		assert.Equal(t, seconds, response.Header.Get("Retry-After"))
 	})
@@ -222,8 +222,8 @@ func slowSenders(t testing.TB, f *fixture) map[string]func() string {
 	stream, err := conn.NewStream(ctx, &logsService.Streams[0], "/"+logsService.ServiceName+"/Export", grpc.ForceCodecV2(rawCodec{}))
 	require.NoError(t, err)
 	return map[string]func() string{
-		"http": begin(f.address("http"), logsPath, contentProtobuf),
-		"hec":  begin(f.address("hec"), eventPath, contentJSON),
+		"http": begin(f.address("http"), logsPath, httpserver.ContentProtobuf),
+		"hec":  begin(f.address("hec"), eventPath, httpserver.ContentJSON),
 		"grpc": func() string { return status.Code(stream.RecvMsg(&rawMessage{})).String() },
 	}
 }

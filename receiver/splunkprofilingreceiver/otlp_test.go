@@ -40,10 +40,10 @@ func senders(f *fixture) map[string]sender {
 	return map[string]sender{
 		"grpc": f.sendGRPC,
 		"http protobuf": func(t *testing.T, r plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
-			return f.sendHTTP(t, r, contentProtobuf)
+			return f.sendHTTP(t, r, httpserver.ContentProtobuf)
 		},
 		"http json": func(t *testing.T, r plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
-			return f.sendHTTP(t, r, contentJSON)
+			return f.sendHTTP(t, r, httpserver.ContentJSON)
 		},
 	}
 }
@@ -82,7 +82,7 @@ func post(t testing.TB, url string, body []byte, headers ...string) answered {
 
 func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content string) (plogotlp.ExportResponse, error) {
 	body, err := request.MarshalProto()
-	if content == contentJSON {
+	if content == httpserver.ContentJSON {
 		body, err = request.MarshalJSON()
 	}
 	require.NoError(t, err)
@@ -90,14 +90,14 @@ func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content
 	assert.Equal(t, content, response.Header.Get("Content-Type"))
 	if response.StatusCode != http.StatusOK {
 		failed := &spb.Status{}
-		if content == contentJSON {
+		if content == httpserver.ContentJSON {
 			require.NoError(t, protojson.Unmarshal(response.body, failed))
 		} else {
 			require.NoError(t, proto.Unmarshal(response.body, failed))
 		}
 		s := status.FromProto(failed)
-		assert.Equal(t, httpStatus(s), response.StatusCode)
-		if retryable(s.Code()) {
+		assert.Equal(t, httpserver.HTTPStatus(s), response.StatusCode)
+		if httpserver.IsRetryable(s.Code()) {
 			assert.Equal(t, "7", response.Header.Get("Retry-After"))
 		} else {
 			assert.Empty(t, response.Header.Get("Retry-After"))
@@ -105,7 +105,7 @@ func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content
 		return plogotlp.ExportResponse{}, s.Err()
 	}
 	taken := plogotlp.NewExportResponse()
-	if content == contentJSON {
+	if content == httpserver.ContentJSON {
 		return taken, taken.UnmarshalJSON(response.body)
 	}
 	return taken, taken.UnmarshalProto(response.body)
@@ -222,7 +222,7 @@ func TestRefusals(t *testing.T) {
 				_, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
 				s := status.Convert(err)
 				assert.Equal(t, tc.code, s.Code(), s)
-				if retryable(tc.code) {
+				if httpserver.IsRetryable(tc.code) {
 					assert.EqualValues(t, int64(6100_000_000), httpserver.RetryDelay(s.Err()))
 				}
 			})
@@ -247,14 +247,14 @@ func TestRefusalWithoutADelay(t *testing.T) {
 		codes.Unavailable:       errors.New("data refused due to high memory usage"),
 		codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "full"),
 	} {
-		s := statusOf(err)
+		s := httpserver.OTLPStatus(err)
 		assert.Equal(t, code, s.Code())
 		assert.Equal(t, httpserver.DefaultRetryDelay, httpserver.RetryDelay(s.Err()))
 	}
-	assert.Equal(t, codes.Unavailable, statusOf(context.DeadlineExceeded).Code())
-	assert.Equal(t, codes.InvalidArgument, statusOf(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
-	assert.Equal(t, codes.Internal, statusOf(consumererror.NewPermanent(status.Error(codes.Internal, "x"))).Code())
-	assert.Equal(t, codes.Unavailable, statusOf(status.Error(codes.Unknown, "x")).Code())
+	assert.Equal(t, codes.Unavailable, httpserver.OTLPStatus(context.DeadlineExceeded).Code())
+	assert.Equal(t, codes.InvalidArgument, httpserver.OTLPStatus(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
+	assert.Equal(t, codes.Internal, httpserver.OTLPStatus(consumererror.NewPermanent(status.Error(codes.Internal, "x"))).Code())
+	assert.Equal(t, codes.Unavailable, httpserver.OTLPStatus(status.Error(codes.Unknown, "x")).Code())
 }
 
 func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
@@ -267,11 +267,11 @@ func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
 	}{
 		"text":           {url, "text/plain", []byte("x"), http.StatusUnsupportedMediaType},
 		"no type":        {url, "", []byte("x"), http.StatusUnsupportedMediaType},
-		"bad protobuf":   {url, contentProtobuf, []byte("hello"), http.StatusBadRequest},
-		"bad JSON":       {url, contentJSON, []byte("{"), http.StatusBadRequest},
-		"another path":   {"http://" + f.address("http") + "/v1/traces", contentJSON, nil, http.StatusNotFound},
-		"too large":      {url, contentProtobuf, make([]byte, 2000), http.StatusRequestEntityTooLarge},
-		"not compressed": {url, contentProtobuf, []byte("x"), http.StatusBadRequest},
+		"bad protobuf":   {url, httpserver.ContentProtobuf, []byte("hello"), http.StatusBadRequest},
+		"bad JSON":       {url, httpserver.ContentJSON, []byte("{"), http.StatusBadRequest},
+		"another path":   {"http://" + f.address("http") + "/v1/traces", httpserver.ContentJSON, nil, http.StatusNotFound},
+		"too large":      {url, httpserver.ContentProtobuf, make([]byte, 2000), http.StatusRequestEntityTooLarge},
+		"not compressed": {url, httpserver.ContentProtobuf, []byte("x"), http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			headers := []string{"Content-Type", tc.content}
@@ -297,7 +297,7 @@ func TestHTTPTakesGzip(t *testing.T) {
 	_, err := w.Write(captured(t)["v3.1.2-001-cpu"])
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", contentProtobuf, "Content-Encoding", "gzip")
+	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", httpserver.ContentProtobuf, "Content-Encoding", "gzip")
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 1)

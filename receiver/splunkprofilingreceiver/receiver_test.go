@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
 func TestFactory(t *testing.T) {
@@ -169,7 +171,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 					failed <- err
 					return
 				}
-				response, err := client.Post("http://"+f.address("http")+"/v1/logs", contentProtobuf, bytes.NewReader(body))
+				response, err := client.Post("http://"+f.address("http")+"/v1/logs", httpserver.ContentProtobuf, bytes.NewReader(body))
 				if err == nil {
 					err = response.Body.Close()
 				}
