@@ -47,7 +47,6 @@ func BenchmarkFleet(b *testing.B) {
 	for _, timeout := range []string{"1s", "5s", "15s"} {
 		b.Run("agent+gateway/paced/timeout="+timeout, func(b *testing.B) {
 			b.Setenv("BATCH_TIMEOUT", timeout)
-			b.Setenv("BATCH_MAX_WAIT", "1m")
 			benchAgentAndGateway(b, fleet{pause: paced})
 		})
 	}

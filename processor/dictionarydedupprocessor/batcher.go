@@ -63,6 +63,9 @@ func newBatcher(of *dedup, key string, metadata map[string][]string) *batcher {
 
 func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 	until := time.Now().Add(b.of.config.MaxWait)
+	if b.of.config.Acknowledge == AcknowledgeDelivered {
+		until = until.Add(b.of.config.Timeout) // until then the batch waits for more by itself
+	}
 	l, err := b.acquire(ctx, until)
 	if err != nil {
 		return err

@@ -19,8 +19,8 @@ type Config struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Acknowledge tells when a sender gets its answer: AcknowledgeBatched or AcknowledgeDelivered.
 	Acknowledge Acknowledge `mapstructure:"acknowledge"`
-	// MaxWait bounds how long a sender is held; then it is told to come back. Where receivers wait for senders when
-	// they stop, it bounds that too.
+	// MaxWait bounds how long a sender is held; then it is told to come back. With AcknowledgeDelivered it begins when the
+	// batch's Timeout has passed. Where receivers wait for senders when they stop, it bounds that too.
 	MaxWait time.Duration `mapstructure:"max_wait"`
 	// DrainTimeout bounds how long Shutdown goes on handing over what is pending.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
@@ -86,11 +86,6 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxWait <= 0 {
 		errs = append(errs, fmt.Errorf("`max_wait` must be positive, found %s", c.MaxWait))
-	}
-	if c.Acknowledge == AcknowledgeDelivered && c.MaxWait > 0 && c.MaxWait <= c.Timeout {
-		errs = append(errs, fmt.Errorf(
-			"`max_wait` must be longer than `timeout` with `acknowledge: delivered`, found %s and %s: a sender waits that long for its batch",
-			c.MaxWait, c.Timeout))
 	}
 	if c.DrainTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %s", c.DrainTimeout))

@@ -93,8 +93,6 @@ metadata_cardinality_limit: -1
 	} {
 		require.ErrorContains(t, err, text)
 	}
-	_, err = load(t, "{acknowledge: delivered, timeout: 5s}")
-	require.ErrorContains(t, err, "`max_wait` must be longer than `timeout` with `acknowledge: delivered`, found 5s and 5s")
 	_, err = load(t, "max_batch_size: 7")
 	require.ErrorContains(t, err, "max_batch_size")
 }

@@ -258,6 +258,16 @@ func TestDeliveredToASenderThatCannotWait(t *testing.T) {
 	require.Eventually(t, func() bool { return f.sink.samples() >= 3 }, patience, time.Millisecond)
 }
 
+// A batch may wait for more for longer than a sender is held after that.
+func TestDeliveredWaitsForTheBatchFirst(t *testing.T) {
+	f := start(t, func(c *Config) {
+		delivered(c)
+		c.Timeout, c.MaxWait = 2*time.Second, time.Second
+	})
+	require.NoError(t, f.processor.ConsumeProfiles(t.Context(), message("shop", 3)))
+	assert.Equal(t, 3, f.sink.samples())
+}
+
 // Shutdown ends in time although the next component blocks until its context ends, and tells everybody what became
 // of their profiles.
 func TestShutdownEndsThoughTheNextComponentBlocks(t *testing.T) {
