@@ -139,6 +139,13 @@ generate: ## write what is generated: cmd/otelcol-profiles from builder-config.y
 	$(TOOL) builder --config builder-config.yaml --skip-compilation
 	rm $(MAIN)/main_others.go
 
+# Each module in there requires the pdata of one old layout.
+.PHONY: layout-fixtures
+layout-fixtures: ## write internal/otlplayouts/testdata anew, each layout by the pdata of its time
+	cd internal/otlplayouts/testdata/generate && for module in */; do \
+		$(GO) -C "$$module" run . "$$PWD/../$${module%/}"; \
+	done
+
 .PHONY: fmt
 fmt: ## format the code
 	$(TOOL) golangci-lint fmt ./...

@@ -37,6 +37,9 @@ func TestStopsThoughSendersWait(t *testing.T) {
 	for _, acknowledge := range []string{"batched", "delivered"} {
 		t.Run(acknowledge, func(t *testing.T) {
 			gateway, httpEndpoint := gatewayWith(t, to, t.TempDir(),
+				"--config=yaml:receivers::otlp::protocols: "+
+					"{grpc: {endpoint: '${env:OTLP_GRPC_ENDPOINT}'}, http: {endpoint: '${env:OTLP_HTTP_ENDPOINT}'}}",
+				"--config=yaml:service::pipelines::profiles::receivers: [otlp]",
 				"--set=processors.dictionary_dedup.acknowledge="+acknowledge,
 				"--set=processors.dictionary_dedup.timeout=20ms",
 				"--set=exporters.otlp_grpc.sending_queue.sizer=requests",

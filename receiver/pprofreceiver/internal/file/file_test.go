@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
@@ -108,6 +109,22 @@ func TestFileOrder(t *testing.T) {
 		want = append(want, d.put(fmt.Sprintf("%02d.pb.gz", n), sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour))
 	}
 	assert.Equal(t, want, d.look())
+}
+
+// A file that holds far more than it shows costs as much as the limit allows, however many of them lie there.
+func TestFilesAreBoundedByTheLimit(t *testing.T) {
+	const limit = 4 << 20
+	bomb := sourcetest.Gzipped(t, make([]byte, 100<<20))
+	d := newFolder(t, fmt.Sprintf("}\nlimits: {max_profile_bytes: %d", limit), nil)
+	for n := range 4 {
+		d.put(fmt.Sprintf("bomb-%d.pb.gz", n), bomb, time.Hour)
+	}
+	good := d.put("good.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
+	var read []string
+	cost := profiletest.MeasureCost(t, func() { read = d.look() })
+	profiletest.RequireBounded(t, cost, limit, 24<<20, 4)
+	assert.Equal(t, []string{good}, read)
+	assert.Len(t, d.AwaitLog(4, "a file was not taken"), 4)
 }
 
 func TestFileBeingWrittenIsLeft(t *testing.T) {
