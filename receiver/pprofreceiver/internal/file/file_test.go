@@ -4,6 +4,7 @@
 package file
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -114,7 +115,8 @@ func TestFileOrder(t *testing.T) {
 // A file that holds far more than it shows costs as much as the limit allows, however many of them lie there.
 func TestFilesAreBoundedByTheLimit(t *testing.T) {
 	const limit = 4 << 20
-	bomb := sourcetest.Gzipped(t, make([]byte, 100<<20))
+	const size = 100 << 20
+	bomb := sourcetest.Gzipped(t, append(binary.AppendUvarint([]byte{0x32}, size), make([]byte, size)...)) // one string
 	d := newFolder(t, fmt.Sprintf("}\nlimits: {max_profile_bytes: %d", limit), nil)
 	for n := range 4 {
 		d.put(fmt.Sprintf("bomb-%d.pb.gz", n), bomb, time.Hour)
