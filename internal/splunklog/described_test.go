@@ -138,7 +138,7 @@ func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	require.Equal(t, 3, got.ProfileCount())
 	p := profiletest.ProfileAt(got, 2)
 	assert.EqualValues(t, 5_000_000, p.Time())
-	assert.EqualValues(t, 1<<43*1_000_000+1-5_000_000, p.DurationNano())
+	assert.EqualValues(t, int64(1<<43)*1_000_000+1-5_000_000, p.DurationNano())
 
 	// A value and a time are kept where nothing says which of them counts.
 	ld, record := newRecord(javaStack, keyFormat, "text", keySampleType, "wall", keySampleValue, 3)
