@@ -95,12 +95,7 @@ func (n *node) setStorage(folder string) {
 func (n *node) start(t testing.TB) {
 	t.Helper()
 	n.startWithoutWaiting(t)
-	address := n.otlp
-	if n.config == quickstartConfig {
-		address = n.pprof
-	}
-	n.WaitUntilItListens(t, address)
-	n.WaitUntilItListens(t, n.debug)
+	n.WaitUntilReady(t)
 }
 
 func (n *node) startWithoutWaiting(t testing.TB) {

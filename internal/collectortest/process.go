@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,22 +91,17 @@ func Start(t testing.TB, command *exec.Cmd, name string) *Process {
 	return p
 }
 
-// WaitUntilItListens returns when the process takes connections at the address.
-func (p *Process) WaitUntilItListens(t testing.TB, address string) {
+// WaitUntilReady returns when the collector has started its components: all of its servers listen.
+func (p *Process) WaitUntilReady(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(StartTimeout); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			require.NoError(t, conn.Close())
-			return
-		}
+	for deadline := time.Now().Add(StartTimeout); !strings.Contains(p.Log.String(), "Everything is ready"); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-p.Exited:
-			t.Fatalf("the process ended before it took a connection: %v", p.ExitErr)
+			t.Fatalf("the collector ended before it was ready: %v", p.ExitErr)
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("nothing listens on %s after %s: %v", address, StartTimeout, err)
+			t.Fatalf("the collector is not ready after %s", StartTimeout)
 		}
 	}
 }

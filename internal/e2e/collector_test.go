@@ -77,5 +77,5 @@ func launchWith(t *testing.T, endpoint, outputDir, config string, flags []string
 func (c *collector) start(t testing.TB, name string) {
 	t.Helper()
 	c.Process = collectortest.Start(t, c.command, name)
-	c.WaitUntilItListens(t, c.endpoint)
+	c.WaitUntilReady(t)
 }

@@ -59,7 +59,6 @@ func newWay(t *testing.T, backend, endGRPC, format string) *way {
 		agent := launch(t, w.pprof, "", fallbackConfig, "OTLP_GRPC_ENDPOINT="+agentGRPC, "OTLP_HTTP_ENDPOINT="+agentHTTP,
 			"PPROF_ENDPOINT="+w.pprof, "BACKEND_ENDPOINT="+backend, "PROFILES_FORMAT="+format, "FALLBACK_STORAGE="+queue)
 		agent.endpoint = agentGRPC
-		agent.WaitUntilItListens(t, agent.endpoint)
 		return agent
 	}
 	w.startEnd = func() *collector {
