@@ -155,7 +155,7 @@ func TestFilesAreRetried(t *testing.T) {
 	for range 3 {
 		require.Error(t, f.push(t.Context(), pd))
 	}
-	assert.Len(t, f.logs.FilterMessageSnippet("cannot be written").All(), 1)
+	assert.Len(t, f.logs.FilterMessageSnippet("cannot write pprof files").All(), 1)
 	require.NoError(t, os.Remove(blocked))
 	require.NoError(t, f.push(t.Context(), pd))
 	assert.Len(t, f.logs.FilterMessageSnippet("are written again").All(), 1)

@@ -289,12 +289,12 @@ func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error)
 	e.asLogs = asLogs
 	if asLogs {
 		e.metrics.switched(ctx, signalLogs)
-		e.logger.Warn("the peer has no service for profiles; they go out as log records from now on",
+		e.logger.Warn("the peer does not accept OTLP profiles; sending log records from now on",
 			zap.Duration("recheck_interval", e.config.RecheckInterval), zap.Error(reason))
 		return
 	}
 	e.metrics.switched(ctx, signalProfiles)
-	e.logger.Info("the peer accepts profiles; they go out as they are from now on")
+	e.logger.Info("the peer accepts OTLP profiles; sending them from now on")
 }
 
 // logLost logs what is lost of a batch whose rest is sent again: the errors would be taken for the rest's.

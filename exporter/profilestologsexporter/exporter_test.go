@@ -62,7 +62,7 @@ func TestPeerWithoutProfiles(t *testing.T) {
 		assert.Equal(t, int64(1), e.metric(t, "mode"))
 		assert.Equal(t, int64(1), e.metric(t, "switches"))
 		assert.Equal(t, int64(8), e.metric(t, "samples"))
-		assert.Equal(t, 1, e.log.FilterMessageSnippet("no service for profiles").Len(), "one line for the switch")
+		assert.Equal(t, 1, e.log.FilterMessageSnippet("does not accept OTLP profiles").Len(), "one line for the switch")
 		assert.Equal(t, 1, e.log.Len())
 	}
 }
@@ -110,7 +110,7 @@ func TestPeerThatChanges(t *testing.T) {
 		batch("f", 2), batch("g", 2), batch("h", 2)))
 	assert.Equal(t, int64(2), e.metric(t, "switches"))
 	assert.Zero(t, e.metric(t, "mode"))
-	assert.Equal(t, 1, e.log.FilterMessageSnippet("the peer accepts profiles").Len())
+	assert.Equal(t, 1, e.log.FilterMessageSnippet("the peer accepts OTLP profiles").Len())
 }
 
 // What passes is retried as profiles, and does not mean that there are none.

@@ -47,7 +47,7 @@ func TestProfilesCrossLogs(t *testing.T) {
 			w.agent.Terminate(t)
 			w.middle.Terminate(t)
 			w.end.Terminate(t)
-			require.Contains(t, w.agent.Log.String(), "the peer has no service for profiles")
+			require.Contains(t, w.agent.Log.String(), "the peer does not accept OTLP profiles")
 			t.Logf("%d samples arrived, %d of them twice", len(acked), again)
 		})
 	}

@@ -132,7 +132,7 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 			b.limit.mu.Lock()
 			b.limit.failed = append(b.limit.failed, fmt.Errorf("%s: %w", name, err))
 			b.limit.mu.Unlock()
-			b.logger.Error("component did not stop in order; shutdown goes on", zap.String("component", name), zap.Error(err))
+			b.logger.Error("component returned an error when it stopped; continuing the shutdown", zap.String("component", name), zap.Error(err))
 		}
 		return nil
 	case <-timer.C:
@@ -140,7 +140,7 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 	b.limit.mu.Lock()
 	b.limit.left++
 	b.limit.mu.Unlock()
-	b.logger.Error("component did not stop in time; shutdown goes on without it, and what it holds in memory is lost",
+	b.logger.Error("component did not stop in time; continuing the shutdown without it, and what it holds in memory is lost",
 		zap.String("component", name), zap.Duration("waited", wait), zap.String("waiting_in", waitingIn(name)))
 	return nil
 }

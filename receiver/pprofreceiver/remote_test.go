@@ -78,7 +78,7 @@ func TestRemoteScrapesARealProgram(t *testing.T) {
 
 	// A dump for humans is no pprof.
 	f = startFixture(t, remoteConfig("http://"+address+"/debug/pprof/goroutine?debug=1", ""))
-	entry := f.AwaitLog(1, "no profile taken")[0]
+	entry := f.AwaitLog(1, "cannot accept a profile")[0]
 	assert.Contains(t, entry.ContextMap()["error"], "text/plain")
 	assert.Contains(t, entry.ContextMap()["error"], "goroutine profile: total")
 	assert.Empty(t, f.Next.All())
@@ -134,13 +134,13 @@ func TestRemoteFaults(t *testing.T) {
 			site.AwaitAsked(t, 20)
 			counted := f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "remote")
 			assert.GreaterOrEqual(t, counted, int64(1))
-			lines := f.AwaitLog(1, "no profile taken")
+			lines := f.AwaitLog(1, "cannot accept a profile")
 			assert.Len(t, lines, 1)
 			assert.Contains(t, lines[0].ContextMap()["error"], tc.says)
 
 			working := sourcetest.Serve(good)
 			site.Handler.Store(&working)
-			f.AwaitLog(1, "works again")
+			f.AwaitLog(1, "accepting profiles again")
 			for _, entry := range f.Logs.All() {
 				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), "hunter2")
 			}
@@ -154,7 +154,7 @@ func TestRemoteUnreachable(t *testing.T) {
 	site := sourcetest.NewSite(t, sourcetest.Serve(nil))
 	site.Close()
 	f := startFixture(t, remoteConfig(site.URL+"/?token=hunter2", ""))
-	lines := f.AwaitLog(1, "no profile taken")
+	lines := f.AwaitLog(1, "cannot accept a profile")
 	assert.Contains(t, lines[0].ContextMap()["error"], "connection refused")
 	assert.NotContains(t, fmt.Sprint(lines[0].ContextMap()), "hunter2")
 	assert.Positive(t, f.Sum(sourcetest.MetricRejected, "reason", "unreachable", "source", "remote"))
@@ -167,7 +167,7 @@ func TestRemoteRefused(t *testing.T) {
 	f.Next.RefuseWith(errors.New("full"))
 	f.start(nil)
 	site.AwaitAsked(t, 5)
-	lines := f.AwaitLog(1, "no profile taken")
+	lines := f.AwaitLog(1, "cannot accept a profile")
 	assert.Len(t, lines, 1)
 	assert.Equal(t, "refused", lines[0].ContextMap()["reason"])
 	assert.Positive(t, f.Sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
@@ -202,7 +202,7 @@ func TestRemoteShutdownCancels(t *testing.T) {
 	f.stop()
 	assert.Less(t, time.Since(begun), 5*time.Second)
 	assert.Zero(t, f.Sum(sourcetest.MetricRejected))
-	assert.Zero(t, f.Logs.FilterMessageSnippet("no profile taken").Len())
+	assert.Zero(t, f.Logs.FilterMessageSnippet("cannot accept a profile").Len())
 }
 
 // A target slower than the interval is asked by one request at a time.

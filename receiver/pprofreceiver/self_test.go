@@ -129,7 +129,7 @@ func TestSelfBesideAnotherCPUProfile(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEmpty(t, theirs.Sample)
 	f.awaitNamed(2, "cpu")
-	assert.Len(t, f.Logs.FilterMessageSnippet("goes on").All(), 2, "one line for each change")
+	assert.Len(t, f.Logs.FilterMessageSnippet("the collector").All(), 2, "one line for each change")
 }
 
 // What a user of the pprof extension sees, as the README says: its handlers are those of
@@ -213,7 +213,7 @@ func TestSelfRefused(t *testing.T) {
 	f.Next.RefuseWith(errors.New("full"))
 	f.start(nil)
 	require.Eventually(t, func() bool { return f.Next.Attempts() > 10 }, sourcetest.Patience, time.Millisecond)
-	assert.Len(t, f.AwaitLog(1, "no profile taken"), 1)
+	assert.Len(t, f.AwaitLog(1, "cannot accept a profile"), 1)
 	f.Next.RefuseWith(nil)
-	f.AwaitLog(1, "works again")
+	f.AwaitLog(1, "accepting profiles again")
 }

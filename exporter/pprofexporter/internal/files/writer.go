@@ -137,7 +137,7 @@ func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time)
 		if err := w.write(ctx, pd, resolved, &encoded[i], now); err != nil {
 			if !w.failing && !consumererror.IsPermanent(err) {
 				w.failing = true
-				w.logger.Error("pprof files cannot be written; they are retried, and this is said once", zap.Error(err))
+				w.logger.Error("cannot write pprof files; retrying, and suppressing repeats", zap.Error(err))
 			}
 			return fmt.Errorf("files: %w", err)
 		}

@@ -106,7 +106,7 @@ func (f *Reader) look(stopping, deliver context.Context) {
 
 func (f *Reader) saveSeen(ctx context.Context, always bool) {
 	if err := f.seen.save(ctx, f.now(), always); err != nil {
-		f.set.Logger.Error("what was read is not remembered across a restart", zap.Error(err))
+		f.set.Logger.Error("cannot store the list of files that were read; a restart reads them again", zap.Error(err))
 	}
 }
 
@@ -206,7 +206,7 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 		// It stays waiting: permissions change without a trace in size or time.
 		seen.reported = true
 		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Unreadable, err))
-		f.set.Logger.Warn("a file cannot be read; said once", zap.Error(err))
+		f.set.Logger.Warn("cannot read a file; suppressing repeats", zap.Error(err))
 		return true
 	case err != nil:
 		return true
@@ -243,6 +243,6 @@ func (f *Reader) deliver(ctx context.Context, file foundFile, p ingest.Payload) 
 // bad leaves a file alone until it changes.
 func (f *Reader) bad(file foundFile, seen *seenFile, err error) {
 	f.seen.settle(seen, statusBad, "")
-	f.set.Logger.Warn("a file was not taken; said again only when it changes",
+	f.set.Logger.Warn("cannot read a profile from a file; skipping it until it changes",
 		zap.Error(fmt.Errorf("read pprof from %q (%d bytes): %w", file.path, file.info.Size(), err)))
 }

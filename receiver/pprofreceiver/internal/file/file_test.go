@@ -126,7 +126,7 @@ func TestFilesAreBoundedByTheLimit(t *testing.T) {
 	cost := profiletest.MeasureCost(t, func() { read = d.look() })
 	profiletest.RequireBounded(t, cost, limit, 24<<20, 4)
 	assert.Equal(t, []string{good}, read)
-	assert.Len(t, d.AwaitLog(4, "a file was not taken"), 4)
+	assert.Len(t, d.AwaitLog(4, "cannot read a profile from a file"), 4)
 }
 
 func TestFileBeingWrittenIsLeft(t *testing.T) {
@@ -161,7 +161,7 @@ func TestFileBadIsReportedOnce(t *testing.T) {
 	d.restart(", storage: file_storage", extensions)
 	assert.Empty(t, d.look())
 
-	lines := d.Logs.FilterMessageSnippet("a file was not taken").All()
+	lines := d.Logs.FilterMessageSnippet("cannot read a profile from a file").All()
 	require.Len(t, lines, 3)
 	for _, line := range lines {
 		assert.Contains(t, line.ContextMap()["error"], "read pprof from \""+d.path)
@@ -191,7 +191,7 @@ func TestFileThatCannotBeOpened(t *testing.T) {
 	for range 3 {
 		assert.True(t, d.reader.visit(t.Context(), found[0]))
 	}
-	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot be read").Len())
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot read a file").Len())
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "unreadable", "source", "file"))
 	d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour+10*time.Second)
 	assert.Equal(t, []string{path}, d.look(), "it is tried again")
@@ -205,14 +205,14 @@ func TestFileRefusedForNow(t *testing.T) {
 	assert.Empty(t, d.look())
 	assert.Empty(t, d.look())
 	assert.Equal(t, 2, d.Next.Attempts(), "after one refusal the others wait")
-	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("no profile taken").Len())
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot accept a profile").Len())
 	assert.FileExists(t, first)
 
 	d.Next.RefuseWith(nil)
 	assert.Equal(t, []string{first, second}, d.look())
 	assert.NoFileExists(t, first)
 	assert.NoFileExists(t, second)
-	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("works again").Len())
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("accepting profiles again").Len())
 }
 
 func TestFileRefusedForGood(t *testing.T) {

@@ -65,7 +65,7 @@ func (f *Reader) finish(file foundFile, seen *seenFile) {
 	}
 	if !seen.reported {
 		seen.reported = true
-		f.set.Logger.Error("a file that was read stays where it is; said once", zap.Error(err))
+		f.set.Logger.Error("cannot delete or move a file that was read; suppressing repeats", zap.Error(err))
 	}
 }
 

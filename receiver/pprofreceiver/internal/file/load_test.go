@@ -64,7 +64,7 @@ func TestFileThatStays(t *testing.T) {
 	assert.Equal(t, []string{path}, d.look())
 	assert.Empty(t, d.look())
 	assert.FileExists(t, path)
-	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("stays where it is").Len())
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot delete or move").Len())
 
 	require.NoError(t, os.Remove(d.reader.moveTo))
 	require.NoError(t, os.Mkdir(d.reader.moveTo, 0o700))

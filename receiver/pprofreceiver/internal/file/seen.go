@@ -96,7 +96,7 @@ func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger)
 		err = fmt.Errorf("version %d is unknown", stored.Version)
 	}
 	if err != nil {
-		logger.Error("what was remembered cannot be understood; all files are new", zap.Error(err))
+		logger.Error("cannot decode the list of files that were read; reading all of them again", zap.Error(err))
 		return s, nil
 	}
 	for path, file := range stored.Files {

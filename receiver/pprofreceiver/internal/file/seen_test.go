@@ -128,7 +128,7 @@ func TestFileStoreFaults(t *testing.T) {
 			d := newFolder(t, ", storage: file_storage", sourcetest.Host{storeID: store})
 			d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
 			assert.Len(t, d.look(), 1)
-			assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot be understood").Len())
+			assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot decode the list").Len())
 		})
 	}
 	t.Run("it cannot be written", func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestFileStoreFaults(t *testing.T) {
 		d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
 		assert.Len(t, d.look(), 1)
 		assert.Empty(t, d.look(), "it is still remembered in memory")
-		assert.Positive(t, d.Logs.FilterMessageSnippet("not remembered across a restart").Len())
+		assert.Positive(t, d.Logs.FilterMessageSnippet("cannot store the list").Len())
 	})
 }
 

@@ -21,8 +21,8 @@ func (c *ChangeLog) Note(state string, err error) {
 		return
 	}
 	if c.state = state; err == nil {
-		c.Logger.Info("works again")
+		c.Logger.Info("accepting profiles again")
 		return
 	}
-	c.Logger.Warn("no profile taken; said again only when that changes", zap.String("reason", state), zap.Error(err))
+	c.Logger.Warn("cannot accept a profile; suppressing repeats until the reason changes", zap.String("reason", state), zap.Error(err))
 }

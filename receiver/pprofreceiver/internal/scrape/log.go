@@ -60,11 +60,11 @@ func (l *scrapeLog) note(news scrapeNews, kind, shown string, err error) {
 	fields := []zap.Field{zap.String("profile", kind), zap.String("url", shown), zap.String("reason", news.trouble)}
 	switch {
 	case !news.begins:
-		l.logger.Info("target works again", fields...)
+		l.logger.Info("scrape succeeds again", fields...)
 	case news.backedOff:
-		l.logger.Warn("target does not serve this profile; it is asked for less often", append(fields, zap.Error(err))...)
+		l.logger.Warn("target does not serve this profile; asking less often", append(fields, zap.Error(err))...)
 	default:
-		l.logger.Warn("no profile taken from target; said again only when that changes", append(fields, zap.Error(err))...)
+		l.logger.Warn("scrape failed; suppressing repeats until the reason changes", append(fields, zap.Error(err))...)
 	}
 }
 
@@ -94,9 +94,9 @@ func (l *scrapeLog) summarise() {
 	for news, n := range l.held {
 		fields := []zap.Field{zap.Int("targets", n), zap.String("reason", news.trouble)}
 		if news.begins {
-			l.logger.Warn("no profile taken from further targets", fields...)
+			l.logger.Warn("scrapes of further targets failed", fields...)
 		} else {
-			l.logger.Info("further targets work again", fields...)
+			l.logger.Info("scrapes of further targets succeed again", fields...)
 		}
 	}
 	clear(l.held)

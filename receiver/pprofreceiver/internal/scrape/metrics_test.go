@@ -57,13 +57,13 @@ func TestScrapeLogIsBounded(t *testing.T) {
 		log.note(scrapeNews{trouble: "unreachable", begins: true, worthALine: true}, "memory", "u", assert.AnError)
 	}
 	log.note(scrapeNews{trouble: "timeout", worthALine: true}, "memory", "u", nil)
-	assert.Equal(t, logLines, f.Logs.FilterMessageSnippet("no profile taken from target").Len())
+	assert.Equal(t, logLines, f.Logs.FilterMessageSnippet("scrape failed").Len())
 	assert.Zero(t, f.Logs.FilterMessageSnippet("further").Len())
 	log.flush(now.Add(logWindow))
-	lines := f.Logs.FilterMessageSnippet("no profile taken from further targets").All()
+	lines := f.Logs.FilterMessageSnippet("scrapes of further targets failed").All()
 	require.Len(t, lines, 1)
 	assert.Equal(t, int64(2000-logLines), lines[0].ContextMap()["targets"])
-	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("further targets work again").Len())
+	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("scrapes of further targets succeed again").Len())
 	log.flush(now.Add(3 * logWindow))
 	assert.Equal(t, 2, f.Logs.FilterMessageSnippet("further").Len())
 }

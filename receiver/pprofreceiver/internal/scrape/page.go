@@ -112,7 +112,7 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
 	err := statusPage.Execute(w, statusView{scrapeStatus: status, Query: query, States: allStates, Limit: filter.limit})
 	if err != nil {
-		s.set.Logger.Debug("the page of targets was not sent whole", zap.Error(err))
+		s.set.Logger.Debug("cannot send the whole page of targets", zap.Error(err))
 	}
 }
 

@@ -198,5 +198,5 @@ func TestScrapeOfAVanishedTarget(t *testing.T) {
 	}
 	assert.Empty(t, f.status().Jobs[0].Targets)
 	assert.Zero(t, f.Sum(metricScrapes))
-	assert.Zero(t, f.Logs.FilterMessageSnippet("no profile taken").Len())
+	assert.Zero(t, f.Logs.FilterMessageSnippet("scrape failed").Len())
 }

@@ -85,7 +85,7 @@ func (s *Scraper) run(stopping, deliver context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := s.discover(stopping, s.schedule.apply); err != nil && stopping.Err() == nil {
-			s.set.Logger.Error("no further targets are discovered", zap.Error(err))
+			s.set.Logger.Error("discovery ended; scraping the targets known so far", zap.Error(err))
 		}
 	})
 	s.schedule.run(stopping, func(task scrapeTask) {

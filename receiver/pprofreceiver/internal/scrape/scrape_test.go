@@ -80,7 +80,7 @@ func TestScrapeOfNothing(t *testing.T) {
 	f.eventually(func() bool { return f.endpoint(0, "block").Outcome == outcomeNoSamples })
 	assert.Equal(t, stateUp, f.endpoint(0, "block").State)
 	assert.Empty(t, f.Next.All())
-	assert.Zero(t, f.Logs.FilterMessageSnippet("no profile taken").Len())
+	assert.Zero(t, f.Logs.FilterMessageSnippet("scrape failed").Len())
 }
 
 // Each fault has its reason, is said once, and harms no other kind of the same target.
@@ -131,9 +131,9 @@ func TestScrapeFaults(t *testing.T) {
 
 			working := sourcetest.Serve(good)
 			bad.Handler.Store(&working)
-			f.AwaitLog(1, "target works again")
+			f.AwaitLog(1, "scrape succeeds again")
 			f.eventually(func() bool { return f.endpoint(0, "memory").State == stateUp })
-			begins := f.Logs.FilterMessageSnippet("no profile taken").Len() + f.Logs.FilterMessageSnippet("does not serve").Len()
+			begins := f.Logs.FilterMessageSnippet("scrape failed").Len() + f.Logs.FilterMessageSnippet("does not serve").Len()
 			assert.Equal(t, 1, begins)
 			for _, entry := range f.Logs.All() {
 				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), "hunter2")
@@ -150,7 +150,7 @@ func TestScrapeUnreachable(t *testing.T) {
 		return f.Sum(metricScrapes, "outcome", "unreachable") > 10
 	})
 	// It is the target that is down, not each of its kinds.
-	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("no profile taken from target").Len())
+	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("scrape failed").Len())
 	assert.Equal(t, stateDown, f.endpoint(0, "a").State, "it is asked as often as ever: it may be back soon")
 	assert.Equal(t, int64(1), f.gauge(metricScrapeTargets, "job", "shop", "state", stateDown))
 	assert.Zero(t, f.gauge(metricScrapeTargets, "state", stateUp))
@@ -268,7 +268,7 @@ func TestScrapeRefused(t *testing.T) {
 	f.Next.RefuseWith(errors.New("full"))
 	f.begin(scrapeTargetOf(t, site.URL, "/memory"))
 	site.AwaitAsked(t, 5)
-	f.AwaitLog(1, "no profile taken")
+	f.AwaitLog(1, "scrape failed")
 	assert.Equal(t, stateUp, f.endpoint(0, "memory").State)
 	assert.Equal(t, "full", f.endpoint(0, "memory").Error)
 	assert.Positive(t, f.Sum("otelcol_receiver_refused_profile_samples", "transport", "http"))
@@ -307,5 +307,5 @@ func TestScrapeShutdown(t *testing.T) {
 	assert.Less(t, time.Since(begun), sourcetest.Patience/2)
 	require.Len(t, f.Next.All(), 1)
 	assert.Zero(t, f.Sum(sourcetest.MetricRejected))
-	assert.Zero(t, f.Logs.FilterMessageSnippet("no profile taken").Len())
+	assert.Zero(t, f.Logs.FilterMessageSnippet("scrape failed").Len())
 }

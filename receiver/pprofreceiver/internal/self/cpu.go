@@ -28,12 +28,12 @@ func (c *cpuProfiler) start() {
 	if err := pprof.StartCPUProfile(c.data); err != nil {
 		if !c.waiting {
 			c.waiting = true
-			c.logger.Info("another CPU profile of the collector is being taken; ours goes on when it ends", zap.Error(err))
+			c.logger.Info("another CPU profile of the collector is running; waiting until it ends", zap.Error(err))
 		}
 		return
 	}
 	if c.waiting {
-		c.logger.Info("the collector's CPU profile goes on")
+		c.logger.Info("profiling the collector's CPU again")
 	}
 	c.running, c.waiting = true, false
 }

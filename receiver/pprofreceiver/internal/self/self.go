@@ -161,7 +161,7 @@ func (s *Recorder) otherPayloads(payloads []ingest.Payload) []ingest.Payload {
 	for _, name := range names {
 		var data bytes.Buffer
 		if err := pprof.Lookup(name).WriteTo(&data, 0); err != nil {
-			s.set.Logger.Error("the runtime's profile cannot be written", zap.String("profile", name), zap.Error(err))
+			s.set.Logger.Error("cannot write the runtime's profile", zap.String("profile", name), zap.Error(err))
 			continue
 		}
 		payloads = append(payloads, ingest.Payload{Data: data.Bytes(), Identity: s.id, ProfileName: name})

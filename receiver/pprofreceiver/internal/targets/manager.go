@@ -135,7 +135,7 @@ func (m *Manager) follow(ctx context.Context, found <-chan map[string][]*targetg
 func (m *Manager) warnOfNothing(last Update) {
 	for i, cfg := range m.cfgs {
 		if i >= len(last.Jobs) || last.Jobs[i].Discovered == 0 {
-			m.logger.Warn("discovery knows no targets", "job", cfg.JobName, "after", m.firstLook)
+			m.logger.Warn("discovery found no targets", "job", cfg.JobName, "after", m.firstLook)
 		}
 	}
 }

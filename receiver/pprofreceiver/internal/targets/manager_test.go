@@ -159,7 +159,7 @@ func TestNothingFound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- m.Run(ctx, func(Update) {}) }()
-	find := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("knows no targets").All() }
+	find := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("found no targets").All() }
 	require.Eventually(t, func() bool { return len(find()) == 2 }, patience, 5*time.Millisecond)
 	cancel()
 	require.NoError(t, <-done)
