@@ -30,7 +30,7 @@ type toProfiles struct {
 	logger *zap.Logger
 	path   *splunkdelivery.Path
 	limits splunkdelivery.LimitsConfig
-	// leave gives the connector's share of the budget back.
+	// leave returns the connector's share of the admission budget.
 	leave func()
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// peer is where the data goes. limit is the largest request to be sent, in bytes before compression; 0 is none.
+// peer is the server that receives the data. limit is the maximum size of a request in bytes, uncompressed; 0 means no limit.
 type peer interface {
 	start(ctx context.Context, host component.Host) error
 	shutdown() error

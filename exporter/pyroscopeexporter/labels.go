@@ -15,7 +15,7 @@ import (
 // label is a label of a series.
 type label struct{ name, value string }
 
-// The labels that Pyroscope gives a meaning.
+// Labels with a meaning in Pyroscope.
 const (
 	labelProfileName = "__name__"
 	labelDelta       = "__delta__"

@@ -199,7 +199,7 @@ func (s *series) describe() string {
 	return name + " of " + service
 }
 
-// series gives a pprof its labels and id.
+// series builds the series of a push request for one pprof: its labels, its id and its bytes.
 func (e *pyroscopeExporter) series(ctx context.Context, part pprofile.Profiles, payload pprofencode.Payload) (*series, error) {
 	resource := part.ResourceProfiles().At(payload.ResourceIndex)
 	scope := resource.ScopeProfiles().At(payload.ScopeIndex)

@@ -189,8 +189,8 @@ func (c *Claim) IsRefused() bool {
 	return c.isRefused
 }
 
-// Acquire adds n bytes to the claim, and waits until there is room for them. It returns ErrBusy if there is none in
-// time, or the error of ctx. The claim then still holds what it held before.
+// Acquire waits until the budget has room for n more bytes and adds them to the claim. If there is no room in time it
+// returns ErrBusy, if ctx ends first its error; the claim is then unchanged.
 func (c *Claim) Acquire(ctx context.Context, n int64) error {
 	b := c.budget
 	b.mu.Lock()
@@ -252,7 +252,7 @@ func (c *Claim) Charge(n int64) {
 	c.budget.take(c, n)
 }
 
-// Return gives n bytes of the claim back.
+// Return releases n bytes of the claim.
 func (c *Claim) Return(n int64) {
 	b := c.budget
 	b.mu.Lock()

@@ -183,7 +183,8 @@ func (im *Importer) Field(i int32) profiledict.StringIndex {
 	return s
 }
 
-// Link imports a link. 0 is none, whatever entry 0 holds; out of range it reads as none and is counted.
+// Link imports the link at index i. Index 0 means no link, whatever entry 0 holds. An index out of range is counted and
+// treated as 0.
 func (im *Importer) Link(i int32) profiledict.LinkIndex {
 	if i == 0 {
 		return 0

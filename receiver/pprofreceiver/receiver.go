@@ -35,7 +35,7 @@ type pprofReceiver struct {
 	// started holds the sources to shut down.
 	started []source
 	cfg     *Config
-	// leave gives the receiver's share of the admission budget back.
+	// leave returns the receiver's share of the admission budget.
 	leave   func()
 	metrics *ingest.Metrics
 }

@@ -40,7 +40,7 @@ type splunkReceiver struct {
 	startErr           error
 	// started holds the servers to shut down.
 	started []server
-	// leave gives the receiver's share of the admission budget back.
+	// leave returns the receiver's share of the admission budget.
 	leave func()
 }
 

@@ -195,7 +195,7 @@ func compress(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compare reports whether a file has this content. The error wraps fs.ErrNotExist where there is none.
+// compare reports whether the named file holds payload. The error wraps fs.ErrNotExist if there is no such file.
 func (w *Writer) compare(name string, payload []byte) (bool, error) {
 	info, err := w.root.Lstat(name)
 	if err != nil {
