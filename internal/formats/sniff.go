@@ -1,0 +1,252 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package formats names the formats in which profiles arrive, and tells by content which one a payload has. The packages
+// below it, pprofconv and otlplayouts read them.
+package formats
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Format is a format of profiles. Its text is its name in configurations, on command lines and in metrics.
+type Format string
+
+// The formats that can be told by content.
+const (
+	// Unknown is anything else.
+	Unknown Format = ""
+	Pprof   Format = "pprof"
+	// OTLP is an export request or a ProfilesData message of any layout, in protobuf, and OTLPJSON the same in JSON, one
+	// message or several behind each other.
+	OTLP     Format = "otlp"
+	OTLPJSON Format = "otlp_json"
+	// OTLPLogs is log records in protobuf, which may carry profiles, and OTLPLogsJSON the same in JSON.
+	OTLPLogs     Format = "otlp_logs"
+	OTLPLogsJSON Format = "otlp_logs_json"
+	GoTrace      Format = "go_trace"
+	PerfScript   Format = "perf_script"
+	// CPUProfile is V8's: a .cpuprofile file, or Chrome's trace events with one in them.
+	CPUProfile Format = "cpuprofile"
+	Folded     Format = "folded"
+	JFR        Format = "jfr"
+	// Gzip and Zstd are any of the others, compressed: decompress it and look again.
+	Gzip Format = "gzip"
+	Zstd Format = "zstd"
+)
+
+// headBytes is how much of a text is looked at.
+const headBytes = 8 << 10
+
+// Sniff returns the format of a payload. It reads the head of a text and the outermost fields of a protobuf message, so
+// that it costs little, and says nothing about whether the rest is sound. A text dump that only looks like
+// one of the formats is Unknown.
+func Sniff(data []byte) Format {
+	for _, known := range []struct {
+		prefix string
+		format Format
+	}{
+		{"\x1f\x8b", Gzip},
+		{"\x28\xb5\x2f\xfd", Zstd},
+		{"FLR\x00", JFR},
+		{"go 1.", GoTrace},
+	} {
+		if bytes.HasPrefix(data, []byte(known.prefix)) {
+			return known.format
+		}
+	}
+	// A message is not text: a length or an index is a control character within a few bytes.
+	head := data[:min(len(data), headBytes)]
+	if !isText(head) {
+		return sniffMessage(data)
+	}
+	isCut := len(head) < len(data)
+	head = bytes.TrimLeft(head, "\xef\xbb\xbf \t\r\n")
+	switch {
+	case len(head) == 0 || dumpLine.Match(head):
+		return Unknown
+	case head[0] == '{' || head[0] == '[':
+		return sniffJSON(head)
+	default:
+		return sniffLines(head, isCut)
+	}
+}
+
+// isText reports whether head, which may end within a character, is printable text in UTF-8.
+func isText(head []byte) bool {
+	for i := 0; i < len(head); {
+		r, size := utf8.DecodeRune(head[i:])
+		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax {
+			return false
+		}
+		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// sniffMessage tells the messages of protobuf apart. A pprof has, outermost, numbers or fields that OTLP lacks, or
+// sample types in field 1: two numbers, where OTLP has a resource.
+func sniffMessage(data []byte) Format {
+	otlp, pprof := Unknown, false
+	for rest := data; len(rest) > 0; {
+		number, wire, n := protowire.ConsumeTag(rest)
+		if n < 0 || number > maxPprofField {
+			return Unknown
+		}
+		size := protowire.ConsumeFieldValue(number, wire, rest[n:])
+		if size < 0 {
+			return Unknown
+		}
+		content, _ := protowire.ConsumeBytes(rest[n:])
+		rest = rest[n+size:]
+		switch {
+		case wire == protowire.VarintType, wire == protowire.BytesType && number > maxOTLPField:
+			pprof = true
+		case wire != protowire.BytesType:
+			return Unknown
+		case number == 1 && len(content) > 0:
+			_, first, n := protowire.ConsumeTag(content)
+			switch {
+			case n < 0:
+				return Unknown
+			case first == protowire.VarintType:
+				pprof = true
+			case otlp == Unknown:
+				otlp = sniffResource(content)
+			}
+		}
+	}
+	switch {
+	case pprof || otlp == Unknown && len(data) > 0:
+		return Pprof
+	default:
+		return otlp
+	}
+}
+
+const (
+	maxPprofField = 15
+	// maxOTLPField is the last field of ProfilesData: layout 1.6 has the tables there.
+	maxOTLPField = 8
+)
+
+// sniffResource tells log records from profiles: a record has times of eight bytes in its fields 1 and 11, and attributes,
+// which begin with a text, in field 6. No layout of profiles has either.
+func sniffResource(data []byte) Format {
+	for scope := range messages(data, 2) {
+		for item := range messages(scope, 2) {
+			for rest := item; len(rest) > 0; {
+				number, wire, n := protowire.ConsumeTag(rest)
+				size := protowire.ConsumeFieldValue(number, wire, rest[max(n, 0):])
+				if n < 0 || size < 0 {
+					break
+				}
+				content, _ := protowire.ConsumeBytes(rest[n:])
+				if wire == protowire.Fixed64Type && (number == 1 || number == 11) ||
+					wire == protowire.BytesType && number == 6 && bytes.HasPrefix(content, []byte{1<<3 | byte(protowire.BytesType)}) {
+					return OTLPLogs
+				}
+				rest = rest[n+size:]
+			}
+			return OTLP
+		}
+	}
+	return OTLP
+}
+
+// messages returns the messages in one field of data.
+func messages(data []byte, field protowire.Number) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(data) > 0 {
+			number, wire, n := protowire.ConsumeTag(data)
+			if n < 0 {
+				return
+			}
+			size := protowire.ConsumeFieldValue(number, wire, data[n:])
+			if size < 0 {
+				return
+			}
+			if number == field && wire == protowire.BytesType {
+				if content, _ := protowire.ConsumeBytes(data[n:]); !yield(content) {
+					return
+				}
+			}
+			data = data[n+size:]
+		}
+	}
+}
+
+// sniffJSON looks for the first outermost key that one of the formats has.
+func sniffJSON(head []byte) Format {
+	decoder := json.NewDecoder(bytes.NewReader(head))
+	depth, expectKey := 0, false
+	for range headBytes {
+		token, err := decoder.Token()
+		if err != nil {
+			return Unknown // the head ends, or is not JSON
+		}
+		switch v := token.(type) {
+		case json.Delim:
+			if v == '{' || v == '[' {
+				depth++
+			} else {
+				depth--
+			}
+			expectKey = v == '{' || v == '}' || v == ']'
+			continue
+		case string:
+			if expectKey && (depth == 1 || depth == 2 && head[0] == '[') {
+				switch v {
+				case "resourceProfiles", "resource_profiles", "dictionary":
+					return OTLPJSON
+				case "resourceLogs", "resource_logs":
+					return OTLPLogsJSON
+				case "nodes", "traceEvents", "ph":
+					return CPUProfile
+				}
+			}
+		}
+		expectKey = !expectKey && depth > 0
+	}
+	return Unknown
+}
+
+var (
+	// perfHeader is the line in front of a stack: comm pid[/tid] [cpu] time: period event:
+	perfHeader = regexp.MustCompile(`^\S.*\s\d+(/\d+)?\s+(\[\d+\]\s+)?\d+\.\d+:\s+(\d+\s+)?[\w\-/:.=,]+:`)
+	// foldedLine is a stack with a value, and what OTEP 239 has behind it.
+	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
+	// dumpLine begins the text dumps of Go and gperftools.
+	dumpLine = regexp.MustCompile(`^(\w+ profile: |heapz |goroutine \d+ |--- )`)
+)
+
+// sniffLines reads the first lines of a text, the last of which may be cut.
+func sniffLines(head []byte, isCut bool) Format {
+	format := Unknown
+	for line := range bytes.Lines(head) {
+		isWhole := bytes.HasSuffix(line, []byte("\n")) || !isCut
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0 || line[0] == '#':
+		case !isWhole:
+			if bytes.IndexByte(line, ';') > 0 {
+				return Folded
+			}
+		case perfHeader.Match(line):
+			return PerfScript
+		case foldedLine.Match(line):
+			format = Folded
+		default:
+			return format
+		}
+	}
+	return format
+}

@@ -1,0 +1,122 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package formats_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func TestSniffFiles(t *testing.T) {
+	for pattern, want := range map[string]formats.Format{
+		"../../testdata/pprof/*.pb.gz":             formats.Gzip,
+		"../../testdata/pprof/go-exec.trace":       formats.GoTrace,
+		"../../testdata/pprof/*.txt":               formats.Unknown,
+		"../../testdata/pprof/*.prof":              formats.Unknown,
+		"../../testdata/splunk/*cpu*.otlp-logs.pb": formats.OTLPLogs,
+		"../otlplayouts/testdata/*.pb":             formats.OTLP,
+		"../otlplayouts/testdata/*.json":           formats.OTLPJSON,
+		"../../README.md":                          formats.Unknown,
+		"../../config/agent.yaml":                  formats.Unknown,
+		"../../builder-config.yaml":                formats.Unknown,
+	} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, paths, pattern)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, want, formats.Sniff(data), path)
+			if want == formats.Gzip {
+				plain, err := pprofconv.Uncompress(data, 1<<30)
+				require.NoError(t, err)
+				assert.Equal(t, formats.Pprof, formats.Sniff(plain), path)
+			}
+		}
+	}
+}
+
+func TestSniffTexts(t *testing.T) {
+	deep := strings.Repeat("frame;", 10_000)
+	for text, want := range map[string]formats.Format{
+		"":                 formats.Unknown,
+		"\n":               formats.Unknown,
+		"hello\n":          formats.Unknown,
+		"main;work 12\n":   formats.Folded,
+		"# a;b\nmain 1":    formats.Folded,
+		"a;b 12\nnonsense": formats.Folded,
+		"a;b 200 region=eu,k=v 1687841528000000\n": formats.Folded,
+		deep + "leaf 1\n":                          formats.Folded,
+		"main 1\n" + deep + "leaf 1\n":             formats.Folded,
+		"{}":                                       formats.Unknown,
+		"[]":                                       formats.Unknown,
+		`{"resourceProfiles":[]}`:                  formats.OTLPJSON,
+		`{"dictionary":{"stringTable":["` + deep:   formats.OTLPJSON,
+		"\xef\xbb\xbf " + `{"resource_profiles":[]}` + "\n" + `{"resource_profiles":[]}`: formats.OTLPJSON,
+		`{"resourceLogs":[]}`:                             formats.OTLPLogsJSON,
+		`{"a":{"resourceLogs":[]},"b":"resourceLogs"}`:    formats.Unknown,
+		`{"nodes":[{"id":1}],"startTime":1}`:              formats.CPUProfile,
+		`[{"pid":1,"ph":"P"}]`:                            formats.CPUProfile,
+		`{"traceEvents":[]}`:                              formats.CPUProfile,
+		"go 1.26 trace\x00\x00\x00":                       formats.GoTrace,
+		"FLR\x00\x00\x02":                                 formats.JFR,
+		"goroutine profile: total 7\n1 @ 0x1 0x2\n":       formats.Unknown,
+		"goroutine 1 [running]:\nmain.main()\n":           formats.Unknown,
+		"perl  123 4711.123456:     250000 cpu-clock:u: ": formats.PerfScript,
+		"my prog 12/14 [003] 99.000001: sched:sched_switch: prev\n\tffff sym+0x1 (/bin/x)\n": formats.PerfScript,
+		"\x7fELF\x02\x01\x01": formats.Unknown,
+		"\xff\xff\xff\xff":    formats.Unknown,
+	} {
+		assert.Equal(t, want, formats.Sniff([]byte(text)), "%.60q", text)
+	}
+}
+
+// TestSniffMessages has the messages of protobuf that resemble each other.
+func TestSniffMessages(t *testing.T) {
+	b := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "main"))
+	marshaler := &pprofile.ProtoMarshaler{}
+	otlp, err := marshaler.MarshalProfiles(b.Build())
+	require.NoError(t, err)
+	assert.Equal(t, formats.OTLP, formats.Sniff(otlp))
+	assert.Equal(t, formats.Unknown, formats.Sniff(otlp[:len(otlp)-1]), "truncated")
+
+	sample := profiletest.PprofWire(nil).Packed(profiletest.PprofSampleValue, 7)
+	withoutTypes := profiletest.PprofWire(nil).Message(profiletest.PprofSample, sample).Strings("")
+	assert.Equal(t, formats.Pprof, formats.Sniff(withoutTypes))
+}
+
+func FuzzSniff(f *testing.F) {
+	for _, path := range []string{"../../testdata/pprof/go-mutex.pb.gz", "../otlplayouts/testdata/124.pb", "../otlplayouts/testdata/124.json"} {
+		data, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Add([]byte("a;b 12\n"))
+	f.Add([]byte("perl  123 4711.123456:     250000 cpu-clock:u: "))
+	f.Fuzz(func(_ *testing.T, data []byte) { formats.Sniff(data) })
+}
+
+// TestSniffIsBounded has what could cost most: many fields, one long line, deep nesting.
+func TestSniffIsBounded(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"fields":  []byte(strings.Repeat("\x12\x00", 4<<20)),
+		"line":    []byte(strings.Repeat("a 1 ", 2<<20)),
+		"nesting": []byte(strings.Repeat("[", 8<<20)),
+		"perf":    []byte(strings.Repeat("1 1.1: ", 1<<20)),
+	} {
+		cost := profiletest.MeasureCost(t, func() { formats.Sniff(data) })
+		profiletest.RequireBounded(t, cost, len(data), 1<<20, 0.1)
+		t.Log(name, cost)
+	}
+}
