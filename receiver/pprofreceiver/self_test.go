@@ -208,6 +208,23 @@ func TestSelfPipelineBehind(t *testing.T) {
 	f.awaitNamed(4, "heap")
 }
 
+// The profiles of one window wait for their batch together: one after the other would take a batch's wait each, and more
+// than a shutdown has.
+func TestSelfDeliversAWindowAtOnce(t *testing.T) {
+	f := newFixture(t, "self: {collection_interval: 1h}")
+	var window sync.WaitGroup
+	window.Add(4) // heap, goroutine, mutex, block
+	f.Next.Err = func(n int) error {
+		if n < 4 {
+			window.Done()
+			window.Wait()
+		}
+		return nil
+	}
+	f.start(nil)
+	f.Await(4)
+}
+
 func TestSelfRefused(t *testing.T) {
 	f := newFixture(t, "self: {collection_interval: 20ms}")
 	f.Next.RefuseWith(errors.New("full"))

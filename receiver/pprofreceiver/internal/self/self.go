@@ -182,21 +182,30 @@ func (s *Recorder) send(ctx context.Context, payloads []ingest.Payload) {
 	}
 }
 
+// deliverWindows delivers a window's profiles at once, since each may wait until the batch that holds it is full. Windows
+// follow one another, because what is told of a profile since the start becomes the difference to the one before.
 func (s *Recorder) deliverWindows(ctx context.Context) {
 	for payloads := range s.windows {
-		var errs []error
-		for _, p := range payloads {
-			// What the process knows of itself is in memory already; the claim is for what it is decoded to.
-			p.Claim = s.ingest.Begin()
-			p.Claim.Complete()
-			err := s.ingest.Ingest(ctx, p, s.cfg.Timeout)
-			p.Claim.Release()
-			if err != nil {
-				s.ingest.CountRejected(ctx, err)
-				errs = append(errs, fmt.Errorf("profile %q: %w", p.ProfileName, err))
-			}
+		errs := make([]error, len(payloads))
+		var deliveries sync.WaitGroup
+		for i, p := range payloads {
+			deliveries.Go(func() { errs[i] = s.deliver(ctx, p) })
 		}
+		deliveries.Wait()
 		err := errors.Join(errs...)
 		s.log.Note(ingest.StateOf(err), err)
 	}
+}
+
+func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
+	// What the process knows of itself is in memory already; the claim is for what it is decoded to.
+	p.Claim = s.ingest.Begin()
+	p.Claim.Complete()
+	defer p.Claim.Release()
+	err := s.ingest.Ingest(ctx, p, s.cfg.Timeout)
+	if err == nil {
+		return nil
+	}
+	s.ingest.CountRejected(ctx, err)
+	return fmt.Errorf("profile %q: %w", p.ProfileName, err)
 }

@@ -66,17 +66,19 @@ func (*Pipeline) Capabilities() consumer.Capabilities { return consumer.Capabili
 // ConsumeProfiles keeps what it gets, or refuses it.
 func (p *Pipeline) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := p.Tries
+	decide, n, discard := p.Err, p.Tries, p.Discard
 	p.Tries++
-	if p.Err != nil {
-		if err := p.Err(n); err != nil {
+	p.mu.Unlock()
+	if decide != nil {
+		if err := decide(n); err != nil {
 			return err
 		}
 	}
-	if p.Discard {
+	if discard {
 		return nil
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err := profiletest.Check(pd); err != nil {
 		p.T.Errorf("profiles that are not conformant: %v", err)
 	}
