@@ -52,10 +52,10 @@ func (n *node) reload(t *testing.T) {
 // reloadOrEnd is reload, but the process may end instead. It reports whether it runs.
 func (n *node) reloadOrEnd(t *testing.T) bool {
 	t.Helper()
-	ready := func() int { return strings.Count(n.Log.String(), "Everything is ready") }
-	before := ready()
+	before := n.Log.Len()
+	ready := func() bool { return strings.Contains(n.Log.From(before), "Everything is ready") }
 	require.NoError(t, n.Signal(syscall.SIGHUP))
-	for deadline := time.Now().Add(endTimeout); ready() == before; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(endTimeout); !ready(); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-n.Exited:
 			return false

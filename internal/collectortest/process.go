@@ -138,8 +138,18 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-func (l *Log) String() string {
+func (l *Log) String() string { return l.From(0) }
+
+// Len returns how many bytes there are by now.
+func (l *Log) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.buf.String()
+	return l.buf.Len()
+}
+
+// From returns what was printed after the first n bytes.
+func (l *Log) From(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.buf.Bytes()[n:])
 }
