@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 // interner adds entries to a dictionary that it alone writes, each value once. Its keys are made of the values and
@@ -31,7 +33,7 @@ func newInterner(dict pprofile.ProfilesDictionary) *interner {
 }
 
 // at is the index of k's entry. Where there is none yet, add appends it to a table of n entries.
-func (in *interner) at(k key, n int, add func()) int32 {
+func (in *interner) at(k resolved.Key, n int, add func()) int32 {
 	if i, ok := in.indices[string(k)]; ok {
 		return i
 	}
@@ -42,7 +44,7 @@ func (in *interner) at(k key, n int, add func()) int32 {
 
 func (in *interner) str(s string) int32 {
 	t := in.dict.StringTable()
-	return in.at(newKey(kindString).str(s), t.Len(), func() { t.Append(s) })
+	return in.at(resolved.NewKey(resolved.KindString).Str(s), t.Len(), func() { t.Append(s) })
 }
 
 func (in *interner) attribute(a Attribute) int32 {
@@ -50,7 +52,7 @@ func (in *interner) attribute(a Attribute) int32 {
 	setRaw(value, a.Value)
 	name, unit := in.str(a.Key), in.str(a.Unit)
 	t := in.dict.AttributeTable()
-	k := newKey(kindAttribute).int(int64(name)).int(int64(unit)).value(value)
+	k := resolved.NewKey(resolved.KindAttribute).Int(int64(name)).Int(int64(unit)).Value(value)
 	return in.at(k, t.Len(), func() {
 		to := t.AppendEmpty()
 		to.SetKeyStrindex(name)
@@ -71,7 +73,7 @@ func (in *interner) attributes(attributes []Attribute) []int32 {
 
 func (in *interner) link(traceID [16]byte, spanID [8]byte) int32 {
 	t := in.dict.LinkTable()
-	return in.at(newKey(kindLink).str(string(traceID[:])).str(string(spanID[:])), t.Len(), func() {
+	return in.at(resolved.NewKey(resolved.KindLink).Str(string(traceID[:])).Str(string(spanID[:])), t.Len(), func() {
 		to := t.AppendEmpty()
 		to.SetTraceID(traceID)
 		to.SetSpanID(spanID)
@@ -81,7 +83,7 @@ func (in *interner) link(traceID [16]byte, spanID [8]byte) int32 {
 func (in *interner) function(f Function) int32 {
 	name, systemName, file := in.str(f.Name), in.str(f.SystemName), in.str(f.File)
 	t := in.dict.FunctionTable()
-	k := newKey(kindFunction).int(int64(name)).int(int64(systemName)).int(int64(file)).int(f.StartLine)
+	k := resolved.NewKey(resolved.KindFunction).Int(int64(name)).Int(int64(systemName)).Int(int64(file)).Int(f.StartLine)
 	return in.at(k, t.Len(), func() {
 		to := t.AppendEmpty()
 		to.SetNameStrindex(name)
@@ -97,7 +99,7 @@ func (in *interner) mapping(m *Mapping) int32 {
 	}
 	file, attributes := in.str(m.File), in.attributes(m.Attributes)
 	t := in.dict.MappingTable()
-	k := newKey(kindMapping).num(m.Start).num(m.Limit).num(m.Offset).int(int64(file)).indices(attributes)
+	k := appendIndices(resolved.NewKey(resolved.KindMapping).Num(m.Start).Num(m.Limit).Num(m.Offset).Int(int64(file)), attributes)
 	return in.at(k, t.Len(), func() {
 		to := t.AppendEmpty()
 		to.SetMemoryStart(m.Start)
@@ -111,10 +113,10 @@ func (in *interner) mapping(m *Mapping) int32 {
 func (in *interner) location(l Location) int32 {
 	mapping, attributes := in.mapping(l.Mapping), in.attributes(l.Attributes)
 	functions := make([]int32, len(l.Lines))
-	k := newKey(kindLocation).num(l.Address).int(int64(mapping)).indices(attributes)
+	k := appendIndices(resolved.NewKey(resolved.KindLocation).Num(l.Address).Int(int64(mapping)), attributes)
 	for i, line := range l.Lines {
 		functions[i] = in.function(line.Function)
-		k = k.int(int64(functions[i])).int(line.Line).int(line.Column)
+		k = k.Int(int64(functions[i])).Int(line.Line).Int(line.Column)
 	}
 	t := in.dict.LocationTable()
 	return in.at(k, t.Len(), func() {
@@ -137,15 +139,15 @@ func (in *interner) stack(stack []Location) int32 {
 		locations[i] = in.location(l)
 	}
 	t := in.dict.StackTable()
-	return in.at(newKey(kindStack).indices(locations), t.Len(), func() {
+	return in.at(appendIndices(resolved.NewKey(resolved.KindStack), locations), t.Len(), func() {
 		t.AppendEmpty().LocationIndices().FromRaw(locations)
 	})
 }
 
-func (k key) indices(indices []int32) key {
-	k = k.num(uint64(len(indices)))
+func appendIndices(k resolved.Key, indices []int32) resolved.Key {
+	k = k.Num(uint64(len(indices)))
 	for _, i := range indices {
-		k = k.int(int64(i))
+		k = k.Int(int64(i))
 	}
 	return k
 }

@@ -5,6 +5,7 @@ package profiletest
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 func TestCheckWantsZeroValuesFirst(t *testing.T) {
@@ -124,10 +127,10 @@ func TestCheckFindsTextThatIsNotUTF8(t *testing.T) {
 	ProfileAt(pd, 0).SetOriginalPayloadFormat(bad)
 	pd.Dictionary().StringTable().SetAt(pd.Dictionary().StringTable().Len()-1, bad)
 	pd.Dictionary().AttributeTable().At(1).Value().SetEmptyMap().PutEmptyMap("k").PutStr("deep", bad)
-	last := path{field: "string_table", index: pd.Dictionary().StringTable().Len() - 1}
+	last := fmt.Sprintf("string_table[%d]", pd.Dictionary().StringTable().Len()-1)
 	const not = `: "a\xff" is not valid UTF-8`
 	requireFaults(t, Check(pd),
-		last.String()+not,
+		last+not,
 		`attribute_table[1].value."k"."deep"`+not,
 		"resource_profiles[0].schema_url"+not,
 		`resource_profiles[0].resource.attributes."list".values[0]`+not,
@@ -152,14 +155,14 @@ func TestCheckOptionsLetRulesRest(t *testing.T) {
 
 func TestCheckListsABoundedNumberOfFaults(t *testing.T) {
 	b := New().Profile("cpu", "nanoseconds")
-	for range maxListedFaults + 5 {
+	for range resolved.MaxListedFaults + 5 {
 		b.Sample(Sample{})
 	}
 	err := Check(b.Build(), AllowRepeatedSamples(), AllowOrphans())
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
-	assert.Len(t, lines, maxListedFaults+1)
-	assert.Equal(t, "and 5 more faults", lines[maxListedFaults])
+	assert.Len(t, lines, resolved.MaxListedFaults+1)
+	assert.Equal(t, "and 5 more faults", lines[resolved.MaxListedFaults])
 }
 
 // FuzzCheck reads mutated OTLP bytes. Whatever pdata can unmarshal, Check, Equal and Render can read; and a Profiles

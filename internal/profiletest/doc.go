@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profiletest holds what the tests of this project share: a conformance check and resolved equality of
-// OTLP profiles, a builder and a text form of them; for pprof, equality and a writer of raw messages;
+// Package profiletest holds what the tests of this project share: resolved equality of OTLP profiles and a builder
+// of them, beside the check and the text form of package resolved; for pprof, equality and a writer of raw messages;
 // and what a call costs in memory and processor time. Only tests import it.
 //
 // A note on pdata: marshalling profiles that are not read-only moves the strings of resource and scope attributes

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 // maxListedDifferences bounds what an equality error lists.
@@ -41,7 +43,7 @@ func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	s := newSpace()
+	s := resolved.NewSpace()
 	c := &comparison{options: o, want: newSide(s, want), got: newSide(s, got)}
 	if o.ignoreOrder {
 		c.compareGrouped()
@@ -53,13 +55,13 @@ func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
 
 // side is one of the two Profiles that are compared.
 type side struct {
-	*resolver
-	namer
+	*resolved.Resolver
+	resolved.Namer
 	pd pprofile.Profiles
 }
 
-func newSide(s *space, pd pprofile.Profiles) *side {
-	return &side{resolver: newResolver(s, pd.Dictionary()), namer: namer{pd.Dictionary()}, pd: pd}
+func newSide(s *resolved.Space, pd pprofile.Profiles) *side {
+	return &side{Resolver: resolved.NewResolver(s, pd.Dictionary()), Namer: resolved.Namer{Dictionary: pd.Dictionary()}, pd: pd}
 }
 
 type comparison struct {
@@ -112,7 +114,7 @@ func (c *comparison) compareInOrder() {
 	want, got := c.want.pd.ResourceProfiles(), c.got.pd.ResourceProfiles()
 	c.compareCount("resource_profiles", want.Len(), got.Len())
 	for i := range min(want.Len(), got.Len()) {
-		c.compareResource(at("resource_profiles", i), want.At(i), got.At(i))
+		c.compareResource(fmt.Sprintf("resource_profiles[%d]", i), want.At(i), got.At(i))
 	}
 }
 
@@ -122,17 +124,17 @@ func (c *comparison) compareCount(where string, want, got int) {
 	}
 }
 
-func (c *comparison) compareResource(p path, want, got pprofile.ResourceProfiles) {
-	c.differences.compare(p.child("resource").String(), resourceText(want), resourceText(got))
+func (c *comparison) compareResource(where string, want, got pprofile.ResourceProfiles) {
+	c.differences.compare(where+".resource", resolved.ResourceText(want), resolved.ResourceText(got))
 	wantScopes, gotScopes := want.ScopeProfiles(), got.ScopeProfiles()
-	c.compareCount(p.child("scope_profiles").String(), wantScopes.Len(), gotScopes.Len())
+	c.compareCount(where+".scope_profiles", wantScopes.Len(), gotScopes.Len())
 	for i := range min(wantScopes.Len(), gotScopes.Len()) {
-		p := p.item("scope_profiles", i)
+		where := fmt.Sprintf("%s.scope_profiles[%d]", where, i)
 		wantScope, gotScope := wantScopes.At(i), gotScopes.At(i)
-		c.differences.compare(p.child("scope").String(), scopeText(wantScope), scopeText(gotScope))
-		c.compareCount(p.child("profiles").String(), wantScope.Profiles().Len(), gotScope.Profiles().Len())
+		c.differences.compare(where+".scope", resolved.ScopeText(wantScope), resolved.ScopeText(gotScope))
+		c.compareCount(where+".profiles", wantScope.Profiles().Len(), gotScope.Profiles().Len())
 		for j := range min(wantScope.Profiles().Len(), gotScope.Profiles().Len()) {
-			where := p.item("profiles", j).String()
+			where := fmt.Sprintf("%s.profiles[%d]", where, j)
 			wantProfile, gotProfile := wantScope.Profiles().At(j), gotScope.Profiles().At(j)
 			c.compareFields(where, wantProfile, gotProfile)
 			c.comparePayload(where, wantProfile, gotProfile)

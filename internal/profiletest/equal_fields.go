@@ -5,43 +5,21 @@ package profiletest
 
 import (
 	"bytes"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// The texts below name everything that their subjects hold, so equal texts mean equal content.
-
-func resourceText(rp pprofile.ResourceProfiles) string {
-	return spaced(mapText(rp.Resource().Attributes()), dropped(rp.Resource().DroppedAttributesCount()),
-		schema(rp.SchemaUrl()))
-}
-
-func scopeText(sp pprofile.ScopeProfiles) string {
-	s := sp.Scope()
-	return spaced(word(s.Name()), word(s.Version()), braces(mapText(s.Attributes())),
-		dropped(s.DroppedAttributesCount()), schema(sp.SchemaUrl()))
-}
-
-func spaced(parts ...string) string {
-	var present []string
-	for _, p := range parts {
-		if p != "" {
-			present = append(present, p)
-		}
-	}
-	return strings.Join(present, " ")
-}
-
 // fields has a profile's own fields, its payload left out.
-func (s *side) fields(p pprofile.Profile) []textField {
-	return append([]textField{{"sample_type", s.valueType(p.SampleType())}}, s.profileFields(p)...)
+func (s *side) fields(p pprofile.Profile) []resolved.Field {
+	return append([]resolved.Field{{Name: "sample_type", Text: s.ValueType(p.SampleType())}}, s.ProfileFields(p)...)
 }
 
 func (c *comparison) compareFields(where string, want, got pprofile.Profile) {
 	wantFields, gotFields := c.want.fields(want), c.got.fields(got)
 	for i, f := range wantFields {
-		c.differences.compare(where+"."+f.name, f.text, gotFields[i].text)
+		c.differences.compare(where+"."+f.Name, f.Text, gotFields[i].Text)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 // profileGroup is the profiles of both sides that belong together by their name, which says all they share.
@@ -58,7 +60,7 @@ func eachScope(pd pprofile.Profiles, visit func(name string, profiles []pprofile
 			for _, p := range sp.Profiles().All() {
 				profiles = append(profiles, p)
 			}
-			visit("resource "+resourceText(rp)+" scope "+scopeText(sp), profiles)
+			visit("resource "+resolved.ResourceText(rp)+" scope "+resolved.ScopeText(sp), profiles)
 		}
 	}
 }
@@ -93,8 +95,8 @@ func (c *comparison) compareScopeGroup(scope *profileGroup) {
 func (s *side) header(p pprofile.Profile, o equalOptions) string {
 	texts := []string{"profile"}
 	for _, f := range s.fields(p) {
-		if f.text != "" && (!o.mergeProfiles || f.name != "original_payload_format") {
-			texts = append(texts, f.name+" "+f.text)
+		if f.Text != "" && (!o.mergeProfiles || f.Name != "original_payload_format") {
+			texts = append(texts, f.Name+" "+f.Text)
 		}
 	}
 	return strings.Join(texts, ", ")
@@ -137,7 +139,7 @@ func payloads(profiles []pprofile.Profile) []string {
 	var all []string
 	for _, p := range profiles {
 		if p.OriginalPayload().Len() > 0 {
-			all = append(all, word(p.OriginalPayloadFormat())+" "+string(p.OriginalPayload().AsRaw()))
+			all = append(all, resolved.Word(p.OriginalPayloadFormat())+" "+string(p.OriginalPayload().AsRaw()))
 		}
 	}
 	slices.Sort(all)

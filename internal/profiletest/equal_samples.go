@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 // maxFramesInDifference bounds the stack in a difference's text.
@@ -49,12 +51,12 @@ func (c *comparison) compareSamples(where string, want, got []pprofile.Profile) 
 	for _, p := range want {
 		total += p.Samples().Len()
 	}
-	index := make(map[identity]int, total)
+	index := make(map[resolved.Identity]int, total)
 	pairs := make([]sampledPair, 0, total)
 	collect := func(s *side, profiles []pprofile.Profile, of func(*sampledPair) *sampled) {
 		for _, p := range profiles {
 			for _, sample := range p.Samples().All() {
-				identity := s.identity(sample)
+				identity := s.Identity(sample)
 				i, seen := index[identity]
 				if !seen {
 					i = len(pairs)
@@ -142,14 +144,14 @@ func (s *sampled) text() string {
 
 // name is the identity as text: attributes, link and frames.
 func (p *sampledPair) name() string {
-	frames := p.side.frames(p.sample.StackIndex())
+	frames := p.side.Frames(p.sample.StackIndex())
 	if more := len(frames) - maxFramesInDifference; more > 0 {
 		frames = append(frames[:maxFramesInDifference], "and "+strconv.Itoa(more)+" more")
 	}
 	link := ""
 	if p.sample.LinkIndex() != 0 {
-		link = "link " + p.side.namer.link(p.sample.LinkIndex())
+		link = "link " + p.side.Link(p.sample.LinkIndex())
 	}
 	stack := "<" + strings.Join(frames, " < ") + ">"
-	return spaced(braces(p.side.namer.attributes(p.sample.AttributeIndices())), link, stack)
+	return resolved.Spaced(resolved.Braces(p.side.Attributes(p.sample.AttributeIndices())), link, stack)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 // PprofOption changes what EqualPprof takes for equal.
@@ -36,7 +38,7 @@ func CanonicalLinks() PprofOption { return func(o *pprofOptions) { o.canonicalLi
 // Entries that no sample reaches are ignored. A unit "" is none, and a function or mapping whose fields are all empty
 // is none. The error lists the first differences.
 func EqualPprof(want, got *profile.Profile, opts ...PprofOption) error {
-	c := &pprofComparison{space: newSpace()}
+	c := &pprofComparison{space: resolved.NewSpace()}
 	for _, opt := range opts {
 		opt(&c.options)
 	}
@@ -47,18 +49,18 @@ func EqualPprof(want, got *profile.Profile, opts ...PprofOption) error {
 
 type pprofComparison struct {
 	options     pprofOptions
-	space       *space
+	space       *resolved.Space
 	differences differences
 }
 
 func (c *pprofComparison) compareFields(want, got *profile.Profile) {
 	for _, f := range []struct{ name, want, got string }{
 		{"sample_type", valueTypesText(want.SampleType), valueTypesText(got.SampleType)},
-		{"default_sample_type", word(want.DefaultSampleType), word(got.DefaultSampleType)},
+		{"default_sample_type", resolved.Word(want.DefaultSampleType), resolved.Word(got.DefaultSampleType)},
 		{"comments", fmt.Sprintf("%q", want.Comments), fmt.Sprintf("%q", got.Comments)},
-		{"doc_url", word(want.DocURL), word(got.DocURL)},
-		{"drop_frames", word(want.DropFrames), word(got.DropFrames)},
-		{"keep_frames", word(want.KeepFrames), word(got.KeepFrames)},
+		{"doc_url", resolved.Word(want.DocURL), resolved.Word(got.DocURL)},
+		{"drop_frames", resolved.Word(want.DropFrames), resolved.Word(got.DropFrames)},
+		{"keep_frames", resolved.Word(want.KeepFrames), resolved.Word(got.KeepFrames)},
 		{"time_nanos", fmt.Sprint(want.TimeNanos), fmt.Sprint(got.TimeNanos)},
 		{"duration_nanos", fmt.Sprint(want.DurationNanos), fmt.Sprint(got.DurationNanos)},
 		{"period", fmt.Sprint(want.Period), fmt.Sprint(got.Period)},
@@ -79,7 +81,7 @@ func (c *pprofComparison) compareSamples(want, got *profile.Profile) {
 	index := make(map[pprofIdentity]int, len(want.Sample))
 	all := make([]pprofSamples, 0, len(want.Sample))
 	collect := func(p *profile.Profile, add func(*pprofSamples, []int64)) {
-		r := pprofResolver{space: c.space, canonicalLinks: c.options.canonicalLinks, locations: make(map[*profile.Location]id)}
+		r := pprofResolver{space: c.space, canonicalLinks: c.options.canonicalLinks, locations: make(map[*profile.Location]resolved.ID)}
 		for _, s := range p.Sample {
 			identity := r.identity(s)
 			i, seen := index[identity]

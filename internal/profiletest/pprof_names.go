@@ -11,13 +11,15 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 func pprofValueTypeText(t *profile.ValueType) string {
 	if t == nil {
 		t = &profile.ValueType{}
 	}
-	return word(t.Type) + " in " + word(t.Unit)
+	return resolved.Word(t.Type) + " in " + resolved.Word(t.Unit)
 }
 
 func valueTypesText(types []*profile.ValueType) string {
@@ -40,19 +42,19 @@ func pprofSampleText(s *profile.Sample) string {
 	}
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(s.Label)) {
-		labels = append(labels, fmt.Sprintf("%s=%q", word(name), s.Label[name]))
+		labels = append(labels, fmt.Sprintf("%s=%q", resolved.Word(name), s.Label[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.NumLabel)) {
 		values := make([]string, len(s.NumLabel[name]))
 		for i, v := range s.NumLabel[name] {
 			values[i] = strconv.FormatInt(v, 10)
 			if unit := unitOf(s, name, i); unit != "" {
-				values[i] += " in " + word(unit)
+				values[i] += " in " + resolved.Word(unit)
 			}
 		}
-		labels = append(labels, word(name)+"=["+strings.Join(values, ", ")+"]")
+		labels = append(labels, resolved.Word(name)+"=["+strings.Join(values, ", ")+"]")
 	}
-	return spaced(braces("{"+strings.Join(labels, ", ")+"}"), "<"+strings.Join(frames, " < ")+">")
+	return resolved.Spaced(resolved.Braces("{"+strings.Join(labels, ", ")+"}"), "<"+strings.Join(frames, " < ")+">")
 }
 
 func pprofLocationText(l *profile.Location) string {
@@ -69,7 +71,7 @@ func pprofLocationText(l *profile.Location) string {
 	}
 	if m := l.Mapping; m != nil {
 		text += fmt.Sprintf(" in [%s 0x%x-0x%x+0x%x build id %s, has functions %t, filenames %t, lines %t, inlined %t]",
-			word(m.File), m.Start, m.Limit, m.Offset, word(m.BuildID),
+			resolved.Word(m.File), m.Start, m.Limit, m.Offset, resolved.Word(m.BuildID),
 			m.HasFunctions, m.HasFilenames, m.HasLineNumbers, m.HasInlineFrames)
 	}
 	if l.IsFolded {
@@ -83,12 +85,12 @@ func pprofLineText(line profile.Line) string {
 	if f == nil {
 		f = &profile.Function{}
 	}
-	text := word(f.Name)
+	text := resolved.Word(f.Name)
 	if f.SystemName != "" {
-		text += " (" + word(f.SystemName) + ")"
+		text += " (" + resolved.Word(f.SystemName) + ")"
 	}
 	if f.StartLine != 0 {
 		text += " from line " + strconv.FormatInt(f.StartLine, 10)
 	}
-	return fmt.Sprintf("%s %s:%d:%d", text, word(f.Filename), line.Line, line.Column)
+	return fmt.Sprintf("%s %s:%d:%d", text, resolved.Word(f.Filename), line.Line, line.Column)
 }

@@ -9,65 +9,67 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
 // pprofIdentity is what makes two samples of a pprof profile the same.
-type pprofIdentity struct{ stack, labels id }
+type pprofIdentity struct{ stack, labels resolved.ID }
 
 // pprofResolver gives what samples refer to its id in a space; locations keeps those of locations seen before.
 type pprofResolver struct {
-	space          *space
+	space          *resolved.Space
 	canonicalLinks bool
-	locations      map[*profile.Location]id
+	locations      map[*profile.Location]resolved.ID
 }
 
 func (r *pprofResolver) identity(s *profile.Sample) pprofIdentity {
-	stack := newKey(kindStack).num(uint64(len(s.Location)))
+	stack := resolved.NewKey(resolved.KindStack).Num(uint64(len(s.Location)))
 	for _, l := range s.Location {
-		stack = stack.id(r.location(l))
+		stack = stack.ID(r.location(l))
 	}
-	return pprofIdentity{stack: r.space.intern(stack), labels: r.labels(s)}
+	return pprofIdentity{stack: r.space.Intern(stack), labels: r.labels(s)}
 }
 
-func (r *pprofResolver) location(l *profile.Location) id {
+func (r *pprofResolver) location(l *profile.Location) resolved.ID {
 	if known, ok := r.locations[l]; ok {
 		return known
 	}
-	k := newKey(kindPprofLocation).bool(l != nil)
+	k := resolved.NewKey(resolved.KindPprofLocation).Bool(l != nil)
 	if l != nil {
-		k = k.num(l.Address).bool(l.IsFolded).pprofMapping(l.Mapping).num(uint64(len(l.Line)))
+		k = appendMapping(k.Num(l.Address).Bool(l.IsFolded), l.Mapping).Num(uint64(len(l.Line)))
 		for _, line := range l.Line {
-			k = k.pprofFunction(line.Function).int(line.Line).int(line.Column)
+			k = appendFunction(k, line.Function).Int(line.Line).Int(line.Column)
 		}
 	}
-	v := r.space.intern(k)
+	v := r.space.Intern(k)
 	r.locations[l] = v
 	return v
 }
 
-func (k key) pprofMapping(m *profile.Mapping) key {
+func appendMapping(k resolved.Key, m *profile.Mapping) resolved.Key {
 	if m == nil {
 		m = &profile.Mapping{}
 	}
-	return k.num(m.Start).num(m.Limit).num(m.Offset).str(m.File).str(m.BuildID).
-		bool(m.HasFunctions).bool(m.HasFilenames).bool(m.HasLineNumbers).bool(m.HasInlineFrames)
+	return k.Num(m.Start).Num(m.Limit).Num(m.Offset).Str(m.File).Str(m.BuildID).
+		Bool(m.HasFunctions).Bool(m.HasFilenames).Bool(m.HasLineNumbers).Bool(m.HasInlineFrames)
 }
 
-func (k key) pprofFunction(f *profile.Function) key {
+func appendFunction(k resolved.Key, f *profile.Function) resolved.Key {
 	if f == nil {
 		f = &profile.Function{}
 	}
-	return k.str(f.Name).str(f.SystemName).str(f.Filename).int(f.StartLine)
+	return k.Str(f.Name).Str(f.SystemName).Str(f.Filename).Int(f.StartLine)
 }
 
 // labels covers the texts and then the numbers: profile.Profile does not say how they were mixed under one key. A key
 // without values is none.
-func (r *pprofResolver) labels(s *profile.Sample) id {
+func (r *pprofResolver) labels(s *profile.Sample) resolved.ID {
 	link, isLink := pprofLink{}, false
 	if r.canonicalLinks {
 		link, isLink = linkOf(s)
 	}
-	k := newKey(kindPprofLabels)
+	k := resolved.NewKey(resolved.KindPprofLabels)
 	for _, name := range slices.Sorted(maps.Keys(s.Label)) {
 		values := s.Label[name]
 		switch {
@@ -79,23 +81,23 @@ func (r *pprofResolver) labels(s *profile.Sample) id {
 		if len(values) == 0 {
 			continue
 		}
-		k = k.bool(true).str(name).num(uint64(len(values)))
+		k = k.Bool(true).Str(name).Num(uint64(len(values)))
 		for _, v := range values {
-			k = k.str(v)
+			k = k.Str(v)
 		}
 	}
-	k = k.bool(false)
+	k = k.Bool(false)
 	for _, name := range slices.Sorted(maps.Keys(s.NumLabel)) {
 		values := s.NumLabel[name]
 		if len(values) == 0 {
 			continue
 		}
-		k = k.str(name).num(uint64(len(values)))
+		k = k.Str(name).Num(uint64(len(values)))
 		for i, v := range values {
-			k = k.int(v).str(unitOf(s, name, i))
+			k = k.Int(v).Str(unitOf(s, name, i))
 		}
 	}
-	return r.space.intern(k)
+	return r.space.Intern(k)
 }
 
 func unitOf(s *profile.Sample, name string, i int) string {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package resolved
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -39,8 +39,8 @@ func (c *checker) checkTables() {
 type tableCheck[T any] struct {
 	name    string
 	entries table[T]
-	ids     []id
-	zero    id
+	ids     []ID
+	zero    ID
 	entry   func(path, T)
 }
 
@@ -52,7 +52,7 @@ func (t tableCheck[T]) run(c *checker) {
 	if t.ids[0] != t.zero {
 		c.fault(at(t.name, 0), "is not the zero value")
 	}
-	first := make(map[id]int, t.entries.Len())
+	first := make(map[ID]int, t.entries.Len())
 	for i := range t.entries.Len() {
 		p := at(t.name, i)
 		t.entry(p, t.entries.At(i))
@@ -133,7 +133,7 @@ func (c *checker) attributeIndices(p path, indices pcommon.Int32Slice) {
 		return
 	}
 	attributes := c.dict.AttributeTable()
-	occurrences := make(map[id]int, n)
+	occurrences := make(map[ID]int, n)
 	for i, index := range indices.All() {
 		// An index 0 into an empty table passes c.index but has no key.
 		if !c.index(p.nth(i), index, attributes.Len()) || attributes.Len() == 0 {
@@ -142,7 +142,7 @@ func (c *checker) attributeIndices(p path, indices pcommon.Int32Slice) {
 		strindex := attributes.At(int(index)).KeyStrindex()
 		key := c.resolver.ref(c.resolver.strings, strindex)
 		if occurrences[key]++; occurrences[key] == 2 {
-			c.fault(p, "key %s occurs more than once", namer{c.dict}.str(strindex))
+			c.fault(p, "key %s occurs more than once", Namer{c.dict}.str(strindex))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package resolved
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// maxListedFaults bounds what Check says of input in which nearly everything is wrong.
-const maxListedFaults = 1000
+// MaxListedFaults is how many faults Check lists; it counts the others.
+const MaxListedFaults = 1000
 
 // CheckOption lets a rule rest.
 type CheckOption func(*checkOptions)
@@ -49,7 +49,7 @@ func Check(pd pprofile.Profiles, opts ...CheckOption) error {
 	if pd.ResourceProfiles().Len() == 0 && dictionaryIsEmpty(c.dict) {
 		return nil
 	}
-	c.resolver = newResolver(newSpace(), c.dict)
+	c.resolver = NewResolver(NewSpace(), c.dict)
 	c.checkTables()
 	for i, rp := range pd.ResourceProfiles().All() {
 		c.checkResource(at("resource_profiles", i), rp)
@@ -69,14 +69,14 @@ func dictionaryIsEmpty(d pprofile.ProfilesDictionary) bool {
 type checker struct {
 	options  checkOptions
 	dict     pprofile.ProfilesDictionary
-	resolver *resolver
+	resolver *Resolver
 	faults   []error
 	unlisted int
 }
 
 // fault records a fault at p. The path is only written out here, since most of what is checked has no fault.
 func (c *checker) fault(p path, format string, args ...any) {
-	if len(c.faults) >= maxListedFaults {
+	if len(c.faults) >= MaxListedFaults {
 		c.unlisted++
 		return
 	}

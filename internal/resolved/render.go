@@ -1,11 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package resolved
 
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -16,14 +17,11 @@ import (
 // the order of their tables. Resources, profiles and samples stand in their order, frames leaf first, attributes
 // sorted. Every sample's stack is written in full, so the text of a large profile is very large.
 func Render(pd pprofile.Profiles) string {
-	r := &renderer{namer: namer{pd.Dictionary()}}
+	r := &renderer{namer: Namer{pd.Dictionary()}}
 	for _, rp := range pd.ResourceProfiles().All() {
-		r.line(0, "resource "+mapText(rp.Resource().Attributes()),
-			dropped(rp.Resource().DroppedAttributesCount()), schema(rp.SchemaUrl()))
+		r.line(0, "resource", ResourceText(rp))
 		for _, sp := range rp.ScopeProfiles().All() {
-			scope := sp.Scope()
-			r.line(1, "scope "+word(scope.Name())+" "+word(scope.Version()), braces(mapText(scope.Attributes())),
-				dropped(scope.DroppedAttributesCount()), schema(sp.SchemaUrl()))
+			r.line(1, "scope", ScopeText(sp))
 			for _, p := range sp.Profiles().All() {
 				r.profile(p)
 			}
@@ -33,40 +31,30 @@ func Render(pd pprofile.Profiles) string {
 }
 
 type renderer struct {
-	namer namer
+	namer Namer
 	text  strings.Builder
 }
 
-// line writes the non-empty parts.
+// line writes the parts.
 func (r *renderer) line(depth int, parts ...string) {
 	r.text.WriteString(strings.Repeat("  ", depth))
-	first := true
-	for _, p := range parts {
-		if p == "" {
-			continue
-		}
-		if !first {
-			r.text.WriteByte(' ')
-		}
-		first = false
-		r.text.WriteString(p)
-	}
+	r.text.WriteString(Spaced(parts...))
 	r.text.WriteByte('\n')
 }
 
 func (r *renderer) profile(p pprofile.Profile) {
-	r.line(2, "profile "+r.namer.valueType(p.SampleType()))
-	for _, field := range r.namer.profileFields(p) {
-		if field.text != "" {
-			r.line(3, field.name, field.text)
+	r.line(2, "profile "+r.namer.ValueType(p.SampleType()))
+	for _, field := range r.namer.ProfileFields(p) {
+		if field.Text != "" {
+			r.line(3, field.Name, field.Text)
 		}
 	}
 	if payload := p.OriginalPayload().AsRaw(); len(payload) > 0 {
 		r.line(3, "original_payload", hex.EncodeToString(payload))
 	}
 	for _, s := range p.Samples().All() {
-		r.line(3, "sample", observations(s), braces(r.namer.attributes(s.AttributeIndices())), r.linkText(s))
-		for _, frame := range r.namer.frames(s.StackIndex()) {
+		r.line(3, "sample", observations(s), Braces(r.namer.Attributes(s.AttributeIndices())), r.linkText(s))
+		for _, frame := range r.namer.Frames(s.StackIndex()) {
 			r.line(4, frame)
 		}
 	}
@@ -76,23 +64,24 @@ func (r *renderer) linkText(s pprofile.Sample) string {
 	if s.LinkIndex() == 0 {
 		return ""
 	}
-	return "link " + r.namer.link(s.LinkIndex())
+	return "link " + r.namer.Link(s.LinkIndex())
 }
 
-type textField struct{ name, text string }
+// Field is a field of a profile as text, empty where it is zero.
+type Field struct{ Name, Text string }
 
-// profileFields are a profile's own fields but for the payload; those that are zero have no text.
-func (n namer) profileFields(p pprofile.Profile) []textField {
+// ProfileFields are a profile's own fields but for the payload; those that are zero have no text.
+func (n Namer) ProfileFields(p pprofile.Profile) []Field {
 	profileID := p.ProfileID()
 	hasPeriod := p.Period() != 0 || p.PeriodType().TypeStrindex() != 0 || p.PeriodType().UnitStrindex() != 0
-	return []textField{
+	return []Field{
 		{"profile_id", textIf(!profileID.IsEmpty(), hex.EncodeToString(profileID[:]))},
 		{"time", textIf(p.Time() != 0, fmt.Sprintf("%d ns", uint64(p.Time())))},
 		{"duration", textIf(p.DurationNano() != 0, fmt.Sprintf("%d ns", p.DurationNano()))},
-		{"period", textIf(hasPeriod, fmt.Sprintf("%d %s", p.Period(), n.valueType(p.PeriodType())))},
-		{"attributes", braces(n.attributes(p.AttributeIndices()))},
+		{"period", textIf(hasPeriod, fmt.Sprintf("%d %s", p.Period(), n.ValueType(p.PeriodType())))},
+		{"attributes", Braces(n.Attributes(p.AttributeIndices()))},
 		{"dropped_attributes_count", textIf(p.DroppedAttributesCount() != 0, fmt.Sprint(p.DroppedAttributesCount()))},
-		{"original_payload_format", textIf(p.OriginalPayloadFormat() != "", word(p.OriginalPayloadFormat()))},
+		{"original_payload_format", textIf(p.OriginalPayloadFormat() != "", Word(p.OriginalPayloadFormat()))},
 	}
 }
 
@@ -120,8 +109,28 @@ func observations(s pprofile.Sample) string {
 	return strings.Join(texts, " ")
 }
 
-func braces(set string) string { return textIf(set != "{}", set) }
+// ResourceText is a resource with its attributes. Equal texts mean equal content.
+func ResourceText(rp pprofile.ResourceProfiles) string {
+	return Spaced(mapText(rp.Resource().Attributes()), dropped(rp.Resource().DroppedAttributesCount()),
+		schema(rp.SchemaUrl()))
+}
+
+// ScopeText is a scope with its attributes. Equal texts mean equal content.
+func ScopeText(sp pprofile.ScopeProfiles) string {
+	s := sp.Scope()
+	return Spaced(Word(s.Name()), Word(s.Version()), Braces(mapText(s.Attributes())),
+		dropped(s.DroppedAttributesCount()), schema(sp.SchemaUrl()))
+}
+
+// Spaced joins the parts that are not empty.
+func Spaced(parts ...string) string {
+	present := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	return strings.Join(present, " ")
+}
+
+// Braces returns a set in braces, or nothing for an empty one.
+func Braces(set string) string { return textIf(set != "{}", set) }
 
 func dropped(n uint32) string { return textIf(n != 0, fmt.Sprintf("dropped_attributes_count=%d", n)) }
 
-func schema(url string) string { return textIf(url != "", "schema_url="+word(url)) }
+func schema(url string) string { return textIf(url != "", "schema_url="+Word(url)) }

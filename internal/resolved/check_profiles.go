@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package resolved
 
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -29,13 +29,13 @@ func (c *checker) checkProfile(p path, profile pprofile.Profile) {
 	c.checkPayload(p, profile)
 
 	var shape sampleShape
-	identities := make(map[identity]int, profile.Samples().Len())
+	identities := make(map[Identity]int, profile.Samples().Len())
 	for i, sample := range profile.Samples().All() {
 		p := p.item("samples", i)
 		c.checkReferences(p, sample)
 		c.checkShape(p, sample, &shape)
 		c.checkTimestamps(p.child("timestamps_unix_nano"), profile, sample)
-		identity := c.resolver.identity(sample)
+		identity := c.resolver.Identity(sample)
 		if first, seen := identities[identity]; !seen {
 			identities[identity] = i
 		} else if !c.options.repeatedSamples {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package resolved
 
 import (
 	"encoding/hex"
@@ -15,28 +15,28 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// namer writes a dictionary's entries as text, with names where the entries have indices. An index outside its
+// Namer writes a dictionary's entries as text, with names where the entries have indices. An index outside its
 // table is written as such.
-type namer struct{ dict pprofile.ProfilesDictionary }
+type Namer struct{ Dictionary pprofile.ProfilesDictionary }
 
 func outOfRange(index int32) string { return fmt.Sprintf("<index %d>", index) }
 
 func holds(index int32, n int) bool { return index >= 0 && int(index) < n }
 
-func (n namer) str(index int32) string {
-	t := n.dict.StringTable()
+func (n Namer) str(index int32) string {
+	t := n.Dictionary.StringTable()
 	switch {
 	case holds(index, t.Len()):
-		return word(t.At(int(index)))
+		return Word(t.At(int(index)))
 	case index == 0:
-		return word("")
+		return Word("")
 	default:
 		return outOfRange(index)
 	}
 }
 
-// word is s itself where it reads as one word, and quoted otherwise.
-func word(s string) string {
+// Word is s itself where it reads as one word, and quoted otherwise.
+func Word(s string) string {
 	plain := s != "" && s != "-" && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar || strings.ContainsRune("\"`,;={}<>", r)
 	})
@@ -46,12 +46,13 @@ func word(s string) string {
 	return strconv.Quote(s)
 }
 
-func (n namer) valueType(t pprofile.ValueType) string {
+// ValueType is "type in unit".
+func (n Namer) ValueType(t pprofile.ValueType) string {
 	return n.str(t.TypeStrindex()) + " in " + n.str(t.UnitStrindex())
 }
 
-func (n namer) attribute(index int32) string {
-	t := n.dict.AttributeTable()
+func (n Namer) attribute(index int32) string {
+	t := n.Dictionary.AttributeTable()
 	if !holds(index, t.Len()) {
 		return outOfRange(index)
 	}
@@ -63,8 +64,8 @@ func (n namer) attribute(index int32) string {
 	return s
 }
 
-// attributes is the set in braces, sorted by its text.
-func (n namer) attributes(indices pcommon.Int32Slice) string {
+// Attributes is the set in braces, sorted by its text.
+func (n Namer) Attributes(indices pcommon.Int32Slice) string {
 	texts := make([]string, indices.Len())
 	for i, index := range indices.All() {
 		texts[i] = n.attribute(index)
@@ -73,8 +74,9 @@ func (n namer) attributes(indices pcommon.Int32Slice) string {
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-func (n namer) link(index int32) string {
-	t := n.dict.LinkTable()
+// Link is "trace id/span id" in hexadecimal.
+func (n Namer) Link(index int32) string {
+	t := n.Dictionary.LinkTable()
 	if !holds(index, t.Len()) {
 		return outOfRange(index)
 	}
@@ -82,9 +84,9 @@ func (n namer) link(index int32) string {
 	return hex.EncodeToString(trace[:]) + "/" + hex.EncodeToString(span[:])
 }
 
-// frames has one text for each location of the stack, leaf first.
-func (n namer) frames(index int32) []string {
-	t := n.dict.StackTable()
+// Frames has one text for each location of the stack, leaf first.
+func (n Namer) Frames(index int32) []string {
+	t := n.Dictionary.StackTable()
 	switch {
 	case holds(index, t.Len()):
 	case index == 0:
@@ -101,8 +103,8 @@ func (n namer) frames(index int32) []string {
 }
 
 // location is its lines, innermost first, then where it lies and its attributes; "-" where it has none of these.
-func (n namer) location(index int32) string {
-	t := n.dict.LocationTable()
+func (n Namer) location(index int32) string {
+	t := n.Dictionary.LocationTable()
 	if !holds(index, t.Len()) {
 		return outOfRange(index)
 	}
@@ -122,7 +124,7 @@ func (n namer) location(index int32) string {
 		parts = append(parts, "in "+n.mapping(l.MappingIndex()))
 	}
 	if l.AttributeIndices().Len() > 0 {
-		parts = append(parts, n.attributes(l.AttributeIndices()))
+		parts = append(parts, n.Attributes(l.AttributeIndices()))
 	}
 	if len(parts) == 0 {
 		return "-"
@@ -131,7 +133,7 @@ func (n namer) location(index int32) string {
 }
 
 // line is "function file:line:column", each where there is one.
-func (n namer) line(line pprofile.Line) string {
+func (n Namer) line(line pprofile.Line) string {
 	function, file := n.function(line.FunctionIndex())
 	where := file
 	if line.Line() != 0 || line.Column() != 0 {
@@ -146,11 +148,11 @@ func (n namer) line(line pprofile.Line) string {
 	return function + " " + where
 }
 
-func (n namer) function(index int32) (name, file string) {
-	t := n.dict.FunctionTable()
+func (n Namer) function(index int32) (name, file string) {
+	t := n.Dictionary.FunctionTable()
 	if !holds(index, t.Len()) {
 		if index == 0 {
-			return word(""), ""
+			return Word(""), ""
 		}
 		return outOfRange(index), ""
 	}
@@ -169,8 +171,8 @@ func (n namer) function(index int32) (name, file string) {
 }
 
 // mapping is "[file start-limit+offset {attributes}]", each where there is one.
-func (n namer) mapping(index int32) string {
-	t := n.dict.MappingTable()
+func (n Namer) mapping(index int32) string {
+	t := n.Dictionary.MappingTable()
 	if !holds(index, t.Len()) {
 		return outOfRange(index)
 	}
@@ -180,7 +182,7 @@ func (n namer) mapping(index int32) string {
 		parts = append(parts, fmt.Sprintf("0x%x-0x%x+0x%x", m.MemoryStart(), m.MemoryLimit(), m.FileOffset()))
 	}
 	if m.AttributeIndices().Len() > 0 {
-		parts = append(parts, n.attributes(m.AttributeIndices()))
+		parts = append(parts, n.Attributes(m.AttributeIndices()))
 	}
 	return "[" + strings.Join(parts, " ") + "]"
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package resolved
 
 import (
 	"encoding/hex"
@@ -46,7 +46,7 @@ func valueText(v pcommon.Value) string {
 func mapText(m pcommon.Map) string {
 	texts := make([]string, 0, m.Len())
 	for name, v := range m.All() {
-		texts = append(texts, word(name)+"="+valueText(v))
+		texts = append(texts, Word(name)+"="+valueText(v))
 	}
 	slices.Sort(texts)
 	return "{" + strings.Join(texts, ", ") + "}"
