@@ -18,11 +18,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/api"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/storeapi"
 )
 
 // keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for what the messages and
@@ -100,7 +100,7 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 
 func (e *pprofExporter) handler() http.Handler {
 	cfg := &e.config.Server
-	return api.New(api.Settings{
+	return storeapi.New(storeapi.Settings{
 		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		Files: e.files != nil, AllowedHosts: cfg.AllowedHosts, MaxConcurrent: cfg.MaxConcurrentQueries,
 		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,

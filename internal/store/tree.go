@@ -211,7 +211,7 @@ func (f *epochFramer) location(i int32) frameSpan {
 		f.frames = append(f.frames, f.line(base, lines[k], k < len(lines)-1))
 	}
 	if len(lines) == 0 {
-		base.Name, base.Kind = addressName(l.Address, base.Mapping), kindUnknown
+		base.Name, base.Kind = AddressName(l.Address, base.Mapping), kindUnknown
 		f.frames = append(f.frames, f.b.frameIndex(base))
 	}
 	span.end = uint32(len(f.frames))
@@ -219,7 +219,8 @@ func (f *epochFramer) location(i int32) frameSpan {
 	return span
 }
 
-func addressName(address uint64, mapping string) string {
+// AddressName is what a frame without a function is called.
+func AddressName(address uint64, mapping string) string {
 	if mapping == "" {
 		return fmt.Sprintf("0x%x", address)
 	}

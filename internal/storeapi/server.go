@@ -1,12 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api serves a store over HTTP: the page, the JSON that it is made of, and pprof for pprof's tools.
+// Package storeapi serves a store over HTTP: the page, the JSON that it is made of, and pprof for pprof's tools.
 //
 // Every query has the same way through the server: CheckHost, the headers that browsers obey, a place among the queries
 // that are computed at once, the parameters (params.go), the store, and an answer with ETag and gzip (answer.go). It is
 // read only.
-package api
+package storeapi
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package api
+package storeapi
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/flamefile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -138,21 +139,14 @@ func safeName(s string) string {
 	}, shorten(s))
 }
 
-// eachStack calls use with the frames, outermost first, of each node that has a value of its own.
-func eachStack(g *store.Graph, use func(stack []int32, value int64) error) error {
-	var path, frames []int32
-	for i := 1; i < len(g.Frame); i++ {
-		for len(path) > 0 && path[len(path)-1] != g.Parent[i] {
-			path, frames = path[:len(path)-1], frames[:len(frames)-1]
-		}
-		path, frames = append(path, int32(i)), append(frames, g.Frame[i])
-		if g.Self[i] > 0 {
-			if err := use(frames, g.Self[i]); err != nil {
-				return err
-			}
-		}
+// limited is a buffer that refuses more than an answer may have.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxAnswerBytes {
+		return 0, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
 	}
-	return nil
+	return l.Buffer.Write(p)
 }
 
 func (s *server) collapsed(r *request, sel store.Selection) (*answer, error) {
@@ -160,40 +154,22 @@ func (s *server) collapsed(r *request, sel store.Selection) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(g.Frames))
-	clean := strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
-	for i := range names {
-		names[i] = clean.Replace(cut(g.Frames[i].Name))
+	var b limited
+	if err := flamefile.Collapsed(&b, flamefile.OfGraph(g, cut)); err != nil {
+		return nil, err
 	}
-	var b []byte
-	err = eachStack(g, func(stack []int32, value int64) error {
-		for i, frame := range stack {
-			if i > 0 {
-				b = append(b, ';')
-			}
-			b = append(b, names[frame]...)
-		}
-		b = append(strconv.AppendInt(append(b, ' '), value, 10), '\n')
-		return withinLimit(b)
-	})
 	return &answer{
-		body: b, contentType: "text/plain; charset=utf-8",
+		body: b.Bytes(), contentType: "text/plain; charset=utf-8",
 		filename: safeName(sel.Service) + "." + safeName(sel.Profile) + formatCollapsed,
-	}, err
+	}, nil
 }
 
+// cut shortens a name as JSON does.
 func cut(s string) string {
 	if len(s) > maxNameBytes {
 		return strings.ToValidUTF8(s[:maxNameBytes], "") + "…"
 	}
 	return s
-}
-
-func withinLimit(b []byte) error {
-	if len(b) > maxAnswerBytes {
-		return fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
-	}
-	return nil
 }
 
 // wholeGraph is the tree that formats without limits are made of.
@@ -205,55 +181,19 @@ func (s *server) wholeGraph(r *request, sel store.Selection) (*store.Graph, erro
 	return g, err
 }
 
-// speedscope writes https://www.speedscope.app/file-format-schema.json.
 func (s *server) speedscope(r *request, sel store.Selection) (*answer, error) {
 	g, err := s.wholeGraph(r, sel)
 	if err != nil {
 		return nil, err
 	}
-	name := quote(sel.Service + " " + sel.Profile + " " + g.Type.Type)
-	b := fmt.Appendf(nil, `{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, name)
-	for i := range g.Frames {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"name":%s`, quote(g.Frames[i].Name))
-		if g.Frames[i].File != "" {
-			b = fmt.Appendf(b, `,"file":%s`, quote(g.Frames[i].File))
-		}
-		if g.Frames[i].Line > 0 {
-			b = fmt.Appendf(b, `,"line":%d`, g.Frames[i].Line)
-		}
-		b = append(b, '}')
-		if err := withinLimit(b); err != nil {
-			return nil, err
-		}
+	stacks := flamefile.OfGraph(g, cut)
+	stacks.Name = cut(sel.Service + " " + sel.Profile + " " + g.Type.Type)
+	var b limited
+	if err := flamefile.Speedscope(&b, stacks.Name, stacks); err != nil {
+		return nil, err
 	}
-	unit := "none"
-	switch g.Type.Unit {
-	case "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes":
-		unit = g.Type.Unit
-	}
-	b = fmt.Appendf(b, `]},"profiles":[{"type":"sampled","name":%s,"unit":%q,"startValue":0,"endValue":%d,"samples":[`, name, unit, g.Total[0])
-	var weights []byte
-	err = eachStack(g, func(stack []int32, value int64) error {
-		if len(weights) > 0 {
-			b, weights = append(b, ','), append(weights, ',')
-		}
-		b = append(b, '[')
-		for i, frame := range stack {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(b, int64(frame), 10)
-		}
-		b = append(b, ']')
-		weights = strconv.AppendInt(weights, value, 10)
-		return withinLimit(b)
-	})
-	b = append(append(append(b, `],"weights":[`...), weights...), "]}]}"...)
 	return &answer{
-		body: b, contentType: "application/json",
+		body: b.Bytes(), contentType: "application/json",
 		filename: safeName(sel.Service) + "." + safeName(sel.Profile) + formatSpeedscope,
-	}, err
+	}, nil
 }
