@@ -31,6 +31,12 @@ func (id *ContentID) AddText(s string) {
 	id.AddNumber(xxhash.Sum64String(s))
 }
 
+// AddBytes makes b part of the content, as AddText does.
+func (id *ContentID) AddBytes(b []byte) {
+	id.AddNumber(uint64(len(b)))
+	id.AddNumber(xxhash.Sum64(b))
+}
+
 // ProfileID returns the id of the content so far.
 func (id *ContentID) ProfileID() (out pprofile.ProfileID) {
 	binary.BigEndian.PutUint64(out[:8], id[0])

@@ -40,15 +40,38 @@ func Uncompress(payload []byte, limit int) ([]byte, error) {
 	return d.plain(payload, limit)
 }
 
+// Head returns the first n plain bytes of a payload that is gzip, zstd or plain, fewer where it ends or is damaged.
+func Head(payload []byte, n int) []byte {
+	if !isGzip(payload) && !isZstd(payload) {
+		return payload[:min(len(payload), n)]
+	}
+	w := workers.Get().(*worker)
+	defer func() {
+		w.decompressor.release()
+		workers.Put(w)
+	}()
+	r, err := w.stream(payload)
+	if err != nil {
+		return nil
+	}
+	head := make([]byte, n)
+	n, _ = io.ReadFull(r, head)
+	return head[:n]
+}
+
+func isGzip(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x1f, 0x8b}) }
+
+func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
+
 // plain returns the payload without its compression, at most limit bytes of it.
 // The result is borrowed: it is the payload itself, or the decompressor's buffer.
 func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {
 	switch {
 	case len(payload) == 0:
 		return nil, &FormatError{Seems: "an empty body"}
-	case bytes.HasPrefix(payload, []byte{0x1f, 0x8b}):
+	case isGzip(payload):
 		return d.gunzip(payload, limit)
-	case bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case isZstd(payload):
 		return d.unzstd(payload, limit)
 	}
 	if len(payload) > limit {
@@ -61,14 +84,25 @@ func tooLarge(limit int) error {
 	return fmt.Errorf("%w: more than %d bytes uncompressed", ErrTooLarge, limit)
 }
 
-func (d *decompressor) gunzip(payload []byte, limit int) ([]byte, error) {
+// stream returns a reader of the plain bytes of a payload that is gzip or zstd.
+func (d *decompressor) stream(payload []byte) (_ io.Reader, err error) {
 	d.source.Reset(payload)
-	var err error
-	if d.gzip == nil {
+	switch {
+	case isZstd(payload) && d.zstd == nil:
+		d.zstd, err = zstd.NewReader(&d.source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindowBytes))
+		return d.zstd, err
+	case isZstd(payload):
+		return d.zstd, d.zstd.Reset(&d.source)
+	case d.gzip == nil:
 		d.gzip, err = gzip.NewReader(&d.source)
-	} else {
-		err = d.gzip.Reset(&d.source)
+		return d.gzip, err
+	default:
+		return d.gzip, d.gzip.Reset(&d.source)
 	}
+}
+
+func (d *decompressor) gunzip(payload []byte, limit int) ([]byte, error) {
+	r, err := d.stream(payload)
 	if err != nil {
 		return nil, damaged("gzip", err)
 	}
@@ -78,21 +112,15 @@ func (d *decompressor) gunzip(payload []byte, limit int) ([]byte, error) {
 		claimed = int(binary.LittleEndian.Uint32(payload[len(payload)-4:]))
 	}
 	claimed = min(claimed, len(payload)*maxTrustedRatio)
-	return d.readAll(d.gzip, claimed, limit, "gzip")
+	return d.readAll(r, claimed, limit, "gzip")
 }
 
 func (d *decompressor) unzstd(payload []byte, limit int) ([]byte, error) {
-	d.source.Reset(payload)
-	var err error
-	if d.zstd == nil {
-		d.zstd, err = zstd.NewReader(&d.source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindowBytes))
-	} else {
-		err = d.zstd.Reset(&d.source)
-	}
+	r, err := d.stream(payload)
 	if err != nil {
 		return nil, damaged("zstd", err)
 	}
-	return d.readAll(d.zstd, 0, limit, "zstd")
+	return d.readAll(r, 0, limit, "zstd")
 }
 
 // readAll reads r to its end into the buffer, which grows with what really arrives: the claimed

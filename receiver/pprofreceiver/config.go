@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/config/configoptional"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -38,6 +40,8 @@ type Config struct {
 	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
 	// IncludeOriginalPayload keeps the pprof bytes beside what was made of them.
 	IncludeOriginalPayload bool `mapstructure:"include_original_payload"`
+	// Formats are those that payloads may have; they are recognised by content.
+	Formats []string `mapstructure:"formats"`
 	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`
 	// DrainTimeout bounds the time that Shutdown waits for what is under way.
@@ -72,6 +76,7 @@ func (c *Config) ingest() ingest.Config {
 	return ingest.Config{
 		ResourceAttributes:     c.ResourceAttributes,
 		IncludeOriginalPayload: c.IncludeOriginalPayload,
+		Formats:                c.Formats,
 		DrainTimeout:           c.DrainTimeout,
 		Limits: pprofconv.Limits{
 			MaxProfileBytes: c.Limits.MaxProfileBytes, MaxTextBytes: c.Limits.MaxTextBytes, MaxExpansion: c.Limits.MaxExpansion,
@@ -95,6 +100,17 @@ func (c *Config) Validate() error {
 		default:
 			errs = append(errs, fmt.Errorf("`resource_attributes` must have scalar values, found %T for %q", value, key))
 		}
+	}
+	if len(c.Formats) == 0 {
+		errs = append(errs, errors.New("`formats` must name a format"))
+	}
+	for _, name := range c.Formats {
+		if all := ingest.AllFormats(); !slices.Contains(all, name) {
+			errs = append(errs, fmt.Errorf("`formats` must be among %s, found %q", strings.Join(all, ", "), name))
+		}
+	}
+	if c.Self.HasValue() && !slices.Contains(c.Formats, string(formats.Pprof)) {
+		errs = append(errs, errors.New("`formats` must have pprof where `self` is configured"))
 	}
 	if c.DrainTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %v", c.DrainTimeout))

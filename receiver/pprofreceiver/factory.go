@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/remote"
@@ -69,6 +70,7 @@ func createDefaultConfig() component.Config {
 			BlockProfileFraction: 1,
 			MutexProfileFraction: 1,
 		}),
+		Formats: ingest.AllFormats(),
 		Limits: LimitsConfig{
 			MaxProfileBytes: limits.MaxProfileBytes, MaxTextBytes: limits.MaxTextBytes, MaxExpansion: limits.MaxExpansion,
 		},

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -34,6 +35,8 @@ type Options struct {
 	Period                 int64
 	// TimeNanos and DurationNanos are the profile's, for values without timestamps.
 	TimeNanos, DurationNanos uint64
+	// Anchor is the time of values without timestamps where there is no TimeNanos.
+	Anchor events.Anchor
 	// WithoutValues reads every line as a stack of value 1.
 	WithoutValues bool
 	// MaxTextBytes is the longest text of a frame or attribute; a longer one is cut. 0 is 64 KiB.
@@ -46,6 +49,8 @@ type Stats struct {
 	Samples, Dropped int
 	// InvalidUTF8 and Truncated count the texts that were put right.
 	InvalidUTF8, Truncated int
+	// GuessedClock reports that a time is a guess: the Anchor's.
+	GuessedClock bool
 }
 
 // ErrNotFolded is the error for text of which no line is a stack with a value.
@@ -110,12 +115,12 @@ func split(line string) (stack string, r record, ok bool) {
 		before, middle := cutLast(rest)
 		if strings.Contains(middle, "=") {
 			if stack, r, ok := splitAttributes(before, middle); ok {
-				r.timestamp = timestamp(value)
+				r.timestamp = events.UnixNanos(value)
 				return stack, r, r.timestamp != 0
 			}
 		}
-		if v, err := strconv.ParseInt(middle, 10, 64); err == nil && before != "" && timestamp(value) != 0 {
-			return before, record{value: v, timestamp: timestamp(value)}, true
+		if v, err := strconv.ParseInt(middle, 10, 64); err == nil && before != "" && events.UnixNanos(value) != 0 {
+			return before, record{value: v, timestamp: events.UnixNanos(value)}, true
 		}
 		return rest, record{value: value}, rest != ""
 	}
@@ -138,19 +143,6 @@ func cutLast(s string) (before, last string) {
 		return strings.TrimRight(s[:i], " \t"), s[i+1:]
 	}
 	return "", s
-}
-
-// The Unix times of 2000 and 2100, in seconds: a number outside of them is no timestamp.
-const year2000, year2100 = 946684800, 4102444800
-
-// timestamp returns a Unix time in nanoseconds, from seconds, milli-, micro- or nanoseconds, or 0 if v is none.
-func timestamp(v int64) uint64 {
-	for unit := int64(1e9); unit >= 1; unit /= 1000 {
-		if perSecond := int64(1e9) / unit; v >= year2000*perSecond && v < year2100*perSecond {
-			return uint64(v * unit)
-		}
-	}
-	return 0
 }
 
 func (d *decoder) line(line string) {
@@ -194,6 +186,15 @@ func (d *decoder) profile(which int) compact.ProfileIndex {
 		o := &d.options
 		intern := d.dict.Strings.Intern
 		header := compact.Header{Time: pcommon.Timestamp(o.TimeNanos), DurationNanos: o.DurationNanos, Period: o.Period}
+		if a := &o.Anchor; which == 0 && o.TimeNanos == 0 && a.EndNanos != 0 {
+			header.Time = pcommon.Timestamp(a.EndNanos)
+			if a.Guess != "" {
+				d.stats.GuessedClock = true
+				header.Attributes = d.dict.AttributeSets.Intern([]int32{int32(d.dict.Attributes.Intern(profiledict.Attribute{
+					Key: intern(events.AttributeClockGuess), Value: profiledict.StringValue(a.Guess),
+				}))})
+			}
+		}
 		header.SampleType.Type, header.SampleType.Unit = intern(o.SampleType), intern(o.Unit)
 		header.PeriodType.Type, header.PeriodType.Unit = intern(o.PeriodType), intern(o.PeriodUnit)
 		d.profiles[which] = d.assembler.Profile(d.scope, compact.Shape{Timestamps: which == 1, Values: true}, header)

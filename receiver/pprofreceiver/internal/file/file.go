@@ -216,7 +216,7 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 	sum := sha256.Sum256(data)
 	content := hex.EncodeToString(sum[:16])
 	if content != seen.Content { // else it was touched, not changed
-		err := f.deliver(ctx, file, ingest.Payload{Data: data, Claim: claim})
+		err := f.deliver(ctx, file, ingest.Payload{Data: data, Claim: claim, Modified: file.info.ModTime()})
 		f.ingest.CountRejected(ctx, err)
 		if err != nil && !ingest.IsPermanent(err) {
 			f.log.Note("refused", fmt.Errorf("deliver %q, to be tried again: %w", file.path, err))
@@ -244,5 +244,5 @@ func (f *Reader) deliver(ctx context.Context, file foundFile, p ingest.Payload) 
 func (f *Reader) bad(file foundFile, seen *seenFile, err error) {
 	f.seen.settle(seen, statusBad, "")
 	f.set.Logger.Warn("cannot read a profile from a file; skipping it until it changes",
-		zap.Error(fmt.Errorf("read pprof from %q (%d bytes): %w", file.path, file.info.Size(), err)))
+		zap.Error(fmt.Errorf("read profile from %q (%d bytes): %w", file.path, file.info.Size(), err)))
 }

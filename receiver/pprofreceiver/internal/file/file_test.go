@@ -164,7 +164,7 @@ func TestFileBadIsReportedOnce(t *testing.T) {
 	lines := d.Logs.FilterMessageSnippet("cannot read a profile from a file").All()
 	require.Len(t, lines, 3)
 	for _, line := range lines {
-		assert.Contains(t, line.ContextMap()["error"], "read pprof from \""+d.path)
+		assert.Contains(t, line.ContextMap()["error"], "read profile from \""+d.path)
 	}
 	assert.Equal(t, int64(2), d.Sum(sourcetest.MetricRejected, "reason", "not_pprof", "source", "file"))
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "empty", "source", "file"))

@@ -17,7 +17,7 @@ type Reason string
 // The reasons for which a payload is rejected before it reaches the pipeline.
 const (
 	Empty       Reason = "empty"           // no bytes at all
-	NotPprof    Reason = "not_pprof"       // something else, or a pprof too damaged to be read
+	NotPprof    Reason = "not_pprof"       // none of the accepted formats, or too damaged to be read
 	TooLarge    Reason = "too_large"       // over a limit
 	Busy        Reason = "busy"            // no room in the admission budget
 	Stopping    Reason = "stopping"        // a body that had not arrived at shutdown

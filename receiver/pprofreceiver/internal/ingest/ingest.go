@@ -25,6 +25,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -49,6 +51,13 @@ type Payload struct {
 	// fetched at another time than this one. The caller commits it.
 	Baseline *pprofconv.Baseline
 	Fetched  time.Time
+	// Format is that of Data, if the sender states it; otherwise it is recognised by content.
+	Format formats.Format
+	// SampleType is that of folded stacks, if the sender states it.
+	SampleType events.Type
+	// Ended is when the recording ended, if the sender states it, and Modified when its file was written. They are for
+	// formats whose clock is no wall clock; without them it is the time of arrival.
+	Ended, Modified time.Time
 	// MaxBytes lowers the limit on the decompressed size; 0 leaves it as configured.
 	MaxBytes int
 }
@@ -61,6 +70,8 @@ type Config struct {
 	IncludeOriginalPayload bool
 	// Limits bound what one payload may cost.
 	Limits pprofconv.Limits
+	// Formats are the names of the formats that payloads may have.
+	Formats []string
 	// DrainTimeout bounds the time that a source waits for what is under way when it stops.
 	DrainTimeout time.Duration
 }
@@ -108,6 +119,13 @@ func New(s Settings) (*Ingester, error) {
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
 	if len(p.Data) == 0 {
 		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(Empty, errors.New("the payload is empty"))
+	}
+	format, err := in.formatOf(&p)
+	if err != nil {
+		return pprofile.Profiles{}, pprofconv.DecodeStats{}, err
+	}
+	if format != formats.Pprof {
+		return in.decodeFormat(ctx, format, &p)
 	}
 	pd, stats, err := in.decodeAdmitted(ctx, p)
 	switch {
@@ -170,7 +188,13 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 // Plain returns the plain bytes of a payload, within what its claim holds. The error is a *Rejection.
 func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
 	limit, size := in.Config.Limits.MaxProfileBytes, statedSize(p.Data)
+	if p.MaxBytes > 0 {
+		limit = min(limit, p.MaxBytes)
+	}
 	if size == 0 {
+		if len(p.Data) > limit {
+			return nil, Reject(TooLarge, fmt.Errorf("%w: more than %d bytes (`max_profile_bytes`)", pprofconv.ErrTooLarge, limit))
+		}
 		return p.Data, nil
 	}
 	for held := 0; ; size *= 4 {

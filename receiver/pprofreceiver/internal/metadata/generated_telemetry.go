@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                     []metric.Registration
 	ReceiverPprofBytesInFlight        metric.Int64ObservableGauge
 	ReceiverPprofDroppedSamples       metric.Int64Counter
+	ReceiverPprofGuessedClocks        metric.Int64Counter
 	ReceiverPprofRejectedPayloads     metric.Int64Counter
 	ReceiverPprofRepaired             metric.Int64Counter
 	ReceiverPprofScrapeAttempts       metric.Int64Counter
@@ -167,6 +168,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_pprof_dropped_samples",
 		metric.WithDescription("Number of pprof samples left out of a payload that was otherwise taken. [Alpha]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofGuessedClocks, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_guessed_clocks",
+		metric.WithDescription("Number of payloads without wall-clock times, which were anchored at their arrival or at the time of their file. [Alpha]"),
+		metric.WithUnit("{payload}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRejectedPayloads, err = builder.meter.Int64Counter(

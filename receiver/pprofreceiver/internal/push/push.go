@@ -37,7 +37,7 @@ func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed here: use POST", r.Method))
 		return
 	}
-	id, err := queryIdentity(r.URL.RawQuery, s.passedQueryKeys)
+	payload, err := readQuery(r.URL.RawQuery, s.passedQueryKeys)
 	if err != nil {
 		s.refuse(w, r, http.StatusBadRequest, err)
 		return
@@ -51,14 +51,15 @@ func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
 	}
 	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err == nil && mediaType == "multipart/form-data" {
-		s.pushFiles(w, r, pushedForm{body: body, claim: claim, identity: id, boundary: parameters["boundary"]})
+		s.pushFiles(w, r, pushedForm{body: body, claim: claim, payload: payload, boundary: parameters["boundary"]})
 		return
 	}
 	data, err := body.ReadAll()
 	if err != nil {
 		err = s.rejectionOf(err)
 	} else {
-		err = s.ingest.Ingest(r.Context(), ingest.Payload{Data: data, Identity: id, Claim: claim}, 0)
+		payload.Data, payload.Claim = data, claim
+		err = s.ingest.Ingest(r.Context(), payload, 0)
 	}
 	if err != nil {
 		s.fail(w, r, err, nil)
@@ -114,9 +115,10 @@ func (s *Server) rejectionOf(err error) error {
 
 // pushedForm is a multipart request.
 type pushedForm struct {
-	body     *httpserver.Body
-	claim    *admission.Claim
-	identity ingest.Identity
+	body  *httpserver.Body
+	claim *admission.Claim
+	// payload is what the query says of each file.
+	payload  ingest.Payload
 	boundary string
 }
 
@@ -184,7 +186,9 @@ func (s *Server) readFiles(r *http.Request, f pushedForm) (files []pushedFile, f
 		if err != nil {
 			return nil, nil, s.rejectionOfForm(err)
 		}
-		profiles, stats, err := s.ingest.Decode(ctx, ingest.Payload{Data: data, Identity: f.identity, Claim: f.claim, MaxBytes: max(left, 1)})
+		p := f.payload
+		p.Data, p.Claim, p.MaxBytes = data, f.claim, max(left, 1)
+		profiles, stats, err := s.ingest.Decode(ctx, p)
 		if ingest.IsBusy(err) {
 			return nil, nil, err
 		}

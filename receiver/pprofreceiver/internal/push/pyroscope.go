@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
@@ -298,7 +299,7 @@ func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Pay
 	}
 	put(key, from.Service)
 	return ingest.Payload{
-		Identity: id, Claim: r.claim, ProfileName: from.ProfileName,
+		Identity: id, Claim: r.claim, ProfileName: from.ProfileName, Format: formats.Pprof,
 		ScopeName: profiledict.ValidUTF8(from.ScopeName), ScopeVersion: profiledict.ValidUTF8(from.ScopeVersion),
 	}
 }

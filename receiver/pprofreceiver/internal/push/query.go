@@ -9,24 +9,37 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
 // queryAttributePrefix marks the query keys of a push that become resource attributes of any name.
 const queryAttributePrefix = "attr."
 
-// queryIdentity reads the identity of a push from its query. Keys in passed are somebody else's.
+// The query keys of a push that say what its body is.
+const (
+	queryFormat     = "format"
+	queryAt         = "at"
+	querySampleType = "sample_type"
+
+	formatAuto = "auto"
+)
+
+// readQuery reads from the query of a push who sent it and what its body is. Keys in passed are somebody else's.
 // All faults are named: a key that was dropped in silence would be looked for in the backend.
-func queryIdentity(rawQuery string, passed []string) (ingest.Identity, error) {
-	id := ingest.NewIdentity()
+func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
+	p := ingest.Payload{Identity: ingest.NewIdentity()}
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return id, fmt.Errorf("query: %w", err)
+		return p, fmt.Errorf("query: %w", err)
 	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(query)) {
@@ -36,18 +49,60 @@ func queryIdentity(rawQuery string, passed []string) (ingest.Identity, error) {
 		name, isAttribute := strings.CutPrefix(key, queryAttributePrefix)
 		switch key {
 		case ingest.AttributeServiceName, ingest.AttributeServiceNamespace, ingest.AttributeServiceVersion, ingest.AttributeServiceInstanceID:
+		case queryFormat, queryAt, querySampleType:
+			if err := describe(&p, key, query[key]); err != nil {
+				errs = append(errs, fmt.Errorf("query key %q %w", key, err))
+			}
+			continue
 		default:
 			if !isAttribute || name == "" {
 				errs = append(errs, fmt.Errorf("query key %q is unknown: use service.name, service.namespace, "+
-					"service.version, service.instance.id or attr.<key>", key))
+					"service.version, service.instance.id, attr.<key>, format, at or sample_type", key))
 				continue
 			}
 		}
-		if err := stateAttribute(id.Stated, name, query[key]); err != nil {
+		if err := stateAttribute(p.Stated, name, query[key]); err != nil {
 			errs = append(errs, fmt.Errorf("query key %q %w", key, err))
 		}
 	}
-	return id, errors.Join(errs...)
+	return p, errors.Join(errs...)
+}
+
+// describe reads a key that says what the body is.
+func describe(p *ingest.Payload, key string, values []string) error {
+	if len(values) > 1 {
+		return errors.New("stands more than once")
+	}
+	switch value := values[0]; key {
+	case queryFormat:
+		if value == formatAuto {
+			return nil
+		}
+		if !slices.Contains(ingest.AllFormats(), value) {
+			return fmt.Errorf("must be %s or one of %s, found %q", formatAuto, strings.Join(ingest.AllFormats(), ", "), value)
+		}
+		p.Format = formats.Format(value)
+	case queryAt:
+		at, err := time.Parse(time.RFC3339Nano, value)
+		if number, notNumber := strconv.ParseInt(value, 10, 64); notNumber == nil {
+			nanos := events.UnixNanos(number)
+			at, err = time.Unix(0, int64(nanos)), nil
+			if nanos == 0 {
+				err = errors.New("out of range")
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("must be a Unix time between 2000 and 2100 or as in RFC 3339, found %q", value)
+		}
+		p.Ended = at
+	case querySampleType:
+		name, unit, ok := strings.Cut(value, "/")
+		if !ok || name == "" || unit == "" || !utf8.ValidString(value) {
+			return fmt.Errorf("must be a type and a unit, such as cpu/nanoseconds, found %q", value)
+		}
+		p.SampleType = events.Type{Name: name, Unit: unit}
+	}
+	return nil
 }
 
 func stateAttribute(stated pcommon.Map, name string, values []string) error {

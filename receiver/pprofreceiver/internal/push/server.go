@@ -28,8 +28,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// Path is where profiles are pushed to.
-const Path = "/v1/pprof"
+// Where profiles are pushed to. The two differ in name only: a pprof is not what somebody with a Go trace looks for.
+const (
+	Path         = "/v1/pprof"
+	ProfilesPath = "/v1/profiles"
+)
 
 // Server takes profiles that are pushed over HTTP.
 type Server struct {
@@ -67,6 +70,7 @@ func New(cfg *Config, set component.TelemetrySettings, in *ingest.Ingester) *Ser
 func (s *Server) Start(ctx context.Context, host component.Host) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(Path, s.handlePush)
+	mux.HandleFunc(ProfilesPath, s.handlePush)
 	mux.HandleFunc("/", s.handleElsewhere)
 	var handler http.Handler = mux
 	if s.cfg.Pyroscope.Enabled {

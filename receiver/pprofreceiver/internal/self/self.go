@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -144,7 +145,7 @@ func (s *Recorder) record(ctx context.Context) {
 
 func (s *Recorder) cpuPayload(payloads []ingest.Payload) []ingest.Payload {
 	if data := s.cpu.stop(); data != nil {
-		payloads = append(payloads, ingest.Payload{Data: data, Identity: s.id, ProfileName: "cpu"})
+		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: "cpu"})
 	}
 	return payloads
 }
@@ -164,7 +165,7 @@ func (s *Recorder) otherPayloads(payloads []ingest.Payload) []ingest.Payload {
 			s.set.Logger.Error("cannot write the runtime's profile", zap.String("profile", name), zap.Error(err))
 			continue
 		}
-		payloads = append(payloads, ingest.Payload{Data: data.Bytes(), Identity: s.id, ProfileName: name})
+		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data.Bytes(), Identity: s.id, ProfileName: name})
 	}
 	return payloads
 }

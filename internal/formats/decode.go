@@ -1,0 +1,75 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package formats
+
+import (
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+)
+
+// Decodable are the formats that Decode reads.
+var Decodable = []Format{Folded}
+
+// Options are how Decode reads a payload.
+type Options struct {
+	// MaxTextBytes is the longest single text; a longer one is cut. 0 is the default.
+	MaxTextBytes int
+	// Anchor is when the recording ended, for formats whose clock is no wall clock.
+	Anchor events.Anchor
+	// SampleType is that of folded stacks, which do not have one; samples in count by default.
+	SampleType events.Type
+}
+
+// SniffBytes is how much of a payload is enough for Sniff to tell the Decodable formats.
+const SniffBytes = headBytes + 1
+
+// Decode returns the profiles of a payload without compression, in one of the Decodable formats. Profiles without an id get
+// one that follows from the payload, so that what is sent again has the same ids.
+func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+	switch format {
+	case Folded:
+		pd, stats, err = decodeFolded(data, &options)
+	default:
+		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q: use one of %v", format, Decodable)
+	}
+	if err == nil {
+		identify(pd, data)
+	}
+	return pd, stats, err
+}
+
+// IsDecodable reports whether Decode reads a format.
+func IsDecodable(format Format) bool { return slices.Contains(Decodable, format) }
+
+func decodeFolded(data []byte, options *Options) (pprofile.Profiles, events.Stats, error) {
+	pd, stats, err := folded.Decode(data, folded.Options{
+		SampleType: options.SampleType.Name, Unit: options.SampleType.Unit,
+		Anchor: options.Anchor, MaxTextBytes: options.MaxTextBytes,
+	})
+	return pd, events.Stats{
+		Events: stats.Samples, Dropped: stats.Dropped, InvalidUTF8: stats.InvalidUTF8, Truncated: stats.Truncated,
+		GuessedClock: stats.GuessedClock,
+	}, err
+}
+
+func identify(pd pprofile.Profiles, data []byte) {
+	var content compact.ContentID
+	content.AddBytes(data)
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, profile := range sp.Profiles().All() {
+				content.AddNumber(1)
+				if profile.ProfileID().IsEmpty() {
+					profile.SetProfileID(content.ProfileID())
+				}
+			}
+		}
+	}
+}

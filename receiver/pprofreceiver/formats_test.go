@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+const (
+	foldedText    = "main;work 3\nmain;rest 4\n"
+	metricGuessed = "otelcol_receiver_pprof_guessed_clocks"
+)
+
+func (f *fixture) profilesURL() string {
+	return strings.TrimSuffix(f.pushURL(), push.Path) + push.ProfilesPath
+}
+
+func TestFormatsByContent(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	for name, tc := range map[string]struct {
+		url, query string
+		body       []byte
+		want       string
+	}{
+		"folded":                {url: f.profilesURL(), query: "?format=auto&service.name=shop", body: []byte(foldedText), want: "profile samples in count"},
+		"folded, gzip":          {url: f.profilesURL(), query: "", body: sourcetest.Gzipped(t, []byte(foldedText)), want: "profile samples in count"},
+		"folded to /v1/pprof":   {url: f.pushURL(), query: "", body: []byte(foldedText), want: "profile samples in count"},
+		"stated, with a type":   {url: f.profilesURL(), query: "?format=folded&sample_type=cpu/nanoseconds", body: []byte("# nothing but a comment\nmain 1"), want: "profile cpu in nanoseconds"},
+		"pprof to /v1/profiles": {url: f.profilesURL(), query: "?format=pprof", body: sourcetest.Captured(t, "go-cpu-labels.pb.gz"), want: "profile cpu in nanoseconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(f.Next.All())
+			code, _, a := send(t, tc.url+tc.query, tc.body)
+			require.Equal(t, http.StatusNoContent, code, "%v", a)
+			pd := f.Await(before + 1)[before]
+			assert.True(t, strings.Contains(profiletest.Render(pd), tc.want), tc.want)
+			assert.False(t, firstProfile(pd).ProfileID().IsEmpty())
+			require.NotZero(t, firstProfile(pd).Time())
+		})
+	}
+}
+
+func firstProfile(pd pprofile.Profiles) pprofile.Profile {
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+}
+
+func TestFormatsRestricted(t *testing.T) {
+	f := startFixture(t, serverOnly+"formats: [pprof]\n")
+	code, _, a := send(t, f.profilesURL(), []byte(foldedText))
+	assert.Equal(t, http.StatusBadRequest, code)
+	assert.Contains(t, a.Error, "taken for folded, and `formats` has [pprof]")
+	code, _, a = send(t, f.profilesURL()+"?format=folded", []byte(foldedText))
+	assert.Equal(t, http.StatusBadRequest, code, "%v", a)
+	assert.EqualValues(t, 2, f.Sum(sourcetest.MetricRejected, "reason", string(ingest.NotPprof)))
+	assert.Zero(t, f.Next.Attempts())
+}
+
+func TestFormatsConfig(t *testing.T) {
+	for config, says := range map[string]string{
+		"formats: []\n":               "must name a format",
+		"formats: [ppf]\n":            `found "ppf"`,
+		"formats: [folded]\nself: {}": "must have pprof",
+	} {
+		_, err := loadConfig(serverOnly + config)
+		assert.ErrorContains(t, err, says, config)
+	}
+}
+
+func TestFormatsQuery(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	for query, says := range map[string]string{
+		"format=flamegraph":        "must be auto or one of",
+		"format=folded&format=jfr": "more than once",
+		"at=yesterday":             "RFC 3339",
+		"at=12":                    "RFC 3339",
+		"sample_type=cpu":          "a type and a unit",
+	} {
+		code, _, a := send(t, f.profilesURL()+"?"+query, []byte(foldedText))
+		assert.Equal(t, http.StatusBadRequest, code, query)
+		assert.Contains(t, a.Error, says, query)
+	}
+}
+
+// A recording without wall-clock times ends when the sender says, when its file was written, or when it arrived.
+func TestClocks(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	at := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+	for _, query := range []string{"?at=2024-05-06T07:08:09Z", "?at=1714979289", "?at=1714979289000"} {
+		before := len(f.Next.All())
+		code, _, a := send(t, f.profilesURL()+query, []byte(foldedText))
+		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		profile := firstProfile(f.Await(before + 1)[before])
+		assert.Equal(t, at, profile.Time().AsTime())
+		assert.Zero(t, profile.AttributeIndices().Len())
+	}
+	assert.Zero(t, f.Sum(metricGuessed))
+	began := time.Now()
+	code, _, a := send(t, f.profilesURL(), []byte(foldedText))
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	arrived := f.Await(4)[3]
+	assert.WithinRange(t, firstProfile(arrived).Time().AsTime(), began, time.Now())
+	assert.Contains(t, profiletest.Render(arrived), `profile.clock.guess="arrival"`)
+	assert.EqualValues(t, 1, f.Sum(metricGuessed, "format", "folded"))
+}
+
+func TestFormatsOfFiles(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "out.folded")
+	require.NoError(t, os.WriteFile(path, []byte(foldedText), 0o600))
+	written := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+	require.NoError(t, os.Chtimes(path, written, written))
+	f := startFixture(t, "file: {include: '"+folder+"/*', initial_delay: 0s, collection_interval: 10ms}\n")
+	got := f.Await(1)[0]
+	assert.Equal(t, written, firstProfile(got).Time().AsTime())
+	assert.Contains(t, profiletest.Render(got), `profile.clock.guess="file_modified"`)
+}
+
+func TestFormatsOfScrapes(t *testing.T) {
+	site := sourcetest.NewSite(t, sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type", "application/octet-stream"))
+	f := startFixture(t, "remote: {endpoint: '"+site.URL+"/p', initial_delay: 0s}\n")
+	assert.Contains(t, profiletest.Render(f.Await(1)[0]), `profile.clock.guess="arrival"`)
+}

@@ -1,0 +1,99 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+// AllFormats are the formats that payloads are recognised as by default.
+func AllFormats() []string {
+	names := []string{string(formats.Pprof)}
+	for _, format := range formats.Decodable {
+		names = append(names, string(format))
+	}
+	return names
+}
+
+// How a recording whose clock is no wall clock was placed in time.
+const (
+	guessArrival  = "arrival"
+	guessModified = "file_modified"
+)
+
+// anchor returns when the recording of a payload ended.
+func (p *Payload) anchor() events.Anchor {
+	switch {
+	case !p.Ended.IsZero():
+		return events.Anchor{EndNanos: uint64(max(p.Ended.UnixNano(), 0))}
+	case !p.Until.IsZero():
+		return events.Anchor{EndNanos: uint64(max(p.Until.UnixNano(), 0))}
+	case !p.Modified.IsZero():
+		return events.Anchor{EndNanos: uint64(max(p.Modified.UnixNano(), 0)), Guess: guessModified}
+	default:
+		return events.Anchor{EndNanos: uint64(max(time.Now().UnixNano(), 0)), Guess: guessArrival}
+	}
+}
+
+// formatOf returns the format that a payload states or seems to have: pprof, whose decoder explains what is none of
+// them, or one that formats.Decode reads. The error is for one that the configuration leaves out.
+func (in *Ingester) formatOf(p *Payload) (formats.Format, error) {
+	format := p.Format
+	if format == formats.Unknown {
+		format = formats.Pprof
+		if seen := formats.Sniff(pprofconv.Head(p.Data, formats.SniffBytes)); formats.IsDecodable(seen) {
+			format = seen
+		}
+	}
+	if !slices.Contains(in.Config.Formats, string(format)) {
+		return format, Reject(NotPprof, fmt.Errorf("the payload is taken for %s, and `formats` has %v", format, in.Config.Formats))
+	}
+	return format, nil
+}
+
+// decodeFormat decodes a payload that is not pprof. The error is a *Rejection, or that of ctx.
+func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
+	data, err := in.Plain(ctx, p)
+	if err != nil {
+		return pd, stats, err
+	}
+	options := formats.Options{
+		MaxTextBytes: in.Config.Limits.MaxTextBytes,
+		Anchor:       p.anchor(),
+		SampleType:   p.SampleType,
+	}
+	var done events.Stats
+	if ended := p.Claim.Work(ctx, func() { pd, done, err = formats.Decode(data, format, options) }); ended != nil {
+		return pd, stats, ended
+	}
+	switch {
+	case errors.Is(err, events.ErrTooLarge):
+		return pd, stats, Reject(TooLarge, err)
+	case err != nil:
+		return pd, stats, Reject(NotPprof, fmt.Errorf("read %s: %w", format, err))
+	}
+	stats.UncompressedBytes, stats.Samples = len(data), done.Events
+	stats.Dropped[pprofconv.DropMalformed] = done.Dropped
+	stats.Repaired[pprofconv.RepairInvalidUTF8] = done.InvalidUTF8
+	stats.Repaired[pprofconv.RepairTruncatedText] = done.Truncated
+	in.Metrics.count(ctx, &stats)
+	if done.GuessedClock {
+		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, AttributesOption("format", string(format)))
+	}
+	in.Admit(pd, p, len(data)+done.Events*bytesPerEvent)
+	return pd, stats, nil
+}
+
+// bytesPerEvent is what an observation takes in pdata: a value and a timestamp.
+const bytesPerEvent = 16
