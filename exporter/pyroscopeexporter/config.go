@@ -52,11 +52,16 @@ type LabelsConfig struct {
 	Exclude []string `mapstructure:"exclude"`
 	// SampleExclude names attributes of samples that are left out: each of their values would become a series.
 	SampleExclude []string `mapstructure:"sample_exclude"`
+	// TraceID sends the trace of a link as the sample label trace_id. Servers before v2.1 make a series of each trace.
+	TraceID bool `mapstructure:"trace_id"`
 	// Max is the largest number of labels of a series. Pyroscope refuses series with more than its own limit.
 	Max int `mapstructure:"max"`
 	// Dots is keep or underscore.
 	Dots string `mapstructure:"dots"`
 }
+
+// fixedLabels is the number of labels that each series has: __name__, __delta__ and service_name.
+const fixedLabels = 3
 
 // minMaxProfileBytes keeps splitting from taking more time than sending.
 const minMaxProfileBytes = 64 << 10
@@ -92,8 +97,8 @@ func (c *Config) Validate() error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		errs = append(errs, errors.New("`endpoint` must be a URL with http or https and a host"))
 	}
-	if c.Labels.Max < 2 {
-		fault("`labels.max` must be at least 2, for __name__ and service_name, found %d", c.Labels.Max)
+	if least := fixedLabels + len(c.ExternalLabels); c.Labels.Max < least {
+		fault("`labels.max` must be at least %d, for __name__, __delta__, service_name and `external_labels`, found %d", least, c.Labels.Max)
 	}
 	if c.Labels.Dots != dotsKeep && c.Labels.Dots != dotsUnderscore {
 		fault("`labels.dots` must be %s or %s, found %q", dotsKeep, dotsUnderscore, c.Labels.Dots)
@@ -113,4 +118,9 @@ func (c *Config) Validate() error {
 		fault("`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
 	}
 	return errors.Join(errs...)
+}
+
+// maxSampleLabels is the largest number of labels that samples add to a series: half of all, within what the others leave.
+func (c *Config) maxSampleLabels() int {
+	return max(0, min(c.Labels.Max/2, c.Labels.Max-fixedLabels-len(c.ExternalLabels)))
 }

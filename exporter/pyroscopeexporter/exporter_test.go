@@ -4,6 +4,8 @@
 package pyroscopeexporter
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -39,6 +42,7 @@ type pushed struct {
 	labels map[string]string
 	id     string
 	pprof  *profile.Profile
+	bytes  int // of the pprof before compression
 	tenant string
 }
 
@@ -50,6 +54,8 @@ type server struct {
 	answers []func(http.ResponseWriter)
 	got     []pushed
 	calls   int
+	// discards leaves requests unread.
+	discards bool
 }
 
 func newServer(t *testing.T) *server {
@@ -58,6 +64,9 @@ func newServer(t *testing.T) *server {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.calls++
+		if s.discards {
+			return
+		}
 		if len(s.answers) > 0 {
 			answer := s.answers[0]
 			s.answers = s.answers[1:]
@@ -79,9 +88,13 @@ func newServer(t *testing.T) *server {
 				assert.True(t, i == 0 || one.Labels[i-1].Name < l.Name, "labels are sorted")
 			}
 			for _, sample := range one.Samples {
-				p, err := profile.ParseData(sample.RawProfile)
+				unzip, err := gzip.NewReader(bytes.NewReader(sample.RawProfile))
 				assert.NoError(t, err)
-				s.got = append(s.got, pushed{labels, sample.ID, p, r.Header.Get("X-Scope-OrgID")})
+				plain, err := io.ReadAll(unzip)
+				assert.NoError(t, err)
+				p, err := profile.ParseUncompressed(plain)
+				assert.NoError(t, err)
+				s.got = append(s.got, pushed{labels, sample.ID, p, len(plain), r.Header.Get("X-Scope-OrgID")})
 			}
 		}
 	}))
@@ -100,6 +113,10 @@ func refuse(code int, body string, headers ...string) func(http.ResponseWriter) 
 }
 
 func newTestExporter(t *testing.T, s *server, change func(*Config)) *pyroscopeExporter {
+	return newTestExporterWith(t, s, exportertest.NewNopSettings(NewFactory().Type()), change)
+}
+
+func newTestExporterWith(t *testing.T, s *server, set exporter.Settings, change func(*Config)) *pyroscopeExporter {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = s.URL
@@ -107,7 +124,7 @@ func newTestExporter(t *testing.T, s *server, change func(*Config)) *pyroscopeEx
 		change(cfg)
 	}
 	require.NoError(t, cfg.Validate())
-	e, err := newExporter(exportertest.NewNopSettings(NewFactory().Type()), cfg)
+	e, err := newExporter(set, cfg)
 	require.NoError(t, err)
 	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { assert.NoError(t, e.shutdown(context.Background())) })
@@ -274,10 +291,10 @@ func TestOneRefusedSeriesLeavesTheOthers(t *testing.T) {
 func TestLabels(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "p", "z", "1", "a/b", "2", "9", "3", "host.name", "h", "empty", "").Build()
 	attributes := pd.ResourceProfiles().At(0).Resource().Attributes()
-	names := func(change func(*Config)) (string, int) {
+	names := func(change func(*Config), sampleLabels int) (string, int) {
 		cfg := createDefaultConfig().(*Config)
 		change(cfg)
-		labels, dropped := newLabeler(cfg).labels(attributes, "memory")
+		labels, dropped := newLabeler(cfg).labels(attributes, "memory", sampleLabels)
 		var all []string
 		for _, l := range labels {
 			all = append(all, l.name+"="+l.value)
@@ -285,19 +302,21 @@ func TestLabels(t *testing.T) {
 		return strings.Join(all, " "), dropped
 	}
 	for name, tt := range map[string]struct {
-		change  func(*Config)
-		want    string
-		dropped int
+		change       func(*Config)
+		want         string
+		dropped      int
+		sampleLabels int
 	}{
-		"defaults": {func(*Config) {}, "_9=3 __delta__=false __name__=memory a_b=2 host_name=h k8s_pod_name=p service_name=shop z=1", 0},
-		"dots":     {func(c *Config) { c.Labels.Dots = dotsKeep }, "_9=3 __delta__=false __name__=memory a_b=2 host.name=h k8s.pod.name=p service_name=shop z=1", 0},
-		"three":    {func(c *Config) { c.Labels.Max = 3 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop", 4},
-		"include":  {func(c *Config) { c.Labels.Include = []string{"z", "host.name"}; c.Labels.Max = 3 }, "__delta__=false __name__=memory service_name=shop z=1", 1},
-		"exclude":  {func(c *Config) { c.Labels.Exclude = []string{"z", "9", "a/b"} }, "__delta__=false __name__=memory host_name=h k8s_pod_name=p service_name=shop", 0},
-		"external": {func(c *Config) { c.ExternalLabels = map[string]string{"z": "mine"}; c.Labels.Include = []string{"z"} }, "__delta__=false __name__=memory service_name=shop z=mine", 0},
+		"defaults": {func(*Config) {}, "_9=3 __delta__=false __name__=memory a_b=2 host_name=h k8s_pod_name=p service_name=shop z=1", 0, 0},
+		"dots":     {func(c *Config) { c.Labels.Dots = dotsKeep }, "_9=3 __delta__=false __name__=memory a_b=2 host.name=h k8s.pod.name=p service_name=shop z=1", 0, 0},
+		"four":     {func(c *Config) { c.Labels.Max = 4 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop", 4, 0},
+		"include":  {func(c *Config) { c.Labels.Include = []string{"z", "host.name"}; c.Labels.Max = 4 }, "__delta__=false __name__=memory service_name=shop z=1", 1, 0},
+		"exclude":  {func(c *Config) { c.Labels.Exclude = []string{"z", "9", "a/b"} }, "__delta__=false __name__=memory host_name=h k8s_pod_name=p service_name=shop", 0, 0},
+		"external": {func(c *Config) { c.ExternalLabels = map[string]string{"z": "mine"}; c.Labels.Include = []string{"z"} }, "__delta__=false __name__=memory service_name=shop z=mine", 0, 0},
+		"samples":  {func(c *Config) { c.Labels.Max = 6 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop", 4, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, dropped := names(tt.change)
+			got, dropped := names(tt.change, tt.sampleLabels)
 			assert.Equal(t, tt.want, got)
 			assert.Equal(t, tt.dropped, dropped)
 		})
@@ -308,7 +327,7 @@ func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"`endpoint` must be set":           func(c *Config) { c.Client.Endpoint = "" },
 		"`endpoint` must be a URL":         func(c *Config) { c.Client.Endpoint = "pyroscope:4040" },
-		"`labels.max` must be at least 2":  func(c *Config) { c.Labels.Max = 1 },
+		"`labels.max` must be at least 4":  func(c *Config) { c.Labels.Max = 3; c.ExternalLabels["a"] = "b" },
 		"`labels.dots` must be keep or":    func(c *Config) { c.Labels.Dots = "both" },
 		"`external_labels`: \"a.b\"":       func(c *Config) { c.ExternalLabels["a.b"] = "x" },
 		"`max_profile_samples` must be":    func(c *Config) { c.MaxProfileSamples = 0 },

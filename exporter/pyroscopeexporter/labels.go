@@ -62,13 +62,13 @@ func newLabeler(cfg *Config) *labeler {
 
 // labels returns the labels of a series, sorted by name, and how many were dropped because there are more than allowed:
 // the preferred attributes are kept first, then the others by name. Of several attributes that become one label the
-// first counts.
-func (l *labeler) labels(resource pcommon.Map, profileName string) (labels []label, dropped int) {
+// first counts. The server adds sampleLabels labels of samples and then counts all, __delta__ included.
+func (l *labeler) labels(resource pcommon.Map, profileName string, sampleLabels int) (labels []label, dropped int) {
 	service := unknownService
 	if v, ok := resource.Get(attributeService); ok && v.AsString() != "" {
 		service = v.AsString()
 	}
-	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"}, label{labelService, service})
+	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"}, label{labelService, cutText(service)})
 	labels = append(labels, l.external...)
 	taken := map[string]bool{}
 	for _, known := range labels {
@@ -89,7 +89,7 @@ func (l *labeler) labels(resource pcommon.Map, profileName string) (labels []lab
 			rank = len(l.rank)
 		}
 		if value := v.AsString(); value != "" {
-			candidates = append(candidates, candidate{label{labelName(key, l.cfg.Labels.Dots), value}, key, rank})
+			candidates = append(candidates, candidate{label{labelName(key, l.cfg.Labels.Dots), cutText(value)}, key, rank})
 		}
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
@@ -98,7 +98,7 @@ func (l *labeler) labels(resource pcommon.Map, profileName string) (labels []lab
 	for _, c := range candidates {
 		switch {
 		case taken[c.name] || c.name == "":
-		case len(labels) >= l.cfg.Labels.Max+1: // __delta__ does not become one in the store
+		case len(labels)+sampleLabels >= l.cfg.Labels.Max:
 			dropped++
 		default:
 			taken[c.name] = true

@@ -5,63 +5,121 @@ package pyroscopeexporter
 
 import (
 	"encoding/hex"
+	"math"
+	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// spanLabel is the sample label that Pyroscope links to spans.
-const spanLabel = "span_id"
+// Labels of samples that Pyroscope links to spans and traces, and does not make series of.
+const (
+	spanLabel  = "span_id"
+	traceLabel = "trace_id"
+)
+
+// maxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.
+const maxLabelBytes = 2048
 
 // preparer changes profiles into what Pyroscope can count. Preparing twice is preparing once: what was not accepted comes
 // back prepared.
 type preparer struct {
-	pd       pprofile.Profiles
-	strings  map[string]int32
-	excluded map[string]bool
-	// isExcluded says of each attribute in the table whether samples lose it.
-	isExcluded []bool
-	spans      map[int32]int32 // the attribute for each link
-	kept       []int32         // scratch
+	pd  pprofile.Profiles
+	cfg *LabelsConfig
+	// maxText is the largest number of text attributes of a sample.
+	maxText int
+	strings map[string]int32
+	// attributes[i] says what becomes of attribute i where a sample has it.
+	attributes []attributeUse
+	links      map[int32][]int32 // the attributes for each link
+	kept       []int32           // scratch
+	dropped    int
 }
 
-// prepare changes pd:
+// attributeUse is what becomes of an attribute of samples.
+type attributeUse struct {
+	isExcluded bool
+	// isText reports that it becomes a label of series.
+	isText bool
+	// index is the attribute to use in its place, the same one or one with a shorter value.
+	index int32
+}
+
+// prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many:
 //   - A sample's timestamps go; it has one value, the sum of its values or the number of its timestamps.
-//   - The attributes in excluded go from samples.
-//   - A link becomes the attribute span_id. The trace's id would become a series for each trace.
-//   - Beside a CPU profile that only counts samples (eBPF's, Splunk's) stands one of nanoseconds: count × period.
-func prepare(pd pprofile.Profiles, excluded []string) {
-	p := preparer{pd: pd, strings: map[string]int32{}, excluded: map[string]bool{}, spans: map[int32]int32{}}
-	for _, key := range excluded {
-		p.excluded[key] = true
-	}
+//   - The attributes that the configuration excludes go from samples, and the last text attributes of a sample that has so
+//     many that its series would have no place for labels of the resource.
+//   - Text that is too long for a label is cut.
+//   - A link becomes the attributes span_id and, if asked for, trace_id.
+//   - Names of types have underscores for characters that Pyroscope refuses or separates by.
+func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
+	p := preparer{pd: pd, cfg: &cfg.Labels, maxText: cfg.maxSampleLabels(), strings: map[string]int32{}, links: map[int32][]int32{}}
 	d := pd.Dictionary()
 	for i := range d.StringTable().Len() {
 		if s := d.StringTable().At(i); len(s) <= maxKnownText {
 			p.strings[s] = int32(i)
 		}
 	}
-	p.isExcluded = make([]bool, d.AttributeTable().Len())
-	for i := range p.isExcluded {
-		p.isExcluded[i] = p.excluded[p.text(d.AttributeTable().At(i).KeyStrindex())]
-	}
+	p.useAttributes()
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, profile := range sp.Profiles().All() {
+				p.valueType(profile.SampleType())
+				p.valueType(profile.PeriodType())
 				for _, sample := range profile.Samples().All() {
 					p.sample(sample)
 				}
 			}
-			p.addCPUTime(sp)
 		}
 	}
+	return p.dropped
 }
 
 // maxKnownText bounds the texts that are looked for: names of attributes and types are short.
 const maxKnownText = 64
 
-func (p *preparer) text(i int32) string {
-	if t := p.pd.Dictionary().StringTable(); i >= 0 && int(i) < t.Len() {
+// useAttributes decides what becomes of each attribute.
+func (p *preparer) useAttributes() {
+	excluded := map[string]bool{}
+	for _, key := range p.cfg.SampleExclude {
+		excluded[key] = true
+	}
+	table := p.pd.Dictionary().AttributeTable()
+	n := table.Len()
+	p.attributes = make([]attributeUse, n)
+	for i := range n {
+		entry := table.At(i)
+		key := textOf(p.pd, entry.KeyStrindex())
+		use := attributeUse{isExcluded: excluded[key], index: int32(i)}
+		if entry.Value().Type() == pcommon.ValueTypeStr {
+			use.isText = key != spanLabel && key != traceLabel
+			if value := entry.Value().Str(); len(value) > maxLabelBytes && !use.isExcluded {
+				use.index = int32(table.Len())
+				short := table.AppendEmpty()
+				short.SetKeyStrindex(table.At(i).KeyStrindex())
+				short.Value().SetStr(cutText(value))
+			}
+		}
+		p.attributes[i] = use
+	}
+}
+
+// cutText returns as much of a text as a label can have.
+func cutText(s string) string {
+	if len(s) <= maxLabelBytes {
+		return s
+	}
+	end := maxLabelBytes
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// textOf returns string i of a dictionary, empty if there is none.
+func textOf(pd pprofile.Profiles, i int32) string {
+	if t := pd.Dictionary().StringTable(); i >= 0 && int(i) < t.Len() {
 		return t.At(int(i))
 	}
 	return ""
@@ -77,6 +135,19 @@ func (p *preparer) index(s string) int32 {
 	return i
 }
 
+// typeCharacters are those that the names of types cannot have: a server refuses profiles with a hyphen in them, and
+// queries separate them by colons.
+var typeCharacters = strings.NewReplacer("-", "_", ":", "_")
+
+func (p *preparer) valueType(t pprofile.ValueType) {
+	if s := textOf(p.pd, t.TypeStrindex()); strings.ContainsAny(s, "-:") {
+		t.SetTypeStrindex(p.index(typeCharacters.Replace(s)))
+	}
+	if s := textOf(p.pd, t.UnitStrindex()); strings.ContainsAny(s, "-:") {
+		t.SetUnitStrindex(p.index(typeCharacters.Replace(s)))
+	}
+}
+
 func (p *preparer) sample(sample pprofile.Sample) {
 	if n := sample.TimestampsUnixNano().Len(); n > 0 {
 		sum := int64(n)
@@ -90,74 +161,140 @@ func (p *preparer) sample(sample pprofile.Sample) {
 		sample.TimestampsUnixNano().FromRaw(nil)
 	}
 	indices := sample.AttributeIndices()
-	kept := p.kept[:0]
+	kept, isChanged, texts := p.kept[:0], false, 0
 	for i := range indices.Len() {
-		if a := indices.At(i); a < 0 || int(a) >= len(p.isExcluded) || !p.isExcluded[a] {
-			kept = append(kept, a)
+		a := indices.At(i)
+		if a >= 0 && int(a) < len(p.attributes) {
+			use := p.attributes[a]
+			if use.isText && !use.isExcluded {
+				texts++
+			}
+			if use.isExcluded || use.isText && texts > p.maxText {
+				if !use.isExcluded {
+					p.dropped++
+				}
+				isChanged = true
+				continue
+			}
+			isChanged = isChanged || use.index != a
+			a = use.index
 		}
+		kept = append(kept, a)
 	}
-	p.kept = kept
-	changed := len(kept) != indices.Len()
 	if link := sample.LinkIndex(); link != 0 {
-		if a, ok := p.span(link); ok {
-			kept, changed = append(kept, a), true
-		}
+		kept = append(kept, p.link(link)...)
+		isChanged = true
 		sample.SetLinkIndex(0)
 	}
-	if changed {
+	p.kept = kept
+	if isChanged {
 		indices.FromRaw(kept)
 	}
 }
 
-// span returns the attribute span_id for a link.
-func (p *preparer) span(link int32) (attribute int32, ok bool) {
-	if attribute, ok = p.spans[link]; ok {
-		return attribute, true
+// link returns the attributes for a link.
+func (p *preparer) link(link int32) []int32 {
+	if attributes, ok := p.links[link]; ok {
+		return attributes
 	}
-	d := p.pd.Dictionary()
-	if link < 0 || int(link) >= d.LinkTable().Len() {
-		return 0, false
+	var attributes []int32
+	if table := p.pd.Dictionary().LinkTable(); link > 0 && int(link) < table.Len() {
+		if id := table.At(int(link)).SpanID(); !id.IsEmpty() {
+			attributes = append(attributes, p.addAttribute(spanLabel, hex.EncodeToString(id[:])))
+		}
+		if id := table.At(int(link)).TraceID(); p.cfg.TraceID && !id.IsEmpty() {
+			attributes = append(attributes, p.addAttribute(traceLabel, hex.EncodeToString(id[:])))
+		}
 	}
-	id := d.LinkTable().At(int(link)).SpanID()
-	if id.IsEmpty() {
-		return 0, false
-	}
-	attribute = int32(d.AttributeTable().Len())
-	entry := d.AttributeTable().AppendEmpty()
-	entry.SetKeyStrindex(p.index(spanLabel))
-	entry.Value().SetStr(hex.EncodeToString(id[:]))
-	p.spans[link] = attribute
-	return attribute, true
+	p.links[link] = attributes
+	return attributes
 }
 
-// addCPUTime adds a profile of CPU time for each profile of a scope that counts samples of CPU time, unless there is one.
-func (p *preparer) addCPUTime(sp pprofile.ScopeProfiles) {
-	type interval struct {
-		time     pcommon.Timestamp
-		duration uint64
-	}
-	has := map[interval]bool{}
-	profiles := sp.Profiles()
-	for _, profile := range profiles.All() {
-		if p.text(profile.SampleType().UnitStrindex()) == "nanoseconds" {
-			has[interval{profile.Time(), profile.DurationNano()}] = true
-		}
-	}
-	for i := range profiles.Len() {
-		profile := profiles.At(i)
-		if p.text(profile.SampleType().TypeStrindex()) != "samples" || p.text(profile.SampleType().UnitStrindex()) != "count" ||
-			p.text(profile.PeriodType().TypeStrindex()) != "cpu" || p.text(profile.PeriodType().UnitStrindex()) != "nanoseconds" ||
-			profile.Period() <= 0 || has[interval{profile.Time(), profile.DurationNano()}] {
-			continue
-		}
-		cpu := profiles.AppendEmpty()
-		profiles.At(i).CopyTo(cpu)
-		cpu.SampleType().SetTypeStrindex(p.index("cpu"))
-		cpu.SampleType().SetUnitStrindex(p.index("nanoseconds"))
-		for _, sample := range cpu.Samples().All() {
-			for v := range sample.Values().Len() {
-				sample.Values().SetAt(v, sample.Values().At(v)*cpu.Period())
+func (p *preparer) addAttribute(key, value string) int32 {
+	table := p.pd.Dictionary().AttributeTable()
+	entry := table.AppendEmpty()
+	entry.SetKeyStrindex(p.index(key))
+	entry.Value().SetStr(value)
+	return int32(table.Len() - 1)
+}
+
+// place is where a profile is in a message.
+type place struct{ resource, scope, profile int }
+
+// addCPUTime adds a profile of CPU time beside each profile that only counts samples of CPU time (eBPF's, Splunk's): count
+// × period. It returns where the added ones are.
+func addCPUTime(pd pprofile.Profiles) map[place]bool {
+	added := map[place]bool{}
+	cpu, nanoseconds := int32(0), int32(0)
+	for r, rp := range pd.ResourceProfiles().All() {
+		for s, sp := range rp.ScopeProfiles().All() {
+			for _, i := range countsOfCPU(pd, sp.Profiles()) {
+				if cpu == 0 {
+					pd.Dictionary().StringTable().Append("cpu", "nanoseconds")
+					nanoseconds = int32(pd.Dictionary().StringTable().Len() - 1)
+					cpu = nanoseconds - 1
+				}
+				added[place{r, s, sp.Profiles().Len()}] = true
+				profile := sp.Profiles().AppendEmpty()
+				sp.Profiles().At(i).CopyTo(profile)
+				profile.SampleType().SetTypeStrindex(cpu)
+				profile.SampleType().SetUnitStrindex(nanoseconds)
+				for _, sample := range profile.Samples().All() {
+					for v := range sample.Values().Len() {
+						sample.Values().SetAt(v, saturatingProduct(sample.Values().At(v), profile.Period()))
+					}
+				}
 			}
+		}
+	}
+	return added
+}
+
+// countsOfCPU returns the profiles of a scope that count samples of CPU time with no profile of the time itself.
+func countsOfCPU(pd pprofile.Profiles, profiles pprofile.ProfilesSlice) (counts []int) {
+	type interval struct {
+		time             pcommon.Timestamp
+		duration, period uint64
+	}
+	of := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
+	isType := func(t pprofile.ValueType, typ, unit string) bool {
+		return textOf(pd, t.TypeStrindex()) == typ && textOf(pd, t.UnitStrindex()) == unit
+	}
+	hasTime := map[interval]bool{}
+	for _, p := range profiles.All() {
+		if isType(p.SampleType(), "cpu", "nanoseconds") {
+			hasTime[of(p)] = true
+		}
+	}
+	for i, p := range profiles.All() {
+		if isType(p.SampleType(), "samples", "count") && isType(p.PeriodType(), "cpu", "nanoseconds") &&
+			p.Period() > 0 && !hasTime[of(p)] {
+			counts = append(counts, i)
+		}
+	}
+	return counts
+}
+
+// saturatingProduct returns value × period, the largest int64 if that is more. A period is positive.
+func saturatingProduct(value, period int64) int64 {
+	if value > math.MaxInt64/period {
+		return math.MaxInt64
+	}
+	return value * period
+}
+
+// removeProfiles removes the profiles at some places.
+func removeProfiles(pd pprofile.Profiles, places map[place]bool) {
+	if len(places) == 0 {
+		return
+	}
+	for r, rp := range pd.ResourceProfiles().All() {
+		for s, sp := range rp.ScopeProfiles().All() {
+			i := -1
+			sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
+				i++
+				return places[place{r, s, i}]
+			})
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -62,17 +63,18 @@ const maxGrowth = 2
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
 	prepared := pprofile.NewProfiles()
 	pd.CopyTo(prepared)
-	prepare(prepared, e.cfg.Labels.SampleExclude)
+	e.countDroppedLabels(ctx, prepare(prepared, e.cfg))
 	p := pusher{pyroscopeExporter: e}
-	p.split(ctx, prepared, e.cfg.MaxProfileBytes)
+	p.parts(ctx, prepared, e.cfg.MaxProfileBytes)
+	permanentErr := p.refusal()
 	switch {
 	case p.retryErr != nil:
-		if p.permanentErr != nil {
-			e.telemetry.Logger.Error("the server refused profiles permanently; they are dropped", zap.Error(p.permanentErr))
+		if permanentErr != nil {
+			e.telemetry.Logger.Error("the server refused profiles permanently; they are dropped", zap.Error(permanentErr))
 		}
 		return xconsumererror.NewProfiles(p.retryErr, new(compact.Batch).Merge(p.retry))
-	case p.permanentErr != nil:
-		return consumererror.NewPermanent(p.permanentErr)
+	case permanentErr != nil:
+		return consumererror.NewPermanent(permanentErr)
 	default:
 		return nil
 	}
@@ -81,13 +83,33 @@ func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) erro
 // pusher sends one message. Nothing is sent after the first answer that asks to retry.
 type pusher struct {
 	*pyroscopeExporter
-	retry        []pprofile.Profiles
-	retryErr     error
-	permanentErr error
+	retry    []pprofile.Profiles
+	retryErr error
+	// refused is how many series were refused permanently, refusals why for the first ones.
+	refused  int
+	refusals []error
 }
 
-// split sends pd in parts of at most maxBytes, except for a stack that is larger alone.
-func (p *pusher) split(ctx context.Context, pd pprofile.Profiles, maxBytes int) {
+// maxRefusals bounds an error that says why series were refused: most often it is the same for all of them.
+const maxRefusals = 3
+
+func (p *pusher) refuse(err error) {
+	if p.refused++; p.refused <= maxRefusals {
+		p.refusals = append(p.refusals, err)
+	}
+}
+
+// refusal returns why series were refused, nil if none was.
+func (p *pusher) refusal() error {
+	err := errors.Join(p.refusals...)
+	if p.refused > maxRefusals {
+		err = fmt.Errorf("%w\nand %d more series", err, p.refused-maxRefusals)
+	}
+	return err
+}
+
+// parts sends pd in parts of at most maxBytes as OTLP, except for what takes more alone.
+func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) {
 	batch, _ := p.batches.Get().(*compact.Batch)
 	if batch == nil {
 		batch = new(compact.Batch)
@@ -95,62 +117,85 @@ func (p *pusher) split(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 	defer p.batches.Put(batch)
 	batch.Reset(compact.Options{MaxBytes: maxBytes, MaxGrowth: maxGrowth, CombineSamples: true})
 	batch.Add(pd)
+	invalid := 0
+	for _, n := range batch.TakeStats().Dropped {
+		invalid += n
+	}
+	p.countDroppedSamples(ctx, droppedInvalid, invalid)
 	for part := range batch.Parts() {
-		switch samples := mostSamples(part.Profiles); {
-		case p.retryErr != nil:
+		if p.retryErr == nil {
+			if size := p.send(ctx, part.Profiles, false); size.excess > 1 {
+				p.sendPieces(ctx, part.Profiles, size)
+			}
+		}
+		if p.retryErr != nil {
 			p.retry = append(p.retry, part.Profiles)
-		case samples > p.cfg.MaxProfileSamples && maxBytes > smallestPart:
-			size := min(maxBytes, (&pprofile.ProtoMarshaler{}).ProfilesSize(part.Profiles))
-			p.split(ctx, part.Profiles, max(smallestPart, int(int64(size)*int64(p.cfg.MaxProfileSamples)/int64(samples))))
-		default:
-			p.send(ctx, part.Profiles)
 		}
 	}
 }
 
-// smallestPart keeps splitting by the number of samples from going on for ever. In bytes.
-const smallestPart = 4 << 10
-
-// mostSamples returns the number of samples of the profile that has the most.
-func mostSamples(pd pprofile.Profiles) (most int) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, profile := range sp.Profiles().All() {
-				most = max(most, profile.Samples().Len())
-			}
-		}
-	}
-	return most
+// encodedSize is what the pprofs of a part take.
+type encodedSize struct {
+	bytes int
+	// excess is how many times larger than the server accepts the largest pprof is.
+	excess float64
 }
 
-// send sends a series for each pprof of a part.
-func (p *pusher) send(ctx context.Context, part pprofile.Profiles) {
-	payloads, _, err := pprofencode.Encode(part)
+// send sends a series for each pprof of a part. If one is larger than the server accepts, it sends nothing, unless it
+// must. If something is to be retried, just that is left in part.
+func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (size encodedSize) {
+	added := addCPUTime(part)
+	defer func() { removeProfiles(part, added) }()
+	payloads, stats, err := pprofencode.Encode(part)
 	if err != nil {
-		p.permanentErr = errors.Join(p.permanentErr, err)
-		return
+		p.refuse(err)
+		return size
 	}
-	done := map[[3]int]bool{} // profiles that need no retry, by their place in the part
+	if size = p.sizeOf(payloads, stats); size.excess > 1 && !must {
+		return size
+	}
+	p.countDroppedSamples(ctx, droppedTooLarge, stats.Dropped)
 	for _, payload := range payloads {
-		s, err := p.series(ctx, part, payload)
-		if err == nil {
-			if err = p.post(ctx, s); err != nil {
-				err = fmt.Errorf("push %s: %w", s.describe(), err)
+		if payload.Samples > 0 {
+			if p.retryErr = p.sendSeries(ctx, part, payload); p.retryErr != nil {
+				return size
 			}
 		}
-		p.count(ctx, err)
-		if err != nil && !consumererror.IsPermanent(err) {
-			p.retryErr = err
-			break
-		}
-		p.permanentErr = errors.Join(p.permanentErr, err)
+		scope := part.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex)
 		for _, i := range payload.ProfileIndices {
-			done[[3]int{payload.ResourceIndex, payload.ScopeIndex, i}] = true
+			clearSamples(scope.Profiles().At(i))
 		}
 	}
-	if p.retryErr != nil {
-		p.retry = append(p.retry, without(part, done))
+	return size
+}
+
+func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats) (size encodedSize) {
+	if stats.Dropped > 0 {
+		size.excess = 2
 	}
+	for _, payload := range payloads {
+		size.bytes += len(payload.Bytes)
+		size.excess = max(size.excess,
+			float64(len(payload.Bytes))/float64(p.cfg.MaxProfileBytes),
+			float64(payload.Samples)/float64(p.cfg.MaxProfileSamples))
+	}
+	return size
+}
+
+// sendSeries sends one series. Its error is one to retry.
+func (p *pusher) sendSeries(ctx context.Context, part pprofile.Profiles, payload pprofencode.Payload) error {
+	s, err := p.series(ctx, part, payload)
+	if err == nil {
+		if err = p.post(ctx, s); err != nil {
+			err = fmt.Errorf("push %s: %w", s.describe(), err)
+		}
+	}
+	p.count(ctx, err)
+	if err != nil && consumererror.IsPermanent(err) {
+		p.refuse(err)
+		return nil
+	}
+	return err
 }
 
 // The outcomes of a push.
@@ -172,18 +217,22 @@ func (e *pyroscopeExporter) count(ctx context.Context, err error) {
 	e.metrics.ExporterPyroscopeSeries.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// without removes the profiles that are done. It changes part.
-func without(part pprofile.Profiles, done map[[3]int]bool) pprofile.Profiles {
-	for r, rp := range part.ResourceProfiles().All() {
-		for s, sp := range rp.ScopeProfiles().All() {
-			i := -1
-			sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
-				i++
-				return done[[3]int{r, s, i}]
-			})
-		}
+// Why samples are dropped.
+const (
+	droppedInvalid  = "invalid"
+	droppedTooLarge = "too_large"
+)
+
+func (e *pyroscopeExporter) countDroppedSamples(ctx context.Context, reason string, n int) {
+	if n > 0 {
+		e.metrics.ExporterPyroscopeDroppedSamples.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", reason)))
 	}
-	return part
+}
+
+func (e *pyroscopeExporter) countDroppedLabels(ctx context.Context, n int) {
+	if n > 0 {
+		e.metrics.ExporterPyroscopeDroppedLabels.Add(ctx, int64(n))
+	}
 }
 
 func (s *series) describe() string {
@@ -204,16 +253,17 @@ func (e *pyroscopeExporter) series(ctx context.Context, part pprofile.Profiles, 
 	resource := part.ResourceProfiles().At(payload.ResourceIndex)
 	scope := resource.ScopeProfiles().At(payload.ScopeIndex)
 	first := scope.Profiles().At(payload.ProfileIndices[0])
-	text := func(i int32) string { return part.Dictionary().StringTable().At(int(i)) }
 	stated := ""
 	if v, ok := scope.Scope().Attributes().Get(profilekind.NameAttribute); ok {
 		stated = v.AsString()
 	}
-	name := profilekind.Name(stated, text(first.SampleType().TypeStrindex()), text(first.PeriodType().TypeStrindex()))
-	labels, dropped := e.labeler.labels(resource.Resource().Attributes(), name)
-	if dropped > 0 {
-		e.metrics.ExporterPyroscopeDroppedLabels.Add(ctx, int64(dropped))
+	name := profilekind.Name(stated, textOf(part, first.SampleType().TypeStrindex()), textOf(part, first.PeriodType().TypeStrindex()))
+	sampleLabels := 0
+	for _, i := range payload.ProfileIndices {
+		sampleLabels = max(sampleLabels, mostText(part, scope.Profiles().At(i)))
 	}
+	labels, dropped := e.labeler.labels(resource.Resource().Attributes(), typeCharacters.Replace(name), sampleLabels)
+	e.countDroppedLabels(ctx, dropped)
 	compressed, err := e.compress(payload.Bytes)
 	if err != nil {
 		return nil, consumererror.NewPermanent(err)
@@ -234,4 +284,21 @@ func (e *pyroscopeExporter) compress(data []byte) ([]byte, error) {
 	_, err := w.Write(data)
 	err = errors.Join(err, w.Close())
 	return out.Bytes(), err
+}
+
+// mostText returns the largest number of text attributes of a sample: they become labels of its series.
+func mostText(pd pprofile.Profiles, profile pprofile.Profile) (most int) {
+	table := pd.Dictionary().AttributeTable()
+	for _, sample := range profile.Samples().All() {
+		n := 0
+		for _, a := range sample.AttributeIndices().All() {
+			if entry := table.At(int(a)); entry.Value().Type() == pcommon.ValueTypeStr {
+				if key := textOf(pd, entry.KeyStrindex()); key != spanLabel && key != traceLabel {
+					n++
+				}
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }

@@ -20,7 +20,7 @@ func TestReadmeDefaults(t *testing.T) {
 	for key, want := range map[string]any{
 		"endpoint": "", "timeout": cfg.Client.Timeout, "tenant": "",
 		"labels.include": cfg.Labels.Include, "labels.exclude": cfg.Labels.Exclude, "labels.sample_exclude": cfg.Labels.SampleExclude,
-		"labels.max": cfg.Labels.Max, "labels.dots": cfg.Labels.Dots, "external_labels": cfg.ExternalLabels,
+		"labels.trace_id": cfg.Labels.TraceID, "labels.max": cfg.Labels.Max, "labels.dots": cfg.Labels.Dots, "external_labels": cfg.ExternalLabels,
 		"max_profile_samples": cfg.MaxProfileSamples, "max_profile_bytes": cfg.MaxProfileBytes, "max_retry_after": cfg.MaxRetryAfter,
 	} {
 		require.Contains(t, rows, key)
@@ -32,5 +32,7 @@ func TestReadmeDefaults(t *testing.T) {
 
 // TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.
 func TestMetadata(t *testing.T) {
-	assert.Equal(t, []string{outcomeAccepted, outcomeRefused, outcomeRetry}, profiletest.LoadMetadata(t).Attributes["outcome"].Enum)
+	attributes := profiletest.LoadMetadata(t).Attributes
+	assert.Equal(t, []string{outcomeAccepted, outcomeRefused, outcomeRetry}, attributes["outcome"].Enum)
+	assert.Equal(t, []string{droppedInvalid, droppedTooLarge}, attributes["reason"].Enum)
 }

@@ -23,6 +23,8 @@ type Payload struct {
 	ResourceIndex, ScopeIndex int
 	// ProfileIndices[i] is the profile, within its scope, that became the payload's sample type i.
 	ProfileIndices []int
+	// Samples is the number of samples in the pprof.
+	Samples int
 	// Bytes is the pprof protobuf, uncompressed.
 	Bytes []byte
 }
@@ -108,6 +110,7 @@ func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 			e.resource, e.scope = r, s
 			groups := e.groupProfiles(scopes.At(s))
 			for _, group := range groups {
+				before := e.stats.Samples
 				payload := e.encodeGroup(scopes.At(s), group)
 				if e.err != nil {
 					return nil, e.stats, e.err
@@ -115,7 +118,7 @@ func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 				if payload == nil {
 					continue
 				}
-				out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group, Bytes: payload})
+				out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group, Samples: e.stats.Samples - before, Bytes: payload})
 			}
 		}
 	}

@@ -50,7 +50,8 @@ func Name(stated, sampleType, periodType string) string {
 	switch {
 	case sampleType == "cpu", periodType == "cpu":
 		return ProcessCPU
-	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "alloc"), periodType == "space":
+	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "alloc"), strings.HasPrefix(sampleType, "live_"),
+		sampleType == "space", sampleType == "objects", periodType == "space":
 		return Memory
 	case sampleType == "contentions", sampleType == "delay":
 		// The Go runtime's mutex and block profiles cannot be told apart by their types.

@@ -18,6 +18,8 @@ func TestName(t *testing.T) {
 		{"", "samples", "cpu", ProcessCPU},
 		{"", "alloc_objects", "space", Memory},
 		{"", "inuse_space", "", Memory},
+		{"", "objects", "", Memory},
+		{"", "live_objects", "", Memory},
 		{"", "delay", "contentions", Mutex},
 		{"", "goroutine", "goroutine", Goroutine},
 		{"", "samples", "wall", Wall},

@@ -23,11 +23,12 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                          metric.Meter
-	mu                             sync.Mutex
-	registrations                  []metric.Registration
-	ExporterPyroscopeDroppedLabels metric.Int64Counter
-	ExporterPyroscopeSeries        metric.Int64Counter
+	meter                           metric.Meter
+	mu                              sync.Mutex
+	registrations                   []metric.Registration
+	ExporterPyroscopeDroppedLabels  metric.Int64Counter
+	ExporterPyroscopeDroppedSamples metric.Int64Counter
+	ExporterPyroscopeSeries         metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -61,8 +62,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExporterPyroscopeDroppedLabels, err = builder.meter.Int64Counter(
 		"otelcol_exporter_pyroscope_dropped_labels",
-		metric.WithDescription("Number of attributes that did not become labels because a series had too many. [Alpha]"),
+		metric.WithDescription("Number of attributes of resources and samples that did not become labels because a series had too many. [Alpha]"),
 		metric.WithUnit("{label}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterPyroscopeDroppedSamples, err = builder.meter.Int64Counter(
+		"otelcol_exporter_pyroscope_dropped_samples",
+		metric.WithDescription("Number of samples that were not sent, by reason. [Alpha]"),
+		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterPyroscopeSeries, err = builder.meter.Int64Counter(

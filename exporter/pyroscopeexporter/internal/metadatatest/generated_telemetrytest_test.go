@@ -20,8 +20,12 @@ func TestSetupTelemetry(t *testing.T) {
 	require.NoError(t, err)
 	defer tb.Shutdown()
 	tb.ExporterPyroscopeDroppedLabels.Add(context.Background(), 1)
+	tb.ExporterPyroscopeDroppedSamples.Add(context.Background(), 1)
 	tb.ExporterPyroscopeSeries.Add(context.Background(), 1)
 	AssertEqualExporterPyroscopeDroppedLabels(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterPyroscopeDroppedSamples(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterPyroscopeSeries(t, testTel,

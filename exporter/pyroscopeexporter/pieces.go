@@ -1,0 +1,108 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Samples of OTLP share stacks and attributes that those of pprof repeat. All pprofs of a part take at most minBytes and
+// maxExpansion times the part's size as OTLP, like those of one call of Encode.
+const (
+	minBytes     = 1 << 20
+	maxExpansion = 64
+)
+
+// waiting are the samples of a profile that have not been sent.
+type waiting struct {
+	profile pprofile.Profile
+	samples pprofile.SampleSlice
+	next    int
+}
+
+// sendPieces sends a part whose pprofs are larger than the server accepts in pieces: runs of each profile's samples. They
+// share the part's dictionary, of which a pprof has only what its samples refer to.
+func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size encodedSize) {
+	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part)
+	list := takeSamples(part)
+	for pieces := morePieces(1, size.excess); ; {
+		moved, most := movePiece(list, pieces)
+		if moved == 0 {
+			return
+		}
+		size = p.send(ctx, part, most == 1)
+		if size.excess > 1 && most > 1 {
+			putBack(list)
+			pieces = morePieces(pieces, size.excess)
+			continue
+		}
+		if p.retryErr != nil {
+			movePiece(list, 1)
+			return
+		}
+		if budget -= size.bytes; budget < 0 {
+			left, _ := movePiece(list, 1)
+			p.countDroppedSamples(ctx, droppedTooLarge, left)
+			if left > 0 {
+				p.refuse(fmt.Errorf("%d samples are dropped: as pprof the profiles take more than %d times their size as OTLP", left, maxExpansion))
+			}
+			return
+		}
+		pieces = max(1, pieces-1)
+	}
+}
+
+// morePieces returns into how many pieces to cut if one of so many is too large, excess times.
+func morePieces(pieces int, excess float64) int {
+	return int(math.Ceil(float64(pieces) * max(1.1*excess, 1.5)))
+}
+
+// takeSamples moves the samples out of a part.
+func takeSamples(part pprofile.Profiles) (list []*waiting) {
+	for _, rp := range part.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, profile := range sp.Profiles().All() {
+				w := &waiting{profile: profile, samples: pprofile.NewSampleSlice()}
+				profile.Samples().MoveAndAppendTo(w.samples)
+				list = append(list, w)
+			}
+		}
+	}
+	return list
+}
+
+// movePiece moves one of so many pieces of what waits into the profiles, and returns how many samples these are and the
+// largest number of them in one profile.
+func movePiece(list []*waiting, pieces int) (moved, most int) {
+	for _, w := range list {
+		left := w.samples.Len() - w.next
+		n := (left + pieces - 1) / pieces
+		for range n {
+			w.samples.At(w.next).MoveTo(w.profile.Samples().AppendEmpty())
+			w.next++
+		}
+		moved, most = moved+n, max(most, n)
+	}
+	return moved, most
+}
+
+// putBack undoes movePiece.
+func putBack(list []*waiting) {
+	for _, w := range list {
+		n := w.profile.Samples().Len()
+		w.next -= n
+		for i := range n {
+			w.profile.Samples().At(i).MoveTo(w.samples.At(w.next + i))
+		}
+		clearSamples(w.profile)
+	}
+}
+
+func clearSamples(profile pprofile.Profile) {
+	profile.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+}

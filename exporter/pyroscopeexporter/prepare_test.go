@@ -1,0 +1,291 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// typesOf returns the sample types of a pprof, and the sum of the values of each.
+func typesOf(p *profile.Profile) (types []string, sums []int64) {
+	sums = make([]int64, len(p.SampleType))
+	for _, st := range p.SampleType {
+		types = append(types, st.Type+"/"+st.Unit)
+	}
+	for _, sample := range p.Sample {
+		for i, v := range sample.Value {
+			sums[i] += v
+		}
+	}
+	return types, sums
+}
+
+// An eBPF profiler sends CPU and off-CPU profiles of the same interval in one scope.
+func TestOffCPUStaysApartFromCPU(t *testing.T) {
+	pd := pt.New().Resource("service.name", "shop").
+		Profile("samples", "count").Period(50, "cpu", "nanoseconds").Sample(pt.Observed([]uint64{7, 8, 9}, "f")).
+		Profile("off_cpu", "nanoseconds").
+		Sample(pt.Sample{Values: []int64{5, 6}, Timestamps: []uint64{7, 8}, Stack: pt.Stack("g")}).Build()
+	s := newServer(t)
+	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
+	got := map[string]string{}
+	for _, one := range s.got {
+		types, sums := typesOf(one.pprof)
+		got[one.labels["__name__"]] = fmt.Sprint(types, sums)
+	}
+	require.Equal(t, map[string]string{
+		"process_cpu": "[samples/count cpu/nanoseconds] [3 150]", "off_cpu": "[off_cpu/nanoseconds] [11]",
+	}, got)
+}
+
+// CPU time is worked out for what is sent: what comes back to be retried is the profiles that came, and nothing is counted
+// twice.
+func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
+	const n = 4000
+	build := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(10, "cpu", "nanoseconds")
+	for i := range n {
+		build.Sample(pt.Value(1, fmt.Sprint("leaf", i), "main"))
+	}
+	s := newServer(t)
+	s.answers = []func(http.ResponseWriter){nil, refuse(503, "")}
+	e := newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = 1000 })
+	pd := build.Build()
+	for range 2 {
+		err := e.push(t.Context(), pd)
+		var left xconsumererror.Profiles
+		if err == nil {
+			break
+		}
+		require.ErrorAs(t, err, &left)
+		pd = left.Data()
+		require.Equal(t, []string{"samples"}, sampleTypes(pd))
+	}
+	samples, nanos := int64(0), int64(0)
+	for _, one := range s.got {
+		types, sums := typesOf(one.pprof)
+		require.Equal(t, []string{"samples/count", "cpu/nanoseconds"}, types)
+		samples, nanos = samples+sums[0], nanos+sums[1]
+	}
+	require.EqualValues(t, n, samples)
+	require.EqualValues(t, 10*n, nanos)
+}
+
+func sampleTypes(pd pprofile.Profiles) (types []string) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				types = append(types, textOf(pd, p.SampleType().TypeStrindex()))
+			}
+		}
+	}
+	return types
+}
+
+// repeatSample makes n samples of one, each with an attribute of its own.
+func repeatSample(pd pprofile.Profiles, n int) {
+	table := pd.Dictionary().AttributeTable()
+	pd.Dictionary().StringTable().Append("request")
+	key := int32(pd.Dictionary().StringTable().Len() - 1)
+	for i := range n {
+		sample := pt.SampleAt(pd, 0)
+		if i > 0 {
+			sample = pt.ProfileAt(pd, 0).Samples().AppendEmpty()
+			pt.SampleAt(pd, 0).CopyTo(sample)
+		}
+		attribute := table.AppendEmpty()
+		attribute.SetKeyStrindex(key)
+		attribute.Value().SetInt(int64(i))
+		sample.AttributeIndices().FromRaw([]int32{int32(table.Len() - 1)})
+	}
+}
+
+// Samples of OTLP share a stack; those of pprof repeat it. What counts for the server is the size of the pprof.
+func TestSizeOfThePprofDecides(t *testing.T) {
+	const n, depth, limit = 3000, 500, 64 << 10
+	stack := make([]string, depth)
+	for i := range stack {
+		stack[i] = fmt.Sprint("f", i)
+	}
+	build := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Sample(pt.Value(1, stack...)).
+		Break(func(pd pprofile.Profiles) { repeatSample(pd, n) })
+	s := newServer(t)
+	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileBytes = limit }).push(t.Context(), build.Build()))
+	total := int64(0)
+	for _, one := range s.got {
+		assert.LessOrEqual(t, one.bytes, limit)
+		_, sums := typesOf(one.pprof)
+		total += sums[0]
+	}
+	require.EqualValues(t, n, total)
+	require.Greater(t, len(s.got), 10)
+}
+
+// The server counts the labels of samples among those of their series.
+func TestLabelsOfSamplesLeaveRoom(t *testing.T) {
+	resource := []any{"service.name", "shop"}
+	for i := range 40 {
+		resource = append(resource, fmt.Sprintf("a%02d", i), "x")
+	}
+	few, many := pt.Value(1, "f"), pt.Value(1, "g")
+	for i := range 40 {
+		attribute := pt.Attr(fmt.Sprintf("s%02d", i), "y")
+		if i < 3 {
+			few = few.With(attribute)
+		}
+		many = many.With(attribute)
+	}
+	few = few.With(pt.Attr("bytes", 7)).Linked([16]byte{1}, [8]byte{2})
+	for name, tt := range map[string]struct {
+		sample               pt.Sample
+		ofSeries, ofSample   int
+		wantDropped          int64
+		wantTrace, wantTexts []string
+	}{
+		"few":  {few, 27, 3, 16, nil, []string{"s00", "s01", "s02", "span_id"}},
+		"many": {many, 15, 15, 28 + 25, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			telemetry := componenttest.NewTelemetry()
+			t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
+			e := newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil)
+			pd := pt.New().Resource(resource...).Profile("cpu", "nanoseconds").Sample(tt.sample).Build()
+			require.NoError(t, e.push(t.Context(), pd))
+			require.Len(t, s.got, 1)
+			require.Len(t, s.got[0].labels, tt.ofSeries)
+			texts := s.got[0].pprof.Sample[0].Label
+			if tt.wantTexts != nil {
+				require.Len(t, texts, len(tt.wantTexts))
+				for _, key := range tt.wantTexts {
+					require.Contains(t, texts, key)
+				}
+				require.Equal(t, []int64{7}, s.got[0].pprof.Sample[0].NumLabel["bytes"])
+			}
+			delete(texts, spanLabel)
+			require.Len(t, texts, tt.ofSample)
+			metadatatest.AssertEqualExporterPyroscopeDroppedLabels(t, telemetry,
+				[]metricdata.DataPoint[int64]{{Value: tt.wantDropped}}, metricdatatest.IgnoreTimestamp())
+		})
+	}
+}
+
+// A server refuses a whole profile for a long label, or a hyphen in the name of a type.
+func TestWhatServersRefuseIsChanged(t *testing.T) {
+	long := strings.Repeat("\u00fc", 2000)
+	pd := pt.New().Resource("service.name", long, "command", long).Profile("cache-misses", "count").
+		Period(100, "cache-misses", "cpu:count").Sample(pt.Value(1, "f").With(pt.Attr("query", long))).Build()
+	s := newServer(t)
+	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
+	require.Len(t, s.got, 1)
+	got := s.got[0]
+	require.Equal(t, "cache_misses", got.pprof.SampleType[0].Type)
+	require.Equal(t, "cache_misses", got.pprof.PeriodType.Type)
+	require.Equal(t, "cpu_count", got.pprof.PeriodType.Unit)
+	require.Equal(t, "cache_misses", got.labels["__name__"])
+	for _, text := range []string{got.labels["service_name"], got.labels["command"], got.pprof.Sample[0].Label["query"][0]} {
+		require.Len(t, text, maxLabelBytes)
+		require.True(t, utf8.ValidString(text))
+	}
+	require.Len(t, cutText(strings.Repeat("x", maxLabelBytes-1)+"\u00fc"), maxLabelBytes-1)
+}
+
+func TestTraceIDs(t *testing.T) {
+	pd := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+		Sample(pt.Value(1, "f").Linked([16]byte{0xab}, [8]byte{0xcd})).Build()
+	for keep, want := range map[bool][]string{true: {"ab" + strings.Repeat("0", 30)}, false: nil} {
+		s := newServer(t)
+		require.NoError(t, newTestExporter(t, s, func(c *Config) { c.Labels.TraceID = keep }).push(t.Context(), pd))
+		require.Equal(t, want, s.got[0].pprof.Sample[0].Label["trace_id"])
+		require.Equal(t, []string{"cd" + strings.Repeat("0", 14)}, s.got[0].pprof.Sample[0].Label["span_id"])
+	}
+}
+
+// What cannot be sent is counted, and the rest arrives.
+func TestInvalidSamplesAreCounted(t *testing.T) {
+	pd := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+		Sample(pt.Value(1, "f"), pt.Value(2, "g")).Build()
+	pt.SampleAt(pd, 1).SetStackIndex(math.MaxInt32)
+	pt.SampleAt(pd, 0).AttributeIndices().Append(-1, 1<<30)
+	pt.SampleAt(pd, 0).SetLinkIndex(-5)
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
+	s := newServer(t)
+	require.NoError(t, newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil).push(t.Context(), pd))
+	require.Len(t, s.got, 1)
+	_, sums := typesOf(s.got[0].pprof)
+	require.Equal(t, []int64{1}, sums)
+	points, err := telemetry.GetMetric("otelcol_exporter_pyroscope_dropped_samples")
+	require.NoError(t, err)
+	point := points.Data.(metricdata.Sum[int64]).DataPoints[0]
+	require.EqualValues(t, 1, point.Value)
+	reason, _ := point.Attributes.Value("reason")
+	require.Equal(t, "invalid", reason.AsString())
+}
+
+// A message whose series are all refused makes one error of bounded size.
+func TestErrorsAreBounded(t *testing.T) {
+	build, s := pt.New(), newServer(t)
+	for i := range 200 {
+		build.Resource("service.name", fmt.Sprint("s", i)).Profile("cpu", "nanoseconds").Sample(pt.Value(1, "f"))
+		s.answers = append(s.answers, refuse(400, strings.Repeat("no ", 5000)))
+	}
+	err := newTestExporter(t, s, nil).push(t.Context(), build.Build())
+	require.ErrorContains(t, err, "and 197 more series")
+	require.Less(t, len(err.Error()), 8<<10)
+	require.Equal(t, 200, s.calls)
+}
+
+func TestProductsSaturate(t *testing.T) {
+	require.EqualValues(t, 6, saturatingProduct(2, 3))
+	require.EqualValues(t, math.MaxInt64, saturatingProduct(math.MaxInt64/2, 3))
+}
+
+// What a message costs is bounded by its size, however its samples share large entries.
+func TestCostIsBounded(t *testing.T) {
+	const size = 256 << 10
+	text := strings.Repeat("x", size/2)
+	shared := pt.New().Resource("service.name", "shop", "long", text).Profile("samples", "count").Period(1, "cpu", "nanoseconds")
+	stack := make([]string, 10_000)
+	for i := range stack {
+		stack[i] = "f"
+	}
+	deep := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(1, "cpu", "nanoseconds").
+		Sample(pt.Value(1, stack...)).Break(func(pd pprofile.Profiles) { repeatSample(pd, 5000) })
+	for i := range 5000 {
+		shared.Sample(pt.Value(1, "f").With(pt.Attr("long", text), pt.Attr("n", i)))
+	}
+	profiles := pt.New().Resource("service.name", "shop", "long", text)
+	for i := range 2000 {
+		profiles.Profile("samples", "count").Time(uint64(i+1), 1).Period(1, "cpu", "nanoseconds").Sample(pt.Value(1, "f"))
+	}
+	for name, pd := range map[string]pprofile.Profiles{"shared text": shared.Build(), "deep stacks": deep.Build(), "many profiles": profiles.Build()} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.discards = true
+			e := newTestExporter(t, s, nil)
+			n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
+			cost := pt.MeasureCost(t, func() { _ = e.push(t.Context(), pd) })
+			t.Logf("%d bytes, %d requests: %v", n, s.calls, cost)
+			pt.RequireBounded(t, cost, n, 64<<20, 200)
+		})
+	}
+}
