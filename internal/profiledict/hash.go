@@ -50,7 +50,7 @@ func hashInt32s(list []int32) uint64 {
 // Entry 0 is never stored: in a dictionary's table it is the zero value, which callers know by itself.
 type HashIndex struct {
 	slots []hashSlot // length a power of two, or 0
-	used  int
+	room  int        // how many entries may still be inserted before slots grow
 	// spare is what slots grew out of: a small index that is used again grows without making memory.
 	spare []hashSlot
 }
@@ -83,7 +83,7 @@ func (x *HashIndex) Reset(entries int) {
 	for need*maxLoad < entries*8 {
 		need *= 2
 	}
-	x.used = 0
+	x.room = roomOf(need)
 	if cap(x.slots) < need {
 		x.slots = make([]hashSlot, need)
 		return
@@ -94,7 +94,7 @@ func (x *HashIndex) Reset(entries int) {
 
 // Start begins a walk. Call Next until it returns 0; then Insert may add an entry.
 func (x *HashIndex) Start(h uint64) HashProbe {
-	if x.used*8 >= len(x.slots)*maxLoad {
+	if x.room <= 0 {
 		x.grow()
 	}
 	// Mix alone leaves keys that follow one another close together under some seeds, and a multiplication scatters them:
@@ -121,11 +121,15 @@ func (x *HashIndex) Next(p *HashProbe) int32 {
 // Insert stores entry where the walk p ended.
 func (x *HashIndex) Insert(p HashProbe, entry int32) {
 	x.slots[p.position&uint32(len(x.slots)-1)] = hashSlot{hash: p.hash, entry: entry}
-	x.used++
+	x.room--
 }
+
+// roomOf returns how many entries a number of slots may hold, rounded up.
+func roomOf(slots int) int { return (slots*maxLoad + 7) / 8 }
 
 func (x *HashIndex) grow() {
 	old, need := x.slots, max(minSlots, 2*len(x.slots))
+	x.room += roomOf(need) - roomOf(len(old))
 	if cap(x.spare) < need {
 		x.slots = make([]hashSlot, need)
 	} else {
