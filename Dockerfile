@@ -1,7 +1,7 @@
 # A container image of the collector: `make image`, described in README.md.
 #
 # Compiling happens on the machine's own architecture, whatever the image is for. Nothing of the first image reaches
-# the second but the binary, the certificates of authorities, and an empty folder.
+# the second but the binaries, the certificates of authorities, and an empty folder.
 
 # Both can be replaced, for example where there is no registry: the first needs Go and the certificates of authorities,
 # the second nothing at all. The digest is that of the image for all platforms; a registry that has other bytes under it
@@ -20,17 +20,21 @@ ARG GOFLAGS
 # Kept between builds by builders that can. Elsewhere they may be folders that the builder is given.
 ARG GOMODCACHE=/cache/mod
 ARG GOCACHE=/cache/build
+ARG VERSION
 WORKDIR /src
 COPY . .
 # As `make build` does it.
 RUN --mount=type=cache,target=/cache \
     CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} \
     go -C cmd/otelcol-profiles build -trimpath -buildvcs=false -ldflags='-s -w' -tags=grpcnotrace -o /out/otelcol-profiles . && \
+    CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} \
+    go build -trimpath -buildvcs=false -ldflags="-s -w -X main.toolVersion=${VERSION}" -tags=grpcnotrace -o /out/profiletool ./cmd/profiletool && \
     mkdir /out/state
 
 FROM ${BASE_IMAGE}
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/otelcol-profiles /otelcol-profiles
+COPY --from=build /out/profiletool /profiletool
 COPY LICENSE /licenses/LICENSE
 COPY config/*.yaml /etc/otelcol-profiles/
 COPY config/targets /etc/otelcol-profiles/targets/

@@ -45,9 +45,11 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the collector: bin/otelcol-profiles
+build: ## build the collector and the tool: bin/otelcol-profiles, bin/profiletool
 	CGO_ENABLED=0 $(GO) -C $(MAIN) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w' \
 		-o $(CURDIR)/$(BINARY) .
+	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)' \
+		-o bin/profiletool ./cmd/profiletool
 
 .PHONY: run
 run: build ## build it and run config/quickstart.yaml (or CONFIG=...)

@@ -1,0 +1,40 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
+)
+
+func newCat(term *terminal) *cobra.Command {
+	var sel selection
+	r := &reader{term: term}
+	cmd := &cobra.Command{
+		Use:     "cat FILE...",
+		Short:   "Print profiles as text, with names instead of indices",
+		GroupID: groupFiles,
+		Long: `Cat prints resources, scopes, profiles and samples, each sample with its values, value@timestamp or @timestamp,
+its attributes and its stack, leaf first.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, paths []string) error {
+			messages, err := r.readAll(paths)
+			if err != nil {
+				return err
+			}
+			pd := cleaned(term, messages)
+			if err := sel.apply(pd); err != nil {
+				return err
+			}
+			_, err = io.WriteString(term.out, resolved.Render(pd))
+			return err
+		},
+	}
+	sel.flags(cmd)
+	r.flags(cmd)
+	return cmd
+}

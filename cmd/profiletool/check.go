@@ -1,0 +1,83 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
+)
+
+func newCheck(term *terminal) *cobra.Command {
+	var allowDuplicates, allowOrphans, allowRepeated bool
+	r := &reader{term: term}
+	cmd := &cobra.Command{
+		Use:     "check FILE...",
+		Short:   "Check that OTLP profiles keep the rules of the format",
+		GroupID: groupFiles,
+		Long: `Check lists every fault of OTLP profiles with the path of where it is, one a line, and exits with 1 if there
+is one. An older layout is upgraded first.
+
+The rules: indices in range; entry 0 of each table its zero value; no entry twice, and none that nothing refers to;
+attribute keys once in a list; memory_start below memory_limit; lines, columns and ids that are valid;
+one value, or as many values as timestamps, or timestamps alone, and the same for all samples of a profile; timestamps within
+the profile's time; no two samples of one identity; texts in UTF-8; an original payload only with its format.`,
+		Example: `  profiletool check profiles.jsonl
+  profiletool check --allow-orphans --allow-duplicates captured.otlp`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, paths []string) error {
+			var options []resolved.CheckOption
+			for _, o := range []struct {
+				on     bool
+				option resolved.CheckOption
+			}{
+				{allowDuplicates, resolved.AllowDuplicates()},
+				{allowOrphans, resolved.AllowOrphans()},
+				{allowRepeated, resolved.AllowRepeatedSamples()},
+			} {
+				if o.on {
+					options = append(options, o.option)
+				}
+			}
+			messages, err := r.readAll(paths)
+			if err != nil {
+				return err
+			}
+			return check(term, messages, options)
+		},
+	}
+	cmd.Flags().BoolVar(&allowDuplicates, "allow-duplicates", false, "accept tables that hold an entry twice")
+	cmd.Flags().BoolVar(&allowOrphans, "allow-orphans", false, "accept entries that nothing refers to")
+	cmd.Flags().BoolVar(&allowRepeated, "allow-repeated-samples", false, "accept several samples of one identity")
+	return cmd
+}
+
+func check(term *terminal, messages []message, options []resolved.CheckOption) error {
+	found := false
+	for _, m := range messages {
+		of := ""
+		if m.Format != formats.OTLP && m.Format != formats.OTLPJSON {
+			of = ", as converted from " + string(m.Format)
+		}
+		err := resolved.Check(m.Profiles, options...)
+		if err == nil {
+			term.say("%s: conformant%s", m.Source, of)
+			continue
+		}
+		found = true
+		faults := strings.Split(err.Error(), "\n")
+		for _, fault := range faults {
+			fmt.Fprintf(term.out, "%s: %s\n", m.Source, fault)
+		}
+		term.say("%s: not conformant%s", m.Source, of)
+	}
+	if found {
+		return errFound
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/flamefile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+)
+
+// The formats that are written.
+const (
+	outPprof      = "pprof"
+	outOTLP       = "otlp"
+	outJSON       = "otlp-json"
+	outCollapsed  = "collapsed"
+	outSpeedscope = "speedscope"
+)
+
+// extensions are those of the files that --out writes.
+var extensions = map[string]string{
+	outPprof: ".pb.gz", outOTLP: ".otlp", outJSON: ".jsonl", outCollapsed: ".collapsed", outSpeedscope: ".speedscope.json",
+}
+
+// formatFlag is -o.
+type formatFlag struct {
+	format  *string
+	allowed []string
+}
+
+func (f formatFlag) Type() string   { return "format" }
+func (f formatFlag) String() string { return *f.format }
+func (f formatFlag) Set(text string) error {
+	if !slices.Contains(f.allowed, text) {
+		return errors.New("must be one of " + strings.Join(f.allowed, ", "))
+	}
+	*f.format = text
+	return nil
+}
+
+// addFormatFlag adds -o with a default, the first of those allowed if there is one.
+func addFormatFlag(cmd *cobra.Command, format *string, allowed ...string) {
+	cmd.Flags().VarP(formatFlag{format, allowed}, "output", "o", "output format: "+strings.Join(allowed, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+func newConvert(term *terminal) *cobra.Command {
+	var format, out string
+	var sel selection
+	r := &reader{term: term}
+	cmd := &cobra.Command{
+		Use:     "convert -o FORMAT FILE...",
+		Short:   "Write profiles in another format",
+		GroupID: groupFiles,
+		Long: `Convert reads files of any format and writes what they hold, together, in another.
+
+  pprof        gzip, one profile: those of several files or processes are merged
+  otlp         protobuf in today's layout, one message
+  otlp-json    the same as a line of JSON
+  collapsed    a line for each stack with its value, of one sample type
+  speedscope   a file for https://www.speedscope.app, with all sample types
+
+A pprof has one kind of profile, collapsed stacks one sample type. If there are several, choose one by
+--service, --profile and --type. With --out, each input becomes files of its own in that folder, one for each kind.`,
+		Example: `  profiletool convert -o pprof profiles.jsonl --service shop --profile process_cpu > cpu.pb.gz
+  curl -s localhost:6060/debug/pprof/heap | profiletool convert -o otlp-json --at now -`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			if format == "" {
+				return errors.New("-o must name the output format")
+			}
+			c := converter{term: term, format: format}
+			if out != "" {
+				return c.files(r, &sel, out, paths)
+			}
+			messages, err := r.readAll(paths)
+			if err != nil {
+				return err
+			}
+			pd := cleaned(term, messages)
+			if err := sel.apply(pd); err != nil {
+				return err
+			}
+			file, err := c.one(pd)
+			if err == nil {
+				_, err = term.out.Write(file)
+			}
+			return err
+		},
+	}
+	addFormatFlag(cmd, &format, outPprof, outOTLP, outJSON, outCollapsed, outSpeedscope)
+	cmd.Flags().StringVar(&out, "out", "", "write files to this `folder`, not to standard output")
+	sel.flags(cmd)
+	r.flags(cmd)
+	return cmd
+}
+
+type converter struct {
+	term   *terminal
+	format string
+}
+
+// outFile is a file to be written. kind is what its profiles are of.
+type outFile struct {
+	kind    string
+	content []byte
+}
+
+// one returns what there is as one file, or an error that lists the choices.
+func (c *converter) one(pd pprofile.Profiles) ([]byte, error) {
+	files, err := c.convert(pd)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(files) == 0:
+		return nil, errors.New("there are no profiles")
+	case len(files) > 1:
+		kinds := make([]string, len(files))
+		for i, f := range files {
+			kinds[i] = f.kind
+		}
+		return nil, fmt.Errorf("%s holds one of these; choose by --profile and --type, or write all by --out:\n  %s",
+			c.format, strings.Join(kinds, "\n  "))
+	}
+	return files[0].content, nil
+}
+
+// convert returns as many files as the format needs.
+func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
+	switch c.format {
+	case outPprof:
+		return c.pprofs(pd)
+	case outOTLP:
+		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		return []outFile{{content: b}}, err
+	case outJSON:
+		b, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+		return []outFile{{content: append(b, '\n')}}, err
+	}
+	var lists []flamefile.Stacks
+	var files []outFile
+	for _, g := range groupsOf(pd, c.format == outSpeedscope) {
+		stacks := flamefile.OfProfiles(pd.Dictionary(), g.profiles)
+		if c.format == outSpeedscope {
+			stacks.Name = g.String()
+			lists = append(lists, stacks)
+			continue
+		}
+		var b bytes.Buffer
+		if err := flamefile.Collapsed(&b, stacks); err != nil {
+			return nil, err
+		}
+		files = append(files, outFile{strings.TrimSpace(g.String()), b.Bytes()})
+	}
+	if len(lists) > 0 {
+		var b bytes.Buffer
+		err := flamefile.Speedscope(&b, lists[0].Name, lists...)
+		files = append(files, outFile{content: b.Bytes()})
+		return files, err
+	}
+	return files, nil
+}
+
+// pprofs returns a pprof for each kind of profile: those of one kind with the same sample types are merged.
+func (c *converter) pprofs(pd pprofile.Profiles) ([]outFile, error) {
+	profiles, err := pprofsOf(c.term, pd)
+	files := make([]outFile, len(profiles))
+	for i, p := range profiles {
+		var b bytes.Buffer
+		if err := p.profile.Write(&b); err != nil {
+			return nil, err
+		}
+		files[i] = outFile{p.kind, b.Bytes()}
+	}
+	return files, err
+}
+
+// pprofOf is a pprof and what it is of: a profile, and its sample types.
+type pprofOf struct {
+	kind    string
+	profile *profile.Profile
+}
+
+func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
+	payloads, stats, err := pprofencode.Encode(pd)
+	if err != nil {
+		return nil, err
+	}
+	if stats.Dropped > 0 {
+		term.say("%d samples were left out: the pprof would be many times as large as the input", stats.Dropped)
+	}
+	var kinds []string
+	byKind := map[string][]*profile.Profile{}
+	for _, payload := range payloads {
+		p, err := profile.ParseUncompressed(payload.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		rp := pd.ResourceProfiles().At(payload.ResourceIndex)
+		sp := rp.ScopeProfiles().At(payload.ScopeIndex)
+		k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), sp.Profiles().At(payload.ProfileIndices[0])).Profile
+		for _, t := range p.SampleType {
+			k += " " + t.Type + "/" + t.Unit
+		}
+		if byKind[k] == nil {
+			kinds = append(kinds, k)
+		}
+		byKind[k] = append(byKind[k], p)
+	}
+	out := make([]pprofOf, len(kinds))
+	for i, k := range kinds {
+		out[i] = pprofOf{kind: k, profile: byKind[k][0]}
+		if len(byKind[k]) > 1 {
+			if out[i].profile, err = profile.Merge(byKind[k]); err != nil {
+				return nil, fmt.Errorf("merge %s: %w", k, err)
+			}
+			term.say("%d profiles merged: %s", len(byKind[k]), k)
+		}
+	}
+	return out, nil
+}
+
+// files converts each input by itself.
+func (c *converter) files(r *reader, sel *selection, folder string, paths []string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	written := map[string]int{}
+	for _, path := range paths {
+		messages, err := r.readAll([]string{path})
+		if err != nil {
+			return err
+		}
+		pd := cleaned(c.term, messages)
+		if err := sel.apply(pd); err != nil {
+			return fmt.Errorf("%s: %w", nameOf(path), err)
+		}
+		files, err := c.convert(pd)
+		if err != nil {
+			return fmt.Errorf("%s: %w", nameOf(path), err)
+		}
+		base := baseName(path)
+		for _, f := range files {
+			name := base
+			if len(files) > 1 {
+				name += "." + fileName(f.kind)
+			}
+			if written[name]++; written[name] > 1 {
+				name += "-" + strconv.Itoa(written[name])
+			}
+			name = filepath.Join(folder, name+extensions[c.format])
+			if err := os.WriteFile(name, f.content, 0o644); err != nil {
+				return err
+			}
+			c.term.say("%s: %d bytes", name, len(f.content))
+		}
+	}
+	return nil
+}
+
+// baseName is a path's last part without its extensions.
+func baseName(path string) string {
+	if path == "-" {
+		return "stdin"
+	}
+	name, _, _ := strings.Cut(filepath.Base(path), ".")
+	return fileName(name)
+}
+
+// fileName makes a text fit for a name of a file.
+func fileName(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("/\\: \x00", r) {
+			return '_'
+		}
+		return r
+	}, text)
+}
+
+// gzipped compresses b.
+func gzipped(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(b) // a buffer takes everything
+	_ = w.Close()
+	return out.Bytes()
+}

@@ -1,0 +1,278 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// loadConfig is what load sends.
+type loadConfig struct {
+	services, types, samples, connections int
+	rate                                  float64
+	duration                              time.Duration
+}
+
+func (c *loadConfig) validate() error {
+	var errs []error
+	for name, value := range map[string]int{
+		"--services": c.services, "--types": c.types, "--samples": c.samples, "--connections": c.connections,
+	} {
+		if value < 1 {
+			errs = append(errs, fmt.Errorf("%s must be positive, found %d", name, value))
+		}
+	}
+	if c.types > len(loadTypes) {
+		errs = append(errs, fmt.Errorf("--types must be at most %d, found %d", len(loadTypes), c.types))
+	}
+	if c.rate < 0 || math.IsNaN(c.rate) {
+		errs = append(errs, fmt.Errorf("--rate must not be negative, found %g", c.rate))
+	}
+	if c.duration <= 0 {
+		errs = append(errs, fmt.Errorf("--duration must be positive, found %s", c.duration))
+	}
+	return errors.Join(errs...)
+}
+
+func newLoad(term *terminal) *cobra.Command {
+	config := loadConfig{services: 10, types: 2, samples: 300, connections: 4, rate: 10, duration: 10 * time.Second}
+	var client clientConfig
+	cmd := &cobra.Command{
+		Use:     "load",
+		Short:   "Send the profiles of many services at a rate, to size a gateway",
+		GroupID: groupNetwork,
+		Long: `Load sends generated profiles: each message has one profile type of one service, with stacks as a Go program has
+them. It goes round services and types at --rate messages a second, or as fast as the answers come with --rate 0.
+
+A line of progress goes to standard error every second; the report at the end says how many messages were accepted and
+refused, and how long the answers took. A message that no connection was free for in time is sent late, and its time counts from
+when it was due: a receiver that stalls shows in the latency. It exits with 1 if something was refused.`,
+		Example: `  profiletool load --endpoint gateway:4317 --services 200 --types 3 --rate 60 --duration 5m`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := config.validate(); err != nil {
+				return err
+			}
+			to, err := client.connect()
+			if err != nil {
+				return err
+			}
+			defer to.close()
+			l := newLoader(term, &config, to)
+			l.run(cmd.Context())
+			return l.report()
+		},
+	}
+	client.flags(cmd)
+	f := cmd.Flags()
+	f.IntVar(&config.services, "services", config.services, "number of services")
+	f.IntVar(&config.types, "types", config.types, fmt.Sprintf("profile types of each service, up to %d", len(loadTypes)))
+	f.IntVar(&config.samples, "samples", config.samples, "samples of each profile")
+	f.Float64Var(&config.rate, "rate", config.rate, "messages a second, 0 for as many as possible")
+	f.DurationVar(&config.duration, "duration", config.duration, "how long to send")
+	f.IntVar(&config.connections, "connections", config.connections, "messages under way at once")
+	return cmd
+}
+
+// loader sends, and counts.
+type loader struct {
+	term      *terminal
+	config    *loadConfig
+	to        sender
+	templates []pprofile.Profiles // by type
+	began     time.Time
+	took      time.Duration
+
+	mu    sync.Mutex
+	total loadCounts
+}
+
+// loadCounts are what became of messages.
+type loadCounts struct {
+	accepted, refused int
+	samples           int
+	latency           histogram
+	// errors counts refusals by their text.
+	errors map[string]int
+}
+
+func newLoader(term *terminal, config *loadConfig, to sender) *loader {
+	l := &loader{term: term, config: config, to: to, total: loadCounts{errors: map[string]int{}}}
+	for _, t := range loadTypes[:config.types] {
+		l.templates = append(l.templates, t.generate(config.samples))
+	}
+	return l
+}
+
+// run sends until the duration is over or ctx ends, and waits for the last answers.
+func (l *loader) run(ctx context.Context) {
+	l.began = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, l.config.duration)
+	defer cancel()
+	due := make(chan job)
+	var workers sync.WaitGroup
+	for range l.config.connections {
+		workers.Go(func() {
+			for j := range due {
+				l.send(j)
+			}
+		})
+	}
+	var progress sync.WaitGroup
+	progress.Go(func() { l.progress(ctx) })
+	l.schedule(ctx, due)
+	close(due)
+	workers.Wait()
+	l.took = time.Since(l.began)
+	cancel()
+	progress.Wait()
+}
+
+// job is the nth message, which should leave at a time.
+type job struct {
+	n   int
+	due time.Time
+}
+
+func (l *loader) schedule(ctx context.Context, out chan<- job) {
+	for n := 0; ; n++ {
+		due := time.Now()
+		if l.config.rate > 0 {
+			due = l.began.Add(time.Duration(float64(n) / l.config.rate * float64(time.Second)))
+			if !wait(ctx, time.Until(due)) {
+				return
+			}
+		}
+		select {
+		case out <- job{n, due}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send sends one message. It may outlive the duration, by the client's timeout at most.
+func (l *loader) send(j job) {
+	perService := len(l.templates)
+	pd := pprofile.NewProfiles()
+	l.templates[j.n%perService].CopyTo(pd)
+	resource := pd.ResourceProfiles().At(0).Resource().Attributes()
+	resource.PutStr("service.name", fmt.Sprintf("load-%04d", j.n/perService%l.config.services))
+	retimed([]pprofile.Profiles{pd}, time.Now())
+	if l.config.rate == 0 {
+		j.due = time.Now()
+	}
+	samples := pd.SampleCount()
+	a := l.to.send(context.Background(), pd)
+	took := time.Since(j.due)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total.latency.add(took)
+	if a.err != nil {
+		l.total.refused++
+		if text := a.err.Error(); len(l.total.errors) < maxLoadErrors || l.total.errors[text] > 0 {
+			l.total.errors[text]++
+		}
+		return
+	}
+	l.total.accepted++
+	l.total.samples += samples
+}
+
+// maxLoadErrors bounds how many different texts are remembered.
+const maxLoadErrors = 20
+
+// progress writes a line each second, over the last one if that is a terminal's.
+func (l *loader) progress(ctx context.Context) {
+	end := "\n"
+	if file, ok := l.term.log.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			end = "\r"
+			defer fmt.Fprintln(l.term.log)
+		}
+	}
+	before := 0
+	for wait(ctx, time.Second) {
+		l.mu.Lock()
+		c := l.total
+		p50, p99 := c.latency.quantile(0.5), c.latency.quantile(0.99)
+		l.mu.Unlock()
+		answered := c.accepted + c.refused
+		fmt.Fprintf(l.term.log, "%4.0fs  %d/s  %d accepted  %d refused  p50 %s  p99 %s   %s",
+			time.Since(l.began).Seconds(), answered-before, c.accepted, c.refused, p50, p99, end)
+		before = answered
+	}
+}
+
+// report writes the totals.
+func (l *loader) report() error {
+	c := &l.total
+	seconds := l.took.Seconds()
+	w := tabwriter.NewWriter(l.term.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "time\t%s\n", l.took.Round(time.Millisecond))
+	fmt.Fprintf(w, "accepted\t%d messages\t%.1f/s\n", c.accepted, float64(c.accepted)/seconds)
+	fmt.Fprintf(w, "refused\t%d messages\n", c.refused)
+	fmt.Fprintf(w, "samples\t%d accepted\t%.0f/s\n", c.samples, float64(c.samples)/seconds)
+	for _, q := range []struct {
+		name string
+		part float64
+	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}} {
+		fmt.Fprintf(w, "latency %s\t%s\n", q.name, c.latency.quantile(q.part))
+	}
+	for text, n := range c.errors {
+		fmt.Fprintf(w, "%d times\t%s\n", n, text)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if c.refused > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// histogram counts durations in steps of two percent.
+type histogram struct {
+	counts [2048]int
+	total  int
+	max    time.Duration
+}
+
+const (
+	histogramFirst = 10 * time.Microsecond
+	histogramStep  = 1.02
+)
+
+func (h *histogram) add(d time.Duration) {
+	i := 0
+	if d > histogramFirst {
+		i = int(math.Ceil(math.Log(float64(d)/float64(histogramFirst)) / math.Log(histogramStep)))
+	}
+	h.counts[min(i, len(h.counts)-1)]++
+	h.total++
+	h.max = max(h.max, d)
+}
+
+// quantile returns the duration that a part of all did not exceed, at most two percent too high.
+func (h *histogram) quantile(part float64) time.Duration {
+	left := int(math.Ceil(part * float64(h.total)))
+	for i, n := range h.counts {
+		if left -= n; left <= 0 {
+			d := time.Duration(float64(histogramFirst) * math.Pow(histogramStep, float64(i)))
+			return min(d, h.max).Round(10 * time.Microsecond)
+		}
+	}
+	return h.max
+}

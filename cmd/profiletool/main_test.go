@@ -1,0 +1,324 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// tool is the binary, built once.
+var tool string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		folder, err := os.MkdirTemp("", "profiletool")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(folder)
+		tool = filepath.Join(folder, "profiletool")
+		if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// result is what a run of the tool did.
+type result struct {
+	out, log string
+	code     int
+}
+
+// run runs the tool to its end.
+func run(t *testing.T, stdin []byte, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, tool, args...)
+	var out, log bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &log
+	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir(), "HOME="+t.TempDir())
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	return result{out.String(), log.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must runs the tool, which must end well, and returns its output.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	r := run(t, nil, args...)
+	require.Equal(t, exitOK, r.code, "%s\n%s", strings.Join(args, " "), r.log)
+	return r.out
+}
+
+// write makes a file of content.
+func write(t *testing.T, name string, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func unmarshal(t *testing.T, content string) pprofile.Profiles {
+	t.Helper()
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles([]byte(content))
+	require.NoError(t, err)
+	return pd
+}
+
+func parse(t *testing.T, content string) *profile.Profile {
+	t.Helper()
+	p, err := profile.ParseData([]byte(content))
+	require.NoError(t, err)
+	return p
+}
+
+const (
+	pprofData  = "../../testdata/pprof/"
+	layoutData = "../../internal/otlplayouts/testdata/"
+	splunkData = "../../testdata/splunk/"
+	goCPU      = pprofData + "go-cpu-labels.pb.gz"
+	goHeap     = pprofData + "go-heap.pb.gz"
+)
+
+func TestExitCodes(t *testing.T) {
+	good := write(t, "good.otlp", must(t, "merge", goCPU))
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		log  string
+	}{
+		"help":            {[]string{"--help"}, exitOK, ""},
+		"version":         {[]string{"--version"}, exitOK, ""},
+		"no such command": {[]string{"frobnicate"}, exitFailed, `unknown command "frobnicate"`},
+		"no such flag":    {[]string{"stats", "--frobnicate", good}, exitFailed, "unknown flag: --frobnicate"},
+		"no such file":    {[]string{"stats", "/none"}, exitFailed, "profiletool: /none: no such file or directory"},
+		"no file":         {[]string{"stats"}, exitFailed, "requires at least 1 arg"},
+		"no format":       {[]string{"convert", good}, exitFailed, "-o must name the output format"},
+		"a wrong format":  {[]string{"convert", "-o", "jpeg", good}, exitFailed, "must be one of pprof, otlp, otlp-json, collapsed, speedscope"},
+		"not a profile":   {[]string{"stats", "../../README.md"}, exitFailed, "profiletool: ../../README.md: "},
+		"a text dump":     {[]string{"stats", pprofData + "go-goroutine-debug1.txt"}, exitFailed, "ask without debug=1"},
+		"stdin twice":     {[]string{"stats", "-", "-"}, exitFailed, "standard input can be read only once"},
+		"nothing chosen":  {[]string{"cat", "--service", "none", good}, exitFailed, "nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
+		"a wrong time":    {[]string{"cat", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
+		"pprof's flag":    {[]string{"top", "-frobnicate", goCPU}, exitFailed, "-frobnicate"},
+		"pprof's file":    {[]string{"top", "/none"}, exitFailed, "/none: no such file"},
+		"pprof's regexp":  {[]string{"peek", "-cum"}, exitFailed, "a regular expression for the functions is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, nil, c.args...)
+			assert.Equal(t, c.code, r.code, r.log)
+			assert.Contains(t, r.log, c.log)
+			if c.code != exitOK {
+				assert.Empty(t, r.out)
+			}
+		})
+	}
+}
+
+// TestPprofRoundTrip converts each captured pprof to OTLP and back.
+func TestPprofRoundTrip(t *testing.T) {
+	paths, err := filepath.Glob(pprofData + "*.pb.gz")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		if strings.Contains(path, "-huge") {
+			continue // the translators' own tests have it
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			for _, format := range []string{outOTLP, outJSON} {
+				otlp := write(t, "converted", must(t, "convert", "-o", format, path))
+				require.Equal(t, exitOK, run(t, nil, "check", otlp).code)
+				original, err := os.ReadFile(path)
+				require.NoError(t, err)
+				assert.NoError(t, profiletest.EqualPprof(parse(t, string(original)), parse(t, must(t, "convert", "-o", outPprof, otlp))))
+			}
+		})
+	}
+}
+
+// TestReads has each format that the collector reads, as it is and compressed.
+func TestReads(t *testing.T) {
+	var paths []string
+	for _, pattern := range []string{layoutData + "*.pb", layoutData + "*.json", splunkData + "*cpu*.otlp-logs.pb"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		paths = append(paths, found...)
+	}
+	paths = append(paths, write(t, "a.folded", "main;work 12\nmain;rest 3\n"))
+	for _, path := range paths {
+		if strings.Contains(path, "-empty-") {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			otlp := must(t, "convert", "-o", outOTLP, path)
+			pd := unmarshal(t, otlp)
+			require.Positive(t, pd.SampleCount())
+			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			r := run(t, gzipped(data), "convert", "-o", outOTLP, "-")
+			require.Equal(t, exitOK, r.code, r.log)
+			assert.Equal(t, otlp, r.out, "from standard input, gzip")
+		})
+	}
+}
+
+// TestReadsFileExporter has what the Collector's file exporter writes: lines of JSON, and messages behind their length.
+func TestReadsFileExporter(t *testing.T) {
+	cpu, heap := must(t, "convert", "-o", outJSON, goCPU), must(t, "convert", "-o", outJSON, goHeap)
+	lines := write(t, "profiles.jsonl", cpu+heap)
+	want := must(t, "merge", goCPU, goHeap)
+	assert.Equal(t, want, must(t, "merge", lines))
+
+	frame := func(b string) string {
+		n := len(b)
+		return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + b
+	}
+	for name, encode := range map[string]func(string) string{
+		"proto": func(path string) string { return must(t, "convert", "-o", outOTLP, path) },
+		"compressed JSON": func(path string) string {
+			return string(gzipped([]byte(must(t, "convert", "-o", outJSON, path))))
+		},
+	} {
+		framed := write(t, "profiles.bin", frame(encode(goCPU))+frame(encode(goHeap)))
+		assert.Equal(t, want, must(t, "merge", framed), name)
+	}
+	r := run(t, nil, "check", write(t, "cut.jsonl", cpu+heap[:len(heap)/2]))
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.log, "message 2: ")
+}
+
+func TestConvert(t *testing.T) {
+	folded := "main;serve;parse 30\nmain;idle 70\n"
+	path := write(t, "a.folded", folded)
+	assert.Equal(t, folded, must(t, "convert", "-o", outCollapsed, path))
+	assert.Contains(t, must(t, "convert", "-o", outSpeedscope, path), `"unit":"none"`)
+	assert.Equal(t, uint64(1769860800e9), uint64(profiletest.ProfileAt(unmarshal(t, must(t, "convert", "-o", outOTLP, "--at", "2026-01-31T12:00:00Z", path)), 0).Time()))
+
+	// A file of two sample types has one choice too many for collapsed stacks, and for pprof none.
+	r := run(t, nil, "convert", "-o", outCollapsed, goCPU)
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.log, "process_cpu cpu/nanoseconds\n  process_cpu samples/count")
+	byHand := must(t, "convert", "-o", outCollapsed, "--type", "cpu", goCPU)
+	assert.Regexp(t, `(?m)^runtime.main;main.main;.* \d+0000000$`, byHand)
+	assert.Equal(t, byHand, must(t, "convert", "-o", outCollapsed, "--type", "cpu/nanoseconds", goCPU))
+	r = run(t, nil, "convert", "-o", outPprof, goCPU, goHeap)
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.log, "memory alloc_objects/count")
+	must(t, "convert", "-o", outPprof, "--profile", "memory", goCPU, goHeap)
+
+	// Two of one kind are merged.
+	twice := parse(t, must(t, "convert", "-o", outPprof, goCPU, goCPU))
+	original, err := os.ReadFile(goCPU)
+	require.NoError(t, err)
+	once := parse(t, string(original))
+	want, err := profile.Merge([]*profile.Profile{once, once})
+	require.NoError(t, err)
+	assert.NoError(t, profiletest.EqualPprof(want, twice))
+
+	folder := t.TempDir()
+	must(t, "convert", "-o", outCollapsed, "--out", folder, goCPU, goHeap, path)
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Len(t, files, 2+4+1)
+	assert.FileExists(t, filepath.Join(folder, "a.collapsed"))
+	assert.FileExists(t, filepath.Join(folder, "go-heap.memory_inuse_space_bytes.collapsed"))
+}
+
+func TestCheck(t *testing.T) {
+	sound := must(t, "merge", goCPU)
+	r := run(t, []byte(sound), "check", "-")
+	assert.Equal(t, result{"", "standard input: conformant\n", exitOK}, r)
+
+	pd := unmarshal(t, sound)
+	profiletest.SampleAt(pd, 3).SetStackIndex(9999)
+	pd.Dictionary().StringTable().Append("orphan")
+	broken, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	r = run(t, broken, "check", "-")
+	assert.Equal(t, exitFound, r.code)
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	require.Len(t, lines, 2, r.out)
+	assert.Regexp(t, `^standard input: resource_profiles\[0\]\.scope_profiles\[0\]\.profiles\[0\]\.samples\[3\]\.stack_index: index 9999 is out of range \[0\.\.\d+\)$`, lines[0])
+	assert.Regexp(t, `^standard input: string_table\[\d+\]: is not reached from any profile$`, lines[1])
+	assert.Equal(t, "standard input: not conformant\n", r.log)
+	r = run(t, broken, "check", "--allow-orphans", "-")
+	assert.Equal(t, exitFound, r.code)
+	assert.NotContains(t, r.out, "string_table")
+	r = run(t, broken, "convert", "-o", outOTLP, "-")
+	assert.Equal(t, exitOK, r.code)
+	assert.Contains(t, r.log, "1 of 478 samples were left out")
+}
+
+func TestCat(t *testing.T) {
+	text := must(t, "cat", write(t, "a.folded", "main;work 12\n"))
+	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      sample 12\n        work\n        main\n", text)
+	assert.Equal(t, 1, strings.Count(must(t, "cat", "--type", "cpu", goCPU), "    profile "))
+}
+
+func TestStats(t *testing.T) {
+	text := must(t, "stats", layoutData+"124.pb", goCPU)
+	assert.Contains(t, text, "124.pb: otlp, layout 1.4, ")
+	assert.Contains(t, text, "go-cpu-labels.pb.gz: pprof, 35004 bytes\n1 resources, 1 scopes, 2 profiles, 478 samples, 478 observations\n478 samples with values alone\nfrom 2026-11-20T11:29:48.297516326Z for 5.000977459s\n")
+	for _, table := range []string{"mapping", "location", "function", "link", "string", "attribute", "stack", "profiles"} {
+		assert.Regexp(t, `(?m)^ *`+table+`( +\d+){4}$`, text)
+	}
+	assert.Regexp(t, `all 2 messages: \d+ bytes; merged \d+ bytes \(-\d+\.\d %\)\n$`, text)
+}
+
+func TestMergeAndSplit(t *testing.T) {
+	merged := must(t, "merge", goCPU, goHeap, pprofData+"go-mutex.pb.gz")
+	require.NoError(t, profiletest.Check(unmarshal(t, merged)))
+	path := write(t, "merged.otlp", merged)
+	folder := t.TempDir()
+	must(t, "split", "--max-bytes", "20000", "--out", folder, path)
+	parts, err := filepath.Glob(filepath.Join(folder, "part-*.otlp"))
+	require.NoError(t, err)
+	require.Greater(t, len(parts), 2)
+	for _, part := range parts {
+		data, err := os.ReadFile(part)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(data), 20_000)
+		require.NoError(t, profiletest.Check(unmarshal(t, string(data))))
+	}
+	again := unmarshal(t, must(t, append([]string{"merge"}, parts...)...))
+	assert.NoError(t, profiletest.Equal(unmarshal(t, merged), again, profiletest.MergeProfiles()))
+
+	lines := must(t, "split", "--max-bytes", "20000", "-o", outJSON, path)
+	assert.Equal(t, len(parts), strings.Count(lines, "\n"))
+	r := run(t, nil, "split", "--max-bytes", "20000", path)
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.log, "--out must name a folder")
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		assert.Contains(t, must(t, "completion", shell), "profiletool", shell)
+	}
+	assert.Equal(t, "otlp_grpc\notlp_http\npprof\n:4\n", must(t, "__complete", "send", "--protocol", ""))
+}

@@ -1,0 +1,142 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+)
+
+// compacted is how the processor dictionary_dedup writes messages.
+var compacted = compact.Options{OrderByFrequency: true, CombineSamples: true}
+
+func newMerge(term *terminal) *cobra.Command {
+	format := outOTLP
+	var sel selection
+	r := &reader{term: term}
+	cmd := &cobra.Command{
+		Use:     "merge FILE...",
+		Short:   "Write several messages as one, with one compact dictionary",
+		GroupID: groupFiles,
+		Long: `Merge writes all profiles of its files as one message in the smallest form: equal resources, scopes and samples
+combined, each entry of the dictionary once, frequent entries first. Profiles stay apart: "convert -o pprof" adds them up.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, paths []string) error {
+			batch, err := gather(r, &sel, paths, compacted)
+			if err != nil {
+				return err
+			}
+			for part := range batch.Parts() {
+				file, err := (&converter{term, format}).one(part.Profiles)
+				if err != nil {
+					return err
+				}
+				term.say("%d profiles, %d samples, %d bytes", part.ProfileCount, part.SampleCount, len(file))
+				if _, err := term.out.Write(file); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	addFormatFlag(cmd, &format, outOTLP, outJSON)
+	sel.flags(cmd)
+	r.flags(cmd)
+	return cmd
+}
+
+// gather reads files into a batch.
+func gather(r *reader, sel *selection, paths []string, options compact.Options) (*compact.Batch, error) {
+	messages, err := r.readAll(paths)
+	if err != nil {
+		return nil, err
+	}
+	pd := cleaned(r.term, messages)
+	if err := sel.apply(pd); err != nil {
+		return nil, err
+	}
+	var batch compact.Batch
+	batch.Reset(options)
+	batch.Consume(pd)
+	return &batch, nil
+}
+
+func newSplit(term *terminal) *cobra.Command {
+	format := outOTLP
+	var out string
+	var maxBytes int
+	var sel selection
+	r := &reader{term: term}
+	cmd := &cobra.Command{
+		Use:     "split --max-bytes N FILE...",
+		Short:   "Write messages as parts of at most so many bytes",
+		GroupID: groupFiles,
+		Long: `Split writes all profiles of its files as messages of at most --max-bytes each, as a backend's limit wants them. Each
+part carries the entries of the dictionary that it needs. Only a single observation can make a larger part.
+
+The parts are files part-0001, part-0002 … in the folder --out, or lines of JSON on standard output with -o otlp-json.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, paths []string) error {
+			switch {
+			case maxBytes <= 0:
+				return errors.New("--max-bytes must be positive")
+			case out == "" && format != outJSON:
+				return errors.New("--out must name a folder: parts of protobuf cannot share standard output")
+			}
+			options := compacted
+			options.MaxBytes = maxBytes
+			batch, err := gather(r, &sel, paths, options)
+			if err != nil {
+				return err
+			}
+			return writeParts(term, batch, &converter{term, format}, out)
+		},
+	}
+	cmd.Flags().IntVar(&maxBytes, "max-bytes", 0, "largest size of a part, in bytes of protobuf")
+	cmd.Flags().StringVar(&out, "out", "", "write the parts to this `folder`")
+	addFormatFlag(cmd, &format, outOTLP, outJSON)
+	sel.flags(cmd)
+	r.flags(cmd)
+	return cmd
+}
+
+func writeParts(term *terminal, batch *compact.Batch, c *converter, folder string) error {
+	if folder != "" {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	n := 0
+	for part := range batch.Parts() {
+		n++
+		bytes := (&pprofile.ProtoMarshaler{}).ProfilesSize(part.Profiles)
+		file, err := c.one(part.Profiles)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("part %d", n)
+		if folder == "" {
+			_, err = term.out.Write(file)
+		} else {
+			name = filepath.Join(folder, fmt.Sprintf("part-%04d%s", n, extensions[c.format]))
+			err = os.WriteFile(name, file, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+		oversized := ""
+		if part.Oversized {
+			oversized = ", larger than --max-bytes: it is a single observation"
+		}
+		term.say("%s: %d profiles, %d samples, %d bytes%s", name, part.ProfileCount, part.SampleCount, bytes, oversized)
+	}
+	return nil
+}

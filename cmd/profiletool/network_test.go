@@ -1,0 +1,269 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// receiver keeps what is sent to it, by any protocol.
+type receiver struct {
+	pprofileotlp.UnimplementedGRPCServer
+
+	mu       sync.Mutex
+	profiles []pprofile.Profiles
+	bodies   []string // of pprof
+	urls     []string
+	tokens   []string
+	// answer is the status of what comes next, 0 for success.
+	answer func(n int) (httpCode int, grpcCode codes.Code)
+	n      int
+	// partial is the number of the message of which a part is rejected.
+	partial int
+}
+
+func (r *receiver) next(token string) (int, codes.Code) {
+	r.n++
+	r.tokens = append(r.tokens, token)
+	if r.answer == nil {
+		return http.StatusOK, codes.OK
+	}
+	return r.answer(r.n)
+}
+
+func (r *receiver) Export(ctx context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	md, _ := metadata.FromIncomingContext(ctx)
+	if _, code := r.next(strings.Join(md.Get("token"), "")); code != codes.OK {
+		return pprofileotlp.NewExportResponse(), status.Error(code, "not today")
+	}
+	r.profiles = append(r.profiles, request.Profiles())
+	return pprofileotlp.NewExportResponse(), nil
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	code, _ := r.next(request.Header.Get("token"))
+	if code/100 != 2 {
+		http.Error(w, "not today", code)
+		return
+	}
+	body := io.Reader(request.Body)
+	if request.Header.Get("Content-Encoding") == "gzip" {
+		body, _ = gzip.NewReader(body)
+	}
+	data, _ := io.ReadAll(body)
+	r.urls = append(r.urls, request.URL.String())
+	if strings.HasPrefix(request.URL.Path, "/v1/pprof") {
+		r.bodies = append(r.bodies, string(data))
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.profiles = append(r.profiles, pd)
+	response := pprofileotlp.NewExportResponse()
+	if r.n == r.partial {
+		response.PartialSuccess().SetRejectedProfiles(1)
+		response.PartialSuccess().SetErrorMessage("one was bad")
+	}
+	text, _ := response.MarshalProto()
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	_, _ = w.Write(text)
+}
+
+// listen serves r by both, and returns the endpoints.
+func (r *receiver) listen(t *testing.T) (grpcEndpoint, httpEndpoint string) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := grpc.NewServer()
+	pprofileotlp.RegisterGRPCServer(server, r)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	web := httptest.NewServer(r)
+	t.Cleanup(web.Close)
+	return listener.Addr().String(), web.URL
+}
+
+func TestSend(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			var r receiver
+			endpoint, web := r.listen(t)
+			if protocol != protocolGRPC {
+				endpoint = web
+			}
+			send := func(args ...string) result {
+				return run(t, nil, append([]string{
+					"send", "--protocol", protocol, "--endpoint", endpoint, "--resource", "service.name=shop", "--resource", "region=eu",
+					"--header", "token=secret",
+				}, args...)...)
+			}
+			before := time.Now()
+			got := send("--retime", "--repeat", "2", "--interval", "1ms", goCPU)
+			require.Equal(t, exitOK, got.code, got.log)
+			assert.Equal(t, "2 messages accepted, 0 not, in 2 requests\n", got.log)
+			assert.Equal(t, []string{"secret", "secret"}, r.tokens)
+			if protocol == protocolPprof {
+				assert.Equal(t, "/v1/pprof?attr.region=eu&service.name=shop", r.urls[0])
+				p := parse(t, r.bodies[0])
+				assert.WithinRange(t, time.Unix(0, p.TimeNanos+p.DurationNanos), before, time.Now())
+			} else {
+				require.Len(t, r.profiles, 2)
+				rp := r.profiles[0].ResourceProfiles().At(0)
+				assert.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
+				first, second := rp.ScopeProfiles().At(0).Profiles().At(0), r.profiles[1].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+				assert.WithinRange(t, unixTime(uint64(first.Time())+first.DurationNano()), before, time.Now())
+				assert.Greater(t, second.Time(), first.Time())
+				assert.NotEqual(t, first.ProfileID(), second.ProfileID())
+				assert.NotEqual(t, first.ProfileID(), r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).ProfileID())
+			}
+
+			r.answer = func(n int) (int, codes.Code) {
+				if n == 3 {
+					return http.StatusServiceUnavailable, codes.Unavailable
+				}
+				return http.StatusOK, codes.OK
+			}
+			got = send("--compression", "none", "--repeat", "2", "--interval", "0", goCPU)
+			assert.Equal(t, exitFound, got.code)
+			assert.Regexp(t, `go-cpu-labels.pb.gz: not accepted: (Unavailable|503 Service Unavailable): not today\n1 messages accepted, 1 not, in 2 requests\n$`, got.log)
+			if protocol == protocolHTTP {
+				r.partial = 6
+				got = send("--repeat", "3", "--interval", "0", goCPU)
+				assert.Equal(t, exitFound, got.code)
+				assert.Contains(t, got.log, "1 profiles were rejected: one was bad")
+			}
+		})
+	}
+}
+
+// TestSendAsItIs sends times as they were.
+func TestSendAsItIs(t *testing.T) {
+	var r receiver
+	endpoint, _ := r.listen(t)
+	require.Equal(t, exitOK, run(t, nil, "send", "--endpoint", endpoint, goCPU).code)
+	assert.Equal(t, uint64(1795174188297516326), uint64(r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()))
+	got := run(t, nil, "send", "--endpoint", "127.0.0.1:1", "--timeout", "5s", goCPU)
+	assert.Equal(t, exitFound, got.code)
+	assert.Contains(t, got.log, "connection refused")
+	got = run(t, nil, "send", "--endpoint", "ftp://x", goCPU)
+	assert.Equal(t, exitFailed, got.code)
+}
+
+func TestServe(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), tool, "serve", "--endpoint", "127.0.0.1:0", goCPU, write(t, "old.folded", "main;work 10\n"), goHeap)
+	url := started(t, cmd, `open (http://\S+)/ `)
+	get := func(path string) string {
+		response, err := http.Get(url + path)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode, string(body))
+		return string(body)
+	}
+	assert.Contains(t, get("/"), "<html")
+	var profiles struct {
+		Profiles []struct{ Service, Profile string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(get("/api/profiles")), &profiles))
+	seen := map[string]bool{}
+	for _, p := range profiles.Profiles {
+		seen[p.Service+" "+p.Profile] = true
+	}
+	assert.Equal(t, map[string]bool{"go-cpu-labels process_cpu": true, "go-heap memory": true, "old process_cpu": true}, seen)
+	assert.Contains(t, get("/profiles/go-cpu-labels/process_cpu.collapsed"), "main.fib")
+	assert.Equal(t, "main;work 10\n", get("/profiles/old/process_cpu.collapsed"))
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), "an interrupt is how it ends")
+}
+
+func TestLoad(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			var r receiver
+			endpoint, web := r.listen(t)
+			if protocol != protocolGRPC {
+				endpoint = web
+			}
+			got := run(t, nil, "load", "--protocol", protocol, "--endpoint", endpoint, "--services", "3", "--types", "2",
+				"--rate", "50", "--duration", "1200ms", "--samples", "20")
+			require.Equal(t, exitOK, got.code, got.log)
+			assert.Regexp(t, `(?m)^accepted +[1-9]\d? messages`, got.out)
+			assert.Regexp(t, `(?m)^refused +0 messages`, got.out)
+			assert.Regexp(t, `(?m)^latency p99 +[\d.]+(ms|s|µs)$`, got.out)
+			assert.Contains(t, got.log, " accepted  0 refused ")
+			services := map[string]int{}
+			for _, pd := range r.profiles {
+				services[attribute(pd.ResourceProfiles().At(0).Resource().Attributes(), "service.name")]++
+			}
+			if protocol != protocolPprof {
+				assert.Len(t, services, 3)
+				assert.Contains(t, services, "load-0002")
+			}
+		})
+	}
+	r := receiver{answer: func(int) (int, codes.Code) { return http.StatusTooManyRequests, codes.ResourceExhausted }}
+	endpoint, _ := r.listen(t)
+	got := run(t, nil, "load", "--endpoint", endpoint, "--rate", "0", "--duration", "200ms")
+	assert.Equal(t, exitFound, got.code)
+	assert.Regexp(t, `(?m)^\d+ times +ResourceExhausted: not today$`, got.out)
+	got = run(t, nil, "load", "--types", "99", "--rate", "-1")
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.log, "--types must be at most")
+	assert.Contains(t, got.log, "--rate must not be negative")
+}
+
+// TestGenerated checks what load sends.
+func TestGenerated(t *testing.T) {
+	for _, g := range loadTypes {
+		pd := g.generate(300)
+		require.Equal(t, 1, pd.ResourceProfiles().Len())
+		assert.InDelta(t, 300, pd.SampleCount(), 30)
+		otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		assert.Contains(t, must(t, "stats", write(t, "x.otlp", string(otlp))), "1 profiles")
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	var h histogram
+	for i := 1; i <= 1000; i++ {
+		h.add(time.Duration(i) * time.Millisecond)
+	}
+	assert.InEpsilon(t, 500*time.Millisecond, h.quantile(0.5), 0.021)
+	assert.InEpsilon(t, 990*time.Millisecond, h.quantile(0.99), 0.021)
+	assert.Equal(t, time.Second, h.quantile(1))
+	assert.Zero(t, (&histogram{}).quantile(0.5))
+	h.add(1000 * time.Hour)
+	assert.Equal(t, 1000*time.Hour, h.quantile(1))
+}

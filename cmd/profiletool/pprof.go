@@ -1,0 +1,163 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/driver"
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+)
+
+// newReports returns the commands that google/pprof answers. Their flags are its own.
+func newReports(term *terminal) []*cobra.Command {
+	var commands []*cobra.Command
+	for _, report := range []struct {
+		use, short string
+		// args turns the command line into that of pprof.
+		args func(args []string) ([]string, error)
+	}{
+		{"top FILE...", "The functions with the most, as text", prefix("-top")},
+		{"tree FILE...", "Each function with its callers and callees, as text", prefix("-tree")},
+		{"peek REGEXP FILE...", "Callers and callees of the functions that match", withRegexp("-peek")},
+		{"list REGEXP FILE...", "Annotated source of the functions that match", withRegexp("-list")},
+		{"diff BASE FILE...", "What changed since a base, as text", diffArgs},
+		{"flamegraph FILE...", "A flame graph in the browser, with pprof's other views", prefix("-http=localhost:")},
+		{"web FILE...", "A graph of calls in the browser (needs Graphviz)", prefix("-web")},
+		{"pprof [FLAGS] FILE...", "Any other report of pprof, or its interactive shell", prefix()},
+	} {
+		commands = append(commands, &cobra.Command{
+			Use:     report.use,
+			Short:   report.short,
+			GroupID: groupReports,
+			Long: report.short + `.
+
+The flags are those of go tool pprof, with one dash: -cum, -focus=REGEXP, -nodecount=20, -sample_index=alloc_space …
+Files may have any format. -service=NAME and -profile=NAME choose among the profiles of a file; without them the first kind of
+profile in a file is shown. A URL is fetched as pprof does it.`,
+			DisableFlagParsing: true,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
+					return cmd.Help()
+				}
+				args, err := report.args(args)
+				if err != nil {
+					return err
+				}
+				return runPprof(term, args)
+			},
+		})
+	}
+	return commands
+}
+
+func prefix(first ...string) func([]string) ([]string, error) {
+	return func(args []string) ([]string, error) { return append(first, args...), nil }
+}
+
+// withRegexp takes the first argument that is no flag as a flag's value.
+func withRegexp(name string) func([]string) ([]string, error) {
+	return func(args []string) ([]string, error) {
+		for i, arg := range args {
+			if !strings.HasPrefix(arg, "-") {
+				out := append([]string{name + "=" + arg}, args[:i]...)
+				return append(out, args[i+1:]...), nil
+			}
+		}
+		return nil, errors.New("a regular expression for the functions is missing")
+	}
+}
+
+func diffArgs(args []string) ([]string, error) {
+	args, err := withRegexp("-diff_base")(args)
+	if err != nil {
+		return nil, errors.New("the base is missing: diff BASE FILE")
+	}
+	return append([]string{"-top"}, args...), nil
+}
+
+func runPprof(term *terminal, args []string) error {
+	f := &pprofFlags{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
+	f.FlagSet.SetOutput(io.Discard) // the error says it
+	var sel selection
+	f.FlagSet.StringVar(&sel.service, "service", "", "")
+	f.FlagSet.StringVar(&sel.profile, "profile", "", "")
+	f.AddExtraUsage("    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …")
+	err := driver.PProf(&driver.Options{Flagset: f, Fetch: &fetcher{reader: &reader{term: term}, sel: &sel}})
+	if f.err != nil {
+		return f.err
+	}
+	return err
+}
+
+// pprofFlags is driver.FlagSet over given arguments.
+type pprofFlags struct {
+	*flag.FlagSet
+	args  []string
+	usage []string
+	err   error
+}
+
+// StringList defines a flag that may be given once, as pprof's own command has it.
+func (f *pprofFlags) StringList(name, value, usage string) *[]*string {
+	return &[]*string{f.FlagSet.String(name, value, usage)}
+}
+
+func (f *pprofFlags) ExtraUsage() string         { return strings.Join(f.usage, "\n") }
+func (f *pprofFlags) AddExtraUsage(usage string) { f.usage = append(f.usage, usage) }
+
+// Parse returns the arguments that are no flags. pprof ends where there are none.
+func (f *pprofFlags) Parse(usage func()) []string {
+	f.FlagSet.Usage = func() {}
+	switch err := f.FlagSet.Parse(f.args); {
+	case errors.Is(err, flag.ErrHelp):
+		usage()
+		f.err = nil
+		return nil
+	case err != nil:
+		f.err = err
+		return nil
+	}
+	if f.FlagSet.NArg() == 0 {
+		f.err = errors.New("a file is missing")
+	}
+	return f.FlagSet.Args()
+}
+
+// fetcher gives pprof files of any format. It leaves URLs to pprof.
+type fetcher struct {
+	reader *reader
+	sel    *selection
+}
+
+func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, string, error) {
+	if strings.Contains(source, "://") {
+		return nil, "", nil
+	}
+	messages, err := f.reader.readAll([]string{source})
+	if err != nil {
+		return nil, "", err
+	}
+	pd := cleaned(f.reader.term, messages)
+	if err := f.sel.apply(pd); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", nameOf(source), err)
+	}
+	profiles, err := pprofsOf(f.reader.term, pd)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(profiles) == 0:
+		return nil, "", fmt.Errorf("%s: there are no profiles", nameOf(source))
+	}
+	for _, other := range profiles[1:] {
+		f.reader.term.say("%s: -profile can choose this, too: %s", nameOf(source), other.kind)
+	}
+	return profiles[0].profile, "", nil
+}

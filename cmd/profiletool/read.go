@@ -1,0 +1,322 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+// maxInputBytes bounds what is read of one file, before and after decompression.
+const maxInputBytes = 1 << 30
+
+// message is one message of OTLP profiles, and what it was.
+type message struct {
+	pprofile.Profiles
+	// Path is the file, and Source names it, and the message within it where there are several.
+	Path, Source string
+	Format       formats.Format
+	// Layout is that of OTLP in protobuf or JSON, and Ambiguous that an older one would read as well.
+	Layout    string
+	Ambiguous bool
+	// Bytes is its size, decompressed.
+	Bytes int
+	// Dropped is how many samples could not be understood, Repaired how many faults were read past.
+	Dropped, Repaired int
+}
+
+// reader reads files of any format.
+type reader struct {
+	term *terminal
+	// at is the time of profiles that state none, 0 for none.
+	at pcommon.Timestamp
+}
+
+// timeFlag is --at.
+type timeFlag struct{ at *pcommon.Timestamp }
+
+func (f timeFlag) Type() string   { return "time" }
+func (f timeFlag) String() string { return "" }
+func (f timeFlag) Set(text string) error {
+	t, err := parseTime(text, time.Now())
+	*f.at = pcommon.NewTimestampFromTime(t)
+	return err
+}
+
+// parseTime reads "now", RFC 3339, or Unix seconds with or without a fraction.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if text == "now" {
+		return now, nil
+	}
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 && seconds < 1<<33 {
+		whole, fraction := math.Modf(seconds)
+		return time.Unix(int64(whole), int64(fraction*1e9)), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Unix() < 0 {
+		return t, fmt.Errorf("%q is not a time: write now, 2026-01-31T12:00:00Z or Unix seconds", text)
+	}
+	return t, nil
+}
+
+func (r *reader) flags(cmd *cobra.Command) {
+	cmd.Flags().Var(timeFlag{&r.at}, "at", "time of profiles that state none: now, RFC 3339 or Unix seconds")
+}
+
+// readAll reads files, and says on the log what was left out of them.
+func (r *reader) readAll(paths []string) ([]message, error) {
+	if i := slices.Index(paths, "-"); i >= 0 && slices.Contains(paths[i+1:], "-") {
+		return nil, errors.New("standard input can be read only once")
+	}
+	var all []message
+	for _, path := range paths {
+		messages, err := r.read(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", nameOf(path), err)
+		}
+		for _, m := range messages {
+			if m.Dropped > 0 || m.Repaired > 0 {
+				r.term.say("%s: %d samples could not be understood and were left out, %d faults were repaired", m.Source, m.Dropped, m.Repaired)
+			}
+			if m.Ambiguous {
+				r.term.say("%s: reads as layout %s, but an older one is possible", m.Source, m.Layout)
+			}
+		}
+		all = append(all, messages...)
+	}
+	return all, nil
+}
+
+func nameOf(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
+}
+
+// read returns the messages of a file, of which there is at least one.
+func (r *reader) read(path string) ([]message, error) {
+	data, err := r.open(path)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := r.decode(data)
+	if err == nil && len(messages) == 0 {
+		err = errors.New("the file is empty")
+	}
+	for i := range messages {
+		m := &messages[i]
+		m.Path = path
+		if m.Source = nameOf(path); len(messages) > 1 {
+			m.Source += " message " + strconv.Itoa(i+1)
+		}
+		r.setTime(m.Profiles)
+	}
+	return messages, err
+}
+
+func (r *reader) open(path string) ([]byte, error) {
+	in := r.term.in
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			var wrapped *os.PathError
+			if errors.As(err, &wrapped) {
+				err = wrapped.Err // the caller names the path
+			}
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxInputBytes+1))
+	if err == nil && len(data) > maxInputBytes {
+		err = fmt.Errorf("there are more than %d bytes", maxInputBytes)
+	}
+	return data, err
+}
+
+// setTime sets the time of profiles that state none.
+func (r *reader) setTime(pd pprofile.Profiles) {
+	if r.at == 0 {
+		return
+	}
+	for p := range profilesOf(pd) {
+		if p.Time() == 0 {
+			p.SetTime(r.at)
+		}
+	}
+}
+
+// decode reads data of any format.
+func (r *reader) decode(data []byte) ([]message, error) {
+	format := formats.Sniff(data)
+	switch format {
+	case formats.Gzip, formats.Zstd:
+		plain, err := pprofconv.Uncompress(data, maxInputBytes)
+		if err != nil {
+			return nil, err
+		}
+		if inner := formats.Sniff(plain); inner == formats.Gzip || inner == formats.Zstd {
+			return nil, errors.New("it is compressed twice")
+		}
+		return r.decode(plain)
+	case formats.OTLPJSON, formats.OTLPLogsJSON:
+		return r.decodeJSON(data)
+	case formats.Unknown:
+		if frames := framesOf(data); frames != nil {
+			return r.decodeFrames(frames)
+		}
+	}
+	m, err := r.decodeOne(format, data)
+	if err != nil {
+		return nil, err
+	}
+	return []message{m}, nil
+}
+
+// decodeJSON reads values one behind the other, as the Collector's file exporter writes them.
+func (r *reader) decodeJSON(data []byte) ([]message, error) {
+	var messages []message
+	for decoder := json.NewDecoder(bytes.NewReader(data)); ; {
+		var value json.RawMessage
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return messages, nil
+		}
+		if err == nil {
+			var m message
+			if m, err = r.decodeOne(formats.Sniff(value), value); err == nil {
+				messages = append(messages, m)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", len(messages)+1, err)
+		}
+	}
+}
+
+// framesOf takes a file apart in which each message has its length in front of it, in four bytes: the Collector's file
+// exporter writes those for protobuf, and for compressed messages. It returns nil for any other file.
+func framesOf(data []byte) (frames [][]byte) {
+	for len(data) > 0 {
+		if len(data) < 4 {
+			return nil
+		}
+		n := binary.BigEndian.Uint32(data)
+		if n == 0 || int64(n) > int64(len(data)-4) {
+			return nil
+		}
+		frames, data = append(frames, data[4:4+n]), data[4+n:]
+	}
+	return frames
+}
+
+func (r *reader) decodeFrames(frames [][]byte) ([]message, error) {
+	var all []message
+	for i, frame := range frames {
+		messages, err := r.decode(frame)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i+1, err)
+		}
+		all = append(all, messages...)
+	}
+	return all, nil
+}
+
+// decodeOne reads one message or payload.
+func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err error) {
+	m = message{Format: format, Bytes: len(data)}
+	switch format {
+	case formats.OTLP, formats.OTLPJSON:
+		unmarshal := otlplayouts.Unmarshal
+		if format == formats.OTLPJSON {
+			unmarshal = otlplayouts.UnmarshalJSON
+		}
+		var stats otlplayouts.Stats
+		m.Profiles, stats, err = unmarshal(data)
+		m.Layout, m.Ambiguous = stats.Layout.String(), stats.Ambiguous
+		m.Dropped, m.Repaired = sum(stats.Dropped[:]), sum(stats.Repaired[:])
+	case formats.OTLPLogs, formats.OTLPLogsJSON:
+		err = m.decodeLogs(data)
+	case formats.Folded:
+		var stats folded.Stats
+		m.Profiles, stats, err = folded.Decode(data, folded.Options{TimeNanos: uint64(r.at)})
+		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated
+	case formats.Pprof, formats.Unknown:
+		// Its error says what something unknown seems to be.
+		var stats pprofconv.DecodeStats
+		m.Profiles, stats, err = pprofconv.Decode(data, pprofconv.DecodeOptions{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}})
+		m.Format = formats.Pprof
+		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
+	default:
+		err = fmt.Errorf("format %s cannot be read", format)
+	}
+	return m, err
+}
+
+// decodeLogs reads profiles out of log records, as Splunk's agents and the exporter profiles_to_logs write them.
+func (m *message) decodeLogs(data []byte) error {
+	var unmarshaler plog.Unmarshaler = &plog.ProtoUnmarshaler{}
+	if m.Format == formats.OTLPLogsJSON {
+		unmarshaler = &plog.JSONUnmarshaler{}
+	}
+	logs, err := unmarshaler.UnmarshalLogs(data)
+	if err != nil {
+		return err
+	}
+	result := splunklog.Translate(logs, splunklog.Options{MaxProfileBytes: maxInputBytes})
+	m.Profiles = result.Profiles
+	m.Dropped, m.Repaired = sum(result.Dropped[:])+len(result.Rejected), sum(result.Repaired[:])
+	switch {
+	case len(result.Rejected) > 0 && result.Samples == 0:
+		return result.Rejected[0]
+	case result.ProfilingRecords() == 0:
+		return fmt.Errorf("none of its %d log records carries a profile", result.Others)
+	}
+	return nil
+}
+
+func sum(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// cleaned returns all messages in one that keeps the rules of OTLP, and says what was left out.
+func cleaned(term *terminal, messages []message) pprofile.Profiles {
+	var batch compact.Batch
+	all := make([]pprofile.Profiles, len(messages))
+	for i, m := range messages {
+		all[i] = m.Profiles
+	}
+	merged := batch.Merge(all)
+	stats := batch.Stats()
+	if dropped := sum(stats.Dropped[:]); dropped > 0 {
+		term.say("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults", dropped, stats.Samples)
+	}
+	return merged
+}

@@ -1,0 +1,148 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// selection is which profiles are wanted. Empty fields are all.
+type selection struct{ service, profile, sampleType string }
+
+func (s *selection) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.service, "service", "", "only profiles of this `service.name`")
+	cmd.Flags().StringVar(&s.profile, "profile", "", "only this profile: process_cpu, memory, goroutine, …")
+	cmd.Flags().StringVar(&s.sampleType, "type", "", "only this sample type: cpu, alloc_space, …")
+}
+
+// kind is what one profile is of.
+type kind struct{ Service, Profile, Type, Unit string }
+
+func (k kind) String() string {
+	return fmt.Sprintf("%s %s %s/%s", k.Service, k.Profile, k.Type, k.Unit)
+}
+
+func (s *selection) has(k kind) bool {
+	return (s.service == "" || s.service == k.Service) && (s.profile == "" || s.profile == k.Profile) &&
+		(s.sampleType == "" || s.sampleType == k.Type || s.sampleType == k.Type+"/"+k.Unit)
+}
+
+// apply removes what is not wanted.
+func (s *selection) apply(pd pprofile.Profiles) error {
+	if *s == (selection{}) {
+		return nil
+	}
+	var others []string
+	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
+				k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), p)
+				if !s.has(k) {
+					others = append(others, k.String())
+				}
+				return !s.has(k)
+			})
+			// It describes all the types of a pprof, of which only some are left.
+			if s.sampleType != "" {
+				sp.Scope().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool {
+					return key == "pprof.scope.sample_type_order" || key == "pprof.scope.default_sample_type"
+				})
+			}
+			return sp.Profiles().Len() == 0
+		})
+		return rp.ScopeProfiles().Len() == 0
+	})
+	if pd.ResourceProfiles().Len() == 0 {
+		return errors.New("nothing is selected; there is:\n  " + strings.Join(distinct(others), "\n  "))
+	}
+	return nil
+}
+
+// kindOf reads what a profile is of. Indices must be in range.
+func kindOf(dict pprofile.ProfilesDictionary, resource pcommon.Resource, scope pcommon.InstrumentationScope, p pprofile.Profile) kind {
+	text := func(i int32) string { return dict.StringTable().At(int(i)) }
+	k := kind{
+		Service: attribute(resource.Attributes(), "service.name"),
+		Type:    text(p.SampleType().TypeStrindex()), Unit: text(p.SampleType().UnitStrindex()),
+	}
+	if k.Service == "" {
+		k.Service = store.UnknownService
+	}
+	k.Profile = profilekind.Name(attribute(scope.Attributes(), profilekind.NameAttribute), k.Type, text(p.PeriodType().TypeStrindex()))
+	return k
+}
+
+func attribute(m pcommon.Map, key string) string {
+	v, ok := m.Get(key)
+	if !ok {
+		return ""
+	}
+	return v.AsString()
+}
+
+// profilesOf lists all profiles.
+func profilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
+	return func(yield func(pprofile.Profile) bool) {
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					if !yield(p) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// group is the profiles of one kind.
+type group struct {
+	kind
+	profiles []pprofile.Profile
+}
+
+// groupsOf lists the profiles of each kind, in the order in which kinds first occur. Services are told apart if byService.
+func groupsOf(pd pprofile.Profiles, byService bool) []*group {
+	var groups []*group
+	known := map[kind]*group{}
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), p)
+				if !byService {
+					k.Service = ""
+				}
+				g, ok := known[k]
+				if !ok {
+					g = &group{kind: k}
+					known[k], groups = g, append(groups, g)
+				}
+				g.profiles = append(g.profiles, p)
+			}
+		}
+	}
+	return groups
+}
+
+// distinct keeps the first of equal texts.
+func distinct(texts []string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, t := range texts {
+		if !seen[t] {
+			seen[t], out = true, append(out, t)
+		}
+	}
+	return out
+}

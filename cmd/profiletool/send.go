@@ -1,0 +1,182 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+func newSend(term *terminal) *cobra.Command {
+	var sel selection
+	var config clientConfig
+	var resource map[string]string
+	var retime bool
+	var repeat int
+	var interval time.Duration
+	r := &reader{term: term}
+	cmd := &cobra.Command{
+		Use:     "send FILE...",
+		Short:   "Send profiles to a collector or a backend",
+		GroupID: groupNetwork,
+		Long: `Send sends each message of its files by OTLP over gRPC or HTTP, or as pprof to the receiver pprof.
+
+With --retime, times are moved so that the latest of all is now, and profiles that state none get it. With --repeat, everything
+is sent that many times, --interval apart (each time retimed and under new profile ids, if --retime is on).
+
+It exits with 1 if something was not accepted. Nothing is retried.`,
+		Example: `  profiletool send --resource service.name=shop --retime cpu.pb.gz
+  profiletool send --protocol otlp_http --endpoint https://collector:4318 --header 'authorization=Bearer x' profiles.jsonl`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			if repeat < 1 {
+				return errors.New("--repeat must be at least 1")
+			}
+			messages, err := r.readAll(paths)
+			if err != nil {
+				return err
+			}
+			all := make([]pprofile.Profiles, len(messages))
+			for i, m := range messages {
+				all[i] = cleaned(term, []message{m})
+				if err := sel.apply(all[i]); err != nil && len(messages) == 1 {
+					return err
+				}
+				setResource(all[i], resource)
+			}
+			to, err := config.connect()
+			if err != nil {
+				return err
+			}
+			defer to.close()
+			s := sending{term: term, to: to, retime: retime}
+			for round := range repeat {
+				if round > 0 && !wait(cmd.Context(), interval) {
+					break
+				}
+				s.round(cmd.Context(), all, messages)
+			}
+			return s.report(cmd.Context())
+		},
+	}
+	config.flags(cmd)
+	cmd.Flags().StringToStringVar(&resource, "resource", nil, "resource attribute to set, `key=value`; may be repeated")
+	cmd.Flags().BoolVar(&retime, "retime", false, "move times so that the latest is now")
+	cmd.Flags().IntVar(&repeat, "repeat", 1, "how many times to send everything")
+	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two rounds of --repeat")
+	sel.flags(cmd)
+	r.flags(cmd)
+	return cmd
+}
+
+// wait reports false if ctx ends first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func setResource(pd pprofile.Profiles, attributes map[string]string) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, key := range slices.Sorted(maps.Keys(attributes)) {
+			rp.Resource().Attributes().PutStr(key, attributes[key])
+		}
+	}
+}
+
+// sending sends messages and counts what became of them.
+type sending struct {
+	term   *terminal
+	to     sender
+	retime bool
+	// accepted and refused count messages, requests what they took.
+	accepted, refused, requests int
+}
+
+func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages []message) {
+	if s.retime {
+		retimed(all, time.Now())
+	}
+	for i, pd := range all {
+		if ctx.Err() != nil {
+			return
+		}
+		if pd.ResourceProfiles().Len() == 0 {
+			continue // nothing in it was selected
+		}
+		// Sending moves texts of resources into the dictionary: a copy can be sent again.
+		request := pprofile.NewProfiles()
+		pd.CopyTo(request)
+		a := s.to.send(ctx, request)
+		s.requests += a.requests
+		if a.err != nil {
+			s.refused++
+			s.term.say("%s: not accepted: %v", messages[i].Source, a.err)
+			continue
+		}
+		s.accepted++
+	}
+}
+
+func (s *sending) report(ctx context.Context) error {
+	s.term.say("%d messages accepted, %d not, in %d requests", s.accepted, s.refused, s.requests)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.refused > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// retimed moves the times of all messages by the same, so that the last of them is now, and gives profiles new ids:
+// what is sent at another time is not a retry.
+func retimed(all []pprofile.Profiles, now time.Time) {
+	last := uint64(0)
+	for _, pd := range all {
+		for p := range profilesOf(pd) {
+			if p.Time() != 0 {
+				last = max(last, uint64(p.Time())+p.DurationNano())
+			}
+			for _, s := range p.Samples().All() {
+				for _, t := range s.TimestampsUnixNano().All() {
+					last = max(last, t+1)
+				}
+			}
+		}
+	}
+	shift := uint64(now.UnixNano()) - last // modulo 2^64, as the additions below
+	for _, pd := range all {
+		for p := range profilesOf(pd) {
+			if p.Time() == 0 {
+				p.SetTime(pcommon.Timestamp(uint64(now.UnixNano()) - p.DurationNano()))
+			} else {
+				p.SetTime(pcommon.Timestamp(uint64(p.Time()) + shift))
+			}
+			if !p.ProfileID().IsEmpty() {
+				var id pprofile.ProfileID
+				_, _ = rand.Read(id[:]) // it never fails
+				p.SetProfileID(id)
+			}
+			for _, s := range p.Samples().All() {
+				for i, t := range s.TimestampsUnixNano().All() {
+					s.TimestampsUnixNano().SetAt(i, t+shift)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/storeapi"
+)
+
+func newServe(term *terminal) *cobra.Command {
+	var endpoint string
+	var sel selection
+	maxBytes := 1 << 30
+	r := &reader{term: term}
+	cmd := &cobra.Command{
+		Use:     "serve FILE...",
+		Short:   "Show files on the page of flame graphs",
+		GroupID: groupNetwork,
+		Long: `Serve shows files on the page of the exporter pprof, with its JSON and pprof by URL, until it is interrupted. The page's
+clock stands at the end of the latest profile, so that "the last hour" is the last hour of the files. Profiles without
+a service.name are shown under the name of their file, those that state no time under the present.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			kept, now, err := keep(r, &sel, paths, maxBytes)
+			if err != nil {
+				return err
+			}
+			listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", endpoint)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), term, listener, storeapi.New(storeapi.Settings{
+				Store: kept, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes, MaxConcurrent: 4, Timeout: time.Minute,
+				Now: func() time.Time { return now },
+			}))
+		},
+	}
+	cmd.Flags().StringVar(&endpoint, "endpoint", "localhost:4042", "`address` to listen on")
+	cmd.Flags().IntVar(&maxBytes, "max-bytes", maxBytes, "memory for profiles, in bytes; the oldest ones make room")
+	sel.flags(cmd)
+	r.flags(cmd)
+	return cmd
+}
+
+// keep puts files into a store, whose window has room for all of them. now is the end of the latest profile.
+func keep(r *reader, sel *selection, paths []string, maxBytes int) (kept *store.Store, now time.Time, err error) {
+	if r.at == 0 {
+		r.at = pcommon.NewTimestampFromTime(time.Now())
+	}
+	messages, err := r.readAll(paths)
+	if err != nil {
+		return nil, now, err
+	}
+	var wanted []pprofile.Profiles
+	first, last := uint64(math.MaxUint64), uint64(0)
+	for _, m := range messages {
+		pd := cleaned(r.term, []message{m})
+		nameServices(pd, baseName(m.Path))
+		if err = sel.apply(pd); err != nil {
+			continue // another file may have what is wanted
+		}
+		wanted = append(wanted, pd)
+		c := countsOf(pd)
+		first, last = min(first, c.first), max(last, c.last)
+	}
+	if len(wanted) == 0 {
+		return nil, now, err
+	}
+	now = unixTime(last)
+	kept = store.New(store.Config{
+		Window: time.Duration(last-first) + time.Hour, Resolution: time.Second, MaxBytes: maxBytes, MaxSeries: 100_000,
+	})
+	var total store.Added
+	for _, pd := range wanted {
+		added := kept.Add(pd, now)
+		total.Profiles += added.Profiles
+		total.Samples += added.Samples
+		for reason, n := range added.Refused {
+			total.Refused[reason] += n
+		}
+	}
+	r.term.say("%d profiles with %d samples", total.Profiles, total.Samples)
+	for reason, n := range total.Refused {
+		if n > 0 {
+			r.term.say("%d not kept: %s", n, store.Refused(reason))
+		}
+	}
+	if total.Profiles == 0 {
+		return nil, now, errors.New("there are no profiles to show")
+	}
+	return kept, now, nil
+}
+
+// nameServices names services after their file where they have no name.
+func nameServices(pd pprofile.Profiles, name string) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		if attribute(rp.Resource().Attributes(), "service.name") == "" {
+			rp.Resource().Attributes().PutStr("service.name", name)
+		}
+	}
+}
+
+func serve(ctx context.Context, term *terminal, listener net.Listener, handler http.Handler) error {
+	failed := make(chan error, 1)
+	server := httpserver.Start(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, listener, httpserver.Options{
+		DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
+	})
+	term.say("open http://%s/ (interrupt to end)", listener.Addr())
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return server.Shutdown(context.WithoutCancel(ctx))
+	}
+}

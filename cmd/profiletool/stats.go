@@ -1,0 +1,171 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+)
+
+func newStats(term *terminal) *cobra.Command {
+	r := &reader{term: term}
+	return &cobra.Command{
+		Use:     "stats FILE...",
+		Short:   "Show what messages consist of, and what dictionary_dedup would save",
+		GroupID: groupFiles,
+		Long: `Stats shows for each message its format and layout, how many profiles and samples it has and in which shape, the
+entries and bytes of each table of the dictionary, and both again as the processor dictionary_dedup would write the message.
+Bytes are those of today's layout, before compression.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, paths []string) error {
+			messages, err := r.readAll(paths)
+			if err != nil {
+				return err
+			}
+			for i, m := range messages {
+				if i > 0 {
+					fmt.Fprintln(term.out)
+				}
+				if err := printStats(term, m); err != nil {
+					return err
+				}
+			}
+			if len(messages) > 1 {
+				before := 0
+				all := make([]pprofile.Profiles, len(messages))
+				for i, m := range messages {
+					all[i] = m.Profiles
+					before += sizer.ProfilesSize(m.Profiles)
+				}
+				fmt.Fprintf(term.out, "\nall %d messages: %d bytes; merged %s\n", len(messages), before, saving(before, sizer.ProfilesSize(compactly(all...))))
+			}
+			return nil
+		},
+	}
+}
+
+var sizer pprofile.ProtoMarshaler
+
+// compactly returns messages as dictionary_dedup writes them together.
+func compactly(messages ...pprofile.Profiles) pprofile.Profiles {
+	var batch compact.Batch
+	batch.Reset(compacted)
+	for _, m := range messages {
+		batch.Add(m)
+	}
+	for part := range batch.Parts() {
+		return part.Profiles // without a limit there is one
+	}
+	return pprofile.NewProfiles()
+}
+
+func saving(before, after int) string {
+	if before == 0 {
+		return fmt.Sprintf("%d bytes", after)
+	}
+	return fmt.Sprintf("%d bytes (%+.1f %%)", after, 100*float64(after-before)/float64(before))
+}
+
+// counts are what a message has.
+type counts struct {
+	resources, scopes, profiles, samples, observations int
+	// shapes counts samples by what they have: values alone, values and timestamps, timestamps alone, neither.
+	shapes      [4]int
+	first, last uint64
+}
+
+var shapeNames = [4]string{"values alone", "values and timestamps", "timestamps alone", "neither"}
+
+func countsOf(pd pprofile.Profiles) (c counts) {
+	c.resources = pd.ResourceProfiles().Len()
+	for _, rp := range pd.ResourceProfiles().All() {
+		c.scopes += rp.ScopeProfiles().Len()
+	}
+	for p := range profilesOf(pd) {
+		c.profiles++
+		c.samples += p.Samples().Len()
+		if start := uint64(p.Time()); start != 0 {
+			if c.first == 0 || start < c.first {
+				c.first = start
+			}
+			c.last = max(c.last, start+p.DurationNano())
+		}
+		for _, s := range p.Samples().All() {
+			values, timestamps := s.Values().Len(), s.TimestampsUnixNano().Len()
+			c.observations += max(values, timestamps)
+			switch {
+			case values > 0 && timestamps > 0:
+				c.shapes[1]++
+			case values > 0:
+				c.shapes[0]++
+			case timestamps > 0:
+				c.shapes[2]++
+			default:
+				c.shapes[3]++
+			}
+		}
+	}
+	return c
+}
+
+// tableBytes is the encoded size of each table, in the order of compact.Tables.
+func tableBytes(d pprofile.ProfilesDictionary) [7]int {
+	var sizes [7]int
+	for i, copyTable := range []func(pprofile.ProfilesDictionary){
+		func(to pprofile.ProfilesDictionary) { d.MappingTable().CopyTo(to.MappingTable()) },
+		func(to pprofile.ProfilesDictionary) { d.LocationTable().CopyTo(to.LocationTable()) },
+		func(to pprofile.ProfilesDictionary) { d.FunctionTable().CopyTo(to.FunctionTable()) },
+		func(to pprofile.ProfilesDictionary) { d.LinkTable().CopyTo(to.LinkTable()) },
+		func(to pprofile.ProfilesDictionary) { d.StringTable().CopyTo(to.StringTable()) },
+		func(to pprofile.ProfilesDictionary) { d.AttributeTable().CopyTo(to.AttributeTable()) },
+		func(to pprofile.ProfilesDictionary) { d.StackTable().CopyTo(to.StackTable()) },
+	} {
+		only := pprofile.NewProfiles()
+		empty := sizer.ProfilesSize(only)
+		copyTable(only.Dictionary())
+		sizes[i] = sizer.ProfilesSize(only) - empty
+	}
+	return sizes
+}
+
+func printStats(term *terminal, m message) error {
+	c := countsOf(m.Profiles)
+	format := string(m.Format)
+	if m.Layout != "" {
+		format += ", layout " + m.Layout
+	}
+	fmt.Fprintf(term.out, "%s: %s, %d bytes\n", m.Source, format, m.Bytes)
+	fmt.Fprintf(term.out, "%d resources, %d scopes, %d profiles, %d samples, %d observations\n", c.resources, c.scopes, c.profiles, c.samples, c.observations)
+	for i, n := range c.shapes {
+		if n > 0 {
+			fmt.Fprintf(term.out, "%d samples with %s\n", n, shapeNames[i])
+		}
+	}
+	if c.first != 0 {
+		fmt.Fprintf(term.out, "from %s for %s\n", unixTime(c.first).Format(time.RFC3339Nano), time.Duration(c.last-c.first))
+	}
+	deduped := compactly(m.Profiles)
+	w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "table\tentries\tbytes\tdeduplicated\tbytes\t")
+	entries, after := compact.EntriesOf(m.Dictionary()), compact.EntriesOf(deduped.Dictionary())
+	bytes, bytesAfter := tableBytes(m.Dictionary()), tableBytes(deduped.Dictionary())
+	for i, name := range compact.Tables {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, entries[i], bytes[i], after[i], bytesAfter[i])
+	}
+	size, sizeAfter := sizer.ProfilesSize(m.Profiles), sizer.ProfilesSize(deduped)
+	fmt.Fprintf(w, "profiles\t%d\t%d\t%d\t%d\t\n", c.samples, size-sum(bytes[:]), countsOf(deduped).samples, sizeAfter-sum(bytesAfter[:]))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(term.out, "%d bytes; deduplicated %s\n", size, saving(size, sizeAfter))
+	return err
+}
+
+func unixTime(nanos uint64) time.Time { return time.Unix(0, int64(nanos)).UTC() }
