@@ -229,7 +229,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits Lim
 		require(cost, "Decode with a Baseline, "+way, err)
 	}
 	dict := profiledict.New()
-	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, limits, func(Sample) {}) })
+	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, limits, "", func(Sample) {}) })
 	require(cost, "Read", err)
 	_ = kept
 }

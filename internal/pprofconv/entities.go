@@ -21,6 +21,8 @@ type interner struct {
 
 	// Entries of the dictionary by their position in the payload, unresolved where no sample has reached them yet.
 	mappingIndices, functionIndices []int32
+	// unnamed is the name of functions that have none.
+	unnamed string
 	// buildIDs are the attributes of build ids, by their index in string_table.
 	buildIDs map[uint64]int32
 
@@ -54,7 +56,7 @@ func unresolvedIndices(s []int32, n int) []int32 {
 
 // release lets go of what belongs to the payload.
 func (in *interner) release() {
-	in.payload.Data, in.text, in.repaired = nil, "", nil
+	in.payload.Data, in.text, in.repaired, in.unnamed = nil, "", nil, ""
 	in.labels.reset()
 }
 
@@ -114,8 +116,12 @@ func (in *interner) function(id uint64) profiledict.FunctionIndex {
 		return profiledict.FunctionIndex(known)
 	}
 	f := &in.payload.Functions[position]
+	name := in.intern(f.Name)
+	if name == 0 {
+		name = in.dict.Strings.Intern(in.unnamed)
+	}
 	i := in.dict.Functions.Intern(profiledict.Function{
-		Name:       in.intern(f.Name),
+		Name:       name,
 		SystemName: in.intern(f.SystemName),
 		Filename:   in.intern(f.Filename),
 		StartLine:  in.notNegative(f.StartLine),

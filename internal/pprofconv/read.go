@@ -37,11 +37,14 @@ type Sample struct {
 // whose pprof is a carrier of stacks, with no sample types and with times in labels, so that what
 // a sample means is the caller's to decide. Limits and errors are those of Decode.
 //
+// Functions without a name get the name unnamed, which may be empty.
+//
 // Strings in dict and in labels share memory with a copy of the payload's string table:
 // Dictionary.DetachStrings ends that.
-func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, visit func(Sample)) (DecodeStats, error) {
+func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, unnamed string, visit func(Sample)) (DecodeStats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
+	w.unnamed = unnamed
 	if err := w.open(payload, dict, limits); err != nil {
 		return w.stats, err
 	}

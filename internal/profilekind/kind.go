@@ -32,9 +32,10 @@ var aliases = map[string]string{
 	"off-cpu": OffCPU, "offcpu": OffCPU, "off_cpu": OffCPU, "wall": Wall,
 }
 
-// Canonical returns the common name for a producer's word: process_cpu for cpu, memory for heap and allocs. Another
-// word is returned as it is.
+// Canonical returns the common name for a producer's word: process_cpu for cpu, memory for heap and allocs, and without the
+// prefix with which Grafana Alloy marks differences. Another word is returned as it is.
 func Canonical(name string) string {
+	name = strings.TrimPrefix(name, "godeltaprof_")
 	if common, ok := aliases[strings.ToLower(name)]; ok {
 		return common
 	}

@@ -15,6 +15,8 @@ func TestName(t *testing.T) {
 		{"heap", "alloc_space", "space", Memory},
 		{"block", "contentions", "contentions", Block},
 		{"my_profile", "cpu", "cpu", "my_profile"},
+		{"godeltaprof_memory", "alloc_space", "space", Memory},
+		{"goroutines", "goroutine", "goroutine", Goroutine},
 		{"", "samples", "cpu", ProcessCPU},
 		{"", "alloc_objects", "space", Memory},
 		{"", "inuse_space", "", Memory},

@@ -84,7 +84,21 @@ var (
 	cpuSamples     = valueType{"samples", "count"}
 	cpuPeriod      = valueType{"cpu", "nanoseconds"}
 	allocatedSpace = valueType{"allocated_space", "bytes"}
+	// allocatedPeriod is that of Go's heap profiles, 1 long: every value counts as it is. Some backends name a profile by the
+	// type of its period, and refuse one without.
+	allocatedPeriod = valueType{"space", "bytes"}
 )
+
+// anonymous is the name of functions for which an agent has none: backends show an empty name as nothing.
+const anonymous = "(anonymous)"
+
+// unnamed returns the name for functions that have none. A described record keeps what it was made of.
+func (t *translator) unnamed() string {
+	if t.record.described {
+		return ""
+	}
+	return anonymous
+}
 
 // put writes the description.
 func (d *description) put(to *xpdata.MapBuilder) {
@@ -144,7 +158,7 @@ func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed boo
 	}
 	// A text has one time, which is that of its stack.
 	d.spans = s.opts.Format == BodyText && d.shape.timed()
-	return d, !d.isPlain(typ) || !d.spans && !spannedBy(p, max(d.period, 1))
+	return d, s.hasUnnamed || !d.isPlain(typ) || !d.spans && !spannedBy(p, max(d.period, 1))
 }
 
 // isPlain reports whether a record without a description is read as this, time and duration aside.
@@ -154,7 +168,7 @@ func (d *description) isPlain(typ Type) bool {
 		return d.sample == cpuSamples && d.shape == shapeTimes &&
 			(d.period > 0 && d.periodNanos() == d.period && d.periodType == cpuPeriod || d.period == 0 && d.periodType == valueType{})
 	case TypeAllocation:
-		return d.sample == allocatedSpace && d.shape == shapeBoth && d.period == 0 && d.periodType == valueType{}
+		return d.sample == allocatedSpace && d.shape == shapeBoth && d.period == 1 && d.periodType == allocatedPeriod
 	default:
 		return false
 	}

@@ -299,7 +299,8 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 // encode makes records of conformant profiles. excess is by how much they go beyond a limit, where above 1. It may stop
 // where that is far.
 func (e *Encoder) encode(pd pprofile.Profiles, mayStop bool) (part EncodedPart, excess float64, stopped bool) {
-	s := &sink{opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts, total: observations(pd)}
+	s := &sink{opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts, total: observations(pd),
+		hasUnnamed: hasUnnamedFunctions(pd.Dictionary())}
 	if e.opts.Format == BodyPprof {
 		s.pprof = pprofencode.NewWriter(pd)
 		defer s.pprof.Close()

@@ -15,10 +15,12 @@ import (
 
 // sink makes the records of one part.
 type sink struct {
-	opts     EncodeOptions
-	part     *EncodedPart
-	dict     pprofile.ProfilesDictionary
-	recounts *recounts
+	opts EncodeOptions
+	part *EncodedPart
+	dict pprofile.ProfilesDictionary
+	// hasUnnamed reports that there are functions without a name.
+	hasUnnamed bool
+	recounts   *recounts
 	// scope is the number in recounts of the scope under way.
 	scope int32
 	// frames are the numbers of frames of stacks, by index + 1; 0 is not counted yet.
@@ -224,4 +226,15 @@ func (s *sink) framesOf(stack int32) int {
 	}
 	s.frames[stack] = n + 1
 	return n
+}
+
+// hasUnnamedFunctions reports whether a dictionary has functions without a name.
+func hasUnnamedFunctions(d pprofile.ProfilesDictionary) bool {
+	functions := d.FunctionTable()
+	for i := 1; i < functions.Len(); i++ {
+		if functions.At(i).NameStrindex() == 0 {
+			return true
+		}
+	}
+	return false
 }

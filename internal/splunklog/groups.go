@@ -211,8 +211,11 @@ func (t *translator) describe(g *group) description {
 		if g.typ == TypeAllocation {
 			d.sample = allocatedSpace
 		}
-		if g.period != 0 {
+		switch {
+		case g.period != 0:
 			d.periodType = cpuPeriod
+		case g.typ == TypeAllocation:
+			d.periodType, d.period = allocatedPeriod, 1
 		}
 	}
 	switch {

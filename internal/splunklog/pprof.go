@@ -32,7 +32,7 @@ func (t *translator) readPprof(body string) *Rejection {
 	t.groupBytesLeft = minGroupBytes + t.opts.MaxExpansion*len(t.payload)
 	t.attributeOf = t.attributeOf[:0]
 	clear(t.attributeOfGroup)
-	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.visit)
+	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.unnamed(), t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
 	t.workLeft -= stats.UncompressedBytes
 	t.result.add(&stats)

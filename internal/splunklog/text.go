@@ -150,8 +150,12 @@ func (t *translator) internFrames() profiledict.StackIndex {
 }
 
 func (t *translator) internFrame(f *frame) int32 {
+	name := f.function
+	if name == "" {
+		name = t.unnamed()
+	}
 	function := t.dict.Functions.Intern(profiledict.Function{
-		Name: t.dict.Strings.Intern(f.function), Filename: t.dict.Strings.Intern(f.file),
+		Name: t.dict.Strings.Intern(name), Filename: t.dict.Strings.Intern(f.file),
 	})
 	line := [1]profiledict.Line{{Function: function, Line: f.line, Column: f.column}}
 	return int32(t.dict.Locations.Intern(profiledict.Location{}, line[:]))

@@ -89,9 +89,9 @@ func TestCapturedRequestsOfPyroscopesClients(t *testing.T) {
 				assert.NotContains(t, attributes, "otel.scope.name")
 				scope := rp.ScopeProfiles().At(0)
 				assert.Contains(t, scope.Scope().Name(), "com.grafana.pyroscope/")
-				if name, ok := scope.Scope().Attributes().Get("pprof.scope.profile_name"); ok {
-					names[name.AsString()] = true
-				}
+				name, ok := scope.Scope().Attributes().Get("pprof.scope.profile_name")
+				assert.True(t, ok)
+				names[name.AsString()] = true
 				for _, profile := range scope.Profiles().All() {
 					assert.Greater(t, uint64(profile.Time()), uint64(1795000000e9))
 					assert.Positive(t, profile.DurationNano())
@@ -99,7 +99,7 @@ func TestCapturedRequestsOfPyroscopesClients(t *testing.T) {
 			}
 		})
 	}
-	assert.Subset(t, names, map[string]bool{"block": true, "mutex": true})
+	assert.Subset(t, names, map[string]bool{"process_cpu": true, "memory": true, "goroutine": true, "block": true, "mutex": true})
 }
 
 // The real client: its uploads are accepted, and its profiles arrive.

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
@@ -52,7 +53,7 @@ func spin(t *testing.T) {
 // named gives the profiles of one name.
 func named(all []pprofile.Profiles, name string) []pprofile.Profiles {
 	return slices.DeleteFunc(slices.Clone(all), func(pd pprofile.Profiles) bool {
-		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(ingest.AttributeProfileName)
+		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(profilekind.NameAttribute)
 		return got.Str() != name
 	})
 }
@@ -81,14 +82,36 @@ func TestSelfProfiles(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 300ms}\nresource_attributes: {zone: a}")
 	contend()
-	for name, types := range map[string]int{"cpu": 2, "heap": 4, "goroutine": 1, "mutex": 2, "block": 2} {
+	for name, types := range map[string]int{"process_cpu": 2, "memory": 4, "goroutine": 1, "mutex": 2, "block": 2} {
 		pd := f.awaitNamed(1, name)[0]
 		assert.Equal(t, types, pd.ProfileCount(), name)
 		assert.Equal(t, map[string]any{"service.name": "otelcol-profiles", "zone": "a"}, sourcetest.ResourceOf(t, pd))
 	}
-	assert.Contains(t, functionNames(f.awaitNamed(2, "cpu")[1]), "crypto/sha256.Sum256")
+	assert.Contains(t, functionNames(f.awaitNamed(2, "process_cpu")[1]), "crypto/sha256.Sum256")
 	assert.Positive(t, f.Sum("otelcol_receiver_accepted_profile_samples", "transport", "runtime"))
 	assert.Zero(t, f.Logs.Len())
+}
+
+// What the runtime counts from the process's start is delivered once: backends that add up what arrives show what happened.
+func TestSelfTotalsBecomeDifferences(t *testing.T) {
+	rate := runtime.SetMutexProfileFraction(1)
+	defer runtime.SetMutexProfileFraction(rate)
+	contend()
+	f := startFixture(t, "self: {collection_interval: 100ms, mutex_profile_fraction: 1}")
+	require.Eventually(t, func() bool { return len(named(f.Next.All(), "memory")) >= 6 }, sourcetest.Patience, 5*time.Millisecond)
+	f.stop()
+	for i, pd := range named(f.Next.All(), "mutex") {
+		assert.Equal(t, i == 0, slices.ContainsFunc(functionNames(pd), func(name string) bool { return strings.Contains(name, ".contend.") }),
+			"window %d", i)
+	}
+	for i, pd := range named(f.Next.All(), "memory") {
+		for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				typ := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
+				assert.Equal(t, i > 0 && strings.HasPrefix(typ, "alloc_"), p.DurationNano() > 0, "window %d, %s", i, typ)
+			}
+		}
+	}
 }
 
 // One CPU window begins where the one before ended: what lies between is only the time that the
@@ -96,7 +119,7 @@ func TestSelfProfiles(t *testing.T) {
 func TestSelfWindowsHaveNoGaps(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 500ms, mutex_profile_fraction: 0, block_profile_fraction: 0}")
-	windows := f.awaitNamed(4, "cpu")
+	windows := f.awaitNamed(4, "process_cpu")
 	f.stop()
 	var gaps time.Duration
 	for i := 1; i < len(windows); i++ {
@@ -120,15 +143,15 @@ func TestSelfBesideAnotherCPUProfile(t *testing.T) {
 	var others bytes.Buffer
 	require.NoError(t, pprof.StartCPUProfile(&others))
 	f := startFixture(t, "self: {collection_interval: 100ms}")
-	f.awaitNamed(3, "heap")
+	f.awaitNamed(3, "memory")
 	assert.Len(t, f.AwaitLog(1, "another CPU profile"), 1)
-	assert.Empty(t, named(f.Next.All(), "cpu"))
+	assert.Empty(t, named(f.Next.All(), "process_cpu"))
 
 	pprof.StopCPUProfile()
 	theirs, err := profile.ParseData(others.Bytes())
 	require.NoError(t, err)
 	assert.NotEmpty(t, theirs.Sample)
-	f.awaitNamed(2, "cpu")
+	f.awaitNamed(2, "process_cpu")
 	assert.Len(t, f.Logs.FilterMessageSnippet("the collector").All(), 2, "one line for each change")
 }
 
@@ -166,8 +189,8 @@ func TestSelfShutdownFlushes(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	require.Len(t, named(f.Next.All(), "goroutine"), 1, "what the runtime has is there at once")
 	f.stop()
-	require.Len(t, named(f.Next.All(), "cpu"), 1)
-	assert.Contains(t, functionNames(named(f.Next.All(), "cpu")[0]), "crypto/sha256.Sum256")
+	require.Len(t, named(f.Next.All(), "process_cpu"), 1)
+	assert.Contains(t, functionNames(named(f.Next.All(), "process_cpu")[0]), "crypto/sha256.Sum256")
 }
 
 func TestSelfHasOneOwner(t *testing.T) {
@@ -205,7 +228,7 @@ func TestSelfPipelineBehind(t *testing.T) {
 	f.AwaitLog(2, "the pipeline is behind")
 	assert.Positive(t, f.Sum(sourcetest.MetricRejected, "reason", "pipeline_behind", "source", "self"))
 	close(release)
-	f.awaitNamed(4, "heap")
+	f.awaitNamed(4, "memory")
 }
 
 // The profiles of one window wait for their batch together: one after the other would take a batch's wait each, and more

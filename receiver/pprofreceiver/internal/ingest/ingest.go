@@ -28,12 +28,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
-
-// AttributeProfileName is the scope attribute that tells apart profiles whose sample types are the
-// same: the Go runtime's mutex and block profiles are.
-const AttributeProfileName = "pprof.scope.profile_name"
 
 // Payload is what a source passes on.
 type Payload struct {
@@ -41,8 +38,10 @@ type Payload struct {
 	// Claim holds the payload's bytes, and those that it is decoded to. The source releases it after the delivery.
 	Claim *admission.Claim
 	Identity
-	// ProfileName is the runtime's name for the profile, or empty.
+	// ProfileName is which profile it is in the words of profilekind, or empty.
 	ProfileName string
+	// IsNamedByTypes names a profile without a ProfileName by its sample and period types.
+	IsNamedByTypes bool
 	// ScopeName and ScopeVersion are the sender's, if it states them; otherwise the scope is this receiver.
 	ScopeName, ScopeVersion string
 	// From and Until are when the sender recorded, for profiles that do not have a time themselves.
@@ -161,14 +160,23 @@ func (in *Ingester) Admit(pd pprofile.Profiles, p *Payload, plainBytes int) {
 				sp.Scope().SetName(p.ScopeName)
 				sp.Scope().SetVersion(p.ScopeVersion)
 			}
-			if p.ProfileName != "" {
-				sp.Scope().Attributes().PutStr(AttributeProfileName, p.ProfileName)
+			if name := p.profileName(pd, sp); name != "" {
+				sp.Scope().Attributes().PutStr(profilekind.NameAttribute, name)
 			}
 			for _, profile := range sp.Profiles().All() {
 				p.setTime(profile)
 			}
 		}
 	}
+}
+
+// profileName returns which profile a scope holds, empty if that is not to be said.
+func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
+	if p.ProfileName != "" || !p.IsNamedByTypes || sp.Profiles().Len() == 0 {
+		return p.ProfileName
+	}
+	first, texts := sp.Profiles().At(0), pd.Dictionary().StringTable()
+	return profilekind.Name("", texts.At(int(first.SampleType().TypeStrindex())), texts.At(int(first.PeriodType().TypeStrindex())))
 }
 
 // setTime sets the time and duration that a profile does not have itself. A time in 1970 is none.

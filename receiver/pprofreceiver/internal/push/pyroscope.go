@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pyroscopewire"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
@@ -299,7 +300,8 @@ func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Pay
 	}
 	put(key, from.Service)
 	return ingest.Payload{
-		Identity: id, Claim: r.claim, ProfileName: from.ProfileName, Format: formats.Pprof,
+		Identity: id, Claim: r.claim, Format: formats.Pprof,
+		ProfileName: profilekind.Canonical(profiledict.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
 		ScopeName: profiledict.ValidUTF8(from.ScopeName), ScopeVersion: profiledict.ValidUTF8(from.ScopeVersion),
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/goleak"
 
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
@@ -168,7 +168,7 @@ func scrapeTargetOf(t testing.TB, base string, paths ...string) *targets.Target 
 func ofKind(all []pprofile.Profiles, kind string) []pprofile.Profiles {
 	var found []pprofile.Profiles
 	for _, pd := range all {
-		name, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(ingest.AttributeProfileName)
+		name, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(profilekind.NameAttribute)
 		if name.Str() == kind {
 			found = append(found, pd)
 		}

@@ -15,10 +15,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -52,6 +55,7 @@ type Recorder struct {
 	id     ingest.Identity
 
 	cpu     cpuProfiler
+	totals  map[string]*totals // by ProfileName
 	windows chan []ingest.Payload
 	log     ingest.ChangeLog
 	// mutexBefore is the process's mutex fraction before this receiver set its own.
@@ -80,6 +84,10 @@ func (s *Recorder) Start(context.Context, component.Host) error {
 		runtime.SetBlockProfileRate(s.cfg.BlockProfileFraction)
 	}
 	s.cpu = cpuProfiler{logger: s.set.Logger}
+	s.totals = map[string]*totals{}
+	for _, name := range s.others() {
+		s.totals[profilekind.Canonical(name)] = &totals{baseline: pprofconv.NewBaseline(pprofconv.BaselineOptions{})}
+	}
 	s.windows = make(chan []ingest.Payload, windowsInHand)
 	s.worker.Start(func(stopping, deliver context.Context) {
 		// The recorder closes windows; the deliverer ends when it has emptied it.
@@ -145,13 +153,13 @@ func (s *Recorder) record(ctx context.Context) {
 
 func (s *Recorder) cpuPayload(payloads []ingest.Payload) []ingest.Payload {
 	if data := s.cpu.stop(); data != nil {
-		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: "cpu"})
+		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: profilekind.ProcessCPU})
 	}
 	return payloads
 }
 
-// otherPayloads adds the profiles that the runtime keeps from the process's start.
-func (s *Recorder) otherPayloads(payloads []ingest.Payload) []ingest.Payload {
+// others are the runtime's names of the profiles that it keeps from the process's start.
+func (s *Recorder) others() []string {
 	names := []string{"heap", "goroutine"}
 	if s.cfg.MutexProfileFraction > 0 {
 		names = append(names, "mutex")
@@ -159,13 +167,18 @@ func (s *Recorder) otherPayloads(payloads []ingest.Payload) []ingest.Payload {
 	if s.cfg.BlockProfileFraction > 0 {
 		names = append(names, "block")
 	}
-	for _, name := range names {
+	return names
+}
+
+// otherPayloads adds the profiles that the runtime keeps from the process's start.
+func (s *Recorder) otherPayloads(payloads []ingest.Payload) []ingest.Payload {
+	for _, name := range s.others() {
 		var data bytes.Buffer
 		if err := pprof.Lookup(name).WriteTo(&data, 0); err != nil {
 			s.set.Logger.Error("cannot write the runtime's profile", zap.String("profile", name), zap.Error(err))
 			continue
 		}
-		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data.Bytes(), Identity: s.id, ProfileName: name})
+		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data.Bytes(), Identity: s.id, ProfileName: profilekind.Canonical(name)})
 	}
 	return payloads
 }
@@ -203,10 +216,50 @@ func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
 	p.Claim = s.ingest.Begin()
 	p.Claim.Complete()
 	defer p.Claim.Release()
-	err := s.ingest.Ingest(ctx, p, s.cfg.Timeout)
+	err := s.ingestTotals(ctx, p)
 	if err == nil {
 		return nil
 	}
 	s.ingest.CountRejected(ctx, err)
 	return fmt.Errorf("profile %q: %w", p.ProfileName, err)
+}
+
+// totals is what is known of a profile that the runtime counts from the process's start.
+type totals struct {
+	baseline *pprofconv.Baseline
+	// isBegun says that a payload was delivered, with which the next is compared.
+	isBegun bool
+}
+
+// ingestTotals delivers what has happened since the last window that the pipeline accepted. The first one is delivered as it is: all
+// of it happened since the process began.
+func (s *Recorder) ingestTotals(ctx context.Context, p ingest.Payload) error {
+	known := s.totals[p.ProfileName]
+	if known == nil {
+		return s.ingest.Ingest(ctx, p, s.cfg.Timeout)
+	}
+	if !known.isBegun {
+		if err := s.ingest.Ingest(ctx, p, s.cfg.Timeout); err != nil {
+			return err
+		}
+		p.Claim = s.ingest.Begin()
+		p.Claim.Complete()
+		defer p.Claim.Release()
+	}
+	p.Baseline, p.Fetched = known.baseline, time.Now()
+	pd, _, err := s.ingest.Decode(ctx, p)
+	if err != nil {
+		known.baseline.Discard()
+		return err
+	}
+	if known.isBegun && pd.SampleCount() > 0 {
+		err = s.ingest.Deliver(ctx, pd, s.cfg.Timeout)
+	}
+	if err != nil && !consumererror.IsPermanent(err) {
+		known.baseline.Discard()
+		return err
+	}
+	known.isBegun = true
+	known.baseline.Commit()
+	return err
 }
