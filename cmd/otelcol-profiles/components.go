@@ -38,6 +38,7 @@ import (
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 	otlpprofilesreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver"
 	splunkprofilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
+	profilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 )
@@ -86,6 +87,7 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory(),
 		otlpprofilesreceiver.NewFactory(),
 		splunkprofilingreceiver.NewFactory(),
+		profilingreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
 	)
@@ -96,6 +98,7 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpprofilesreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		splunkprofilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		profilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.162.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.155.0",
 	})

@@ -81,7 +81,7 @@ func TestComponents(t *testing.T) {
 		listed []component
 		wanted []string
 	}{
-		{"receivers", listed.Receivers, []string{"kafka", "otlp", "otlp_profiles", "pprof", "splunk_profiling"}},
+		{"receivers", listed.Receivers, []string{"kafka", "otlp", "otlp_profiles", "pprof", "profiling", "splunk_profiling"}},
 		{"processors", listed.Processors, []string{
 			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
 		}},

@@ -1,0 +1,274 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package profilingreceiver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"go.opentelemetry.io/ebpf-profiler/collector/config"
+	"go.opentelemetry.io/ebpf-profiler/rlimit"
+	"go.opentelemetry.io/ebpf-profiler/support"
+	"golang.org/x/sys/unix"
+)
+
+// machine is what the checks look at: files below root, and what the kernel answers.
+type machine struct {
+	root string
+	cpus int
+	// memlock returns the limit on locked memory, in bytes. raiseMemlock lifts it as the profiler does, and puts it back.
+	memlock      func() (uint64, error)
+	raiseMemlock func() error
+	// version checks the kernel's. bpf and perf try the profiler's system calls.
+	version, bpf, perf func() error
+}
+
+// checkMachine returns what the profiler lacks here.
+func checkMachine(cfg *Config) problems {
+	m := machine{
+		root: "/", cpus: runtime.NumCPU(), memlock: softMemlock, bpf: probeBPF, perf: probePerf,
+		// The values were checked when the configuration was read: what is left is the kernel's version.
+		version: func() error { own := config.Config(cfg.Profiler); return own.Validate() },
+		raiseMemlock: func() error {
+			restore, err := rlimit.MaximizeMemlock()
+			if err == nil {
+				restore()
+			}
+			return err
+		},
+	}
+	return m.check(cfg.Profiler.SamplesPerSecond * support.Sizeof_Trace)
+}
+
+// capability is a bit of CapEff in /proc/<pid>/status (capabilities(7)).
+type capability uint
+
+const (
+	capIPCLock   capability = unix.CAP_IPC_LOCK
+	capSysPtrace capability = unix.CAP_SYS_PTRACE
+	capSysAdmin  capability = unix.CAP_SYS_ADMIN
+	capPerfmon   capability = unix.CAP_PERFMON
+	capBPF       capability = unix.CAP_BPF
+	capRestore   capability = unix.CAP_CHECKPOINT_RESTORE
+)
+
+type capabilities uint64
+
+func (c capabilities) has(some ...capability) bool {
+	for _, one := range some {
+		if c&(1<<one) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// initialPIDNamespace is what the first PID namespace of a kernel is called (PROC_PID_INIT_INO in linux/proc_ns.h).
+const initialPIDNamespace = "pid:[4026531836]"
+
+// kallsymsTrigger is the function that the profiler attaches a kprobe to, where the kernel has it.
+const kallsymsTrigger = "bpf_ksym_add"
+
+// check returns everything that the profiler lacks, with buffers of bufferBytes for each CPU.
+func (m *machine) check(bufferBytes int) problems {
+	var found problems
+	add := func(r reason, format string, args ...any) {
+		found = append(found, problem{r, fmt.Sprintf(format, args...)})
+	}
+
+	if err := m.version(); err != nil {
+		add(reasonKernel, "%v", err)
+	}
+	if strings.Contains(m.read("sys/kernel/security/lockdown"), "[confidentiality]") {
+		add(reasonKernel, "the kernel is locked down for confidentiality, which forbids eBPF to read memory: boot it without lockdown=confidentiality")
+	}
+	caps, err := m.capabilities()
+	if err != nil {
+		add(reasonOther, "%v", err)
+	}
+	missing := missingCapabilities(caps)
+	if err := m.raiseMemlock(); err != nil {
+		missing = append(missing, "SYS_RESOURCE (or an unlimited hard limit on locked memory)")
+	} else if need, limit, isEnough := m.perfBuffers(caps, bufferBytes); !isEnough {
+		missing = append(missing, fmt.Sprintf("IPC_LOCK (or a limit on locked memory of %d KiB, found %d)", need>>10, limit>>10))
+	}
+	symbols, hasTrigger, err := m.kernelSymbols()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		add(reasonKernel, "the kernel has no /proc/kallsyms: it needs CONFIG_KALLSYMS")
+	case err != nil:
+		add(reasonOther, "%v", err)
+	case !symbols && m.read("proc/sys/kernel/kptr_restrict") == "2":
+		add(reasonPrivilege, "the kernel hides its addresses from everybody: sysctl kernel.kptr_restrict=1")
+	case !symbols:
+		missing = append(missing, "SYSLOG (for the kernel's symbols)")
+	}
+	if len(missing) > 0 {
+		add(reasonPrivilege, "missing capabilities: %s: run as root, or add them", strings.Join(missing, ", "))
+	} else if err := m.bpf(); errors.Is(err, unix.ENOSYS) {
+		add(reasonKernel, "the kernel has no eBPF: it needs CONFIG_BPF_SYSCALL")
+	} else if err != nil {
+		add(reasonPrivilege, "bpf() is refused (%v) in spite of the capabilities: allow it in the seccomp profile or security module, and run in the first user namespace", err)
+	} else if err := m.perf(); err != nil {
+		add(reasonPrivilege, "perf_event_open() is refused (%v) in spite of the capabilities: allow it in the seccomp profile or security module", err)
+	}
+	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace != initialPIDNamespace {
+		add(reasonPrivilege, "other processes cannot be seen from this PID namespace: docker run --pid=host, or hostPID: true in Kubernetes")
+	}
+	return append(found, m.checkTracing(hasTrigger)...)
+}
+
+// missingCapabilities returns those without which there is no sample, or none with a frame of a process.
+func missingCapabilities(caps capabilities) (missing []string) {
+	if !caps.has(capBPF, capSysAdmin) {
+		missing = append(missing, "BPF")
+	}
+	if !caps.has(capPerfmon, capSysAdmin) {
+		missing = append(missing, "PERFMON")
+	}
+	if !caps.has(capSysPtrace) {
+		missing = append(missing, "SYS_PTRACE")
+	}
+	if !caps.has(capRestore, capSysAdmin) {
+		missing = append(missing, "CHECKPOINT_RESTORE")
+	}
+	return missing
+}
+
+// checkTracing checks what the profiler attaches programs to: a tracepoint, and a kprobe where needsKprobe.
+func (m *machine) checkTracing(needsKprobe bool) (found problems) {
+	var tracefs string
+	var err error
+	for _, tracefs = range []string{"sys/kernel/tracing", "sys/kernel/debug/tracing"} {
+		if _, err = os.Stat(m.path(tracefs + "/events")); err == nil || errors.Is(err, fs.ErrPermission) {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return append(found, problem{reasonPrivilege, "tracefs cannot be read: run as root, or add the capability DAC_READ_SEARCH"})
+	case err != nil:
+		found = append(found, problem{reasonMount,
+			"tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing, or mount the machine's /sys/kernel/tracing into the container"})
+	default:
+		if _, err := os.Stat(m.path(tracefs + "/events/sched/sched_process_free/id")); err != nil {
+			found = append(found, problem{reasonKernel, fmt.Sprintf("the kernel has no tracepoint sched:sched_process_free (%v)", err)})
+		}
+	}
+	if !needsKprobe {
+		return found
+	}
+	for _, path := range []string{"sys/bus/event_source/devices/kprobe/type", tracefs + "/kprobe_events"} {
+		if _, err := os.Stat(m.path(path)); err == nil {
+			return found
+		}
+	}
+	return append(found, problem{reasonKernel, "the kernel has no kprobes: it needs CONFIG_KPROBES and CONFIG_KPROBE_EVENTS"})
+}
+
+// perfBuffers reports whether the profiler's buffers, one of bufferBytes for each CPU, can be mapped, and if not, how much
+// locked memory that needs and how much is allowed. The profiler ends the process where it cannot map them.
+func (m *machine) perfBuffers(caps capabilities, bufferBytes int) (need, limit uint64, isEnough bool) {
+	paranoid, err := strconv.Atoi(m.read("proc/sys/kernel/perf_event_paranoid"))
+	if caps.has(capIPCLock) || err == nil && paranoid < 0 {
+		return 0, 0, true
+	}
+	limit, err = m.memlock()
+	if err != nil {
+		return 0, 0, true
+	}
+	page := uint64(os.Getpagesize())
+	pages := uint64(1)
+	for pages*page < uint64(bufferBytes) {
+		pages *= 2
+	}
+	// Beside the samples a buffer of one page for other events, and a page of control data for each.
+	perCPU := (pages + 3) * page
+	allowed, err := strconv.ParseUint(m.read("proc/sys/kernel/perf_event_mlock_kb"), 10, 32)
+	if err != nil || allowed<<10 >= perCPU {
+		return 0, limit, true
+	}
+	need = uint64(m.cpus) * (perCPU - allowed<<10)
+	return need, limit, need <= limit
+}
+
+// kernelSymbols reports whether /proc/kallsyms shows addresses, and whether the kernel has kallsymsTrigger.
+func (m *machine) kernelSymbols() (areShown, hasTrigger bool, err error) {
+	file, err := os.Open(m.path("proc/kallsyms"))
+	if err != nil {
+		return false, false, err
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		address, rest, _ := strings.Cut(lines.Text(), " ")
+		kind, name, _ := strings.Cut(rest, " ")
+		areShown = areShown || strings.Trim(address, "0") != "" && strings.Contains("TtVvWw", kind)
+		hasTrigger = hasTrigger || name == kallsymsTrigger
+		if areShown && hasTrigger {
+			break
+		}
+	}
+	return areShown, hasTrigger, nil
+}
+
+// capabilities returns the effective capabilities of this process.
+func (m *machine) capabilities() (capabilities, error) {
+	for line := range strings.Lines(m.read("proc/self/status")) {
+		if value, is := strings.CutPrefix(line, "CapEff:"); is {
+			bits, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+			return capabilities(bits), err
+		}
+	}
+	return 0, errors.New("/proc/self/status does not say which capabilities this process has: mount /proc")
+}
+
+func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
+
+// read returns a file's text, empty where it cannot be read.
+func (m *machine) read(name string) string {
+	text, err := os.ReadFile(m.path(name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func softMemlock() (uint64, error) {
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)
+	return limit.Cur, err
+}
+
+// probeBPF creates the smallest eBPF map there is (bpf(2), BPF_MAP_CREATE).
+func probeBPF() error {
+	const createMap, array = 0, 2
+	attributes := struct{ mapType, keySize, valueSize, maxEntries uint32 }{array, 4, 4, 1}
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, createMap, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes))
+	if errno != 0 {
+		return errno
+	}
+	return unix.Close(int(fd))
+}
+
+// probePerf opens the event that the profiler samples by, on one CPU, and does not enable it.
+func probePerf() error {
+	fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Bits: unix.PerfBitDisabled,
+		Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+	}, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}

@@ -1,0 +1,144 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilingreceiver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config configures the receiver.
+type Config struct {
+	Profiler ProfilerConfig `mapstructure:",squash"`
+	// OnUnavailable is what happens where the profiler cannot start: onUnavailableRetry or onUnavailableFail.
+	OnUnavailable string `mapstructure:"on_unavailable"`
+	// RetryInitialInterval is how long after a failed attempt the next one begins. It doubles up to RetryMaxInterval.
+	RetryInitialInterval time.Duration `mapstructure:"retry_initial_interval"`
+	RetryMaxInterval     time.Duration `mapstructure:"retry_max_interval"`
+	// SkipChecks starts the profiler without asking beforehand whether it can work.
+	SkipChecks bool `mapstructure:"skip_checks"`
+	// ConsumeTimeout bounds how long the pipeline may take for a report.
+	ConsumeTimeout time.Duration `mapstructure:"consume_timeout"`
+}
+
+const (
+	onUnavailableRetry = "retry"
+	onUnavailableFail  = "fail"
+)
+
+// tracers are the names that `tracers` may list.
+var tracers = []string{"perl", "php", "python", "hotspot", "ruby", "v8", "dotnet", "go", "labels", "beam"}
+
+// ProfilerConfig has the fields of the profiler's own configuration, in their order, so that one converts to the other.
+// It stands here again because the profiler's packages compile for Linux only, and a configuration is read everywhere.
+type ProfilerConfig struct {
+	ReporterInterval       time.Duration `mapstructure:"reporter_interval"`
+	ReporterJitter         float64       `mapstructure:"reporter_jitter"`
+	MonitorInterval        time.Duration `mapstructure:"monitor_interval"`
+	SamplesPerSecond       int           `mapstructure:"samples_per_second"`
+	ProbabilisticInterval  time.Duration `mapstructure:"probabilistic_interval"`
+	ProbabilisticThreshold uint          `mapstructure:"probabilistic_threshold"`
+	Tracers                string        `mapstructure:"tracers"`
+	ClockSyncInterval      time.Duration `mapstructure:"clock_sync_interval"`
+	SendErrorFrames        bool          `mapstructure:"send_error_frames"`
+	SendIdleFrames         bool          `mapstructure:"send_idle_frames"`
+	VerboseMode            bool          `mapstructure:"verbose_mode"`
+	OffCPUThreshold        float64       `mapstructure:"off_cpu_threshold"`
+	IncludeEnvVars         string        `mapstructure:"include_env_vars"`
+	ProbeLinks             []string      `mapstructure:"probe_links"`
+	LoadProbe              bool          `mapstructure:"load_probe"`
+	MapScaleFactor         uint          `mapstructure:"map_scale_factor"`
+	BPFVerifierLogLevel    uint          `mapstructure:"bpf_verifier_log_level"`
+	NoKernelVersionCheck   bool          `mapstructure:"no_kernel_version_check"`
+	MaxGRPCRetries         uint32        `mapstructure:"max_grpc_retries"`
+	MaxRPCMsgSize          int           `mapstructure:"max_rpc_msg_size"`
+}
+
+// createDefaultConfig is the only place for defaults; the README's table is compared with it. The profiler's keys have the
+// profiler's defaults.
+func createDefaultConfig() component.Config {
+	return &Config{
+		Profiler: ProfilerConfig{
+			ReporterInterval:       5 * time.Second,
+			ReporterJitter:         0.2,
+			MonitorInterval:        5 * time.Second,
+			SamplesPerSecond:       20,
+			ProbabilisticInterval:  time.Minute,
+			ProbabilisticThreshold: 100,
+			Tracers:                "all",
+			ClockSyncInterval:      3 * time.Minute,
+			MaxGRPCRetries:         5,
+			MaxRPCMsgSize:          32 << 20,
+		},
+		OnUnavailable:        onUnavailableRetry,
+		RetryInitialInterval: 10 * time.Second,
+		RetryMaxInterval:     5 * time.Minute,
+		ConsumeTimeout:       30 * time.Second,
+	}
+}
+
+// Validate reports everything that is wrong at once. Whether this machine can be profiled is no matter of the
+// configuration: the receiver finds that out when it starts.
+func (c *Config) Validate() error {
+	var errs []error
+	fail := func(key, bound string, found any) {
+		errs = append(errs, fmt.Errorf("`%s` must be %s, found %v", key, bound, found))
+	}
+	p := &c.Profiler
+	for _, d := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"reporter_interval", p.ReporterInterval}, {"monitor_interval", p.MonitorInterval},
+		{"clock_sync_interval", p.ClockSyncInterval}, {"retry_initial_interval", c.RetryInitialInterval},
+		{"consume_timeout", c.ConsumeTimeout},
+	} {
+		if d.value <= 0 {
+			fail(d.key, "positive", d.value)
+		}
+	}
+	if c.RetryMaxInterval < c.RetryInitialInterval {
+		fail("retry_max_interval", "`retry_initial_interval` or more", c.RetryMaxInterval)
+	}
+	if p.ReporterJitter < 0 || p.ReporterJitter > 1 {
+		fail("reporter_jitter", "0 to 1", p.ReporterJitter)
+	}
+	if p.SamplesPerSecond < 1 || p.SamplesPerSecond > 1000 {
+		fail("samples_per_second", "1 to 1000", p.SamplesPerSecond)
+	}
+	if p.ProbabilisticInterval < time.Minute || p.ProbabilisticInterval > 5*time.Minute {
+		fail("probabilistic_interval", "1m to 5m", p.ProbabilisticInterval)
+	}
+	if p.ProbabilisticThreshold < 1 || p.ProbabilisticThreshold > 100 {
+		fail("probabilistic_threshold", "1 to 100", p.ProbabilisticThreshold)
+	}
+	if p.OffCPUThreshold < 0 || p.OffCPUThreshold > 1 {
+		fail("off_cpu_threshold", "0 to 1", p.OffCPUThreshold)
+	}
+	if p.MapScaleFactor > 8 {
+		fail("map_scale_factor", "0 to 8", p.MapScaleFactor)
+	}
+	if p.BPFVerifierLogLevel > 2 {
+		fail("bpf_verifier_log_level", "0 to 2", p.BPFVerifierLogLevel)
+	}
+	for _, name := range strings.Split(p.Tracers, ",") {
+		if name = strings.TrimSpace(name); name != "all" && !slices.Contains(tracers, name) {
+			fail("tracers", "all or a list of "+strings.Join(tracers, ","), fmt.Sprintf("%q", name))
+		}
+	}
+	for _, link := range p.ProbeLinks {
+		if err := checkProbeLink(link); err != nil {
+			errs = append(errs, fmt.Errorf("`probe_links` has %q: %w", link, err))
+		}
+	}
+	if c.OnUnavailable != onUnavailableRetry && c.OnUnavailable != onUnavailableFail {
+		fail("on_unavailable", onUnavailableRetry+" or "+onUnavailableFail, fmt.Sprintf("%q", c.OnUnavailable))
+	}
+	return errors.Join(errs...)
+}

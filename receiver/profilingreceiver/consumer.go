@@ -1,0 +1,91 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilingreceiver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
+)
+
+// gate passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the pipeline
+// does not return, the profiler collects samples without a bound. It shuts at the end: the profiler's goroutines may outlive
+// its Shutdown, and nothing may reach the pipeline after that of the receiver.
+type gate struct {
+	next      xconsumer.Profiles
+	obsreport *receiverhelper.ObsReport
+	logger    *zap.Logger
+	timeout   time.Duration
+
+	mu       sync.Mutex
+	isShut   bool
+	inFlight sync.WaitGroup
+	// refused is the last refusal that was logged; empty after a success.
+	refused string
+}
+
+// Capabilities tells the profiler nothing: the pipeline's own first component copies where it must.
+func (g *gate) Capabilities() consumer.Capabilities { return g.next.Capabilities() }
+
+// ConsumeProfiles returns nil whatever happens: the profiler could only log an error, for each report anew. What the
+// pipeline refuses is counted and lost, since the profiler keeps no report.
+func (g *gate) ConsumeProfiles(ctx context.Context, profiles pprofile.Profiles) error {
+	g.mu.Lock()
+	if g.isShut {
+		g.mu.Unlock()
+		return nil
+	}
+	g.inFlight.Add(1)
+	g.mu.Unlock()
+	defer g.inFlight.Done()
+
+	// The profiler cancels its context when it stops. A report that is under way by then still arrives.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.timeout)
+	defer cancel()
+	ctx = g.obsreport.StartProfilesOp(ctx)
+	samples := profiles.SampleCount()
+	err := g.next.ConsumeProfiles(ctx, profiles)
+	g.obsreport.EndProfilesOp(ctx, "ebpf", samples, err)
+	g.log(samples, err)
+	return nil
+}
+
+// log logs a refusal, and again only when it changes or reports were accepted meanwhile.
+func (g *gate) log(samples int, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		g.refused = ""
+		return
+	}
+	if text := err.Error(); text != g.refused {
+		g.refused = text
+		g.logger.Warn("the pipeline refused a report of the eBPF profiler, and its samples are lost; suppressing repeats until the error changes",
+			zap.Int("samples", samples), zap.Error(err))
+	}
+}
+
+// shut lets nothing more through, and returns when what is under way has arrived, or when ctx ends.
+func (g *gate) shut(ctx context.Context) error {
+	g.mu.Lock()
+	g.isShut = true
+	g.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		g.inFlight.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

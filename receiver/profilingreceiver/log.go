@@ -1,0 +1,79 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilingreceiver
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// The profiler logs an error, with a stack trace, for each process that one of its parts cannot read: on a busy machine,
+// hundreds a minute. limitedCore passes this many lines on in each logPeriod, without traces; all of them at the level
+// debug.
+const (
+	logLines  = 10
+	logPeriod = time.Minute
+)
+
+// limitLog returns a logger with the limit.
+func limitLog(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		if core.Enabled(zapcore.DebugLevel) {
+			return core
+		}
+		return limitedCore{core, &logWindow{}}
+	}))
+}
+
+type limitedCore struct {
+	zapcore.Core
+	window *logWindow
+}
+
+// logWindow counts the lines since began.
+type logWindow struct {
+	mu    sync.Mutex
+	began time.Time
+	lines int
+}
+
+// add counts a line at a time, and returns how many there are in its period.
+func (w *logWindow) add(at time.Time) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at.Sub(w.began) >= logPeriod {
+		w.began, w.lines = at, 0
+	}
+	w.lines++
+	return w.lines
+}
+
+// With returns a core with fields that shares the limit.
+func (c limitedCore) With(fields []zapcore.Field) zapcore.Core {
+	return limitedCore{c.Core.With(fields), c.window}
+}
+
+// Check adds this core to the entry, so that Write is called.
+func (c limitedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(entry.Level) {
+		return checked.AddCore(entry, c)
+	}
+	return checked
+}
+
+// Write writes the entry if it is within the limit.
+func (c limitedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	lines := c.window.add(entry.Time)
+	if lines > logLines {
+		return nil
+	}
+	entry.Stack = ""
+	if lines == logLines {
+		fields = append(fields, zap.Duration("suppressing_more_for", logPeriod))
+	}
+	return c.Core.Write(entry, fields)
+}

@@ -1,0 +1,56 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilingreceiver
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestReadmeDefaults compares the README's table with all keys and their defaults.
+func TestReadmeDefaults(t *testing.T) {
+	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | meaning |")
+	delete(rows, "key")
+	cfg := reflect.ValueOf(createDefaultConfig().(*Config)).Elem()
+	for _, section := range []reflect.Value{cfg.FieldByName("Profiler"), cfg} {
+		for field, value := range section.Fields() {
+			key := field.Tag.Get("mapstructure")
+			if key == ",squash" {
+				continue
+			}
+			want := fmt.Sprint(value.Interface())
+			if value.IsZero() && (value.Kind() == reflect.String || value.Kind() == reflect.Slice) {
+				want = "none"
+			}
+			require.Contains(t, rows, key)
+			assert.Equal(t, want, durationAsPrinted(rows[key][2]), key)
+			delete(rows, key)
+		}
+	}
+	assert.Empty(t, rows)
+}
+
+// durationAsPrinted returns a duration as Go prints it: 1m0s for 1m.
+func durationAsPrinted(text string) string {
+	switch text {
+	case "1m", "3m", "5m":
+		return text + "0s"
+	}
+	return text
+}
+
+// TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.
+func TestMetadata(t *testing.T) {
+	var names []string
+	for _, r := range reasons {
+		names = append(names, string(r))
+	}
+	assert.Equal(t, names, profiletest.LoadMetadata(t).Attributes["reason"].Enum)
+}

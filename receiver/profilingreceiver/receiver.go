@@ -1,0 +1,186 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilingreceiver
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
+)
+
+// occupied holds the one profiler that a process can have: the profiler's logger, metrics and clock are global.
+var occupied atomic.Bool
+
+// profilingReceiver starts the profiler, again and again where it cannot start, and stops it.
+type profilingReceiver struct {
+	cfg     *Config
+	set     receiver.Settings
+	gate    *gate
+	metrics *metadata.TelemetryBuilder
+
+	// check and create are checkMachine and createProfiler, except in tests.
+	check  func(*Config) problems
+	create func(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component, error)
+
+	stop context.CancelFunc
+	// done is closed when the profiler has stopped.
+	done chan struct{}
+}
+
+func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*profilingReceiver, error) {
+	metrics, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: set.ID, Transport: "ebpf", ReceiverCreateSettings: set,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &profilingReceiver{
+		cfg: cfg, set: set, metrics: metrics, check: checkMachine, create: createProfiler,
+		gate: &gate{next: next, obsreport: obsreport, logger: set.Logger, timeout: cfg.ConsumeTimeout},
+	}, nil
+}
+
+// Start starts the profiler. With `on_unavailable: retry` it returns at once.
+func (r *profilingReceiver) Start(_ context.Context, host component.Host) error {
+	// The profiler lives on its context for as long as it runs, longer than Start's.
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop, r.done = stop, make(chan struct{})
+	r.metrics.ReceiverProfilingRunning.Record(ctx, 0)
+	if r.cfg.OnUnavailable == onUnavailableFail {
+		profiler, err := r.attempt(ctx, host)
+		if err != nil {
+			close(r.done)
+			return fmt.Errorf("eBPF profiling cannot start: %w", err)
+		}
+		go func() {
+			defer close(r.done)
+			r.keep(ctx, profiler)
+		}()
+		return nil
+	}
+	go func() {
+		defer close(r.done)
+		if profiler := r.startEventually(ctx, host); profiler != nil {
+			r.keep(ctx, profiler)
+		}
+	}()
+	return nil
+}
+
+// startEventually returns the profiler when it has started, or nil when ctx ends before.
+func (r *profilingReceiver) startEventually(ctx context.Context, host component.Host) component.Component {
+	logged := ""
+	for wait := r.cfg.RetryInitialInterval; ; wait = min(2*wait, r.cfg.RetryMaxInterval) {
+		profiler, err := r.attempt(ctx, host)
+		if err == nil {
+			if logged != "" {
+				componentstatus.ReportStatus(host, componentstatus.NewEvent(componentstatus.StatusOK))
+			}
+			return profiler
+		}
+		if text := err.Error(); text != logged {
+			logged = text
+			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
+			r.set.Logger.Warn("eBPF profiling cannot start; everything else goes on, and it is tried again; suppressing repeats until the error changes",
+				zap.Duration("retry_after", wait), zap.Error(err))
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// attempt starts the profiler, or returns an error that says all that it lacks.
+func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (component.Component, error) {
+	var err error
+	reason := reasonOther
+	if !occupied.CompareAndSwap(false, true) {
+		reason = reasonBusy
+		err = fmt.Errorf("another `profiling` receiver runs in this process, and there can be one: list %s in several pipelines instead of having two",
+			r.set.ID)
+	} else {
+		var profiler component.Component
+		if profiler, reason, err = r.startProfiler(ctx, host); err == nil {
+			r.metrics.ReceiverProfilingRunning.Record(ctx, 1)
+			r.set.Logger.Info("eBPF profiling runs", zap.Int("samples_per_second", r.cfg.Profiler.SamplesPerSecond))
+			return profiler, nil
+		}
+		occupied.Store(false)
+	}
+	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", string(reason)))))
+	return nil, err
+}
+
+func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Host) (component.Component, reason, error) {
+	if !r.cfg.SkipChecks {
+		if found := r.check(r.cfg); len(found) > 0 {
+			return nil, found.reason(), found
+		}
+	}
+	set := r.set
+	set.Logger = limitLog(set.Logger)
+	profiler, err := r.create(ctx, set, &r.cfg.Profiler, r.gate)
+	if err != nil {
+		return nil, reasonOther, fmt.Errorf("create the eBPF profiler: %w", err)
+	}
+	if err := profiler.Start(ctx, host); err != nil {
+		// Its Start leaves behind what it had begun.
+		if stopErr := profiler.Shutdown(ctx); stopErr != nil {
+			r.set.Logger.Warn("the eBPF profiler did not stop in order", zap.Error(stopErr))
+		}
+		return nil, reasonOther, fmt.Errorf("start the eBPF profiler: %w", err)
+	}
+	return profiler, "", nil
+}
+
+// keep stops the profiler when ctx ends.
+func (r *profilingReceiver) keep(ctx context.Context, profiler component.Component) {
+	<-ctx.Done()
+	if err := profiler.Shutdown(context.WithoutCancel(ctx)); err != nil {
+		r.set.Logger.Warn("the eBPF profiler did not stop in order", zap.Error(err))
+	}
+	r.metrics.ReceiverProfilingRunning.Record(context.WithoutCancel(ctx), 0)
+	occupied.Store(false)
+}
+
+// Shutdown stops the profiler and waits for a report that is under way, for `consume_timeout` at most.
+func (r *profilingReceiver) Shutdown(ctx context.Context) error {
+	if r.stop == nil {
+		return nil
+	}
+	r.stop()
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.ConsumeTimeout)
+	defer cancel()
+	defer r.metrics.Shutdown()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		_ = r.gate.shut(ctx)
+		return fmt.Errorf("stop the eBPF profiler: %w", ctx.Err())
+	}
+	if err := r.gate.shut(ctx); err != nil {
+		return fmt.Errorf("pass the eBPF profiler's last report on: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilingreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
+)
+
+const waitTimeout = 30 * time.Second
+
+// fakeProfiler stands in for the real one.
+type fakeProfiler struct {
+	next     xconsumer.Profiles
+	startErr error
+	// stuck, if there is one, holds Start up until it is closed.
+	stuck   chan struct{}
+	running atomic.Bool
+}
+
+func (f *fakeProfiler) Start(context.Context, component.Host) error {
+	if f.stuck != nil {
+		<-f.stuck
+	}
+	f.running.Store(f.startErr == nil)
+	return f.startErr
+}
+
+func (f *fakeProfiler) Shutdown(context.Context) error {
+	f.running.Store(false)
+	return nil
+}
+
+type harness struct {
+	*profilingReceiver
+	telemetry *componenttest.Telemetry
+	log       *observer.ObservedLogs
+	fake      *fakeProfiler
+	// lacks is what the machine lacks; nil for nothing.
+	lacks atomic.Pointer[problems]
+}
+
+func newHarness(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness {
+	t.Helper()
+	h := &harness{telemetry: componenttest.NewTelemetry(), fake: &fakeProfiler{}}
+	t.Cleanup(func() { require.NoError(t, h.telemetry.Shutdown(context.Background())) })
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = h.telemetry.NewTelemetrySettings()
+	var core zapcore.Core
+	core, h.log = observer.New(zap.InfoLevel)
+	set.Logger = zap.New(core)
+	cfg := createDefaultConfig().(*Config)
+	cfg.RetryInitialInterval, cfg.RetryMaxInterval = time.Millisecond, 4*time.Millisecond
+	if change != nil {
+		change(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	if next == nil {
+		next = consumertest.NewNop()
+	}
+	var err error
+	h.profilingReceiver, err = newReceiver(set, cfg, next)
+	require.NoError(t, err)
+	h.check = func(*Config) problems {
+		if p := h.lacks.Load(); p != nil {
+			return *p
+		}
+		return nil
+	}
+	h.create = func(_ context.Context, _ receiver.Settings, _ *ProfilerConfig, next xconsumer.Profiles) (component.Component, error) {
+		h.fake.next = next
+		return h.fake, nil
+	}
+	return h
+}
+
+// value returns a metric's value with these attributes, and whether it has one.
+func (h *harness) value(t *testing.T, name string, attributes ...string) (int64, bool) {
+	t.Helper()
+	m, err := h.telemetry.GetMetric(name)
+	if err != nil {
+		return 0, false
+	}
+	var points []metricdata.DataPoint[int64]
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		points = data.DataPoints
+	case metricdata.Gauge[int64]:
+		points = data.DataPoints
+	}
+	for _, point := range points {
+		if len(attributes) == 0 {
+			return point.Value, true
+		}
+		if got, _ := point.Attributes.Value("reason"); got.AsString() == attributes[0] {
+			return point.Value, true
+		}
+	}
+	return 0, false
+}
+
+func (h *harness) requireRunning(t *testing.T, want int64) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		got, has := h.value(t, "otelcol_receiver_profiling_running")
+		return has && got == want
+	}, waitTimeout, time.Millisecond)
+}
+
+// What the machine lacks at first is reported once for each change, counted each time, and the profiler starts when it is
+// there.
+func TestRetries(t *testing.T) {
+	h := newHarness(t, nil, nil)
+	h.lacks.Store(&problems{{reasonMount, "no tracefs"}, {reasonPrivilege, "no BPF"}})
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	h.requireRunning(t, 0)
+	require.Eventually(t, func() bool {
+		n, _ := h.value(t, "otelcol_receiver_profiling_failed_starts", "privilege")
+		return n >= 3
+	}, waitTimeout, time.Millisecond)
+	h.lacks.Store(&problems{{reasonMount, "no tracefs"}})
+	require.Eventually(t, func() bool {
+		n, _ := h.value(t, "otelcol_receiver_profiling_failed_starts", "mount")
+		return n >= 3
+	}, waitTimeout, time.Millisecond)
+	warnings := h.log.FilterMessageSnippet("eBPF profiling cannot start").All()
+	require.Len(t, warnings, 2)
+	require.Equal(t, "no tracefs; no BPF", warnings[0].ContextMap()["error"])
+	require.Equal(t, "no tracefs", warnings[1].ContextMap()["error"])
+
+	h.lacks.Store(nil)
+	h.requireRunning(t, 1)
+	require.True(t, h.fake.running.Load())
+	require.NoError(t, h.Shutdown(t.Context()))
+	require.False(t, h.fake.running.Load())
+}
+
+// A profiler that does not start in spite of the checks is told to stop what it has begun, and tried again.
+func TestProfilerThatFails(t *testing.T) {
+	h := newHarness(t, nil, func(c *Config) { c.SkipChecks = true })
+	h.lacks.Store(&problems{{reasonKernel, "not to be asked"}})
+	h.fake.startErr = errors.New("no such map")
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool {
+		n, _ := h.value(t, "otelcol_receiver_profiling_failed_starts", "other")
+		return n >= 2
+	}, waitTimeout, time.Millisecond)
+	require.NoError(t, h.Shutdown(t.Context()))
+	require.Contains(t, fmt.Sprint(h.log.All()[0].ContextMap()), "start the eBPF profiler: no such map")
+}
+
+func TestFails(t *testing.T) {
+	h := newHarness(t, nil, func(c *Config) { c.OnUnavailable = onUnavailableFail })
+	h.lacks.Store(&problems{{reasonPrivilege, "no BPF"}})
+	require.EqualError(t, h.Start(t.Context(), componenttest.NewNopHost()), "eBPF profiling cannot start: no BPF")
+	require.NoError(t, h.Shutdown(t.Context()))
+
+	h = newHarness(t, nil, func(c *Config) { c.OnUnavailable = onUnavailableFail })
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	h.requireRunning(t, 1)
+	require.NoError(t, h.Shutdown(t.Context()))
+}
+
+// A second receiver waits until the first has stopped, as after a reload that could not stop it in time.
+func TestOneAtATime(t *testing.T) {
+	first, second := newHarness(t, nil, nil), newHarness(t, nil, nil)
+	require.NoError(t, first.Start(t.Context(), componenttest.NewNopHost()))
+	first.requireRunning(t, 1)
+	require.NoError(t, second.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool {
+		n, _ := second.value(t, "otelcol_receiver_profiling_failed_starts", "busy")
+		return n >= 1
+	}, waitTimeout, time.Millisecond)
+	require.NoError(t, first.Shutdown(t.Context()))
+	second.requireRunning(t, 1)
+	require.NoError(t, second.Shutdown(t.Context()))
+}
+
+// Neither a profiler that is stuck in its start nor a pipeline that does not return holds a shutdown up.
+func TestShutdownIsBounded(t *testing.T) {
+	h := newHarness(t, nil, func(c *Config) { c.ConsumeTimeout = 20 * time.Millisecond })
+	h.fake.stuck = make(chan struct{})
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	require.ErrorIs(t, h.Shutdown(t.Context()), context.DeadlineExceeded)
+	close(h.fake.stuck)
+	<-h.done
+
+	arrived, leave := make(chan struct{}), make(chan struct{})
+	next, err := xconsumer.NewProfiles(func(context.Context, pprofile.Profiles) error {
+		close(arrived)
+		<-leave
+		return nil
+	}, consumer.WithCapabilities(consumer.Capabilities{}))
+	require.NoError(t, err)
+	h = newHarness(t, next, func(c *Config) { c.ConsumeTimeout = 20 * time.Millisecond })
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	h.requireRunning(t, 1)
+	go func() { _ = h.fake.next.ConsumeProfiles(context.Background(), report()) }()
+	<-arrived
+	require.ErrorContains(t, h.Shutdown(t.Context()), "pass the eBPF profiler's last report on")
+	close(leave)
+	h.gate.inFlight.Wait()
+}
+
+// A report that is under way when the profiler stops arrives, though the profiler cancels its context; none arrives later.
+func TestGate(t *testing.T) {
+	arrived, leave := make(chan struct{}), make(chan struct{})
+	var seen atomic.Int64
+	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
+		close(arrived)
+		<-leave
+		seen.Add(1)
+		return ctx.Err()
+	}, consumer.WithCapabilities(consumer.Capabilities{}))
+	require.NoError(t, err)
+	h := newHarness(t, next, nil)
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	h.requireRunning(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { _ = h.fake.next.ConsumeProfiles(ctx, report()) }()
+	<-arrived
+	cancel()
+	stopped := make(chan error)
+	go func() { stopped <- h.Shutdown(context.Background()) }()
+	require.Eventually(t, func() bool {
+		h.gate.mu.Lock()
+		defer h.gate.mu.Unlock()
+		return h.gate.isShut
+	}, waitTimeout, time.Millisecond)
+	require.NoError(t, h.fake.next.ConsumeProfiles(t.Context(), report()), "shut")
+	close(leave)
+	require.NoError(t, <-stopped)
+	require.EqualValues(t, 1, seen.Load())
+	accepted, _ := h.value(t, "otelcol_receiver_accepted_profile_samples")
+	require.EqualValues(t, 1, accepted)
+}
+
+// What the pipeline refuses is counted, and logged once.
+func TestRefused(t *testing.T) {
+	h := newHarness(t, consumertest.NewErr(errors.New("data refused due to high memory usage")), nil)
+	for range 3 {
+		require.NoError(t, h.gate.ConsumeProfiles(t.Context(), report()))
+	}
+	require.Equal(t, 1, h.log.FilterMessageSnippet("refused a report").Len())
+	refused, _ := h.value(t, "otelcol_receiver_refused_profile_samples")
+	require.EqualValues(t, 3, refused)
+	require.NoError(t, h.Shutdown(t.Context()))
+}
+
+// The pipeline has consume_timeout, and no more.
+func TestConsumeTimeout(t *testing.T) {
+	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}, consumer.WithCapabilities(consumer.Capabilities{}))
+	require.NoError(t, err)
+	h := newHarness(t, next, func(c *Config) { c.ConsumeTimeout = time.Millisecond })
+	require.NoError(t, h.gate.ConsumeProfiles(t.Context(), report()))
+	require.Equal(t, 1, h.log.FilterMessageSnippet("refused a report").Len())
+}
+
+func TestLogIsLimited(t *testing.T) {
+	core, lines := observer.New(zap.InfoLevel)
+	logger := limitLog(zap.New(core, zap.AddStacktrace(zap.ErrorLevel)))
+	for i := range 100 {
+		logger.With(zap.Int("process", i)).Error("cannot be read")
+	}
+	require.Equal(t, logLines, lines.Len())
+	assert.Empty(t, lines.All()[0].Stack)
+	assert.Contains(t, lines.All()[logLines-1].ContextMap(), "suppressing_more_for")
+
+	window := &logWindow{}
+	at := time.Unix(1e9, 0)
+	assert.Equal(t, 1, window.add(at))
+	assert.Equal(t, 2, window.add(at.Add(logPeriod-1)))
+	assert.Equal(t, 1, window.add(at.Add(logPeriod)))
+
+	core, lines = observer.New(zap.DebugLevel)
+	logger = limitLog(zap.New(core))
+	for range 100 {
+		logger.Info("all of them")
+	}
+	require.Equal(t, 100, lines.Len())
+}
+
+func report() pprofile.Profiles {
+	profiles := pprofile.NewProfiles()
+	profiles.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty()
+	return profiles
+}
