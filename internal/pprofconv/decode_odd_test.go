@@ -168,11 +168,10 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 			assert.Equal(t, []int64{int64((samples-1)%13 + 1)}, s.Values)
 			assert.Equal(t, profiledict.StackIndex(1), s.Stack)
 			if s.Values[0] == 11 {
-				assert.Equal(t, []Label{
-					{Key: "thread", Text: "main", IsText: true},
-					{Key: "trace_id", Text: "0000abc", IsText: true},
-					{Key: "span_id", Text: "7", IsText: true},
-				}, withoutNumbers(s.Labels))
+				assert.Equal(t, []Label{{Key: "thread", Text: "main", IsText: true}}, withoutNumbers(flat(s.Labels)))
+				link, ok := profiledict.ParseLink("0000abc", "7")
+				assert.True(t, ok)
+				assert.Equal(t, link, dict.Links.At(s.Link))
 			}
 		})
 		require.NoError(t, err)
@@ -180,6 +179,13 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 	}
 	dict.CopyTo(pd.Dictionary())
 	return samples
+}
+
+func flat(groups []LabelGroup) (labels []Label) {
+	for _, group := range groups {
+		labels = append(labels, group.Labels...)
+	}
+	return labels
 }
 
 func withoutNumbers(labels []Label) []Label {
@@ -223,7 +229,7 @@ func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 func TestReadNumbersLabels(t *testing.T) {
 	ids := map[Label]int{}
 	_, err := Read(oddPayloads()["labels"], profiledict.New(), Limits{}, "", func(s Sample) {
-		for _, l := range s.Labels {
+		for _, l := range flat(s.Labels) {
 			id := l.ID
 			require.Positive(t, id)
 			l = withoutNumbers([]Label{l})[0]

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -36,8 +37,12 @@ type decompressor struct {
 // Uncompress returns the plain bytes of a payload that is gzip, zstd or plain. The error is ErrTooLarge if they are more
 // than limit.
 func Uncompress(payload []byte, limit int) ([]byte, error) {
-	var d decompressor
-	return d.plain(payload, limit)
+	d := decompressors.Get().(*decompressor)
+	defer decompressors.Put(d)
+	defer d.release()
+	plain, err := d.plain(payload, limit)
+	d.buffer = nil // it is the caller's
+	return plain, err
 }
 
 // Head returns the first n plain bytes of a payload that is gzip, zstd or plain, fewer where it ends or is damaged.
@@ -45,12 +50,10 @@ func Head(payload []byte, n int) []byte {
 	if !isGzip(payload) && !isZstd(payload) {
 		return payload[:min(len(payload), n)]
 	}
-	w := workers.Get().(*worker)
-	defer func() {
-		w.decompressor.release()
-		workers.Put(w)
-	}()
-	r, err := w.stream(payload)
+	d := decompressors.Get().(*decompressor)
+	defer decompressors.Put(d)
+	defer d.release()
+	r, err := d.stream(payload)
 	if err != nil {
 		return nil
 	}
@@ -62,6 +65,9 @@ func Head(payload []byte, n int) []byte {
 func isGzip(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x1f, 0x8b}) }
 
 func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
+
+// Making a reader costs more than reading a small payload.
+var decompressors = sync.Pool{New: func() any { return new(decompressor) }}
 
 // plain returns the payload without its compression, at most limit bytes of it.
 // The result is borrowed: it is the payload itself, or the decompressor's buffer.

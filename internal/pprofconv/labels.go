@@ -41,12 +41,17 @@ type labelSets struct {
 	keys      int32 // how many of the names are keys
 
 	// groups are the lists of several labels of one key that have become an attribute, each a part of groupLabels.
-	groups      []labelGroup // the first one is unused
+	groups      []knownGroup // the first one is unused
 	groupIndex  profiledict.HashIndex
 	groupLabels []int32
 
+	// Of the sample in hand.
 	labels []Label
-	parts  []labelPart
+	parts  []LabelGroup
+
+	// The last link that labels named, by their text: samples of one span follow each other.
+	lastTrace, lastSpan string
+	lastLink            profiledict.LinkIndex
 }
 
 // labelName is the text of a key or unit.
@@ -64,16 +69,10 @@ type knownLabel struct {
 	attribute int32 // what the label becomes alone, 0 while it is not interned
 }
 
-// labelGroup is a list of labels of one key, by their IDs, and the attribute that they become.
-type labelGroup struct {
+// knownGroup is a list of labels of one key, by their IDs, and the attribute that they become.
+type knownGroup struct {
 	start, end uint32 // in groupLabels
 	attribute  int32
-}
-
-// labelPart are the labels of one key in the sample in hand; group is 0 where they are one, or not interned yet.
-type labelPart struct {
-	labels []Label
-	group  int32
 }
 
 func (l *labelSets) reset() {
@@ -90,7 +89,8 @@ func (l *labelSets) reset() {
 	l.names, l.keys = append(l.names[:0], labelName{}), 0
 	l.nameIndex.Reset(0)
 	l.nameOf = l.nameOf[:0]
-	l.groups, l.groupLabels = append(l.groups[:0], labelGroup{}), l.groupLabels[:0]
+	l.groups, l.groupLabels = append(l.groups[:0], knownGroup{}), l.groupLabels[:0]
+	l.lastTrace, l.lastSpan, l.lastLink = "", "", 0
 	l.groupIndex.Reset(0)
 	// Labels share the text of the payload.
 	const maxKeptLabels = 1 << 10
@@ -122,11 +122,16 @@ func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReas
 	if reason, ok := in.readLabels(reader); !ok {
 		return labelSet{}, reason, false
 	}
-	if !in.splitLabels() {
+	link, ok := in.splitLabels()
+	if !ok {
 		return labelSet{}, DropOverBudget, false
 	}
-	set := in.internLabels()
-	set.at = at
+	attributes := in.set[:0]
+	for _, group := range l.parts {
+		attributes = append(attributes, in.groupAttribute(group))
+	}
+	in.set = attributes
+	set := labelSet{at: at, attributes: in.dict.AttributeSets.Intern(attributes), link: link}
 	l.sets = append(l.sets, set)
 	l.index.Insert(p, int32(len(l.sets)-1))
 	return set, 0, true
@@ -255,29 +260,47 @@ func orderLabels(labels []Label) {
 	}
 }
 
-// splitLabels parts in.labels.labels by key, and reports whether the budget allows the arrays that keys with several
-// labels become.
-func (in *interner) splitLabels() bool {
+// splitLabels parts in.labels.labels by key, without those that name the link, and interns that. It reports whether the
+// budget allows the arrays that keys with several labels become.
+func (in *interner) splitLabels() (link profiledict.LinkIndex, ok bool) {
 	l := &in.labels
 	l.parts = l.parts[:0]
+	trace, span, named := linkOf(l.labels)
+	isLast := named && l.lastLink != 0 && trace == l.lastTrace && span == l.lastSpan
+	var ids profiledict.Link
+	if named && !isLast {
+		ids, named = profiledict.ParseLink(trace, span)
+	}
 	cost := 0
 	for rest := l.labels; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].keyOrder == rest[0].keyOrder {
 			n++
 		}
-		part := labelPart{labels: rest[:n:n]}
+		group := LabelGroup{Labels: rest[:n:n]}
 		rest = rest[n:]
+		if key := group.Labels[0].Key; named && (key == pprofscan.KeyTraceID || key == pprofscan.KeySpanID) {
+			continue
+		}
 		if n > 1 {
-			if part.group, _ = l.findGroup(part.labels); part.group == 0 {
-				for i := range part.labels {
-					cost += len(part.labels[i].Text) + len(part.labels[i].Unit)
+			if group.known, _ = l.findGroup(group.Labels); group.known == 0 {
+				for i := range group.Labels {
+					cost += len(group.Labels[i].Text) + len(group.Labels[i].Unit)
 				}
 			}
 		}
-		l.parts = append(l.parts, part)
+		l.parts = append(l.parts, group)
 	}
-	return in.spend(cost)
+	if !in.spend(cost) {
+		return 0, false
+	}
+	if named && !isLast {
+		l.lastTrace, l.lastSpan, l.lastLink = trace, span, in.dict.Links.Intern(ids)
+	}
+	if named {
+		link = l.lastLink
+	}
+	return link, true
 }
 
 // findGroup looks for the same labels among those that have become an attribute; the result is 0 if they are new.
@@ -306,28 +329,6 @@ func (l *labelSets) findGroup(labels []Label) (int32, profiledict.HashProbe) {
 	return 0, p
 }
 
-// internLabels makes attributes of the labels that splitLabels has parted, and a link of a trace and a span id.
-func (in *interner) internLabels() (set labelSet) {
-	link, linked := linkOf(in.labels.labels)
-	if linked {
-		set.link = in.dict.Links.Intern(link)
-	}
-	attributes := in.set[:0]
-	for _, part := range in.labels.parts {
-		first := &part.labels[0]
-		switch {
-		case linked && (first.Key == pprofscan.KeyTraceID || first.Key == pprofscan.KeySpanID):
-		case len(part.labels) == 1:
-			attributes = append(attributes, in.labelAttribute(first))
-		default:
-			attributes = append(attributes, in.groupAttribute(part))
-		}
-	}
-	in.set = attributes
-	set.attributes = in.dict.AttributeSets.Intern(attributes)
-	return set
-}
-
 // labelAttribute interns a label that is the only one of its key.
 func (in *interner) labelAttribute(label *Label) int32 {
 	known := &in.labels.known[label.ID]
@@ -343,23 +344,26 @@ func (in *interner) labelAttribute(label *Label) int32 {
 	return known.attribute
 }
 
-// groupAttribute interns several labels of one key as an array. A number's unit is the attribute's where all numbers
-// share it; else each number becomes a map of value and unit.
-func (in *interner) groupAttribute(part labelPart) int32 {
-	l := &in.labels
-	if part.group != 0 {
-		return l.groups[part.group].attribute
+// groupAttribute interns the labels of one key. Several become an array: a number's unit is the attribute's where all
+// numbers share it; else each number becomes a map of value and unit.
+func (in *interner) groupAttribute(part LabelGroup) int32 {
+	if len(part.Labels) == 1 {
+		return in.labelAttribute(&part.Labels[0])
 	}
-	attribute := profiledict.Attribute{Key: in.internName(part.labels[0].keyName)}
-	unit, shared := sharedUnit(part.labels)
+	l := &in.labels
+	if part.known != 0 {
+		return l.groups[part.known].attribute
+	}
+	attribute := profiledict.Attribute{Key: in.internName(part.Labels[0].keyName)}
+	unit, shared := sharedUnit(part.Labels)
 	if shared {
 		attribute.Unit = in.internName(unit)
 	}
 	value := pcommon.NewValueSlice()
-	value.Slice().EnsureCapacity(len(part.labels))
-	for i := range part.labels {
+	value.Slice().EnsureCapacity(len(part.Labels))
+	for i := range part.Labels {
 		element := value.Slice().AppendEmpty()
-		switch l := &part.labels[i]; {
+		switch l := &part.Labels[i]; {
 		case l.IsText:
 			element.SetStr(l.Text)
 		case shared:
@@ -371,12 +375,12 @@ func (in *interner) groupAttribute(part labelPart) int32 {
 		}
 	}
 	attribute.Value = profiledict.ValueOf(value)
-	group := labelGroup{start: uint32(len(l.groupLabels)), attribute: int32(in.dict.Attributes.Intern(attribute))}
-	for i := range part.labels {
-		l.groupLabels = append(l.groupLabels, int32(part.labels[i].ID))
+	group := knownGroup{start: uint32(len(l.groupLabels)), attribute: int32(in.dict.Attributes.Intern(attribute))}
+	for i := range part.Labels {
+		l.groupLabels = append(l.groupLabels, int32(part.Labels[i].ID))
 	}
 	group.end = uint32(len(l.groupLabels))
-	_, p := l.findGroup(part.labels)
+	_, p := l.findGroup(part.Labels)
 	l.groupIndex.Insert(p, int32(len(l.groups)))
 	l.groups = append(l.groups, group)
 	return group.attribute
@@ -398,15 +402,12 @@ func sharedUnit(group []Label) (unit int32, shared bool) {
 	return unit, true
 }
 
-// linkOf returns the link that labels name by a trace_id and a span_id: one string of
-// hexadecimal digits each, neither zero. Anything else, half a pair included, stays labels.
-func linkOf(labels []Label) (link profiledict.Link, ok bool) {
+// linkOf returns the text by which labels name a link: one trace_id and one span_id. Anything else, half a pair
+// included, stays labels.
+func linkOf(labels []Label) (trace, span string, ok bool) {
 	trace, hasTrace := onlyText(labels, pprofscan.KeyTraceID)
 	span, hasSpan := onlyText(labels, pprofscan.KeySpanID)
-	if !hasTrace || !hasSpan {
-		return profiledict.Link{}, false
-	}
-	return profiledict.ParseLink(trace, span)
+	return trace, span, hasTrace && hasSpan
 }
 
 // onlyText returns the value of key where it has exactly one, and that is text.

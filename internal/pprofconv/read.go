@@ -22,14 +22,28 @@ type Label struct {
 	keyOrder, keyName, unitName int32
 }
 
-// Sample is a sample of a pprof as Read reads it.
+// LabelGroup are the labels of one key, one at least.
+type LabelGroup struct {
+	Labels []Label
+	// known is the knownGroup of several labels; 0 if they are not interned yet.
+	known int32
+}
+
+// Sample is a sample of a pprof as Read reads it. What it refers to is borrowed.
 type Sample struct {
 	Stack profiledict.StackIndex
-	// Values are those of the payload, which may be none, 1024 of them at most. They are borrowed.
+	// Values are those of the payload, which may be none, 1024 of them at most.
 	Values []int64
-	// Labels of one key are together, in the payload's order; keys are in the order in which
-	// the payload first has them. They are borrowed.
-	Labels []Label
+	// Link is what a trace_id and a span_id name, 0 without them.
+	Link profiledict.LinkIndex
+	// Labels are the other labels, in the order in which the payload first has their keys.
+	Labels []LabelGroup
+	from   *interner
+}
+
+// Attribute interns labels as the attribute that Decode makes of them.
+func (s *Sample) Attribute(labels LabelGroup) profiledict.AttributeIndex {
+	return profiledict.AttributeIndex(s.from.groupAttribute(labels))
 }
 
 // Read interns the stacks of a pprof payload (gzip, zstd or plain) into dict, which several
@@ -66,10 +80,15 @@ func (w *worker) visit(at pprofscan.Span, dict *profiledict.Dictionary, use func
 	if reason, ok := r.Read(at); !ok {
 		return reason, false
 	}
-	w.labels.labels = w.labels.labels[:0]
+	var link profiledict.LinkIndex
+	w.labels.parts = w.labels.parts[:0]
 	if r.Labels.End != 0 {
-		if reason, ok := w.readLabels(r); !ok {
+		reason, ok := w.readLabels(r)
+		if !ok {
 			return reason, false
+		}
+		if link, ok = w.splitLabels(); !ok {
+			return DropOverBudget, false
 		}
 	}
 	stack := w.stacks.found
@@ -80,7 +99,7 @@ func (w *worker) visit(at pprofscan.Span, dict *profiledict.Dictionary, use func
 			w.stacks.add(r.StackAt, stack)
 		}
 	}
-	use(Sample{Stack: stack, Values: r.Values, Labels: w.labels.labels})
+	use(Sample{Stack: stack, Values: r.Values, Link: link, Labels: w.labels.parts, from: &w.interner})
 	return 0, true
 }
 

@@ -10,9 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // The attributes by which a record says what Splunk's form has no word for, so that the profile comes back as it was.
@@ -29,6 +28,14 @@ const (
 	// keyDuration is left out where the profile's time and duration are those that its samples span.
 	keyDuration = "profiling.data.duration.nanos"
 )
+
+func isDescription(key string) bool {
+	switch key {
+	case keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration:
+		return true
+	}
+	return false
+}
 
 // shape is what the samples of a profile have (profiles.proto, Sample).
 type shape uint8

@@ -4,6 +4,7 @@
 package splunklog
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -227,16 +228,27 @@ func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDic
 // smallestProfile returns the number of observations in the smallest profile, and in all.
 func smallestProfile(pd pprofile.Profiles) (smallest, total int) {
 	smallest = math.MaxInt
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				n := observationsOf(p)
-				smallest = min(smallest, n)
-				total += n
+	for p := range profilesOf(pd) {
+		n := observationsOf(p)
+		smallest = min(smallest, n)
+		total += n
+	}
+	return smallest, total
+}
+
+// profilesOf iterates over all profiles of a message.
+func profilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
+	return func(yield func(pprofile.Profile) bool) {
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					if !yield(p) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return smallest, total
 }
 
 // copyObservations copies a profile with those of its observations that lie in [from, to).

@@ -11,28 +11,25 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// origin is the resource and scope of the records under way. They are interned when a sample needs them, so that
-// those of records without samples are not in the output.
+// origin is the last resource and scope that were interned. They are interned for the first sample that needs them, so
+// that those of records without samples are not in the output.
 type origin struct {
 	resourceLogs plog.ResourceLogs
 	scopeLogs    plog.ScopeLogs
 	resource     compact.ResourceIndex
 	scope        compact.ScopeIndex
-	hasResource  bool
-	hasScope     bool
-	// id is that of the resource.
-	id compact.ContentID
+	id           compact.ContentID // of the resource
 }
 
-// internOrigin makes sure that the current scope is interned.
+// internOrigin makes sure that the record's resource and scope are interned.
 func (t *translator) internOrigin() {
 	o := &t.origin
-	if o.hasScope {
+	if o.scopeLogs == t.at.scope {
 		return
 	}
-	if !o.hasResource {
-		in := o.resourceLogs.Resource()
-		o.resource, o.hasResource, o.id = t.assembler.Resource(in, o.resourceLogs.SchemaUrl()), true, compact.ContentID{}
+	if o.resourceLogs != t.at.resource {
+		in := t.at.resource.Resource()
+		*o = origin{resourceLogs: t.at.resource, resource: t.assembler.Resource(in, t.at.resource.SchemaUrl())}
 		for name, value := range in.Attributes().All() {
 			o.id.AddText(name)
 			if value.Type() == pcommon.ValueTypeStr {
@@ -40,7 +37,7 @@ func (t *translator) internOrigin() {
 			}
 		}
 	}
-	o.scope, o.hasScope = t.assembler.Scope(o.resource, o.scopeLogs.Scope(), o.scopeLogs.SchemaUrl()), true
+	o.scopeLogs, o.scope = t.at.scope, t.assembler.Scope(o.resource, t.at.scope.Scope(), t.at.scope.SchemaUrl())
 }
 
 // observation is one sample of a record.

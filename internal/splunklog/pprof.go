@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
@@ -20,7 +21,7 @@ func (t *translator) readPprof(body string) *Rejection {
 		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
 	}
 	isBytes := t.record.log.Body().Type() == pcommon.ValueTypeBytes
-	if isBytes && strings.HasPrefix(body, "\x1f\x8b") {
+	if isBytes && strings.HasPrefix(body, compressions[compressionGzip]) {
 		t.payload = append(t.payload[:0], body...)
 	} else if err := t.decodeBase64(body); err != nil {
 		return reject(ReasonBase64, "the body is not base64: %w", err)
@@ -29,16 +30,13 @@ func (t *translator) readPprof(body string) *Rejection {
 		MaxProfileBytes: min(t.bytesLeft, t.workLeft), MaxSamples: t.samplesLeft, MaxStackDepth: t.opts.MaxStackDepth,
 		MaxTextBytes: t.opts.MaxTextBytes, MaxExpansion: t.opts.MaxExpansion,
 	}
-	t.groupBytesLeft = minGroupBytes + t.opts.MaxExpansion*len(t.payload)
-	t.attributeOf = t.attributeOf[:0]
-	clear(t.attributeOfGroup)
 	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.unnamed(), t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
 	t.workLeft -= stats.UncompressedBytes
 	t.result.add(&stats)
 	switch {
 	case errors.Is(err, pprofconv.ErrTooLarge):
-		if stats.UncompressedBytes == 0 { // given up while it was unpacked
+		if stats.UncompressedBytes == 0 { // the limit was exceeded while decompressing
 			t.workLeft -= limits.MaxProfileBytes
 		}
 		return reject(ReasonTooLarge, "%w", err)
@@ -61,33 +59,97 @@ func (t *translator) decodeBase64(body string) error {
 	return err
 }
 
-// minGroupBytes is what arrays of labels may take in a body of any size.
-const minGroupBytes = 64 << 10
-
-// visit reads one sample of a pprof.
+// visit adds one sample of a pprof.
 func (t *translator) visit(s pprofconv.Sample) {
-	o := observation{Identity: compact.Identity{Stack: s.Stack}, period: t.record.period, value: 1}
-	if !t.readLabels(s.Labels, &o) {
-		t.result.Dropped[pprofconv.DropOverBudget]++
-		return
+	r := &t.record
+	o := observation{Identity: compact.Identity{Stack: s.Stack, Link: s.Link}, period: r.period, value: 1}
+	if o.Link == 0 && r.linked {
+		o.Link = t.dict.Links.Intern(r.link)
 	}
+	t.readLabels(&s, &o)
 	if o.time == 0 {
-		o.time = t.record.time
+		o.time = r.time
 	}
-	switch {
-	case t.record.described:
-		// A CPU sample without a value of its own counts 1; whether it has one the description says.
-		if len(s.Values) > 0 {
-			o.value = s.Values[0]
+	if len(s.Values) > 0 {
+		o.value = s.Values[0]
+	}
+	if !r.described { // else the description says whether samples have values
+		switch {
+		case r.typ == TypeAllocation:
+			o.valued, o.period = true, 0
+			if len(s.Values) == 0 {
+				o.value = 0
+			}
+		case o.value != 1:
+			o.valued = true // no agent is known to write this; it would be a count
 		}
-	case t.record.typ == TypeAllocation:
-		o.valued, o.period, o.value = true, 0, 0
-		if len(s.Values) > 0 {
-			o.value = s.Values[0]
-		}
-	case len(s.Values) > 0 && s.Values[0] != 1:
-		// No agent is known to do this; what it would mean is a count.
-		o.valued, o.value = true, s.Values[0]
 	}
 	t.add(&o)
+}
+
+// readLabels reads a sample's time and period from its labels; the other labels become its attributes.
+func (t *translator) readLabels(s *pprofconv.Sample, o *observation) {
+	attributes := t.scratch[:0]
+	bad := &t.result.BadTimes
+	for _, labels := range s.Labels {
+		first := &labels.Labels[0]
+		switch first.Key {
+		case keyEventTime:
+			millis, ok := labelNumber(first)
+			o.time = millisToNanos(millis, ok, maxTimeMillis, bad)
+			continue
+		case keyEventPeriod:
+			if t.record.typ == TypeCPU {
+				millis, ok := labelNumber(first)
+				o.period = millisToNanos(millis, ok, maxPeriodMillis, bad)
+				continue
+			}
+		case KeyEventTimeNanos:
+			// Labels are ordered by key: the time in milliseconds stands before it.
+			if nanos, ok := labelNumber(first); ok {
+				o.time = exactTime(o.time, nanos)
+				continue
+			}
+		case keyEventPeriodNanos:
+			if nanos, ok := labelNumber(first); ok && t.record.typ == TypeCPU {
+				o.period = exactTime(o.period, nanos)
+				continue
+			}
+		}
+		attributes = append(attributes, int32(t.labelAttribute(s, labels)))
+	}
+	t.scratch = attributes
+	o.Attributes = t.dict.AttributeSets.Intern(attributes)
+}
+
+func (t *translator) labelAttribute(s *pprofconv.Sample, labels pprofconv.LabelGroup) profiledict.AttributeIndex {
+	if first := &labels.Labels[0]; len(labels.Labels) == 1 {
+		if value, ok := typedValue(first); ok {
+			return t.dict.Attributes.Intern(profiledict.Attribute{Key: t.dict.Strings.Intern(first.Key), Value: value})
+		}
+	}
+	return s.Attribute(labels)
+}
+
+// typedValue returns the value of a label in the type that the semantic conventions give the attribute of its name
+// (registry/attributes/thread), where that is not the type of the label: agents differ in which of text and number they write.
+func typedValue(l *pprofconv.Label) (value profiledict.Value, ok bool) {
+	switch {
+	case l.Key == keyTruncated && !l.IsText:
+		return profiledict.BoolValue(l.Num != 0), true
+	case l.Key == keyTruncated:
+		truth, ok := parseBool(l.Text)
+		return profiledict.BoolValue(truth), ok
+	case l.IsText && (l.Key == keyThreadID || l.Key == keyThreadOSID):
+		n, ok := parseNumber(l.Text)
+		return profiledict.IntValue(n), ok
+	}
+	return profiledict.Value{}, false
+}
+
+func labelNumber(l *pprofconv.Label) (int64, bool) {
+	if l.IsText {
+		return parseNumber(l.Text)
+	}
+	return l.Num, true
 }

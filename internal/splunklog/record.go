@@ -4,7 +4,9 @@
 package splunklog
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,29 +22,19 @@ type record struct {
 	format Format
 	typ    Type
 	source Source
-	// formatText and typeText are what stands in the record, for error messages.
+	// formatText and typeText are what the record says, for error messages.
 	formatText, typeText string
-	// time is in nanoseconds, 0 where it is not known.
-	time int64
-	// period is in nanoseconds, 0 if there is none.
-	period    int64
-	allocated int64
-	// periodNanos is what is said in nanoseconds beside the period.
-	periodNanos int64
-	// timeNanos is what is said of the time in nanoseconds.
-	timeNanos int64
-	link      profiledict.Link
-	linked    bool
-	// described says that the record has a description of its profile. value is that of a text.
+	// time and period are in nanoseconds, 0 if they are not known.
+	time, period int64
+	// timeNanos and periodNanos are attributes that are more exact than the time and period in milliseconds.
+	timeNanos, periodNanos int64
+	allocated              int64
+	link                   profiledict.Link
+	linked                 bool
+	// described reports that the record has a description of its profile. value is that of a text.
 	described   bool
 	description description
 	value       int64
-}
-
-// isProfiling reports whether a record claims to carry a profile. inherited says that its scope or its resource
-// already makes that claim for it.
-func isProfiling(inherited bool, log plog.LogRecord) bool {
-	return inherited || hasSourceType(log.Attributes())
 }
 
 func hasSourceType(attributes pcommon.Map) bool {
@@ -63,13 +55,12 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 		case keySource:
 			r.source = sourceOf(value.AsString())
 		case keyEventPeriod:
-			r.period = periodOf(value, badTimes)
+			millis, ok := number(value)
+			r.period = millisToNanos(millis, ok, maxPeriodMillis, badTimes)
 		case keyEventPeriodNanos:
 			r.periodNanos, _ = number(value)
 		case keyAllocated:
-			if n, ok := number(value); ok {
-				r.allocated = n
-			}
+			r.allocated, _ = number(value)
 		case KeyTraceID:
 			trace = value.AsString()
 		case KeySpanID:
@@ -111,7 +102,7 @@ func (r *record) setTime(badTimes *int) {
 	}
 }
 
-// classify tells format and type. Early agents said neither.
+// classify sets format and type. Early agents wrote neither.
 func (r *record) classify() {
 	switch r.formatText {
 	case formatPprofValue:
@@ -141,6 +132,74 @@ func (r *record) classify() {
 	default:
 		r.typ = TypeOther
 	}
+}
+
+// uses reports whether an attribute of the record became something other than an attribute of the Profile.
+func (r *record) uses(key string) bool {
+	switch key {
+	case KeySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos:
+		return true
+	case KeyEventTimeNanos:
+		return r.timeNanos != 0 && r.time == r.timeNanos
+	case KeyTraceID, KeySpanID:
+		return r.linked
+	case keyAllocated:
+		return r.format == FormatText && r.typ == TypeAllocation
+	}
+	return r.described && isDescription(key) || r.isOfSample(key)
+}
+
+// isOfRecord reports whether an attribute of this name describes its record, in Splunk's words or in those of a description.
+func isOfRecord(key string) bool {
+	switch key {
+	case KeySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos, KeyEventTimeNanos:
+		return true
+	}
+	return isDescription(key)
+}
+
+// isOfSample reports whether an attribute of the record is one of its only sample.
+func (r *record) isOfSample(key string) bool {
+	return r.format == FormatText && (key == keyEventName || strings.HasPrefix(key, keyThreadPrefix))
+}
+
+// recordAttributes interns the attributes of the record that all of its samples share, as attributes of their Profile.
+func (t *translator) recordAttributes() profiledict.AttributeSetIndex {
+	attributes := t.scratch[:0]
+	for key, value := range t.record.log.Attributes().All() {
+		if !t.record.uses(key) {
+			attributes = t.appendAttribute(attributes, key, value)
+		}
+	}
+	return t.internSet(attributes)
+}
+
+// appendAttribute interns an attribute and appends it, unless its value is nested too deeply.
+func (t *translator) appendAttribute(list []int32, key string, value pcommon.Value) []int32 {
+	entry := profiledict.Attribute{Key: t.dict.Strings.Intern(profiledict.ValidUTF8(key))}
+	truth, ok := false, false
+	if key == keyTruncated {
+		truth, ok = parseBool(value.AsString())
+		entry.Value = profiledict.BoolValue(truth)
+	}
+	if !ok {
+		if entry.Value, ok = t.assembler.Value(value); !ok {
+			return list
+		}
+	}
+	return append(list, int32(t.dict.Attributes.Intern(entry)))
+}
+
+// internSet interns a set of attributes. Of several with one key the first counts. list is borrowed scratch.
+func (t *translator) internSet(list []int32) profiledict.AttributeSetIndex {
+	key := func(i int32) profiledict.StringIndex { return t.dict.Attributes.At(profiledict.AttributeIndex(i)).Key }
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(key(a), key(b)) })
+	list = slices.CompactFunc(list, func(a, b int32) bool { return key(a) == key(b) })
+	if len(list) > 0 && list[0] == 0 { // neither key nor value
+		list = list[1:]
+	}
+	t.scratch = list
+	return t.dict.AttributeSets.Intern(list)
 }
 
 // number reads an attribute that is a number, whether it is sent as a number or as text.
@@ -181,38 +240,36 @@ func wholeNumber(f float64) (int64, bool) {
 }
 
 const (
-	millisecond = 1_000_000
-	// maxPeriodMillis is ten years. A period goes into a sum with times, which must not overflow.
+	millisecond   = 1_000_000
+	maxTimeMillis = math.MaxInt64 / millisecond
+	// maxPeriodMillis is ten years. A period is added to times, which must not overflow.
 	maxPeriodMillis = 10 * 365 * 24 * 3600 * 1000
 )
 
-// periodNanos turns a period in milliseconds into nanoseconds; 0 where it cannot be one.
-func periodNanos(millis int64, ok bool, bad *int) int64 {
-	if !ok || millis < 0 || millis > maxPeriodMillis {
+// millisToNanos returns a time or period in nanoseconds, or 0 and one more bad time if it is not in [0, most].
+func millisToNanos(millis int64, ok bool, most int64, bad *int) int64 {
+	if !ok || millis < 0 || millis > most {
 		*bad++
 		return 0
 	}
 	return millis * millisecond
 }
 
-// timeNanos turns a time in milliseconds into nanoseconds; 0 where it cannot be one.
-func timeNanos(millis int64, ok bool, bad *int) int64 {
-	if !ok || millis < 0 || millis > math.MaxInt64/millisecond {
-		*bad++
-		return 0
-	}
-	return millis * millisecond
-}
-
-func periodOf(value pcommon.Value, bad *int) int64 {
-	millis, ok := number(value)
-	return periodNanos(millis, ok, bad)
-}
-
-// exactTime returns the nanoseconds that stand beside a time or period in milliseconds, where they name the same millisecond.
+// exactTime returns nanos if it is in the same millisecond as a time or period of whole milliseconds, else that.
 func exactTime(time, nanos int64) int64 {
 	if nanos > 0 && nanos-nanos%millisecond == time {
 		return nanos
 	}
 	return time
+}
+
+// parseBool reads what agents write for a bool: Java true, .NET True.
+func parseBool(text string) (truth, ok bool) {
+	switch {
+	case strings.EqualFold(text, "true"), text == "1":
+		return true, true
+	case strings.EqualFold(text, "false"), text == "0":
+		return false, true
+	}
+	return false, false
 }

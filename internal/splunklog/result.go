@@ -58,6 +58,19 @@ type Rejection struct {
 
 func (r Rejection) Error() string { return fmt.Sprintf("record %d: %v", r.Record, r.Err) }
 
+func reject(why Reason, format string, args ...any) *Rejection {
+	return &Rejection{Reason: why, Err: fmt.Errorf(format, args...)}
+}
+
+// short cuts what a sender wrote to a length that fits into a message.
+func short(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}
+
 // Result is what Translate made of one request.
 type Result struct {
 	// Profiles has no resource where no sample was found.

@@ -4,6 +4,7 @@
 package splunklog
 
 import (
+	"iter"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -29,31 +30,23 @@ type translator struct {
 	bytesLeft, samplesLeft, memoryLeft, workLeft int
 
 	// The record under way.
+	at     place
 	record record
 	number int
 	// anyRead says that a record of the request was read.
 	anyRead bool
-	// bodyHash and attributes of the profile are worked out when the record's first sample is met.
+	// begun reports that the record has a sample; then what follows is that of the record.
 	begun             bool
 	bodyID            compact.ContentID
 	profileAttributes profiledict.AttributeSetIndex
-	// description is the record's description; 0 for none.
-	description int32
-	lastLink    knownLink
-	// attributeOf is what a label of the record's pprof became, by its number there; 0 for none.
-	attributeOf []int32
-	// attributeOfGroup is what several labels of one key became, by their numbers as uvarints.
-	attributeOfGroup map[string]int32
-	groupIDs         []byte
-	// groupBytesLeft is what such attributes of the body may still take.
-	groupBytesLeft int
+	description       int32 // in groups.descriptions, 0 for none
 
-	encoded, payload []byte
-	unpacker         unpacker
 	// whole are the profiles of bodies that are OTLP.
-	whole   []pprofile.Profiles
-	scratch []int32
-	keys    keySet
+	whole []pprofile.Profiles
+
+	// Scratch.
+	encoded, payload []byte
+	scratch          []int32
 	// sizes are those of the request before: agents send requests that are much alike.
 	sizes profiledict.Sizes
 }
@@ -64,8 +57,8 @@ const (
 	memoryFactor   = 8
 )
 
-// maxKeptBytes and maxKeptEntries bound what a translator keeps between requests: one above either is rare. maxHint
-// bounds the tables that a request finds ready.
+// maxKeptBytes and maxKeptEntries bound what a translator keeps between requests, maxHint the tables that it allocates
+// before the first record.
 const (
 	maxKeptBytes   = 4 << 20
 	maxKeptEntries = 1 << 18
@@ -73,7 +66,7 @@ const (
 )
 
 var translators = sync.Pool{New: func() any {
-	t := &translator{attributeOfGroup: make(map[string]int32)}
+	t := &translator{}
 	t.assembler.Reset()
 	t.dict = t.assembler.Dictionary()
 	return t
@@ -85,24 +78,17 @@ func Translate(ld plog.Logs, opts Options) Result {
 	t := translators.Get().(*translator)
 	defer t.release()
 	t.start(opts)
-	for _, rl := range ld.ResourceLogs().All() {
-		t.origin = origin{resourceLogs: rl}
-		ofResource := hasSourceType(rl.Resource().Attributes())
-		for _, sl := range rl.ScopeLogs().All() {
-			t.origin.scopeLogs, t.origin.hasScope = sl, false
-			inherited := ofResource || sl.Scope().Name() == ProfilingName
-			for _, log := range sl.LogRecords().All() {
-				if isProfiling(inherited, log) {
-					t.translate(log)
-				} else {
-					if t.result.Others == 0 {
-						t.result.FirstOther = t.number
-					}
-					t.result.Others++
-				}
-				t.number++
+	for log, at := range recordsOf(ld) {
+		t.at = at
+		if at.isProfiling {
+			t.translate(log)
+		} else {
+			if t.result.Others == 0 {
+				t.result.FirstOther = t.number
 			}
+			t.result.Others++
 		}
+		t.number++
 	}
 	t.result.UnpackedBytes = t.opts.MaxProfileBytes - t.bytesLeft
 	t.build()
@@ -118,8 +104,8 @@ func (t *translator) start(opts Options) {
 	t.dict.Reset(t.sizes)
 	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, t.opts.maxSamples
 	t.memoryLeft = constantMemory + memoryFactor*t.opts.MaxProfileBytes
-	t.workLeft = 2 * t.opts.MaxProfileBytes // a bomb or two do not keep the others from being read
-	t.number, t.anyRead, t.lastLink = 0, false, knownLink{}
+	t.workLeft = 2 * t.opts.MaxProfileBytes // so that a bomb or two do not keep the other records from being read
+	t.number, t.anyRead = 0, false
 }
 
 // translate reads one record, or rejects it.
@@ -148,11 +134,11 @@ func (t *translator) translate(log plog.LogRecord) {
 	}
 }
 
-// body returns the record's body, which is borrowed, where all that stands beside it can be understood.
+// body returns the record's body, which is borrowed, if the record's format and type are known.
 func (t *translator) body() (string, *Rejection) {
 	r := &t.record
 	if r.format == FormatOther {
-		return "", reject(ReasonFormat, "`%s` is %q, which is none of %s, %s and %s", keyFormat, short(r.formatText), formatPprofValue, formatTextValue, formatOTLPValue)
+		return "", reject(ReasonFormat, "`%s` is %q, not one of %s, %s and %s", keyFormat, short(r.formatText), formatPprofValue, formatTextValue, formatOTLPValue)
 	}
 	if r.typ == TypeOther && r.format != FormatOTLP && !r.described {
 		return "", reject(ReasonType, "`%s` is %q, which is neither cpu nor allocation, and there is no `%s`", keyType, short(r.typeText), keySampleType)
@@ -173,21 +159,17 @@ func (t *translator) body() (string, *Rejection) {
 	return body, nil
 }
 
-// release lets go of all that belongs to the request.
+// release drops what belongs to the request, and keeps the translator unless the request made it too large.
 func (t *translator) release() {
-	t.record, t.result, t.origin = record{}, Result{}, origin{}
+	t.at, t.record, t.result, t.origin = place{}, record{}, Result{}, origin{}
 	t.groups.reset()
 	t.stackText.release()
 	if cap(t.encoded) > maxKeptBytes {
 		t.encoded, t.payload = nil, nil
 	}
-	if max(cap(t.attributeOf), cap(t.scratch), cap(t.keys.generations), cap(t.groupIDs)) > maxKeptEntries {
-		t.attributeOf, t.scratch, t.keys, t.groupIDs = nil, nil, keySet{}, nil
+	if cap(t.scratch) > maxKeptEntries {
+		t.scratch = nil
 	}
-	if len(t.attributeOfGroup) > maxKeptEntries {
-		t.attributeOfGroup = make(map[string]int32)
-	}
-	clear(t.attributeOfGroup)
 	d := t.dict
 	if max(d.Strings.Len(), d.Functions.Len(), d.Locations.Len(), d.Stacks.Len(), d.Attributes.Len(), d.AttributeSets.Len(), d.Links.Len()) > maxKeptEntries {
 		return
@@ -200,4 +182,84 @@ func (t *translator) release() {
 	}
 	t.assembler.Reset() // its tables hold strings of the request
 	translators.Put(t)
+}
+
+// place is where a record stands.
+type place struct {
+	resource plog.ResourceLogs
+	scope    plog.ScopeLogs
+	// isProfiling reports that the record claims to carry a profile, or that its scope or resource does.
+	isProfiling bool
+}
+
+// recordsOf iterates over the records of a request.
+func recordsOf(ld plog.Logs) iter.Seq2[plog.LogRecord, place] {
+	return func(yield func(plog.LogRecord, place) bool) {
+		for _, rl := range ld.ResourceLogs().All() {
+			ofResource := isProfiling(rl.Resource().Attributes())
+			for _, sl := range rl.ScopeLogs().All() {
+				ofScope := ofResource || sl.Scope().Name() == ProfilingName
+				for _, log := range sl.LogRecords().All() {
+					if !yield(log, place{rl, sl, ofScope || isProfiling(log.Attributes())}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func isProfiling(attributes pcommon.Map) bool {
+	value, ok := attributes.Get(KeySourceType)
+	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
+}
+
+// Rest returns the records that do not claim to carry profiles, with their resources and scopes, in their order. It is ld
+// itself if it has no others; else a copy, and ld is only read.
+func Rest(ld plog.Logs) plog.Logs {
+	anyProfiling := false
+	for _, at := range recordsOf(ld) {
+		if anyProfiling = at.isProfiling; anyProfiling {
+			break
+		}
+	}
+	if !anyProfiling {
+		return ld
+	}
+	rest := plog.NewLogs()
+	var last place
+	var toResource plog.ResourceLogs
+	var toScope plog.ScopeLogs
+	for log, at := range recordsOf(ld) {
+		if at.isProfiling {
+			continue
+		}
+		if at.resource != last.resource {
+			toResource = rest.ResourceLogs().AppendEmpty()
+			at.resource.Resource().CopyTo(toResource.Resource())
+			toResource.SetSchemaUrl(at.resource.SchemaUrl())
+		}
+		if at.scope != last.scope {
+			toScope = toResource.ScopeLogs().AppendEmpty()
+			at.scope.Scope().CopyTo(toScope.Scope())
+			toScope.SetSchemaUrl(at.scope.SchemaUrl())
+		}
+		last = at
+		log.CopyTo(toScope.LogRecords().AppendEmpty())
+	}
+	return rest
+}
+
+// BodyBytes is the size of all bodies of profiling records.
+func BodyBytes(ld plog.Logs) (n int) {
+	for log, at := range recordsOf(ld) {
+		switch body := log.Body(); {
+		case !at.isProfiling:
+		case body.Type() == pcommon.ValueTypeStr:
+			n += len(body.Str())
+		case body.Type() == pcommon.ValueTypeBytes:
+			n += body.Bytes().Len()
+		}
+	}
+	return n
 }
