@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -44,14 +43,8 @@ func RetryDelay(err error) time.Duration {
 // RetryStatus returns how to answer for an error after which the sender should retry: 429 if the pipeline is
 // throttled, otherwise 503, and the delay for SetRetryAfter.
 func RetryStatus(err error) (code int, delay time.Duration) {
-	if delay = RetryDelay(err); delay == 0 {
-		delay = DefaultRetryDelay
-	}
-	refused, known := status.FromError(err)
-	if (known && refused.Code() == codes.ResourceExhausted) || consumererror.ToHTTPStatus(err) == http.StatusTooManyRequests {
-		return http.StatusTooManyRequests, delay
-	}
-	return http.StatusServiceUnavailable, delay
+	s := OTLPStatus(err)
+	return HTTPStatus(s), RetryDelay(s.Err())
 }
 
 // SetRetryAfter asks the sender to wait, in whole seconds (RFC 9110 section 10.2.3), one at least. 0 asks for nothing.

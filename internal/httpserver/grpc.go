@@ -12,32 +12,39 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 )
 
 // GRPC is the life of a gRPC server, as Server is that of an HTTP server. Make one with NewGRPC, make the gRPC server
-// with Interceptor, and then call Serve.
+// with Interceptor or call Context in its handlers, and then call Serve.
 type GRPC struct {
-	options  Options
-	server   *grpc.Server
-	serving  sync.WaitGroup
-	abort    context.Context
-	endAbort context.CancelFunc
+	options Options
+	server  *grpc.Server
+	serving sync.WaitGroup
+	ends
 }
 
 // NewGRPC returns a life for a server that is made next.
-func NewGRPC(options Options) *GRPC {
-	g := &GRPC{options: options}
-	g.abort, g.endAbort = context.WithCancel(context.Background())
-	return g
-}
+func NewGRPC(options Options) *GRPC { return &GRPC{options: options, ends: newEnds()} }
 
-// Interceptor ends the contexts of calls when the server stops. The server must have it.
+// Interceptor ends the contexts of calls when the server stops.
 func (g *GRPC) Interceptor(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := g.Context(ctx)
 	defer cancel()
-	defer context.AfterFunc(g.abort, cancel)()
 	return handle(ctx, request)
 }
+
+// Context returns the context of a call, which ends when the server stops.
+func (g *GRPC) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.abort, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Stopping is closed when messages that have not arrived are not read any longer.
+func (g *GRPC) Stopping() <-chan struct{} { return g.cut.Done() }
 
 // Serve serves on listener until Shutdown.
 func (g *GRPC) Serve(server *grpc.Server, listener net.Listener) {
@@ -49,17 +56,19 @@ func (g *GRPC) Serve(server *grpc.Server, listener net.Listener) {
 	})
 }
 
-// Shutdown accepts no new calls and waits for those under way, for at most the drain timeout or until ctx ends. After
-// three quarters of it the contexts of all calls end, so that handlers can answer; at the end connections are closed.
-// Before Serve it does nothing.
+// Shutdown accepts no new calls and waits for those under way, for at most the drain timeout or until ctx ends. After a
+// quarter of it Stopping is closed. After three quarters the contexts of all calls end, so that handlers can answer; at
+// the end connections are closed. Before Serve it does nothing.
 func (g *GRPC) Shutdown(ctx context.Context) error {
 	defer g.endAbort()
+	defer g.endCut()
 	if g.server == nil {
 		return nil
 	}
 	drain := g.options.DrainTimeout
 	ctx, cancel := context.WithTimeout(ctx, drain)
 	defer cancel()
+	defer time.AfterFunc(drain/4, g.endCut).Stop()
 	defer time.AfterFunc(drain-drain/4, g.endAbort).Stop()
 	done := make(chan struct{})
 	go func() {
@@ -70,10 +79,35 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("calls had not ended after %v and were cut off", drain)
+		err = fmt.Errorf("calls had not ended after %v and were cut off: %w", drain, ctx.Err())
 		g.endAbort()
-		g.server.Stop()
+		g.server.Stop() // it does not wait for handlers
 	}
 	g.serving.Wait()
 	return err
+}
+
+// RawCodec leaves messages, each a *[]byte, as they are on the wire, so that a handler can check one before it decodes it.
+type RawCodec struct{}
+
+// Name is that of the codec that it replaces.
+func (RawCodec) Name() string { return "proto" }
+
+// Marshal returns the bytes of a message.
+func (RawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	message, ok := v.(*[]byte)
+	if !ok {
+		return nil, status.Errorf(codes.Internal, "unexpected message %T", v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(*message)}, nil
+}
+
+// Unmarshal sets a message to its bytes.
+func (RawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	message, ok := v.(*[]byte)
+	if !ok {
+		return status.Errorf(codes.Internal, "unexpected message %T", v)
+	}
+	*message = data.Materialize()
+	return nil
 }

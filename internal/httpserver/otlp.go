@@ -4,6 +4,7 @@
 package httpserver
 
 import (
+	"fmt"
 	"mime"
 	"net/http"
 
@@ -68,19 +69,27 @@ func IsRetryable(code codes.Code) bool {
 	}
 }
 
+// equivalents are gRPC codes and HTTP statuses that mean the same. The first of several counts.
+var equivalents = []struct {
+	code   codes.Code
+	status int
+}{
+	{codes.InvalidArgument, http.StatusBadRequest},
+	{codes.Unauthenticated, http.StatusUnauthorized},
+	{codes.PermissionDenied, http.StatusForbidden},
+	{codes.Unimplemented, http.StatusNotFound},
+	{codes.ResourceExhausted, http.StatusTooManyRequests},
+	{codes.Internal, http.StatusInternalServerError},
+	{codes.Unavailable, http.StatusServiceUnavailable},
+	{codes.Unavailable, http.StatusRequestTimeout},
+}
+
 // HTTPStatus returns the HTTP status for one that OTLPStatus returned.
 func HTTPStatus(s *status.Status) int {
-	switch s.Code() {
-	case codes.ResourceExhausted:
-		return http.StatusTooManyRequests
-	case codes.InvalidArgument:
-		return http.StatusBadRequest
-	case codes.Unauthenticated:
-		return http.StatusUnauthorized
-	case codes.PermissionDenied:
-		return http.StatusForbidden
-	case codes.Unimplemented:
-		return http.StatusNotFound
+	for _, e := range equivalents {
+		if e.code == s.Code() {
+			return e.status
+		}
 	}
 	if IsRetryable(s.Code()) {
 		return http.StatusServiceUnavailable
@@ -88,24 +97,48 @@ func HTTPStatus(s *status.Status) int {
 	return http.StatusInternalServerError
 }
 
-// codeOf returns the gRPC code that says the same as an HTTP status.
-func codeOf(httpCode int) codes.Code {
-	switch httpCode {
-	case http.StatusUnauthorized:
-		return codes.Unauthenticated
-	case http.StatusForbidden:
-		return codes.PermissionDenied
-	case http.StatusNotFound:
-		return codes.Unimplemented
-	case http.StatusInternalServerError:
-		return codes.Internal
-	case http.StatusTooManyRequests:
-		return codes.ResourceExhausted
-	case http.StatusServiceUnavailable, http.StatusRequestTimeout:
-		return codes.Unavailable
-	default:
-		return codes.InvalidArgument
+// codeOf returns the gRPC code for an HTTP status.
+func codeOf(httpStatus int) codes.Code {
+	for _, e := range equivalents {
+		if e.status == httpStatus {
+			return e.code
+		}
 	}
+	return codes.InvalidArgument
+}
+
+// AcceptOTLP returns the content type of a request that may carry OTLP: a POST of protobuf or JSON. It answers any other
+// request, and is then not ok.
+func AcceptOTLP(w http.ResponseWriter, r *http.Request) (content string, ok bool) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		AnswerOTLPError(w, r, "method "+r.Method+" is not allowed here: use POST", http.StatusMethodNotAllowed)
+		return "", false
+	}
+	if content = ContentType(r); content != ContentProtobuf && content != ContentJSON {
+		AnswerOTLPError(w, r, fmt.Sprintf("Content-Type %q is not accepted: use %s or %s",
+			r.Header.Get("Content-Type"), ContentProtobuf, ContentJSON), http.StatusUnsupportedMediaType)
+		return "", false
+	}
+	return content, true
+}
+
+// AnswerOTLP answers a request that was accepted, in its content type.
+func AnswerOTLP(w http.ResponseWriter, r *http.Request, response interface {
+	MarshalProto() ([]byte, error)
+	MarshalJSON() ([]byte, error)
+},
+) {
+	content, marshal := ContentType(r), response.MarshalProto
+	if content == ContentJSON {
+		marshal = response.MarshalJSON
+	}
+	body, err := marshal()
+	if err != nil {
+		AnswerOTLPError(w, r, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	Answer(w, content, body, http.StatusOK)
 }
 
 // AnswerOTLPPipelineError answers for an error of the pipeline, with Retry-After where the sender should retry.

@@ -39,9 +39,20 @@ type Server struct {
 	serving sync.WaitGroup
 	// requests is the number of handlers under way.
 	requests atomic.Int64
-	// cut ends when bodies are not read any longer, and abort when no request may go on.
+	ends
+}
+
+// ends are what a server that stops ends before its connections: cut when bodies are not read any longer, and abort when
+// no request may go on.
+type ends struct {
 	cut, abort       context.Context
 	endCut, endAbort context.CancelFunc
+}
+
+func newEnds() (e ends) {
+	e.cut, e.endCut = context.WithCancel(context.Background())
+	e.abort, e.endAbort = context.WithCancel(context.Background())
+	return e
 }
 
 // Start serves on listener until Shutdown. The server must not be used before; its BaseContext is replaced.
@@ -49,9 +60,7 @@ type Server struct {
 // The context of a request ends a tenth before the server's WriteTimeout, so that there is time to answer: a client
 // that gets no answer would repeat what the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
-	s := &Server{http: server, options: options}
-	s.cut, s.endCut = context.WithCancel(context.Background())
-	s.abort, s.endAbort = context.WithCancel(context.Background())
+	s := &Server{http: server, options: options, ends: newEnds()}
 	server.BaseContext = func(net.Listener) context.Context { return s.abort }
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,10 +10,7 @@ import (
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
@@ -33,7 +30,7 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	life := httpserver.NewGRPC(options)
 	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.set.TelemetrySettings,
 		configgrpc.WithGrpcServerOption(grpc.ChainUnaryInterceptor(life.Interceptor)),
-		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(bytesCodec{})))
+		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(httpserver.RawCodec{})))
 	if err != nil {
 		return err
 	}
@@ -43,7 +40,8 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 			return nil, err
 		}
 		handle := func(ctx context.Context, request any) (any, error) {
-			return nil, r.export(ctx, how, *request.(*[]byte))
+			// An answer is an ExportProfilesServiceResponse without fields.
+			return new([]byte), r.export(ctx, how, *request.(*[]byte))
 		}
 		if intercept == nil {
 			return handle(ctx, &data)
@@ -81,22 +79,5 @@ func (r *otlpReceiver) export(ctx context.Context, how reading, data []byte) err
 	if err := r.deliver(ctx, how, metadata.ValueFromIncomingContext(ctx, versionHeader), data); err != nil {
 		return httpserver.OTLPStatus(err).Err()
 	}
-	return nil
-}
-
-// bytesCodec leaves requests as they are: otlplayouts decodes them. An answer is an ExportProfilesServiceResponse
-// without fields.
-type bytesCodec struct{}
-
-func (bytesCodec) Name() string { return "proto" }
-
-func (bytesCodec) Marshal(any) (mem.BufferSlice, error) { return nil, nil }
-
-func (bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	request, ok := v.(*[]byte)
-	if !ok {
-		return status.Errorf(codes.Internal, "unexpected message %T", v)
-	}
-	*request = data.Materialize()
 	return nil
 }

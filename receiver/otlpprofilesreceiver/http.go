@@ -6,7 +6,6 @@ package otlpprofilesreceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -65,20 +64,13 @@ type httpHandler struct {
 
 // ServeHTTP answers one request: 200 once the pipeline has accepted the profiles.
 func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		httpserver.AnswerOTLPError(w, r, "method "+r.Method+" is not allowed here: use POST", http.StatusMethodNotAllowed)
+	content, ok := httpserver.AcceptOTLP(w, r)
+	if !ok {
 		return
 	}
-	content, how := httpserver.ContentType(r), h.proto
-	switch content {
-	case httpserver.ContentProtobuf:
-	case httpserver.ContentJSON:
+	how := h.proto
+	if content == httpserver.ContentJSON {
 		how = h.json
-	default:
-		httpserver.AnswerOTLPError(w, r, fmt.Sprintf("Content-Type %q is not accepted: use %s or %s",
-			r.Header.Get("Content-Type"), httpserver.ContentProtobuf, httpserver.ContentJSON), http.StatusUnsupportedMediaType)
-		return
 	}
 	if err := httpserver.CheckOrigin(r, h.allowedOrigins()); err != nil {
 		httpserver.AnswerOTLPError(w, r, err.Error(), http.StatusForbidden)
@@ -89,10 +81,9 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, err := h.readBody(w, r, claim)
 	if err != nil {
 		var fault *httpserver.BodyError
-		switch {
-		case errors.As(err, &fault) && fault.Status != http.StatusServiceUnavailable:
+		if errors.As(err, &fault) && fault.Status != http.StatusServiceUnavailable {
 			httpserver.AnswerOTLPError(w, r, "read body: "+err.Error(), fault.Status)
-		default:
+		} else {
 			httpserver.AnswerOTLPPipelineError(w, r, err)
 		}
 		return
@@ -101,16 +92,7 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		httpserver.AnswerOTLPPipelineError(w, r, err)
 		return
 	}
-	response := pprofileotlp.NewExportResponse()
-	body, err := response.MarshalProto()
-	if content == httpserver.ContentJSON {
-		body, err = response.MarshalJSON()
-	}
-	if err != nil {
-		httpserver.AnswerOTLPError(w, r, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	httpserver.Answer(w, content, body, http.StatusOK)
+	httpserver.AnswerOTLP(w, r, pprofileotlp.NewExportResponse())
 }
 
 func (h *httpHandler) allowedOrigins() []string {

@@ -35,10 +35,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadatatest"
@@ -112,20 +112,13 @@ func (h *harness) post(t *testing.T, path, content string, body []byte, headers 
 	return response.StatusCode, string(answer), response.Header
 }
 
-// rawCodec sends bytes as they are.
-type rawCodec struct{ bytesCodec }
-
-func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
-}
-
 func (h *harness) export(t *testing.T, service string, body []byte) error {
 	t.Helper()
 	client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	var answer []byte
-	return client.Invoke(t.Context(), "/"+service+"/Export", body, &answer, grpc.ForceCodecV2(rawCodec{}))
+	return client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
 }
 
 // Every layout arrives by every way in, and says the same.
@@ -249,8 +242,8 @@ func TestStatedVersions(t *testing.T) {
 		client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
 		var none []byte
-		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export", data, &none,
-			grpc.ForceCodecV2(rawCodec{}))
+		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export", &data, &none,
+			grpc.ForceCodecV2(httpserver.RawCodec{}))
 		assert.Equal(t, want == 200, err == nil, "%q: %v", version, err)
 		require.NoError(t, client.Close())
 	}

@@ -4,11 +4,14 @@
 package splunkprofilingreceiver
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
@@ -16,44 +19,32 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
-// hecServer receives events of Splunk's HTTP Event Collector.
-type hecServer struct {
-	httpServer
-}
-
-func newHECServer(cfg *HTTPConfig, d delivery) *hecServer {
-	s := &hecServer{}
-	s.httpServer = httpServer{
-		delivery: d, key: "hec", ready: "ready for HEC events", cfg: cfg, mux: http.NewServeMux(), answerError: answerHECError,
-	}
+// startHEC starts the server for events of Splunk's HTTP Event Collector.
+func (c *HTTPConfig) startHEC(ctx context.Context, host component.Host, d delivery) (server, error) {
+	s := &httpServer{delivery: d, cfg: c, answerError: answerHECError}
+	mux := http.NewServeMux()
 	for _, path := range []string{"/services/collector", "/services/collector/event", "/services/collector/event/1.0", "/v1/log"} {
-		s.mux.HandleFunc(path, s.handleEvents)
+		mux.HandleFunc(path, s.handleEvents)
 	}
-	for _, path := range []string{"/services/collector/health", "/services/collector/health/1.0"} {
-		s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			answerHEC(w, http.StatusOK, hec.Answer{Code: hec.Healthy})
-		})
+	answer := func(path string, status int, answer hec.Answer) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { answerHEC(w, status, answer) })
 	}
-	s.mux.HandleFunc("/services/collector/ack", func(w http.ResponseWriter, _ *http.Request) {
-		answerHEC(w, http.StatusBadRequest, hec.Answer{
-			Code: hec.AckDisabled, Reason: "an answer with code 0 already says that the pipeline took the events",
-		})
+	answer("/services/collector/health", http.StatusOK, hec.Answer{Code: hec.Healthy})
+	answer("/services/collector/health/1.0", http.StatusOK, hec.Answer{Code: hec.Healthy})
+	answer("/services/collector/ack", http.StatusBadRequest, hec.Answer{
+		Code: hec.AckDisabled, Reason: "an answer with code 0 already means that the pipeline accepted the events",
 	})
-	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answerHEC(w, http.StatusNotFound, hec.Answer{
-			Text: "The requested URL was not found on this server.", Code: http.StatusNotFound,
-			Reason: "send events to /services/collector/event",
-		})
-	})
-	return s
+	answer("/", http.StatusNotFound, hec.Answer{Text: notFound, Code: http.StatusNotFound, Reason: "send events to /services/collector/event"})
+	return s.start(ctx, host, "HEC events", mux)
 }
 
-func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
+const notFound = "The requested URL was not found on this server."
+
+func (s *httpServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		answerHEC(w, http.StatusMethodNotAllowed, hec.Answer{
-			Text: "The requested URL was not found on this server.", Code: http.StatusNotFound,
-			Reason: fmt.Sprintf("method %s is not allowed here: use POST", r.Method),
+			Text: notFound, Code: http.StatusNotFound, Reason: fmt.Sprintf("method %s is not allowed here: use POST", r.Method),
 		})
 		return
 	}
@@ -70,9 +61,7 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	reader := hec.Reader{
-		Library: library, Observed: pcommon.NewTimestampFromTime(time.Now()),
-	}
+	reader := hec.Reader{Library: library, Observed: pcommon.NewTimestampFromTime(time.Now())}
 	ld, fault := reader.Read(body)
 	if fault != nil {
 		answerHEC(w, fault.Status, fault.Answer)
@@ -93,4 +82,41 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	default:
 		answerHEC(w, http.StatusOK, hec.Answer{Code: hec.Success})
 	}
+}
+
+func answerHEC(w http.ResponseWriter, status int, answer hec.Answer) {
+	if answer.Text == "" {
+		answer.Text = hec.Texts[answer.Code]
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		body = []byte("{}")
+	}
+	httpserver.Answer(w, httpserver.ContentJSON, body, status)
+}
+
+// answerHECError answers for confighttp, and for bodies that cannot be read.
+func answerHECError(w http.ResponseWriter, r *http.Request, message string, status int) {
+	answer := hec.Answer{Code: hec.InvalidData, Reason: message}
+	switch status {
+	case http.StatusUnauthorized:
+		// HEC tells these three apart; the authenticator's message may say more than a stranger should know.
+		answer.Reason = ""
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		switch {
+		case scheme == "":
+			answer.Code = hec.TokenRequired
+		case !strings.EqualFold(scheme, "Splunk") || token == "":
+			answer.Code = hec.InvalidAuthorization
+		default:
+			answer.Code, status = hec.InvalidToken, http.StatusForbidden
+		}
+	case http.StatusRequestEntityTooLarge:
+		answer.Code = hec.TooLarge
+	case http.StatusInternalServerError:
+		answer.Code = hec.InternalError
+	case http.StatusServiceUnavailable:
+		answer.Code = hec.Busy
+	}
+	answerHEC(w, status, answer)
 }

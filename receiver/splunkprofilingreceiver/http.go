@@ -8,63 +8,47 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
-// httpServer is what the servers that speak HTTP have in common.
+// httpServer serves one protocol over HTTP.
 type httpServer struct {
 	delivery
-	key, ready string
-	cfg        *HTTPConfig
-	mux        *http.ServeMux
+	cfg *HTTPConfig
 	// answerError answers for confighttp, for example if a sender may not send, and for bodies that cannot be read.
 	answerError func(w http.ResponseWriter, r *http.Request, message string, code int)
-
-	http *httpserver.Server
-	// address is where the server listens once started.
-	address net.Addr
 }
 
-func (s *httpServer) name() string { return s.key }
-
-// Start binds the endpoint and begins to serve.
-func (s *httpServer) Start(ctx context.Context, host component.Host) error {
+// start binds the endpoint and begins to serve.
+func (s *httpServer) start(ctx context.Context, host component.Host, protocol string, handler http.Handler) (server, error) {
 	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(s.answerTransportError)}
 	for _, encoding := range append([]string{"", "identity"}, httpserver.Encodings...) {
 		// httpserver.OpenBody decodes bodies, within limits.
 		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
 	}
-	server, err := s.cfg.Server.ToServer(ctx, host.GetExtensions(), s.set, s.mux, options...)
+	h, err := s.cfg.Server.ToServer(ctx, host.GetExtensions(), s.set, handler, options...)
 	if err != nil {
-		return err
+		return server{}, err
 	}
 	listener, err := s.cfg.Server.ToListener(ctx)
 	if err != nil {
-		return err
+		return server{}, err
 	}
-	s.address = listener.Addr()
-	s.set.Logger.Info(s.ready, zap.Stringer("endpoint", s.address))
-	s.http = httpserver.Start(server, listener, httpserver.Options{
-		DrainTimeout: s.drainTimeout,
-		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
-	})
-	return nil
+	s.set.Logger.Info("ready for "+protocol, zap.Stringer("endpoint", listener.Addr()))
+	return server{address: listener.Addr(), shutdown: httpserver.Start(h, listener, s.options).Shutdown}, nil
 }
-
-// Shutdown waits until the requests under way are answered, for the drain timeout at most.
-func (s *httpServer) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
 // encodings are the accepted values of Content-Encoding.
 func (s *httpServer) encodings() []string {
@@ -120,4 +104,45 @@ func (s *httpServer) readBody(w http.ResponseWriter, r *http.Request, claim *adm
 	}
 	s.answerError(w, r, "read the body: "+err.Error(), code)
 	return nil, false
+}
+
+const logsPath = "/v1/logs"
+
+// startOTLP starts the server for OTLP logs over HTTP.
+func (c *HTTPConfig) startOTLP(ctx context.Context, host component.Host, d delivery) (server, error) {
+	s := &httpServer{delivery: d, cfg: c, answerError: httpserver.AnswerOTLPError}
+	mux := http.NewServeMux()
+	mux.HandleFunc(logsPath, s.handleLogs)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		httpserver.AnswerOTLPError(w, r, "nothing is here: send logs to "+logsPath, http.StatusNotFound)
+	})
+	return s.start(ctx, host, "OTLP logs over HTTP", mux)
+}
+
+func (s *httpServer) handleLogs(w http.ResponseWriter, r *http.Request) {
+	content, ok := httpserver.AcceptOTLP(w, r)
+	if !ok {
+		return
+	}
+	claim := s.path.Budget.Begin()
+	defer claim.Release()
+	request := plogotlp.NewExportRequest()
+	check, unmarshal := pdatasize.Logs, request.UnmarshalProto
+	if content == httpserver.ContentJSON {
+		check, unmarshal = pdatasize.JSON, request.UnmarshalJSON
+	}
+	body, ok := s.readBody(w, r, claim, check)
+	if !ok {
+		return
+	}
+	if err := unmarshal(body); err != nil {
+		httpserver.AnswerOTLPError(w, r, "the body is not an ExportLogsServiceRequest: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	response, err := export(r.Context(), s.path, request, claim)
+	if err != nil {
+		httpserver.AnswerOTLPStatus(w, r, status.Convert(err))
+		return
+	}
+	httpserver.AnswerOTLP(w, r, response)
 }

@@ -166,7 +166,7 @@ func (f *fixture) sendRaw(t testing.TB, message []byte) error {
 	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	return conn.Invoke(t.Context(), "/"+logsService.ServiceName+"/Export", &rawMessage{data: message}, &rawMessage{}, grpc.ForceCodecV2(rawCodec{}))
+	return conn.Invoke(t.Context(), "/"+logsService.ServiceName+"/Export", &message, new([]byte), grpc.ForceCodecV2(httpserver.RawCodec{}))
 }
 
 // Without room, senders are asked to come back.
@@ -219,12 +219,12 @@ func slowSenders(t testing.TB, f *fixture) map[string]func() string {
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	stream, err := conn.NewStream(ctx, &logsService.Streams[0], "/"+logsService.ServiceName+"/Export", grpc.ForceCodecV2(rawCodec{}))
+	stream, err := conn.NewStream(ctx, &logsService.Streams[0], "/"+logsService.ServiceName+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
 	require.NoError(t, err)
 	return map[string]func() string{
 		"http": begin(f.address("http"), logsPath, httpserver.ContentProtobuf),
 		"hec":  begin(f.address("hec"), eventPath, httpserver.ContentJSON),
-		"grpc": func() string { return status.Code(stream.RecvMsg(&rawMessage{})).String() },
+		"grpc": func() string { return status.Code(stream.RecvMsg(new([]byte))).String() },
 	}
 }
 

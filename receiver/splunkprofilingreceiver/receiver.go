@@ -7,24 +7,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
 
-// server is one way in which requests arrive.
-type server interface {
-	component.Component
-	// name is the server's key in the configuration.
-	name() string
+// server is one that was started.
+type server struct {
+	// protocol is its key in the configuration.
+	protocol string
+	address  net.Addr
+	shutdown func(context.Context) error
 }
 
 // splunkReceiver starts and stops its servers together. The Collector makes one component for each kind of pipeline
@@ -46,10 +52,9 @@ type splunkReceiver struct {
 
 // delivery is what the servers need to hand on requests.
 type delivery struct {
-	set  component.TelemetrySettings
-	path *splunkdelivery.Path
-	// drainTimeout bounds Shutdown.
-	drainTimeout time.Duration
+	set     component.TelemetrySettings
+	path    *splunkdelivery.Path
+	options httpserver.Options
 	// maxBodyBytes is the largest body, beside what the protocol's own configuration says.
 	maxBodyBytes int64
 }
@@ -95,39 +100,42 @@ func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
 		return errors.New("no profiles pipeline has this receiver, which has nowhere to hand profiles to")
 	}
 	_, r.leave = admission.Share(r.cfg.Translation.Limits.BytesInFlight())
-	servers, err := r.servers()
-	if err != nil {
-		return err
+	var err error
+	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
+		err = r.startServer(ctx, host, "grpc", c.start)
 	}
-	for _, s := range servers {
-		if err := s.Start(ctx, host); err != nil {
-			return errors.Join(fmt.Errorf("start `%s`: %w", s.name(), err), r.stop(ctx))
-		}
-		r.started = append(r.started, s)
+	if c := r.cfg.Protocols.HTTP.Get(); c != nil && err == nil {
+		err = r.startServer(ctx, host, "http", c.startOTLP)
+	}
+	if c := r.cfg.Protocols.HEC.Get(); c != nil && err == nil {
+		err = r.startServer(ctx, host, "hec", c.startHEC)
+	}
+	if err != nil {
+		return errors.Join(err, r.stop(ctx))
 	}
 	return nil
 }
 
-func (r *splunkReceiver) servers() (servers []server, err error) {
-	var errs []error
-	to := func(transport string) delivery {
-		path, err := r.newPath(transport)
-		errs = append(errs, err)
-		return delivery{
-			set: r.set.TelemetrySettings, path: path, drainTimeout: r.cfg.DrainTimeout,
-			maxBodyBytes: int64(r.cfg.Translation.Limits.MaxProfileBytes),
-		}
+type startFunc func(context.Context, component.Host, delivery) (server, error)
+
+func (r *splunkReceiver) startServer(ctx context.Context, host component.Host, protocol string, start startFunc) error {
+	path, err := r.newPath(protocol)
+	if err != nil {
+		return err
 	}
-	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
-		servers = append(servers, newGRPCServer(c, to("grpc")))
+	s, err := start(ctx, host, delivery{
+		set: r.set.TelemetrySettings, path: path, maxBodyBytes: int64(r.cfg.Translation.Limits.MaxProfileBytes),
+		options: httpserver.Options{
+			DrainTimeout: r.cfg.DrainTimeout,
+			OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("start `%s`: %w", protocol, err)
 	}
-	if c := r.cfg.Protocols.HTTP.Get(); c != nil {
-		servers = append(servers, newOTLPServer(c, to("http")))
-	}
-	if c := r.cfg.Protocols.HEC.Get(); c != nil {
-		servers = append(servers, newHECServer(c, to("hec")))
-	}
-	return servers, errors.Join(errs...)
+	s.protocol = protocol
+	r.started = append(r.started, s)
+	return nil
 }
 
 // Shutdown stops every server. Requests under way are answered first, unless ctx ends.
@@ -146,8 +154,8 @@ func (r *splunkReceiver) stop(ctx context.Context) error {
 	var stopping sync.WaitGroup
 	for i, s := range r.started { // together: the drain timeout is for all
 		stopping.Go(func() {
-			if err := s.Shutdown(ctx); err != nil {
-				errs[i] = fmt.Errorf("shut down `%s`: %w", s.name(), err)
+			if err := s.shutdown(ctx); err != nil {
+				errs[i] = fmt.Errorf("shut down `%s`: %w", s.protocol, err)
 			}
 		})
 	}
@@ -158,4 +166,33 @@ func (r *splunkReceiver) stop(ctx context.Context) error {
 		r.leave = nil
 	}
 	return errors.Join(errs...)
+}
+
+// newPath makes the way from one server to the pipelines, with the Collector's standard metrics of receivers on it.
+func (r *splunkReceiver) newPath(transport string) (*splunkdelivery.Path, error) {
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: r.set.ID, Transport: transport, ReceiverCreateSettings: r.set,
+	})
+	if err != nil {
+		return nil, err
+	}
+	const format = "splunk"
+	path := &splunkdelivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics, Budget: admission.Process()}
+	path.Profiles = func(ctx context.Context, pd pprofile.Profiles) error {
+		ctx = obsreport.StartProfilesOp(ctx)
+		samples := pd.SampleCount()
+		err := r.profiles.ConsumeProfiles(ctx, pd)
+		obsreport.EndProfilesOp(ctx, format, samples, err)
+		return err
+	}
+	if r.logs != nil {
+		path.Logs = func(ctx context.Context, ld plog.Logs) error {
+			ctx = obsreport.StartLogsOp(ctx)
+			records := ld.LogRecordCount()
+			err := r.logs.ConsumeLogs(ctx, ld)
+			obsreport.EndLogsOp(ctx, format, records, err)
+			return err
+		}
+	}
+	return path, nil
 }

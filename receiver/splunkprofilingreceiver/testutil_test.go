@@ -136,19 +136,8 @@ func startFixture(t testing.TB, config string, withLogs bool) *fixture {
 // address returns where a server was bound.
 func (f *fixture) address(name string) string {
 	for _, s := range f.receiver.started {
-		switch s := s.(type) {
-		case *grpcServer:
-			if name == "grpc" {
-				return s.address.String()
-			}
-		case *otlpServer:
-			if name == "http" {
-				return s.address.String()
-			}
-		case *hecServer:
-			if name == "hec" {
-				return s.address.String()
-			}
+		if s.protocol == name {
+			return s.address.String()
 		}
 	}
 	f.t.Fatalf("no server %s", name)
