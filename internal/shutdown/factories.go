@@ -18,38 +18,28 @@ import (
 	"go.uber.org/zap"
 )
 
-// Receivers returns the factories with the limit put on what they create, where they create profiles; others stay as they
+// Receivers returns the factories with the limit put on what they create, if they create profiles; others stay as they
 // are. Connectors hold nothing back, and extensions stop last.
 func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[component.Type]receiver.Factory {
-	bound := make(map[component.Type]receiver.Factory, len(factories))
-	for name, factory := range factories {
-		bound[name] = factory
-		if x, ok := factory.(xreceiver.Factory); ok {
-			bound[name] = receivers{x, aliasOf(factory), l}
-		}
-	}
-	return bound
+	return bindAll(factories, func(f xreceiver.Factory) receiver.Factory { return receivers{f, aliasOf(f), l} })
 }
 
 // Processors is Receivers for processors.
 func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[component.Type]processor.Factory {
-	bound := make(map[component.Type]processor.Factory, len(factories))
-	for name, factory := range factories {
-		bound[name] = factory
-		if x, ok := factory.(xprocessor.Factory); ok {
-			bound[name] = processors{x, aliasOf(factory), l}
-		}
-	}
-	return bound
+	return bindAll(factories, func(f xprocessor.Factory) processor.Factory { return processors{f, aliasOf(f), l} })
 }
 
 // Exporters is Receivers for exporters.
 func (l *Limit) Exporters(factories map[component.Type]exporter.Factory) map[component.Type]exporter.Factory {
-	bound := make(map[component.Type]exporter.Factory, len(factories))
+	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l} })
+}
+
+func bindAll[F, X component.Factory](factories map[component.Type]F, bind func(X) F) map[component.Type]F {
+	bound := make(map[component.Type]F, len(factories))
 	for name, factory := range factories {
 		bound[name] = factory
-		if x, ok := factory.(xexporter.Factory); ok {
-			bound[name] = exporters{x, aliasOf(factory), l}
+		if x, ok := any(factory).(X); ok {
+			bound[name] = bind(x)
 		}
 	}
 	return bound
