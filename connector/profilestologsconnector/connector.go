@@ -57,6 +57,6 @@ func (c *toLogs) handOn(ctx context.Context, batch *splunklog.EncodedPart) error
 			return err
 		}
 	}
-	c.metrics.Taken(ctx, batch)
+	c.metrics.Sent(ctx, batch)
 	return nil
 }

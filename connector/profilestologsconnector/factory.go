@@ -38,13 +38,14 @@ func createProfilesToLogs(_ context.Context, set connector.Settings, cfg compone
 	if err != nil {
 		return nil, err
 	}
-	metrics := splunkencode.Count(encoding.Format, splunkencode.Counters{
-		Records:   b.ConnectorProfilesToLogsRecords,
-		Samples:   b.ConnectorProfilesToLogsSamples,
-		Bytes:     b.ConnectorProfilesToLogsBytes,
-		Oversized: b.ConnectorProfilesToLogsOversizedRecords,
-		LeftOut:   b.ConnectorProfilesToLogsLeftOutSamples,
-		Dropped:   b.ConnectorProfilesToLogsDroppedSamples,
-	})
+	metrics := &splunkencode.Metrics{
+		Format:         encoding.Format,
+		Records:        b.ConnectorProfilesToLogsRecords,
+		Samples:        b.ConnectorProfilesToLogsSamples,
+		Bytes:          b.ConnectorProfilesToLogsBytes,
+		Oversized:      b.ConnectorProfilesToLogsOversizedRecords,
+		LeftOut:        b.ConnectorProfilesToLogsLeftOutSamples,
+		DroppedSamples: b.ConnectorProfilesToLogsDroppedSamples,
+	}
 	return &toLogs{options: encoding.Options(maxBatchBytes), metrics: metrics, next: next}, nil
 }

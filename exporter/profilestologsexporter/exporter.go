@@ -124,7 +124,7 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 			e.setMode(ctx, false, nil)
 			recheck = false
 		case sent.outcome == accepted:
-			e.metrics.encoding.Taken(ctx, &part.records)
+			e.metrics.encoding.Sent(ctx, &part.records)
 			if noProfiles != nil && part.records.Records > 0 {
 				e.setMode(ctx, true, noProfiles)
 				noProfiles = nil

@@ -53,13 +53,12 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 	if err != nil {
 		return failed(err)
 	}
-	_, sent := p.post(ctx, p.url, body, http.Header{
+	return p.post(ctx, request{p.url, http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Splunk " + p.token},
 		// Splunk's ingest tells profiles from other events by it.
 		hec.LibraryHeader: {splunklog.ProfilingName},
-	}, limit)
-	return sent
+	}, body, func([]byte) (int64, string) { return 0, "" }}, limit)
 }
 
 // hecAnswer interprets a refusal by HEC.

@@ -68,13 +68,13 @@ func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit
 	if err != nil {
 		return failed(err)
 	}
-	accepting, sent := p.post(ctx, p.profilesURL, body, otlpHeader, limit)
-	response := pprofileotlp.NewExportResponse()
-	// A 2xx means that the request was accepted, whatever else the answer says.
-	if sent.outcome == accepted && response.UnmarshalProto(accepting) == nil {
-		sent.rejected, sent.message = response.PartialSuccess().RejectedProfiles(), response.PartialSuccess().ErrorMessage()
-	}
-	return sent
+	return p.post(ctx, request{p.profilesURL, otlpHeader, body, func(text []byte) (int64, string) {
+		response := pprofileotlp.NewExportResponse()
+		if response.UnmarshalProto(text) != nil {
+			return 0, ""
+		}
+		return response.PartialSuccess().RejectedProfiles(), response.PartialSuccess().ErrorMessage()
+	}}, limit)
 }
 
 func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
@@ -82,43 +82,43 @@ func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer
 	if err != nil {
 		return failed(err)
 	}
-	accepting, sent := p.post(ctx, p.logsURL, body, otlpHeader, limit)
-	response := plogotlp.NewExportResponse()
-	if sent.outcome == accepted && response.UnmarshalProto(accepting) == nil {
-		sent.rejected, sent.message = response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
+	return p.post(ctx, request{p.logsURL, otlpHeader, body, func(text []byte) (int64, string) {
+		response := plogotlp.NewExportResponse()
+		if response.UnmarshalProto(text) != nil {
+			return 0, ""
+		}
+		return response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
+	}}, limit)
+}
+
+// request is what post sends. readPartial returns how many items an answer of protobuf with a status 2xx rejects, and why.
+type request struct {
+	url         string
+	header      http.Header
+	body        []byte
+	readPartial func([]byte) (rejected int64, message string)
+}
+
+// post sends a request.
+func (p *httpPeer) post(ctx context.Context, r request, limit int) answer {
+	if limit > 0 && len(r.body) > limit {
+		return aboveLimit(len(r.body))
 	}
+	sent := p.exchange(ctx, r)
+	sent.size = len(r.body)
 	return sent
 }
 
-// post sends a request, and returns the body of an answer that accepts it, if that is protobuf.
-func (p *httpPeer) post(ctx context.Context, url string, body []byte, header http.Header, limit int) ([]byte, answer) {
-	if limit > 0 && len(body) > limit {
-		return nil, aboveLimit(len(body))
-	}
-	accepting, refusal, err := p.exchange(ctx, url, body, header)
-	switch {
-	case err != nil:
-		return nil, answer{outcome: later, err: err, size: len(body)}
-	case refusal != nil:
-		sent := p.interpret(refusal, p.maxDelay, time.Now())
-		sent.size = len(body)
-		return nil, sent
-	default:
-		return accepting, answer{size: len(body)}
-	}
-}
-
-// exchange sends a request, and returns the body of an answer with a status 2xx, or else the refusal.
-func (p *httpPeer) exchange(ctx context.Context, url string, body []byte, header http.Header) ([]byte, *refusal, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (p *httpPeer) exchange(ctx context.Context, r request) answer {
+	to, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(r.body))
 	if err != nil {
-		return nil, nil, consumererror.NewPermanent(redact.Error(err))
+		return answer{outcome: later, err: consumererror.NewPermanent(redact.Error(err))}
 	}
-	request.Header = header.Clone()
-	request.Header.Set("User-Agent", p.userAgent)
-	response, err := p.client.Do(request)
+	to.Header = r.header.Clone()
+	to.Header.Set("User-Agent", p.userAgent)
+	response, err := p.client.Do(to)
 	if err != nil {
-		return nil, nil, redact.Error(err)
+		return answer{outcome: later, err: redact.Error(err)}
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
@@ -127,19 +127,20 @@ func (p *httpPeer) exchange(ctx context.Context, url string, body []byte, header
 	}
 	isProtobuf := strings.HasPrefix(response.Header.Get("Content-Type"), protobufType)
 	if response.StatusCode/100 == 2 {
-		if !isProtobuf {
-			text = nil
+		sent := answer{} // accepted, whatever else the answer says
+		if isProtobuf {
+			sent.rejected, sent.message = r.readPartial(text)
 		}
-		return text, nil, nil
+		return sent
 	}
-	r := &refusal{url: redact.Text(url), status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
+	refused := &refusal{
+		url: redact.Text(r.url), status: response.StatusCode, message: shorten(string(text)), retryAfter: response.Header.Get("Retry-After"),
+	}
 	var answered spb.Status
 	if isProtobuf && proto.Unmarshal(text, &answered) == nil {
-		r.message = shorten(answered.GetMessage())
-	} else {
-		r.message = shorten(string(text))
+		refused.message = shorten(answered.GetMessage())
 	}
-	return nil, r, nil
+	return p.interpret(refused, p.maxDelay, time.Now())
 }
 
 // refusal is an answer other than that a request was accepted.

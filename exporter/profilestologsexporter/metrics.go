@@ -25,14 +25,15 @@ func newMetrics(settings component.TelemetrySettings, format string) (*metrics, 
 	if err != nil {
 		return nil, err
 	}
-	return &metrics{b, splunkencode.Count(format, splunkencode.Counters{
-		Records:   b.ExporterProfilesToLogsRecords,
-		Samples:   b.ExporterProfilesToLogsSamples,
-		Bytes:     b.ExporterProfilesToLogsBytes,
-		Oversized: b.ExporterProfilesToLogsOversizedRecords,
-		LeftOut:   b.ExporterProfilesToLogsLeftOutSamples,
-		Dropped:   b.ExporterProfilesToLogsDroppedSamples,
-	})}, nil
+	return &metrics{b, &splunkencode.Metrics{
+		Format:         format,
+		Records:        b.ExporterProfilesToLogsRecords,
+		Samples:        b.ExporterProfilesToLogsSamples,
+		Bytes:          b.ExporterProfilesToLogsBytes,
+		Oversized:      b.ExporterProfilesToLogsOversizedRecords,
+		LeftOut:        b.ExporterProfilesToLogsLeftOutSamples,
+		DroppedSamples: b.ExporterProfilesToLogsDroppedSamples,
+	}}, nil
 }
 
 // The signals that go out, values of metrics' attributes.

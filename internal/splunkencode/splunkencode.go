@@ -6,8 +6,12 @@
 package splunkencode
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -50,5 +54,30 @@ func (c *Config) Validate() error {
 func (c *Config) Options(maxPartBytes int) splunklog.EncodeOptions {
 	return splunklog.EncodeOptions{
 		Format: formats[c.Format], MaxRecordBytes: c.MaxRecordBytes, MaxPartBytes: maxPartBytes, SplunkTypesOnly: c.SplunkTypesOnly,
+	}
+}
+
+// Metrics counts what became log records, by the generated counters of a component. It is safe for concurrent use.
+type Metrics struct {
+	Format                                                      string
+	Records, Samples, Bytes, Oversized, LeftOut, DroppedSamples metric.Int64Counter
+}
+
+// Sent counts a part that was accepted.
+func (m *Metrics) Sent(ctx context.Context, part *splunklog.EncodedPart) {
+	m.add(ctx, m.Records, part.Records)
+	m.add(ctx, m.Samples, part.Samples)
+	m.add(ctx, m.Bytes, part.Bytes)
+	m.add(ctx, m.Oversized, part.Oversized)
+	m.add(ctx, m.LeftOut, part.LeftOut)
+	m.Dropped(ctx, part.Dropped)
+}
+
+// Dropped counts samples that cannot be understood.
+func (m *Metrics) Dropped(ctx context.Context, n int) { m.add(ctx, m.DroppedSamples, n) }
+
+func (m *Metrics) add(ctx context.Context, c metric.Int64Counter, n int) {
+	if n > 0 {
+		c.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(attribute.String("format", m.Format))))
 	}
 }
