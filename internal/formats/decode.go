@@ -6,16 +6,18 @@ package formats
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
 )
 
 // Decodable are the formats that Decode reads.
-var Decodable = []Format{Folded}
+var Decodable = []Format{Folded, JFR}
 
 // Options are how Decode reads a payload.
 type Options struct {
@@ -25,6 +27,10 @@ type Options struct {
 	Anchor events.Anchor
 	// SampleType is that of folded stacks, which do not have one; samples in count by default.
 	SampleType events.Type
+	// Period is the time between two samples in a recording of Flight Recorder that does not say it.
+	Period time.Duration
+	// Labels is what Pyroscope's Java agent sends beside a recording of Flight Recorder.
+	Labels []byte
 }
 
 // SniffBytes is how much of a payload is enough for Sniff to tell the Decodable formats.
@@ -36,6 +42,8 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 	switch format {
 	case Folded:
 		pd, stats, err = decodeFolded(data, &options)
+	case JFR:
+		pd, stats, err = jfr.Decode(data, jfr.Options{Labels: options.Labels, Period: options.Period, MaxTextBytes: options.MaxTextBytes})
 	default:
 		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q: use one of %v", format, Decodable)
 	}

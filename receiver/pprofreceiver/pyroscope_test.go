@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -220,21 +219,53 @@ func TestPreviousTotalsAreSubtracted(t *testing.T) {
 		require.NoError(t, err)
 		return data
 	}
-	var form bytes.Buffer
-	w := multipart.NewWriter(&form)
-	for _, field := range []string{"profile", "prev_profile"} {
-		part, err := w.CreateFormFile(field, "profile.pprof")
-		require.NoError(t, err)
-		_, _ = part.Write(read("go-heap.pb.gz"))
-	}
-	require.NoError(t, w.Close())
+	body, contentType := form(t, "=profile", read("go-heap.pb.gz"), "=prev_profile", read("go-heap.pb.gz"))
 	f := startFixture(t, serverOnly)
-	code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", form.Bytes(), "Content-Type", w.FormDataContentType())
+	code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", body, "Content-Type", contentType)
 	require.Equal(t, http.StatusOK, code, answer)
 	require.Len(t, f.Next.All(), 1)
 	text := profiletest.Render(f.Next.All()[0])
 	require.Contains(t, text, "inuse_space")
 	require.NotContains(t, text, "alloc_space", "nothing was allocated in between")
+}
+
+// Pyroscope's Java agent sends a recording, and beside it the labels that its events refer to.
+func TestJavaAgentOfPyroscope(t *testing.T) {
+	const testdata = "../../internal/formats/jfr/testdata/"
+	read := func(name string) []byte {
+		data, err := os.ReadFile(testdata + name)
+		require.NoError(t, err)
+		return data
+	}
+	f := startFixture(t, serverOnly)
+	url := f.base() + "/ingest?format=jfr&name=shop%7Bregion%3Deu%7D&from=1744271337&until=1744271340&spyName=javaspy&sampleRate=250"
+	body, contentType := form(t, "=jfr", read("new_spancontext.jfr.gz"), "=labels", read("new_spancontext.labels.gz"))
+	code, _, answer := postRaw(t, url, body, "Content-Type", contentType)
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Len(t, f.Next.All(), 1)
+	rp := f.Next.All()[0].ResourceProfiles().At(0)
+	require.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
+	text := profiletest.Render(f.Next.All()[0])
+	require.Contains(t, text, `pprof.scope.profile_name="process_cpu"`)
+	require.Contains(t, text, "period 10000000 cpu in nanoseconds", "the recording's own")
+	require.Contains(t, text, `{dyn2="v2", profile_id="00000000000000ef", span_name="Fibonachi", thread.id=31`)
+
+	// Without an interval in the recording, sampleRate counts. A form without labels is fine, and the plain body too.
+	body, contentType = form(t, "=jfr", read("wall_tick_sample.jfr.gz"))
+	code, _, answer = postRaw(t, url, body, "Content-Type", contentType)
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Contains(t, profiletest.Render(f.Next.All()[1]), "period 4000000 wall in nanoseconds")
+	code, _, answer = postRaw(t, url, read("wall_tick_sample.jfr.gz"))
+	require.Equal(t, http.StatusOK, code, answer)
+	require.NoError(t, profiletest.Equal(f.Next.All()[1], f.Next.All()[2]))
+
+	for name, labels := range map[string][]byte{"not gzip": []byte("\x1f\x8bhello"), "not labels": []byte("hello")} {
+		body, contentType = form(t, "=jfr", read("wall_tick_sample.jfr.gz"), "=labels", labels)
+		code, _, answer = postRaw(t, url, body, "Content-Type", contentType)
+		require.Equal(t, http.StatusBadRequest, code, name)
+		require.Contains(t, answer, "labels")
+	}
+	require.Len(t, f.Next.All(), 3)
 }
 
 func TestAnswersToPyroscopesClients(t *testing.T) {
@@ -251,7 +282,10 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 		message string
 	}{
 		"no name":       {"/ingest", data, nil, 400, "invalid_argument", "no name="},
-		"jfr":           {"/ingest?name=a&format=jfr", data, nil, 415, "unimplemented", "use one of pprof, folded, lines, groups"},
+		"trie":          {"/ingest?name=a&format=trie", data, nil, 415, "unimplemented", "use one of pprof, jfr, folded, lines, groups"},
+		"tree":          {"/ingest?name=a&format=tree", data, nil, 415, "unimplemented", "use one of pprof, jfr, folded, lines, groups"},
+		"speedscope":    {"/ingest?name=a&format=speedscope", data, nil, 415, "unimplemented", "use one of pprof, jfr, folded, lines, groups"},
+		"not jfr":       {"/ingest?name=a&format=jfr", data, nil, 400, "invalid_argument", "not a recording of Java Flight Recorder"},
 		"not pprof":     {"/ingest?name=a", []byte("<html>"), nil, 400, "invalid_argument", "HTML"},
 		"not folded":    {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument", "no line is a stack"},
 		"empty":         {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},

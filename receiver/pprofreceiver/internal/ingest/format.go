@@ -72,6 +72,8 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		MaxTextBytes: in.Config.Limits.MaxTextBytes,
 		Anchor:       p.anchor(),
 		SampleType:   p.SampleType,
+		Period:       p.Period,
+		Labels:       p.Labels,
 	}
 	var done events.Stats
 	if ended := p.Claim.Work(ctx, func() { pd, done, err = formats.Decode(data, format, options) }); ended != nil {

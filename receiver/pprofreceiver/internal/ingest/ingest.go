@@ -54,6 +54,9 @@ type Payload struct {
 	Format formats.Format
 	// SampleType is that of folded stacks, if the sender states it.
 	SampleType events.Type
+	// Period is the time between two samples, and Labels the labels beside the profile, of a recording of Flight Recorder.
+	Period time.Duration
+	Labels []byte
 	// Ended is when the recording ended, if the sender states it, and Modified when its file was written. They are for
 	// formats whose clock is no wall clock; without them it is the time of arrival.
 	Ended, Modified time.Time

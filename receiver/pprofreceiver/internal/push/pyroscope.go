@@ -43,12 +43,13 @@ var ingestPaths = []string{"/ingest", "/pyroscope/ingest"}
 // The formats of POST /ingest. Without one in the query, a body is pprof.
 const (
 	formatPprof  = "pprof"
+	formatJFR    = "jfr"
 	formatFolded = "folded"
 	formatLines  = "lines"
 	formatGroups = "groups"
 )
 
-var ingestFormats = []string{formatPprof, formatFolded, formatLines, formatGroups}
+var ingestFormats = []string{formatPprof, formatJFR, formatFolded, formatLines, formatGroups}
 
 // pyroscope takes what Pyroscope's clients push.
 type pyroscope struct {
@@ -149,12 +150,22 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	if name := pyroscopewire.ProfileName(form.config); name != "" {
 		p.ProfileName = name
 	}
-	if format == formatPprof {
+	switch format {
+	case formatPprof:
 		if form.previous != nil {
 			p.Data = bytes.Clone(p.Data) // decoding the other one gives both buffers back
 			if p.Baseline, err = s.baseline(r.Context(), p, form.previous); err != nil {
 				return err
 			}
+		}
+		return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
+	case formatJFR:
+		if p.Labels, err = s.plainLabels(r, form.labels); err != nil {
+			return err
+		}
+		p.Format, p.ProfileName = formats.JFR, "" // a recording has several profiles
+		if in.SampleRate > 0 {
+			p.Period = time.Second / time.Duration(in.SampleRate)
 		}
 		return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
 	}
@@ -173,9 +184,9 @@ func (s pyroscope) answered(w http.ResponseWriter, err error) error {
 }
 
 // ingestForm are the parts of a form that have a meaning.
-type ingestForm struct{ profile, previous, config []byte }
+type ingestForm struct{ profile, previous, config, labels []byte }
 
-// readForm reads the parts profile, prev_profile and sample_type_config; others are passed over.
+// readForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels; others are passed over.
 func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, err error) {
 	if boundary == "" {
 		return form, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
@@ -189,7 +200,7 @@ func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, e
 		switch {
 		case errors.Is(err, io.EOF):
 			if form.profile == nil {
-				return form, ingest.Reject(ingest.Empty, errors.New("the form has no part profile"))
+				return form, ingest.Reject(ingest.Empty, errors.New("the form has no part profile or jfr"))
 			}
 			r.body.Complete()
 			return form, nil
@@ -200,12 +211,14 @@ func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, e
 		}
 		var to *[]byte
 		switch part.FormName() {
-		case "profile":
+		case "profile", "jfr":
 			to = &form.profile
 		case "prev_profile":
 			to = &form.previous
 		case "sample_type_config":
 			to = &form.config
+		case "labels":
+			to = &form.labels
 		default:
 			continue
 		}
@@ -229,6 +242,18 @@ func (s pyroscope) baseline(ctx context.Context, p ingest.Payload, previous []by
 	}
 	b.Commit()
 	return b, nil
+}
+
+// plainLabels returns the labels of a recording without compression. Beside it they are small.
+func (s pyroscope) plainLabels(r *pushRequest, labels []byte) ([]byte, error) {
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	plain, err := s.ingest.Plain(r.Context(), &ingest.Payload{Data: labels, Claim: r.claim})
+	if err != nil {
+		return nil, fmt.Errorf("labels: %w", err)
+	}
+	return plain, nil
 }
 
 // text decodes a format of lines.
