@@ -4,9 +4,13 @@
 package splunklog
 
 import (
-	"math"
 	"strconv"
 	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
@@ -98,13 +102,7 @@ func beginsWithAt(line string) bool {
 // findFrames notes the frames of a stack in t.frames.
 func (t *translator) findFrames(text string) *Rejection {
 	t.frames = t.frames[:0]
-	for text != "" {
-		var line string
-		if end := strings.IndexByte(text, '\n'); end >= 0 {
-			line, text = text[:end], text[end+1:]
-		} else {
-			line, text = text, ""
-		}
+	for line := range strings.SplitSeq(text, "\n") {
 		position, ok := t.findLine(line)
 		if !ok {
 			continue
@@ -240,13 +238,11 @@ func integer(text string) int64 {
 
 // nanos reads a duration such as 0.12ms; a number without a unit is no duration.
 func nanos(text string) int64 {
-	end := strings.LastIndexAny(text, "0123456789.") + 1
-	unit, known := map[string]float64{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}[text[end:]]
-	n, err := strconv.ParseFloat(text[:end], 64)
-	if err != nil || !known || n < 0 || n*unit > math.MaxInt64/2 {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
 		return 0
 	}
-	return int64(math.Round(n * unit))
+	return int64(d)
 }
 
 // statePrefix is what a JVM writes before the state.
@@ -255,18 +251,35 @@ const statePrefix = "java.lang.Thread.State: "
 // textAttributes interns the attributes of a text stack's sample.
 func (t *translator) textAttributes(line, state string) profiledict.AttributeSetIndex {
 	th := parseThread(line)
-	list := t.scratch[:0]
-	list = t.appendText(list, keyThreadName, th.name)
-	list = t.appendInt(list, keyThreadID, th.id, "")
-	list = t.appendInt(list, keyThreadOSID, th.osID, "")
-	list = t.appendText(list, keyThreadState, strings.TrimPrefix(state, statePrefix))
+	number, text := profiledict.IntValue, profiledict.StringValue
+	attributes := [...]struct {
+		key   string
+		value profiledict.Value
+		unit  string
+	}{
+		{keyThreadName, text(th.name), ""},
+		{keyThreadID, number(th.id), ""},
+		{keyThreadOSID, number(th.osID), ""},
+		{keyThreadState, text(strings.TrimPrefix(state, statePrefix)), ""},
+		// With FullThreadMetadata only:
+		{keyPriority, number(th.priority), ""},
+		{keyOSPriority, number(th.osPriority), ""},
+		{keyCPUTime, number(th.cpuNanos), unitNanoseconds},
+		{keyElapsedTime, number(th.wallNanos), unitNanoseconds},
+		{keyThreadTID, number(th.tid), ""},
+		{keyThreadStatus, text(th.status), ""},
+	}
+	n := 4
 	if t.opts.FullThreadMetadata {
-		list = t.appendInt(list, keyPriority, th.priority, "")
-		list = t.appendInt(list, keyOSPriority, th.osPriority, "")
-		list = t.appendInt(list, keyCPUTime, th.cpuNanos, unitNanoseconds)
-		list = t.appendInt(list, keyElapsedTime, th.wallNanos, unitNanoseconds)
-		list = t.appendInt(list, keyThreadTID, th.tid, "")
-		list = t.appendText(list, keyThreadStatus, th.status)
+		n = len(attributes)
+	}
+	list := t.scratch[:0]
+	for _, a := range attributes[:n] {
+		if a.value == number(0) || a.value == text("") {
+			continue // not known
+		}
+		entry := profiledict.Attribute{Key: t.dict.Strings.Intern(a.key), Unit: t.dict.Strings.Intern(a.unit), Value: a.value}
+		list = append(list, int32(t.dict.Attributes.Intern(entry)))
 	}
 	for key, value := range t.record.log.Attributes().All() {
 		if t.record.isOfSample(key) {
@@ -276,18 +289,155 @@ func (t *translator) textAttributes(line, state string) profiledict.AttributeSet
 	return t.internSet(list)
 }
 
-func (t *translator) appendText(list []int32, key, value string) []int32 {
-	if value == "" {
-		return list
+// addTexts makes a record of each observation of a profile.
+func (s *sink) addTexts(p pprofile.Profile, is kind, to plog.ScopeLogs) {
+	for _, sample := range p.Samples().All() {
+		if s.stopped {
+			return
+		}
+		template := plog.NewScopeLogs()
+		record := s.newRecord(p, is, template)
+		attributes := record.Attributes()
+		attributes.PutStr(keyFormat, formatTextValue)
+		stack := s.dict.StackTable().At(int(sample.StackIndex())).LocationIndices()
+		attributes.PutInt(keyFrameCount, int64(s.framesOf(sample.StackIndex())))
+		if period := periodOfProfile(s.dict, p); period != 0 && is.typ == TypeCPU {
+			attributes.PutInt(keyEventPeriod, period/millisecond)
+			if period%millisecond != 0 {
+				attributes.PutInt(keyEventPeriodNanos, period)
+			}
+		}
+		if i := sample.LinkIndex(); i != 0 {
+			link := s.dict.LinkTable().At(int(i))
+			record.SetTraceID(link.TraceID())
+			record.SetSpanID(link.SpanID())
+		}
+		record.Body().SetStr(s.bodyOf(sample, stack, attributes))
+		for m := range moments(p, sample) {
+			s.stopped = s.stopped || *s.budget <= 0
+			if s.stopped {
+				return
+			}
+			next := to.LogRecords().AppendEmpty()
+			record.CopyTo(next)
+			next.SetTimestamp(pcommon.Timestamp(m.time))
+			switch {
+			case is.typ == TypeAllocation:
+				next.Attributes().PutInt(keyAllocated, m.value)
+			case m.counted:
+				next.Attributes().PutInt(keySampleValue, m.value)
+			}
+			s.finish(next, 1)
+		}
 	}
-	entry := profiledict.Attribute{Key: t.dict.Strings.Intern(key), Value: profiledict.StringValue(value)}
-	return append(list, int32(t.dict.Attributes.Intern(entry)))
 }
 
-func (t *translator) appendInt(list []int32, key string, value int64, unit string) []int32 {
-	if value == 0 {
-		return list
+// bodyOf writes a stack. What its first two lines cannot say of the thread becomes attributes of the record.
+func (s *sink) bodyOf(sample pprofile.Sample, stack pcommon.Int32Slice, attributes pcommon.Map) string {
+	var h threadHeader
+	for _, i := range sample.AttributeIndices().All() {
+		attribute := s.dict.AttributeTable().At(int(i))
+		key := s.dict.StringTable().At(int(attribute.KeyStrindex()))
+		if !h.add(key, attribute.Value()) {
+			attribute.Value().CopyTo(attributes.PutEmpty(key))
+		}
 	}
-	entry := profiledict.Attribute{Key: t.dict.Strings.Intern(key), Unit: t.dict.Strings.Intern(unit), Value: profiledict.IntValue(value)}
-	return append(list, int32(t.dict.Attributes.Intern(entry)))
+	s.text = h.append(s.text[:0])
+	for _, i := range stack.All() {
+		s.appendLocation(s.dict.LocationTable().At(int(i)))
+	}
+	if stack.Len() == 0 {
+		s.appendFrame(noStack, "", 0, 0)
+	}
+	return string(s.text)
+}
+
+// threadHeader is what the first two lines of a text say. An empty text and a 0 are not known.
+type threadHeader struct {
+	name, state string
+	id, osID    int64
+}
+
+// add adds an attribute if it reads back as what it is, and reports whether it did.
+func (h *threadHeader) add(key string, value pcommon.Value) bool {
+	const mostDigits = 1e18
+	isText := value.Type() == pcommon.ValueTypeStr && value.Str() != "" && !strings.ContainsAny(value.Str(), "\"\r\n") &&
+		strings.TrimSpace(value.Str()) == value.Str()
+	isID := value.Type() == pcommon.ValueTypeInt && value.Int() > 0 && value.Int() < mostDigits
+	switch {
+	case key == keyThreadName && isText:
+		h.name = value.Str()
+	case key == keyThreadState && isText && !strings.HasPrefix(value.Str(), statePrefix):
+		h.state = value.Str()
+	case key == keyThreadID && isID:
+		h.id = value.Int()
+	case key == keyThreadOSID && isID:
+		h.osID = value.Int()
+	default:
+		return false
+	}
+	return true
+}
+
+func (h *threadHeader) append(to []byte) []byte {
+	if h.name != "" {
+		to = append(append(append(to, '"'), h.name...), '"', ' ')
+	}
+	if h.id != 0 {
+		to = strconv.AppendInt(append(to, '#'), h.id, 10)
+		to = append(to, ' ')
+	}
+	if h.osID != 0 {
+		to = strconv.AppendInt(append(to, "nid=0x"...), h.osID, 16)
+	}
+	to = append(to, '\n')
+	if h.state != "" {
+		to = append(append(to, statePrefix...), h.state...)
+	}
+	return append(to, '\n')
+}
+
+// What stands where a text needs a frame and there is none.
+const (
+	noStack   = "[no stack]"
+	noName    = "[unknown]"
+	noFile    = "Unknown Source"
+	hexPrefix = "0x"
+)
+
+func (s *sink) appendLocation(location pprofile.Location) {
+	texts := s.dict.StringTable()
+	for _, line := range location.Lines().All() {
+		function := s.dict.FunctionTable().At(int(line.FunctionIndex()))
+		s.appendFrame(texts.At(int(function.NameStrindex())), texts.At(int(function.FilenameStrindex())), line.Line(), line.Column())
+	}
+	if location.Lines().Len() == 0 {
+		name := noName
+		if location.Address() != 0 {
+			name = hexPrefix + strconv.FormatUint(location.Address(), 16)
+		}
+		mapping := s.dict.MappingTable().At(int(location.MappingIndex()))
+		s.appendFrame(name, texts.At(int(mapping.FilenameStrindex())), 0, 0)
+	}
+}
+
+// oneLine keeps a name from ending its line.
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
+
+func (s *sink) appendFrame(function, file string, line, column int64) {
+	if function == "" && file == "" && line == 0 {
+		function = noName
+	}
+	if file == "" {
+		file = noFile
+	}
+	s.text = append(append(append(s.text, "\tat "...), oneLine.Replace(function)...), '(')
+	s.text = append(s.text, oneLine.Replace(file)...)
+	if line != 0 || column != 0 {
+		s.text = strconv.AppendInt(append(s.text, ':'), line, 10)
+	}
+	if column != 0 {
+		s.text = strconv.AppendInt(append(s.text, ':'), column, 10)
+	}
+	s.text = append(s.text, ')', '\n')
 }
