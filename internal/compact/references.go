@@ -45,7 +45,7 @@ func (r *references) attribute(i int32) pcommon.Value { return r.values.At(int(i
 // ResolveReferences returns, by the indices of src, resources and scopes whose attributes have their
 // references resolved: src itself where there are none.
 func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
-	if !anyReferences(src) {
+	if !HasReferences(src) {
 		return src
 	}
 	resolved, ok := throughWire(src.Dictionary().StringTable(), func(skeleton pprofile.Profiles) {
@@ -63,7 +63,8 @@ func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 	return resolved
 }
 
-func anyReferences(src pprofile.Profiles) bool {
+// HasReferences reports whether an attribute of a resource or scope reads as empty and may be a reference.
+func HasReferences(src pprofile.Profiles) bool {
 	for _, rp := range src.ResourceProfiles().All() {
 		if hasReferences(rp.Resource().Attributes()) {
 			return true

@@ -1,0 +1,296 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package processresourceprocessor
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
+)
+
+// kernel is the service of the kernel's own threads, and of CPUs that have nothing to do.
+const kernel = "kernel"
+
+// unknownService is the name where no source has one, as the semantic conventions want it.
+const unknownService = "unknown_service"
+
+// facts are what names a process, besides its samples. They are made once and only read.
+type facts struct {
+	environment, unit, rule, command string
+	// container is the id of its container.
+	container string
+	// attributes are those that its resource gets; key is equal for equal ones.
+	attributes []regroup.Attribute
+	key        string
+}
+
+// known is what the samples or their resource say of a process, before anything is looked up.
+type known struct {
+	regroup.Process
+	// resourceName is the resource's own service.name, if it is one.
+	resourceName string
+	// containerName is the name by container_attributes.
+	containerName string
+}
+
+// ownFacts tells facts apart that come from the message alone. Texts are clipped.
+type ownFacts struct{ executable, serviceName, resourceAttributes string }
+
+const (
+	maxPath        = 4 << 10 // Linux's PATH_MAX
+	maxEnvironment = 4 << 10
+)
+
+// identify finds an identity for each process of a message.
+func (p *processResource) identify(ctx context.Context, resources []regroup.Resource) (bySource [numSources]int) {
+	var keys []procfs.Key
+	for i := range resources {
+		from := p.fromResource(resources[i].Attributes)
+		for k := range resources[i].Processes {
+			if key, ok := p.keyOf(merge(&from, &resources[i].Processes[k])); ok {
+				keys = append(keys, key)
+			}
+		}
+	}
+	var read []*facts
+	if len(keys) > 0 {
+		read = p.processes.Resolve(ctx, keys)
+	}
+	own := map[ownFacts]*facts{}
+	for i := range resources {
+		from := p.fromResource(resources[i].Attributes)
+		for k := range resources[i].Processes {
+			process := &resources[i].Processes[k]
+			all := merge(&from, process)
+			said := p.ownFacts(own, &all)
+			found := said
+			if _, ok := p.keyOf(all); ok {
+				found, read = read[0], read[1:]
+			}
+			var source sourceIndex
+			process.Identity, source = p.name(&all, said, found)
+			bySource[source] += process.Samples
+		}
+	}
+	return bySource
+}
+
+// fromResource is what a resource says, whatever the samples are.
+func (p *processResource) fromResource(attributes pcommon.Map) known {
+	k := known{Process: regroup.Process{PID: regroup.NoPID}}
+	text := func(key string) string {
+		value, ok := attributes.Get(key)
+		if !ok || value.Type() != pcommon.ValueTypeStr {
+			return ""
+		}
+		return value.Str()
+	}
+	if name := text("service.name"); !servicename.IsUnknown(name) {
+		k.resourceName = name
+	}
+	for _, key := range p.config.ContainerAttributes {
+		if k.containerName = servicename.Clean(text(key)); k.containerName != "" {
+			break
+		}
+	}
+	k.Container = text("container.id")
+	k.ExecutableName, k.ExecutablePath = text("process.executable.name"), text("process.executable.path")
+	k.OTelServiceName = text("process.environment_variable.OTEL_SERVICE_NAME")
+	k.OTelResourceAttributes = text("process.environment_variable.OTEL_RESOURCE_ATTRIBUTES")
+	if pid, ok := attributes.Get("process.pid"); ok && pid.Type() == pcommon.ValueTypeInt {
+		k.PID = pid.Int()
+	}
+	return k
+}
+
+// merge is what samples say, and their resource where they say nothing.
+func merge(from *known, process *regroup.Process) known {
+	all := *from
+	all.ServiceName, all.Samples = process.ServiceName, process.Samples
+	if process.PID != regroup.NoPID {
+		all.PID = process.PID
+	}
+	if process.ExecutableName != "" || process.ExecutablePath != "" {
+		all.ExecutableName, all.ExecutablePath = process.ExecutableName, process.ExecutablePath
+	}
+	if process.Container != "" {
+		all.Container = process.Container
+	}
+	if process.OTelServiceName != "" || process.OTelResourceAttributes != "" {
+		all.OTelServiceName, all.OTelResourceAttributes = process.OTelServiceName, process.OTelResourceAttributes
+	}
+	return all
+}
+
+// executable is the path, or the name where there is none.
+func (k *known) executable() string {
+	if k.ExecutablePath != "" {
+		return servicename.Clip(k.ExecutablePath, maxPath)
+	}
+	return servicename.Clip(k.ExecutableName, maxPath)
+}
+
+func (k *known) isProcess() bool {
+	return k.PID >= 0 || k.ExecutablePath != "" || k.ExecutableName != ""
+}
+
+// keyOf names the process to be read, if one is.
+func (p *processResource) keyOf(k known) (procfs.Key, bool) {
+	return procfs.Key{PID: k.PID, Executable: k.executable()}, p.config.Proc.Enabled && k.PID > 0
+}
+
+// ownFacts are the facts that follow from the message alone.
+func (p *processResource) ownFacts(made map[ownFacts]*facts, k *known) *facts {
+	key := ownFacts{
+		executable:         k.executable(),
+		serviceName:        servicename.Clip(k.OTelServiceName, maxEnvironment),
+		resourceAttributes: servicename.Clip(k.OTelResourceAttributes, maxEnvironment),
+	}
+	f := made[key]
+	if f == nil {
+		f = p.factsOf(procfs.Key{Executable: key.executable}, &procfs.Process{
+			ServiceName: key.serviceName, ResourceAttributes: key.resourceAttributes,
+		})
+		made[key] = f
+	}
+	return f
+}
+
+// factsOf makes facts of what was read of a process, nil for nothing.
+func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *facts {
+	if process == nil {
+		process = &procfs.Process{}
+	}
+	executable := key.Executable
+	if executable == "" {
+		executable = process.Executable
+	}
+	name := ""
+	if executable != "" {
+		name = servicename.Clean(path.Base(strings.TrimSuffix(executable, " (deleted)")))
+	}
+	f := &facts{
+		environment: servicename.FromEnvironment(process.ServiceName, process.ResourceAttributes),
+		unit:        servicename.Clean(process.Unit),
+		container:   process.Container,
+		command:     servicename.FromCommand(name, process.Arguments),
+	}
+	if f.environment == "" && name == "java" {
+		f.environment = servicename.FromJavaProperty(process.Arguments)
+	}
+	if process.IsKernelThread {
+		f.command = kernel
+	} else if name != "" {
+		f.rule = servicename.Match(p.rules, name, process.Arguments)
+	}
+	f.add("container.id", process.Container)
+	f.add("k8s.pod.uid", process.Pod)
+	servicename.ResourceAttributes(process.ResourceAttributes, func(key, value string) {
+		if slices.Contains(p.config.Proc.EnvironmentAttributes, key) {
+			f.add(key, servicename.Clean(value))
+		}
+	})
+	return f
+}
+
+// add adds an attribute. Of several of one key the first counts.
+func (f *facts) add(key, value string) {
+	if value == "" || slices.ContainsFunc(f.attributes, func(a regroup.Attribute) bool { return a.Key == key }) {
+		return
+	}
+	f.attributes = append(f.attributes, regroup.Attribute{Key: key, Value: value})
+	f.key += key + "\x00" + value + "\x00"
+}
+
+// sourceIndex tells where a name came from: a source, or one of the two below.
+type sourceIndex int
+
+// What a metric's attribute `source` can be, beyond the sources.
+const (
+	// fromNothing: no source has a name.
+	fromNothing sourceIndex = iota
+	// unchanged: the samples say nothing of a process, and stay where they are.
+	unchanged
+	firstSource
+)
+
+const numSources = int(firstSource) + 6
+
+var sourceNames = [numSources]string{
+	"none", "unchanged",
+	string(SourceSample), string(SourceEnvironment), string(SourceContainer), string(SourceSystemd), string(SourceRules), string(SourceExecutable),
+}
+
+// name finds the name of a process by the order of sources. said are the facts from the message, found those from /proc, or
+// the same.
+func (p *processResource) name(k *known, said, found *facts) (id regroup.Identity, from sourceIndex) {
+	id.Attributes, id.Key = found.attributes, found.key
+	if said != found && len(said.attributes) > 0 {
+		id.Attributes, id.Key = slices.Concat(said.attributes, found.attributes), said.key+found.key
+	}
+	if !k.isProcess() && k.ServiceName == "" && k.resourceName != "" {
+		return regroup.Identity{}, unchanged
+	}
+	for _, source := range p.config.ServiceNameFrom {
+		if id.ServiceName = p.nameFrom(source, k, said, found); id.ServiceName != "" {
+			id.FromSample = source == SourceSample && !servicename.IsUnknown(servicename.Clean(k.ServiceName))
+			return id, firstSource + sourceIndex(slices.Index(allSources, source))
+		}
+	}
+	if !k.isProcess() {
+		return regroup.Identity{}, unchanged
+	}
+	id.ServiceName = unknownService
+	return id, fromNothing
+}
+
+func (p *processResource) nameFrom(source Source, k *known, said, found *facts) string {
+	container := k.Container
+	if container == "" {
+		container = found.container
+	}
+	isContainer := p.config.By == ByContainer && container != ""
+	switch source {
+	case SourceSample:
+		if name := servicename.Clean(k.ServiceName); !servicename.IsUnknown(name) {
+			return name
+		}
+		return k.resourceName
+	case SourceEnvironment:
+		if said.environment != "" {
+			return said.environment
+		}
+		return found.environment
+	case SourceContainer:
+		return k.containerName
+	case SourceSystemd:
+		if container != "" {
+			return "" // A unit that runs containers is not what is in them.
+		}
+		return found.unit
+	case SourceRules:
+		if !isContainer {
+			return found.rule
+		}
+	case SourceExecutable:
+		if k.PID == 0 {
+			return kernel
+		}
+		if !isContainer {
+			return found.command
+		}
+	}
+	if isContainer {
+		const shortID = 12 // as container tools list them
+		return servicename.Clean(servicename.Clip(container, shortID))
+	}
+	return ""
+}

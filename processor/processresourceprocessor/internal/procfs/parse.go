@@ -1,0 +1,184 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// isKernelThread is the kernel's PF_KTHREAD among the flags of a process.
+const isKernelThread = 0x00200000
+
+// parseStat reads /proc/<pid>/stat: the flags and the time when the process started, in clock ticks since boot. The
+// process chooses its name, which stands in parentheses and may have some itself: what counts is behind the last.
+func parseStat(stat []byte) (flags, startTime uint64, err error) {
+	const flagsField, startField = 9 - 3, 22 - 3 // man 5 proc, from the state, field 3, on
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= startField {
+		return 0, 0, errors.New("stat: too few fields")
+	}
+	if flags, err = strconv.ParseUint(string(fields[flagsField]), 10, 64); err != nil {
+		return 0, 0, errors.New("stat: the flags are no number")
+	}
+	if startTime, err = strconv.ParseUint(string(fields[startField]), 10, 64); err != nil {
+		return 0, 0, errors.New("stat: the start time is no number")
+	}
+	return flags, startTime, nil
+}
+
+// parseCommandLine reads /proc/<pid>/cmdline: arguments, each with a zero byte behind it. A process may write into it.
+func parseCommandLine(cmdline []byte) []string {
+	text := strings.TrimRight(string(cmdline), "\x00")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\x00")
+}
+
+// parseEnvironment returns the values of two variables in /proc/<pid>/environ, the first of each, as getenv does.
+func parseEnvironment(environ []byte) (serviceName, resourceAttributes string) {
+	var hasName, hasAttributes bool
+	for len(environ) > 0 && (!hasName || !hasAttributes) {
+		var variable []byte
+		variable, environ, _ = bytes.Cut(environ, []byte{0})
+		if value, ok := bytes.CutPrefix(variable, []byte("OTEL_SERVICE_NAME=")); ok && !hasName {
+			serviceName, hasName = string(value), true
+		} else if value, ok := bytes.CutPrefix(variable, []byte("OTEL_RESOURCE_ATTRIBUTES=")); ok && !hasAttributes {
+			resourceAttributes, hasAttributes = string(value), true
+		}
+	}
+	return serviceName, resourceAttributes
+}
+
+// parseCgroup reads /proc/<pid>/cgroup: a line `hierarchy:controllers:path` for each hierarchy. The container's id and
+// the pod's may stand in any of them; the systemd unit stands in the unified hierarchy, or in systemd's own.
+func parseCgroup(cgroup []byte) (container, pod, unit string) {
+	for line := range strings.Lines(string(cgroup)) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		path := fields[2]
+		if id, uid := containerOf(path); id != "" && container == "" {
+			container, pod = id, uid
+		}
+		if isSystemd := fields[0] == "0" || fields[1] == "name=systemd"; isSystemd && unit == "" {
+			unit = unitOf(path)
+		}
+	}
+	if container != "" {
+		unit = "" // the container's runtime may be in a unit; what is in the container is not
+	}
+	return container, pod, unit
+}
+
+// containerOf finds the innermost container of a path, and its pod: docker-<id>.scope, cri-containerd-<id>.scope,
+// /docker/<id>, kubepods-burstable-pod<uid>.slice:cri-containerd:<id>, /kubepods/burstable/pod<uid>/<id> and others.
+func containerOf(path string) (id, pod string) {
+	for path != "" {
+		at := strings.LastIndexByte(path, '/')
+		segment := path[at+1:]
+		path = path[:max(at, 0)]
+		if id == "" {
+			id = idIn(segment)
+		}
+		if id != "" {
+			if pod = podIn(segment); pod != "" {
+				return id, pod
+			}
+		}
+	}
+	return id, ""
+}
+
+const containerIDLen = 64
+
+// idIn returns the container's id at the end of a segment, behind the name of its runtime.
+func idIn(segment string) string {
+	name := strings.TrimSuffix(segment, ".scope")
+	id := name[strings.LastIndexAny(name, "-:")+1:]
+	if len(id) != containerIDLen || strings.Trim(id, "0123456789abcdef") != "" {
+		return ""
+	}
+	if strings.Contains(name, "conmon") { // the container's monitor, outside of it
+		return ""
+	}
+	return id
+}
+
+const podUIDLen = 36
+
+// podIn returns the uid behind `pod` in a segment. systemd's names have _ in it instead of -.
+func podIn(segment string) string {
+	at := strings.LastIndex(segment, "pod")
+	if at < 0 || at > 0 && segment[at-1] != '-' {
+		return ""
+	}
+	uid := segment[at+len("pod"):]
+	if end := strings.IndexAny(uid, ".:"); end >= 0 {
+		uid = uid[:end]
+	}
+	uid = strings.ReplaceAll(uid, "_", "-")
+	if len(uid) != podUIDLen || strings.Trim(uid, "0123456789abcdef-") != "" {
+		return "" // static pods have a hash instead, which is no uid
+	}
+	return uid
+}
+
+// unitOf returns the innermost service of a path, without `.service`. Scopes have names of the moment, and so have
+// services that systemd-run starts; a user's manager is a service, but what runs in a session is not part of it.
+func unitOf(path string) string {
+	for path != "" {
+		at := strings.LastIndexByte(path, '/')
+		segment := path[at+1:]
+		path = path[:max(at, 0)]
+		if name, ok := strings.CutSuffix(segment, ".service"); ok && !isTransient(name) {
+			return unescape(name)
+		}
+		if strings.HasSuffix(segment, ".scope") {
+			return ""
+		}
+	}
+	return ""
+}
+
+func isTransient(service string) bool {
+	if strings.HasPrefix(service, "user@") {
+		return true
+	}
+	name, ok := strings.CutPrefix(service, "run-") // run-u12, run-p4711-i4712, run-r and 32 hexadecimal digits
+	if !ok || len(name) < 2 {
+		return false
+	}
+	switch name[0] {
+	case 'u', 'p':
+		return '0' <= name[1] && name[1] <= '9'
+	case 'r':
+		return len(name) == 33 && strings.Trim(name[1:], "0123456789abcdef") == ""
+	default:
+		return false
+	}
+}
+
+// unescape undoes systemd's \x2d.
+func unescape(name string) string {
+	if !strings.Contains(name, `\x`) {
+		return name
+	}
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		if strings.HasPrefix(name[i:], `\x`) && i+4 <= len(name) {
+			if c, err := strconv.ParseUint(name[i+2:i+4], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(name[i])
+	}
+	return b.String()
+}

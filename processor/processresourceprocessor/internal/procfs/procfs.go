@@ -1,0 +1,117 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package procfs reads what /proc says of a process: when it started, its executable, arguments, control group and, if
+// allowed, two variables of its environment. Everything that it reads was written by the process or those who started it,
+// so it is bounded and untrusted.
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Process is what could be read of a process. Fields that could not be read are empty.
+type Process struct {
+	// StartTime is in clock ticks since boot. With the process id it names a process.
+	StartTime      uint64
+	IsKernelThread bool
+	// Executable is the path of the program, as the process sees it. Reading it needs the process's own user or
+	// CAP_SYS_PTRACE.
+	Executable string
+	Arguments  []string
+	// Container is the id of the container, 64 hexadecimal digits, and Pod the uid of its pod.
+	Container, Pod string
+	// Unit is the systemd service, without `.service`, of a process outside of containers.
+	Unit string
+	// ServiceName and ResourceAttributes are OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. Reading them needs what
+	// Executable needs.
+	ServiceName, ResourceAttributes string
+}
+
+// ErrGone says that there is no such process.
+var ErrGone = errors.New("no such process")
+
+// Reader reads processes below Root.
+type Reader struct {
+	// Root is where the proc file system is mounted: /proc, or the host's, as a container sees it.
+	Root string
+	// MaxFileBytes bounds what is read of a file; the rest is ignored.
+	MaxFileBytes int
+	// ReadEnvironment allows to read the environment.
+	ReadEnvironment bool
+}
+
+// Check reports whether a proc file system is mounted at root.
+func Check(root string) error {
+	_, err := os.Stat(filepath.Join(root, "stat"))
+	return err
+}
+
+// Read reads a process. Without the right to see something of it the rest is read all the same. All files are read below
+// one open directory, so that they are of one process even if another one gets its number meanwhile.
+func (r *Reader) Read(pid int64) (Process, error) {
+	if pid <= 0 {
+		return Process{}, ErrGone
+	}
+	dir, err := os.OpenRoot(filepath.Join(r.Root, strconv.FormatInt(pid, 10)))
+	if err != nil {
+		return Process{}, orGone(err)
+	}
+	defer func() { _ = dir.Close() }()
+	stat, err := r.readFile(dir, "stat")
+	if err != nil {
+		return Process{}, orGone(err)
+	}
+	flags, startTime, err := parseStat(stat)
+	if err != nil {
+		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	p := Process{StartTime: startTime, IsKernelThread: flags&isKernelThread != 0}
+	if p.IsKernelThread {
+		return p, nil
+	}
+	if executable, err := dir.Readlink("exe"); err == nil {
+		p.Executable = strings.TrimSuffix(executable, " (deleted)")
+	}
+	if cmdline, err := r.readFile(dir, "cmdline"); err == nil {
+		p.Arguments = parseCommandLine(cmdline)
+	}
+	if cgroup, err := r.readFile(dir, "cgroup"); err == nil {
+		p.Container, p.Pod, p.Unit = parseCgroup(cgroup)
+	}
+	if r.ReadEnvironment {
+		if environ, err := r.readFile(dir, "environ"); err == nil {
+			p.ServiceName, p.ResourceAttributes = parseEnvironment(environ)
+		}
+	}
+	return p, nil
+}
+
+func (r *Reader) readFile(dir *os.Root, name string) ([]byte, error) {
+	file, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, int64(r.MaxFileBytes)))
+	if len(content) == r.MaxFileBytes { // what was cut off in the middle would mean something else
+		content = content[:bytes.LastIndexAny(content, "\x00\n")+1]
+	}
+	return content, err
+}
+
+// orGone is ErrGone for a process that ended before or while it was read.
+func orGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || isNoProcess(err) {
+		return ErrGone
+	}
+	return err
+}

@@ -1,0 +1,222 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package regroup
+
+import (
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+)
+
+// apply does what was decided. Resources that stay keep their place; new ones follow in the order of their first sample.
+func (r *Regrouper) apply(pd pprofile.Profiles) {
+	r.changeIndices(pd)
+	r.shrinkDictionary(pd)
+	m := mover{Regrouper: r, resources: pd.ResourceProfiles(), targets: make([]target, len(r.groups))}
+	emptied := make([]bool, m.resources.Len())
+	for i := range emptied {
+		emptied[i] = m.moveResource(int32(i))
+	}
+	at := -1
+	m.resources.RemoveIf(func(pprofile.ResourceProfiles) bool {
+		at++
+		return at < len(emptied) && emptied[at]
+	})
+}
+
+// changeIndices takes the attributes that move from the samples, and gives the others their new indices.
+func (r *Regrouper) changeIndices(pd pprofile.Profiles) {
+	n := 0
+	isShorter := r.attributes.count > 0
+	eachProfile(pd, func(p pprofile.Profile) {
+		samples := p.Samples()
+		for i := range samples.Len() {
+			t := r.tupleOf[n]
+			n++
+			if r.strips[t] != 0 || isShorter {
+				r.changeSample(samples.At(i), t)
+			}
+		}
+	})
+}
+
+func (r *Regrouper) changeSample(s pprofile.Sample, t int32) {
+	strip, tuple := r.strips[t], r.tupleAt(t)
+	indices := s.AttributeIndices()
+	list := r.scratch[:0]
+	for k := range indices.Len() {
+		a := indices.At(k)
+		if uint(a) < uint(len(r.roleOf)) {
+			if role := r.roleOf[a]; role != none && strip&(1<<role) != 0 && tuple[role] == r.canonicalOf[a] {
+				continue
+			}
+			a = r.attributes.at[a]
+		}
+		list = append(list, a)
+	}
+	indices.FromRaw(list)
+	r.scratch = list
+}
+
+// mover moves samples to their groups.
+type mover struct {
+	*Regrouper
+	resources pprofile.ResourceProfilesSlice
+	targets   []target
+	// next is the next sample of the message; scopes and profiles count those that were begun.
+	next             int
+	scopes, profiles int32
+}
+
+// target is where the samples of a group go.
+type target struct {
+	isMade   bool
+	resource pprofile.ResourceProfiles
+	// scope and profile are those of the scope and the profile of the message that they are copies of.
+	scopeOf, profileOf int32
+	scope              pprofile.ScopeProfiles
+	profile            pprofile.Profile
+	// samples is how many there are of the current profile.
+	samples int
+}
+
+// moveResource moves what leaves a resource, and reports whether nothing is left of it.
+func (m *mover) moveResource(i int32) (isEmptied bool) {
+	rp := m.resources.At(int(i))
+	if group, ok := m.onlyGroup(rp); ok {
+		if group != 0 {
+			m.groups[group].writeTo(rp.Resource().Attributes())
+		}
+		return false
+	}
+	hadScopes := rp.ScopeProfiles().Len() > 0
+	rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+		m.scopes++
+		hadProfiles := sp.Profiles().Len() > 0
+		sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
+			m.profiles++
+			return m.moveProfile(rp, sp, p)
+		})
+		return hadProfiles && sp.Profiles().Len() == 0
+	})
+	return hadScopes && rp.ScopeProfiles().Len() == 0
+}
+
+// onlyGroup returns the group of all samples of a resource, if they have the same, and skips them.
+func (m *mover) onlyGroup(rp pprofile.ResourceProfiles) (group int32, ok bool) {
+	count := 0
+	for _, sp := range rp.ScopeProfiles().All() {
+		for _, p := range sp.Profiles().All() {
+			count += p.Samples().Len()
+		}
+	}
+	tuples := m.tupleOf[m.next : m.next+count]
+	for k, t := range tuples {
+		if k == 0 {
+			group = m.groupOf[t]
+		} else if m.groupOf[t] != group {
+			return 0, false
+		}
+	}
+	m.next += count
+	return group, true
+}
+
+// moveProfile moves the samples that leave a profile, and reports whether none is left.
+func (m *mover) moveProfile(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile) (isEmptied bool) {
+	samples := p.Samples()
+	if samples.Len() == 0 {
+		return false
+	}
+	tuples := m.tupleOf[m.next : m.next+samples.Len()]
+	m.next += samples.Len()
+	stay, groups := 0, 0
+	first := m.groupOf[tuples[0]]
+	for _, t := range tuples {
+		group := m.groupOf[t]
+		if group == 0 {
+			stay++
+			continue
+		}
+		to := &m.targets[group]
+		if to.profileOf != m.profiles {
+			to.profileOf, to.samples = m.profiles, 0
+			groups++
+		}
+		to.samples++
+	}
+	if stay == len(tuples) {
+		return false
+	}
+	if groups == 1 && stay == 0 {
+		p.MoveTo(m.scope(first, rp, sp).Profiles().AppendEmpty())
+		return true
+	}
+	whole := p.OriginalPayload().Len() > 0 && stay == 0
+	for k, t := range tuples {
+		group := m.groupOf[t]
+		if group == 0 {
+			continue
+		}
+		to := &m.targets[group]
+		if to.samples > 0 {
+			m.newProfile(group, rp, sp, p, whole)
+			whole = false
+		}
+		samples.At(k).MoveTo(to.profile.Samples().AppendEmpty())
+	}
+	k := -1
+	samples.RemoveIf(func(pprofile.Sample) bool {
+		k++
+		return m.groupOf[tuples[k]] != 0
+	})
+	return stay == 0
+}
+
+// newProfile begins a profile of a group with the header of p. Each has an id of its own, the same for the same content. The
+// original payload goes with one of them.
+func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, withPayload bool) {
+	to := &m.targets[group]
+	dst := m.scope(group, rp, sp).Profiles().AppendEmpty()
+	dst.SetTime(p.Time())
+	dst.SetDurationNano(p.DurationNano())
+	dst.SetPeriod(p.Period())
+	p.SampleType().CopyTo(dst.SampleType())
+	p.PeriodType().CopyTo(dst.PeriodType())
+	p.AttributeIndices().CopyTo(dst.AttributeIndices())
+	dst.SetDroppedAttributesCount(p.DroppedAttributesCount())
+	if id := p.ProfileID(); !id.IsEmpty() {
+		var content compact.ContentID
+		content.AddText(string(id[:]))
+		content.AddText(strconv.Itoa(int(group)))
+		dst.SetProfileID(content.ProfileID())
+	}
+	if withPayload {
+		dst.SetOriginalPayloadFormat(p.OriginalPayloadFormat())
+		p.OriginalPayload().MoveTo(dst.OriginalPayload())
+	}
+	dst.Samples().EnsureCapacity(to.samples)
+	to.profile, to.samples = dst, 0
+}
+
+// scope returns the scope of a group for what was in sp.
+func (m *mover) scope(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) pprofile.ScopeProfiles {
+	to := &m.targets[group]
+	if !to.isMade {
+		to.isMade = true
+		to.resource = m.resources.AppendEmpty()
+		rp.Resource().CopyTo(to.resource.Resource())
+		to.resource.SetSchemaUrl(rp.SchemaUrl())
+		m.groups[group].writeTo(to.resource.Resource().Attributes())
+	}
+	if to.scopeOf != m.scopes {
+		to.scopeOf = m.scopes
+		to.scope = to.resource.ScopeProfiles().AppendEmpty()
+		sp.Scope().CopyTo(to.scope.Scope())
+		to.scope.SetSchemaUrl(sp.SchemaUrl())
+	}
+	return to.scope
+}

@@ -1,0 +1,279 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package regroup
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// decision is which resource the samples of each tuple go to.
+type decision struct {
+	// groups are the resources to be. Group 0 is: stay where you are.
+	groups  []resourceGroup
+	byKey   map[string]int32
+	groupOf []int32 // by tuple
+	// strips[t] has a bit for each role whose attribute moves from the samples of tuple t to the resource.
+	strips  []uint64
+	others  map[int32]int32 // by resource
+	key     []byte
+	content []byte
+	// budget is how many bytes of resources and scopes may still be written once more, beyond the message.
+	budget int
+}
+
+// resourceGroup is a resource to be.
+type resourceGroup struct {
+	resource int32 // that it comes from
+	// set are the attributes that it gets. The other resource keeps few of those that were there.
+	set     pcommon.Map
+	isOther bool
+}
+
+// A message may become larger by a constant, and for each sample by a little: its resources are written for each
+// service. With resources of 1 kB the constant is enough for 4000 services.
+const (
+	copiedConstant = 4 << 20
+	copiedFactor   = 64 // bytes for each sample
+)
+
+func (d *decision) forget() {
+	clear(d.groups)
+	clear(d.byKey)
+	clear(d.others)
+}
+
+func (r *Regrouper) hasChanges() bool { return len(r.groups) > 1 }
+
+// decide finds a group for each tuple, in the order in which they occur.
+func (r *Regrouper) decide(pd pprofile.Profiles, resources []Resource, group Group) {
+	if r.byKey == nil {
+		r.byKey, r.others = map[string]int32{}, map[int32]int32{}
+	}
+	r.groups = append(r.groups[:0], resourceGroup{resource: none})
+	r.groupOf = resized(r.groupOf, len(r.resourceOfTuple))
+	r.strips = append(r.strips[:0], make([]uint64, len(r.resourceOfTuple))...)
+	r.budget = copiedConstant + copiedFactor*len(r.tupleOf)
+	for i := range resources {
+		base := base{resource: int32(i), rp: pd.ResourceProfiles().At(i)}
+		if name, ok := resources[i].Attributes.Get(serviceNameKey); ok {
+			base.serviceName = name.Str()
+		}
+		for k := range resources[i].Processes {
+			p := &resources[i].Processes[k]
+			r.groupOf[p.tuple] = r.groupFor(pd.Dictionary().AttributeTable(), &base, p, group)
+		}
+	}
+}
+
+// base is a resource of the message, of which groups are made.
+type base struct {
+	resource    int32
+	rp          pprofile.ResourceProfiles
+	serviceName string
+	// What is worked out with the first group.
+	isKnown bool
+	bytes   int
+	hash    [32]byte
+}
+
+// groupFor returns the group of a process.
+func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *base, p *Process, group Group) int32 {
+	tuple := r.tupleAt(p.tuple)
+	strip := r.stripOf(tuple, p)
+	id := &p.Identity
+	if id.ServiceName == "" || strip == 0 && id.ServiceName == base.serviceName && len(id.Attributes) == 0 {
+		return 0
+	}
+	// Samples of one group lose the same attributes, so that those that differ still differ.
+	r.key = binary.LittleEndian.AppendUint32(r.key[:0], uint32(base.resource))
+	for role, a := range tuple {
+		if strip&(1<<role) == 0 {
+			a = none
+		}
+		r.key = binary.LittleEndian.AppendUint32(r.key, uint32(a))
+	}
+	if id.ServiceName != base.serviceName { // that one may be as long as the sender wanted
+		r.key = append(binary.AppendUvarint(r.key, uint64(len(id.ServiceName))), id.ServiceName...)
+	}
+	r.key = append(append(r.key, 0), id.Key...)
+	at, ok := r.byKey[string(r.key)]
+	if !ok {
+		at = r.newGroup(attributes, base, tuple, strip, id, group)
+		r.byKey[string(r.key)] = at
+	}
+	switch {
+	case at == overResources:
+		r.stats.OverResources += p.Samples
+	case at == overCopies:
+		r.stats.OverCopies += p.Samples
+	default:
+		r.strips[p.tuple] = strip
+		return at
+	}
+	return r.other(base)
+}
+
+// Keys that lead to no group of their own.
+const (
+	overResources = -1
+	overCopies    = -2
+)
+
+// stripOf returns which attributes of a process move.
+func (r *Regrouper) stripOf(tuple []int32, p *Process) (strip uint64) {
+	for role, a := range tuple {
+		if a != none && (r.moves[role] || role == roleServiceName && p.Identity.FromSample) {
+			strip |= 1 << role
+		}
+	}
+	return strip
+}
+
+func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *base, tuple []int32, strip uint64, id *Identity, group Group) int32 {
+	base.measure(r)
+	size := base.bytes + len(id.Key)
+	if id.ServiceName != base.serviceName {
+		size += len(id.ServiceName)
+	}
+	for role, a := range tuple {
+		if strip&(1<<role) != 0 {
+			size += valueBytes(attributes.At(int(a)).Value()) + len(r.keys[role])
+		}
+	}
+	if size > r.budget {
+		return overCopies
+	}
+	set := pcommon.NewMap()
+	set.EnsureCapacity(len(r.keys) + len(id.Attributes))
+	if id.ServiceName != base.serviceName {
+		r.lose(base.serviceName)
+		set.PutStr(serviceNameKey, id.ServiceName)
+	}
+	for role, a := range tuple {
+		if strip&(1<<role) != 0 && role != roleServiceName {
+			attributes.At(int(a)).Value().CopyTo(set.PutEmpty(r.keys[role]))
+		}
+	}
+	for _, a := range id.Attributes {
+		if _, ok := set.Get(a.Key); ok {
+			continue
+		}
+		if old, ok := base.rp.Resource().Attributes().Get(a.Key); ok && !isEmpty(old) {
+			continue
+		}
+		set.PutStr(a.Key, a.Value)
+	}
+	r.content = profiledict.AppendMap(append(r.content[:0], base.hash[:]...), set)
+	r.budget -= size // even if it is refused: it was read
+	if !group.Admit(sha256.Sum256(r.content)) {
+		return overResources
+	}
+	r.groups = append(r.groups, resourceGroup{resource: base.resource, set: set})
+	if container, ok := base.rp.Resource().Attributes().Get(roleKeys[roleContainer]); ok && isEmpty(container) {
+		r.lose(roleKeys[roleContainer])
+	}
+	return int32(len(r.groups)) - 1
+}
+
+// measure finds how much a group of a resource costs, and what tells the resource from others.
+func (b *base) measure(r *Regrouper) {
+	if b.isKnown {
+		return
+	}
+	b.isKnown = true
+	attributes := b.rp.Resource().Attributes()
+	b.bytes = mapBytes(attributes) + len(b.rp.SchemaUrl())
+	for _, sp := range b.rp.ScopeProfiles().All() {
+		b.bytes += mapBytes(sp.Scope().Attributes()) + len(sp.Scope().Name()) + len(sp.Scope().Version()) + len(sp.SchemaUrl())
+		for _, p := range sp.Profiles().All() {
+			b.bytes += 4 * p.AttributeIndices().Len()
+		}
+	}
+	if b.bytes > r.budget {
+		return // There will be no group.
+	}
+	r.content = append(profiledict.AppendMap(r.content[:0], attributes), b.rp.SchemaUrl()...)
+	b.hash = sha256.Sum256(r.content)
+	r.budget -= b.bytes
+}
+
+// other returns the group of the processes of a resource that have none of their own.
+func (r *Regrouper) other(base *base) int32 {
+	at, ok := r.others[base.resource]
+	if !ok {
+		at = int32(len(r.groups))
+		r.groups = append(r.groups, resourceGroup{resource: base.resource, set: pcommon.NewMap(), isOther: true})
+		r.groups[at].set.PutStr(serviceNameKey, Other)
+		r.others[base.resource] = at
+		for key, value := range base.rp.Resource().Attributes().All() {
+			if !isShared(key) {
+				r.lose(key)
+				r.loseValue(value)
+			}
+		}
+	}
+	return at
+}
+
+// sharedKeys begin the attributes that all processes of a machine share. The other resource keeps no more, so that it is
+// one for the machine.
+var sharedKeys = []string{"host.", "os.", "cloud.", "k8s.cluster.", "k8s.node.", "deployment.environment"}
+
+func isShared(key string) bool {
+	return slices.ContainsFunc(sharedKeys, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// writeTo writes the attributes of a group to its resource, which has those of the resource that it comes from.
+func (g *resourceGroup) writeTo(to pcommon.Map) {
+	if g.isOther {
+		to.RemoveIf(func(key string, _ pcommon.Value) bool { return !isShared(key) })
+	}
+	// The eBPF profiler has an empty id where there is no container.
+	if id, ok := to.Get(roleKeys[roleContainer]); ok && isEmpty(id) {
+		to.Remove(roleKeys[roleContainer])
+	}
+	for key, value := range g.set.All() {
+		value.CopyTo(to.PutEmpty(key))
+	}
+}
+
+func isEmpty(v pcommon.Value) bool {
+	return v.Type() == pcommon.ValueTypeEmpty || v.Type() == pcommon.ValueTypeStr && v.Str() == ""
+}
+
+// mapBytes is about what a map takes on the wire.
+func mapBytes(m pcommon.Map) int {
+	n := 0
+	for key, value := range m.All() {
+		n += len(key) + valueBytes(value)
+	}
+	return n
+}
+
+func valueBytes(v pcommon.Value) int {
+	const overhead = 8
+	n := overhead
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		n += len(v.Str())
+	case pcommon.ValueTypeBytes:
+		n += v.Bytes().Len()
+	case pcommon.ValueTypeMap:
+		n += mapBytes(v.Map())
+	case pcommon.ValueTypeSlice:
+		for _, value := range v.Slice().All() {
+			n += valueBytes(value)
+		}
+	default:
+	}
+	return n
+}

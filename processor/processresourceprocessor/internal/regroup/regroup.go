@@ -1,0 +1,203 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package regroup moves the samples of a message to resources by process, in place: a message with a resource for the whole
+// host becomes one with a resource for each service.
+//
+//	scan.go     which attributes the samples of each process have in common; Group.Identify learns what to call it
+//	decide.go   which processes share a resource, within bounds
+//	shrink.go   the entries of the dictionary that nothing refers to afterwards
+//	apply.go    attributes, indices and samples move
+//
+// The dictionary stays as it is, except for the attributes that moved to resources. What was conformant stays conformant,
+// and what was not passes as it came: indices out of range are left alone. Everything takes time and memory in proportion
+// to the message.
+package regroup
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+)
+
+// Resource is a resource of a message, and the processes whose samples it has.
+type Resource struct {
+	// Attributes are only read.
+	Attributes pcommon.Map
+	Processes  []Process
+}
+
+// Process is what samples say of their process. Texts are as long as the sender wanted.
+type Process struct {
+	PID                            int64 // NoPID where it is not known
+	ExecutableName, ExecutablePath string
+	ServiceName, Container         string
+	// OTelServiceName and OTelResourceAttributes are process.environment_variable.OTEL_SERVICE_NAME and so on.
+	OTelServiceName, OTelResourceAttributes string
+	// Samples is how many it has.
+	Samples int
+
+	// Identity is to be set.
+	Identity Identity
+	// tuple is the process's index in the scan.
+	tuple int32
+}
+
+// Identity is what a resource for a process gets. Without a ServiceName its samples stay where they are.
+type Identity struct {
+	ServiceName string
+	// FromSample says that the name is the sample's own attribute, which moves.
+	FromSample bool
+	// Attributes are others that are not among the sample's. Key is equal for equal ones.
+	Attributes []Attribute
+	Key        string
+}
+
+// Attribute is an attribute of a resource. One that the resource has already stays.
+type Attribute struct{ Key, Value string }
+
+// Group tells what regrouping needs to know from outside.
+type Group struct {
+	// Identify sets the Identity of all processes. It is called once for a message.
+	Identify func([]Resource)
+	// Admit reports whether there may be a resource of that content.
+	Admit func(content [32]byte) bool
+}
+
+// Stats counts the samples of processes that share the resource `other`.
+type Stats struct {
+	// OverResources: Admit refused their resource.
+	OverResources int
+	// OverCopies: the message would have become too large, since its resources are large.
+	OverCopies int
+}
+
+// NoPID is no process id. 0 is one: the kernel, where a CPU has nothing to do.
+const NoPID = -1
+
+// Other is the service name of processes that have no resource of their own, since there are too many.
+const Other = "other"
+
+// The roles of sample attributes.
+const (
+	rolePID = iota
+	roleExecutableName
+	roleExecutablePath
+	roleServiceName
+	roleContainer
+	roleOTelServiceName
+	roleOTelResourceAttributes
+	numRoles
+)
+
+var roleKeys = [numRoles]string{
+	rolePID:                    "process.pid",
+	roleExecutableName:         "process.executable.name",
+	roleExecutablePath:         "process.executable.path",
+	roleServiceName:            serviceNameKey,
+	roleContainer:              "container.id",
+	roleOTelServiceName:        "process.environment_variable.OTEL_SERVICE_NAME",
+	roleOTelResourceAttributes: "process.environment_variable.OTEL_RESOURCE_ATTRIBUTES",
+}
+
+const serviceNameKey = "service.name"
+
+// MaxMoves bounds the attributes that move.
+const MaxMoves = 32
+
+// Regrouper regroups one message after the other; it keeps its memory. It is not safe for concurrent use.
+type Regrouper struct {
+	keys  []string // by role
+	moves []bool   // by role
+
+	scan
+	decision
+	shrink
+	stats Stats
+}
+
+// New makes a Regrouper that moves the sample attributes of these keys to the resource, service.name wherever it is the
+// name.
+func New(move []string) *Regrouper {
+	r := &Regrouper{keys: append([]string(nil), roleKeys[:]...), moves: make([]bool, numRoles)}
+	for _, key := range move {
+		r.move(key)
+	}
+	r.roleOfKey = map[string]int8{}
+	for role, key := range r.keys {
+		r.roleOfKey[key] = int8(role)
+	}
+	return r
+}
+
+func (r *Regrouper) move(key string) {
+	for role, known := range r.keys {
+		if known == key {
+			r.moves[role] = role != roleServiceName
+			return
+		}
+	}
+	r.keys = append(r.keys, key)
+	r.moves = append(r.moves, true)
+}
+
+// Regroup changes a message, which must not be read-only.
+func (r *Regrouper) Regroup(pd pprofile.Profiles, group Group) Stats {
+	r.stats = Stats{}
+	resolveReferences(pd)
+	resources := r.read(pd)
+	group.Identify(resources)
+	r.decide(pd, resources, group)
+	if r.hasChanges() {
+		r.findUnused(pd)
+		r.apply(pd)
+	}
+	r.forget()
+	return r.stats
+}
+
+// resolveReferences puts the texts that attributes of resources and scopes refer to in their place: regrouping reads them,
+// and the dictionary's strings do not keep their indices.
+func resolveReferences(pd pprofile.Profiles) {
+	resolved := compact.ResolveReferences(pd)
+	if resolved == pd {
+		return
+	}
+	for i, rp := range pd.ResourceProfiles().All() {
+		from := resolved.ResourceProfiles().At(i)
+		from.Resource().Attributes().MoveTo(rp.Resource().Attributes())
+		for j, sp := range rp.ScopeProfiles().All() {
+			from.ScopeProfiles().At(j).Scope().Attributes().MoveTo(sp.Scope().Attributes())
+		}
+	}
+}
+
+// maxKeptSamples bounds the memory that is kept for the next message.
+const maxKeptSamples = 1 << 16
+
+// forget lets go of the message.
+func (r *Regrouper) forget() {
+	if cap(r.tupleOf) > maxKeptSamples || cap(r.tuples) > maxKeptSamples {
+		r.scan = scan{roleOfKey: r.roleOfKey}
+		r.shrink = shrink{}
+	}
+	clear(r.canonical)
+	clear(r.processes)
+	clear(r.resources)
+	r.decision.forget()
+	r.lostStrings = r.lostStrings[:0]
+	clear(r.lost)
+	r.lostLengths = 0
+}
+
+// text is the value of a string attribute, "" for none.
+func (r *Regrouper) text(attributes pprofile.KeyValueAndUnitSlice, tuple []int32, role int) string {
+	if tuple[role] == none {
+		return ""
+	}
+	return attributes.At(int(tuple[role])).Value().Str()
+}
+
+// none is the index of an attribute that a process does not have.
+const none = -1

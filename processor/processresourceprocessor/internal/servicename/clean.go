@@ -1,0 +1,48 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package servicename finds a service's name in what is known of a process: its arguments (interpreter.go), the user's
+// own rules (rules.go), its environment (environment.go). It is pure: strings in, a name or "" out.
+package servicename
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxBytes bounds a name.
+const MaxBytes = 255
+
+// Clean makes a name of a text that anybody may have written: at most MaxBytes of UTF-8 without control characters or
+// spaces around it.
+func Clean(name string) string {
+	name = Clip(name, MaxBytes)
+	isClean := utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+	if !isClean {
+		name = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(name, "\ufffd"))
+		name = Clip(name, MaxBytes)
+	}
+	return strings.TrimSpace(name)
+}
+
+// Clip returns at most n bytes of a text, and no part of a character.
+func Clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for i := range utf8.UTFMax {
+		if utf8.RuneStart(text[n-i]) {
+			return text[:n-i]
+		}
+	}
+	return text[:n]
+}
+
+// IsUnknown reports whether a name is the one that SDKs set where they know none.
+func IsUnknown(name string) bool { return name == "" || strings.HasPrefix(name, "unknown_service") }

@@ -1,0 +1,49 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package servicename
+
+import (
+	"net/url"
+	"strings"
+)
+
+// ResourceAttributes goes through OTEL_RESOURCE_ATTRIBUTES: `key=value` with percent encoding, separated by commas. What
+// is not like that is skipped.
+func ResourceAttributes(text string, yield func(key, value string)) {
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			continue
+		}
+		key, keyErr := url.PathUnescape(strings.TrimSpace(key))
+		value, valueErr := url.PathUnescape(strings.TrimSpace(value))
+		if keyErr == nil && valueErr == nil && key != "" {
+			yield(key, value)
+		}
+	}
+}
+
+// FromEnvironment returns the name in OTEL_SERVICE_NAME, else the one in OTEL_RESOURCE_ATTRIBUTES.
+func FromEnvironment(serviceName, resourceAttributes string) string {
+	if name := Clean(serviceName); name != "" {
+		return name
+	}
+	name := ""
+	ResourceAttributes(resourceAttributes, func(key, value string) {
+		if key == "service.name" && name == "" {
+			name = Clean(value)
+		}
+	})
+	return name
+}
+
+// FromJavaProperty returns the value of -Dotel.service.name, which the Java agent reads like OTEL_SERVICE_NAME.
+func FromJavaProperty(arguments []string) string {
+	for _, argument := range arguments {
+		if name, ok := strings.CutPrefix(argument, "-Dotel.service.name="); ok {
+			return Clean(name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,240 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package servicename
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// FromCommand returns the name of what a process runs: its executable's, or, where that is an interpreter, the script's,
+// module's or archive's. Arguments are nil where they are not known.
+func FromCommand(executable string, arguments []string) string {
+	name := Clean(executable)
+	if len(arguments) == 0 {
+		return name
+	}
+	if isPlaceholder(name) {
+		name = Clean(strings.TrimPrefix(path.Base(arguments[0]), "-"))
+	}
+	program := interpreters[strings.TrimRight(name, "0123456789.-")]
+	if program == nil {
+		return name
+	}
+	if title := titleOf(arguments); title != "" {
+		return title
+	}
+	if run := Clean(program(arguments[1:])); run != "" {
+		return run
+	}
+	return name
+}
+
+// isPlaceholder reports whether an executable's name is less than what its first argument says: many programs in one, or
+// one that was started from memory or an open file.
+func isPlaceholder(name string) bool {
+	return name == "busybox" || name == "toybox" || name == "coreutils" || strings.HasPrefix(name, "memfd:") ||
+		strings.Trim(name, "0123456789") == ""
+}
+
+// titleOf returns the start of what a program wrote over its arguments: `gunicorn: worker [shop]`.
+func titleOf(arguments []string) string {
+	if len(arguments) != 1 {
+		return ""
+	}
+	title, _, ok := strings.Cut(arguments[0], ": ")
+	if !ok || strings.ContainsAny(title, "/ ") {
+		return ""
+	}
+	return Clean(strings.TrimPrefix(title, "["))
+}
+
+// interpreters read the arguments of an interpreter, by its executable's name without the version. They return what is
+// run, and "" where that has no name.
+var interpreters = map[string]func(arguments []string) string{
+	"python": python, "pypy": python,
+	"node": node, "nodejs": node, "bun": node, "deno": node,
+	"java":   java,
+	"php":    php,
+	"dotnet": dotnet,
+	"ruby":   script{inline: "e", value: "rICE", attached: "FTxKW"}.program,
+	"perl":   script{inline: "eE", value: "I", attached: "mMFxilCDV0"}.program,
+	"sh":     shell.program, "bash": shell.program, "dash": shell.program, "ksh": shell.program, "zsh": shell.program,
+}
+
+// python: `python -u -X dev app.py`, `python -m http.server`. What -c runs has no name.
+func python(arguments []string) string {
+	for i := 0; i < len(arguments); i++ {
+		argument := arguments[i]
+		switch {
+		case argument == "-" || argument == "--help-all":
+			return ""
+		case strings.HasPrefix(argument, "--"):
+			if argument == "--check-hash-based-pycs" {
+				i++
+			}
+		case strings.HasPrefix(argument, "-"):
+			option := strings.IndexAny(argument, "mcWX")
+			if option < 0 {
+				continue
+			}
+			value := argument[option+1:]
+			isApart := value == ""
+			if isApart && i+1 < len(arguments) {
+				i++
+				value = arguments[i]
+			}
+			switch argument[option] {
+			case 'm':
+				return value
+			case 'c':
+				return ""
+			}
+		default:
+			return fileName(argument)
+		}
+	}
+	return ""
+}
+
+// nodeValues are options of node, bun and deno whose value is the next argument if there is no =.
+var nodeValues = []string{
+	"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions", "--title", "--env-file",
+	"--icu-data-dir", "--openssl-config", "--redirect-warnings", "--trace-event-categories", "--diagnostic-dir",
+	"--inspect-port", "--input-type", "--max-http-header-size", "--unhandled-rejections", "--dns-result-order",
+	"--config", "-c", "--cwd", "--preload", "--import-map", "--lock", "--cert", "--location", "--v8-flags",
+}
+
+// node: `node --require ./tracing.js server.js`, `deno run app.ts`. What -e runs has no name.
+func node(arguments []string) string {
+	for i := 0; i < len(arguments); i++ {
+		argument := arguments[i]
+		switch {
+		case argument == "-e" || argument == "--eval" || argument == "-p" || argument == "--print" || argument == "-pe" || argument == "-":
+			return ""
+		case slices.Contains(nodeValues, argument):
+			i++
+		case strings.HasPrefix(argument, "-"), argument == "run":
+		default:
+			return fileName(argument)
+		}
+	}
+	return ""
+}
+
+// javaValues are options of java whose value is the next argument.
+var javaValues = []string{
+	"-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules", "--add-opens",
+	"--add-exports", "--add-reads", "--limit-modules", "--patch-module", "--enable-native-access", "--source",
+}
+
+// java: `java -jar shop.jar`, `java -cp lib/* com.example.Shop`, `java -m shop/com.example.Shop`.
+func java(arguments []string) string {
+	for i := 0; i < len(arguments); i++ {
+		argument := arguments[i]
+		switch {
+		case argument == "-jar" && i+1 < len(arguments):
+			return fileName(arguments[i+1])
+		case (argument == "-m" || argument == "--module") && i+1 < len(arguments):
+			return moduleName(arguments[i+1])
+		case strings.HasPrefix(argument, "--module="):
+			return moduleName(strings.TrimPrefix(argument, "--module="))
+		case slices.Contains(javaValues, argument):
+			i++
+		case strings.HasPrefix(argument, "-"), strings.HasPrefix(argument, "@"): // @: a file of arguments
+		case strings.HasSuffix(argument, ".java"):
+			return fileName(argument)
+		default:
+			return argument // the main class
+		}
+	}
+	return ""
+}
+
+func moduleName(argument string) string {
+	name, _, _ := strings.Cut(argument, "/")
+	return name
+}
+
+// php: `php -d memory_limit=1G artisan`, `php -f app.php`. What -r runs, and the server of -S, have no name.
+func php(arguments []string) string {
+	for i := 0; i < len(arguments); i++ {
+		argument := arguments[i]
+		switch {
+		case argument == "-f" && i+1 < len(arguments):
+			return fileName(arguments[i+1])
+		case argument == "-r" || argument == "-S" || argument == "--":
+			return ""
+		case argument == "-d" || argument == "-c" || argument == "-z" || argument == "-t":
+			i++
+		case strings.HasPrefix(argument, "-"):
+		default:
+			return fileName(argument)
+		}
+	}
+	return ""
+}
+
+// dotnet: `dotnet exec --runtimeconfig shop.json shop.dll`.
+func dotnet(arguments []string) string {
+	for _, argument := range arguments {
+		if strings.HasSuffix(argument, ".dll") {
+			return fileName(argument)
+		}
+	}
+	return ""
+}
+
+// script tells how the arguments of shells and the like are read: the first that is no option is the script.
+type script struct {
+	inline   string // letters after which there is a text to run instead of a file
+	value    string // letters whose value is the rest of the argument, or the next one
+	attached string // letters whose value is the rest of the argument
+}
+
+var shell = script{inline: "cs", value: "oO"}
+
+func (s script) program(arguments []string) string {
+	for i := 0; i < len(arguments); i++ {
+		argument := arguments[i]
+		switch {
+		case argument == "--" && i+1 < len(arguments):
+			return fileName(arguments[i+1])
+		case argument == "-" || argument == "--":
+			return ""
+		case strings.HasPrefix(argument, "--"):
+		case argument != "" && (argument[0] == '-' || argument[0] == '+'):
+			option := strings.IndexAny(argument, s.inline+s.value+s.attached)
+			if option < 0 {
+				continue
+			}
+			letter := argument[option : option+1]
+			if strings.Contains(s.inline, letter) {
+				return ""
+			}
+			if strings.Contains(s.value, letter) && option == len(argument)-1 {
+				i++
+			}
+		default:
+			return fileName(argument)
+		}
+	}
+	return ""
+}
+
+// fileName is the last element of a path, or, where that only says that the folder is run, the folder's name.
+func fileName(file string) string {
+	file = Clip(file, 4<<10)
+	name := path.Base(file)
+	switch name {
+	case "__main__.py", "index.js", "index.mjs", "index.cjs":
+		if folder := path.Base(path.Dir(file)); strings.Trim(folder, "./") != "" {
+			return folder
+		}
+	case ".", "/", "..":
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,66 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package servicename
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Rule names processes of a user's own kind. A nil expression matches everything.
+type Rule struct {
+	// Executable is matched against the executable's name.
+	Executable *regexp.Regexp
+	// CommandLine is matched against the arguments with spaces between them. It matches nothing where they are not known.
+	CommandLine *regexp.Regexp
+	// Template is the name, with $1 and ${name} for groups of CommandLine, or of Executable where there is no other.
+	Template string
+}
+
+// maxCommandLine bounds what rules are matched against.
+const maxCommandLine = 4 << 10
+
+// Match returns the name by the first rule that leads to one.
+func Match(rules []Rule, executable string, arguments []string) string {
+	commandLine := ""
+	if len(rules) > 0 {
+		commandLine = joined(arguments)
+	}
+	for _, rule := range rules {
+		if name := rule.name(executable, commandLine); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func joined(arguments []string) string {
+	var b strings.Builder
+	for i, argument := range arguments {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(Clip(argument, maxCommandLine))
+		if b.Len() > maxCommandLine {
+			break
+		}
+	}
+	return Clip(b.String(), maxCommandLine)
+}
+
+func (r *Rule) name(executable, commandLine string) string {
+	match, by, in := []int(nil), r.Executable, executable
+	if r.Executable != nil {
+		if match = r.Executable.FindStringSubmatchIndex(executable); match == nil {
+			return ""
+		}
+	}
+	if r.CommandLine != nil {
+		if match = r.CommandLine.FindStringSubmatchIndex(commandLine); match == nil {
+			return ""
+		}
+		by, in = r.CommandLine, commandLine
+	}
+	return Clean(string(by.ExpandString(nil, r.Template, in, match)))
+}

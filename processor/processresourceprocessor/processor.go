@@ -1,0 +1,124 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package processresourceprocessor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
+)
+
+// processResource is the processor.
+type processResource struct {
+	config  *Config
+	rules   []servicename.Rule
+	logger  *zap.Logger
+	next    xconsumer.Profiles
+	metrics *metrics
+
+	processes *procfs.Cache[*facts]
+	resources *knownResources
+	// isFull says that the last message had processes without a resource of their own, which has been logged.
+	isFull atomic.Bool
+	// spare holds regroupers for their memory.
+	spare sync.Pool
+}
+
+func newProcessor(set processor.Settings, config *Config, next xconsumer.Profiles) (*processResource, error) {
+	rules, err := compile(config.Rules)
+	if err != nil {
+		return nil, err
+	}
+	p := &processResource{
+		config: config, rules: rules, logger: set.Logger, next: next,
+		resources: newKnownResources(config.MaxResources, config.ResourceTTL),
+	}
+	p.spare.New = func() any { return regroup.New(movedBy(config)) }
+	proc := &config.Proc
+	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment}
+	p.processes = procfs.NewCache(
+		procfs.Options{MaxProcesses: proc.MaxProcesses, RefreshInterval: proc.RefreshInterval, MaxWait: proc.MaxWait},
+		reader.Read, p.factsOf, func(outcome procfs.Outcome) { p.metrics.countRead(outcome) })
+	if p.metrics, err = newMetrics(set.TelemetrySettings, set.ID, p); err != nil {
+		return nil, fmt.Errorf("make the metrics: %w", err)
+	}
+	return p, nil
+}
+
+// movedBy are the sample attributes that move to the resource.
+func movedBy(config *Config) []string {
+	keys := []string{"container.id"}
+	switch config.By {
+	case ByProcess:
+		keys = append(keys, "process.executable.name", "process.executable.path", "process.pid")
+	case ByExecutable:
+		keys = append(keys, "process.executable.name", "process.executable.path")
+	case ByContainer:
+	}
+	return append(keys, config.Attributes...)
+}
+
+// Capabilities: messages are changed in place.
+func (p *processResource) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+// Start logs if processes cannot be looked at: their names then come from the samples alone.
+func (p *processResource) Start(context.Context, component.Host) error {
+	if !p.config.Proc.Enabled {
+		return nil
+	}
+	if err := procfs.Check(p.config.Proc.Root); err != nil {
+		p.logger.Warn("cannot read processes; services are named by what the samples say. "+
+			"Set `proc::root` to where the machine's /proc is mounted, or `proc::enabled: false`",
+			zap.String("root", p.config.Proc.Root), zap.Error(err))
+	}
+	return nil
+}
+
+// Shutdown waits for processes that are being read.
+func (p *processResource) Shutdown(ctx context.Context) error {
+	p.metrics.Shutdown()
+	return p.processes.Shutdown(ctx)
+}
+
+// ConsumeProfiles moves the samples of a message to their resources and passes it on. The answer is the next component's.
+func (p *processResource) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	if pd.IsReadOnly() {
+		own := pprofile.NewProfiles()
+		pd.CopyTo(own)
+		pd = own
+	}
+	var bySource [numSources]int
+	regrouper := p.spare.Get().(*regroup.Regrouper)
+	stats := regrouper.Regroup(pd, regroup.Group{
+		Identify: func(resources []regroup.Resource) { bySource = p.identify(ctx, resources) },
+		Admit:    p.resources.admit,
+	})
+	p.spare.Put(regrouper)
+	p.metrics.countSamples(ctx, &bySource, stats)
+	p.logOthers(stats)
+	return p.next.ConsumeProfiles(ctx, pd)
+}
+
+// logOthers logs when processes begin to share the resource `other`.
+func (p *processResource) logOthers(stats regroup.Stats) {
+	isFull := stats.OverResources > 0
+	if p.isFull.Swap(isFull) != isFull && isFull {
+		p.logger.Warn("there are more resources than `max_resources`; processes of further ones share the service `"+regroup.Other+"`",
+			zap.Int("max_resources", p.config.MaxResources))
+	}
+}

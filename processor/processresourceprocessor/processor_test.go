@@ -1,0 +1,307 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package processresourceprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/processor/xprocessor"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
+)
+
+const (
+	id  = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	uid = "2f3a1b4c-0d9e-4f5a-8b6c-7d8e9f0a1b2c"
+)
+
+func without(t *testing.T) func(*Config) {
+	return func(c *Config) { c.Proc.Root = machine(t) }
+}
+
+// Each source names the process unless one before it does.
+func TestOrderOfSources(t *testing.T) {
+	root := machine(t, fakeProcess{
+		pid: 7, executable: "/usr/bin/python3.11", command: "python3 /srv/app.py --name cart", cgroup: "0::/system.slice/shop.service",
+		environ: []string{"OTEL_SERVICE_NAME=environment"},
+	})
+	own := profiletest.Attr("service.name", "own")
+	said := profiletest.Attr("process.environment_variable.OTEL_SERVICE_NAME", "said")
+	f := start(t, func(c *Config) {
+		c.Proc.Root, c.Proc.ReadEnvironment = root, true
+		c.Rules = []Rule{{Executable: "^python", CommandLine: `--name (\S+)`, ServiceName: "rule-$1"}}
+	})
+	drop := func(source Source) {
+		f.config.ServiceNameFrom = f.config.ServiceNameFrom[1:]
+		require.NotContains(t, f.config.ServiceNameFrom, source)
+	}
+	resource := []any{"container.id", "", "k8s.deployment.name", "deployment", "k8s.pod.name", "pod"}
+	name := func(more ...profiletest.Attribute) any {
+		return only(t, f.consume(sampledOn(resource, process(7, "/usr/bin/python3.11", more...))))["service.name"]
+	}
+	assert.Equal(t, "own", name(own, said))
+	assert.Equal(t, "said", name(said))
+	assert.Equal(t, "said", name(said, profiletest.Attr("service.name", "unknown_service:python3.11")))
+	assert.Equal(t, "environment", name())
+	drop(SourceSample)
+	assert.Equal(t, "environment", name(own))
+	drop(SourceEnvironment)
+	assert.Equal(t, "deployment", name(own))
+	drop(SourceContainer)
+	assert.Equal(t, "shop", name(own))
+	drop(SourceSystemd)
+	assert.Equal(t, "rule-cart", name(own))
+	drop(SourceRules)
+	assert.Equal(t, "app.py", name(own))
+	drop(SourceExecutable)
+	assert.Equal(t, "unknown_service", name(own))
+	for _, source := range allSources {
+		assert.Positive(t, f.sum("samples", "source", string(source)), source)
+	}
+	assert.EqualValues(t, 1, f.sum("samples", "source", "none"))
+}
+
+// What samples say of their process moves to the resource, by what resources are for.
+func TestBy(t *testing.T) {
+	root := machine(t,
+		fakeProcess{pid: 7, executable: "/usr/bin/python3.11", command: "python3 a.py"},
+		fakeProcess{pid: 8, executable: "/usr/bin/python3.11", command: "python3 a.py"},
+		fakeProcess{pid: 9, executable: "/usr/bin/python3.11", command: "python3 b.py"},
+	)
+	python := "/usr/bin/python3.11"
+	resources := func(by By, attributes ...string) (all []map[string]any, left []int) {
+		f := start(t, func(c *Config) { c.By, c.Proc.Root, c.Attributes = by, root, attributes })
+		pd := f.consume(sampled(process(7, python), process(8, python), process(9, python)))
+		for _, rp := range pd.ResourceProfiles().All() {
+			all = append(all, rp.Resource().Attributes().AsRaw())
+			left = append(left, rp.ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices().Len())
+		}
+		return all, left
+	}
+	name, path := "python3.11", python
+	all, left := resources(ByExecutable)
+	assert.Equal(t, []map[string]any{
+		{"service.name": "a.py", "process.executable.name": name, "process.executable.path": path},
+		{"service.name": "b.py", "process.executable.name": name, "process.executable.path": path},
+	}, all)
+	assert.Equal(t, []int{3, 3}, left, "thread.name, thread.id, process.pid")
+	all, left = resources(ByProcess)
+	assert.Equal(t, []map[string]any{
+		{"service.name": "a.py", "process.executable.name": name, "process.executable.path": path, "process.pid": int64(7)},
+		{"service.name": "a.py", "process.executable.name": name, "process.executable.path": path, "process.pid": int64(8)},
+		{"service.name": "b.py", "process.executable.name": name, "process.executable.path": path, "process.pid": int64(9)},
+	}, all)
+	assert.Equal(t, []int{2, 2, 2}, left)
+	all, left = resources(ByContainer)
+	assert.Equal(t, []map[string]any{{"service.name": "a.py"}, {"service.name": "b.py"}}, all)
+	assert.Equal(t, []int{5, 5}, left)
+	all, left = resources(ByContainer, "thread.name", "process.executable.name")
+	assert.Equal(t, []map[string]any{
+		{"service.name": "a.py", "thread.name": "thread", "process.executable.name": name},
+		{"service.name": "b.py", "thread.name": "thread", "process.executable.name": name},
+	}, all)
+	assert.Equal(t, []int{3, 3}, left)
+}
+
+func TestContainers(t *testing.T) {
+	inPod := "0::/kubepods/burstable/pod" + uid + "/" + id
+	root := machine(t,
+		fakeProcess{pid: 7, executable: "/usr/bin/nginx", command: "nginx", cgroup: inPod},
+		fakeProcess{pid: 8, executable: "/bin/sh", command: "sh /run.sh", cgroup: inPod},
+		fakeProcess{pid: 9, executable: "/usr/bin/cron", command: "cron", cgroup: "0::/system.slice/cron.service"},
+	)
+	processes := [][]profiletest.Attribute{process(7, "/usr/bin/nginx"), process(8, "/bin/sh"), process(9, "/usr/bin/cron")}
+	f := start(t, func(c *Config) { c.By, c.Proc.Root = ByContainer, root })
+	pd := f.consume(sampled(processes...))
+	assert.Equal(t, map[string]int{id[:12]: 2, "cron": 1}, services(pd), "one resource for the container, by its short id")
+	attributes := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+	assert.Equal(t, map[string]any{"service.name": id[:12], "container.id": id, "k8s.pod.uid": uid}, attributes)
+
+	// The resource knows the container, as the profiler's do, and k8s_attributes has added to it.
+	resource := []any{"container.id", id, "container.name", "web", "k8s.pod.name", "web-0"}
+	assert.Equal(t, map[string]any{"service.name": "web-0", "container.id": id, "container.name": "web", "k8s.pod.name": "web-0", "k8s.pod.uid": uid},
+		only(t, f.consume(sampledOn(resource, processes[:2]...))))
+
+	f = start(t, func(c *Config) { c.Proc.Root = root })
+	assert.Equal(t, map[string]int{"nginx": 1, "run.sh": 1, "cron": 1}, services(f.consume(sampled(processes...))))
+}
+
+// OTEL_RESOURCE_ATTRIBUTES adds the attributes that are listed, from /proc only if that is allowed.
+func TestEnvironment(t *testing.T) {
+	root := machine(t, fakeProcess{
+		pid: 7, executable: "/srv/cart", command: "/srv/cart",
+		environ: []string{"PATH=/bin", "SECRET=x", "OTEL_RESOURCE_ATTRIBUTES=service.name=cart-service,service.namespace=shop,service.version=1%2E2,secret=x"},
+	}, fakeProcess{pid: 8, executable: "/usr/bin/java", command: "java -Dotel.service.name=orders -jar orders.jar"})
+	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.ReadEnvironment = root, true })
+	assert.Equal(t, map[string]any{
+		"service.name": "cart-service", "service.namespace": "shop", "service.version": "1.2",
+		"process.executable.name": "cart", "process.executable.path": "/srv/cart",
+	}, only(t, f.consume(sampled(process(7, "/srv/cart")))))
+	assert.Equal(t, "orders", only(t, f.consume(sampled(process(8, "/usr/bin/java"))))["service.name"])
+
+	f = start(t, func(c *Config) { c.Proc.Root = root })
+	assert.Equal(t, map[string]any{"service.name": "cart", "process.executable.name": "cart", "process.executable.path": "/srv/cart"},
+		only(t, f.consume(sampled(process(7, "/srv/cart")))))
+	said := profiletest.Attr("process.environment_variable.OTEL_RESOURCE_ATTRIBUTES", "service.name=said,service.namespace=ns")
+	got := only(t, f.consume(sampled(process(7, "/srv/cart", said))))
+	assert.Equal(t, []any{"said", "ns"}, []any{got["service.name"], got["service.namespace"]}, "the profiler was allowed to")
+}
+
+func TestKernelThreads(t *testing.T) {
+	f := start(t, func(c *Config) {
+		c.Proc.Root = machine(t, fakeProcess{pid: 2, flags: 0x00200000}, fakeProcess{pid: 20, flags: 0x00200040})
+	})
+	assert.Equal(t, map[string]int{"kernel": 2, "unknown_service": 1}, services(f.consume(sampled(process(2, ""), process(20, ""), process(21, "")))))
+	idle := []profiletest.Attribute{profiletest.Attr("process.pid", int64(0)), profiletest.Attr("thread.name", "swapper/0")}
+	assert.Equal(t, map[string]int{"kernel": 1}, services(f.consume(sampled(idle))))
+}
+
+// A process that has ended is named as before if it was read, else by what its samples say.
+func TestProcessesThatAreGone(t *testing.T) {
+	root := machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
+	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.RefreshInterval = root, 0 })
+	message := func() pprofile.Profiles { return sampled(process(7, "/usr/bin/node"), process(8, "/usr/bin/node")) }
+	assert.Equal(t, map[string]int{"shop.js": 1, "node": 1}, services(f.consume(message())))
+	require.NoError(t, os.RemoveAll(filepath.Join(root, "7")))
+	assert.Equal(t, map[string]int{"shop.js": 1, "node": 1}, services(f.consume(message())))
+	assert.EqualValues(t, 3, f.sum("process_reads", "outcome", "gone"))
+	assert.EqualValues(t, 1, f.sum("process_reads", "outcome", "read"))
+	assert.EqualValues(t, 2, f.sum("processes"))
+}
+
+// A process of another machine, or one that got the number of another, names nobody.
+func TestProcessesOfAnotherProgram(t *testing.T) {
+	f := start(t, func(c *Config) {
+		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
+	})
+	assert.Equal(t, map[string]int{"nginx": 1}, services(f.consume(sampled(process(7, "/usr/sbin/nginx")))))
+	assert.EqualValues(t, 1, f.sum("process_reads", "outcome", "mismatch"))
+}
+
+func TestProcDisabled(t *testing.T) {
+	f := start(t, func(c *Config) {
+		c.Proc.Enabled = false
+		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
+		c.Rules = []Rule{{Executable: "^(ng)inx$", ServiceName: "$1"}}
+	})
+	assert.Equal(t, map[string]int{"node": 1, "ng": 1}, services(f.consume(sampled(process(7, "/usr/bin/node"), process(8, "/usr/bin/nginx")))))
+	assert.Zero(t, f.sum("process_reads"))
+	assert.Zero(t, f.logs.Len())
+}
+
+func TestAWarningWhereNothingCanBeRead(t *testing.T) {
+	f := start(t, func(c *Config) { c.Proc.Root = t.TempDir() })
+	assert.Equal(t, 1, f.logs.FilterMessageSnippet("cannot read processes").Len())
+	assert.Equal(t, map[string]int{"node": 1}, services(f.consume(sampled(process(7, "/usr/bin/node")))))
+}
+
+// Newer profilers have a resource for each process, and others set service.name themselves.
+func TestResourcesThatAreProcesses(t *testing.T) {
+	f := start(t, func(c *Config) {
+		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
+	})
+	resource := []any{"process.pid", int64(7), "process.executable.path", "/usr/bin/node", "process.executable.name", "node"}
+	assert.Equal(t, map[string]any{
+		"service.name": "shop.js", "process.pid": int64(7), "process.executable.path": "/usr/bin/node", "process.executable.name": "node",
+	}, only(t, f.consume(sampledOn(resource, []profiletest.Attribute{profiletest.Attr("thread.id", int64(7))}))))
+	resource = append(resource, "service.name", "own")
+	assert.Equal(t, "own", only(t, f.consume(sampledOn(resource, nil)))["service.name"])
+
+	plain := profiletest.New().Resource("service.name", "scraped", "process.pid", int64(9)).Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
+	want := pprofile.NewProfiles()
+	plain.CopyTo(want)
+	require.NoError(t, profiletest.Equal(want, f.consume(plain)))
+	nothing := profiletest.New().Resource("a", "b").Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
+	nothing.CopyTo(want)
+	require.NoError(t, profiletest.Equal(want, f.consume(nothing)))
+	assert.EqualValues(t, 1, f.sum("samples", "source", "unchanged"))
+}
+
+func TestMaxResources(t *testing.T) {
+	f := start(t, func(c *Config) {
+		without(t)(c)
+		c.MaxResources = 2
+	})
+	now := time.Unix(1_000, 0)
+	f.processor.(*processResource).resources.now = func() time.Time { return now }
+	message := func(names ...string) pprofile.Profiles {
+		var processes [][]profiletest.Attribute
+		for i, name := range names {
+			processes = append(processes, process(i+1, "/bin/"+name))
+		}
+		return sampled(processes...)
+	}
+	assert.Equal(t, map[string]int{"a": 1, "b": 1, "other": 2}, services(f.consume(message("a", "b", "c", "d"))))
+	assert.Equal(t, map[string]int{"other": 1, "b": 1}, services(f.consume(message("c", "b"))), "those that are known stay")
+	assert.Equal(t, 1, f.logs.FilterMessageSnippet("`max_resources`").Len(), "it is logged when it begins")
+	assert.EqualValues(t, 3, f.sum("other_samples", "reason", "max_resources"))
+	assert.EqualValues(t, 2, f.sum("resources"))
+	now = now.Add(f.config.ResourceTTL - time.Minute)
+	f.consume(message("b"))
+	now = now.Add(2 * time.Minute)
+	assert.Equal(t, map[string]int{"c": 1, "b": 1}, services(f.consume(message("c", "b"))), "a had no samples for so long")
+}
+
+func TestALargeResourceIsNotCopiedForEver(t *testing.T) {
+	f := start(t, without(t))
+	var processes [][]profiletest.Attribute
+	for i := range 100 {
+		processes = append(processes, process(i+1, fmt.Sprint("/bin/program", i)))
+	}
+	pd := f.consume(sampledOn([]any{"text", strings.Repeat("x", 100_000)}, processes...))
+	found := services(pd)
+	assert.Positive(t, found["other"])
+	assert.EqualValues(t, found["other"], f.sum("other_samples", "reason", "message_size"))
+	assert.Less(t, (&pprofile.ProtoMarshaler{}).ProfilesSize(pd), 10_000_000)
+}
+
+func TestTheSenderGetsTheAnswer(t *testing.T) {
+	refusal := errors.New("come back later")
+	next, err := xconsumer.NewProfiles(func(context.Context, pprofile.Profiles) error { return refusal })
+	require.NoError(t, err)
+	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), next)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	assert.True(t, p.Capabilities().MutatesData)
+	require.ErrorIs(t, p.ConsumeProfiles(t.Context(), sampled(process(1, "/bin/a"))), refusal)
+	require.NoError(t, p.Shutdown(t.Context()))
+}
+
+func TestReadOnlyInputIsNotChanged(t *testing.T) {
+	f := start(t, without(t))
+	shared := sampled(process(1, "/bin/a"))
+	shared.MarkReadOnly()
+	assert.Equal(t, map[string]int{"a": 1}, services(f.consume(shared)))
+	assert.Equal(t, map[string]int{"": 1}, services(shared))
+}
+
+func TestManySenders(t *testing.T) {
+	f := start(t, func(c *Config) { c.Proc.RefreshInterval, c.MaxResources = 0, 20 })
+	var senders sync.WaitGroup
+	for sender := range 8 {
+		senders.Go(func() {
+			for i := range 20 {
+				pd := sampled(process(sender+1, fmt.Sprint("/bin/program", i)), process(1, "/bin/init"))
+				assert.NoError(t, f.processor.ConsumeProfiles(t.Context(), pd))
+			}
+		})
+	}
+	senders.Wait()
+	assert.EqualValues(t, 8*20*2, f.sum("samples"))
+}
