@@ -23,7 +23,7 @@ func newCheck(term *terminal) *cobra.Command {
 		Long: `Check lists every fault of OTLP profiles with the path of where it is, one a line, and exits with 1 if there
 is one. An older layout is upgraded first.
 
-The rules: indices in range; entry 0 of each table its zero value; no entry twice, and none that nothing refers to;
+The rules: indices in range; entry 0 of each table its zero value; no resource or scope without profiles; no entry twice, and none that nothing refers to;
 attribute keys once in a list; memory_start below memory_limit; lines, columns and ids that are valid;
 one value, or as many values as timestamps, or timestamps alone, and the same for all samples of a profile; timestamps within
 the profile's time; no two samples of one identity; texts in UTF-8; an original payload only with its format.`,
@@ -31,7 +31,7 @@ the profile's time; no two samples of one identity; texts in UTF-8; an original 
   profiletool check --allow-orphans --allow-duplicates captured.otlp`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, paths []string) error {
-			var options []resolved.CheckOption
+			options := []resolved.CheckOption{resolved.RequireProfiles()}
 			for _, o := range []struct {
 				on     bool
 				option resolved.CheckOption

@@ -226,6 +226,10 @@ func (s *httpSender) post(ctx context.Context, target, content, encoding string,
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // the address is known
+		}
 		return nil, err
 	}
 	defer response.Body.Close()

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -231,8 +233,8 @@ func (l *loader) report() error {
 	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}} {
 		fmt.Fprintf(w, "latency %s\t%s\n", q.name, c.latency.quantile(q.part))
 	}
-	for text, n := range c.errors {
-		fmt.Fprintf(w, "%d times\t%s\n", n, text)
+	for _, text := range slices.Sorted(maps.Keys(c.errors)) {
+		fmt.Fprintf(w, "%d times\t%s\n", c.errors[text], text)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -277,7 +277,7 @@ func TestCheck(t *testing.T) {
 
 func TestCat(t *testing.T) {
 	text := must(t, "cat", write(t, "a.folded", "main;work 12\n"))
-	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      sample 12\n        work\n        main\n", text)
+	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      profile_id 657b45e525c325703b91394127a69d5d\n      sample 12\n        work\n        main\n", text)
 	assert.Equal(t, 1, strings.Count(must(t, "cat", "--type", "cpu", goCPU), "    profile "))
 }
 

@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -143,18 +142,18 @@ func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, st
 	}
 	messages, err := f.reader.readAll([]string{source})
 	if err != nil {
-		return nil, "", err
+		return nil, "", errors.Unwrap(err) // pprof names the source
 	}
 	pd := cleaned(f.reader.term, messages)
 	if err := f.sel.apply(pd); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", nameOf(source), err)
+		return nil, "", err
 	}
 	profiles, err := pprofsOf(f.reader.term, pd)
 	switch {
 	case err != nil:
 		return nil, "", err
 	case len(profiles) == 0:
-		return nil, "", fmt.Errorf("%s: there are no profiles", nameOf(source))
+		return nil, "", errors.New("there are no profiles")
 	}
 	for _, other := range profiles[1:] {
 		f.reader.term.say("%s: -profile can choose this, too: %s", nameOf(source), other.kind)

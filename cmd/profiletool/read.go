@@ -23,7 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
@@ -261,10 +261,6 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		m.Dropped, m.Repaired = sum(stats.Dropped[:]), sum(stats.Repaired[:])
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
 		err = m.decodeLogs(data)
-	case formats.Folded:
-		var stats folded.Stats
-		m.Profiles, stats, err = folded.Decode(data, folded.Options{TimeNanos: uint64(r.at)})
-		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated
 	case formats.Pprof, formats.Unknown:
 		// Its error says what something unknown seems to be.
 		var stats pprofconv.DecodeStats
@@ -272,7 +268,9 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		m.Format = formats.Pprof
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 	default:
-		err = fmt.Errorf("format %s cannot be read", format)
+		var stats events.Stats
+		m.Profiles, stats, err = formats.Decode(data, format, formats.Options{Anchor: events.Anchor{EndNanos: uint64(r.at)}})
+		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated
 	}
 	return m, err
 }

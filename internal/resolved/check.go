@@ -23,6 +23,7 @@ type checkOptions struct {
 	repeatedSamples bool
 	duplicates      bool
 	orphans         bool
+	requireProfiles bool
 }
 
 // AllowRepeatedSamples lets several samples of a profile have one identity {stack, attributes, link}.
@@ -33,6 +34,9 @@ func AllowDuplicates() CheckOption { return func(o *checkOptions) { o.duplicates
 
 // AllowOrphans lets a table hold entries that nothing reaches.
 func AllowOrphans() CheckOption { return func(o *checkOptions) { o.orphans = true } }
+
+// RequireProfiles refuses messages, resources and scopes without profiles, which mean nothing.
+func RequireProfiles() CheckOption { return func(o *checkOptions) { o.requireProfiles = true } }
 
 // Check says whether pd keeps the rules of OTLP profiles (opentelemetry-proto profiles/v1development/profiles.proto,
 // and this project's docs). The error joins every fault, each behind the path of where it is, such as
@@ -46,8 +50,13 @@ func Check(pd pprofile.Profiles, opts ...CheckOption) error {
 	for _, opt := range opts {
 		opt(&c.options)
 	}
-	if pd.ResourceProfiles().Len() == 0 && dictionaryIsEmpty(c.dict) {
-		return nil
+	if pd.ResourceProfiles().Len() == 0 {
+		if c.options.requireProfiles {
+			c.fault(at("resource_profiles", -1), "is empty")
+		}
+		if dictionaryIsEmpty(c.dict) {
+			return c.err()
+		}
 	}
 	c.resolver = NewResolver(NewSpace(), c.dict)
 	c.checkTables()

@@ -10,12 +10,18 @@ import (
 func (c *checker) checkResource(p path, rp pprofile.ResourceProfiles) {
 	c.text(p.child("schema_url"), rp.SchemaUrl())
 	c.attributeMap(p.child("resource").child("attributes"), rp.Resource().Attributes())
+	if c.options.requireProfiles && rp.ScopeProfiles().Len() == 0 {
+		c.fault(p.child("scope_profiles"), "is empty")
+	}
 	for i, sp := range rp.ScopeProfiles().All() {
 		p := p.item("scope_profiles", i)
 		c.text(p.child("schema_url"), sp.SchemaUrl())
 		c.text(p.child("scope").child("name"), sp.Scope().Name())
 		c.text(p.child("scope").child("version"), sp.Scope().Version())
 		c.attributeMap(p.child("scope").child("attributes"), sp.Scope().Attributes())
+		if c.options.requireProfiles && sp.Profiles().Len() == 0 {
+			c.fault(p.child("profiles"), "is empty")
+		}
 		for j, profile := range sp.Profiles().All() {
 			c.checkProfile(p.item("profiles", j), profile)
 		}
