@@ -109,7 +109,7 @@ func ValuesOf(sampleType string, durationNanos uint64) Values {
 	switch {
 	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "live_"):
 		return State
-	case sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate", sampleType == "objects", sampleType == "space":
+	case sampleType == "live", sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate", sampleType == "objects", sampleType == "space":
 		return State
 	case durationNanos == 0 && (strings.HasPrefix(sampleType, "alloc") || sampleType == "contentions" || sampleType == "delay"):
 		return Total

@@ -237,6 +237,7 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 		require.NoError(t, err)
 		return data
 	}
+	var names []string
 	f := startFixture(t, serverOnly)
 	url := f.base() + "/ingest?format=jfr&name=shop%7Bregion%3Deu%7D&from=1744271337&until=1744271340&spyName=javaspy&sampleRate=250"
 	body, contentType := form(t, "=jfr", read("new_spancontext.jfr.gz"), "=labels", read("new_spancontext.labels.gz"))
@@ -259,13 +260,23 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, answer)
 	require.NoError(t, profiletest.Equal(f.Next.All()[1], f.Next.All()[2]))
 
+	// Waits for monitors and parked threads have the same types; their scopes tell them apart.
+	body, contentType = form(t, "=jfr", read("jdk17.jfr.gz"))
+	code, _, answer = postRaw(t, url, body, "Content-Type", contentType)
+	require.Equal(t, http.StatusOK, code, answer)
+	for _, sp := range f.Next.All()[3].ResourceProfiles().At(0).ScopeProfiles().All() {
+		name, _ := sp.Scope().Attributes().Get("pprof.scope.profile_name")
+		names = append(names, name.Str())
+	}
+	require.ElementsMatch(t, []string{"process_cpu", "memory", "mutex", "block"}, names)
+
 	for name, labels := range map[string][]byte{"not gzip": []byte("\x1f\x8bhello"), "not labels": []byte("hello")} {
 		body, contentType = form(t, "=jfr", read("wall_tick_sample.jfr.gz"), "=labels", labels)
 		code, _, answer = postRaw(t, url, body, "Content-Type", contentType)
 		require.Equal(t, http.StatusBadRequest, code, name)
 		require.Contains(t, answer, "labels")
 	}
-	require.Len(t, f.Next.All(), 3)
+	require.Len(t, f.Next.All(), 4)
 }
 
 func TestAnswersToPyroscopesClients(t *testing.T) {

@@ -163,7 +163,7 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 		if p.Labels, err = s.plainLabels(r, form.labels); err != nil {
 			return err
 		}
-		p.Format, p.ProfileName = formats.JFR, "" // a recording has several profiles
+		p.Format, p.ProfileName, p.IsNamedByTypes = formats.JFR, "", false // a recording has several profiles, and names them
 		if in.SampleRate > 0 {
 			p.Period = time.Second / time.Duration(in.SampleRate)
 		}
