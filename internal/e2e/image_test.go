@@ -58,6 +58,8 @@ func TestImage(t *testing.T) {
 	podman(t, "stop", "--time=60", c.name)
 	require.Equal(t, "0", podman(t, "inspect", "--format={{.State.ExitCode}}", c.name), "it ended by SIGTERM, in order")
 	require.Contains(t, c.logs(t), "Shutdown complete.")
+	require.Equal(t, "profiletool version 1.2.3-test", podman(t, "--runtime", "runc", "run", "--rm", "--network=host",
+		"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--entrypoint", "/profiletool", image, "--version"))
 	t.Logf("podman run %s %s\n%s", strings.Join(hardened, " "), image, podman(t, "images", "--noheading", image))
 }
 

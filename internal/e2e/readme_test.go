@@ -51,6 +51,8 @@ func TestReadmeCommands(t *testing.T) {
 			case strings.HasPrefix(line, "make "):
 				run.Args = append(run.Args, "make --dry-run "+strings.TrimPrefix(line, "make "))
 				run.Env = collectortest.Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+			case strings.HasPrefix(line, "bin/profiletool "):
+				run.Args = append(run.Args, "mkdir -p bin && go run ./cmd/"+strings.TrimPrefix(line, "bin/"))
 			default:
 				t.Fatalf("the README has a command that this test does not know: %s", line)
 			}
