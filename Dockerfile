@@ -35,7 +35,7 @@ FROM ${BASE_IMAGE}
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/otelcol-profiles /otelcol-profiles
 COPY --from=build /out/profiletool /profiletool
-COPY LICENSE /licenses/LICENSE
+COPY LICENSE NOTICE /licenses/
 COPY config/*.yaml /etc/otelcol-profiles/
 COPY config/targets /etc/otelcol-profiles/targets/
 COPY config/standalone.yaml /etc/otelcol-profiles/config.yaml
@@ -71,6 +71,6 @@ ARG VERSION
 ARG REVISION
 LABEL org.opencontainers.image.title="otelcol-profiles" \
       org.opencontainers.image.description="OpenTelemetry Collector distribution for continuous profiling" \
-      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-only" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"

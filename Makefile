@@ -136,10 +136,17 @@ MDATAGEN := $(GO) tool -modfile=$(CURDIR)/internal/tools/mdatagen/go.mod mdatage
 METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/internal/metadata))
 
 .PHONY: generate
-generate: ## write what is generated: cmd/otelcol-profiles from builder-config.yaml, components' code from METADATA
+generate: ## write what is generated: cmd/otelcol-profiles from builder-config.yaml, components' code from METADATA, NOTICE
 	for metadata in $(METADATA); do $(MDATAGEN) "$$metadata"; done
 	$(TOOL) builder --config builder-config.yaml --skip-compilation
 	rm $(MAIN)/main_others.go
+	$(MAKE) --no-print-directory notice
+
+# Of what the binary has on any platform. By way of another file, so that a failure leaves the old one.
+NOTICES := $(GO) run ./internal/notice -C $(MAIN) -tags=grpcnotrace
+.PHONY: notice
+notice: ## write NOTICE: the licences of all that is compiled or embedded into the binary
+	mkdir -p bin && $(NOTICES) > bin/NOTICE && mv bin/NOTICE NOTICE
 
 # Each module in there requires the pdata of one old layout.
 .PHONY: layout-fixtures
@@ -178,7 +185,7 @@ vulnerabilities: ## look for known vulnerabilities that the code can reach; skip
 # The generator runs in an empty folder as deep as the real one (its replace line says ../..), beside a copy of what is
 # written by hand, so that neither what lies around nor what git thinks of it can hide a difference.
 .PHONY: check-generated
-check-generated: ## fail where cmd/otelcol-profiles, what mdatagen writes or a go.mod is stale
+check-generated: ## fail where cmd/otelcol-profiles, what mdatagen writes, NOTICE or a go.mod is stale
 	rm -rf bin/generated bin/_metadata && mkdir -p bin/generated bin/_metadata
 	for metadata in $(METADATA); do \
 		dir=$$(dirname "$$metadata"); mkdir -p "bin/_metadata/$$dir"; cp -r "$$dir/." "bin/_metadata/$$dir"; \
@@ -190,6 +197,8 @@ check-generated: ## fail where cmd/otelcol-profiles, what mdatagen writes or a g
 	$(TOOL) builder --config bin/builder-config.yaml --skip-compilation
 	rm bin/generated/main_others.go
 	diff -r -x otelcol-profiles $(MAIN) bin/generated || { echo 'stale: run `make generate` and commit $(MAIN)' >&2; exit 1; }
+	$(NOTICES) > bin/NOTICE
+	diff NOTICE bin/NOTICE || { echo 'stale: run `make notice` and commit NOTICE' >&2; exit 1; }
 	$(GO) mod tidy -diff
 	$(GO) -C internal/tools mod tidy -diff
 	$(GO) -C internal/tools/govulncheck mod tidy -diff
