@@ -4,7 +4,12 @@
 package targets
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/config"
@@ -94,4 +99,134 @@ func fitTimeout(timeout, recording time.Duration) time.Duration {
 		return timeout
 	}
 	return max(timeout, recording+TransferTime)
+}
+
+// customName is what a custom kind may be called: its name is a metric attribute and part of error messages.
+var customName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$`)
+
+// Validate names every fault of the section.
+func (c *Config) Validate() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.JobName == "" {
+		fail("`job_name` must be set")
+	}
+	if c.ScrapeInterval <= 0 {
+		fail("`scrape_interval` must be positive, found %v", c.ScrapeInterval)
+	}
+	if c.ScrapeTimeout <= 0 {
+		fail("`scrape_timeout` must be positive, found %v", c.ScrapeTimeout)
+	}
+	if c.Scheme != "http" && c.Scheme != "https" {
+		fail("`scheme` must be http or https, found %q", c.Scheme)
+	}
+	if c.Params.Has("seconds") {
+		fail("`params` must not have `seconds`: set `profiles.<kind>.seconds`")
+	}
+	if strings.ContainsAny(c.PathPrefix, "?#") {
+		fail("`path_prefix` must be a path without a query, found %q", c.PathPrefix)
+	}
+	errs = append(errs, c.validateDiscovery(), c.validateProfiles())
+	if err := errors.Join(errs...); err != nil {
+		return inJob(c.JobName, err)
+	}
+	return nil
+}
+
+func (c *Config) validateDiscovery() error {
+	if len(c.Discovery) == 0 {
+		return fmt.Errorf("there must be a discovery: one of %s", strings.Join(discoveryKeys(), ", "))
+	}
+	var errs []error
+	for _, d := range c.Discovery {
+		static, ok := d.(discovery.StaticConfig)
+		if !ok {
+			continue
+		}
+		for i, group := range static {
+			if len(group.Targets) == 0 {
+				errs = append(errs, fmt.Errorf("`static_configs[%d].targets` must not be empty", i))
+			}
+			// Rules may make an address of anything, so without them only can it be judged here.
+			if len(c.RelabelConfigs) > 0 {
+				continue
+			}
+			for _, target := range group.Targets {
+				if _, err := parseAddress(string(target["__address__"])); err != nil {
+					errs = append(errs, fmt.Errorf("`static_configs[%d].targets` must be addresses: %w", i, err))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateProfiles() error {
+	var errs []error
+	fail := func(p ProfileConfig, key, format string, args ...any) {
+		name := p.Name
+		if !slices.ContainsFunc(defaultProfiles(), func(d ProfileConfig) bool { return d.Name == p.Name }) {
+			name = "custom." + name
+		}
+		errs = append(errs, fmt.Errorf("`profiles.%s%s` %w", name, key, fmt.Errorf(format, args...)))
+	}
+	enabled := 0
+	seen := map[string]bool{}
+	for _, p := range c.Profiles.All {
+		if seen[p.Name] {
+			fail(p, "", "must not be named like a standard kind")
+		}
+		seen[p.Name] = true
+		if !customName.MatchString(p.Name) {
+			fail(p, "", "must have a name of letters, digits, `_`, `.` and `-`, found %q", p.Name)
+		}
+		if !strings.HasPrefix(p.Path, "/") || strings.ContainsAny(p.Path, "?#") {
+			fail(p, ".path", "must be a path that begins with / and has no query (see `params`), found %q", p.Path)
+		}
+		if p.Params.Has("seconds") {
+			fail(p, ".params", "must not have `seconds`: set `seconds`")
+		}
+		if !p.Enabled {
+			continue
+		}
+		enabled++
+		if err := checkSeconds(p, c.ScrapeInterval); err != nil {
+			fail(p, ".seconds", "%w", err)
+		}
+		if p.Seconds == 0 && slices.ContainsFunc(defaultProfiles(), func(d ProfileConfig) bool { return d.Name == p.Name && d.fitted }) {
+			fail(p, ".seconds", "must be positive: without it a target chooses for how long it records")
+		}
+		if p.Delta && p.Seconds > 0 {
+			fail(p, "", "must not have both `delta` and `seconds`: with `seconds` the target computes the difference itself")
+		}
+	}
+	if enabled == 0 {
+		errs = append(errs, errors.New("`profiles` must have a kind that is enabled"))
+	}
+	return errors.Join(errs...)
+}
+
+// checkSeconds holds recordings below the interval, since scrapes of one endpoint never overlap.
+func checkSeconds(p ProfileConfig, interval time.Duration) error {
+	if p.Seconds < 0 || (p.Seconds > 0 && time.Duration(p.Seconds) >= (interval+time.Second-1)/time.Second) {
+		return fmt.Errorf("must be below `scrape_interval` (%v) and not negative, found %d", interval, p.Seconds)
+	}
+	return nil
+}
+
+// ValidateJobs names the faults of several jobs beside each other.
+func ValidateJobs(jobs []*Config) error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, job := range jobs {
+		if job == nil {
+			errs = append(errs, errors.New("`configs` must not have an empty entry"))
+			continue
+		}
+		if seen[job.JobName] {
+			errs = append(errs, fmt.Errorf("`job_name` must be unique, found %q twice", job.JobName))
+		}
+		seen[job.JobName] = true
+	}
+	return errors.Join(errs...)
 }

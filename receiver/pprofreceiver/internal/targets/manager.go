@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -15,12 +16,15 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+	"go.uber.org/zap/zapcore"
 )
 
 // Manager runs the discovery of several jobs.
 type Manager struct {
 	cfgs       []*Config
-	logger     *slog.Logger
+	log        zapcore.Core
+	logger     *slog.Logger // writes to log
 	registerer prometheus.Registerer
 	metrics    *discovery.SDMetrics
 	made       discoverers
@@ -42,7 +46,8 @@ func NewManager(cfgs []*Config, logger *zap.Logger, registerer prometheus.Regist
 	}
 	m := &Manager{
 		cfgs:       cfgs,
-		logger:     slog.New(newLogHandler(logger)),
+		log:        logger.Core(),
+		logger:     newLogger(logger.Core()),
 		registerer: registerer,
 		metrics:    metrics,
 		made:       discoverers{},
@@ -67,7 +72,7 @@ func (m *Manager) make(job string, d discovery.Config) error {
 		return nil
 	}
 	made, err := d.NewDiscoverer(discovery.DiscovererOptions{
-		Logger:  m.logger.With("discovery", d.Name(), "job", job),
+		Logger:  newLogger(onceIn(logEvery, m.log)).With("discovery", d.Name(), "job", job),
 		Metrics: m.metrics.MechanismMetrics[d.Name()],
 		SetName: job,
 	})
@@ -76,6 +81,21 @@ func (m *Manager) make(job string, d discovery.Config) error {
 	}
 	m.made[d] = made
 	return nil
+}
+
+// logEvery is how often one message of one discovery is logged: a discovery that fails writes it at every refresh.
+const logEvery = 5 * time.Minute
+
+func onceIn(interval time.Duration, log zapcore.Core) zapcore.Core {
+	return zapcore.NewSamplerWithOptions(log, interval, 1, 0)
+}
+
+// newLogger returns a logger without the debug level, at which discovery logs all the time.
+func newLogger(log zapcore.Core) *slog.Logger {
+	if quieter, err := zapcore.NewIncreaseLevelCore(log, zapcore.InfoLevel); err == nil { // else log is above that level
+		log = quieter
+	}
+	return slog.New(zapslog.NewHandler(log, zapslog.AddStacktraceAt(math.MaxInt)))
 }
 
 // Run discovers targets until ctx ends, and calls apply with every changed set, never twice at once. It returns when

@@ -168,7 +168,7 @@ func TestNothingFound(t *testing.T) {
 	assert.Equal(t, zapcore.WarnLevel, find()[0].Level)
 
 	core, logs = observer.New(zapcore.DebugLevel)
-	m.logger = slog.New(newLogHandler(zap.New(core)))
+	m.logger = newLogger(core)
 	m.warnOfNothing(Update{Jobs: []JobReport{{Discovered: 1}, {Discovered: 0}}})
 	require.Len(t, find(), 1)
 	assert.Equal(t, "pods", find()[0].ContextMap()["job"])
@@ -231,21 +231,22 @@ func TestSharedDiscovery(t *testing.T) {
 	assert.Equal(t, int64(1), requests.Load())
 }
 
-func TestLogIsBounded(t *testing.T) {
+// A discovery that fails again and again does not fill the log.
+func TestLogIsSampled(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	h := newLogHandler(zap.New(core))
-	for i := range 10 * logMessages {
-		_, due := h.seen.due(fmt.Sprint("message ", i), time.Unix(0, 0))
-		assert.True(t, due)
+	handler := newLogger(onceIn(logEvery, core)).With("job", "pods").Handler()
+	at := time.Unix(1e9, 0)
+	write := func(message string) {
+		require.NoError(t, handler.Handle(t.Context(), slog.NewRecord(at, slog.LevelError, message, 0)))
 	}
-	assert.LessOrEqual(t, len(h.seen.last), logMessages)
-	omitted, due := h.seen.due("again", time.Unix(0, 0))
-	assert.True(t, due)
-	assert.Zero(t, omitted)
-	_, due = h.seen.due("again", time.Unix(1, 0))
-	assert.False(t, due)
-	omitted, due = h.seen.due("again", time.Unix(0, 0).Add(logEvery))
-	assert.True(t, due)
-	assert.Equal(t, 1, omitted)
-	assert.Empty(t, logs.All())
+	for range 100 {
+		write("again")
+	}
+	write("another")
+	require.Len(t, logs.All(), 2)
+	assert.Equal(t, map[string]any{"job": "pods"}, logs.All()[0].ContextMap())
+	assert.Empty(t, logs.All()[0].Stack)
+	at = at.Add(logEvery)
+	write("again")
+	assert.Len(t, logs.All(), 3)
 }
