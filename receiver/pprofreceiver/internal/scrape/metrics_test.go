@@ -54,9 +54,9 @@ func TestScrapeLogIsBounded(t *testing.T) {
 	now := time.Now()
 	log.now = func() time.Time { return now }
 	for range 2000 {
-		log.note(scrapeNews{trouble: "unreachable", begins: true, worthALine: true}, "memory", "u", assert.AnError)
+		log.note(stateChange{reason: "unreachable", begins: true, isLogged: true}, "memory", "u", assert.AnError)
 	}
-	log.note(scrapeNews{trouble: "timeout", worthALine: true}, "memory", "u", nil)
+	log.note(stateChange{reason: "timeout", isLogged: true}, "memory", "u", nil)
 	assert.Equal(t, logLines, f.Logs.FilterMessageSnippet("scrape failed").Len())
 	assert.Zero(t, f.Logs.FilterMessageSnippet("further").Len())
 	log.flush(now.Add(logWindow))

@@ -5,7 +5,6 @@ package scrape
 
 import (
 	"context"
-	_ "embed" // the page's template
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -16,11 +15,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
+
+	_ "embed" // the page's template
 )
 
 const (
@@ -28,7 +32,7 @@ const (
 	statusPath = "/targets"
 	// statusTargets is how many targets the page lists where the query does not say.
 	statusTargets = 500
-	// maxStatusTargets bounds how many it lists at all: a page takes some 5 kB for each.
+	// maxStatusTargets bounds how many it lists at all: each adds some 5 kB to the page.
 	maxStatusTargets = 5000
 )
 
@@ -144,4 +148,202 @@ func shownSize(bytes int) string {
 		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
 	}
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}
+
+// scrapeStatus is what the page shows, and its JSON form.
+type scrapeStatus struct {
+	Time time.Time   `json:"time"`
+	Jobs []jobStatus `json:"jobs"`
+	// Targets counts those of all listed jobs by state, and Requests their scrapes under way.
+	Targets  map[string]int `json:"targets"`
+	Requests int64          `json:"requests"`
+	// Left counts the targets that were asked for and that the limit left out.
+	Left int `json:"left_out"`
+}
+
+// jobStatus is the part of one job.
+type jobStatus struct {
+	Job        string         `json:"job"`
+	Discovered int            `json:"discovered"`
+	States     map[string]int `json:"states"`
+	Dropped    map[string]int `json:"dropped"`
+	// Examples are some of the dropped ones.
+	Examples []droppedStatus `json:"dropped_examples"`
+	Targets  []targetStatus  `json:"targets"`
+}
+
+type droppedStatus struct {
+	Discovered map[string]string `json:"discovered"`
+	Profile    string            `json:"profile,omitempty"`
+	Reason     string            `json:"reason"`
+	Detail     string            `json:"detail,omitempty"`
+}
+
+type targetStatus struct {
+	State      string            `json:"state"`
+	Labels     map[string]string `json:"labels"`
+	Discovered map[string]string `json:"discovered"`
+	Resource   map[string]any    `json:"resource"`
+	Interval   float64           `json:"interval_seconds"`
+	Endpoints  []endpointStatus  `json:"endpoints"`
+}
+
+type endpointStatus struct {
+	Profile string    `json:"profile"`
+	URL     string    `json:"url"`
+	State   string    `json:"state"`
+	Last    time.Time `json:"last_scrape,omitzero"`
+	Next    time.Time `json:"next_scrape,omitzero"`
+	Seconds float64   `json:"duration_seconds"`
+	Bytes   int       `json:"bytes"`
+	Samples int       `json:"samples"`
+	Outcome string    `json:"outcome,omitempty"`
+	Error   string    `json:"error,omitempty"`
+	// Asking says that a scrape is under way.
+	Asking bool `json:"asking"`
+}
+
+// statusFilter says which targets are wanted. Empty fields want all.
+type statusFilter struct {
+	job, state, text string
+	limit            int
+}
+
+// status copies what the page needs. Counts are of all targets, the lists of those that filter wants.
+func (s *schedule) status(filter statusFilter) scrapeStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := scrapeStatus{Time: s.now(), Targets: map[string]int{}, Jobs: make([]jobStatus, 0, len(s.report))}
+	place := map[string]int{}
+	for i := range s.report {
+		if job := s.jobStatusOf(&s.report[i]); filter.job == "" || filter.job == job.Job {
+			place[job.Job] = len(made.Jobs)
+			made.Jobs = append(made.Jobs, job)
+			made.Requests += s.jobs[job.Job].requests
+		}
+	}
+	for _, t := range s.latest {
+		i, wanted := place[t.target.Job]
+		if !wanted {
+			continue
+		}
+		state, job := t.state(), &made.Jobs[i]
+		made.Targets[state]++
+		job.States[state]++
+		if filter.state != "" && filter.state != state || !t.has(filter.text) {
+			continue
+		}
+		if filter.limit == 0 {
+			made.Left++
+			continue
+		}
+		filter.limit--
+		job.Targets = append(job.Targets, t.status(state, s.jobs[job.Job]))
+	}
+	return made
+}
+
+func (s *schedule) jobStatusOf(report *targets.JobReport) jobStatus {
+	job := jobStatus{
+		Job: report.Job, Discovered: report.Discovered, States: map[string]int{}, Dropped: map[string]int{},
+		Examples: []droppedStatus{}, Targets: []targetStatus{},
+	}
+	for why, n := range report.Dropped {
+		if n > 0 {
+			job.Dropped[targets.DropReason(why).String()] = n
+		}
+	}
+	for _, dropped := range report.Examples {
+		job.Examples = append(job.Examples, droppedStatus{
+			Discovered: s.jobs[report.Job].shownLabels(dropped.Discovered), Profile: dropped.Profile,
+			Reason: dropped.Reason.String(), Detail: dropped.Detail,
+		})
+	}
+	return job
+}
+
+// has reports whether text is part of a label's value or of a URL of the target.
+func (t *scrapedTarget) has(text string) bool {
+	found := text == ""
+	t.target.Labels.Range(func(l labels.Label) { found = found || strings.Contains(l.Value, text) })
+	for _, e := range t.endpoints {
+		found = found || strings.Contains(e.shown, text)
+	}
+	return found
+}
+
+func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
+	made := targetStatus{
+		State: state, Labels: t.target.Labels.Map(), Discovered: job.shownLabels(t.target.Discovered),
+		Resource: t.target.Resource.AsRaw(), Interval: t.target.Interval.Seconds(),
+		Endpoints: make([]endpointStatus, 0, len(t.endpoints)),
+	}
+	for _, e := range t.endpoints {
+		endpoint := endpointStatus{
+			Profile: e.Profile.Name, URL: e.shown, State: e.state(), Last: e.last.began,
+			Seconds: e.last.took.Seconds(), Bytes: e.last.bodyBytes, Samples: e.last.samples,
+			Outcome: e.last.outcome, Asking: e.position == notWaiting,
+		}
+		if !endpoint.Asking {
+			endpoint.Next = e.due
+		}
+		if e.last.err != nil {
+			// The URL stands beside it.
+			endpoint.Error = strings.TrimPrefix(e.last.err.Error(), "get "+e.shown+": ")
+		}
+		made.Endpoints = append(made.Endpoints, endpoint)
+	}
+	return made
+}
+
+// shownLabels leaves out annotations that nothing uses, and the values of query parameters that look secret.
+func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
+	shown := from.Map()
+	for name := range shown {
+		if j.isHidden(name) {
+			delete(shown, name)
+			continue
+		}
+		if parameter, found := strings.CutPrefix(name, "__param_"); found && redact.IsSecret(parameter) {
+			shown[name] = redact.Placeholder
+		}
+	}
+	return shown
+}
+
+// jobNumbers are the values of a job's gauges.
+type jobNumbers struct {
+	name            string
+	requests        int64
+	states, dropped map[string]int64
+}
+
+// numbers has an entry for each job, state and reason, 0 included, so that no gauge keeps an old value.
+func (s *schedule) numbers() []jobNumbers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var numbers []jobNumbers
+	place := map[string]int{}
+	for name, known := range s.jobs {
+		job := jobNumbers{name: name, requests: known.requests, states: map[string]int64{}, dropped: map[string]int64{}}
+		for _, state := range allStates {
+			job.states[state] = 0
+		}
+		for why := range targets.NumDropReasons {
+			job.dropped[why.String()] = 0
+		}
+		place[name] = len(numbers)
+		numbers = append(numbers, job)
+	}
+	for _, report := range s.report {
+		if i, found := place[report.Job]; found {
+			for why, n := range report.Dropped {
+				numbers[i].dropped[targets.DropReason(why).String()] = int64(n)
+			}
+		}
+	}
+	for _, t := range s.latest {
+		numbers[place[t.target.Job]].states[t.state()]++
+	}
+	return numbers
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
@@ -71,7 +72,7 @@ type scrapeTask struct {
 	identity ingest.Identity
 }
 
-// nextDue takes an endpoint that is due out of the heap.
+// nextDue removes an endpoint that is due from the heap.
 func (s *schedule) nextDue(ctx context.Context, now time.Time) (scrapeTask, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,10 +100,10 @@ type scrapeReport struct {
 	gone bool
 	// skipped is the number of ticks that passed while the scrape was under way.
 	skipped int64
-	news    scrapeNews
+	change  stateChange
 }
 
-// done notes what a scrape gave and lets the endpoint wait for its next tick.
+// done records the result of a scrape and queues the endpoint for its next tick.
 func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,7 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 	interval := e.owner.target.Interval
 	report := scrapeReport{skipped: max(0, int64(s.now().Sub(e.due)/interval))}
 	if !result.brokenOff() {
-		report.news = e.record(result)
+		report.change = e.record(result)
 	}
 	ticks := report.skipped + 1
 	if e.unserved > 0 {
@@ -127,27 +128,27 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 }
 
 // record makes result the endpoint's last one.
-func (e *scrapedEndpoint) record(result scrapeResult) scrapeNews {
-	before := e.trouble()
+func (e *scrapedEndpoint) record(result scrapeResult) stateChange {
+	before := e.reason()
 	e.last = result
 	if isUnserved(result.err) {
 		e.unserved++
 	} else {
 		e.unserved = 0
 	}
-	now := e.trouble()
-	// The trouble of a target is said once, not for each of its kinds.
-	said := before
+	now := e.reason()
+	// The reason is logged once for a target, not for each of its kinds.
+	reason := before
 	if now != "" {
-		said = now
+		reason = now
 	}
-	return scrapeNews{
-		trouble: said, begins: now != "", backedOff: e.unserved > 0,
-		worthALine: before != now && !e.othersHave(said),
+	return stateChange{
+		reason: reason, begins: now != "", backedOff: e.unserved > 0,
+		isLogged: before != now && !e.othersHave(reason),
 	}
 }
 
-// push lets an endpoint wait.
+// push queues an endpoint.
 func (s *schedule) push(e *scrapedEndpoint) {
 	heap.Push(&s.waiting, e)
 	if e.position == 0 {
@@ -180,7 +181,7 @@ func (h *dueHeap) Push(x any) {
 	*h = append(*h, e)
 }
 
-// Pop takes the last one away; container/heap calls it.
+// Pop removes the last one; container/heap calls it.
 func (h *dueHeap) Pop() any {
 	last := len(*h) - 1
 	e := (*h)[last]
@@ -188,4 +189,81 @@ func (h *dueHeap) Pop() any {
 	*h = (*h)[:last]
 	e.position = notWaiting
 	return e
+}
+
+// apply makes update the targets that are scraped. What is still there keeps its place in time, its
+// backoff and its baselines; what vanished is broken off and forgotten.
+func (s *schedule) apply(update targets.Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report = update.Jobs
+	s.latest = make([]*scrapedTarget, 0, len(update.Targets))
+	before := s.byKey
+	s.byKey = make(map[string]*scrapedTarget, len(update.Targets))
+	for _, t := range update.Targets {
+		job := s.jobs[t.Job]
+		if job == nil || s.byKey[t.Key] != nil {
+			continue // discovery returns neither
+		}
+		known := before[t.Key]
+		if known == nil || known.target != t {
+			known = s.carryOver(known, t, job)
+		}
+		s.byKey[t.Key] = known
+		s.latest = append(s.latest, known)
+		delete(before, t.Key)
+	}
+	for _, vanished := range before {
+		for _, e := range vanished.endpoints {
+			s.forget(e)
+		}
+	}
+	s.wake()
+}
+
+// carryOver makes the new state of a target. known is its old one, or nil.
+func (s *schedule) carryOver(known *scrapedTarget, t *targets.Target, job *scrapeJob) *scrapedTarget {
+	made := newScrapedTarget(t)
+	old := map[string]*scrapedEndpoint{}
+	if known != nil {
+		for _, e := range known.endpoints {
+			old[e.Profile.Name] = e
+		}
+	}
+	for _, endpoint := range t.Endpoints {
+		kind := endpoint.Profile.Name
+		e := old[kind]
+		if e == nil || e.URL.String() != endpoint.URL.String() {
+			e = s.newEndpoint(made, job, endpoint)
+		} else {
+			delete(old, kind)
+			// A scrape under way ends by the old timeout and with the old identity.
+			e.owner, e.Endpoint = made, endpoint
+		}
+		made.endpoints = append(made.endpoints, e)
+	}
+	for _, e := range old {
+		s.forget(e)
+	}
+	return made
+}
+
+func (s *schedule) newEndpoint(owner *scrapedTarget, job *scrapeJob, endpoint targets.Endpoint) *scrapedEndpoint {
+	e := &scrapedEndpoint{owner: owner, job: job, Endpoint: endpoint, shown: redact.URL(endpoint.URL)}
+	now, interval := s.now(), owner.target.Interval
+	e.due = now.Add(untilTick(now, offsetOf(s.seed, owner.target.Key, endpoint.Profile.Name, interval), interval))
+	heap.Push(&s.waiting, e)
+	return e
+}
+
+// forget ends the scraping of an endpoint. A scrape under way releases the rest.
+func (s *schedule) forget(e *scrapedEndpoint) {
+	e.gone = true
+	switch {
+	case e.cancel != nil:
+		e.cancel()
+	case e.position != notWaiting:
+		heap.Remove(&s.waiting, e.position)
+		e.delta.drop(e.job)
+	}
 }

@@ -34,7 +34,7 @@ type Scraper struct {
 	page     *statusServer
 
 	// slots bounds the payloads that are decoded and delivered at once. Requests that wait for their
-	// target to record, or for the rest of its answer, hold none: a target that hangs takes no place.
+	// target to record, or for the rest of its answer, hold none: a target that hangs uses no slot.
 	slots chan struct{}
 }
 

@@ -51,21 +51,21 @@ const notWaiting = -1
 // The states of an endpoint, as the status page and the metrics name them.
 const (
 	stateUnknown   = "unknown"    // not scraped yet
-	stateUp        = "up"         // the last scrape gave a profile, be it an empty one
-	stateDown      = "down"       // it gave none
+	stateUp        = "up"         // the last scrape returned a profile, which may be empty
+	stateDown      = "down"       // it returned none
 	stateBackedOff = "backed_off" // the target does not serve this kind, and is asked less often
 )
 
 var allStates = []string{stateUp, stateDown, stateBackedOff, stateUnknown}
 
-// The outcomes of a scrape that gave a profile; those that gave none are named by their reason.
+// The outcomes of a scrape that returned a profile; others are named by their reason.
 const (
 	outcomeDelivered = "delivered"
 	outcomeNoSamples = "no_samples"
 	outcomeRefused   = "refused"
 )
 
-// scrapeResult is what one scrape gave.
+// scrapeResult is the result of one scrape.
 type scrapeResult struct {
 	began     time.Time
 	took      time.Duration // until the answer was there; decoding and delivery come on top
@@ -76,7 +76,7 @@ type scrapeResult struct {
 	err error
 }
 
-// brokenOff tells a scrape that ended because nobody wanted it any more.
+// brokenOff reports that the scrape was cancelled: its target is gone, or the receiver stops.
 func (r *scrapeResult) brokenOff() bool { return r.outcome == "" }
 
 func (e *scrapedEndpoint) state() string {
@@ -91,7 +91,7 @@ func (e *scrapedEndpoint) state() string {
 	return stateDown
 }
 
-// state is up where any kind gives profiles, and down where none does.
+// state is up if any kind returns profiles, and down if none does.
 func (t *scrapedTarget) state() string {
 	found := map[string]bool{}
 	for _, e := range t.endpoints {
@@ -105,18 +105,18 @@ func (t *scrapedTarget) state() string {
 	return stateUnknown
 }
 
-// trouble names what is wrong with an endpoint, as coarsely as the log does; empty means nothing.
-func (e *scrapedEndpoint) trouble() string {
+// reason returns why the last scrape failed, as coarsely as the log says it; empty if it did not.
+func (e *scrapedEndpoint) reason() string {
 	if e.last.err == nil {
 		return ""
 	}
 	return ingest.StateOf(e.last.err)
 }
 
-// othersHave tells whether another endpoint of the same target has the same trouble.
-func (e *scrapedEndpoint) othersHave(trouble string) bool {
+// othersHave reports whether another endpoint of the same target failed for the same reason.
+func (e *scrapedEndpoint) othersHave(reason string) bool {
 	for _, other := range e.owner.endpoints {
-		if other != e && other.trouble() == trouble {
+		if other != e && other.reason() == reason {
 			return true
 		}
 	}
@@ -132,8 +132,8 @@ func backoffTicks(n int, interval time.Duration) int64 {
 	return min(int64(1)<<min(n, enough), max(1, int64(maxBackoff/interval)))
 }
 
-// isUnserved tells an answer that will be the same next time: there is no such profile here, or
-// what is here is none. Asking as often as ever would cost both sides for nothing.
+// isUnserved reports an answer that will be the same next time: the target has no such profile, or
+// its answer is no profile. Asking as often as ever would cost both sides for nothing.
 func isUnserved(err error) bool {
 	var rejected *ingest.Rejection
 	if !errors.As(err, &rejected) {
@@ -152,9 +152,9 @@ func isUnserved(err error) bool {
 // unservedStatuses say of a path that it will not be there next time either.
 var unservedStatuses = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
 
-// spread is the fixed place of an endpoint within its interval. It depends on nothing but the
+// offsetOf returns the fixed place of an endpoint within its interval. It depends on nothing but the
 // endpoint and seed, so that it stays over updates and restarts, and differs between collectors.
-func spread(seed, key, kind string, interval time.Duration) time.Duration {
+func offsetOf(seed, key, kind string, interval time.Duration) time.Duration {
 	var digest xxhash.Digest
 	digest.Reset()
 	for _, part := range []string{seed, key, kind} {

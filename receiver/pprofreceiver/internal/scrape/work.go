@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// scrape does one task, from the request to the delivery, and lets the schedule know.
+// scrape does one task, from the request to the delivery, and reports it to the schedule.
 func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 	e, kind := task.scrapedEndpoint, task.endpoint.Profile.Name
 	result := s.collect(deliver, &task)
@@ -28,7 +28,7 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 	if report.skipped > 0 {
 		metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, metrics.kind(kind))
 	}
-	e.job.log.note(report.news, kind, e.shown, result.err)
+	e.job.log.note(report.change, kind, e.shown, result.err)
 }
 
 // collect fetches, decodes and delivers one payload.
@@ -52,11 +52,11 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 
 	p := ingest.Payload{Data: data, Identity: task.identity, ProfileName: task.endpoint.Profile.Name, Claim: claim}
 	if task.endpoint.Profile.Delta {
-		p.Baseline, p.Fetched = task.delta.use(), fetched
+		p.Baseline, p.Fetched = task.delta.get(), fetched
 	}
 	pd, stats, err := s.ingest.Decode(deliver, p)
 	if err != nil {
-		task.delta.settle(task.job, false)
+		task.delta.finish(task.job, false)
 		return result.failed(err)
 	}
 	s.noteRestart(deliver, task, &stats)
@@ -64,12 +64,12 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	if result.samples == 0 {
 		// Nothing has blocked, or nothing was allocated since: that is worth no delivery.
 		result.outcome = outcomeNoSamples
-		task.delta.settle(task.job, true)
+		task.delta.finish(task.job, true)
 		return result
 	}
 	err = s.ingest.Deliver(deliver, pd, 0)
 	// What is refused for good would be refused again as a part of the next difference.
-	task.delta.settle(task.job, err == nil || httpserver.IsPermanent(err))
+	task.delta.finish(task.job, err == nil || httpserver.IsPermanent(err))
 	if err != nil {
 		return result.failed(err)
 	}
@@ -106,4 +106,44 @@ func (s *Scraper) noteRestart(ctx context.Context, task *scrapeTask, stats *ppro
 	if why != "" {
 		task.job.metrics.restart(ctx, task.endpoint.Profile.Name, why)
 	}
+}
+
+// deltaState is what an endpoint with `delta` remembers of its last payload.
+type deltaState struct {
+	baseline *pprofconv.Baseline
+	// bytes is what the job's sum holds of it.
+	bytes int64
+}
+
+// get returns the baseline, which is made when the first payload is there: a target that never answers has none.
+func (d *deltaState) get() *pprofconv.Baseline {
+	if d.baseline == nil {
+		d.baseline = pprofconv.NewBaseline(pprofconv.BaselineOptions{})
+	}
+	return d.baseline
+}
+
+// finish ends what a payload began. Where the pipeline did not take its difference, the next one
+// covers that too, so that nothing is lost.
+func (d *deltaState) finish(job *scrapeJob, taken bool) {
+	if d.baseline == nil {
+		return
+	}
+	if !taken {
+		d.baseline.Discard()
+		return
+	}
+	d.baseline.Commit()
+	d.account(job, int64(d.baseline.Bytes()))
+}
+
+// drop forgets the last payload.
+func (d *deltaState) drop(job *scrapeJob) {
+	d.baseline = nil
+	d.account(job, 0)
+}
+
+func (d *deltaState) account(job *scrapeJob, bytes int64) {
+	job.baselineBytes.Add(bytes - d.bytes)
+	d.bytes = bytes
 }
