@@ -30,6 +30,7 @@ import (
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	dictionarydedupprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor"
 	processresourceprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor"
+	symbolizeprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	k8sattributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor"
@@ -133,6 +134,7 @@ func components() (otelcol.Factories, error) {
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		dictionarydedupprocessor.NewFactory(),
 		processresourceprocessor.NewFactory(),
+		symbolizeprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		filterprocessor.NewFactory(),
 		k8sattributesprocessor.NewFactory(),
@@ -146,6 +148,7 @@ func components() (otelcol.Factories, error) {
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
 		dictionarydedupprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		processresourceprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		symbolizeprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.162.0",
 		filterprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor v0.161.0",
 		k8sattributesprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor v0.160.0",

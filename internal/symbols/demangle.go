@@ -1,0 +1,65 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+)
+
+// DemangleStyle is how much of a mangled name is written out.
+type DemangleStyle string
+
+// The styles, from all to nothing.
+const (
+	DemangleFull      DemangleStyle = "full"      // with parameters and template arguments
+	DemangleTemplates DemangleStyle = "templates" // without the parameters
+	DemangleSimple    DemangleStyle = "simple"    // without either
+	DemangleNone      DemangleStyle = "none"
+)
+
+// maxDemangled is the power of two that bounds a demangled name: a kilobyte of mangled name can stand for a gigabyte.
+const maxDemangled = 12
+
+var demangleOptions = map[DemangleStyle][]demangle.Option{
+	DemangleFull:      {demangle.NoClones, demangle.MaxLength(maxDemangled)},
+	DemangleTemplates: {demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(maxDemangled)},
+	DemangleSimple: {demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams,
+		demangle.MaxLength(maxDemangled)},
+}
+
+func isMangled(name string) bool {
+	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z") ||
+		isMangledD(name) || isMangledSwift(name)
+}
+
+// Demangle makes the source's name of a C++, Rust, D or Swift symbol. What is not mangled stays as it is.
+func Demangle(name string, style DemangleStyle) (text string) {
+	if style == DemangleNone || !isMangled(name) {
+		return name
+	}
+	defer func() {
+		if recover() != nil {
+			text = name
+		}
+	}()
+	switch {
+	case isMangledD(name):
+		return demangleD(name)
+	case isMangledSwift(name):
+		return demangleSwift(name)
+	}
+	return demangle.Filter(name, demangleOptions[style]...)
+}
+
+// DemangleFrames demangles the names of frames in place. What the linker calls a function goes to SystemName.
+func DemangleFrames(frames []Frame, style DemangleStyle) {
+	for i := range frames {
+		f := &frames[i]
+		if text := Demangle(f.Name, style); text != f.Name {
+			f.Name, f.SystemName = text, f.Name
+		}
+	}
+}

@@ -1,0 +1,20 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package symbols turns addresses of an ELF file into frames.
+//
+// In: a file as an io.ReaderAt, and addresses. Out: for each address its frames, innermost first. The steps, by the
+// names of the functions:
+//
+//  1. Open reads the headers and the build ids. IDs.Match tells whether it is the file that a mapping names.
+//  2. Image.Address turns an offset in the file into a virtual address.
+//  3. Image.Resolve asks the tables that the file has, the best one first: Go's pclntab (pclntab.go), DWARF if lines
+//     are asked for (dwarf.go), .symtab, MiniDebugInfo and .dynsym (symtab.go, minidebug.go).
+//  4. Demangle makes a readable name of what the compiler wrote.
+//
+// Files come from containers that nobody here trusts. So nothing is mapped into memory: a file that shrinks while it
+// is read is an error, not a signal. Only the sections that are needed are read. What is kept is bounded by Limits,
+// and what one call may do by a meter. The standard library's debug/elf, debug/dwarf and debug/gosym read honest
+// files only: a few bytes make them allocate without a bound (docs/decisions has examples). They are the peers in
+// the tests.
+package symbols

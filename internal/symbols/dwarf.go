@@ -1,0 +1,408 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"unsafe"
+)
+
+// dwarfTable finds functions, inlined calls and lines in DWARF 2 to 5. It keeps which unit has which addresses; a lookup
+// reads the units it needs, for all of its addresses at once.
+type dwarfTable struct {
+	image  *Image
+	abbrev []byte
+
+	info, text, lineText, line           extent
+	ranges, rangeLists, addrs, textIndex extent
+
+	units  []dwarfUnit
+	spans  []unitSpan
+	parsed abbrevTable // of abbrevOf
+	// abbrevOf is the offset of the table in parsed, −1 at first.
+	abbrevOf int64
+}
+
+// dwarfUnit is a unit of .debug_info, by offsets in it.
+type dwarfUnit struct {
+	off, entries, end int64
+	abbrevOff         int64
+	version           uint16
+	offsetSize        uint8
+	addrSize          uint8
+
+	low                                   uint64
+	textBase, addrBase, rangeBase         uint64
+	lineOff                               int64 // −1 if it has none
+	directory                             attribute
+	hasTextBase, hasAddrBase, hasRangBase bool
+}
+
+// unitSpan says that addresses in [low, high) are a unit's.
+type unitSpan struct {
+	low, high uint64
+	unit      int32
+}
+
+// readDWARF returns nil where there are no debug sections.
+func (m *Image) readDWARF() (*dwarfTable, error) {
+	info, abbrev := m.section(".debug_info"), m.section(".debug_abbrev")
+	if info == nil || abbrev == nil {
+		return nil, nil
+	}
+	d := &dwarfTable{image: m, abbrevOf: -1}
+	for name, to := range map[string]*extent{
+		".debug_info": &d.info, ".debug_str": &d.text, ".debug_line_str": &d.lineText, ".debug_line": &d.line,
+		".debug_ranges": &d.ranges, ".debug_rnglists": &d.rangeLists, ".debug_addr": &d.addrs,
+		".debug_str_offsets": &d.textIndex,
+	} {
+		var err error
+		if *to, err = m.content(m.section(name)); err != nil {
+			return nil, err
+		}
+	}
+	e, err := m.content(abbrev)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.keep(e.size); err != nil {
+		return nil, err
+	}
+	if d.abbrev, err = e.bytes(0, e.size); err != nil {
+		return nil, err
+	}
+	if err := d.readUnits(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(d.spans, func(a, b unitSpan) int {
+		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(a.high, b.high), cmp.Compare(a.unit, b.unit))
+	})
+	return d, nil
+}
+
+const (
+	unitTypeCompile = 1
+	unitTypePartial = 3
+)
+
+// readUnits reads the header and the first entry of each unit.
+func (d *dwarfTable) readUnits() error {
+	for off := int64(0); off < d.info.size; {
+		unit, kind, err := d.readUnitHeader(off)
+		if err != nil {
+			return fmt.Errorf("unit at %d: %w", off, err)
+		}
+		off = unit.end
+		if err := d.image.keep(int64(unsafe.Sizeof(unit))); err != nil {
+			return err
+		}
+		if kind == unitTypeCompile {
+			if err := d.readRoot(&unit); err != nil {
+				return fmt.Errorf("unit at %d: %w", unit.off, err)
+			}
+		}
+		d.units = append(d.units, unit)
+	}
+	return nil
+}
+
+func (d *dwarfTable) readUnitHeader(off int64) (u dwarfUnit, kind uint8, err error) {
+	b, err := d.info.bytes(off, min(d.info.size-off, 40))
+	if err != nil {
+		return u, 0, err
+	}
+	if !d.image.work.spend(int64(len(b))) {
+		return u, 0, ErrTooMuchWork
+	}
+	c := d.image.cursor(b)
+	u.off, u.offsetSize, u.lineOff = off, 4, -1
+	length := uint64(c.u32())
+	if length == 0xffffffff {
+		length, u.offsetSize = c.u64(), 8
+	}
+	if c.bad || length > uint64(d.info.size-off-int64(c.off)) {
+		return u, 0, ErrMalformed
+	}
+	u.end = off + int64(c.off) + int64(length)
+	u.version = c.u16()
+	kind = unitTypeCompile
+	switch {
+	case u.version >= 2 && u.version <= 4:
+		u.abbrevOff = int64(c.sized(int(u.offsetSize)))
+		u.addrSize = c.u8()
+	case u.version == 5:
+		kind = c.u8()
+		u.addrSize = c.u8()
+		u.abbrevOff = int64(c.sized(int(u.offsetSize)))
+	default:
+		return u, 0, fmt.Errorf("DWARF version %d: %w", u.version, ErrMalformed)
+	}
+	u.entries = off + int64(c.off)
+	if c.bad || u.entries > u.end || u.addrSize != 4 && u.addrSize != 8 {
+		return u, 0, ErrMalformed
+	}
+	if u.abbrevOff < 0 || u.abbrevOff > int64(len(d.abbrev)) {
+		return u, 0, ErrMalformed
+	}
+	return u, kind, nil
+}
+
+// readRoot reads the unit's own entry: where its other tables are, and its addresses.
+func (d *dwarfTable) readRoot(u *dwarfUnit) error {
+	e, err := d.entryAt(u, u.entries)
+	if err != nil || e.decl == nil {
+		return err
+	}
+	if e.decl.tag != tagCompileUnit {
+		return nil
+	}
+	if a := e.get(attrStmtList); a.form != 0 {
+		u.lineOff = int64(min(a.value, 1<<62))
+	}
+	u.directory = e.get(attrCompDir)
+	u.textBase, u.hasTextBase = e.number(attrStrOffsetsBase)
+	u.rangeBase, u.hasRangBase = e.number(attrRnglistsBase)
+	u.addrBase, u.hasAddrBase = e.number(attrAddrBase)
+	if !u.hasAddrBase {
+		u.addrBase, u.hasAddrBase = e.number(attrGNUAddrBase)
+	}
+	u.low, _ = d.address(u, e.get(attrLowPC))
+	index := int32(len(d.units))
+	return d.eachRange(u, &e, func(low, high uint64) error {
+		if low >= high || low == 0 {
+			return nil // of code that the linker left out
+		}
+		if err := d.image.keep(int64(unsafe.Sizeof(unitSpan{}))); err != nil {
+			return err
+		}
+		d.spans = append(d.spans, unitSpan{low: low, high: high, unit: index})
+		return nil
+	})
+}
+
+// unitAt returns the unit that holds an offset of .debug_info.
+func (d *dwarfTable) unitAt(off int64) *dwarfUnit {
+	i := sort.Search(len(d.units), func(i int) bool { return d.units[i].end > off })
+	if i == len(d.units) || off < d.units[i].entries {
+		return nil
+	}
+	return &d.units[i]
+}
+
+// maxOverlap bounds how many spans are looked at for one address.
+const maxOverlap = 16
+
+// unitOf returns the unit that has an address; −1 if there is none.
+func (d *dwarfTable) unitOf(addr uint64) int32 {
+	after := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
+	for i := after - 1; i >= max(0, after-maxOverlap); i-- {
+		if addr < d.spans[i].high {
+			return d.spans[i].unit
+		}
+	}
+	return -1
+}
+
+// resolve calls found with the frames of each address that it knows, by its index. addrs are ascending.
+func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) error {
+	byUnit := map[int32][]int{}
+	var order []int32
+	for i, addr := range addrs {
+		if unit := d.unitOf(addr); unit >= 0 {
+			if byUnit[unit] == nil {
+				order = append(order, unit)
+			}
+			byUnit[unit] = append(byUnit[unit], i)
+		}
+	}
+	for _, unit := range order {
+		indices := byUnit[unit]
+		part := make([]uint64, len(indices))
+		for k, i := range indices {
+			part[k] = addrs[i]
+		}
+		w := &unitWalk{table: d, unit: &d.units[unit], addrs: part, chains: make([][]call, len(part))}
+		if err := w.run(); err != nil {
+			return fmt.Errorf("unit at %d: %w", d.units[unit].off, err)
+		}
+		lines, err := w.readLines()
+		if err != nil && errors.Is(err, ErrTooMuchWork) {
+			return err
+		}
+		for k, i := range indices {
+			if frames := w.frames(k, lines); len(frames) > 0 {
+				found(i, frames)
+			}
+		}
+	}
+	return nil
+}
+
+// unitWalk finds the functions and inlined calls around some addresses in one unit.
+type unitWalk struct {
+	table *dwarfTable
+	unit  *dwarfUnit
+	addrs []uint64
+	// chains[i] is what is around address i: the function, then the inlined calls, outermost first.
+	chains [][]call
+	names  map[int64]functionName
+}
+
+// call is a function, or a call that was inlined: its entry and where it was called.
+type call struct {
+	entry              int64
+	file, line, column uint64
+}
+
+// run reads all entries of the unit. None is left out by way of DW_AT_sibling: a function that is local to another, such as
+// a lambda's, is among the children of a function whose addresses are elsewhere.
+func (w *unitWalk) run() error {
+	d, u := w.table, w.unit
+	size := u.end - u.entries
+	if size > d.image.limits.TableBytes-d.image.kept {
+		return fmt.Errorf("%d bytes: %w", size, ErrTooLarge)
+	}
+	if !d.image.work.spend(size) {
+		return ErrTooMuchWork
+	}
+	data, err := d.info.bytes(u.entries, size)
+	if err != nil {
+		return err
+	}
+	table, err := d.abbrevs(u.abbrevOff)
+	if err != nil {
+		return err
+	}
+	c := d.image.cursor(data)
+	var e entry
+	for !c.isAtEnd() {
+		e.off = u.entries + int64(c.off)
+		code := c.uleb()
+		if code == 0 {
+			continue // the end of a list of children
+		}
+		e.decl = table.find(code)
+		if e.decl == nil {
+			return fmt.Errorf("entry at %d: abbreviation %d: %w", e.off, code, ErrMalformed)
+		}
+		switch e.decl.tag {
+		case tagSubprogram, tagInlinedSubroutine:
+			if err := e.read(&c, u, table); err != nil {
+				return err
+			}
+			if err := w.match(&e); err != nil {
+				return err
+			}
+		default:
+			if err := skipEntry(&c, e.decl, u, table); err != nil {
+				return err
+			}
+		}
+	}
+	if c.bad {
+		return ErrMalformed
+	}
+	return nil
+}
+
+// match adds an entry to the chains of the addresses that it covers.
+func (w *unitWalk) match(e *entry) error {
+	return w.table.eachRange(w.unit, e, func(low, high uint64) error {
+		first := sort.Search(len(w.addrs), func(i int) bool { return w.addrs[i] >= low })
+		for i := first; i < len(w.addrs) && w.addrs[i] < high; i++ {
+			if !w.table.image.work.spend(1) {
+				return ErrTooMuchWork
+			}
+			chain := &w.chains[i]
+			if e.decl.tag == tagSubprogram {
+				*chain = (*chain)[:0]
+			} else if len(*chain) == 0 || len(*chain) >= maxInlineDepth {
+				continue
+			}
+			file, _ := e.number(attrCallFile)
+			line, _ := e.number(attrCallLine)
+			column, _ := e.number(attrCallColumn)
+			*chain = append(*chain, call{entry: e.off, file: file, line: line, column: column})
+		}
+		return nil
+	})
+}
+
+// frames makes the frames of address i, innermost first. lines is nil where the line table could not be read.
+func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
+	chain := w.chains[i]
+	var frames []Frame
+	at := call{}
+	if lines != nil {
+		at = call{file: lines.rows[i].file, line: lines.rows[i].line, column: lines.rows[i].column}
+	}
+	for k := len(chain) - 1; k >= 0; k-- {
+		name := w.name(chain[k].entry, 0)
+		frame := Frame{
+			Name: name.name, SystemName: name.linkage, Line: bounded(at.line), Column: bounded(at.column),
+			StartLine: bounded(name.line),
+		}
+		if lines != nil {
+			frame.File = lines.path(at.file)
+		}
+		if !w.table.image.work.spend(workOfText * int64(len(frame.Name)+len(frame.SystemName)+len(frame.File))) {
+			return nil
+		}
+		frames = append(frames, frame)
+		at = chain[k]
+	}
+	return frames
+}
+
+func bounded(n uint64) int64 { return int64(min(n, 1<<31-1)) }
+
+// functionName is what an entry, or the one that it refers to, says of a function.
+type functionName struct {
+	name, linkage string
+	line          uint64
+}
+
+const maxReferences = 8
+
+// name reads the name of the function at an entry, or of its declaration or abstract instance.
+func (w *unitWalk) name(off int64, depth int) functionName {
+	if n, ok := w.names[off]; ok {
+		return n
+	}
+	var n functionName
+	d := w.table
+	u := d.unitAt(off)
+	if u == nil {
+		return n
+	}
+	e, err := d.entryAt(u, off)
+	if err != nil || e.decl == nil {
+		return n
+	}
+	n.name = d.string(u, e.get(attrName))
+	n.linkage = d.string(u, e.get(attrLinkageName))
+	if n.linkage == "" {
+		n.linkage = d.string(u, e.get(attrMIPSLinkageName))
+	}
+	n.line, _ = e.number(attrDeclLine)
+	for _, attr := range []uint16{attrAbstractOrigin, attrSpecification} {
+		a := e.get(attr)
+		if a.form == 0 || depth >= maxReferences {
+			continue
+		}
+		origin := w.name(d.reference(u, a), depth+1)
+		n.name = cmp.Or(n.name, origin.name)
+		n.linkage = cmp.Or(n.linkage, origin.linkage)
+		n.line = cmp.Or(n.line, origin.line)
+	}
+	if w.names == nil {
+		w.names = map[int64]functionName{}
+	}
+	w.names[off] = n
+	return n
+}

@@ -1,0 +1,558 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"fmt"
+	"math"
+)
+
+// Tags, attributes and forms of DWARF 5, sections 7.5.3 to 7.5.6, that matter here, and GNU's.
+const (
+	tagCompileUnit       = 0x11
+	tagInlinedSubroutine = 0x1d
+	tagSubprogram        = 0x2e
+
+	attrName            = 0x03
+	attrStmtList        = 0x10
+	attrLowPC           = 0x11
+	attrHighPC          = 0x12
+	attrCompDir         = 0x1b
+	attrAbstractOrigin  = 0x31
+	attrDeclLine        = 0x3b
+	attrSpecification   = 0x47
+	attrRanges          = 0x55
+	attrCallColumn      = 0x57
+	attrCallFile        = 0x58
+	attrCallLine        = 0x59
+	attrLinkageName     = 0x6e
+	attrStrOffsetsBase  = 0x72
+	attrAddrBase        = 0x73
+	attrRnglistsBase    = 0x74
+	attrMIPSLinkageName = 0x2007
+	attrGNUAddrBase     = 0x2133
+
+	formAddr          = 0x01
+	formBlock2        = 0x03
+	formBlock4        = 0x04
+	formData2         = 0x05
+	formData4         = 0x06
+	formData8         = 0x07
+	formString        = 0x08
+	formBlock         = 0x09
+	formBlock1        = 0x0a
+	formData1         = 0x0b
+	formFlag          = 0x0c
+	formSdata         = 0x0d
+	formStrp          = 0x0e
+	formUdata         = 0x0f
+	formRefAddr       = 0x10
+	formRef1          = 0x11
+	formRef2          = 0x12
+	formRef4          = 0x13
+	formRef8          = 0x14
+	formRefUdata      = 0x15
+	formIndirect      = 0x16
+	formSecOffset     = 0x17
+	formExprloc       = 0x18
+	formFlagPresent   = 0x19
+	formStrx          = 0x1a
+	formAddrx         = 0x1b
+	formRefSup4       = 0x1c
+	formStrpSup       = 0x1d
+	formData16        = 0x1e
+	formLineStrp      = 0x1f
+	formRefSig8       = 0x20
+	formImplicitConst = 0x21
+	formLoclistx      = 0x22
+	formRnglistx      = 0x23
+	formRefSup8       = 0x24
+	formStrx1         = 0x25
+	formStrx2         = 0x26
+	formStrx3         = 0x27
+	formStrx4         = 0x28
+	formAddrx1        = 0x29
+	formAddrx2        = 0x2a
+	formAddrx3        = 0x2b
+	formAddrx4        = 0x2c
+	formGNUAddrIndex  = 0x1f01
+	formGNUStrIndex   = 0x1f02
+	formGNURefAlt     = 0x1f20
+	formGNUStrpAlt    = 0x1f21
+)
+
+// abbrevTable is the declarations of entries that a unit uses.
+type abbrevTable struct {
+	decls []abbrevDecl
+	specs []abbrevSpec
+	// byCode is nil if declaration i has the code i + 1, as compilers write them.
+	byCode map[uint64]int32
+}
+
+type abbrevDecl struct {
+	tag      uint16
+	first, n int32 // in specs
+}
+
+type abbrevSpec struct {
+	attr, form uint16
+	implicit   int64
+}
+
+func (t *abbrevTable) find(code uint64) *abbrevDecl {
+	if t.byCode != nil {
+		if i, ok := t.byCode[code]; ok {
+			return &t.decls[i]
+		}
+		return nil
+	}
+	if code-1 < uint64(len(t.decls)) {
+		return &t.decls[code-1]
+	}
+	return nil
+}
+
+// abbrevs parses the table at an offset of .debug_abbrev. The last one is kept, since units follow each other.
+func (d *dwarfTable) abbrevs(off int64) (*abbrevTable, error) {
+	if d.abbrevOf == off {
+		return &d.parsed, nil
+	}
+	d.abbrevOf = -1
+	t := &d.parsed
+	t.decls, t.specs, t.byCode = t.decls[:0], t.specs[:0], nil
+	if err := d.parseAbbrevs(off, 0, t); err != nil {
+		return nil, err
+	}
+	d.abbrevOf = off
+	return t, nil
+}
+
+// parseAbbrevs adds the declarations at an offset to a table: all of them, or only the one with a code.
+func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error {
+	c := cursor{data: d.abbrev, off: int(off), order: d.image.order}
+	for {
+		start := c.off
+		code := c.uleb()
+		if code == 0 || c.bad {
+			break
+		}
+		decl := abbrevDecl{tag: clip16(c.uleb()), first: int32(len(t.specs))}
+		c.u8() // whether it has children
+		for {
+			spec := abbrevSpec{attr: clip16(c.uleb()), form: clip16(c.uleb())}
+			if spec.form == formImplicitConst {
+				spec.implicit = c.sleb()
+			}
+			if spec.attr == 0 && spec.form == 0 || c.bad {
+				break
+			}
+			t.specs = append(t.specs, spec)
+		}
+		decl.n = int32(len(t.specs)) - decl.first
+		if !d.image.work.spend(int64(c.off - start)) {
+			return ErrTooMuchWork
+		}
+		if only != 0 && code != only {
+			t.specs = t.specs[:decl.first]
+			continue
+		}
+		if only == 0 && t.byCode == nil && code != uint64(len(t.decls))+1 {
+			t.byCode = make(map[uint64]int32, len(t.decls))
+			for i := range t.decls {
+				t.byCode[uint64(i)+1] = int32(i)
+			}
+		}
+		if t.byCode != nil {
+			t.byCode[code] = int32(len(t.decls))
+		}
+		t.decls = append(t.decls, decl)
+		if only != 0 {
+			break
+		}
+	}
+	if c.bad {
+		return fmt.Errorf("abbreviations at %d: %w", off, ErrMalformed)
+	}
+	return nil
+}
+
+func clip16(n uint64) uint16 { return uint16(min(n, math.MaxUint16)) }
+
+// attribute is a value that was read; form is 0 where the entry has none.
+type attribute struct {
+	form  uint16
+	value uint64
+	text  string // of formString
+}
+
+// entry is an entry of .debug_info with those of its attributes that matter.
+type entry struct {
+	off   int64
+	decl  *abbrevDecl
+	attrs []attribute
+	which []uint16
+}
+
+func (e *entry) get(attr uint16) attribute {
+	for i, a := range e.which {
+		if a == attr {
+			return e.attrs[i]
+		}
+	}
+	return attribute{}
+}
+
+func (e *entry) number(attr uint16) (uint64, bool) {
+	a := e.get(attr)
+	return a.value, a.form != 0
+}
+
+func isWanted(attr uint16) bool {
+	switch attr {
+	case attrName, attrStmtList, attrLowPC, attrHighPC, attrCompDir, attrAbstractOrigin, attrDeclLine,
+		attrSpecification, attrRanges, attrCallColumn, attrCallFile, attrCallLine, attrLinkageName, attrStrOffsetsBase,
+		attrAddrBase, attrRnglistsBase, attrMIPSLinkageName, attrGNUAddrBase:
+		return true
+	}
+	return false
+}
+
+// maxWanted bounds an entry's attributes: an honest one has each at most once.
+const maxWanted = 32
+
+// read reads the attributes behind an entry's code.
+func (e *entry) read(c *cursor, u *dwarfUnit, t *abbrevTable) error {
+	e.attrs, e.which = e.attrs[:0], e.which[:0]
+	for _, spec := range t.specs[e.decl.first:][:e.decl.n] {
+		a := readForm(c, spec, u, isWanted(spec.attr))
+		if isWanted(spec.attr) && len(e.which) < maxWanted {
+			e.attrs, e.which = append(e.attrs, a), append(e.which, spec.attr)
+		}
+	}
+	if c.bad {
+		return fmt.Errorf("entry at %d: %w", e.off, ErrMalformed)
+	}
+	return nil
+}
+
+func skipEntry(c *cursor, decl *abbrevDecl, u *dwarfUnit, t *abbrevTable) error {
+	for _, spec := range t.specs[decl.first:][:decl.n] {
+		readForm(c, spec, u, false)
+	}
+	if c.bad {
+		return ErrMalformed
+	}
+	return nil
+}
+
+// entryAt reads one entry of a unit. decl is nil for the end of a list.
+func (d *dwarfTable) entryAt(u *dwarfUnit, off int64) (entry, error) {
+	if off < u.entries || off >= u.end {
+		return entry{}, ErrMalformed
+	}
+	for size := int64(512); ; size = 1 << 16 {
+		n := min(size, u.end-off)
+		if !d.image.work.spend(n) {
+			return entry{}, ErrTooMuchWork
+		}
+		b, err := d.info.bytes(off, n)
+		if err != nil {
+			return entry{}, err
+		}
+		c := d.image.cursor(b)
+		e := entry{off: off}
+		code := c.uleb()
+		if code == 0 {
+			return e, nil
+		}
+		var one abbrevTable
+		t := &one
+		if d.abbrevOf == u.abbrevOff {
+			t = &d.parsed
+			e.decl = t.find(code)
+		} else if err := d.parseAbbrevs(u.abbrevOff, code, t); err != nil {
+			return entry{}, err
+		} else if len(t.decls) > 0 {
+			e.decl = &t.decls[0]
+		}
+		if e.decl == nil {
+			return e, fmt.Errorf("entry at %d: abbreviation %d: %w", off, code, ErrMalformed)
+		}
+		err = e.read(&c, u, t)
+		if err == nil || n == u.end-off || size > 512 {
+			return e, err
+		}
+	}
+}
+
+// readForm reads a value, or skips it where keep is false.
+func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
+	a := attribute{form: spec.form}
+	form := spec.form
+	for range 4 {
+		if form != formIndirect {
+			break
+		}
+		form = clip16(c.uleb())
+		a.form = form
+	}
+	switch form {
+	case formAddr:
+		a.value = c.sized(int(u.addrSize))
+	case formData1, formRef1, formFlag, formStrx1, formAddrx1:
+		a.value = uint64(c.u8())
+	case formData2, formRef2, formStrx2, formAddrx2:
+		a.value = uint64(c.u16())
+	case formStrx3, formAddrx3:
+		a.value = uint64(c.u24())
+	case formData4, formRef4, formStrx4, formAddrx4, formRefSup4:
+		a.value = uint64(c.u32())
+	case formData8, formRef8, formRefSig8, formRefSup8:
+		a.value = c.u64()
+	case formUdata, formRefUdata, formStrx, formAddrx, formLoclistx, formRnglistx, formGNUAddrIndex, formGNUStrIndex:
+		a.value = c.uleb()
+	case formSdata:
+		a.value = uint64(max(0, c.sleb()))
+	case formStrp, formLineStrp, formSecOffset, formStrpSup, formGNURefAlt, formGNUStrpAlt:
+		a.value = c.sized(int(u.offsetSize))
+	case formRefAddr:
+		if u.version == 2 {
+			a.value = c.sized(int(u.addrSize))
+		} else {
+			a.value = c.sized(int(u.offsetSize))
+		}
+	case formString:
+		b := c.text()
+		if keep {
+			a.text = string(b[:min(len(b), maxNameBytes)])
+		}
+	case formFlagPresent:
+		a.value = 1
+	case formImplicitConst:
+		a.value = uint64(max(0, spec.implicit))
+	case formData16:
+		c.skip(16)
+	case formBlock, formExprloc:
+		c.skip(c.uleb())
+	case formBlock1:
+		c.skip(uint64(c.u8()))
+	case formBlock2:
+		c.skip(uint64(c.u16()))
+	case formBlock4:
+		c.skip(uint64(c.u32()))
+	default:
+		c.bad = true
+	}
+	return a
+}
+
+// string returns the text of an attribute; "" if it stands in another file.
+func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
+	at := func(e extent, off uint64) string {
+		text, err := e.text(int64(min(off, 1<<62)))
+		if err != nil {
+			return ""
+		}
+		return text
+	}
+	switch a.form {
+	case formString:
+		return a.text
+	case formStrp:
+		return at(d.text, a.value)
+	case formLineStrp:
+		return at(d.lineText, a.value)
+	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
+		base := u.textBase
+		if !u.hasTextBase && u.version >= 5 {
+			base = 2 * uint64(u.offsetSize) // behind the section's header
+		}
+		off, ok := d.indexed(d.textIndex, base, a.value, uint64(u.offsetSize))
+		if ok {
+			return at(d.text, off)
+		}
+	}
+	return ""
+}
+
+// indexed reads entry i of a table of numbers at base.
+func (d *dwarfTable) indexed(e extent, base, i, size uint64) (uint64, bool) {
+	if i > uint64(e.size) || base > uint64(e.size) {
+		return 0, false
+	}
+	var b [8]byte
+	if e.read(b[:size], int64(base+i*size)) != nil {
+		return 0, false
+	}
+	return d.image.wordAt(b[:size], size), true
+}
+
+// address returns the address in an attribute.
+func (d *dwarfTable) address(u *dwarfUnit, a attribute) (uint64, bool) {
+	switch a.form {
+	case formAddr:
+		return a.value, true
+	case formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
+		return d.indexedAddress(u, a.value)
+	}
+	return 0, false
+}
+
+func (d *dwarfTable) indexedAddress(u *dwarfUnit, i uint64) (uint64, bool) {
+	base := u.addrBase
+	if !u.hasAddrBase && u.version >= 5 {
+		base = 8 // behind the section's header
+	}
+	return d.indexed(d.addrs, base, i, uint64(u.addrSize))
+}
+
+// reference returns the offset in .debug_info that an attribute refers to; −1 if it is in another file.
+func (d *dwarfTable) reference(u *dwarfUnit, a attribute) int64 {
+	switch a.form {
+	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
+		if a.value < uint64(u.end-u.off) {
+			return u.off + int64(a.value)
+		}
+	case formRefAddr:
+		if a.value < uint64(d.info.size) {
+			return int64(a.value)
+		}
+	}
+	return -1
+}
+
+// eachRange calls visit with the addresses of an entry.
+func (d *dwarfTable) eachRange(u *dwarfUnit, e *entry, visit func(low, high uint64) error) error {
+	if a := e.get(attrRanges); a.form != 0 {
+		if u.version < 5 {
+			return d.eachOldRange(u, a.value, visit)
+		}
+		return d.eachListedRange(u, a, visit)
+	}
+	low, ok := d.address(u, e.get(attrLowPC))
+	if !ok {
+		return nil
+	}
+	high := e.get(attrHighPC)
+	if high.form == 0 {
+		return nil
+	}
+	end, isAddress := d.address(u, high)
+	if !isAddress {
+		end = low + high.value
+	}
+	return visit(low, end)
+}
+
+// eachOldRange reads a list of .debug_ranges.
+func (d *dwarfTable) eachOldRange(u *dwarfUnit, at uint64, visit func(low, high uint64) error) error {
+	base := u.low
+	size := int64(u.addrSize)
+	largest := ^uint64(0)
+	if size == 4 {
+		largest = 0xffffffff
+	}
+	var buffer [512]byte
+	for off := int64(min(at, 1<<62)); off < d.ranges.size; {
+		b := buffer[:min(int64(len(buffer)), d.ranges.size-off)/(2*size)*(2*size)]
+		if len(b) == 0 {
+			break
+		}
+		if err := d.ranges.read(b, off); err != nil {
+			return err
+		}
+		off += int64(len(b))
+		for ; len(b) > 0; b = b[2*size:] {
+			if !d.image.work.spend(2 * size) {
+				return ErrTooMuchWork
+			}
+			low, high := d.image.wordAt(b, uint64(size)), d.image.wordAt(b[size:], uint64(size))
+			switch {
+			case low == 0 && high == 0:
+				return nil
+			case low == largest:
+				base = high
+			default:
+				if err := visit(base+low, base+high); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// eachListedRange reads a list of .debug_rnglists.
+func (d *dwarfTable) eachListedRange(u *dwarfUnit, a attribute, visit func(low, high uint64) error) error {
+	at := a.value
+	if a.form == formRnglistx {
+		base := u.rangeBase
+		if !u.hasRangBase {
+			base = 8 + uint64(u.offsetSize)
+		}
+		off, ok := d.indexed(d.rangeLists, base, a.value, uint64(u.offsetSize))
+		if !ok {
+			return nil
+		}
+		at = base + off
+	}
+	if at > uint64(d.rangeLists.size) {
+		return nil
+	}
+	return d.readRangeList(u, int64(at), visit)
+}
+
+func (d *dwarfTable) readRangeList(u *dwarfUnit, at int64, visit func(low, high uint64) error) error {
+	const longestEntry = 32
+	base := u.low
+	c := d.image.cursor(nil)
+	for next := at; ; {
+		if len(c.data)-c.off < longestEntry && next < d.rangeLists.size {
+			next -= int64(len(c.data) - c.off)
+			b, err := d.rangeLists.bytes(next, min(256, d.rangeLists.size-next))
+			if err != nil {
+				return err
+			}
+			c = d.image.cursor(b)
+			next += int64(len(b))
+		}
+		if !d.image.work.spend(longestEntry) {
+			return ErrTooMuchWork
+		}
+		var low, high uint64
+		kind := c.u8()
+		switch kind {
+		case 0x01, 0x02, 0x03: // base_addressx, startx_endx, startx_length
+			low, _ = d.indexedAddress(u, c.uleb())
+			switch kind {
+			case 0x01:
+				base = low
+				continue
+			case 0x02:
+				high, _ = d.indexedAddress(u, c.uleb())
+			case 0x03:
+				high = low + c.uleb()
+			}
+		case 0x04: // offset_pair
+			low = base + c.uleb()
+			high = base + c.uleb()
+		case 0x05: // base_address
+			base = c.sized(int(u.addrSize))
+			continue
+		case 0x06: // start_end
+			low, high = c.sized(int(u.addrSize)), c.sized(int(u.addrSize))
+		case 0x07: // start_length
+			low = c.sized(int(u.addrSize))
+			high = low + c.uleb()
+		default: // end_of_list, or none that is known
+			return nil
+		}
+		if c.bad {
+			return nil
+		}
+		if err := visit(low, high); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,354 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"bytes"
+	"compress/zlib"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Image is an ELF file whose headers were read. It is for one goroutine at a time.
+type Image struct {
+	file   extent
+	limits Limits
+	order  binary.ByteOrder
+	is64   bool
+	elf    elf.Type
+	arch   elf.Machine
+
+	sections []section
+	segments []segment
+	ids      IDs
+
+	tables *tables
+	// work is what the call under way may still do.
+	work meter
+	// kept is what the tables keep in memory, in bytes.
+	kept int64
+}
+
+type section struct {
+	name      string
+	kind      elf.SectionType
+	flags     elf.SectionFlag
+	addr      uint64
+	off, size uint64
+	link      uint32
+	entrySize uint64
+}
+
+// segment is a PT_LOAD.
+type segment struct {
+	flags                         elf.ProgFlag
+	off, addr, fileSize, memorySz uint64
+}
+
+func (s *section) contains(addr uint64) bool { return addr-s.addr < s.size && addr >= s.addr }
+
+// Open reads the headers of a file of size bytes. r is borrowed for as long as the Image is used.
+func Open(r io.ReaderAt, size int64, limits Limits) (*Image, error) {
+	m := &Image{file: extent{r: r, size: size}, limits: limits}
+	var ident [64]byte
+	n, _ := r.ReadAt(ident[:], 0)
+	if n < 52 || string(ident[:4]) != elf.ELFMAG {
+		return nil, ErrNotELF
+	}
+	m.is64 = elf.Class(ident[elf.EI_CLASS]) == elf.ELFCLASS64
+	if !m.is64 && elf.Class(ident[elf.EI_CLASS]) != elf.ELFCLASS32 || m.is64 && n < 64 {
+		return nil, fmt.Errorf("ELF class %d: %w", ident[elf.EI_CLASS], ErrMalformed)
+	}
+	switch elf.Data(ident[elf.EI_DATA]) {
+	case elf.ELFDATA2LSB:
+		m.order = binary.LittleEndian
+	case elf.ELFDATA2MSB:
+		m.order = binary.BigEndian
+	default:
+		return nil, fmt.Errorf("ELF byte order %d: %w", ident[elf.EI_DATA], ErrMalformed)
+	}
+	if err := m.readHeaders(ident[:]); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// word reads an address or offset of the file's class.
+func (m *Image) word(c *cursor) uint64 {
+	if m.is64 {
+		return c.u64()
+	}
+	return uint64(c.u32())
+}
+
+func (m *Image) cursor(b []byte) cursor { return cursor{data: b, order: m.order} }
+
+func (m *Image) readHeaders(ident []byte) error {
+	c := m.cursor(ident)
+	c.skip(16)
+	m.elf, m.arch = elf.Type(c.u16()), elf.Machine(c.u16())
+	c.skip(4)
+	m.word(&c) // entry
+	segmentsAt, sectionsAt := m.word(&c), m.word(&c)
+	c.skip(6) // flags, header size
+	segmentSize, segments := int(c.u16()), int(c.u16())
+	sectionSize, sections, names := int(c.u16()), int(c.u16()), int(c.u16())
+	if c.bad {
+		return fmt.Errorf("ELF header: %w", ErrMalformed)
+	}
+	if err := m.readSegments(segmentsAt, segmentSize, segments); err != nil {
+		return err
+	}
+	if sectionsAt == 0 {
+		return nil
+	}
+	return m.readSections(sectionsAt, sectionSize, sections, names)
+}
+
+func (m *Image) readSegments(at uint64, size, n int) error {
+	want := 32
+	if m.is64 {
+		want = 56
+	}
+	if n > maxSegments {
+		return fmt.Errorf("%d program headers: %w", n, ErrTooLarge)
+	}
+	if n > 0 && size < want {
+		return fmt.Errorf("program headers of %d bytes: %w", size, ErrMalformed)
+	}
+	if at > uint64(m.file.size) {
+		return fmt.Errorf("program headers at %d: %w", at, ErrMalformed)
+	}
+	table, err := m.file.bytes(int64(at), int64(n*size))
+	if err != nil {
+		return fmt.Errorf("program headers: %w", err)
+	}
+	for i := range n {
+		c := m.cursor(table[i*size:][:want])
+		var s segment
+		kind := elf.ProgType(c.u32())
+		if m.is64 {
+			s.flags = elf.ProgFlag(c.u32())
+		}
+		s.off, s.addr = m.word(&c), m.word(&c)
+		m.word(&c) // physical address
+		s.fileSize, s.memorySz = m.word(&c), m.word(&c)
+		if !m.is64 {
+			s.flags = elf.ProgFlag(c.u32())
+		}
+		switch kind {
+		case elf.PT_LOAD:
+			m.segments = append(m.segments, s)
+		case elf.PT_NOTE:
+			m.readNotes(s.off, s.fileSize)
+		}
+	}
+	return nil
+}
+
+func (m *Image) readSections(at uint64, size, n, names int) error {
+	want := 40
+	if m.is64 {
+		want = 64
+	}
+	if size < want {
+		return fmt.Errorf("section headers of %d bytes: %w", size, ErrMalformed)
+	}
+	if at > uint64(m.file.size) {
+		return fmt.Errorf("section headers at %d: %w", at, ErrMalformed)
+	}
+	if n > maxSections || n == 0 {
+		return fmt.Errorf("%d section headers: %w", n, ErrTooLarge)
+	}
+	table, err := m.file.bytes(int64(at), int64(n*size))
+	if err != nil {
+		return fmt.Errorf("section headers: %w", err)
+	}
+	m.sections = make([]section, n)
+	nameOffsets := make([]uint32, n)
+	for i := range n {
+		c := m.cursor(table[i*size:][:want])
+		s := &m.sections[i]
+		nameOffsets[i] = c.u32()
+		s.kind = elf.SectionType(c.u32())
+		s.flags = elf.SectionFlag(m.word(&c))
+		s.addr, s.off, s.size = m.word(&c), m.word(&c), m.word(&c)
+		s.link = c.u32()
+		c.u32() // info
+		m.word(&c)
+		s.entrySize = m.word(&c)
+	}
+	if names >= n {
+		return fmt.Errorf("section names in section %d of %d: %w", names, n, ErrMalformed)
+	}
+	text := m.extentOf(&m.sections[names])
+	text.size = min(text.size, maxSectionNames)
+	all, err := text.bytes(0, text.size)
+	if err != nil {
+		return fmt.Errorf("section names: %w", err)
+	}
+	for i := range m.sections {
+		if o := nameOffsets[i]; uint64(o) < uint64(len(all)) {
+			m.sections[i].name = shortText(all[o:])
+		}
+		if m.sections[i].kind == elf.SHT_NOTE {
+			m.readNotes(m.sections[i].off, m.sections[i].size)
+		}
+	}
+	return nil
+}
+
+// shortText copies a text of up to 64 bytes: names of sections that matter are shorter.
+func shortText(b []byte) string {
+	b = b[:min(len(b), 64)]
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// section returns the first section of one of the names that has content in this file.
+func (m *Image) section(names ...string) *section {
+	for i := range m.sections {
+		s := &m.sections[i]
+		if s.kind == elf.SHT_NOBITS || s.size == 0 {
+			continue
+		}
+		for _, name := range names {
+			if s.name == name {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// extentOf is where a section's bytes are, as far as the file has them.
+func (m *Image) extentOf(s *section) extent {
+	if s == nil || s.kind == elf.SHT_NOBITS || s.off > uint64(m.file.size) {
+		return extent{r: m.file.r}
+	}
+	return extent{r: m.file.r, off: int64(s.off), size: int64(min(s.size, uint64(m.file.size)-s.off))}
+}
+
+// keep counts n bytes that stay in memory, and returns an error instead if that is too much.
+func (m *Image) keep(n int64) error {
+	if n < 0 || n > m.limits.TableBytes-m.kept {
+		return fmt.Errorf("tables above %d bytes: %w", m.limits.TableBytes, ErrTooLarge)
+	}
+	m.kept += n
+	return nil
+}
+
+// content returns a section's bytes for random access: from the file, or decompressed into memory.
+func (m *Image) content(s *section) (extent, error) {
+	plain := m.extentOf(s)
+	if s == nil || s.flags&elf.SHF_COMPRESSED == 0 {
+		return plain, nil
+	}
+	var header [24]byte
+	b := header[:12]
+	if m.is64 {
+		b = header[:]
+	}
+	if err := plain.read(b, 0); err != nil {
+		return extent{}, fmt.Errorf("section %s: %w", s.name, err)
+	}
+	c := m.cursor(b)
+	kind := elf.CompressionType(c.u32())
+	if m.is64 {
+		c.u32()
+	}
+	size := m.word(&c)
+	if size > uint64(m.limits.TableBytes) {
+		return extent{}, fmt.Errorf("section %s of %d bytes: %w", s.name, size, ErrTooLarge)
+	}
+	from := io.NewSectionReader(plain, int64(len(b)), plain.size-int64(len(b)))
+	var reader io.Reader
+	switch kind {
+	case elf.COMPRESS_ZLIB:
+		z, err := zlib.NewReader(from)
+		if err != nil {
+			return extent{}, fmt.Errorf("section %s: %w", s.name, err)
+		}
+		reader = z
+	case elf.COMPRESS_ZSTD:
+		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(8<<20))
+		if err != nil {
+			return extent{}, fmt.Errorf("section %s: %w", s.name, err)
+		}
+		defer z.Close()
+		reader = z
+	default:
+		return extent{}, fmt.Errorf("section %s: compression %d: %w", s.name, kind, ErrMalformed)
+	}
+	if err := m.keep(int64(size)); err != nil {
+		return extent{}, err
+	}
+	if !m.work.spend(int64(size)) {
+		return extent{}, ErrTooMuchWork
+	}
+	data, err := inflate(reader, int64(size))
+	if err != nil {
+		m.kept -= int64(size)
+		return extent{}, fmt.Errorf("section %s: %w", s.name, err)
+	}
+	return extent{r: bytes.NewReader(data), size: int64(len(data))}, nil
+}
+
+// inflate reads exactly size bytes. Memory grows with what arrives, so that a header cannot claim it alone.
+func inflate(r io.Reader, size int64) ([]byte, error) {
+	var buffer bytes.Buffer
+	buffer.Grow(int(min(size, 1<<20)))
+	n, err := io.Copy(&buffer, io.LimitReader(r, size))
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	return buffer.Bytes(), err
+}
+
+// Position is where an address is, as a mapping tells it.
+type Position struct {
+	// Offset is the offset in the file: address − memory_start + file_offset. With Virtual it is the virtual
+	// address itself, since the mapping says nothing of where the file was mapped.
+	Offset  uint64
+	Virtual bool
+	// MappingOffset is the mapping's file_offset.
+	MappingOffset uint64
+}
+
+// Address returns the virtual address of a position. Debug files keep the program headers of their program, but their
+// offsets may be their own: there the executable segment that the mapping began with is looked for.
+func (m *Image) Address(p Position) (uint64, bool) {
+	if p.Virtual {
+		return p.Offset, true
+	}
+	for _, s := range m.segments {
+		if p.Offset >= s.off && p.Offset-s.off < s.fileSize {
+			return s.addr + p.Offset - s.off, true
+		}
+	}
+	var only *segment
+	for i := range m.segments {
+		s := &m.segments[i]
+		if s.flags&elf.PF_X == 0 {
+			continue
+		}
+		if only != nil {
+			return 0, false
+		}
+		only = s
+	}
+	const page = 0xfff
+	if only == nil || p.Offset < p.MappingOffset {
+		return 0, false
+	}
+	addr := only.addr&^page + p.Offset - p.MappingOffset
+	return addr, addr-only.addr&^page < only.memorySz+page
+}

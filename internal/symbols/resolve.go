@@ -1,0 +1,205 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Frame is a function at an address, or a call in it that the compiler inlined.
+type Frame struct {
+	// Name is what a reader knows the function by; SystemName is the linker's name where that is another one.
+	Name, SystemName string
+	File             string
+	// StartLine is the line where the function begins. Lines and columns are 0 where they are not known.
+	StartLine, Line, Column int64
+}
+
+// Quality tells what the frames of an address are made of, the best last.
+type Quality int
+
+const (
+	// QualityNone is no frame.
+	QualityNone Quality = iota
+	// QualityExported is the name of an exported function (.dynsym).
+	QualityExported
+	// QualityFunction is the name of a function.
+	QualityFunction
+	// QualityLines has inlined calls and lines.
+	QualityLines
+)
+
+// Resolved is the result for one address.
+type Resolved struct {
+	Frames  []Frame // innermost first
+	Quality Quality
+}
+
+// workOfText is what a byte of a result counts: results stay in memory, which the other bytes do not.
+const workOfText = 64
+
+// tables are read when they are first needed.
+type tables struct {
+	goTable *goTable
+	dwarf   *dwarfTable
+	symtab  *symbolTable
+	mini    *symbolTable
+	dynamic *symbolTable
+
+	hasDWARF bool // it was read
+	errs     []error
+}
+
+// HasSymbols reports whether the file has any table that names functions beyond exported ones.
+func (m *Image) HasSymbols() bool {
+	for i := range m.sections {
+		switch s := &m.sections[i]; {
+		case s.kind == elf.SHT_SYMTAB, s.name == ".gopclntab", s.name == ".data.rel.ro.gopclntab", s.name == ".gnu_debugdata",
+			s.name == ".debug_info" && s.kind != elf.SHT_NOBITS:
+			return true
+		}
+	}
+	return false
+}
+
+// KeptBytes is what the image keeps in memory beside its headers.
+func (m *Image) KeptBytes() int64 { return m.kept }
+
+// Resolve finds the frames of virtual addresses. The result has one element for each. An error tells that a table could not be
+// used; what the others know is in the result all the same.
+func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err error) {
+	resolved = make([]Resolved, len(addrs))
+	// A table that contradicts itself in a way that nobody thought of must not end the collector.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v: %w", p, ErrMalformed)
+		}
+	}()
+	m.work.left = m.limits.Work
+	m.readTables()
+	if lines && !m.tables.hasDWARF {
+		m.tables.hasDWARF = true
+		var err error
+		m.tables.dwarf, err = m.readDWARF()
+		m.addError(err)
+	}
+	errs := slices.Clone(m.tables.errs)
+	for i, addr := range addrs {
+		resolved[i] = m.resolveOne(addr)
+	}
+	if lines && m.tables.dwarf != nil {
+		errs = append(errs, m.resolveDWARF(addrs, resolved))
+	}
+	if m.work.left < 0 {
+		errs = append(errs, ErrTooMuchWork)
+	}
+	return resolved, errors.Join(errs...)
+}
+
+func (m *Image) addError(err error) {
+	if err != nil {
+		m.tables.errs = append(m.tables.errs, err)
+	}
+}
+
+func (m *Image) readTables() {
+	if m.tables != nil {
+		return
+	}
+	t := &tables{}
+	m.tables = t
+	var err error
+	t.goTable, err = m.readGoTable()
+	m.addError(err)
+	t.symtab, err = m.readSymbolTable(elf.SHT_SYMTAB)
+	m.addError(err)
+	t.dynamic, err = m.readSymbolTable(elf.SHT_DYNSYM)
+	m.addError(err)
+	mini, err := m.readMiniDebugInfo()
+	m.addError(err)
+	if mini != nil && err == nil {
+		mini.work.left = m.work.left
+		t.mini, err = mini.readSymbolTable(elf.SHT_SYMTAB)
+		m.addError(err)
+		m.work.left = mini.work.left
+		m.kept += mini.kept
+	}
+}
+
+func (m *Image) resolveOne(addr uint64) Resolved {
+	t := m.tables
+	if t.goTable != nil && m.work.left > 0 {
+		if frames := t.goTable.frames(addr, &m.work); len(frames) > 0 {
+			for _, f := range frames {
+				m.work.spend(workOfText * int64(len(f.Name)+len(f.File)))
+			}
+			return Resolved{Frames: frames, Quality: QualityLines}
+		}
+	}
+	for _, table := range []*symbolTable{t.symtab, t.mini, t.dynamic} {
+		if table == nil || m.work.left <= 0 {
+			continue
+		}
+		name, _, ok := table.lookup(addr)
+		if !ok {
+			continue
+		}
+		m.work.spend(workOfText * int64(len(name)))
+		name = withoutVersion(name)
+		quality := QualityFunction
+		if table == t.dynamic {
+			quality = QualityExported
+		}
+		return Resolved{Frames: []Frame{{Name: name}}, Quality: quality}
+	}
+	return Resolved{}
+}
+
+// withoutVersion cuts the version off that a linker may write behind the name of a symbol.
+func withoutVersion(name string) string {
+	if i := strings.IndexByte(name, '@'); i > 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// resolveDWARF asks DWARF for what has no lines yet.
+func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
+	var indices []int
+	for i := range addrs {
+		if resolved[i].Quality < QualityLines {
+			indices = append(indices, i)
+		}
+	}
+	sort.Slice(indices, func(a, b int) bool { return addrs[indices[a]] < addrs[indices[b]] })
+	sorted := make([]uint64, len(indices))
+	for k, i := range indices {
+		sorted[k] = addrs[i]
+	}
+	return m.tables.dwarf.resolve(sorted, func(k int, frames []Frame) {
+		r := &resolved[indices[k]]
+		outermost := &frames[len(frames)-1]
+		// The symbol table has the mangled name where the compiler left it out of DWARF.
+		if outermost.SystemName == "" && len(r.Frames) == 1 && r.Quality == QualityFunction &&
+			(isMangled(r.Frames[0].Name) || outermost.Name == "") {
+			outermost.SystemName = r.Frames[0].Name
+		}
+		for i := range frames {
+			f := &frames[i]
+			if f.SystemName != "" {
+				f.Name = f.SystemName
+			}
+			f.SystemName = ""
+			if f.Name == "" {
+				return
+			}
+		}
+		*r = Resolved{Frames: frames, Quality: QualityLines}
+	})
+}

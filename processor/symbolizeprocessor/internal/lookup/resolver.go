@@ -1,0 +1,320 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lookup
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
+)
+
+// Reason tells why an address has no function.
+type Reason int
+
+// The reasons for which an address has no function.
+const (
+	Pending     Reason = iota // it is being looked for
+	QueueFull                 // too many wait: it is asked for again with the next message
+	NotAFile                  // the mapping is none of a file, or there is no mapping
+	NoBuildID                 // the mapping states no build id
+	NotFound                  // no source has the file
+	Mismatch                  // the file that was found is of another build
+	NoSymbol                  // the file has no function there
+	TooLarge                  // the file or its tables are above a limit
+	Malformed                 // the file's tables contradict themselves
+	Unavailable               // a server or the file system failed
+	NumReasons  int    = iota
+)
+
+var reasonNames = [NumReasons]string{
+	"pending", "queue_full", "not_a_file", "no_build_id", "not_found", "mismatch", "no_symbol", "too_large", "malformed", "unavailable",
+}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// Settings configure a Resolver.
+type Settings struct {
+	Finder *sources.Finder
+	// Lines asks for inlined calls, files and lines.
+	Lines    bool
+	Demangle symbols.DemangleStyle
+	Workers  int
+	// QueueSize bounds the modules that wait for a worker, MaxModules those that are remembered, and MaxPending the
+	// addresses of one module that wait.
+	QueueSize, MaxModules, MaxPending int
+	CacheBytes                        int64
+	// MaxOpenFiles and MaxOpenBytes bound the files that are held open, and what their tables take. KeepOpen is for how long
+	// a file is held open that nobody asks for.
+	MaxOpenFiles int
+	MaxOpenBytes int64
+	KeepOpen     time.Duration
+	// RetryInterval is for how long a module without symbols is not looked for again.
+	RetryInterval time.Duration
+	// Observe is called for each source that was asked.
+	Observe func(kind sources.Kind, took time.Duration)
+}
+
+// Resolver resolves addresses. Its methods may be called at the same time.
+type Resolver struct {
+	settings Settings
+	cache    *cache
+	queue    chan *Module
+	stop     context.Context
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	mu      sync.Mutex
+	modules map[Key]*Module
+	// recent has the modules in the order of their use, the last one first.
+	recent *list.List
+	lastID uint64
+}
+
+// Key names a module. The path and the process count only where there is no build id.
+type Key struct {
+	IDs  symbols.IDs
+	Path string
+	PID  int64
+}
+
+// Module is a file that mappings refer to.
+type Module struct {
+	key  Key
+	id   uint64
+	path string
+	seat *list.Element
+
+	mu     sync.Mutex
+	wanted map[symbols.Position]struct{}
+	pids   []int64
+	isBusy bool // queued, or a worker or the janitor has it
+	round  uint32
+	// lacking is why the module has no symbols at all, until it is looked for again.
+	lacking Reason
+	until   time.Time
+	// finished is closed when the round under way ends.
+	finished chan struct{}
+
+	// unresolved is what the samples count whose leaf has no function.
+	unresolved Weight
+
+	opened  []opened
+	lastUse time.Time
+}
+
+// Weight is what samples count. A sender can claim any number, so they are not integers.
+type Weight struct{ Samples, Nanos float64 }
+
+// New starts a Resolver. Close ends it.
+func New(settings Settings) *Resolver {
+	r := &Resolver{
+		settings: settings,
+		cache:    newCache(settings.CacheBytes),
+		queue:    make(chan *Module, settings.QueueSize),
+		modules:  map[Key]*Module{},
+		recent:   list.New(),
+	}
+	r.stop, r.cancel = context.WithCancel(context.Background())
+	for range settings.Workers {
+		r.done.Go(r.work)
+	}
+	r.done.Go(r.closeIdle)
+	return r
+}
+
+// Close ends the workers. One that hangs in a file system that does not answer is left behind when ctx ends.
+func (r *Resolver) Close(ctx context.Context) error {
+	r.cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.done.Wait()
+		r.closeAll()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Module returns the module of a mapping. path is its filename.
+func (r *Resolver) Module(k Key, path string) *Module {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.modules[k]; m != nil {
+		r.recent.MoveToFront(m.seat)
+		return m
+	}
+	for len(r.modules) >= r.settings.MaxModules {
+		r.forget()
+	}
+	r.lastID++
+	m := &Module{key: k, id: r.lastID, path: path}
+	m.seat = r.recent.PushFront(m)
+	r.modules[k] = m
+	return m
+}
+
+// forget drops the module that was not used for longest. r.mu is held. A worker that has it goes on with it.
+func (r *Resolver) forget() {
+	last := r.recent.Back()
+	m := last.Value.(*Module)
+	r.recent.Remove(last)
+	delete(r.modules, m.key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seat = nil
+	if !m.isBusy {
+		m.close()
+	}
+}
+
+// Lookup returns what an address resolves to; nil if that has to be requested.
+func (r *Resolver) Lookup(m *Module, at symbols.Position) *Answer {
+	a := r.cache.get(key{module: m.id, address: at})
+	if a == nil || len(a.Frames) > 0 {
+		return a
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a.round != m.round || m.isOver(time.Now()) {
+		return nil
+	}
+	return a
+}
+
+// isOver reports whether the module may be looked for again. m.mu is held.
+func (m *Module) isOver(now time.Time) bool { return !m.until.IsZero() && !now.Before(m.until) }
+
+// Lacking returns why a module has no symbols at all. Then it is of no use to request addresses of it.
+func (r *Resolver) Lacking(m *Module) (Reason, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lacking, m.lacking != Pending && time.Now().Before(m.until)
+}
+
+// Request has addresses of a module looked for. pids are processes that have it mapped. It does not wait: what it returns
+// is why the addresses are missing for now, and, if they are looked for, a channel that is closed when they are known.
+func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reason, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lacking != Pending {
+		if time.Now().Before(m.until) {
+			return m.lacking, nil
+		}
+		m.lacking = Pending
+	}
+	if len(m.wanted) >= r.settings.MaxPending {
+		return QueueFull, nil
+	}
+	if !m.isBusy {
+		m.finished = make(chan struct{})
+		select {
+		case r.queue <- m:
+			m.isBusy = true
+		default:
+			return QueueFull, nil
+		}
+	}
+	if m.wanted == nil {
+		m.wanted = map[symbols.Position]struct{}{}
+	}
+	for _, a := range at {
+		if len(m.wanted) >= r.settings.MaxPending {
+			break
+		}
+		m.wanted[a] = struct{}{}
+	}
+	const maxPIDs = 4
+	for _, pid := range pids {
+		if slices.Contains(m.pids, pid) {
+			continue
+		}
+		if len(m.pids) >= maxPIDs { // the ones seen last are the likeliest to be there still
+			m.pids = m.pids[1:]
+		}
+		m.pids = append(m.pids, pid)
+	}
+	return Pending, m.finished
+}
+
+// AddUnresolved counts samples whose leaf is in a module and has no function.
+func (m *Module) AddUnresolved(w Weight) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unresolved.Samples += w.Samples
+	m.unresolved.Nanos += w.Nanos
+}
+
+// Unresolved is a module without symbols, and what samples count in it.
+type Unresolved struct {
+	IDs    symbols.IDs
+	Path   string
+	Reason Reason
+	Weight Weight
+}
+
+// TakeUnresolved returns the n modules in which most is unresolved, the largest first, and begins to count anew.
+func (r *Resolver) TakeUnresolved(n int) (top []Unresolved, all Weight) {
+	r.mu.Lock()
+	modules := make([]*Module, 0, len(r.modules))
+	for _, m := range r.modules {
+		modules = append(modules, m)
+	}
+	r.mu.Unlock()
+	for _, m := range modules {
+		m.mu.Lock()
+		u := Unresolved{IDs: m.key.IDs, Path: m.path, Reason: m.lacking, Weight: m.unresolved}
+		m.unresolved = Weight{}
+		m.mu.Unlock()
+		if u.Weight == (Weight{}) {
+			continue
+		}
+		if u.Reason == Pending {
+			u.Reason = NoSymbol // the file is there: single addresses are not
+		}
+		all.Samples += u.Weight.Samples
+		all.Nanos += u.Weight.Nanos
+		top = append(top, u)
+	}
+	slices.SortFunc(top, func(a, b Unresolved) int {
+		return cmp.Or(-cmp.Compare(a.Weight.Nanos, b.Weight.Nanos), -cmp.Compare(a.Weight.Samples, b.Weight.Samples),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.IDs.String(), b.IDs.String()))
+	})
+	return top[:min(n, len(top))], all
+}
+
+// Sizes is what a Resolver holds.
+type Sizes struct {
+	CacheEntries, CacheBytes int64
+	Modules, Queued          int64
+	OpenFiles, OpenBytes     int64
+}
+
+// Sizes returns what the Resolver holds.
+func (r *Resolver) Sizes() (s Sizes) {
+	s.CacheEntries, s.CacheBytes = r.cache.size()
+	s.Queued = int64(len(r.queue))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Modules = int64(len(r.modules))
+	for _, m := range r.modules {
+		m.mu.Lock()
+		if !m.isBusy {
+			files, bytes := m.size()
+			s.OpenFiles += files
+			s.OpenBytes += bytes
+		}
+		m.mu.Unlock()
+	}
+	return s
+}

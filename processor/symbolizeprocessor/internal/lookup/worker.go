@@ -1,0 +1,331 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lookup
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
+)
+
+// opened is what a source had: a file, or an error that is not asked for again while the module is held open.
+type opened struct {
+	kind sources.Kind
+	file *sources.Opened
+	err  error
+}
+
+// work looks for modules until the Resolver stops.
+func (r *Resolver) work() {
+	for {
+		select {
+		case <-r.stop.Done():
+			return
+		case m := <-r.queue:
+			r.search(m)
+		}
+	}
+}
+
+// search looks for the addresses that a module waits for, until no more were added meanwhile.
+func (r *Resolver) search(m *Module) {
+	for {
+		m.mu.Lock()
+		if m.isOver(time.Now()) {
+			// Everything is asked again: files may have come, and what was not found is no longer known.
+			m.close()
+			m.until = time.Time{}
+			m.round++
+		}
+		wanted, pids := m.wanted, slices.Clone(m.pids)
+		m.wanted = nil
+		if len(wanted) == 0 || r.stop.Err() != nil {
+			r.rest(m)
+			m.mu.Unlock()
+			r.closeExcess()
+			return
+		}
+		m.mu.Unlock()
+
+		addresses := make([]symbols.Position, 0, len(wanted))
+		for a := range wanted {
+			addresses = append(addresses, a)
+		}
+		slices.SortFunc(addresses, comparePositions)
+		s := search{resolver: r, module: m, pids: pids, addresses: addresses, best: make([]found, len(addresses))}
+		s.run()
+
+		m.mu.Lock()
+		s.finish(time.Now())
+		close(m.finished)
+		m.finished = make(chan struct{})
+		m.mu.Unlock()
+	}
+}
+
+// rest ends the worker's hold on a module. m.mu is held.
+func (r *Resolver) rest(m *Module) {
+	m.isBusy, m.lastUse = false, time.Now()
+	close(m.finished)
+	if m.seat == nil || r.stop.Err() != nil {
+		m.close()
+	}
+}
+
+func comparePositions(a, b symbols.Position) int {
+	return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.MappingOffset, b.MappingOffset))
+}
+
+// search is one round of a module: its addresses, through all sources.
+type search struct {
+	resolver  *Resolver
+	module    *Module
+	pids      []int64
+	addresses []symbols.Position
+	best      []found
+	// errs are what the sources said that had no file, hasFile whether one had.
+	errs    []error
+	hasFile bool
+	retry   time.Time
+}
+
+type found struct {
+	frames  []symbols.Frame
+	quality symbols.Quality
+	kind    sources.Kind
+}
+
+// run asks the sources in their order until all addresses have what is wanted.
+func (s *search) run() {
+	r := s.resolver
+	enough := symbols.QualityExported
+	if r.settings.Lines {
+		enough = symbols.QualityLines
+	}
+	for kind := range sources.Kind(sources.NumKinds) {
+		var left []int
+		for i := range s.best {
+			if s.best[i].quality < enough {
+				left = append(left, i)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		began := time.Now()
+		file, err := s.open(kind)
+		if err == nil {
+			s.hasFile = true
+			err = s.resolve(file, kind, left)
+		}
+		if err != nil {
+			s.errs = append(s.errs, err)
+		}
+		if !errors.Is(err, sources.ErrNotFound) {
+			r.settings.Observe(kind, time.Since(began))
+		}
+	}
+}
+
+// open returns a source's file, from an earlier round if it is still open.
+func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
+	m := s.module
+	for _, o := range m.opened {
+		if o.kind == kind {
+			return o.file, o.err
+		}
+	}
+	file, err := s.resolver.settings.Finder.Open(s.resolver.stop, kind,
+		sources.Module{IDs: m.key.IDs, Path: m.path, PIDs: s.pids})
+	if temporary := (*sources.TemporaryError)(nil); errors.As(err, &temporary) {
+		if s.retry.IsZero() || temporary.Until.Before(s.retry) {
+			s.retry = temporary.Until
+		}
+		return nil, err
+	}
+	m.opened = append(m.opened, opened{kind: kind, file: file, err: err})
+	return file, err
+}
+
+// resolve asks a file for the addresses that are left.
+func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) error {
+	var indices []int
+	var addrs []uint64
+	for _, i := range left {
+		if addr, ok := file.Address(s.addresses[i]); ok {
+			indices = append(indices, i)
+			addrs = append(addrs, addr)
+		}
+	}
+	settings := &s.resolver.settings
+	resolved, err := file.Resolve(addrs, settings.Lines)
+	for k, i := range indices {
+		if resolved[k].Quality > s.best[i].quality {
+			symbols.DemangleFrames(resolved[k].Frames, settings.Demangle)
+			s.best[i] = found{frames: resolved[k].Frames, quality: resolved[k].Quality, kind: kind}
+		}
+	}
+	return err
+}
+
+// finish stores the answers. m.mu is held.
+func (s *search) finish(now time.Time) {
+	r, m := s.resolver, s.module
+	reason := s.reason()
+	isMissing := false
+	for i, b := range s.best {
+		if len(b.frames) == 0 {
+			isMissing = true
+		}
+		a := &Answer{Frames: b.frames, Source: b.kind, Missing: reason, round: m.round}
+		r.cache.put(key{module: m.id, address: s.addresses[i]}, a)
+	}
+	if !isMissing {
+		return
+	}
+	if m.until.IsZero() {
+		m.until = now.Add(r.settings.RetryInterval)
+		if !s.retry.IsZero() {
+			m.until = s.retry
+		}
+	}
+	if !s.hasFile {
+		m.lacking = reason
+		m.close() // what the sources said is asked again in the next round
+	}
+}
+
+// reason is why addresses were not found: what says most of what the sources said.
+func (s *search) reason() Reason {
+	best := NotFound
+	if s.hasFile {
+		best = NoSymbol
+	}
+	for _, err := range s.errs {
+		best = max(best, reasonOf(err))
+	}
+	for _, err := range s.errs {
+		if best == NotFound && errors.Is(err, sources.ErrNoBuildID) {
+			return NoBuildID
+		}
+	}
+	return best
+}
+
+// reasonOf returns the reason that an error stands for; NotFound for one that says nothing more.
+func reasonOf(err error) Reason {
+	temporary := (*sources.TemporaryError)(nil)
+	switch {
+	case errors.Is(err, sources.ErrNotFound), errors.Is(err, sources.ErrNoBuildID):
+		return NotFound
+	case errors.Is(err, sources.ErrMismatch):
+		return Mismatch
+	case errors.Is(err, symbols.ErrTooLarge), errors.Is(err, symbols.ErrTooMuchWork):
+		return TooLarge
+	case errors.Is(err, symbols.ErrMalformed), errors.Is(err, symbols.ErrNotELF):
+		return Malformed
+	case errors.As(err, &temporary), errors.Is(err, fs.ErrPermission):
+		return Unavailable
+	}
+	return Unavailable
+}
+
+// close closes the module's files. m.mu is held, or a worker has the module.
+func (m *Module) close() {
+	for _, o := range m.opened {
+		if o.file != nil {
+			o.file.Close()
+		}
+	}
+	m.opened = nil
+}
+
+func (m *Module) size() (files, bytes int64) {
+	for _, o := range m.opened {
+		if o.file != nil {
+			files++
+			bytes += o.file.KeptBytes()
+		}
+	}
+	return files, bytes
+}
+
+// closeIdle closes files that nobody asked for in a while.
+func (r *Resolver) closeIdle() {
+	ticker := time.NewTicker(max(r.settings.KeepOpen/2, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.stop.Done():
+			return
+		case now := <-ticker.C:
+			r.eachResting(func(m *Module) {
+				if now.Sub(m.lastUse) >= r.settings.KeepOpen {
+					m.close()
+				}
+			})
+		}
+	}
+}
+
+// eachResting calls visit with each module that no worker has, and holds its lock meanwhile.
+func (r *Resolver) eachResting(visit func(*Module)) {
+	r.mu.Lock()
+	modules := make([]*Module, 0, len(r.modules))
+	for _, m := range r.modules {
+		modules = append(modules, m)
+	}
+	r.mu.Unlock()
+	for _, m := range modules {
+		m.mu.Lock()
+		if !m.isBusy {
+			visit(m)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// closeExcess closes the files that were not used for longest, while more are open than may be.
+func (r *Resolver) closeExcess() {
+	type holding struct {
+		module       *Module
+		lastUse      time.Time
+		files, bytes int64
+	}
+	var all []holding
+	var files, bytes int64
+	r.eachResting(func(m *Module) {
+		h := holding{module: m, lastUse: m.lastUse}
+		if h.files, h.bytes = m.size(); h.files > 0 {
+			files += h.files
+			bytes += h.bytes
+			all = append(all, h)
+		}
+	})
+	if files <= int64(r.settings.MaxOpenFiles) && bytes <= r.settings.MaxOpenBytes {
+		return
+	}
+	slices.SortFunc(all, func(a, b holding) int { return a.lastUse.Compare(b.lastUse) })
+	for _, h := range all {
+		if files <= int64(r.settings.MaxOpenFiles) && bytes <= r.settings.MaxOpenBytes {
+			return
+		}
+		h.module.mu.Lock()
+		if !h.module.isBusy {
+			h.module.close()
+			files -= h.files
+			bytes -= h.bytes
+		}
+		h.module.mu.Unlock()
+	}
+}
+
+func (r *Resolver) closeAll() {
+	r.eachResting((*Module).close)
+}

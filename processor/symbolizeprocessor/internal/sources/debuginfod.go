@@ -1,0 +1,330 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// debuginfod asks servers of the debuginfod protocol (debuginfod(8)) for debug files by their GNU build id, and keeps
+// them on disk.
+type debuginfod struct {
+	settings DebuginfodSettings
+
+	mu      sync.Mutex
+	servers []server
+	missing map[string]time.Time // until when a build id is not asked for
+	loaded  bool
+	cached  map[string]*cachedFile
+	bytes   int64
+}
+
+// server is left alone until its time comes, after it failed.
+type server struct {
+	url      string
+	failures int
+	until    time.Time
+}
+
+type cachedFile struct {
+	size int64
+	used time.Time
+}
+
+// TemporaryError is returned where a server may have the file at another time.
+type TemporaryError struct {
+	Err   error
+	Until time.Time
+}
+
+func (e *TemporaryError) Error() string { return e.Err.Error() }
+func (e *TemporaryError) Unwrap() error { return e.Err }
+
+// maxMissing bounds how many build ids without a file are remembered.
+const maxMissing = 100_000
+
+func newDebuginfod(settings DebuginfodSettings) *debuginfod {
+	d := &debuginfod{settings: settings, missing: map[string]time.Time{}, cached: map[string]*cachedFile{}}
+	for _, url := range settings.Servers {
+		d.servers = append(d.servers, server{url: strings.TrimRight(url, "/")})
+	}
+	return d
+}
+
+func (f *Finder) openDebuginfod(ctx context.Context, m Module) (*Opened, error) {
+	if f.debuginfod == nil || !isHex(m.IDs.GNU) || len(m.IDs.GNU) < 8 {
+		return nil, ErrNotFound
+	}
+	name, err := f.debuginfod.get(ctx, m.IDs.GNU)
+	if err != nil {
+		return nil, err
+	}
+	var s search
+	if o := f.try(&s, m, func() (*os.File, error) { return openFile(f.debuginfod.settings.CacheDirectory, name) }); o != nil {
+		return o, nil
+	}
+	// A server that sends something else is not asked again for a while.
+	f.debuginfod.remove(name)
+	f.debuginfod.noteMissing(m.IDs.GNU)
+	return nil, s.result()
+}
+
+const cacheSuffix = ".debug"
+
+// get returns the name of a build id's file in the cache, and downloads it first if it is not there.
+func (d *debuginfod) get(ctx context.Context, id string) (string, error) {
+	name := id + cacheSuffix
+	d.mu.Lock()
+	d.load()
+	if c := d.cached[name]; c != nil {
+		c.used = time.Now()
+		d.mu.Unlock()
+		// The order of use survives a restart.
+		_ = os.Chtimes(filepath.Join(d.settings.CacheDirectory, name), time.Time{}, time.Now())
+		return name, nil
+	}
+	isMissing := time.Now().Before(d.missing[id])
+	d.mu.Unlock()
+	if isMissing {
+		return "", ErrNotFound
+	}
+	var s search
+	var temporary *TemporaryError
+	for i := range d.servers {
+		if until := d.busyUntil(i); time.Now().Before(until) {
+			temporary = laterOf(temporary, &TemporaryError{Err: errors.New("the server failed and is left alone"), Until: until})
+			continue
+		}
+		err := d.download(ctx, i, id, name)
+		if err == nil {
+			return name, nil
+		}
+		if t := (*TemporaryError)(nil); errors.As(err, &t) {
+			temporary = laterOf(temporary, t)
+			continue
+		}
+		s.note(err)
+	}
+	if temporary != nil {
+		return "", temporary
+	}
+	d.noteMissing(id)
+	return "", s.result()
+}
+
+func laterOf(a, b *TemporaryError) *TemporaryError {
+	if a == nil || b.Until.Before(a.Until) {
+		return b
+	}
+	return a
+}
+
+func (d *debuginfod) busyUntil(i int) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.servers[i].until
+}
+
+func (d *debuginfod) noteMissing(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.missing) >= maxMissing {
+		clear(d.missing)
+	}
+	d.missing[id] = time.Now().Add(d.settings.MissingInterval)
+}
+
+// download fetches a debug file into the cache; where a server has none, the program itself.
+func (d *debuginfod) download(ctx context.Context, i int, id, name string) error {
+	for _, kind := range []string{"debuginfo", "executable"} {
+		err := d.fetch(ctx, i, id+"/"+kind, name)
+		if err == nil || !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return ErrNotFound
+}
+
+func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.servers[i].url+"/buildid/"+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := d.settings.Client.Do(request)
+	if err != nil {
+		return d.failed(ctx, i, 0, err)
+	}
+	defer response.Body.Close()
+	switch {
+	case response.StatusCode == http.StatusOK:
+	case response.StatusCode == http.StatusNotFound:
+		d.succeeded(i)
+		d.settings.Observe("not_found")
+		return ErrNotFound
+	default:
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+		return d.failed(ctx, i, time.Duration(seconds)*time.Second, fmt.Errorf("debuginfod: %s", response.Status))
+	}
+	size, err := d.store(response, name)
+	switch {
+	case errors.Is(err, symbols.ErrTooLarge):
+		d.succeeded(i)
+		d.settings.Observe("too_large")
+		return err
+	case err != nil:
+		return d.failed(ctx, i, 0, err)
+	}
+	d.succeeded(i)
+	d.settings.Observe("found")
+	d.add(name, size)
+	return nil
+}
+
+// store writes a response's body to the cache by way of a temporary file.
+func (d *debuginfod) store(response *http.Response, name string) (size int64, err error) {
+	limit := min(d.settings.MaxFileBytes, d.settings.MaxCacheBytes)
+	if response.ContentLength > limit {
+		return 0, fmt.Errorf("%d bytes: %w", response.ContentLength, symbols.ErrTooLarge)
+	}
+	if err := os.MkdirAll(d.settings.CacheDirectory, 0o700); err != nil {
+		return 0, err
+	}
+	file, err := os.CreateTemp(d.settings.CacheDirectory, "download-*.part")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	size, err = io.Copy(file, io.LimitReader(response.Body, limit+1))
+	err = errors.Join(err, file.Close())
+	if err != nil {
+		return 0, err
+	}
+	if size > limit {
+		return 0, fmt.Errorf("above %d bytes: %w", limit, symbols.ErrTooLarge)
+	}
+	return size, os.Rename(file.Name(), filepath.Join(d.settings.CacheDirectory, name))
+}
+
+// failed leaves a server alone for a time that doubles with each failure.
+func (d *debuginfod) failed(ctx context.Context, i int, atLeast time.Duration, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.settings.Observe("error")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := &d.servers[i]
+	wait := d.settings.InitialBackoff << min(s.failures, 20)
+	wait = min(max(wait, atLeast), d.settings.MaxBackoff)
+	wait += rand.N(wait/4 + 1)
+	s.failures++
+	s.until = time.Now().Add(wait)
+	return &TemporaryError{Err: err, Until: s.until}
+}
+
+func (d *debuginfod) succeeded(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.servers[i].failures, d.servers[i].until = 0, time.Time{}
+}
+
+// load lists what an earlier run left in the cache. Half downloads go. d.mu is held.
+func (d *debuginfod) load() {
+	if d.loaded {
+		return
+	}
+	d.loaded = true
+	entries, err := os.ReadDir(d.settings.CacheDirectory)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		id, isFile := strings.CutSuffix(entry.Name(), cacheSuffix)
+		switch {
+		case isFile && isHex(id):
+			d.cached[entry.Name()] = &cachedFile{size: info.Size(), used: info.ModTime()}
+			d.bytes += info.Size()
+		case strings.HasSuffix(entry.Name(), ".part"):
+			_ = os.Remove(filepath.Join(d.settings.CacheDirectory, entry.Name()))
+		}
+	}
+	d.evict("")
+}
+
+func (d *debuginfod) add(name string, size int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if old := d.cached[name]; old != nil {
+		d.bytes -= old.size
+	}
+	d.cached[name] = &cachedFile{size: size, used: time.Now()}
+	d.bytes += size
+	d.evict(name)
+}
+
+// evict removes the files that were used longest ago until the rest fits. d.mu is held.
+func (d *debuginfod) evict(keep string) {
+	if d.bytes <= d.settings.MaxCacheBytes {
+		return
+	}
+	names := make([]string, 0, len(d.cached))
+	for name := range d.cached {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(d.cached[a].used.Compare(d.cached[b].used), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		if d.bytes <= d.settings.MaxCacheBytes {
+			return
+		}
+		if name != keep {
+			d.removeLocked(name)
+		}
+	}
+}
+
+func (d *debuginfod) remove(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.removeLocked(name)
+}
+
+func (d *debuginfod) removeLocked(name string) {
+	if c := d.cached[name]; c != nil {
+		d.bytes -= c.size
+		delete(d.cached, name)
+		_ = os.Remove(filepath.Join(d.settings.CacheDirectory, name))
+	}
+}
+
+func (d *debuginfod) cacheBytes() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.load()
+	return d.bytes
+}

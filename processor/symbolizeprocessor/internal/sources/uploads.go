@@ -1,0 +1,141 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// uploads is a directory in which people put programs and debug files. Their names do not matter: each file is found by
+// the build ids that stand in it.
+type uploads struct {
+	root    string
+	refresh time.Duration
+	limits  symbols.Limits
+
+	mu    sync.Mutex
+	read  time.Time
+	byID  map[string][]string
+	known map[string]uploaded
+}
+
+// uploaded is what is remembered of a file while it does not change.
+type uploaded struct {
+	size     int64
+	modified time.Time
+	ids      symbols.IDs
+}
+
+const (
+	maxUploads     = 10_000
+	maxUploadDepth = 8
+)
+
+// names returns the files that have a build id.
+func (u *uploads) names(ids symbols.IDs) (names []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if time.Since(u.read) >= u.refresh {
+		u.scan()
+		u.read = time.Now()
+	}
+	for _, id := range []string{ids.GNU, ids.Go, ids.Htlhash} {
+		if id != "" {
+			names = append(names, u.byID[id]...)
+		}
+	}
+	return names
+}
+
+// scan reads the build ids of files that are new or have changed.
+func (u *uploads) scan() {
+	known := make(map[string]uploaded)
+	u.byID = make(map[string][]string)
+	root := filepath.Clean(u.root)
+	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		relative := strings.TrimPrefix(name, root)
+		if err != nil {
+			if name == root {
+				return err
+			}
+			return fs.SkipDir
+		}
+		if entry.IsDir() && strings.Count(relative, string(filepath.Separator)) > maxUploadDepth {
+			return fs.SkipDir
+		}
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		if len(known) >= maxUploads {
+			return fs.SkipAll
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil
+		}
+		file, ok := u.known[relative]
+		if !ok || file.size != info.Size() || !file.modified.Equal(info.ModTime()) {
+			file = uploaded{size: info.Size(), modified: info.ModTime(), ids: u.idsOf(relative)}
+		}
+		known[relative] = file
+		for _, id := range []string{file.ids.GNU, file.ids.Go, file.ids.Htlhash} {
+			if id != "" {
+				u.byID[id] = append(u.byID[id], relative)
+			}
+		}
+		return nil
+	})
+	u.known = known
+}
+
+func (u *uploads) idsOf(name string) symbols.IDs {
+	file, err := openFile(u.root, name)
+	if err != nil {
+		return symbols.IDs{}
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return symbols.IDs{}
+	}
+	image, err := symbols.Open(file, info.Size(), u.limits)
+	if err != nil {
+		return symbols.IDs{}
+	}
+	_, _ = image.Htlhash()
+	return image.IDs()
+}
+
+// openUpload opens an uploaded file.
+func (f *Finder) openUpload(m Module) (*Opened, error) {
+	if f.uploads == nil {
+		return nil, ErrNotFound
+	}
+	var s search
+	var best *Opened
+	for _, name := range f.uploads.names(m.IDs) {
+		o := f.try(&s, m, func() (*os.File, error) { return openFile(f.uploads.root, name) })
+		switch {
+		case o == nil:
+		case best == nil:
+			best = o
+		case !best.HasSymbols() && o.HasSymbols(): // a stripped program beside its debug file
+			best.Close()
+			best = o
+		default:
+			o.Close()
+		}
+	}
+	if best != nil {
+		return best, nil
+	}
+	return nil, s.result()
+}

@@ -1,0 +1,393 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolizeprocessor
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
+)
+
+// Attributes of the semantic conventions that are read.
+const (
+	attributeBuildIDGNU     = "process.executable.build_id.gnu"
+	attributeBuildIDGo      = "process.executable.build_id.go"
+	attributeBuildIDHtlhash = "process.executable.build_id.htlhash"
+	attributeFrameType      = "profile.frame.type"
+	attributePID            = "process.pid"
+)
+
+// message is a message while its locations get functions. Its dictionary is shared by all of its profiles, so a location is
+// looked up and changed once. Any index in it may be wrong.
+type message struct {
+	*symbolizer
+	profiles   pprofile.Profiles
+	dictionary pprofile.ProfilesDictionary
+
+	mappings []mapping
+	// isOther[i] tells that attribute i is the type of a frame that is not machine code.
+	isOther  []bool
+	resolved []resolvedLocation
+	missing  []missingLocation
+	// modules[i] is the module of location i if that has no function; nil until there is one.
+	modules []*lookup.Module
+	tally   tally
+}
+
+// mapping is an entry of the mapping table, once a location has asked for it.
+type mapping struct {
+	isRead               bool
+	module               *lookup.Module // nil if it is not of a file
+	start, limit, offset uint64
+	isWanted             bool // addresses of it are missing
+	at                   []symbols.Position
+	pids                 []int64
+	finished             <-chan struct{}
+	reason               lookup.Reason
+}
+
+type resolvedLocation struct {
+	location int32
+	answer   *lookup.Answer
+}
+
+type missingLocation struct {
+	location, mapping int32
+	at                symbols.Position
+}
+
+// symbolize looks all locations without lines up, and writes what is known.
+func (m *message) symbolize(ctx context.Context) {
+	m.lookUp()
+	if len(m.missing) > 0 {
+		m.request()
+		m.wait(ctx)
+	}
+	for _, l := range m.missing {
+		m.unresolved(l.location, &m.mappings[l.mapping], m.mappings[l.mapping].reason)
+	}
+	if m.tally.lookups > 0 {
+		m.metrics.count(ctx, &m.tally)
+	}
+	if m.modules != nil && m.config.ReportInterval > 0 {
+		m.weigh()
+	}
+	if len(m.resolved) > 0 {
+		m.write()
+	}
+}
+
+// lookUp asks the cache for every location that has an address and no lines.
+func (m *message) lookUp() {
+	locations := m.dictionary.LocationTable()
+	for i := range locations.Len() {
+		location := locations.At(i)
+		if location.Lines().Len() > 0 || location.Address() == 0 || m.isOtherFrame(location.AttributeIndices()) {
+			continue
+		}
+		m.tally.lookups++
+		index := location.MappingIndex()
+		if index <= 0 || int(index) >= m.dictionary.MappingTable().Len() {
+			m.tally.unresolved[lookup.NotAFile]++
+			continue
+		}
+		p := m.mapping(index)
+		at, ok := p.position(location.Address())
+		if !ok || p.module == nil {
+			m.tally.unresolved[lookup.NotAFile]++
+			continue
+		}
+		answer := m.resolver.Lookup(p.module, at)
+		if answer != nil {
+			m.tally.cached++
+		}
+		m.answered(missingLocation{location: int32(i), mapping: index, at: at}, answer)
+	}
+}
+
+// answered notes what a lookup returned: an answer, or nil if it has to be requested.
+func (m *message) answered(l missingLocation, answer *lookup.Answer) {
+	switch {
+	case answer == nil:
+		m.missing = append(m.missing, l)
+		p := &m.mappings[l.mapping]
+		p.isWanted = true
+		p.at = append(p.at, l.at)
+	case len(answer.Frames) == 0:
+		m.unresolved(l.location, &m.mappings[l.mapping], answer.Missing)
+	default:
+		m.tally.resolved[answer.Source]++
+		m.resolved = append(m.resolved, resolvedLocation{location: l.location, answer: answer})
+	}
+}
+
+func (m *message) unresolved(location int32, p *mapping, why lookup.Reason) {
+	m.tally.unresolved[why]++
+	if m.modules == nil {
+		m.modules = make([]*lookup.Module, m.dictionary.LocationTable().Len())
+	}
+	m.modules[location] = p.module
+}
+
+// isOtherFrame reports whether a location's attributes say that it is a frame of an interpreter or of the kernel, whose
+// address is not one of the mapped file.
+func (m *message) isOtherFrame(indices pcommon.Int32Slice) bool {
+	if m.isOther == nil {
+		m.readFrameTypes()
+	}
+	for i := range indices.Len() {
+		if a := indices.At(i); a >= 0 && int(a) < len(m.isOther) && m.isOther[a] {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *message) readFrameTypes() {
+	table := m.dictionary.AttributeTable()
+	m.isOther = make([]bool, table.Len()+1)
+	for i := range table.Len() {
+		a := table.At(i)
+		if m.text(a.KeyStrindex()) != attributeFrameType {
+			continue
+		}
+		switch a.Value().AsString() {
+		case "", "native", "go", "rust":
+		default:
+			m.isOther[i] = true
+		}
+	}
+}
+
+func (m *message) text(i int32) string {
+	if table := m.dictionary.StringTable(); i >= 0 && int(i) < table.Len() {
+		return table.At(int(i))
+	}
+	return ""
+}
+
+// mapping reads entry i of the mapping table, which is within range.
+func (m *message) mapping(i int32) *mapping {
+	if m.mappings == nil {
+		m.mappings = make([]mapping, m.dictionary.MappingTable().Len())
+	}
+	p := &m.mappings[i]
+	if p.isRead {
+		return p
+	}
+	entry := m.dictionary.MappingTable().At(int(i))
+	*p = mapping{isRead: true, start: entry.MemoryStart(), limit: entry.MemoryLimit(), offset: entry.FileOffset()}
+	key := lookup.Key{IDs: m.buildIDs(entry.AttributeIndices())}
+	name := m.text(entry.FilenameStrindex())
+	if key.IDs.IsEmpty() {
+		if !isFileName(name) {
+			return p
+		}
+		key.Path = path.Clean(name)
+		if m.config.Files.WithoutBuildID {
+			m.findProcesses(func(index int32) bool { return index == i })
+			if len(p.pids) > 0 {
+				key.PID = p.pids[0]
+			}
+		}
+	}
+	p.module = m.resolver.Module(key, name)
+	return p
+}
+
+// maxFileName is the longest path that Linux opens.
+const maxFileName = 4096
+
+func isFileName(name string) bool {
+	return name != "" && len(name) < maxFileName && name[0] != '[' && !strings.HasPrefix(name, "//")
+}
+
+// maxBuildID is far above the longest id.
+const maxBuildID = 256
+
+func (m *message) buildIDs(indices pcommon.Int32Slice) (ids symbols.IDs) {
+	table := m.dictionary.AttributeTable()
+	for i := range indices.Len() {
+		index := indices.At(i)
+		if index < 0 || int(index) >= table.Len() {
+			continue
+		}
+		a := table.At(int(index))
+		var to *string
+		switch m.text(a.KeyStrindex()) {
+		case attributeBuildIDGNU:
+			to = &ids.GNU
+		case attributeBuildIDGo:
+			to = &ids.Go
+		case attributeBuildIDHtlhash:
+			to = &ids.Htlhash
+		default:
+			continue
+		}
+		if v := a.Value(); v.Type() == pcommon.ValueTypeStr && len(v.Str()) <= maxBuildID {
+			*to = v.Str()
+		}
+	}
+	ids.GNU, ids.Htlhash = strings.ToLower(ids.GNU), strings.ToLower(ids.Htlhash)
+	return ids
+}
+
+// position is where an address is in the mapping's file; false if it is outside of the mapping.
+func (p *mapping) position(address uint64) (symbols.Position, bool) {
+	if p.start == 0 && p.limit == 0 {
+		return symbols.Position{Offset: address, Virtual: true}, true
+	}
+	if address < p.start || p.limit > p.start && address >= p.limit {
+		return symbols.Position{}, false
+	}
+	return symbols.Position{Offset: address - p.start + p.offset, MappingOffset: p.offset}, true
+}
+
+// request has the missing addresses looked for.
+func (m *message) request() {
+	isNeeded := false
+	for i := range m.mappings {
+		p := &m.mappings[i]
+		if !p.isWanted {
+			continue
+		}
+		if reason, ok := m.resolver.Lacking(p.module); ok {
+			p.reason, p.isWanted = reason, false
+			continue
+		}
+		isNeeded = true
+	}
+	if !isNeeded {
+		return
+	}
+	m.findProcesses(func(index int32) bool { return m.mappings[index].isWanted })
+	for i := range m.mappings {
+		if p := &m.mappings[i]; p.isWanted {
+			p.reason, p.finished = m.resolver.Request(p.module, p.at, p.pids)
+		}
+	}
+}
+
+const (
+	// maxProcesses bounds the processes that a mapping is looked for in.
+	maxProcesses = 4
+	// maxStackVisits bounds how often a stack is walked, so that a walk is proportional to the message.
+	maxStackVisits = 4
+)
+
+// findProcesses notes for mappings that are wanted in which processes samples with them were taken.
+func (m *message) findProcesses(isWanted func(mapping int32) bool) {
+	if !m.config.Files.Enabled {
+		return
+	}
+	pids := m.pidAttributes()
+	stacks := m.dictionary.StackTable()
+	visits := make([]uint8, stacks.Len())
+	for _, rp := range m.profiles.ResourceProfiles().All() {
+		ofResource := int64(0)
+		if v, ok := rp.Resource().Attributes().Get(attributePID); ok && v.Type() == pcommon.ValueTypeInt {
+			ofResource = v.Int()
+		}
+		if ofResource == 0 && len(pids) == 0 {
+			continue
+		}
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				for _, sample := range p.Samples().All() {
+					pid := ofResource
+					for _, a := range sample.AttributeIndices().All() {
+						if own, ok := pids[a]; ok {
+							pid = own
+						}
+					}
+					index := sample.StackIndex()
+					if pid > 0 && index >= 0 && int(index) < len(visits) && visits[index] < maxStackVisits {
+						visits[index]++
+						m.noteProcess(pid, stacks.At(int(index)).LocationIndices(), isWanted)
+					}
+				}
+			}
+		}
+	}
+}
+
+// pidAttributes returns the process ids in the attribute table, by their index.
+func (m *message) pidAttributes() map[int32]int64 {
+	pids := map[int32]int64{}
+	for i, a := range m.dictionary.AttributeTable().All() {
+		if a.Value().Type() == pcommon.ValueTypeInt && m.text(a.KeyStrindex()) == attributePID {
+			pids[int32(i)] = a.Value().Int()
+		}
+	}
+	return pids
+}
+
+func (m *message) noteProcess(pid int64, stack pcommon.Int32Slice, isWanted func(mapping int32) bool) {
+	locations := m.dictionary.LocationTable()
+	for i := range stack.Len() {
+		index := stack.At(i)
+		if index < 0 || int(index) >= locations.Len() {
+			continue
+		}
+		mapping := locations.At(int(index)).MappingIndex()
+		if mapping <= 0 || int(mapping) >= len(m.mappings) || !isWanted(mapping) {
+			continue
+		}
+		if p := &m.mappings[mapping]; len(p.pids) < maxProcesses && !slices.Contains(p.pids, pid) {
+			p.pids = append(p.pids, pid)
+		}
+	}
+}
+
+// wait holds the message for `max_wait` at most, and looks what was missing up again.
+func (m *message) wait(ctx context.Context) {
+	if m.config.MaxWait == 0 {
+		return
+	}
+	timer := time.NewTimer(m.config.MaxWait)
+	defer timer.Stop()
+	// An address that comes while a search is under way is in the next one.
+	for range 2 {
+		for i := range m.mappings {
+			p := &m.mappings[i]
+			if p.finished == nil {
+				continue
+			}
+			select {
+			case <-p.finished:
+			case <-timer.C:
+				m.lookUpMissing()
+				return
+			case <-ctx.Done():
+				return
+			case <-m.stop:
+				return
+			}
+		}
+		m.lookUpMissing()
+		if len(m.missing) == 0 {
+			return
+		}
+		m.request()
+	}
+}
+
+func (m *message) lookUpMissing() {
+	missing := m.missing
+	m.missing = nil
+	for i := range m.mappings {
+		m.mappings[i].isWanted, m.mappings[i].at, m.mappings[i].finished = false, nil, nil
+	}
+	for _, l := range missing {
+		m.answered(l, m.resolver.Lookup(m.mappings[l.mapping].module, l.at))
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolizeprocessor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
+)
+
+// symbolizer is the processor.
+type symbolizer struct {
+	config   *Config
+	settings component.TelemetrySettings
+	logger   *zap.Logger
+	next     xconsumer.Profiles
+	metrics  *metrics
+
+	resolver *lookup.Resolver
+	stop     chan struct{}
+	stopped  sync.WaitGroup
+}
+
+func newProcessor(set processor.Settings, config *Config, next xconsumer.Profiles) (*symbolizer, error) {
+	s := &symbolizer{
+		config: config, settings: set.TelemetrySettings, logger: set.Logger, next: next, stop: make(chan struct{}),
+	}
+	var err error
+	if s.metrics, err = newMetrics(set.TelemetrySettings, set.ID); err != nil {
+		return nil, fmt.Errorf("make the metrics: %w", err)
+	}
+	return s, nil
+}
+
+// Capabilities: lines are added to locations.
+func (s *symbolizer) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+// Start begins the workers.
+func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
+	c := s.config
+	debuginfod := sources.DebuginfodSettings{
+		Servers: c.Debuginfod.Servers, CacheDirectory: c.Debuginfod.CacheDirectory, MaxCacheBytes: c.Debuginfod.MaxCacheBytes,
+		MaxFileBytes: c.Debuginfod.MaxFileBytes, MissingInterval: c.Debuginfod.MissingInterval,
+		InitialBackoff: c.Debuginfod.InitialBackoff, MaxBackoff: c.Debuginfod.MaxBackoff,
+		Observe: func(result string) {
+			s.metrics.ProcessorSymbolizeDebuginfodRequests.Add(context.Background(), 1, s.metrics.results[result])
+		},
+	}
+	if len(c.Debuginfod.Servers) > 0 {
+		client, err := c.Debuginfod.HTTP.ToClient(ctx, host.GetExtensions(), s.settings)
+		if err != nil {
+			return fmt.Errorf("`debuginfod.http`: %w", err)
+		}
+		debuginfod.Client = client
+	}
+	finder := sources.NewFinder(sources.Settings{
+		Files: c.Files.Enabled, ProcPath: c.Files.ProcPath, Roots: c.Files.Roots, WithoutBuildID: c.Files.WithoutBuildID,
+		DebugDirectories: c.DebugDirectories,
+		UploadDirectory:  c.Uploads.Directory, UploadRefresh: c.Uploads.RefreshInterval,
+		MaxFileBytes: c.MaxFileBytes, Limits: symbols.Limits{TableBytes: c.MaxTableBytes, Work: c.MaxWorkBytes},
+		Debuginfod: debuginfod,
+	})
+	s.resolver = lookup.New(lookup.Settings{
+		Finder: finder, Lines: c.Lines, Demangle: c.Demangle, Workers: c.Workers, QueueSize: c.QueueSize,
+		MaxModules: c.MaxModules, MaxPending: c.MaxPendingAddresses, CacheBytes: c.CacheBytes,
+		MaxOpenFiles: c.MaxOpenFiles, MaxOpenBytes: c.MaxOpenBytes, KeepOpen: c.KeepOpen, RetryInterval: c.RetryInterval,
+		Observe: func(kind sources.Kind, took time.Duration) {
+			s.metrics.ProcessorSymbolizeSourceDuration.Record(context.Background(), took.Seconds(), s.metrics.sources[kind])
+		},
+	})
+	if c.ReportInterval > 0 {
+		s.stopped.Go(s.report)
+	}
+	return s.metrics.observe(s.resolver, finder)
+}
+
+// shutdownWait is how long lookups may take to end once they have been told to.
+const shutdownWait = 5 * time.Second
+
+// Shutdown ends the workers.
+func (s *symbolizer) Shutdown(ctx context.Context) error {
+	close(s.stop)
+	s.stopped.Wait()
+	s.metrics.Shutdown()
+	if s.resolver == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, shutdownWait,
+		fmt.Errorf("a lookup did not end within %s: a file system or a server does not answer", shutdownWait))
+	defer cancel()
+	return s.resolver.Close(ctx)
+}
+
+// ConsumeProfiles adds functions to the locations of a message and passes it on.
+func (s *symbolizer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	m := message{symbolizer: s, profiles: pd, dictionary: pd.Dictionary()}
+	m.symbolize(ctx)
+	return s.next.ConsumeProfiles(ctx, m.profiles)
+}
+
+// reportedModules is how many files a report names.
+const reportedModules = 10
+
+// report logs now and then which files lack symbols.
+func (s *symbolizer) report() {
+	ticker := time.NewTicker(s.config.ReportInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+			s.logUnresolved()
+		}
+	}
+}
+
+func (s *symbolizer) logUnresolved() {
+	top, all := s.resolver.TakeUnresolved(reportedModules)
+	if len(top) == 0 {
+		return
+	}
+	lines := make([]string, len(top))
+	for i, u := range top {
+		lines[i] = fmt.Sprintf("%s (%s, build id %s): %.1f s in %.0f samples", u.Path, u.Reason, orNone(u.IDs.String()),
+			u.Weight.Nanos/1e9, u.Weight.Samples)
+	}
+	s.logger.Info("functions without a name: put a file with symbols into one of the sources",
+		zap.Float64("seconds", all.Nanos/1e9), zap.Float64("samples", all.Samples),
+		zap.Duration("interval", s.config.ReportInterval), zap.Strings("top", lines))
+}
+
+func orNone(id string) string {
+	if id == "" {
+		return "unknown"
+	}
+	return id
+}
