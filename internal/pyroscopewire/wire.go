@@ -4,7 +4,7 @@
 // Package pyroscopewire reads what Pyroscope's clients send beside their profiles:
 //
 //	ParseQuery            the query of POST /ingest: application, labels, times, format
-//	ProfileName           which profile a pprof is, by the sample_type_config of pyroscope-go
+//	ParseSampleTypeConfig what pyroscope-go says of a pprof: which profile it is, and whether it counts from the start
 //	ParsePush, …JSON      messages of push.v1.PusherService/Push: labels, and pprofs with their ids
 //
 // The facts are from the clients' public sources and the API's definitions (push/v1/push.proto, types/v1/types.proto).
@@ -33,6 +33,7 @@ const (
 	LabelService      = "service_name"
 	LabelProfileName  = "__name__"
 	LabelSession      = "__session_id__"
+	LabelDelta        = "__delta__"
 	LabelScopeName    = "otel.scope.name"
 	LabelScopeVersion = "otel.scope.version"
 )
@@ -45,6 +46,8 @@ type Source struct {
 	ProfileName             string
 	ScopeName, ScopeVersion string
 	SessionID               string
+	// IsDelta is the label __delta__=false: there is no difference left to compute, since the values are what is new.
+	IsDelta bool
 	// Labels are the others, in the order in which they came, each name once.
 	Labels []Label
 }
@@ -75,8 +78,10 @@ func newSource(application string, labels []Label) (Source, error) {
 			s.ScopeVersion = l.Value
 		case LabelSession:
 			s.SessionID = l.Value
+		case LabelDelta:
+			s.IsDelta = l.Value == "false"
 		default:
-			if !strings.HasPrefix(l.Name, "__") { // __delta__, __period_type__ … are the server's
+			if !strings.HasPrefix(l.Name, "__") { // __period_type__ … are the server's
 				s.Labels = append(s.Labels, l)
 			}
 		}
@@ -168,27 +173,38 @@ func parseTime(digits string) time.Time {
 // maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.
 const maxConfigBytes = 64 << 10
 
-// ProfileName returns which profile a pprof is by the sample_type_config that pyroscope-go sends beside it, or "". It is
-// the only mark that tells a block profile from a mutex profile.
-func ProfileName(config []byte) string {
+// SampleTypeConfig is what the part sample_type_config says, which pyroscope-go sends beside a pprof.
+type SampleTypeConfig struct {
+	// ProfileName is mutex, block or empty. It is the only mark that tells the two apart.
+	ProfileName string
+	// IsTotal reports that values count from the start of the process, as those of old versions do.
+	IsTotal bool
+}
+
+// ParseSampleTypeConfig reads a sample_type_config. What it does not understand says nothing.
+func ParseSampleTypeConfig(config []byte) (c SampleTypeConfig) {
 	if len(config) > maxConfigBytes {
-		return ""
+		return c
 	}
 	var types map[string]struct {
 		DisplayName string `json:"display-name"`
+		Cumulative  bool   `json:"cumulative"`
 	}
 	if json.Unmarshal(config, &types) != nil {
-		return ""
+		return c
 	}
 	for _, name := range []string{"contentions", "delay"} {
 		switch display := types[name].DisplayName; {
 		case strings.HasPrefix(display, "block"):
-			return profilekind.Block
+			c.ProfileName = profilekind.Block
 		case strings.HasPrefix(display, "mutex"):
-			return profilekind.Mutex
+			c.ProfileName = profilekind.Mutex
 		}
 	}
-	return ""
+	for _, t := range types {
+		c.IsTotal = c.IsTotal || t.Cumulative
+	}
+	return c
 }
 
 // Series is one series of a push: who sends, and pprofs, each gzip or not.

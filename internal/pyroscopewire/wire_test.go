@@ -49,7 +49,8 @@ func TestParseQuery(t *testing.T) {
 		"milliseconds":     {"name=app&from=1795167161123&until=1795167161123456", Ingest{Source: Source{Service: "app"}, From: time.UnixMilli(1795167161123), Until: time.UnixMicro(1795167161123456)}},
 		"1970 is no time":  {"name=app&from=0&until=-1", Ingest{Source: Source{Service: "app"}}},
 		"a name twice":     {"name=app%7Ba%3D1,a%3D2,%7D", Ingest{Source: Source{Service: "app", Labels: []Label{{"a", "1"}}}}},
-		"the server's own": {"name=app%7B__delta__%3Dfalse%7D", Ingest{Source: Source{Service: "app"}}},
+		"the server's own": {"name=app%7B__period_type__%3Dcpu,__delta__%3Dtrue%7D", Ingest{Source: Source{Service: "app"}}},
+		"a delta":          {"name=app%7B__delta__%3Dfalse%7D", Ingest{Source: Source{Service: "app", IsDelta: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			query, err := url.ParseQuery(tt.query)
@@ -75,14 +76,16 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-func TestProfileName(t *testing.T) {
-	for config, want := range map[string]string{
-		`{"contentions":{"units":"lock_samples","display-name":"block_count"},"delay":{"display-name":"block_duration"}}`: "block",
-		`{"contentions":{"units":"lock_samples","display-name":"mutex_count"},"delay":{"display-name":"mutex_duration"}}`: "mutex",
-		`{"goroutine":{"units":"goroutines","aggregation":"average","display-name":"goroutines"}}`:                        "",
-		`{"contentions":`: "", "": "",
+func TestSampleTypeConfig(t *testing.T) {
+	for config, want := range map[string]SampleTypeConfig{
+		`{"contentions":{"units":"lock_samples","display-name":"block_count"},"delay":{"display-name":"block_duration"}}`:             {ProfileName: "block"},
+		`{"contentions":{"units":"lock_samples","display-name":"mutex_count"},"delay":{"display-name":"mutex_duration"}}`:             {ProfileName: "mutex"},
+		`{"delay":{"display-name":"mutex_duration","cumulative":true}}`:                                                               {ProfileName: "mutex", IsTotal: true},
+		`{"alloc_space":{"units":"bytes","cumulative":true},"inuse_space":{"units":"bytes","aggregation":"average"}}`:                 {IsTotal: true},
+		`{"goroutine":{"units":"goroutines","aggregation":"average","display-name":"goroutines"},"x":{"cumulative":false,"more":[]}}`: {},
+		`{"contentions":`: {}, "": {}, `[]`: {}, `{"a":{"cumulative":"yes"}}`: {},
 	} {
-		assert.Equal(t, want, ProfileName([]byte(config)), config)
+		assert.Equal(t, want, ParseSampleTypeConfig([]byte(config)), config)
 	}
 }
 
@@ -140,7 +143,7 @@ func requireBounded(t *testing.T, body []byte) {
 	cost := profiletest.MeasureCost(t, func() {
 		a, err1 := ParsePush(body)
 		b, err2 := ParsePushJSON(body)
-		kept = append(kept, a, b, err1, err2, ProfileName(body))
+		kept = append(kept, a, b, err1, err2, ParseSampleTypeConfig(body))
 	})
 	profiletest.RequireBounded(t, cost, len(body), 4<<20, 64)
 }

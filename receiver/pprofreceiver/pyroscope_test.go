@@ -23,6 +23,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -301,7 +302,7 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 		"not folded":    {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument", "no line is a stack"},
 		"empty":         {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},
 		"not a push":    {connectPath, []byte("hello"), nil, 400, "invalid_argument", "push.v1"},
-		"too large":     {connectPath, make([]byte, 3<<20), nil, 413, "resource_exhausted", "larger"},
+		"too large":     {connectPath, make([]byte, 3<<20), nil, 413, "invalid_argument", "larger"},
 		"busy":          {connectPath, push, errors.New("queue is full"), 503, "unavailable", "queue is full"},
 		"never welcome": {connectPath, push, consumererror.NewPermanent(errors.New("no")), 422, "invalid_argument", "no"},
 		"debug info":    {"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", nil, nil, 404, "unimplemented", "not stored here"},
@@ -334,6 +335,79 @@ func TestStrayPushesAreSaidOnce(t *testing.T) {
 		require.Contains(t, answer, "/ingest")
 	}
 	require.Equal(t, 1, f.Logs.FilterMessageSnippet("does not exist").Len())
+	require.Equal(t, int64(3), f.Sum(sourcetest.MetricRejected, "reason", "unknown_path", "source", "server"))
+}
+
+// An error is in the client's form whoever finds it: the authenticator, or what undoes the encoding.
+func TestRefusalsAreInTheClientsForm(t *testing.T) {
+	id := component.MustNewID("gatekeeper")
+	f := newFixture(t, "server: {endpoint: 'localhost:0', auth: {authenticator: gatekeeper, request_params: [key]}}")
+	f.start(sourcetest.Host{id: gatekeeper{}})
+	for _, path := range []string{"/ingest?name=a", connectPath} {
+		code, _, answer := postRaw(t, f.base()+path, []byte("x"))
+		assert.Equal(t, http.StatusUnauthorized, code)
+		assert.JSONEq(t, `{"code": "unauthenticated", "message": "who are you?"}`, answer)
+	}
+	client, err := grpc.NewClient(f.pushServer().Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer client.Close()
+	err = client.Invoke(t.Context(), connectPath, pushRequest(t), &pushv1.PushResponse{})
+	assert.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
+
+	open := startFixture(t, serverOnly)
+	code, _, answer := postRaw(t, open.base()+"/ingest?name=a", []byte("x"), "Content-Encoding", "lzma")
+	assert.Equal(t, http.StatusUnsupportedMediaType, code)
+	assert.Contains(t, answer, `"code":"unimplemented"`)
+	debug, err := grpc.NewClient(open.pushServer().Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer debug.Close()
+	err = debug.Invoke(t.Context(), "/debuginfo.v1alpha1.DebuginfoService/UploadFinished", pushRequest(t), &pushv1.PushResponse{})
+	assert.Equal(t, codes.Unimplemented, status.Code(err), "%v", err)
+	assert.Zero(t, open.Logs.FilterMessageSnippet("does not exist").Len())
+}
+
+// A client that is told http://host/pyroscope/ puts its path behind a slash.
+func TestDoubleSlashes(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	for _, path := range []string{"//ingest", "/pyroscope//ingest", "///pyroscope//ingest"} {
+		code, _, answer := postRaw(t, f.base()+path+"?name=shop&format=folded", []byte("main 1"))
+		assert.Equal(t, http.StatusOK, code, "%s %s", path, answer)
+	}
+}
+
+// A profile without a duration is a total since the process began. What the client says decides.
+func TestTotalsAndDeltas(t *testing.T) {
+	heap := sourcetest.Captured(t, "go-heap.pb.gz")
+	const total = `{"alloc_space":{"units":"bytes","cumulative":true}}`
+	const between = "&from=1795167161&until=1795167165"
+	duration := func(f *fixture) uint64 {
+		return f.Next.All()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).DurationNano()
+	}
+	for name, tt := range map[string]struct {
+		query, config string
+		want          uint64
+	}{
+		"a delta of pyroscope-go":         {between, `{"alloc_space":{"units":"bytes"}}`, 4e9},
+		"a total of old versions":         {between, total, 0},
+		"a delta that nobody timed":       {"%7B__delta__=false%7D", "", 1},
+		"nothing said, as of a raw pprof": {"", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, serverOnly)
+			body, contentType := form(t, "=profile", heap, "=sample_type_config", []byte(tt.config))
+			code, _, answer := postRaw(t, f.base()+"/ingest?name=shop"+tt.query, body, "Content-Type", contentType)
+			require.Equal(t, http.StatusOK, code, answer)
+			require.Equal(t, tt.want, duration(f))
+		})
+	}
+	push := pushRequest(t, heap)
+	push.Series[0].Labels = append(push.Series[0].Labels, &typesv1.LabelPair{Name: "__delta__", Value: "false"})
+	body, err := proto.Marshal(push)
+	require.NoError(t, err)
+	f := startFixture(t, serverOnly)
+	code, _, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto")
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Equal(t, uint64(1), duration(f), "Alloy says so of what it took the difference of")
 }
 
 func TestPyroscopeConfig(t *testing.T) {
@@ -350,9 +424,23 @@ func TestPyroscopeConfig(t *testing.T) {
 	code, _, _ = postRaw(t, off.base()+"/ingest?name=shop&format=folded", []byte("main 1"))
 	require.Equal(t, http.StatusNotFound, code)
 
-	_, err := loadConfig("server:\n  endpoint: localhost:0\n  pyroscope: {formats: [trie], session_id: ''}\n")
-	require.ErrorContains(t, err, `found "trie"`)
-	require.ErrorContains(t, err, "session_id")
+	for section, faults := range map[string][]string{
+		"formats: [trie], session_id: ''":                     {`server: pyroscope: `, `found "trie"`, "`session_id` must be drop or"},
+		"formats: []":                                         {"`formats` must not be empty"},
+		"labels: {a: x, b: x}":                                {"`labels::b` must differ from `labels::a`, found \"x\" in both"},
+		"session_id: service.name, tenant_attribute: x":       {"`session_id` must differ from `labels::service_name`"},
+		"session_id: x, tenant_attribute: x":                  {"`session_id` must differ from `tenant_attribute`"},
+		"labels: {service_name: drop, a: '', b: ''}, more: 1": {"more"},
+	} {
+		_, err := loadConfig("server:\n  endpoint: localhost:0\n  pyroscope: {" + section + "}\n")
+		for _, fault := range faults {
+			require.ErrorContains(t, err, fault, section)
+		}
+	}
+	for _, section := range []string{"enabled: false, formats: []", "labels: {service_name: drop, a: '', b: ''}"} {
+		_, err := loadConfig("server:\n  endpoint: localhost:0\n  pyroscope: {" + section + "}\n")
+		require.NoError(t, err, section)
+	}
 }
 
 // What a request may cost: many profiles in one, text that expands, bombs.

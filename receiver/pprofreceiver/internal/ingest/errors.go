@@ -22,6 +22,7 @@ const (
 	Busy        Reason = "busy"            // no room in the admission budget
 	Stopping    Reason = "stopping"        // a body that had not arrived at shutdown
 	BadRequest  Reason = "bad_request"     // a push whose query, origin or form is wrong
+	UnknownPath Reason = "unknown_path"    // a push to a path that does not exist
 	Encoding    Reason = "encoding"        // a push or a scrape whose Content-Encoding is unknown
 	ContentType Reason = "content_type"    // an answer that says it is text
 	HTTPStatus  Reason = "http_status"     // an answer other than 200
@@ -33,7 +34,7 @@ const (
 
 // Reasons are all reasons.
 var Reasons = []Reason{
-	Empty, NotPprof, TooLarge, Busy, Stopping, BadRequest, Encoding, ContentType, HTTPStatus, Unreachable, Timeout, Unreadable, Overrun,
+	Empty, NotPprof, TooLarge, Busy, Stopping, BadRequest, UnknownPath, Encoding, ContentType, HTTPStatus, Unreachable, Timeout, Unreadable, Overrun,
 }
 
 // Rejection is the error of a payload that never reached the pipeline.

@@ -46,6 +46,9 @@ type Payload struct {
 	ScopeName, ScopeVersion string
 	// From and Until are when the sender recorded, for profiles that do not have a time themselves.
 	From, Until time.Time
+	// IsTotal says that values count from the start of the process: without a duration of its own, the profile keeps none.
+	// IsDelta says that they are what is new: a profile without a duration gets the shortest, since one without is a total.
+	IsTotal, IsDelta bool
 	// Baseline makes cumulative values say what has happened since the payload before, which was
 	// fetched at another time than this one. The caller commits it.
 	Baseline *pprofconv.Baseline
@@ -185,14 +188,15 @@ func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) s
 // setTime sets the time and duration that a profile does not have itself. A time in 1970 is none.
 func (p *Payload) setTime(profile pprofile.Profile) {
 	const year1971 = 365 * 24 * time.Hour
-	if p.From.IsZero() {
-		return
-	}
-	if profile.Time() < pcommon.Timestamp(year1971) {
+	if !p.From.IsZero() && profile.Time() < pcommon.Timestamp(year1971) {
 		profile.SetTime(pcommon.NewTimestampFromTime(p.From))
 	}
-	if profile.DurationNano() == 0 && p.Until.After(p.From) {
+	switch {
+	case profile.DurationNano() > 0 || p.IsTotal:
+	case !p.From.IsZero() && p.Until.After(p.From):
 		profile.SetDurationNano(uint64(p.Until.Sub(p.From)))
+	case p.IsDelta:
+		profile.SetDurationNano(1)
 	}
 }
 

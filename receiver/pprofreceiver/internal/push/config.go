@@ -6,6 +6,7 @@ package push
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,18 +57,53 @@ func (c *Config) Validate() error {
 	if c.HTTP.NetAddr.Endpoint == "" {
 		errs = append(errs, errors.New("`endpoint` must be set"))
 	}
-	for _, name := range c.Pyroscope.Formats {
-		if !slices.Contains(ingestFormats, name) {
-			errs = append(errs, fmt.Errorf("`pyroscope.formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name))
-		}
-	}
-	if c.Pyroscope.SessionID == "" {
-		errs = append(errs, fmt.Errorf("`pyroscope.session_id` must be %s or the name of an attribute", sessionDrop))
-	}
 	for _, name := range c.HTTP.CompressionAlgorithms {
 		if name != "" && !slices.Contains(httpserver.Encodings, name) {
 			errs = append(errs, fmt.Errorf("`compression_algorithms` must be among %s, found %q", strings.Join(httpserver.Encodings, ", "), name))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Unmarshal reads the section strictly, since what holds it is not read so by itself.
+func (c *PyroscopeConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// Validate names every fault. Two things that became one attribute would hide each other.
+func (c *PyroscopeConfig) Validate() error {
+	if !c.Enabled {
+		return nil
+	}
+	var errs []error
+	if len(c.Formats) == 0 {
+		errs = append(errs, errors.New("`formats` must not be empty: to turn the routes off, set `enabled` to false"))
+	}
+	for _, name := range c.Formats {
+		if !slices.Contains(ingestFormats, name) {
+			errs = append(errs, fmt.Errorf("`formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name))
+		}
+	}
+	if c.SessionID == "" {
+		errs = append(errs, fmt.Errorf("`session_id` must be %s or the name of an attribute", sessionDrop))
+	}
+	from := map[string]string{}
+	for _, label := range slices.Sorted(maps.Keys(c.Labels)) {
+		errs = append(errs, claim(from, c.Labels[label], fmt.Sprintf("`labels::%s`", label)))
+	}
+	errs = append(errs, claim(from, c.TenantAttribute, "`tenant_attribute`"))
+	if c.SessionID != sessionDrop {
+		errs = append(errs, claim(from, c.SessionID, "`session_id`"))
+	}
+	return errors.Join(errs...)
+}
+
+// claim notes which key makes an attribute. The error is for a second one.
+func claim(from map[string]string, attribute, key string) error {
+	if attribute == "" {
+		return nil
+	}
+	if other, known := from[attribute]; known {
+		return fmt.Errorf("%s must differ from %s, found %q in both", key, other, attribute)
+	}
+	from[attribute] = key
+	return nil
 }

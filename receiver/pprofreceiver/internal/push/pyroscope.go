@@ -35,7 +35,7 @@ import (
 // without them if the answer says so.
 const (
 	connectPath   = "/push.v1.PusherService/Push"
-	debugInfoPath = "/debuginfo.v1alpha1."
+	debugInfoPath = "/debuginfo.v1alpha1.DebuginfoService/"
 )
 
 var ingestPaths = []string{"/ingest", "/pyroscope/ingest"}
@@ -63,11 +63,31 @@ func (s pyroscope) register(mux *http.ServeMux) {
 		mux.HandleFunc(path, s.guarded(writeConnectError, s.handleIngest))
 	}
 	mux.HandleFunc(connectPath, func(w http.ResponseWriter, r *http.Request) {
+		handle := s.handleConnect
 		if isGRPC(r) {
-			s.guarded(writeGRPCError, s.handleGRPC)(w, r)
-			return
+			handle = s.handleGRPC
 		}
-		s.guarded(writeConnectError, s.handleConnect)(w, r)
+		s.guarded(errorWriterFor(r), handle)(w, r)
+	})
+	mux.HandleFunc(debugInfoPath, func(w http.ResponseWriter, r *http.Request) {
+		errorWriterFor(r)(w, http.StatusNotFound, errors.New("debug information is not stored here"))
+	})
+}
+
+// isPyroscope reports whether a path is one of those above.
+func isPyroscope(path string) bool {
+	return slices.Contains(ingestPaths, path) || path == connectPath || strings.HasPrefix(path, debugInfoPath)
+}
+
+// withoutDoubleSlashes makes one slash of several that follow each other in a path: @pyroscope/nodejs sends them, and would
+// not follow the redirect that a ServeMux answers with.
+func withoutDoubleSlashes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "//") {
+			parts := strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' })
+			r.URL.Path, r.URL.RawPath = "/"+strings.Join(parts, "/"), ""
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -79,6 +99,14 @@ type pushRequest struct {
 }
 
 type errorWriter func(w http.ResponseWriter, code int, err error)
+
+// errorWriterFor returns how a client is told about an error.
+func errorWriterFor(r *http.Request) errorWriter {
+	if isGRPC(r) {
+		return writeGRPCError
+	}
+	return writeConnectError
+}
 
 // guarded opens a request's body for handle, and answers for the error that handle returns.
 func (s pyroscope) guarded(writeError errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
@@ -147,9 +175,11 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	}
 	p := s.payload(r, in.Source)
 	p.Data, p.From, p.Until = form.profile, in.From, in.Until
-	if name := pyroscopewire.ProfileName(form.config); name != "" {
-		p.ProfileName = name
+	config := pyroscopewire.ParseSampleTypeConfig(form.config)
+	if config.ProfileName != "" {
+		p.ProfileName = config.ProfileName
 	}
+	p.IsTotal = config.IsTotal && form.previous == nil
 	switch format {
 	case formatPprof:
 		if form.previous != nil {
@@ -325,7 +355,7 @@ func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Pay
 	}
 	put(key, from.Service)
 	return ingest.Payload{
-		Identity: id, Claim: r.claim, Format: formats.Pprof,
+		Identity: id, Claim: r.claim, Format: formats.Pprof, IsDelta: from.IsDelta,
 		ProfileName: profilekind.Canonical(profiledict.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
 		ScopeName: profiledict.ValidUTF8(from.ScopeName), ScopeVersion: profiledict.ValidUTF8(from.ScopeVersion),
 	}
@@ -384,12 +414,13 @@ func (s pyroscope) push(r *pushRequest, series []pyroscopewire.Series) error {
 	return nil
 }
 
-// connectCodes are Connect's codes by HTTP status.
+// connectCodes are Connect's codes by HTTP status. Clients go by them: Alloy would send again what is resource_exhausted.
 var connectCodes = map[int]string{
 	http.StatusBadRequest: "invalid_argument", http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "permission_denied",
 	http.StatusNotFound: "unimplemented", http.StatusMethodNotAllowed: "unimplemented", http.StatusUnsupportedMediaType: "unimplemented",
-	http.StatusRequestEntityTooLarge: "resource_exhausted", http.StatusUnprocessableEntity: "invalid_argument",
+	http.StatusRequestEntityTooLarge: "invalid_argument", http.StatusUnprocessableEntity: "invalid_argument",
 	http.StatusTooManyRequests: "resource_exhausted", http.StatusServiceUnavailable: "unavailable", http.StatusRequestTimeout: "deadline_exceeded",
+	http.StatusInternalServerError: "internal",
 }
 
 // writeConnectError answers as Connect's unary calls and Pyroscope's /ingest do.
@@ -456,8 +487,9 @@ func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 // grpcCodes are gRPC's codes by HTTP status.
 var grpcCodes = map[int]int{
 	http.StatusBadRequest: 3, http.StatusUnprocessableEntity: 3, http.StatusUnauthorized: 16, http.StatusForbidden: 7,
-	http.StatusNotFound: 12, http.StatusUnsupportedMediaType: 12, http.StatusRequestEntityTooLarge: 8,
+	http.StatusNotFound: 12, http.StatusUnsupportedMediaType: 12, http.StatusRequestEntityTooLarge: 3,
 	http.StatusTooManyRequests: 8, http.StatusServiceUnavailable: 14, http.StatusRequestTimeout: 4,
+	http.StatusInternalServerError: 13,
 }
 
 // writeGRPCError answers a call with a status alone.

@@ -133,31 +133,15 @@ func (s *Server) curlLine() string {
 	return fmt.Sprintf("curl --data-binary @cpu.pb.gz '%s://%s%s", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)), tail)
 }
 
-// withoutDoubleSlashes makes one slash of two at the beginning of a path: @pyroscope/nodejs sends them, and would not
-// follow the redirect that a ServeMux answers with.
-func withoutDoubleSlashes(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "//") {
-			r.URL.Path = "/" + strings.TrimLeft(r.URL.Path, "/")
-			r.URL.RawPath = ""
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // handleElsewhere answers for a path where nothing is. It logs a sender once: clients such as Pyroscope's for Node.js drop
 // the answer in silence.
 func (s *Server) handleElsewhere(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Pyroscope.Enabled && strings.HasPrefix(r.URL.Path, debugInfoPath) {
-		writeConnectError(w, http.StatusNotFound, errors.New("debug information is not stored here"))
-		return
-	}
 	message := "nothing is here: push profiles to " + Path
 	if s.cfg.Pyroscope.Enabled {
 		message += ", or as Pyroscope's clients do to /ingest or " + connectPath
 	}
 	if r.Method == http.MethodPost {
-		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, errors.New(message)))
+		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.UnknownPath, errors.New(message)))
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && s.isNewStray(host) {
 			s.set.Logger.Warn("a request was posted to a path that does not exist; "+message,
 				zap.String("sender", host), zap.String("path", strings.ToValidUTF8(r.URL.Path[:min(len(r.URL.Path), 200)], "\uFFFD")))
@@ -192,5 +176,9 @@ func (s *Server) handleTransportError(w http.ResponseWriter, r *http.Request, me
 		message = fmt.Sprintf("%v: use one of %s, or none", message, strings.Join(s.encodings, ", "))
 	}
 	s.ingest.CountRejected(r.Context(), ingest.Reject(why, errors.New(message)))
+	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
+		errorWriterFor(r)(w, status, errors.New(message))
+		return
+	}
 	writeAnswer(w, status, answer{Error: message})
 }
