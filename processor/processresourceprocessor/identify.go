@@ -79,6 +79,8 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 			process.Identity, source = p.name(&all, said, found)
 			bySource[source] += process.Samples
 		}
+		// A program that names itself may say which process it is; those of the profiler have no name yet.
+		resources[i].IsProcess = from.resourceName == "" && from.isProcess()
 	}
 	return bySource
 }

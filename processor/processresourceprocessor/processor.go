@@ -6,6 +6,7 @@ package processresourceprocessor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -46,7 +47,8 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 		config: config, rules: rules, logger: set.Logger, next: next,
 		resources: newKnownResources(config.MaxResources, config.ResourceTTL),
 	}
-	p.spare.New = func() any { return regroup.New(movedBy(config)) }
+	options := optionsOf(config)
+	p.spare.New = func() any { return regroup.New(options) }
 	proc := &config.Proc
 	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment}
 	p.processes = procfs.NewCache(
@@ -58,17 +60,18 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	return p, nil
 }
 
-// movedBy are the sample attributes that move to the resource.
-func movedBy(config *Config) []string {
-	keys := []string{"container.id"}
-	switch config.By {
-	case ByProcess:
-		keys = append(keys, "process.executable.name", "process.executable.path", "process.pid")
-	case ByExecutable:
-		keys = append(keys, "process.executable.name", "process.executable.path")
-	case ByContainer:
+// optionsOf tells which attributes belong to resources, and which to samples.
+func optionsOf(config *Config) (o regroup.Options) {
+	o.Move = []string{"container.id"}
+	keys := []string{"process.executable.name", "process.executable.path", "process.pid"}
+	resources := map[By]int{ByContainer: 0, ByExecutable: 2, ByProcess: 3}[config.By]
+	o.Move = append(append(o.Move, keys[:resources]...), config.Attributes...)
+	for _, key := range keys[resources:] {
+		if !slices.Contains(config.Attributes, key) {
+			o.Lower = append(o.Lower, key)
+		}
 	}
-	return append(keys, config.Attributes...)
+	return o
 }
 
 // Capabilities: messages are changed in place.

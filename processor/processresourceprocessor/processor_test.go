@@ -211,17 +211,65 @@ func TestAWarningWhereNothingCanBeRead(t *testing.T) {
 	assert.Equal(t, map[string]int{"node": 1}, services(f.consume(sampled(process(7, "/usr/bin/node")))))
 }
 
-// Newer profilers have a resource for each process, and others set service.name themselves.
+// Newer profilers have a resource for each process. What they share is one all the same.
 func TestResourcesThatAreProcesses(t *testing.T) {
+	root := machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"},
+		fakeProcess{pid: 8, executable: "/usr/bin/node", command: "node shop.js"})
+	message := func() pprofile.Profiles {
+		b := profiletest.New()
+		for pid := int64(7); pid < 9; pid++ {
+			b.Resource("process.pid", pid, "process.executable.path", "/usr/bin/node", "process.executable.name", "node").
+				Scope("go.opentelemetry.io/ebpf-profiler", "v1").Profile("samples", "count").Time(1, 5).
+				Sample(sampleWith("f", profiletest.Attr("thread.id", pid)), sampleWith("g", profiletest.Attr("thread.id", pid)))
+		}
+		return b.Build()
+	}
+	for by, want := range map[By]map[string]any{
+		ByExecutable: {"service.name": "shop.js", "process.executable.path": "/usr/bin/node", "process.executable.name": "node"},
+		ByContainer:  {"service.name": "shop.js"},
+	} {
+		f := start(t, func(c *Config) { c.By, c.Proc.Root = by, root })
+		pd := f.consume(message())
+		assert.Equal(t, want, only(t, pd))
+		require.Equal(t, 1, pd.ResourceProfiles().At(0).ScopeProfiles().Len())
+		pids := map[int64]int{}
+		for i := range 2 {
+			for _, s := range profiletest.ProfileAt(pd, i).Samples().All() {
+				pids[attributesOf(pd, s)["process.pid"].(int64)]++
+			}
+		}
+		assert.Equal(t, map[int64]int{7: 2, 8: 2}, pids)
+	}
+	f := start(t, func(c *Config) { c.By, c.Proc.Root = ByProcess, root })
+	pd := f.consume(message())
+	require.Equal(t, 2, pd.ResourceProfiles().Len())
+	assert.Equal(t, map[string]any{
+		"service.name": "shop.js", "process.executable.path": "/usr/bin/node", "process.executable.name": "node", "process.pid": int64(8),
+	}, pd.ResourceProfiles().At(1).Resource().Attributes().AsRaw())
+}
+
+func sampleWith(function string, attributes ...profiletest.Attribute) profiletest.Sample {
+	return profiletest.Observed([]uint64{1}, function).With(attributes...)
+}
+
+func attributesOf(pd pprofile.Profiles, s pprofile.Sample) map[string]any {
+	all := map[string]any{}
+	for _, a := range s.AttributeIndices().All() {
+		entry := pd.Dictionary().AttributeTable().At(int(a))
+		all[pd.Dictionary().StringTable().At(int(entry.KeyStrindex()))] = entry.Value().AsRaw()
+	}
+	return all
+}
+
+// Programs that set service.name themselves are left as they are.
+func TestResourcesWithANameOfTheirOwn(t *testing.T) {
 	f := start(t, func(c *Config) {
 		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
 	})
 	resource := []any{"process.pid", int64(7), "process.executable.path", "/usr/bin/node", "process.executable.name", "node"}
-	assert.Equal(t, map[string]any{
-		"service.name": "shop.js", "process.pid": int64(7), "process.executable.path": "/usr/bin/node", "process.executable.name": "node",
-	}, only(t, f.consume(sampledOn(resource, []profiletest.Attribute{profiletest.Attr("thread.id", int64(7))}))))
 	resource = append(resource, "service.name", "own")
-	assert.Equal(t, "own", only(t, f.consume(sampledOn(resource, nil)))["service.name"])
+	got := only(t, f.consume(sampledOn(resource, nil)))
+	assert.Equal(t, []any{"own", int64(7)}, []any{got["service.name"], got["process.pid"]})
 
 	plain := profiletest.New().Resource("service.name", "scraped", "process.pid", int64(9)).Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
 	want := pprofile.NewProfiles()

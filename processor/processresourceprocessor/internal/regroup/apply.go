@@ -4,18 +4,24 @@
 package regroup
 
 import (
+	"encoding/binary"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // apply does what was decided. Resources that stay keep their place; new ones follow in the order of their first sample.
 func (r *Regrouper) apply(pd pprofile.Profiles) {
 	r.changeIndices(pd)
 	r.shrinkDictionary(pd)
-	m := mover{Regrouper: r, resources: pd.ResourceProfiles(), targets: make([]target, len(r.groups))}
+	r.addAttributes(pd)
+	m := mover{
+		Regrouper: r, resources: pd.ResourceProfiles(), targets: make([]target, len(r.groups)),
+		scopeContents: map[string]int32{}, scopeOf: map[scopeKey]pprofile.ScopeProfiles{}, unread: none,
+	}
 	emptied := make([]bool, m.resources.Len())
 	for i := range emptied {
 		emptied[i] = m.moveResource(int32(i))
@@ -30,13 +36,13 @@ func (r *Regrouper) apply(pd pprofile.Profiles) {
 // changeIndices takes the attributes that move from the samples, and gives the others their new indices.
 func (r *Regrouper) changeIndices(pd pprofile.Profiles) {
 	n := 0
-	isShorter := r.attributes.count > 0
+	areMoved := r.changesAttributes()
 	eachProfile(pd, func(p pprofile.Profile) {
 		samples := p.Samples()
 		for i := range samples.Len() {
 			t := r.tupleOf[n]
 			n++
-			if r.strips[t] != 0 || isShorter {
+			if r.strips[t] != 0 || areMoved || len(r.gained(t)) > 0 {
 				r.changeSample(samples.At(i), t)
 			}
 		}
@@ -54,8 +60,15 @@ func (r *Regrouper) changeSample(s pprofile.Sample, t int32) {
 				continue
 			}
 			a = r.attributes.at[a]
+		} else {
+			a = outOfRange
 		}
 		list = append(list, a)
+	}
+	for _, l := range r.gained(t) {
+		if tuple[l.role] == none {
+			list = append(list, r.newIndex(l.attribute))
+		}
 	}
 	indices.FromRaw(list)
 	r.scratch = list
@@ -66,19 +79,27 @@ type mover struct {
 	*Regrouper
 	resources pprofile.ResourceProfilesSlice
 	targets   []target
-	// next is the next sample of the message; scopes and profiles count those that were begun.
-	next             int
-	scopes, profiles int32
+	// next is the next sample of the message; profiles counts those that were begun.
+	next     int
+	profiles int32
+	// scopeContents numbers scopes by what they say, scopeContent is that of the current one, none before it is asked for.
+	scopeContents map[string]int32
+	scopeContent  int32
+	// resource is the current one. Scopes of one that was not measured are not read, and have numbers below unread.
+	resource, unread int32
+	scopeOf          map[scopeKey]pprofile.ScopeProfiles
 }
+
+// scopeKey is a scope of a group.
+type scopeKey struct{ group, content int32 }
 
 // target is where the samples of a group go.
 type target struct {
 	isMade   bool
 	resource pprofile.ResourceProfiles
-	// scope and profile are those of the scope and the profile of the message that they are copies of.
-	scopeOf, profileOf int32
-	scope              pprofile.ScopeProfiles
-	profile            pprofile.Profile
+	// profile is a copy of the message's profile with number profileOf.
+	profileOf int32
+	profile   pprofile.Profile
 	// samples is how many there are of the current profile.
 	samples int
 }
@@ -86,15 +107,17 @@ type target struct {
 // moveResource moves what leaves a resource, and reports whether nothing is left of it.
 func (m *mover) moveResource(i int32) (isEmptied bool) {
 	rp := m.resources.At(int(i))
-	if group, ok := m.onlyGroup(rp); ok {
+	m.resource = i
+	if group, samples, ok := m.onlyGroup(rp); ok && (group == 0 || !m.targets[group].isMade) {
+		m.next += samples
 		if group != 0 {
-			m.groups[group].writeTo(rp.Resource().Attributes())
+			m.claim(group, rp)
 		}
 		return false
 	}
 	hadScopes := rp.ScopeProfiles().Len() > 0
 	rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
-		m.scopes++
+		m.scopeContent = none
 		hadProfiles := sp.Profiles().Len() > 0
 		sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
 			m.profiles++
@@ -105,24 +128,56 @@ func (m *mover) moveResource(i int32) (isEmptied bool) {
 	return hadScopes && rp.ScopeProfiles().Len() == 0
 }
 
-// onlyGroup returns the group of all samples of a resource, if they have the same, and skips them.
-func (m *mover) onlyGroup(rp pprofile.ResourceProfiles) (group int32, ok bool) {
-	count := 0
+// claim makes a resource all of whose samples are of one group that group's.
+func (m *mover) claim(group int32, rp pprofile.ResourceProfiles) {
+	m.targets[group].isMade, m.targets[group].resource = true, rp
+	m.groups[group].writeTo(rp.Resource().Attributes())
 	for _, sp := range rp.ScopeProfiles().All() {
-		for _, p := range sp.Profiles().All() {
-			count += p.Samples().Len()
+		m.scopeContent = none
+		key := scopeKey{group, m.contentOf(sp)}
+		if _, ok := m.scopeOf[key]; !ok {
+			m.scopeOf[key] = sp
 		}
 	}
-	tuples := m.tupleOf[m.next : m.next+count]
-	for k, t := range tuples {
+}
+
+// contentOf numbers the current scope by what it says.
+func (m *mover) contentOf(sp pprofile.ScopeProfiles) int32 {
+	if m.scopeContent == none && !m.isMeasured[m.resource] {
+		m.unread--
+		m.scopeContent = m.unread
+	}
+	if m.scopeContent == none {
+		key := profiledict.AppendMap(m.key[:0], sp.Scope().Attributes())
+		for _, text := range [...]string{sp.Scope().Name(), sp.Scope().Version(), sp.SchemaUrl()} {
+			key = append(binary.AppendUvarint(key, uint64(len(text))), text...)
+		}
+		m.key = binary.AppendUvarint(key, uint64(sp.Scope().DroppedAttributesCount()))
+		number, ok := m.scopeContents[string(m.key)]
+		if !ok {
+			number = int32(len(m.scopeContents))
+			m.scopeContents[string(m.key)] = number
+		}
+		m.scopeContent = number
+	}
+	return m.scopeContent
+}
+
+// onlyGroup returns the group of all samples of a resource, and how many there are, if they have the same.
+func (m *mover) onlyGroup(rp pprofile.ResourceProfiles) (group int32, samples int, ok bool) {
+	for _, sp := range rp.ScopeProfiles().All() {
+		for _, p := range sp.Profiles().All() {
+			samples += p.Samples().Len()
+		}
+	}
+	for k, t := range m.tupleOf[m.next : m.next+samples] {
 		if k == 0 {
 			group = m.groupOf[t]
 		} else if m.groupOf[t] != group {
-			return 0, false
+			return 0, 0, false
 		}
 	}
-	m.next += count
-	return group, true
+	return group, samples, true
 }
 
 // moveProfile moves the samples that leave a profile, and reports whether none is left.
@@ -212,11 +267,13 @@ func (m *mover) scope(group int32, rp pprofile.ResourceProfiles, sp pprofile.Sco
 		to.resource.SetSchemaUrl(rp.SchemaUrl())
 		m.groups[group].writeTo(to.resource.Resource().Attributes())
 	}
-	if to.scopeOf != m.scopes {
-		to.scopeOf = m.scopes
-		to.scope = to.resource.ScopeProfiles().AppendEmpty()
-		sp.Scope().CopyTo(to.scope.Scope())
-		to.scope.SetSchemaUrl(sp.SchemaUrl())
+	key := scopeKey{group, m.contentOf(sp)}
+	scope, ok := m.scopeOf[key]
+	if !ok {
+		scope = to.resource.ScopeProfiles().AppendEmpty()
+		sp.Scope().CopyTo(scope.Scope())
+		scope.SetSchemaUrl(sp.SchemaUrl())
+		m.scopeOf[key] = scope
 	}
-	return to.scope
+	return scope
 }

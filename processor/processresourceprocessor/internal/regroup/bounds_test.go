@@ -135,6 +135,26 @@ func worstMessages(t testing.TB, size int) map[string][]byte {
 			sample(rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty(), at)
 		}
 	})
+	for _, name := range []string{"process.executable.path", "text"} {
+		add("resources of processes that refer to one long "+name, func(m message) {
+			for i := range size / 60 {
+				rp := m.ResourceProfiles().AppendEmpty()
+				rp.Resource().Attributes().PutInt("process.pid", int64(i))
+				rp.Resource().Attributes().PutStr("process.executable.name", "a")
+				rp.Resource().Attributes().PutStr(name, long)
+				sp := rp.ScopeProfiles().AppendEmpty()
+				sp.Scope().Attributes().PutStr(name, long)
+				sample(sp.Profiles().AppendEmpty())
+			}
+		})
+	}
+	add("resources of processes", func(m message) {
+		for i := range size / 30 {
+			rp := m.ResourceProfiles().AppendEmpty()
+			rp.Resource().Attributes().PutInt("process.pid", int64(i))
+			sample(rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty())
+		}
+	})
 	add("resources, scopes and profiles without samples", func(m message) {
 		for range size / 20 {
 			m.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
@@ -151,7 +171,13 @@ func requireBounded(t testing.TB, wire []byte) {
 		return
 	}
 	in, samples := sizer.ProfilesSize(pd), pd.SampleCount()
-	r := New([]string{"process.pid", "process.executable.name", "process.executable.path", "container.id", "moved"})
+	r := New(Options{
+		Move:  []string{"process.executable.name", "container.id", "moved"},
+		Lower: []string{"process.pid", "process.executable.path"},
+	})
+	if len(wire)%2 == 0 {
+		r = New(Options{Move: []string{"process.pid", "process.executable.name", "process.executable.path", "container.id", "moved"}})
+	}
 	for _, admit := range []func([32]byte) bool{admitAll, func([32]byte) bool { return false }} {
 		own := pprofile.NewProfiles()
 		pd.CopyTo(own)
@@ -166,7 +192,9 @@ func admitAll([32]byte) bool { return true }
 
 // nameAll names each process by its executable, or by one name.
 func nameAll(resources []Resource) {
-	for _, resource := range resources {
+	for n := range resources {
+		resource := &resources[n]
+		_, resource.IsProcess = resource.Attributes.Get("process.pid")
 		for i := range resource.Processes {
 			p := &resource.Processes[i]
 			switch {
@@ -174,7 +202,7 @@ func nameAll(resources []Resource) {
 				p.Identity = Identity{ServiceName: "apm", FromSample: true}
 			case p.ExecutableName != "":
 				p.Identity.ServiceName = p.ExecutableName[:min(len(p.ExecutableName), 20)]
-			case p.PID != NoPID:
+			case p.PID != NoPID || resource.IsProcess:
 				p.Identity = Identity{ServiceName: "shop", Attributes: []Attribute{{"k8s.pod.uid", "1"}}, Key: "1"}
 			}
 		}
@@ -202,7 +230,7 @@ func FuzzRegroup(f *testing.F) {
 		if err != nil || profiletest.Check(pd) != nil {
 			return
 		}
-		New([]string{"process.executable.name"}).Regroup(pd, Group{Identify: nameAll, Admit: admitAll})
+		New(Options{Move: []string{"process.executable.name"}}).Regroup(pd, Group{Identify: nameAll, Admit: admitAll})
 		require.NoError(t, profiletest.Check(pd), "what is conformant stays so")
 	})
 }

@@ -22,19 +22,24 @@ type decision struct {
 	byKey   map[string]int32
 	groupOf []int32 // by tuple
 	// strips[t] has a bit for each role whose attribute moves from the samples of tuple t to the resource.
-	strips  []uint64
-	others  map[int32]int32 // by resource
-	key     []byte
-	content []byte
+	strips []uint64
+	others map[int32]int32 // by resource
+	// contents numbers resources by what they say: those that say the same are one.
+	contents map[[32]byte]int32
+	// isMeasured tells, by resource, that there was room to read all that it says.
+	isMeasured []bool
+	key        []byte
+	content    []byte
 	// budget is how many bytes of resources and scopes may still be written once more, beyond the message.
 	budget int
 }
 
 // resourceGroup is a resource to be.
 type resourceGroup struct {
-	resource int32 // that it comes from
-	// set are the attributes that it gets. The other resource keeps few of those that were there.
+	// set are the attributes that it gets, lowered the keys of those that it loses. The other resource keeps few of those that
+	// were there.
 	set     pcommon.Map
+	lowered []string
 	isOther bool
 }
 
@@ -49,6 +54,7 @@ func (d *decision) forget() {
 	clear(d.groups)
 	clear(d.byKey)
 	clear(d.others)
+	clear(d.contents)
 }
 
 func (r *Regrouper) hasChanges() bool { return len(r.groups) > 1 }
@@ -56,14 +62,15 @@ func (r *Regrouper) hasChanges() bool { return len(r.groups) > 1 }
 // decide finds a group for each tuple, in the order in which they occur.
 func (r *Regrouper) decide(pd pprofile.Profiles, resources []Resource, group Group) {
 	if r.byKey == nil {
-		r.byKey, r.others = map[string]int32{}, map[int32]int32{}
+		r.byKey, r.others, r.contents = map[string]int32{}, map[int32]int32{}, map[[32]byte]int32{}
 	}
-	r.groups = append(r.groups[:0], resourceGroup{resource: none})
+	r.groups = append(r.groups[:0], resourceGroup{})
 	r.groupOf = resized(r.groupOf, len(r.resourceOfTuple))
 	r.strips = append(r.strips[:0], make([]uint64, len(r.resourceOfTuple))...)
+	r.isMeasured = append(r.isMeasured[:0], make([]bool, len(resources))...)
 	r.budget = copiedConstant + copiedFactor*len(r.tupleOf)
 	for i := range resources {
-		base := base{resource: int32(i), rp: pd.ResourceProfiles().At(i)}
+		base := base{resource: int32(i), rp: pd.ResourceProfiles().At(i), isProcess: resources[i].IsProcess}
 		if name, ok := resources[i].Attributes.Get(serviceNameKey); ok {
 			base.serviceName = name.Str()
 		}
@@ -79,10 +86,13 @@ type base struct {
 	resource    int32
 	rp          pprofile.ResourceProfiles
 	serviceName string
+	isProcess   bool
 	// What is worked out with the first group.
 	isKnown bool
 	bytes   int
+	lowered []string // keys of attributes that leave it
 	hash    [32]byte
+	content int32 // number of the hash
 }
 
 // groupFor returns the group of a process.
@@ -90,11 +100,15 @@ func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	tuple := r.tupleAt(p.tuple)
 	strip := r.stripOf(tuple, p)
 	id := &p.Identity
-	if id.ServiceName == "" || strip == 0 && id.ServiceName == base.serviceName && len(id.Attributes) == 0 {
+	if id.ServiceName == "" || strip == 0 && id.ServiceName == base.serviceName && len(id.Attributes) == 0 && !base.isProcess {
 		return 0
 	}
+	if !base.measure(r) {
+		r.stats.OverCopies += p.Samples
+		return r.other(base)
+	}
 	// Samples of one group lose the same attributes, so that those that differ still differ.
-	r.key = binary.LittleEndian.AppendUint32(r.key[:0], uint32(base.resource))
+	r.key = binary.LittleEndian.AppendUint32(r.key[:0], uint32(base.content))
 	for role, a := range tuple {
 		if strip&(1<<role) == 0 {
 			a = none
@@ -139,7 +153,6 @@ func (r *Regrouper) stripOf(tuple []int32, p *Process) (strip uint64) {
 }
 
 func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *base, tuple []int32, strip uint64, id *Identity, group Group) int32 {
-	base.measure(r)
 	size := base.bytes + len(id.Key)
 	if id.ServiceName != base.serviceName {
 		size += len(id.ServiceName)
@@ -177,19 +190,20 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	if !group.Admit(sha256.Sum256(r.content)) {
 		return overResources
 	}
-	r.groups = append(r.groups, resourceGroup{resource: base.resource, set: set})
+	r.groups = append(r.groups, resourceGroup{set: set, lowered: base.lowered})
 	if container, ok := base.rp.Resource().Attributes().Get(roleKeys[roleContainer]); ok && isEmpty(container) {
 		r.lose(roleKeys[roleContainer])
 	}
 	return int32(len(r.groups)) - 1
 }
 
-// measure finds how much a group of a resource costs, and what tells the resource from others.
-func (b *base) measure(r *Regrouper) {
+// measure finds how much a group of a resource costs, and what tells the resource from others. It reports whether there is
+// room for one.
+func (b *base) measure(r *Regrouper) bool {
 	if b.isKnown {
-		return
+		return b.content != none
 	}
-	b.isKnown = true
+	b.isKnown, b.content = true, none
 	attributes := b.rp.Resource().Attributes()
 	b.bytes = mapBytes(attributes) + len(b.rp.SchemaUrl())
 	for _, sp := range b.rp.ScopeProfiles().All() {
@@ -199,11 +213,28 @@ func (b *base) measure(r *Regrouper) {
 		}
 	}
 	if b.bytes > r.budget {
-		return // There will be no group.
+		return false
+	}
+	r.budget -= b.bytes
+	r.isMeasured[b.resource] = true
+	if b.isProcess {
+		r.lowerFrom(b)
+	}
+	if len(b.lowered) > 0 {
+		rest := pcommon.NewMap()
+		attributes.CopyTo(rest)
+		rest.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(b.lowered, key) })
+		attributes = rest
 	}
 	r.content = append(profiledict.AppendMap(r.content[:0], attributes), b.rp.SchemaUrl()...)
 	b.hash = sha256.Sum256(r.content)
-	r.budget -= b.bytes
+	content, ok := r.contents[b.hash]
+	if !ok {
+		content = int32(len(r.contents))
+		r.contents[b.hash] = content
+	}
+	b.content = content
+	return true
 }
 
 // other returns the group of the processes of a resource that have none of their own.
@@ -211,7 +242,7 @@ func (r *Regrouper) other(base *base) int32 {
 	at, ok := r.others[base.resource]
 	if !ok {
 		at = int32(len(r.groups))
-		r.groups = append(r.groups, resourceGroup{resource: base.resource, set: pcommon.NewMap(), isOther: true})
+		r.groups = append(r.groups, resourceGroup{set: pcommon.NewMap(), isOther: true})
 		r.groups[at].set.PutStr(serviceNameKey, Other)
 		r.others[base.resource] = at
 		for key, value := range base.rp.Resource().Attributes().All() {
@@ -236,6 +267,9 @@ func isShared(key string) bool {
 func (g *resourceGroup) writeTo(to pcommon.Map) {
 	if g.isOther {
 		to.RemoveIf(func(key string, _ pcommon.Value) bool { return !isShared(key) })
+	}
+	if len(g.lowered) > 0 {
+		to.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(g.lowered, key) })
 	}
 	// The eBPF profiler has an empty id where there is no container.
 	if id, ok := to.Get(roleKeys[roleContainer]); ok && isEmpty(id) {

@@ -6,6 +6,7 @@
 //
 //	scan.go     which attributes the samples of each process have in common; Group.Identify learns what to call it
 //	decide.go   which processes share a resource, within bounds
+//	lower.go    what the resource of one process leaves to its samples, to share a resource with others
 //	shrink.go   the entries of the dictionary that nothing refers to afterwards
 //	apply.go    attributes, indices and samples move
 //
@@ -15,6 +16,8 @@
 package regroup
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -26,6 +29,10 @@ type Resource struct {
 	// Attributes are only read.
 	Attributes pcommon.Map
 	Processes  []Process
+
+	// IsProcess is to be set if the resource is for one process, and says so. The attributes that Options.Lower names then
+	// move to the samples, so that several processes can share a resource.
+	IsProcess bool
 }
 
 // Process is what samples say of their process. Texts are as long as the sender wanted.
@@ -108,21 +115,35 @@ const MaxMoves = 32
 
 // Regrouper regroups one message after the other; it keeps its memory. It is not safe for concurrent use.
 type Regrouper struct {
-	keys  []string // by role
-	moves []bool   // by role
+	keys   []string // by role
+	moves  []bool   // by role
+	lowers []int    // roles
 
 	scan
 	decision
+	lowering
 	shrink
 	stats Stats
 }
 
-// New makes a Regrouper that moves the sample attributes of these keys to the resource, service.name wherever it is the
-// name.
-func New(move []string) *Regrouper {
+// Options are keys of attributes.
+type Options struct {
+	// Move are those that move from samples to resources. service.name does wherever it is the name.
+	Move []string
+	// Lower are those that move from the resource of a process to its samples: process.pid and the like.
+	Lower []string
+}
+
+// New makes a Regrouper.
+func New(options Options) *Regrouper {
 	r := &Regrouper{keys: append([]string(nil), roleKeys[:]...), moves: make([]bool, numRoles)}
-	for _, key := range move {
+	for _, key := range options.Move {
 		r.move(key)
+	}
+	for role, key := range roleKeys {
+		if slices.Contains(options.Lower, key) {
+			r.lowers = append(r.lowers, role)
+		}
 	}
 	r.roleOfKey = map[string]int8{}
 	for role, key := range r.keys {
@@ -186,6 +207,7 @@ func (r *Regrouper) forget() {
 	clear(r.processes)
 	clear(r.resources)
 	r.decision.forget()
+	r.lowering.forget()
 	r.lostStrings = r.lostStrings[:0]
 	clear(r.lost)
 	r.lostLengths = 0

@@ -138,13 +138,13 @@ func TestHostBecomesServices(t *testing.T) {
 			pd := host(seed, 2+int(seed)*7, 10+int(seed)*30)
 			require.NoError(t, profiletest.Check(pd))
 			before := clone(pd)
-			stats := New(move).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+			stats := New(Options{Move: move}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 			require.Zero(t, stats)
 			require.NoError(t, profiletest.Check(pd), "conformant, without the attributes that have moved")
 			require.Equal(t, facts(before, "container.id"), facts(pd, append(move, "container.id")...))
 
 			again := clone(before)
-			New(move).Regroup(again, Group{Identify: byProgram, Admit: admitAll})
+			New(Options{Move: move}).Regroup(again, Group{Identify: byProgram, Admit: admitAll})
 			require.Equal(t, marshal(t, pd), marshal(t, again), "the same input gives the same bytes")
 		}
 	}
@@ -156,10 +156,63 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	return wire
 }
 
+// processes is a message as newer profilers make it: a resource for each process.
+func processes(seed uint64, n int) pprofile.Profiles {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	b := profiletest.New()
+	for pid := range n {
+		name := fmt.Sprint("program", rnd.IntN(5))
+		b.Resource("process.pid", int64(pid), "process.executable.name", name, "process.executable.path", "/bin/"+name).
+			Scope(fmt.Sprint("scope", rnd.IntN(2)), "1")
+		for kind := range 1 + rnd.IntN(2) {
+			b.Profile(fmt.Sprint("kind", kind), "count").Time(1_000, 5_000_000)
+			for i := range 1 + rnd.IntN(4) {
+				s := profiletest.Observed([]uint64{1_000 + uint64(i)}, fmt.Sprint("f", i)).With(profiletest.Attr("thread.id", int64(rnd.IntN(9))))
+				if rnd.IntN(5) == 0 {
+					s = s.With(profiletest.Attr("process.pid", int64(pid)))
+				}
+				b.Sample(s)
+			}
+		}
+	}
+	return b.Build()
+}
+
+func TestProcessesShareResources(t *testing.T) {
+	all := []string{"process.pid", "process.executable.name", "process.executable.path"}
+	for seed := range uint64(30) {
+		for moved := range len(all) {
+			pd := processes(seed, 1+int(seed))
+			require.NoError(t, profiletest.Check(pd))
+			if seed%2 == 0 { // as it comes over the wire
+				var err error
+				pd, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(marshal(t, pd))
+				require.NoError(t, err)
+			}
+			before := facts(pd, all...)
+			New(Options{Move: all[moved+1:], Lower: all[:moved+1]}).Regroup(pd, Group{Identify: func(resources []Resource) {
+				for i := range resources {
+					resources[i].IsProcess = true
+					for k := range resources[i].Processes {
+						name, _ := resources[i].Attributes.Get("process.executable.name")
+						resources[i].Processes[k].Identity.ServiceName = name.Str()
+					}
+				}
+			}, Admit: admitAll})
+			require.NoError(t, profiletest.Check(pd))
+			require.Equal(t, before, facts(pd, all...))
+			require.LessOrEqual(t, pd.ResourceProfiles().Len(), 5)
+			for _, rp := range pd.ResourceProfiles().All() {
+				require.LessOrEqual(t, rp.ScopeProfiles().Len(), 2)
+			}
+		}
+	}
+}
+
 // Each executable has one resource for each one that it comes from, and one profile for each of the message's.
 func TestProcessesAreNotSplitNeedlessly(t *testing.T) {
 	pd := host(3, 60, 500)
-	New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	seen := map[string]bool{}
 	for _, rp := range pd.ResourceProfiles().All() {
 		attributes := rp.Resource().Attributes()
@@ -178,7 +231,7 @@ func TestNothingToMove(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").Scope("s", "1").Profile("cpu", "ns").
 		Sample(profiletest.Value(1, "a").With(profiletest.Attr("thread.id", int64(1)))).Build()
 	before := marshal(t, pd)
-	New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	assert.Equal(t, before, marshal(t, pd))
 }
 
@@ -194,7 +247,7 @@ func TestWhatStays(t *testing.T) {
 		Sample(sampleOf(profiletest.Attr("process.pid", int64(7)), profiletest.Attr("process.executable.name", "a"))).
 		Profile("empty", "ns").
 		Build()
-	New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	require.NoError(t, profiletest.Check(pd))
 	require.Equal(t, 2, pd.ResourceProfiles().Len())
 	stayed, moved := pd.ResourceProfiles().At(0), pd.ResourceProfiles().At(1)
@@ -216,7 +269,7 @@ func TestOneProcess(t *testing.T) {
 	pd := profiletest.New().Resource("process.pid", int64(7)).Scope("s", "1").
 		Profile("cpu", "ns").ID([16]byte{1}).Payload("x", []byte("payload")).
 		Sample(sampleOf(profiletest.Attr("service.name", "shop"), profiletest.Attr("thread.id", int64(1)))).Build()
-	New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	require.NoError(t, profiletest.Check(pd))
 	require.Equal(t, 1, pd.ResourceProfiles().Len())
 	assert.Equal(t, map[string]any{"service.name": "shop", "process.pid": int64(7)}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
@@ -239,7 +292,7 @@ func TestSharedAttributesStay(t *testing.T) {
 	s := sampleOf(name, profiletest.Attr("process.pid", int64(1)))
 	s.Stack[0].Attributes = []profiletest.Attribute{name}
 	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(s).Build()
-	New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	require.NoError(t, profiletest.Check(pd))
 	assert.Contains(t, keysOf(pd), "process.executable.name")
 	assert.Equal(t, 1, profiletest.SampleAt(pd, 0).AttributeIndices().Len())
@@ -253,7 +306,7 @@ func TestOther(t *testing.T) {
 	}
 	pd := b.Build()
 	admitted := 0
-	stats := New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: func([32]byte) bool {
+	stats := New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: func([32]byte) bool {
 		admitted++
 		return admitted <= 2
 	}})
@@ -270,7 +323,7 @@ func TestOther(t *testing.T) {
 func TestContentIsStable(t *testing.T) {
 	seen := map[[32]byte]int{}
 	for seed := range uint64(5) {
-		New(byExecutable).Regroup(host(seed, 20, 1000), Group{Identify: byProgram, Admit: func(content [32]byte) bool {
+		New(Options{Move: byExecutable}).Regroup(host(seed, 20, 1000), Group{Identify: byProgram, Admit: func(content [32]byte) bool {
 			seen[content]++
 			return true
 		}})
@@ -286,7 +339,7 @@ func TestReferencesKeepTheirMeaning(t *testing.T) {
 		Sample(sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("z", "last"))).Build()
 	_, err := sizer.MarshalProfiles(pd) // leaves references behind, as over gRPC
 	require.NoError(t, err)
-	New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	again, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(marshal(t, pd))
 	require.NoError(t, err)
 	rp := again.ResourceProfiles().At(0)
@@ -306,7 +359,7 @@ func TestIndicesOutOfRange(t *testing.T) {
 	d.AttributeTable().At(2).SetUnitStrindex(int32(d.StringTable().Len()))
 	d.FunctionTable().At(1).SetNameStrindex(1 << 30)
 	samples := pd.SampleCount()
-	New(byExecutable).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	assert.Equal(t, samples, pd.SampleCount())
 	kept := 0
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -314,7 +367,7 @@ func TestIndicesOutOfRange(t *testing.T) {
 			for _, p := range sp.Profiles().All() {
 				for _, s := range p.Samples().All() {
 					for _, a := range s.AttributeIndices().All() {
-						if a == -1 || a == bad || a == 1<<30 {
+						if a < 0 || int(a) >= d.AttributeTable().Len() {
 							kept++
 						}
 					}
@@ -322,8 +375,28 @@ func TestIndicesOutOfRange(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 3, kept)
-	New(byExecutable).Regroup(pprofile.NewProfiles(), Group{Identify: byProgram, Admit: admitAll})
+	assert.Equal(t, 3, kept, "-1, and two that are too high")
+	New(Options{Move: byExecutable}).Regroup(pprofile.NewProfiles(), Group{Identify: byProgram, Admit: admitAll})
+}
+
+// What a process's resource leaves to its samples does not give a meaning to what had none.
+func TestIndicesOutOfRangeWhereTablesGrow(t *testing.T) {
+	pd := profiletest.New().Resource("process.pid", int64(7), "process.executable.name", "a").Profile("cpu", "ns").
+		Sample(sampleOf(profiletest.Attr("thread.id", int64(1)))).Build()
+	d := pd.Dictionary()
+	s := profiletest.SampleAt(pd, 0)
+	s.AttributeIndices().Append(int32(d.AttributeTable().Len()))
+	d.LocationTable().At(1).AttributeIndices().Append(int32(d.AttributeTable().Len()))
+	d.FunctionTable().At(1).SetNameStrindex(int32(d.StringTable().Len()))
+	New(Options{Lower: []string{"process.pid"}}).Regroup(pd, Group{Identify: func(resources []Resource) {
+		resources[0].IsProcess = true
+		resources[0].Processes[0].Identity.ServiceName = "a"
+	}, Admit: admitAll})
+	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a"}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+	assert.Equal(t, []string{"", "thread.id", "process.pid"}, keysOf(pd))
+	assert.Equal(t, []int32{1, outOfRange, 2}, s.AttributeIndices().AsRaw())
+	assert.Equal(t, []int32{outOfRange}, d.LocationTable().At(1).AttributeIndices().AsRaw())
+	assert.EqualValues(t, outOfRange, d.FunctionTable().At(1).NameStrindex())
 }
 
 // Values that a process cannot have are no reason to move.
@@ -336,17 +409,17 @@ func TestUnusableAttributes(t *testing.T) {
 		sampleOf(profiletest.Attr("moved", []any{"a"})),
 	).Build()
 	before := marshal(t, pd)
-	New([]string{"moved", "process.pid"}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	New(Options{Move: []string{"moved", "process.pid"}}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	assert.Equal(t, before, marshal(t, pd))
 }
 
 // The memory for the next message is bounded, and nothing of the last message is in it.
 func TestUsedAgain(t *testing.T) {
-	r := New(byExecutable)
+	r := New(Options{Move: byExecutable})
 	for seed := range uint64(10) {
 		pd, want := host(seed, 30, 200), host(seed, 30, 200)
 		r.Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-		New(byExecutable).Regroup(want, Group{Identify: byProgram, Admit: admitAll})
+		New(Options{Move: byExecutable}).Regroup(want, Group{Identify: byProgram, Admit: admitAll})
 		require.Equal(t, marshal(t, want), marshal(t, pd))
 	}
 }

@@ -97,7 +97,7 @@ func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 		if role == none {
 			continue
 		}
-		key := contentOf(role, entry)
+		key := contentOf(role, entry.Value(), entry.UnitStrindex())
 		first, ok := r.canonical[key]
 		if !ok {
 			first = int32(a)
@@ -138,9 +138,8 @@ func isUsable(role int, value pcommon.Value) bool {
 	}
 }
 
-func contentOf(role int8, a pprofile.KeyValueAndUnit) content {
-	value := a.Value()
-	c := content{role: role, kind: value.Type(), unit: a.UnitStrindex()}
+func contentOf(role int8, value pcommon.Value, unit int32) content {
+	c := content{role: role, kind: value.Type(), unit: unit}
 	switch c.kind {
 	case pcommon.ValueTypeStr:
 		c.text = value.Str()

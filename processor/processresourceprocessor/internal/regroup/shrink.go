@@ -4,6 +4,8 @@
 package regroup
 
 import (
+	"math"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -93,17 +95,21 @@ func (m *removal) number() {
 	}
 }
 
-// moved is the new index of an entry. One that is out of range stays so, since tables only become shorter.
+// moved is the new index of an entry. One that is out of range stays so.
 func (m *removal) moved(i int32) int32 {
 	if uint(i) < uint(len(m.at)) {
 		return m.at[i]
 	}
-	return i
+	return outOfRange
 }
+
+// outOfRange is no index of any table, however much is appended to it.
+const outOfRange = math.MaxInt32
 
 // findUnused finds the attributes that nothing refers to once samples have lost what moves.
 func (r *Regrouper) findUnused(pd pprofile.Profiles) {
 	r.attributes.reset(len(r.roleOf))
+	r.countGained()
 	r.eachStripped(func(t, a int32) { r.references[a] -= r.samplesOfTuple[t] })
 	r.eachStripped(func(_, a int32) {
 		if r.references[a] <= 0 {
@@ -134,9 +140,12 @@ func (r *Regrouper) eachStripped(do func(t, a int32)) {
 	}
 }
 
+// changesAttributes reports whether the table of attributes changes.
+func (r *Regrouper) changesAttributes() bool { return r.attributes.count > 0 || len(r.added) > 0 }
+
 // shrinkDictionary leaves out what findUnused found, after samples have been changed.
 func (r *Regrouper) shrinkDictionary(pd pprofile.Profiles) {
-	if r.attributes.count > 0 {
+	if r.changesAttributes() {
 		r.shrinkAttributes(pd)
 	}
 	if r.attributes.count == 0 && len(r.lost) == 0 || mayHideReferences(pd) {

@@ -1,0 +1,122 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package regroup
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// lowering is what moves the other way: attributes of a resource of one process that become its samples'.
+type lowering struct {
+	// added are attributes to be appended to the dictionary.
+	added []addedAttribute
+	// lowered are, by resource, the attributes that its samples get.
+	lowered map[int32][]loweredAttribute
+}
+
+// addedAttribute is an attribute that the dictionary does not have yet.
+type addedAttribute struct {
+	role  int
+	value pcommon.Value
+}
+
+// loweredAttribute is an attribute that samples get unless they have one of the same role.
+type loweredAttribute struct {
+	role      int
+	attribute int32
+}
+
+func (l *lowering) forget() {
+	clear(l.added)
+	l.added = l.added[:0]
+	clear(l.lowered)
+}
+
+// lowerFrom finds the attributes that leave a resource, and their indices in the dictionary to be. Texts of these are part of
+// the message once, so they are as long as they are.
+func (r *Regrouper) lowerFrom(base *base) {
+	attributes := base.rp.Resource().Attributes()
+	for _, role := range r.lowers {
+		value, ok := attributes.Get(r.keys[role])
+		if !ok || !isUsable(role, value) {
+			continue
+		}
+		key := contentOf(int8(role), value, 0)
+		a, ok := r.canonical[key]
+		if !ok {
+			a = int32(len(r.roleOf) + len(r.added)) // before others are left out: see newIndex
+			r.canonical[key] = a
+			r.added = append(r.added, addedAttribute{role: role, value: value})
+		}
+		if r.lowered == nil {
+			r.lowered = map[int32][]loweredAttribute{}
+		}
+		r.lowered[base.resource] = append(r.lowered[base.resource], loweredAttribute{role: role, attribute: a})
+		base.lowered = append(base.lowered, r.keys[role])
+		r.lose(value.Str()) // "" if it is none
+	}
+}
+
+// gained are the attributes that the samples of a tuple get.
+func (r *Regrouper) gained(t int32) []loweredAttribute {
+	if len(r.lowered) == 0 || r.groupOf[t] == 0 {
+		return nil
+	}
+	return r.lowered[r.resourceOfTuple[t]]
+}
+
+// countGained counts the references that samples are going to have.
+func (r *Regrouper) countGained() {
+	for t := range r.groupOf {
+		for _, l := range r.gained(int32(t)) {
+			if int(l.attribute) < len(r.references) && r.tupleAt(int32(t))[l.role] == none {
+				r.references[l.attribute] += r.samplesOfTuple[t]
+			}
+		}
+	}
+}
+
+// newIndex is where an attribute goes that samples get.
+func (r *Regrouper) newIndex(a int32) int32 {
+	if int(a) < len(r.roleOf) {
+		return r.attributes.at[a]
+	}
+	return a - int32(r.attributes.count)
+}
+
+// addAttributes appends to the dictionary what resources leave to samples.
+func (r *Regrouper) addAttributes(pd pprofile.Profiles) {
+	var keys [numRoles]int32
+	for _, added := range r.added {
+		if keys[added.role] == 0 {
+			keys[added.role] = indexOf(pd, r.keys[added.role])
+		}
+		a := pd.Dictionary().AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(keys[added.role])
+		added.value.CopyTo(a.Value())
+	}
+}
+
+// indexOf returns the index of a string, above 0, and appends one that is not there.
+func indexOf(pd pprofile.Profiles, text string) int32 {
+	table := pd.Dictionary().StringTable()
+	if at := slices.Index(table.AsRaw(), text); at > 0 {
+		return int32(at)
+	}
+	if table.Len() == 0 {
+		table.Append("")
+	}
+	n := int32(table.Len())
+	eachString(pd, func(i int32) int32 {
+		if i >= n {
+			return outOfRange
+		}
+		return i
+	})
+	table.Append(text)
+	return n
+}
