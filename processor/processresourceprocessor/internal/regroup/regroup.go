@@ -208,7 +208,6 @@ func (r *Regrouper) forget() {
 	clear(r.resources)
 	r.decision.forget()
 	r.lowering.forget()
-	r.lostStrings = r.lostStrings[:0]
 	clear(r.lost)
 	r.lostLengths = 0
 }

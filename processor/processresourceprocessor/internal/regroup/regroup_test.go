@@ -347,6 +347,44 @@ func TestReferencesKeepTheirMeaning(t *testing.T) {
 	assert.Equal(t, map[string]any{"key": "value"}, rp.ScopeProfiles().At(0).Scope().Attributes().AsRaw())
 }
 
+// Where a value may refer to the string table in a way that pdata does not show, no string moves; else those go that resources
+// no longer have.
+func TestStringsOfResources(t *testing.T) {
+	for _, mayHide := range []bool{true, false} {
+		resource := []any{"service.name", "unknown_service:a"}
+		if mayHide {
+			resource = append(resource, "empty", nil)
+		}
+		pd := profiletest.New().Resource(resource...).Profile("cpu", "ns").
+			Sample(sampleOf(profiletest.Attribute{Key: "process.executable.name", Value: "a", Unit: "lost"})).Build()
+		d := pd.Dictionary()
+		d.StringTable().Append("service.name", "unknown_service:a", "last")
+		d.FunctionTable().At(1).SetFilenameStrindex(int32(d.StringTable().Len() - 1))
+		before := d.StringTable().Len()
+		New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+		assert.Equal(t, "last", d.StringTable().At(int(d.FunctionTable().At(1).FilenameStrindex())))
+		if mayHide {
+			assert.Equal(t, before, d.StringTable().Len())
+			continue
+		}
+		require.NoError(t, profiletest.Check(pd))
+		assert.Equal(t, before-2, d.StringTable().Len())
+	}
+}
+
+// Entry 0 stays, whatever it is.
+func TestARealAttributeAtZero(t *testing.T) {
+	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(sampleOf(profiletest.Attr("process.executable.name", "a"))).Build()
+	d := pd.Dictionary()
+	d.AttributeTable().At(1).CopyTo(d.AttributeTable().At(0))
+	profiletest.SampleAt(pd, 0).AttributeIndices().FromRaw([]int32{0})
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	assert.Equal(t, []string{"process.executable.name", "process.executable.name"}, keysOf(pd))
+	assert.Zero(t, profiletest.SampleAt(pd, 0).AttributeIndices().Len())
+	name, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+	assert.Equal(t, "a", name.Str())
+}
+
 // What is wrong with a message stays as it is.
 func TestIndicesOutOfRange(t *testing.T) {
 	pd := host(1, 10, 30)

@@ -12,11 +12,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
-// shrink is what the dictionary loses: attributes that moved to resources, and their keys. The rest keeps its order.
+// shrink is what the dictionary loses: attributes that moved to resources, and texts that these no longer have. The rest keeps
+// its order.
 type shrink struct {
 	attributes, strings removal
-	// lostStrings are the keys and units of attributes that are left out.
-	lostStrings []int32
 	// lost are texts that a resource no longer has. In a message that came over the wire they are in the string table.
 	lost map[string]struct{}
 	// lostLengths has a bit for each of their lengths, the last for all that are longer.
@@ -148,22 +147,20 @@ func (r *Regrouper) shrinkDictionary(pd pprofile.Profiles) {
 	if r.changesAttributes() {
 		r.shrinkAttributes(pd)
 	}
-	if r.attributes.count == 0 && len(r.lost) == 0 || mayHideReferences(pd) {
+	if len(r.lost) == 0 {
 		return
 	}
 	r.strings.reset(pd.Dictionary().StringTable().Len())
-	for _, i := range r.lostStrings {
-		r.strings.remove(i)
-	}
-	if r.lostLengths != 0 {
-		for i, text := range pd.Dictionary().StringTable().All() {
-			if r.lostLengths&lengthBit(text) == 0 {
-				continue
-			}
-			if _, ok := r.lost[text]; ok {
-				r.strings.remove(int32(i))
-			}
+	for i, text := range pd.Dictionary().StringTable().All() {
+		if r.lostLengths&lengthBit(text) == 0 {
+			continue
 		}
+		if _, ok := r.lost[text]; ok {
+			r.strings.remove(int32(i))
+		}
+	}
+	if r.strings.count == 0 || mayHideReferences(pd) {
+		return
 	}
 	eachString(pd, r.strings.keep)
 	if r.strings.count == 0 {
@@ -186,13 +183,16 @@ func (r *Regrouper) shrinkAttributes(pd pprofile.Profiles) {
 			}
 		}
 	})
-	i := -1
+	i, strings := -1, pd.Dictionary().StringTable()
 	pd.Dictionary().AttributeTable().RemoveIf(func(a pprofile.KeyValueAndUnit) bool {
 		i++
 		if r.attributes.at[i] != gone {
 			return false
 		}
-		r.lostStrings = append(r.lostStrings, a.KeyStrindex(), a.UnitStrindex())
+		// Its key is one of the resource now, which has no unit.
+		if unit := a.UnitStrindex(); uint(unit) < uint(strings.Len()) {
+			r.lose(strings.At(int(unit)))
+		}
 		return true
 	})
 }
