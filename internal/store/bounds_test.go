@@ -130,6 +130,8 @@ func queryAll(s *Store, service, profile string) {
 	_, _ = s.Merge(ctx, sel, ProfilesOptions{Timestamps: true})
 	_, _ = s.Timeline(ctx, grouped, 100, noon)
 	_, _ = s.Attributes(ctx, sel, 100)
+	_, _ = s.HeatMap(ctx, sel, 600, 50)
+	_, _ = s.Events(ctx, sel, 5000)
 	sel.Attributes = []Attribute{{"key", "1"}}
 	_, _ = s.FlameGraph(ctx, sel, 1000)
 }

@@ -180,26 +180,52 @@ type lineKey struct {
 	kind     string
 }
 
-func (f *epochFramer) node(root int32, stack profiledict.StackIndex) int32 {
-	if f.spans == nil {
-		f.spans = make([]frameSpan, f.dict.Locations.Len())
-		f.byLine = map[lineKey]int32{}
-		f.texts = make([]int32, f.dict.Strings.Len())
-		f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
-		f.frames = append(f.frames, 0) // no span ends at 0
+// begin makes room for what is remembered, when it is asked for the first time.
+func (f *epochFramer) begin() {
+	if f.spans != nil {
+		return
 	}
+	f.spans = make([]frameSpan, f.dict.Locations.Len())
+	f.byLine = map[lineKey]int32{}
+	f.texts = make([]int32, f.dict.Strings.Len())
+	f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
+	f.frames = append(f.frames, 0) // no span ends at 0
+}
+
+func (f *epochFramer) node(root int32, stack profiledict.StackIndex) int32 {
+	f.begin()
 	locations := f.dict.Stacks.At(stack)
 	node := root
 	for i := len(locations) - 1; i >= 0; i-- {
-		span := f.spans[locations[i]]
-		if span.end == 0 {
-			span = f.location(locations[i])
-		}
-		for _, frame := range f.frames[span.start:span.end] {
+		for _, frame := range f.framesOf(locations[i]) {
 			node = f.b.child(node, frame)
 		}
 	}
 	return node
+}
+
+// framesOf returns the frames of a location, outermost first.
+func (f *epochFramer) framesOf(location int32) []int32 {
+	span := f.spans[location]
+	if span.end == 0 {
+		span = f.location(location)
+	}
+	return f.frames[span.start:span.end]
+}
+
+// stack returns up to most frames of a stack, leaf first.
+func (f *epochFramer) stack(stack profiledict.StackIndex, most int) (frames []int32) {
+	f.begin()
+	for _, location := range f.dict.Stacks.At(stack) {
+		of := f.framesOf(location)
+		for i := len(of) - 1; i >= 0 && len(frames) < most; i-- {
+			frames = append(frames, of[i])
+		}
+		if len(frames) == most {
+			break
+		}
+	}
+	return frames
 }
 
 func (f *epochFramer) location(i int32) frameSpan {

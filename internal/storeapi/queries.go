@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -157,6 +158,107 @@ func (s *server) timeline(r *request) (*answer, error) {
 		b = append(b, "]}"...)
 	}
 	return &answer{body: append(b, "]}"...), contentType: "application/json"}, nil
+}
+
+func (s *server) heatmap(r *request) (*answer, error) {
+	sel, err := r.selected()
+	if err != nil {
+		return nil, err
+	}
+	columns, err := r.params.number("columns", 600, 1, 1200)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.params.number("rows", 50, 1, 1000)
+	if err == nil && !slices.Contains(store.HeatRows, rows) {
+		err = badRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, err := s.Store.HeatMap(r.Context(), sel, columns, rows)
+	if err != nil {
+		return nil, err
+	}
+	b := fmt.Appendf(nil, `{"type":%s,"unit":%s,"from":%d,"seconds":%d,"columns":%d,"rows":%d,"observations":%d,"cut":%t,"cells":[`,
+		quote(h.Type.String()), quote(h.Type.Unit), millis(h.From), h.Seconds, h.Columns, h.Rows, h.Observations, h.IsCut)
+	for i, value := range h.Cells {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendFloat(b, math.Round(value*1000)/1000, 'f', -1, 64)
+	}
+	return &answer{body: append(b, "]}"...), contentType: "application/json"}, nil
+}
+
+// events answers with columns. Times are nanoseconds since base, which is Unix milliseconds: their sum would be too
+// large for a number in JavaScript.
+func (s *server) events(r *request) (*answer, error) {
+	sel, err := r.params.selection(r.now, "", nil)
+	if err == nil && sel.Service == "" {
+		err = badRequest("`service` must be given", "GET /api/services lists them")
+	}
+	if err != nil {
+		return nil, err
+	}
+	limit, err := r.params.number("limit", 5000, 1, 20_000)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Store.Events(r.Context(), sel, limit)
+	if err != nil {
+		return nil, err
+	}
+	base := int64(0)
+	for i, event := range e.List {
+		if start := millis(event.Start); i == 0 || start < base {
+			base = start
+		}
+	}
+	b := fmt.Appendf(nil, `{"base":%d,"left_out":%d,"lanes_left_out":%d,"frames":`, base, e.LeftOut, e.LanesLeftOut)
+	if b, err = appendFrames(b, e.Frames); err != nil {
+		return nil, err
+	}
+	for _, column := range []struct {
+		name  string
+		count int
+		write func(b []byte, i int) []byte
+	}{
+		{"lanes", len(e.Lanes), func(b []byte, i int) []byte { return append(b, quote(e.Lanes[i])...) }},
+		{"states", len(e.States), func(b []byte, i int) []byte { return append(b, quote(e.States[i])...) }},
+		{"stacks", len(e.Stacks), func(b []byte, i int) []byte { return appendInts(b, e.Stacks[i]) }},
+		{"lane", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(e.List[i].Lane), 10) }},
+		{"state", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(e.List[i].State), 10) }},
+		{"stack", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(e.List[i].Stack), 10) }},
+		{"start", len(e.List), func(b []byte, i int) []byte {
+			return strconv.AppendInt(b, e.List[i].Start-base*int64(time.Millisecond), 10)
+		}},
+		{"length", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, e.List[i].End-e.List[i].Start, 10) }},
+	} {
+		b = fmt.Appendf(b, `,%q:[`, column.name)
+		for i := range column.count {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = column.write(b, i)
+		}
+		b = append(b, ']')
+	}
+	if len(b) > maxAnswerBytes {
+		return nil, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
+	}
+	return &answer{body: append(b, '}'), contentType: "application/json"}, nil
+}
+
+func appendInts(b []byte, list []int32) []byte {
+	b = append(b, '[')
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(v), 10)
+	}
+	return append(b, ']')
 }
 
 // maxNodes is the default and the bound of `max_nodes`.

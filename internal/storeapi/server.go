@@ -64,6 +64,7 @@ func New(settings Settings) http.Handler {
 	for name, serve := range map[string]func(*request) (*answer, error){
 		"status": s.status, "services": s.services, "profiles": s.profiles, "attributes": s.attributes,
 		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff, "sandwich": s.sandwich,
+		"heatmap": s.heatmap, "events": s.events,
 	} {
 		s.mux.HandleFunc("GET /api/"+name, s.query(name, serve))
 	}

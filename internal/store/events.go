@@ -1,0 +1,303 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Events is what single threads or goroutines did, in time.
+type Events struct {
+	// Lanes are the names of the threads, those with most time first.
+	Lanes []string
+	// States are the words for what they did.
+	States []string
+	List   []Event
+	Frames []Frame
+	// Stacks are indices of Frames, leaf first.
+	Stacks [][]int32
+	// LeftOut is how many shorter events there are, LanesLeftOut how many threads with less time.
+	LeftOut, LanesLeftOut int
+}
+
+// Event is one observation with a timestamp. Start and End are Unix nanoseconds; where they are equal it has no length.
+type Event struct {
+	Lane, State, Stack int32
+	Start, End         int64
+}
+
+const (
+	maxLanes = 200
+	// maxStackFrames bounds the frames of a stack beside an event.
+	maxStackFrames = 64
+)
+
+// laneKeys name a thread, the best first; stateKeys say what it does.
+var (
+	laneKeys = []struct{ key, word string }{
+		{"go.goroutine.id", "goroutine "}, {"thread.id", "thread "}, {"thread.name", ""}, {"process.pid", "process "},
+	}
+	stateKeys = []string{"go.goroutine.state", "thread.state"}
+	// typeStates are states that sample types stand for.
+	typeStates = map[string]string{"on_cpu": "running", "cpu": "running", "off_cpu": "off CPU", "gc_pause": "GC pause", "samples": "sample"}
+)
+
+// Events returns the observations of a service that have timestamps and a part in the selected time, of all its profiles
+// unless the selection names one: the limit longest. GroupBy is the attribute that tells threads apart; without it
+// it is the first of those that they have. A value that is a time ends at its timestamp, others have no length.
+func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
+	v := s.view()
+	defer v.release()
+	filters, err := v.filters(&sel)
+	if err != nil {
+		return nil, err
+	}
+	c := &eventCollector{limit: limit, lanes: map[string]int32{}, states: map[string]int32{}}
+	// An event belongs to the time if any part of it does: its end may be after it.
+	open := sel
+	open.Until = 0
+	r := &reader{sel: &open, filters: filters, groups: newGroups(len(v.epochs))}
+	open.GroupBy = ""
+	found := false
+	for n, e := range v.epochs {
+		strs := &e.dict.Strings
+		for i := range e.series {
+			sr := &e.series[i]
+			c.sets = map[profiledict.AttributeSetIndex]setNames{}
+			if strs.At(sr.service) != sel.Service || sel.Profile != "" && strs.At(sr.profile) != sel.Profile {
+				continue
+			}
+			found = true
+			typ := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
+			if sel.Type != "" && sel.Type != typ.String() && sel.Type != typ.Type || !filters[n].resource(sr) {
+				continue
+			}
+			unit := timeUnit(typ.Unit)
+			for k := range sr.chunks {
+				t := term{epoch: n, series: sr, chunk: &sr.chunks[k]}
+				if t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps || t.chunk.end < sel.From {
+					continue
+				}
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				r.observations(&t, func(_ int, row *rows) {
+					end := t.chunk.time + row.timestamp
+					start := end - durationOf(row.value, unit)
+					if end < sel.From || sel.Until != 0 && start >= sel.Until {
+						return
+					}
+					names := c.names(filters[n], sr, &sel, profiledict.AttributeSetIndex(row.attribute), typ.Type)
+					c.add(collectedEvent{Event{names.lane, names.state, row.stack, start, end}, int32(n)})
+				})
+			}
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: there is no service %q with profile %q", ErrNothing, shorten(sel.Service), shorten(sel.Profile))
+	}
+	return c.finish(v), nil
+}
+
+type collectedEvent struct {
+	Event
+	epoch int32
+}
+
+// setNames are the lane and the state that a set of attributes says, plus one; 0 is not looked for yet.
+type setNames struct{ lane, state int32 }
+
+type eventCollector struct {
+	limit         int
+	events        []collectedEvent
+	leftOut       int
+	lanes, states map[string]int32
+	laneTime      []int64
+	sets          map[profiledict.AttributeSetIndex]setNames // of the series
+}
+
+func numberOf(names map[string]int32, name string) int32 {
+	i, ok := names[name]
+	if !ok {
+		i = int32(len(names))
+		names[name] = i
+	}
+	return i
+}
+
+// names returns the lane and the state of a sample with a set of attributes.
+func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set profiledict.AttributeSetIndex, typ string) setNames {
+	known, ok := c.sets[set]
+	if !ok {
+		known.lane = numberOf(c.lanes, laneName(f, sr, sel, set)+instanceMark+instanceName(f, sr))
+		known.state = -1
+		for _, key := range stateKeys {
+			if value, has := f.lookup(sr, set, key); has {
+				known.state = numberOf(c.states, shorten(value))
+				break
+			}
+		}
+		c.sets[set] = known
+	}
+	if known.state < 0 {
+		state := typeStates[typ]
+		if state == "" {
+			state = typ
+		}
+		known.state = numberOf(c.states, state)
+	}
+	for int(known.lane) >= len(c.laneTime) {
+		c.laneTime = append(c.laneTime, 0)
+	}
+	return known
+}
+
+// lookup returns the value of a key on the sample or its resource.
+func (f *filter) lookup(sr *series, set profiledict.AttributeSetIndex, key string) (string, bool) {
+	k, ok := f.dict.Strings.Lookup(key)
+	if !ok {
+		return "", false
+	}
+	if value, has := f.value(set, k); has {
+		return value, true
+	}
+	return f.resourceValue(sr, k)
+}
+
+func laneName(f *filter, sr *series, sel *Selection, set profiledict.AttributeSetIndex) string {
+	if sel.GroupBy != "" {
+		if value, has := f.lookup(sr, set, sel.GroupBy); has {
+			return shorten(value)
+		}
+		return NoGroup
+	}
+	for _, lane := range laneKeys {
+		value, has := f.lookup(sr, set, lane.key)
+		if !has {
+			continue
+		}
+		name := lane.word + shorten(value)
+		if lane.key == "thread.id" {
+			if more, has := f.lookup(sr, set, "thread.name"); has && more != "" {
+				name += " " + shorten(more)
+			}
+		}
+		return name
+	}
+	return NoGroup
+}
+
+// instanceMark stands between the name of a thread and that of the instance, of which each has a thread 1.
+const instanceMark = "\x00"
+
+var instanceKeys = []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name"}
+
+func instanceName(f *filter, sr *series) string {
+	for _, key := range instanceKeys {
+		if value, has := f.lookup(sr, 0, key); has {
+			return shorten(value)
+		}
+	}
+	return ""
+}
+
+// shownLanes takes the instance out of the names where there is only one.
+func shownLanes(names []string) []string {
+	instances := map[string]bool{}
+	shown := make([]string, len(names))
+	for _, name := range names {
+		_, instance, _ := strings.Cut(name, instanceMark)
+		instances[instance] = true
+	}
+	for i, name := range names {
+		thread, instance, _ := strings.Cut(name, instanceMark)
+		shown[i] = thread
+		if len(instances) > 1 {
+			shown[i] += " · " + instance
+		}
+	}
+	return shown
+}
+
+func (c *eventCollector) add(e collectedEvent) {
+	c.events = append(c.events, e)
+	c.laneTime[e.Lane] += e.End - e.Start
+	if len(c.events) >= 4*c.limit {
+		c.keepLongest()
+	}
+}
+
+// keepLongest leaves the limit longest events, in the order of their starts.
+func (c *eventCollector) keepLongest() {
+	if more := len(c.events) - c.limit; more > 0 {
+		slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(b.End-b.Start, a.End-a.Start) })
+		c.events = c.events[:c.limit]
+		c.leftOut += more
+	}
+}
+
+// finish orders lanes by time, those in it last of all by name, and writes out stacks.
+func (c *eventCollector) finish(v *view) *Events {
+	c.keepLongest()
+	out := &Events{LeftOut: c.leftOut, States: byNumber(c.states)}
+	names := shownLanes(byNumber(c.lanes))
+	order := make([]int32, len(names))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(c.laneTime[b], c.laneTime[a]), strings.Compare(names[a], names[b]))
+	})
+	if len(order) > maxLanes {
+		out.LanesLeftOut = len(order) - maxLanes
+		order = order[:maxLanes]
+	}
+	place := make([]int32, len(names))
+	for i := range place {
+		place[i] = -1
+	}
+	for i, lane := range order {
+		place[lane] = int32(i)
+		out.Lanes = append(out.Lanes, names[lane])
+	}
+	b := newTreeBuilder()
+	framers := make([]epochFramer, len(v.epochs))
+	for n, e := range v.epochs {
+		framers[n] = epochFramer{b: b, dict: e.dict}
+	}
+	type stackKey struct{ epoch, stack int32 }
+	stacks := map[stackKey]int32{}
+	slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(a.Start, b.Start) })
+	for _, e := range c.events {
+		if e.Lane = place[e.Lane]; e.Lane < 0 {
+			out.LeftOut++
+			continue
+		}
+		key := stackKey{e.epoch, e.Stack}
+		at, ok := stacks[key]
+		if !ok {
+			at = int32(len(out.Stacks))
+			stacks[key] = at
+			out.Stacks = append(out.Stacks, framers[e.epoch].stack(profiledict.StackIndex(e.Stack), maxStackFrames))
+		}
+		e.Stack = at
+		out.List = append(out.List, e.Event)
+	}
+	out.Frames = b.frames
+	return out
+}
+
+func byNumber(numbers map[string]int32) []string {
+	names := make([]string, len(numbers))
+	for name, i := range numbers {
+		names[i] = name
+	}
+	return names
+}
