@@ -9,13 +9,15 @@ import {Details, Tooltip} from './details.js';
 import {copyText, el, menu, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
 import {clean, formatShare, formatValue} from './format.js';
+import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
 import {ui} from './messages.js';
 import {Model} from './model.js';
 import {renderPath} from './path.js';
 import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
-import {baseQueryOf, defaultSeconds, formatState, isCompared, parseState, queryOf, timeQuery} from './state.js';
+import {baseQueryOf, defaultSeconds, formatState, hasPart, isCompared, parseState, queryOf, timeQuery} from './state.js';
 import {FunctionTable} from './table.js';
+import {Threads} from './threads.js';
 import {Timeline} from './timeline.js';
 import {Toolbar} from './toolbar.js';
 
@@ -23,7 +25,8 @@ const $ = (id) => document.getElementById(id);
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 
 // What is asked for again when it changes; all else only changes how it is shown.
-const dataKey = (state) => JSON.stringify([queryOf(state), state.group_by, state.view === 'diff' ? baseQueryOf(state) : null]);
+const dataKey = (state) => JSON.stringify([queryOf(state), timeQuery(state.time), state.group_by,
+  {diff: baseQueryOf(state), heat: 'heat', threads: 'threads'}[state.view] ?? null]);
 
 class App {
   constructor() {
@@ -36,9 +39,9 @@ class App {
     this.baseBar = new BaseBar($('base'), this);
     this.toolbar = new Toolbar($('toolbar'), this);
     this.timeline = new Timeline($('timeline'), {
-      select: (from, until) => this.update({time: {from: Math.round(from), until: Math.round(until)}}),
+      select: (from, until) => this.update({time: {from: Math.round(from), until: Math.round(until)}, part: null}),
       base: (from, until) => this.update({view: 'diff', base: {...this.state.base, time: {from: Math.round(from), until: Math.round(until)}}}),
-      all: () => this.update({time: {}}),
+      all: () => this.update({time: {}, part: null}),
       group: (name) => this.update({attrs: [...this.state.attrs.filter(([key]) => key !== this.state.group_by), [this.state.group_by, name]]}),
     });
     this.tooltip = new Tooltip();
@@ -51,6 +54,8 @@ class App {
       open: (id) => this.update({fn: this.model.frames.key(id), node: '', view: 'sandwich'}),
       sort: (sort) => this.update({sort}),
     });
+    this.heatmap = new HeatMap({select: (part) => this.update({part, zoom: '', node: ''})});
+    this.threads = new Threads({range: (part) => this.update({part})});
     addEventListener('popstate', () => this.follow(parseState(location.hash)));
     darkScheme.addEventListener('change', () => this.render());
     document.addEventListener('visibilitychange', () => document.hidden || this.load());
@@ -155,12 +160,16 @@ class App {
     const others = query.filter(([name]) => !['seconds', 'from', 'until'].includes(name));
     const compared = state.view === 'diff' && isCompared(state);
     const points = Math.max(60, Math.min(600, Math.floor(innerWidth / 3)));
-    const [times, attributes, answer] = await Promise.all([
+    const whole = queryOf({...state, part: null});
+    const [times, attributes, answer, moments] = await Promise.all([
       ask('timeline', [...others, ...timeQuery(extent), ...group, ['points', points]]),
       ask('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
       compared ? ask('diff', [...query, ...baseQueryOf(state)]) : ask('flamegraph', [...query, ...group]),
+      state.view === 'heat' ? ask('heatmap', whole)
+        : state.view === 'threads' ? ask('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group]) : {},
     ]);
-    if (!times || !attributes || !answer) return false;
+    if (!times || !attributes || !answer || !moments) return false;
+    this.moments = {view: state.view, answer: moments};
     Object.assign(this, {times: {answer: times, extent}, // The service has a list of its own.
       attributes: attributes.attributes.filter(({key}) => key !== 'service.name')});
     if (this.model?.answer !== answer) {
@@ -168,6 +177,12 @@ class App {
       this.model = new Model(answer);
     }
     return true;
+  }
+
+  // offers reports whether a view has something to show: two of them need timestamps.
+  offers(view) {
+    if (view === 'heat') return Boolean(this.row?.timestamps);
+    return view !== 'threads' || this.profiles.some((row) => row.service === this.state.service && row.timestamps);
   }
 
   // shownTime returns what the state's time means now, by the collector's clock.
@@ -216,6 +231,10 @@ class App {
     if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
       : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
     const cut = model?.answer.truncated;
+    const {left_out: hidden, lanes_left_out: lanes, cut: isCut} = this.moments?.view === state.view ? this.moments.answer : {};
+    if (hidden) notices.push([`The ${hidden.toLocaleString('en-US')} shortest events are not drawn; zoom in to see them.`]);
+    if (lanes) notices.push([`${lanes.toLocaleString('en-US')} more threads, with less time, are not drawn.`]);
+    if (isCut) notices.push(['The heat map shows the last hour of the selected time.']);
     if (cut) notices.push([`The ${cut.toLocaleString('en-US')} smallest nodes are not drawn; their values are in those above them.`]);
     if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
       notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`]);
@@ -230,7 +249,9 @@ class App {
     const layout = problem ? 'message' : state.view === 'sandwich' && model.selected < 0 ? 'choose' : state.view;
     if (layout !== this.layout || problem) this.arrange(layout, problem);
     if (problem) return;
-    if (state.view !== 'flame') {
+    if (layout === 'heat' || layout === 'threads') this.renderMoments();
+    if (layout === 'threads') return;
+    if (state.view !== 'flame' && state.view !== 'heat') {
       this.table.show({
         frames: model.frames, rows: model.rows, matched: model.found.matched, columns: model.columns, sort: state.sort,
         selected: model.selected, compared: model.compared,
@@ -242,6 +263,15 @@ class App {
       this.graph.show(model.tree, model.style(model.tree, state, this.theme), {zoomed: model.zoomed, upwards: state.direction === 'flame'});
     }
     this.measure();
+  }
+
+  // renderMoments draws what the two views by time show, once their answer is there.
+  renderMoments() {
+    const {state, theme, moments, shown} = this;
+    if (moments?.view !== state.view) return;
+    const {answer} = moments;
+    if (state.view === 'heat') this.heatmap.show({answer, part: state.part, theme});
+    else this.threads.show({answer, ...(state.part ?? shown), whole: shown, zoomed: hasPart(state), theme});
   }
 
   // measure notes how long the first paint after an answer took.
@@ -277,7 +307,7 @@ class App {
         : {what: 'The service', name: state.service, actions: [other]});
     }
     if (!model) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Loading …'));
-    if (!model.isEmpty) return null;
+    if (!model.isEmpty || ((state.view === 'heat' || state.view === 'threads') && this.offers(state.view))) return null;
     return ui.nothingHere({state, ...this.shown, known: this.row, actions: [all, ...(state.attrs.length ? [['without the filters', () => this.update({attrs: []})]] : []), other]});
   }
 
@@ -289,6 +319,8 @@ class App {
     this.tooltip.hide();
     if (layout === 'message') main.replaceChildren(problem);
     else if (layout === 'flame') main.replaceChildren(this.graph.element);
+    else if (layout === 'heat') main.replaceChildren(this.heatmap.element, this.graph.element);
+    else if (layout === 'threads') main.replaceChildren(this.threads.element);
     else if (layout === 'table') main.replaceChildren(this.table.element);
     else if (layout === 'choose') main.replaceChildren(this.table.element, ui.chooseFunction());
     else if (layout === 'sandwich') {
@@ -300,7 +332,7 @@ class App {
 
   renderDetails() {
     const {model, state} = this;
-    if (!model || model.selected < 0 || this.layout === 'message') {
+    if (!model || model.selected < 0 || this.layout === 'message' || this.layout === 'threads') {
       this.details.hide(false);
       return;
     }
@@ -309,7 +341,7 @@ class App {
       tree: model.tree, node, id: model.selected, rows: model.rows, unit: model.unit, zoomed: model.zoomed, byShare: state.norm === 'share',
       actions: this.actions(state.fn),
     });
-    if (state.view !== 'flame') this.table.select(model.selected, this.scrolledTo !== state.fn);
+    if (state.view !== 'flame' && state.view !== 'heat') this.table.select(model.selected, this.scrolledTo !== state.fn);
     this.scrolledTo = state.fn;
   }
 
@@ -436,6 +468,7 @@ class App {
     else if (state.zoom) this.update({zoom: ''});
     else if (state.q) this.update({q: ''});
     else if (state.focus || state.hide.length) this.update({focus: '', hide: []});
+    else if (hasPart(state)) this.update({part: null});
   }
 }
 

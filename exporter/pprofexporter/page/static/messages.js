@@ -50,7 +50,7 @@ function pre(text) {
 }
 
 const keys = [
-  ['/', 'search'], ['1 2 3 4 5', 'Flame, Table, Both, Sandwich, Diff'], ['s', 'pick a service'], ['p', 'pick a profile type'],
+  ['/', 'search'], ['1 … 7', 'Flame, Table, Both, Sandwich, Diff, Heat map, Threads'], ['s', 'pick a service'], ['p', 'pick a profile type'],
   ['f', 'filter by an attribute'], ['g', 'group by an attribute'], ['l', 'live or paused'], ['[  ]', 'earlier, later'],
   ['i', 'icicle or flame'], ['c', 'next colours'], ['d', 'downloads and commands'], ['u', 'share'], ['t', 'light or dark'],
   ['arrows', 'in the graph: caller, callee, neighbours'], ['Enter', 'zoom to the selected frame'], ['Backspace', 'zoom out by one frame'],

@@ -11,9 +11,10 @@ const defaults = {
 
 export const defaultSeconds = 900;
 
-// A time is {seconds} up to now, {from, until} in milliseconds, or {} for the whole window.
+// A time is {seconds} up to now, {from, until} in milliseconds, or {} for the whole window. A part is what of it is brushed in
+// the heat map or zoomed to in the threads: {from, until} with fractions of milliseconds, or null.
 export function emptyState() {
-  return {...defaults, time: {seconds: defaultSeconds}, attrs: [], hide: [], base: {service: '', time: null, attrs: []}};
+  return {...defaults, time: {seconds: defaultSeconds}, part: null, attrs: [], hide: [], base: {service: '', time: null, attrs: []}};
 }
 
 export function parseState(hash) {
@@ -22,6 +23,7 @@ export function parseState(hash) {
   for (const name of Object.keys(defaults)) if (parameters.has(name)) state[name] = parameters.get(name);
   if (parameters.get('seconds') === 'all') state.time = {};
   else state.time = readTime(parameters, '') ?? {seconds: positive(parameters.get('seconds')) || defaultSeconds};
+  state.part = readTime(parameters, 'part.');
   state.attrs = readAttributes(parameters, 'attr.');
   state.hide = parameters.getAll('hide');
   state.base = {
@@ -44,6 +46,10 @@ export function formatState(state) {
   } else if (state.time.seconds !== defaultSeconds) {
     set('seconds', state.time.seconds ?? 'all');
   }
+  if (state.part) {
+    set('part.from', micros(state.part.from));
+    set('part.until', micros(state.part.until));
+  }
   for (const [key, value] of state.attrs) set(`attr.${key}`, value);
   for (const name of state.hide) set('hide', name);
   if (state.base.service) set('base.service', state.base.service);
@@ -54,6 +60,16 @@ export function formatState(state) {
   for (const [key, value] of state.base.attrs) set(`base.attr.${key}`, value);
   // What a URL may carry as it is stays readable.
   return parameters.toString().replace(/%2F/g, '/').replace(/%3A/g, ':').replace(/%28/g, '(').replace(/%29/g, ')');
+}
+
+// hasPart reports whether a view shows a part of the state's time.
+export function hasPart(state) {
+  return Boolean(state.part) && (state.view === 'heat' || state.view === 'threads');
+}
+
+// micros returns milliseconds without the digits below a microsecond.
+function micros(ms) {
+  return String(Math.round(ms * 1000) / 1000);
 }
 
 function positive(text) {
@@ -84,7 +100,8 @@ export function withAttribute(attributes, key, value) {
 
 // queryOf returns the parameters by which the API selects what a state shows.
 export function queryOf(state) {
-  return [['service', state.service], ['profile', state.profile], ['type', state.type], ...timeQuery(state.time),
+  const time = hasPart(state) ? [['from', micros(state.part.from)], ['until', micros(state.part.until)]] : timeQuery(state.time);
+  return [['service', state.service], ['profile', state.profile], ['type', state.type], ...time,
     ...state.attrs.map(([key, value]) => [`attr.${key}`, value])].filter(([, value]) => value !== '');
 }
 

@@ -8,7 +8,8 @@ import {help} from './messages.js';
 import {formatShare, formatValue} from './format.js';
 import {formatState, profilePath, queryOf} from './state.js';
 
-export const views = [['flame', 'Flame'], ['table', 'Table'], ['both', 'Both'], ['sandwich', 'Sandwich'], ['diff', 'Diff']];
+export const views = [['flame', 'Flame'], ['table', 'Table'], ['both', 'Both'], ['sandwich', 'Sandwich'], ['diff', 'Diff'],
+  ['heat', 'Heat map'], ['threads', 'Threads']];
 export const colors = ['package', 'module', 'kind'];
 
 // quote returns a text as one word of a POSIX shell.
@@ -51,7 +52,10 @@ export class Toolbar {
 
   render({total, unit, found}) {
     const {state, theme} = this.app;
-    for (const tab of this.tabs) tab.setAttribute('aria-pressed', String(tab.dataset.view === state.view));
+    for (const tab of this.tabs) {
+      tab.setAttribute('aria-pressed', String(tab.dataset.view === state.view));
+      tab.hidden = tab.dataset.view !== state.view && !this.app.offers(tab.dataset.view);
+    }
     if (this.search.value !== state.q) this.search.value = state.q;
     const whole = formatValue(total, unit);
     this.sum.textContent = total === null || (state.view === 'diff' && !state.q) ? '' : state.q && found ? `${formatShare(found.total, total)} of ${whole}` : whole;
@@ -60,8 +64,8 @@ export class Toolbar {
     this.direction.textContent = up ? '▲ flame' : '▼ icicle';
     this.direction.title = 'The root below or above (i)';
     this.color.value = state.color;
-    this.color.hidden = state.view === 'diff' || state.view === 'table';
-    this.direction.hidden = state.view === 'table' || state.view === 'sandwich';
+    this.color.hidden = ['diff', 'table', 'threads'].includes(state.view);
+    this.direction.hidden = ['table', 'sandwich', 'threads'].includes(state.view);
     this.theme.textContent = theme.dark ? '☀' : '☾';
   }
 

@@ -1,0 +1,182 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The heat map: a column for each second, a row for each part of a second, so that what happens within seconds (a stall, a
+// timer) makes a pattern. What is brushed is shown as a flame graph.
+
+import {el} from './dom.js';
+import {formatDuration, formatTime, formatValue} from './format.js';
+
+const left = 44;
+const bottom = 16;
+const rowHeight = 4;
+
+// cellTime returns when the cell at a column and row begins, in Unix milliseconds, and how long it is. Where several seconds
+// are folded into one column, its rows have no time of their own.
+export function cellTime({from, seconds, rows}, column, row) {
+  if (seconds > 1) return {from: from + column * seconds * 1000, length: seconds * 1000};
+  return {from: from + column * 1000 + row * 1000 / rows, length: 1000 / rows};
+}
+
+// rangeOf returns the time from one cell to another, in either order.
+export function rangeOf(answer, a, b) {
+  const [first, last] = [cellTime(answer, a.column, a.row), cellTime(answer, b.column, b.row)].sort((x, y) => x.from - y.from);
+  return {from: first.from, until: last.from + last.length};
+}
+
+export class HeatMap {
+  // on.select({from, until} or null)
+  constructor(on) {
+    Object.assign(this, {on, data: null, drag: null, cursor: null});
+    this.canvas = el('canvas', {tabindex: 0, role: 'application'});
+    this.readout = el('output', {class: 'readout'});
+    this.element = el('div', {class: 'heatmap'}, this.canvas, this.readout);
+    this.context = this.canvas.getContext('2d');
+    new ResizeObserver(() => this.draw()).observe(this.element);
+    this.listen();
+  }
+
+  // show draws the answer of /api/heatmap and the brushed part, {from, until} or null.
+  show(data) {
+    if (data.answer !== this.data?.answer) {
+      this.most = data.answer.cells.reduce((a, b) => Math.max(a, b), 0);
+      this.cursor = null;
+    }
+    this.data = data;
+    const {answer} = data;
+    this.canvas.setAttribute('aria-label', `Heat map of ${answer.columns} columns of ${answer.seconds} s, ${answer.rows} rows for the parts of a second. ` +
+      'Drag to choose what the flame graph shows; arrow keys move, Enter chooses, Escape chooses all.');
+    this.draw();
+  }
+
+  get scale() {
+    return Math.min(16, (this.element.clientWidth - left) / Math.max(1, this.data.answer.columns));
+  }
+
+  draw() {
+    if (!this.data) return;
+    const {answer, part, theme} = this.data;
+    const width = this.element.clientWidth;
+    const plot = answer.rows * rowHeight;
+    const ratio = devicePixelRatio || 1;
+    this.canvas.width = width * ratio;
+    this.canvas.height = (plot + bottom) * ratio;
+    this.canvas.style.height = `${plot + bottom}px`;
+    const pen = this.context;
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.font = '10.5px system-ui, sans-serif';
+    pen.fillStyle = theme.faint;
+    for (const ms of [0, 250, 500, 750]) pen.fillText(`${ms} ms`, 2, ms / 1000 * plot + 9);
+    const {scale} = this;
+    const labels = Math.max(1, Math.ceil(90 / scale));
+    for (let column = 0; column < answer.columns; column += labels) {
+      pen.fillText(formatTime(answer.from + column * answer.seconds * 1000), left + column * scale, plot + bottom - 4);
+    }
+    pen.fillStyle = theme.line;
+    pen.fillRect(left, 0, answer.columns * scale, plot);
+    for (let i = 0; i < answer.cells.length; i++) {
+      const value = answer.cells[i];
+      if (!(value > 0)) continue;
+      pen.fillStyle = this.color(value, theme);
+      pen.fillRect(left + Math.floor(i / answer.rows) * scale, (i % answer.rows) * rowHeight, scale > 3 ? scale - 0.5 : scale, rowHeight - 0.5);
+    }
+    const range = this.drag ? rangeOf(answer, this.drag.from, this.drag.until) : part;
+    if (range) this.outline(range);
+    if (this.cursor) {
+      pen.strokeStyle = theme.outline;
+      pen.strokeRect(left + this.cursor.column * scale, this.cursor.row * rowHeight, Math.max(scale, 3), rowHeight);
+    }
+  }
+
+  color(value, theme) {
+    const share = Math.sqrt(value / this.most);
+    const [low, high] = theme.dark ? [0.32, 0.86] : [0.9, 0.42];
+    return `oklch(${(low + (high - low) * share).toFixed(3)} ${(0.04 + 0.12 * share).toFixed(3)} ${(95 - 65 * share).toFixed(0)})`;
+  }
+
+  // outline frames a time: a part of the first column, whole columns, a part of the last.
+  outline({from, until}) {
+    const {answer, theme} = this.data;
+    const {scale} = this;
+    const pen = this.context;
+    const plot = answer.rows * rowHeight;
+    const span = answer.seconds * 1000;
+    pen.fillStyle = theme.accent;
+    for (let column = Math.max(0, Math.floor((from - answer.from) / span)); column < answer.columns; column++) {
+      const start = answer.from + column * span;
+      if (start >= until) break;
+      const top = answer.seconds > 1 ? 0 : Math.max(0, (from - start) / 1000) * plot;
+      const end = answer.seconds > 1 ? plot : Math.min(1, (until - start) / 1000) * plot;
+      pen.globalAlpha = 0.22;
+      pen.fillRect(left + column * scale, top, scale, end - top);
+      pen.globalAlpha = 1;
+      pen.fillRect(left + column * scale, top, scale, 1);
+      pen.fillRect(left + column * scale, end - 1, scale, 1);
+      pen.fillRect(left + column * scale, top, 1, end - top);
+      pen.fillRect(left + (column + 1) * scale - 1, top, 1, end - top);
+    }
+  }
+
+  cellAt(event) {
+    const {answer} = this.data;
+    const box = this.canvas.getBoundingClientRect();
+    const within = (value, count) => Math.min(count - 1, Math.max(0, Math.floor(value)));
+    return {column: within((event.clientX - box.left - left) / this.scale, answer.columns), row: within((event.clientY - box.top) / rowHeight, answer.rows)};
+  }
+
+  tell(cell) {
+    const {answer} = this.data;
+    if (!cell || !answer.columns) {
+      this.readout.textContent = '';
+      return;
+    }
+    const range = this.drag ? rangeOf(answer, this.drag.from, this.drag.until) : null;
+    const {from} = cellTime(answer, cell.column, cell.row);
+    const within = Math.round(cell.row * 1000 / answer.rows);
+    const value = answer.cells[cell.column * answer.rows + cell.row];
+    this.readout.textContent = range ? `${formatTime(range.from)} + ${Math.round(range.from % 1000)} ms · ${formatDuration(range.until - range.from)}`
+      : `${formatTime(from)} + ${within} ms · ${formatValue(value, answer.unit)}`;
+  }
+
+  listen() {
+    const {canvas} = this;
+    canvas.addEventListener('pointerdown', (event) => {
+      if (!this.data?.answer.columns || event.button !== 0) return;
+      canvas.setPointerCapture(event.pointerId);
+      const cell = this.cellAt(event);
+      this.drag = {from: cell, until: cell};
+      this.draw();
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      if (!this.data?.answer.columns) return;
+      const cell = this.cellAt(event);
+      if (this.drag) this.drag.until = cell;
+      this.tell(cell);
+      if (this.drag) this.draw();
+    });
+    canvas.addEventListener('pointerup', () => {
+      if (!this.drag) return;
+      const range = rangeOf(this.data.answer, this.drag.from, this.drag.until);
+      this.drag = null;
+      this.on.select(range);
+    });
+    canvas.addEventListener('pointercancel', () => { this.drag = null; });
+    canvas.addEventListener('pointerleave', () => this.data && this.tell(null));
+    canvas.addEventListener('dblclick', () => this.on.select(null));
+    canvas.addEventListener('keydown', (event) => {
+      const {answer} = this.data ?? {};
+      if (!answer?.columns) return;
+      const step = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
+      if (event.key === 'Escape' && this.data.part) this.on.select(null);
+      else if (event.key === 'Enter' && this.cursor) this.on.select(rangeOf(answer, this.cursor, this.cursor));
+      else if (step) {
+        const {column, row} = this.cursor ?? {column: 0, row: 0};
+        this.cursor = {column: Math.min(answer.columns - 1, Math.max(0, column + step[0])), row: Math.min(answer.rows - 1, Math.max(0, row + step[1]))};
+        this.tell(this.cursor);
+        this.draw();
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+}

@@ -1,0 +1,233 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The threads: one lane for each thread or goroutine, what it did as bars in colours of its states, from minutes down to
+// microseconds. A click shows the stack.
+
+import {button, el, refill} from './dom.js';
+import {clean, formatTime, formatValue, hash32} from './format.js';
+
+const label = 190;
+const laneHeight = 18;
+const axis = 18;
+
+// hues are of states that are told apart everywhere; others have one of their name.
+const hues = {running: 145, sample: 145, runnable: 75, syscall: 310, 'off CPU': 250, 'GC pause': 25, sync: 20, sleep: 250, network: 220, select: 275};
+
+export function stateColor(state, dark) {
+  const hue = hues[state] ?? hash32(state) % 360;
+  const quiet = state === 'sleep' || state === 'select';
+  return `oklch(${dark ? 0.6 : 0.7} ${quiet ? 0.03 : 0.12} ${hue})`;
+}
+
+// fineTicks returns round times within [from, until], in milliseconds, about count of them, and the step between them.
+export function fineTicks(from, until, count) {
+  const rough = (until - from) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-6)));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((candidate) => candidate >= rough) ?? 10 * power;
+  const times = [];
+  for (let i = Math.ceil((from % 1000) / step); times.length < 200; i++) {
+    const t = from - (from % 1000) + i * step;
+    if (t > until) break;
+    times.push(t);
+  }
+  return {times, step};
+}
+
+export class Threads {
+  // on.range({from, until} or null), in Unix milliseconds
+  constructor(on) {
+    Object.assign(this, {on, data: null, drag: null, chosen: -1});
+    this.legend = el('div', {class: 'legend'});
+    this.out = button('zoom out', () => this.zoom(4), {title: 'Show four times as much (double click)'});
+    this.readout = el('output', {class: 'readout'});
+    this.canvas = el('canvas', {tabindex: 0, role: 'application'});
+    this.scroller = el('div', {class: 'lanes'}, this.canvas);
+    this.stack = el('aside', {class: 'stackpanel', hidden: true, 'aria-label': 'Stack of the chosen event'});
+    this.element = el('div', {class: 'threads'}, el('div', {class: 'head'}, this.out, this.legend, this.readout),
+      el('div', {class: 'body'}, this.scroller, this.stack));
+    this.context = this.canvas.getContext('2d');
+    new ResizeObserver(() => this.draw()).observe(this.scroller);
+    this.listen();
+  }
+
+  // show draws the answer of /api/events within a time in Unix milliseconds.
+  show(data) {
+    if (data.answer !== this.data?.answer) this.choose(-1);
+    this.data = data;
+    const {answer, from, until, theme} = data;
+    this.canvas.setAttribute('aria-label', `${answer.lanes.length} threads from ${formatTime(from)} on, ${answer.start.length} events. ` +
+      'Drag to zoom in, double click to zoom out, arrow keys move, plus and minus zoom; a click shows the stack.');
+    this.out.disabled = !data.zoomed;
+    refill(this.legend, [answer.states, theme.dark], () => answer.states.slice(0, 24).map((state) => {
+      const dot = el('i');
+      dot.style.background = stateColor(state, theme.dark);
+      return el('span', {class: 'chip'}, dot, clean(state, 40));
+    }));
+    this.draw();
+  }
+
+  get scale() {
+    return Math.max(1, this.scroller.clientWidth - label) / (this.data.until - this.data.from);
+  }
+
+  draw() {
+    if (!this.data) return;
+    const {answer, from, until, theme} = this.data;
+    const width = this.scroller.clientWidth;
+    const height = axis + Math.max(1, answer.lanes.length) * laneHeight;
+    const ratio = devicePixelRatio || 1;
+    this.canvas.width = width * ratio;
+    this.canvas.height = height * ratio;
+    this.canvas.style.height = `${height}px`;
+    const pen = this.context;
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.font = '11px system-ui, sans-serif';
+    pen.textBaseline = 'middle';
+    const {scale} = this;
+    const x = (ms) => label + (ms - from) * scale;
+    const {times, step} = fineTicks(from, until, Math.max(2, (width - label) / 110));
+    for (const t of times) {
+      pen.fillStyle = theme.line;
+      pen.fillRect(Math.round(x(t)), 0, 1, height);
+      pen.fillStyle = theme.faint;
+      pen.fillText(tickText(t, step), x(t) + 3, axis / 2);
+    }
+    for (let i = 0; i < answer.start.length; i++) {
+      const start = Math.max(label, x(answer.base + answer.start[i] / 1e6));
+      const end = x(answer.base + (answer.start[i] + answer.length[i]) / 1e6);
+      if (end < label || start > width) continue;
+      pen.fillStyle = stateColor(answer.states[answer.state[i]], theme.dark);
+      const tick = answer.length[i] === 0;
+      pen.fillRect(start, axis + answer.lane[i] * laneHeight + (tick ? 1 : 3), tick ? 1.5 : Math.max(1, end - start), laneHeight - (tick ? 2 : 6));
+      if (i === this.chosen) {
+        pen.strokeStyle = theme.outline;
+        pen.strokeRect(start, axis + answer.lane[i] * laneHeight + 2, Math.max(2, end - start), laneHeight - 4);
+      }
+    }
+    pen.fillStyle = theme.background;
+    pen.fillRect(0, 0, label - 4, height);
+    pen.fillStyle = theme.text;
+    answer.lanes.forEach((name, i) => pen.fillText(fitted(pen, clean(name, 80), label - 12), 8, axis + (i + 0.5) * laneHeight));
+    if (this.drag?.moved) {
+      const [a, b] = [this.drag.from, this.drag.until].sort((p, q) => p - q);
+      pen.fillStyle = theme.accent;
+      pen.globalAlpha = 0.18;
+      pen.fillRect(x(a), 0, x(b) - x(a), height);
+      pen.globalAlpha = 1;
+    }
+  }
+
+  timeAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return Math.min(this.data.until, this.data.from + Math.max(0, event.clientX - box.left - label) / this.scale);
+  }
+
+  // eventAt returns the event at a point, the shortest where several are, or -1.
+  eventAt(event) {
+    const {answer} = this.data;
+    const box = this.canvas.getBoundingClientRect();
+    const lane = Math.floor((event.clientY - box.top - axis) / laneHeight);
+    if (event.clientX - box.left < label) return -1;
+    const at = (this.timeAt(event) - answer.base) * 1e6;
+    const slack = 2e6 / this.scale;
+    let best = -1;
+    for (let i = 0; i < answer.start.length; i++) {
+      if (answer.lane[i] !== lane || answer.start[i] - slack > at || answer.start[i] + answer.length[i] + slack < at) continue;
+      if (best < 0 || answer.length[i] < answer.length[best]) best = i;
+    }
+    return best;
+  }
+
+  describe(i) {
+    const {answer} = this.data;
+    const at = answer.base + answer.start[i] / 1e6;
+    return `${clean(answer.lanes[answer.lane[i]], 60)} · ${clean(answer.states[answer.state[i]], 40)}` +
+      `${answer.length[i] ? ` · ${formatValue(answer.length[i], 'nanoseconds')}` : ''} · ${formatTime(at)} + ${(at % 1000).toFixed(3)} ms`;
+  }
+
+  choose(i) {
+    this.chosen = i;
+    this.stack.hidden = i < 0;
+    if (i < 0) return;
+    const {answer} = this.data;
+    this.stack.replaceChildren(el('p', {}, el('b', {}, this.describe(i)), button('×', () => { this.choose(-1); this.draw(); }, {'aria-label': 'Close the stack'})),
+      el('ol', {}, answer.stacks[answer.stack[i]].map((frame) => el('li', {title: clean(`${answer.frames.file[frame]}:${answer.frames.line[frame]}`, 300)},
+        clean(answer.frames.name[frame], 300) || '(no name)'))));
+  }
+
+  // zoom shows factor times as much around a time, the middle without one.
+  zoom(factor, around = (this.data.from + this.data.until) / 2) {
+    const {from, until, whole} = this.data;
+    const least = 0.01;
+    const range = {from: Math.max(whole.from, around - (around - from) * factor), until: Math.min(whole.until, around + (until - around) * factor)};
+    if (range.until - range.from < least) return;
+    this.on.range(range.from <= whole.from && range.until >= whole.until ? null : range);
+  }
+
+  move(share) {
+    const {from, until, whole} = this.data;
+    const by = Math.min(whole.until - until, Math.max(whole.from - from, (until - from) * share));
+    if (by) this.on.range({from: from + by, until: until + by});
+  }
+
+  listen() {
+    const {canvas} = this;
+    canvas.addEventListener('pointerdown', (event) => {
+      if (!this.data || event.button !== 0) return;
+      canvas.setPointerCapture(event.pointerId);
+      const time = this.timeAt(event);
+      this.drag = {from: time, until: time, x: event.clientX, moved: false};
+    });
+    canvas.addEventListener('pointermove', (event) => {
+      if (!this.data) return;
+      if (this.drag) {
+        this.drag.until = this.timeAt(event);
+        this.drag.moved ||= Math.abs(event.clientX - this.drag.x) > 3;
+        this.draw();
+        return;
+      }
+      const i = this.eventAt(event);
+      this.readout.textContent = i < 0 ? '' : this.describe(i);
+    });
+    canvas.addEventListener('pointerup', (event) => {
+      const {drag} = this;
+      this.drag = null;
+      if (!drag) return;
+      if (drag.moved) {
+        const [from, until] = [drag.from, drag.until].sort((a, b) => a - b);
+        if (until - from >= 0.01) this.on.range({from, until});
+        return;
+      }
+      this.choose(this.eventAt(event));
+      this.draw();
+    });
+    canvas.addEventListener('pointercancel', () => { this.drag = null; });
+    canvas.addEventListener('dblclick', (event) => this.zoom(4, this.timeAt(event)));
+    this.scroller.addEventListener('wheel', (event) => {
+      if (!event.ctrlKey || !this.data) return;
+      event.preventDefault();
+      this.zoom(event.deltaY > 0 ? 1.5 : 1 / 1.5, this.timeAt(event));
+    }, {passive: false});
+    canvas.addEventListener('keydown', (event) => {
+      const action = {ArrowLeft: () => this.move(-0.25), ArrowRight: () => this.move(0.25), '+': () => this.zoom(0.5), '-': () => this.zoom(2)}[event.key];
+      if (!action || !this.data) return;
+      event.preventDefault();
+      event.stopPropagation();
+      action();
+    });
+  }
+}
+
+function tickText(t, step) {
+  if (step >= 1000) return formatTime(t);
+  const digits = step >= 1 ? 0 : Math.min(3, Math.ceil(-Math.log10(step)));
+  return `${formatTime(t)} + ${(t % 1000).toFixed(digits)} ms`;
+}
+
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  let end = text.length;
+  while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > width) end--;
+  return `${text.slice(0, end)}…`;
+}
