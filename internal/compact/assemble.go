@@ -185,6 +185,13 @@ func (a *Assembler) observe(i int32, o Observation) {
 	s.last = at
 }
 
+// ShiftTimestamps adds nanos to the timestamps of all observations: a clock may be known at the end only.
+func (a *Assembler) ShiftTimestamps(nanos uint64) {
+	for i := range a.observations {
+		a.observations[i].Timestamp += nanos
+	}
+}
+
 // Build returns what has been added. The strings of the dictionary are shared with it: call DetachStrings on the
 // Dictionary before where they are cut from something much larger.
 func (a *Assembler) Build() pprofile.Profiles {

@@ -13,11 +13,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
 )
 
 // Decodable are the formats that Decode reads.
-var Decodable = []Format{Folded, JFR}
+var Decodable = []Format{GoTrace, Folded, JFR}
 
 // Options are how Decode reads a payload.
 type Options struct {
@@ -25,6 +26,8 @@ type Options struct {
 	MaxTextBytes int
 	// Anchor is when the recording ended, for formats whose clock is no wall clock.
 	Anchor events.Anchor
+	// GoTrace is what becomes of Go execution traces; its limits of text and its anchor are those above.
+	GoTrace gotrace.Options
 	// SampleType is that of folded stacks, which do not have one; samples in count by default.
 	SampleType events.Type
 	// Period is the time between two samples in a recording of Flight Recorder that does not say it.
@@ -40,6 +43,10 @@ const SniffBytes = headBytes + 1
 // one that follows from the payload, so that what is sent again has the same ids.
 func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
 	switch format {
+	case GoTrace:
+		o := options.GoTrace
+		o.MaxTextBytes, o.Anchor = options.MaxTextBytes, options.Anchor
+		pd, stats, err = gotrace.Decode(data, o)
 	case Folded:
 		pd, stats, err = decodeFolded(data, &options)
 	case JFR:

@@ -74,7 +74,6 @@ type Builder struct {
 
 	anchor       Anchor
 	maxTextBytes int
-	header       profiledict.AttributeSetIndex
 	// windows are those of the profiles with timestamps, by index.
 	windows []window
 
@@ -82,23 +81,29 @@ type Builder struct {
 	list  []int32
 }
 
-type window struct{ first, last uint64 }
+type window struct {
+	isSet       bool
+	first, last uint64
+}
 
 // Reset empties the builder. A maxTextBytes of 0 is the default.
 func (b *Builder) Reset(maxTextBytes int, anchor Anchor) {
 	b.Assembler.Reset()
-	b.Dict, b.Stats, b.anchor, b.header, b.windows = b.Dictionary(), Stats{}, anchor, 0, b.windows[:0]
+	b.Dict, b.Stats, b.anchor, b.windows = b.Dictionary(), Stats{}, anchor, b.windows[:0]
 	b.maxTextBytes = maxTextBytes
 	if maxTextBytes <= 0 {
 		b.maxTextBytes = DefaultMaxTextBytes
 	}
 }
 
-// GuessClock notes that the times of all profiles, those added from now on, follow from the anchor.
+// GuessClock notes that the times of all profiles follow from the anchor.
 func (b *Builder) GuessClock() {
 	if b.anchor.Guess != "" {
 		b.Stats.GuessedClock = true
-		b.header = b.Dict.AttributeSets.Intern([]int32{b.Attribute(AttributeClockGuess, profiledict.StringValue(b.anchor.Guess))})
+		set := b.Dict.AttributeSets.Intern([]int32{b.Attribute(AttributeClockGuess, profiledict.StringValue(b.anchor.Guess))})
+		for p := range b.windows {
+			b.Header(compact.ProfileIndex(p)).Attributes = set
+		}
 	}
 }
 
@@ -109,7 +114,7 @@ func (b *Builder) NewScope() compact.ScopeIndex {
 
 // NewProfile adds a profile to a scope.
 func (b *Builder) NewProfile(scope compact.ScopeIndex, p Profile) compact.ProfileIndex {
-	header := compact.Header{Period: p.Every, Attributes: b.header}
+	header := compact.Header{Period: p.Every}
 	header.SampleType = compact.ValueType{Type: b.Dict.Strings.Intern(p.Sample.Name), Unit: b.Dict.Strings.Intern(p.Sample.Unit)}
 	header.PeriodType = compact.ValueType{Type: b.Dict.Strings.Intern(p.Period.Name), Unit: b.Dict.Strings.Intern(p.Period.Unit)}
 	b.windows = append(b.windows, window{})
@@ -118,17 +123,26 @@ func (b *Builder) NewProfile(scope compact.ScopeIndex, p Profile) compact.Profil
 
 // SetWindow sets a profile's time and duration, to be widened by Event where an observation lies outside.
 func (b *Builder) SetWindow(p compact.ProfileIndex, first, last uint64) {
-	b.windows[p] = window{first: first, last: last}
+	b.windows[p] = window{isSet: true, first: first, last: last}
 }
 
 // Event adds an observation, and makes the window of its profile contain it.
 func (b *Builder) Event(p compact.ProfileIndex, id compact.Identity, o compact.Observation) {
 	b.Stats.Events++
 	b.Observe(p, id, o)
-	if w := &b.windows[p]; w.last == 0 {
-		w.first, w.last = o.Timestamp, o.Timestamp
+	if w := &b.windows[p]; !w.isSet {
+		*w = window{isSet: true, first: o.Timestamp, last: o.Timestamp}
 	} else {
 		w.first, w.last = min(w.first, o.Timestamp), max(w.last, o.Timestamp)
+	}
+}
+
+// Shift moves all timestamps and windows, for clocks whose beginning is known at the end only.
+func (b *Builder) Shift(nanos uint64) {
+	b.ShiftTimestamps(nanos)
+	for p := range b.windows {
+		b.windows[p].first += nanos
+		b.windows[p].last += nanos
 	}
 }
 
@@ -136,7 +150,7 @@ func (b *Builder) Event(p compact.ProfileIndex, id compact.Identity, o compact.O
 // its size, is far more than they are.
 func (b *Builder) Finish(plainBytes int) pprofile.Profiles {
 	for p, w := range b.windows {
-		if w.last == 0 {
+		if !w.isSet {
 			continue
 		}
 		h := b.Header(compact.ProfileIndex(p))

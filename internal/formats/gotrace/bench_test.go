@@ -1,0 +1,58 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotrace
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/exp/trace"
+)
+
+func readAll(data []byte) error {
+	reader, err := trace.NewReader(bytes.NewReader(data))
+	for err == nil {
+		_, err = reader.ReadEvent()
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// BenchmarkDecode compares with the reader's own pass. GO_TRACE is the path of another trace.
+func BenchmarkDecode(b *testing.B) {
+	data := testTrace(b, "go1.26")
+	if path := os.Getenv("GO_TRACE"); path != "" {
+		var err error
+		data, err = os.ReadFile(path)
+		require.NoError(b, err)
+	}
+	everything := DefaultOptions()
+	everything.MinDuration, everything.SystemGoroutines, everything.GCWorkers, everything.ForeverBlocked = 0, true, true, true
+	for name, options := range map[string]Options{"default": DefaultOptions(), "everything": everything} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(data)))
+			n := 0
+			for b.Loop() {
+				_, stats, err := Decode(data, options)
+				require.NoError(b, err)
+				n = stats.Events
+			}
+			b.ReportMetric(float64(n), "events/op")
+		})
+	}
+	b.Run("reader alone", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(data)))
+		for b.Loop() {
+			require.NoError(b, readAll(data))
+		}
+	})
+}

@@ -1,0 +1,263 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gotrace turns Go execution traces into OTLP profiles, in one scope:
+//
+//	samples/count       what ran when the CPU profiler looked, if it was on beside the trace
+//	off_cpu/nanoseconds goroutines that wait, are runnable or in a system call
+//	on_cpu/nanoseconds  goroutines that run
+//	gc_pause/nanoseconds stopping the world, and goroutines that assist the garbage collector
+//
+// An interval is an observation: its length is the value, its end the timestamp. Decode bounds what the reader may cost
+// (scan.go), then golang.org/x/exp/trace reads event after event. decoder.event follows goroutines from state to state
+// (goroutines.go) and the user's tasks and regions (tasks.go); decoder.stack interns stacks. Times count from the first event until
+// the end, when they are moved to the wall clock: by the trace's clock snapshot (Go 1.25), else by the anchor.
+package gotrace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"golang.org/x/exp/trace"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Decode returns the profiles of a trace, which is only read. One that breaks off makes profiles of what is before; that
+// counts as one record dropped.
+func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
+	if err := checkSize(data, &options); err != nil {
+		return pprofile.NewProfiles(), events.Stats{}, err
+	}
+	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}}
+	d.b.Reset(options.MaxTextBytes, options.Anchor)
+	d.addProfiles()
+	err := d.read(bytes.NewReader(data))
+	if err != nil && d.syncs < 2 {
+		return pprofile.NewProfiles(), d.b.Stats, err
+	}
+	if err != nil {
+		d.b.Stats.Dropped++
+	}
+	return d.finish(len(data)), d.b.Stats, nil
+}
+
+// The profiles, in the order in which they are written.
+const (
+	samples = iota
+	offCPU
+	onCPU
+	gcPause
+	numProfiles
+)
+
+var profileTypes = [numProfiles]events.Type{{Name: "samples", Unit: "count"}, {Name: "off_cpu", Unit: "nanoseconds"},
+	{Name: "on_cpu", Unit: "nanoseconds"}, {Name: "gc_pause", Unit: "nanoseconds"}}
+
+type decoder struct {
+	options Options
+	b       events.Builder
+
+	goroutines map[trace.GoID]*goroutine
+	tasks      map[trace.TaskID]*task
+	ranges     map[rangeKey]openRange
+
+	// stacks and locations are those of the generation in hand.
+	stacks    map[trace.Stack]stackInfo
+	locations map[uint64]int32
+
+	profiles [numProfiles]compact.ProfileIndex
+
+	syncs int
+	// start, generation and now are the times of the first event, of the beginning of the generation, and of the event in
+	// hand.
+	start, generation, now trace.Time
+	clock                  *trace.ClockSnapshot // the first one
+
+	// Scratch.
+	list, attributes []int32
+}
+
+// read passes all events to d.event. The reader panics on some traces that are not sound.
+func (d *decoder) read(from io.Reader) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = shorten(fmt.Errorf("the trace is damaged: %v", fault))
+		}
+	}()
+	reader, err := trace.NewReader(from)
+	if err != nil {
+		return shorten(err)
+	}
+	for {
+		event, err := reader.ReadEvent()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return shorten(err)
+		}
+		d.event(&event)
+	}
+}
+
+// shorten cuts the reader's errors, which can list all threads and goroutines.
+func shorten(err error) error {
+	const longest = 200
+	text := profiledict.ValidUTF8(err.Error())
+	if line, _, cut := strings.Cut(text, "\n"); cut {
+		text = line
+	}
+	if len(text) > longest {
+		text = profiledict.ValidUTF8(text[:longest])
+	}
+	return errors.New(text)
+}
+
+func (d *decoder) event(e *trace.Event) {
+	if d.now = max(d.now, e.Time()); d.syncs == 0 {
+		d.start, d.now = e.Time(), e.Time()
+	}
+	switch e.Kind() {
+	case trace.EventSync:
+		d.sync(e)
+	case trace.EventStateTransition:
+		if t := e.StateTransition(); t.Resource.Kind == trace.ResourceGoroutine {
+			d.transition(e, &t)
+		}
+	case trace.EventStackSample:
+		d.sample(e)
+	case trace.EventRangeBegin, trace.EventRangeActive, trace.EventRangeEnd:
+		d.rangeEvent(e)
+	case trace.EventTaskBegin, trace.EventTaskEnd, trace.EventRegionBegin, trace.EventRegionEnd, trace.EventLog:
+		d.user(e)
+	}
+}
+
+// sync begins a generation: the numbers of its stacks and addresses are its own.
+func (d *decoder) sync(e *trace.Event) {
+	d.syncs++
+	d.generation = d.now
+	d.stacks, d.locations = map[trace.Stack]stackInfo{}, map[uint64]int32{}
+	if clock := e.Sync().ClockSnapshot; d.clock == nil && clock != nil {
+		d.clock = clock
+	}
+}
+
+// stackInfo is a stack of the trace, interned, and what its root tells of the goroutine.
+type stackInfo struct {
+	stack              profiledict.StackIndex
+	isSystem, isWorker bool
+}
+
+func (d *decoder) stack(s trace.Stack) stackInfo {
+	if s == trace.NoStack {
+		return stackInfo{}
+	}
+	if known, ok := d.stacks[s]; ok {
+		return known
+	}
+	d.list = d.list[:0]
+	root := ""
+	for frame := range s.Frames() {
+		root = frame.Func
+		location, ok := d.locations[frame.PC]
+		if !ok {
+			location = d.b.Frame(profiledict.Function{
+				Name: d.b.Dict.Strings.Intern(d.b.Text(frame.Func)), Filename: d.b.Dict.Strings.Intern(d.b.Text(frame.File)),
+			}, int64(frame.Line), 0)
+			d.locations[frame.PC] = location
+		}
+		d.list = append(d.list, location)
+	}
+	info := stackInfo{
+		stack:    d.b.Dict.Stacks.Intern(d.list),
+		isSystem: strings.HasPrefix(root, "runtime.") && root != "runtime.main",
+		isWorker: strings.HasPrefix(root, "runtime.gcBgMark"), // a closure of gcBgMarkStartWorkers, since Go 1.23
+	}
+	d.stacks[s] = info
+	return info
+}
+
+// addProfiles adds the profiles; those that stay empty are not written.
+func (d *decoder) addProfiles() {
+	scope := d.b.NewScope()
+	for which, sample := range profileTypes {
+		p := events.Profile{Sample: sample, Shape: compact.Shape{Timestamps: true, Values: which != samples}}
+		if d.options.Aggregate {
+			p.Shape = compact.Shape{Values: true}
+		}
+		if which == samples {
+			p.Period, p.Every = events.Type{Name: "cpu", Unit: "nanoseconds"}, int64(d.options.Period)
+		}
+		d.profiles[which] = d.b.NewProfile(scope, p)
+	}
+}
+
+// observe adds an observation that ends now.
+func (d *decoder) observe(which int, id compact.Identity, value int64) {
+	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(d.now - d.start), Value: value})
+}
+
+// sample adds a sample of the CPU profiler.
+func (d *decoder) sample(e *trace.Event) {
+	d.attributes = d.attributes[:0]
+	g := d.goroutines[e.Goroutine()]
+	d.addPlace(e.Goroutine(), e.Thread(), e.Proc())
+	link := d.addContext(g)
+	d.observe(samples, compact.Identity{
+		Stack: d.stack(e.Stack()).stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link,
+	}, 1)
+}
+
+// addPlace appends the attributes of who ran where, unless sums are wanted.
+func (d *decoder) addPlace(g trace.GoID, thread trace.ThreadID, proc trace.ProcID) {
+	if d.options.Aggregate {
+		return
+	}
+	if g > 0 {
+		d.attributes = append(d.attributes, d.b.IntAttribute(events.AttributeGoroutine, int64(g)))
+	}
+	if thread > 0 {
+		d.attributes = append(d.attributes, d.b.IntAttribute(events.AttributeThreadID, int64(thread)))
+	}
+	if proc >= 0 {
+		d.attributes = append(d.attributes, d.b.IntAttribute(events.AttributeGoProc, int64(proc)))
+	}
+}
+
+// finish ends what has not ended, and moves all times to the wall clock.
+func (d *decoder) finish(plainBytes int) pprofile.Profiles {
+	if !d.options.WithoutUnfinished {
+		d.endAll()
+	}
+	begin := d.wallClock()
+	length := uint64(d.now - d.start)
+	for _, p := range d.profiles {
+		d.b.SetWindow(p, 0, length)
+	}
+	d.b.Shift(begin)
+	return d.b.Finish(plainBytes)
+}
+
+// wallClock returns the wall-clock time of the first event.
+func (d *decoder) wallClock() uint64 {
+	length := uint64(d.now - d.start)
+	if d.clock != nil {
+		const latest = 1 << 62 // in the year 2116
+		begin := d.clock.Wall.UnixNano() - int64(d.clock.Trace-d.start)
+		if d.clock.Wall.Unix() > 0 && begin > 0 && begin < latest && length < latest {
+			return uint64(begin)
+		}
+	}
+	if d.b.GuessClock(); d.options.Anchor.EndNanos < length {
+		return 0
+	}
+	return d.options.Anchor.EndNanos - length
+}

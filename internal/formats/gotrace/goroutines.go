@@ -1,0 +1,152 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotrace
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/exp/trace"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// goroutine is what is known of a goroutine, and the state that it is in.
+type goroutine struct {
+	state  trace.GoState
+	since  trace.Time
+	reason string // of the state, in the runtime's words
+	// stack is where the state began, and own the goroutine's last stack.
+	stack, own profiledict.StackIndex
+	thread     trace.ThreadID
+	proc       trace.ProcID
+	// isWhole says that the goroutine has been in the state since before the trace.
+	isWhole            bool
+	isSystem, isWorker bool
+
+	regions []region
+	task    trace.TaskID // of which the goroutine began the latest
+	link    profiledict.LinkIndex
+}
+
+// transition ends a state of a goroutine and begins the next.
+func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
+	id := t.Resource.Goroutine()
+	from, to := t.Goroutine()
+	g := d.goroutines[id]
+	isNew := g == nil
+	if isNew {
+		g = &goroutine{isWhole: from == trace.GoUndetermined}
+		d.goroutines[id] = g
+	}
+	info := d.stack(t.Stack)
+	if info.stack != 0 {
+		g.own, g.isSystem, g.isWorker = info.stack, info.isSystem, info.isWorker
+	}
+	if !isNew && g.state == to { // a new generation repeats it
+		if g.stack == 0 {
+			g.stack = g.own
+		}
+		return
+	}
+	if !isNew {
+		d.end(id, g)
+		g.isWhole = false
+	}
+	if to == trace.GoNotExist {
+		delete(d.goroutines, id)
+		return
+	}
+	g.state, g.since, g.reason, g.stack = to, d.now, t.Reason, g.own
+	g.thread, g.proc = e.Thread(), e.Proc()
+	if from == trace.GoUndetermined { // it has been so since the generation began, and somebody else may tell it
+		g.since, g.thread, g.proc = d.generation, trace.NoThread, trace.NoProc
+	}
+}
+
+// end adds the interval that a goroutine has been in its state.
+func (d *decoder) end(id trace.GoID, g *goroutine) {
+	length := int64(d.now - g.since)
+	if length <= 0 || g.isWorker && !d.options.GCWorkers || !d.options.Aggregate && length < int64(d.options.MinDuration) {
+		return
+	}
+	which, state := offCPU, g.reason
+	switch g.state {
+	case trace.GoRunning:
+		which, state = onCPU, "running"
+	case trace.GoRunnable:
+		state = "runnable"
+	case trace.GoSyscall:
+		state = "syscall"
+	case trace.GoWaiting:
+		if state == "" {
+			state = "waiting" // the trace does not have the beginning
+		}
+	default:
+		return
+	}
+	if which == offCPU && g.isSystem && !d.options.SystemGoroutines {
+		return
+	}
+	d.attributes = append(d.attributes[:0], d.b.TextAttribute(events.AttributeGoroutineState, state))
+	thread, proc := g.thread, g.proc
+	if !g.state.Executing() {
+		thread, proc = trace.NoThread, trace.NoProc
+	}
+	d.addPlace(id, thread, proc)
+	link := d.addContext(g)
+	d.observe(which, compact.Identity{Stack: g.stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}, length)
+}
+
+// endAll ends the states that last beyond the trace.
+func (d *decoder) endAll() {
+	for _, id := range slices.Sorted(maps.Keys(d.goroutines)) {
+		g := d.goroutines[id]
+		isForever := g.state == trace.GoWaiting && (g.isWhole || g.reason == "forever")
+		if !isForever || d.options.ForeverBlocked {
+			d.end(id, g)
+		}
+	}
+}
+
+// rangeKey names a range: there is one of a name at a time in a goroutine.
+type rangeKey struct {
+	name      string
+	goroutine trace.GoID
+}
+
+type openRange struct {
+	since trace.Time
+	stack profiledict.StackIndex
+}
+
+// rangeEvent begins and ends what the garbage collector makes the program wait for.
+func (d *decoder) rangeEvent(e *trace.Event) {
+	const assist, stopping = "GC mark assist", "stop-the-world"
+	r := e.Range()
+	isStop := strings.HasPrefix(r.Name, stopping)
+	if !isStop && r.Name != assist || r.Scope.Kind != trace.ResourceGoroutine {
+		return
+	}
+	key := rangeKey{name: r.Name, goroutine: r.Scope.Goroutine()}
+	open, isOpen := d.ranges[key]
+	if e.Kind() != trace.EventRangeEnd {
+		if !isOpen {
+			d.ranges[key] = openRange{since: d.now, stack: d.stack(e.Stack()).stack}
+		}
+		return
+	}
+	delete(d.ranges, key)
+	length := int64(d.now - open.since)
+	if !isOpen || length <= 0 || !isStop && !d.options.Aggregate && length < int64(d.options.MinDuration) {
+		return
+	}
+	d.attributes = append(d.attributes[:0], d.b.TextAttribute(attributeRange, r.Name))
+	d.addPlace(key.goroutine, e.Thread(), e.Proc())
+	link := d.addContext(d.goroutines[key.goroutine])
+	d.observe(gcPause, compact.Identity{Stack: open.stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}, length)
+}

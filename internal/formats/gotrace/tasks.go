@@ -1,0 +1,129 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotrace
+
+import (
+	"golang.org/x/exp/trace"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Attributes of samples beside those of package events: the user's annotations in the words of runtime/trace, and which
+// pause it was.
+const (
+	attributeTaskID   = "go.task.id"
+	attributeTaskType = "go.task.type"
+	attributeRegion   = "go.region.type"
+	attributeRange    = "go.range.name"
+)
+
+// logTraceParent is the category of trace.Log that links a task, or a goroutine outside of tasks, to a span.
+const logTraceParent = "traceparent"
+
+// region is a region that a goroutine is in.
+type region struct {
+	task     trace.TaskID
+	typeName string
+}
+
+// task is a task that has begun and not ended.
+type task struct {
+	typeName string
+	parent   trace.TaskID
+	link     profiledict.LinkIndex
+}
+
+// user follows the user's annotations. A goroutine works on the task of its innermost region, else on the last task that
+// it began. An interval in which it runs ends here, since what follows has another context.
+func (d *decoder) user(e *trace.Event) {
+	g := d.goroutines[e.Goroutine()]
+	if g != nil && g.state == trace.GoRunning {
+		d.end(e.Goroutine(), g)
+		if info := d.stack(e.Stack()); info.stack != 0 {
+			g.own = info.stack
+		}
+		g.since, g.stack = d.now, g.own
+	}
+	switch e.Kind() {
+	case trace.EventTaskBegin:
+		t := e.Task()
+		begun := &task{typeName: t.Type, parent: t.Parent}
+		if parent := d.tasks[t.Parent]; parent != nil {
+			begun.link = parent.link
+		} else if g != nil {
+			begun.link = g.link
+		}
+		d.tasks[t.ID] = begun
+		if g != nil {
+			g.task = t.ID
+		}
+	case trace.EventTaskEnd:
+		t := e.Task()
+		delete(d.tasks, t.ID)
+		if g != nil && g.task == t.ID {
+			if g.task = t.Parent; d.tasks[t.Parent] == nil {
+				g.task = trace.NoTask
+			}
+		}
+	case trace.EventRegionBegin:
+		if g != nil {
+			r := e.Region()
+			g.regions = append(g.regions, region{task: r.Task, typeName: r.Type})
+		}
+	case trace.EventRegionEnd:
+		if g != nil && len(g.regions) > 0 {
+			g.regions = g.regions[:len(g.regions)-1]
+		}
+	case trace.EventLog:
+		d.log(g, e.Log())
+	}
+}
+
+// log reads a traceparent: that of the task, or of the goroutine where there is none. An empty one ends the last.
+func (d *decoder) log(g *goroutine, l trace.Log) {
+	if l.Category != logTraceParent {
+		return
+	}
+	index := profiledict.LinkIndex(0)
+	if link, ok := events.TraceParent(l.Message); ok {
+		index = d.b.Dict.Links.Intern(link)
+	} else if l.Message != "" {
+		return
+	}
+	if t := d.tasks[l.Task]; t != nil {
+		t.link = index
+	} else if g != nil {
+		g.link = index
+	}
+}
+
+// addContext appends the attributes of the region and the task that a goroutine, which may be nil, is in, and returns its
+// link.
+func (d *decoder) addContext(g *goroutine) profiledict.LinkIndex {
+	if g == nil {
+		return 0
+	}
+	link, id := g.link, g.task
+	if n := len(g.regions); n > 0 {
+		inner := g.regions[n-1]
+		d.attributes = append(d.attributes, d.b.TextAttribute(attributeRegion, inner.typeName))
+		if inner.task != trace.BackgroundTask && inner.task != trace.NoTask {
+			id = inner.task
+		}
+	}
+	if t := d.tasks[id]; t != nil && id != trace.BackgroundTask {
+		d.attributes = append(d.attributes, d.b.TextAttribute(attributeTaskType, t.typeName))
+		if !d.options.Aggregate {
+			d.attributes = append(d.attributes, d.b.IntAttribute(attributeTaskID, int64(id)))
+		}
+		if t.link != 0 {
+			link = t.link
+		}
+	}
+	if d.options.Aggregate {
+		return 0
+	}
+	return link
+}

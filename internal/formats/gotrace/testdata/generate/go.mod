@@ -1,0 +1,3 @@
+module generate
+
+go 1.21
