@@ -127,7 +127,7 @@ func TestWhatIsNotPprofIsRefused(t *testing.T) {
 	for _, bad := range []struct{ name, file, body, reason string }{
 		{name: "legacy gperftools", file: "cpp-gperftools-legacy.prof", reason: "gperftools"},
 		{name: "text dump", file: "go-goroutine-debug1.txt", reason: "debug=1"},
-		{name: "execution trace", file: "go-exec.trace", reason: "trace"},
+		{name: "damaged execution trace", body: "go 1.26 trace\x00\x00\x00nonsense", reason: "go_trace"},
 		{name: "HTML", body: "<!DOCTYPE html><html><body>404</body></html>", reason: "HTML"},
 		{name: "truncated gzip", body: string(good[:len(good)/2]), reason: "pprof"},
 		{name: "empty body", body: "", reason: "empty"},

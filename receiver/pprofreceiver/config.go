@@ -42,6 +42,8 @@ type Config struct {
 	IncludeOriginalPayload bool `mapstructure:"include_original_payload"`
 	// Formats are those that payloads may have; they are recognised by content.
 	Formats []string `mapstructure:"formats"`
+	// GoTrace is what becomes of Go execution traces.
+	GoTrace ingest.GoTraceConfig `mapstructure:"go_trace"`
 	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`
 	// DrainTimeout bounds the time that Shutdown waits for what is under way.
@@ -77,6 +79,7 @@ func (c *Config) ingest() ingest.Config {
 		ResourceAttributes:     c.ResourceAttributes,
 		IncludeOriginalPayload: c.IncludeOriginalPayload,
 		Formats:                c.Formats,
+		GoTrace:                c.GoTrace,
 		DrainTimeout:           c.DrainTimeout,
 		Limits: pprofconv.Limits{
 			MaxProfileBytes: c.Limits.MaxProfileBytes, MaxTextBytes: c.Limits.MaxTextBytes, MaxExpansion: c.Limits.MaxExpansion,

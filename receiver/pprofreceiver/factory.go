@@ -71,6 +71,7 @@ func createDefaultConfig() component.Config {
 			MutexProfileFraction: 1,
 		}),
 		Formats: ingest.AllFormats(),
+		GoTrace: ingest.DefaultGoTrace(),
 		Limits: LimitsConfig{
 			MaxProfileBytes: limits.MaxProfileBytes, MaxTextBytes: limits.MaxTextBytes, MaxExpansion: limits.MaxExpansion,
 		},

@@ -5,9 +5,11 @@ package pprofreceiver
 
 import (
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +42,8 @@ func TestFormatsByContent(t *testing.T) {
 		"folded":                {url: f.profilesURL(), query: "?format=auto&service.name=shop", body: []byte(foldedText), want: "profile samples in count"},
 		"folded, gzip":          {url: f.profilesURL(), query: "", body: sourcetest.Gzipped(t, []byte(foldedText)), want: "profile samples in count"},
 		"folded to /v1/pprof":   {url: f.pushURL(), query: "", body: []byte(foldedText), want: "profile samples in count"},
+		"a Go trace":            {url: f.profilesURL(), query: "", body: sourcetest.Captured(t, "go-exec.trace"), want: "profile off_cpu in nanoseconds"},
+		"a Go trace, gzip":      {url: f.pushURL(), query: "", body: sourcetest.Gzipped(t, sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
 		"stated, with a type":   {url: f.profilesURL(), query: "?format=folded&sample_type=cpu/nanoseconds", body: []byte("# nothing but a comment\nmain 1"), want: "profile cpu in nanoseconds"},
 		"pprof to /v1/profiles": {url: f.profilesURL(), query: "?format=pprof", body: sourcetest.Captured(t, "go-cpu-labels.pb.gz"), want: "profile cpu in nanoseconds"},
 	} {
@@ -134,4 +138,59 @@ func TestFormatsOfScrapes(t *testing.T) {
 	site := sourcetest.NewSite(t, sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type", "application/octet-stream"))
 	f := startFixture(t, "remote: {endpoint: '"+site.URL+"/p', initial_delay: 0s}\n")
 	assert.Contains(t, profiletest.Render(f.Await(1)[0]), `profile.clock.guess="arrival"`)
+}
+
+// A real target is scraped for traces. The kind does not name the profiles, since a trace has several.
+func TestTracesAreScraped(t *testing.T) {
+	site := sourcetest.NewSite(t, pprof.Trace)
+	stop := make(chan struct{})
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer close(stop)
+	working.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	})
+	f := startFixture(t, `
+go_trace: {min_duration: 1ms}
+scrape:
+  configs:
+    - job_name: traces
+      scrape_interval: 3s
+      static_configs: [{targets: ["`+strings.TrimPrefix(site.URL, "http://")+`"]}]
+      profiles:
+        process_cpu: {enabled: false}
+        memory: {enabled: false}
+        goroutine: {enabled: false}
+        block: {enabled: false}
+        mutex: {enabled: false}
+        trace: {enabled: true}
+`)
+	rendered := profiletest.Render(f.Await(1)[0])
+	assert.Contains(t, rendered, `go.goroutine.state="select"`)
+	assert.Contains(t, rendered, "pprofreceiver.TestTracesAreScraped.func1")
+	assert.NotContains(t, rendered, "pprof.scope.profile_name")
+}
+
+func TestGoTraceConfig(t *testing.T) {
+	for config, says := range map[string]string{
+		"mode: sums": `found "sums"`, "min_duration: -1s": "must not be negative", "period: 0s": "must be positive",
+		"max_threads: 0": "must be positive", "max_legacy_bytes: 0": "must be positive", "min_durations: 1s": "min_durations",
+	} {
+		_, err := loadConfig(serverOnly + "go_trace: {" + config + "}\n")
+		assert.ErrorContains(t, err, says, config)
+	}
+	f := startFixture(t, serverOnly+"go_trace: {mode: aggregated, max_threads: 3}\n")
+	code, _, a := send(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
+	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
+	assert.Contains(t, a.Error, "go_trace.max_threads")
+	f = startFixture(t, serverOnly+"go_trace: {mode: aggregated}\n")
+	code, _, a = send(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	assert.NotContains(t, profiletest.Render(f.Await(1)[0]), "go.goroutine.id")
 }

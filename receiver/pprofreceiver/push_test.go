@@ -146,7 +146,7 @@ func TestPushAnswers(t *testing.T) {
 		"no body":                        {code: 400, reason: ingest.Empty, says: "empty"},
 		"a text dump":                    {body: sourcetest.Captured(t, "go-goroutine-debug1.txt"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
 		"a gperftools file":              {body: sourcetest.Captured(t, "cpp-gperftools-legacy.prof"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
-		"an execution trace":             {body: sourcetest.Captured(t, "go-exec.trace")[:50000], code: 400, reason: ingest.NotPprof, says: "seems to be"},
+		"a truncated execution trace":    {body: sourcetest.Captured(t, "go-exec.trace")[:50000], code: 400, reason: ingest.NotPprof, says: "read go_trace"},
 		"HTML":                           {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400, reason: ingest.NotPprof, says: "HTML"},
 		"a gzip that breaks off":         {body: good[:len(good)/2], code: 400, reason: ingest.NotPprof, says: "truncated gzip"},
 		"a bomb":                         {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge, says: "limit"},

@@ -115,7 +115,7 @@ func TestRemoteFaults(t *testing.T) {
 		"HTML":                      {sourcetest.Serve([]byte("<html>hello</html>")), ingest.ContentType, "text/html"},
 		"JSON":                      {sourcetest.Serve([]byte("{}"), "Content-Type", "application/json; charset=utf-8"), ingest.ContentType, "application/json"},
 		"a text of no type":         {sourcetest.Serve(sourcetest.Captured(t, "go-goroutine-debug1.txt"), "Content-Type", ""), ingest.NotPprof, "seems to be"},
-		"an execution trace":        {sourcetest.Serve(sourcetest.Captured(t, "go-exec.trace")[:50000], "Content-Type", "application/octet-stream"), ingest.NotPprof, "trace"},
+		"a truncated trace":         {sourcetest.Serve(sourcetest.Captured(t, "go-exec.trace")[:50000], "Content-Type", "application/octet-stream"), ingest.NotPprof, "trace"},
 		"nothing":                   {sourcetest.Serve(nil), ingest.Empty, "empty"},
 		"too much":                  {sourcetest.Serve(make([]byte, 100001), "Content-Type", "application/octet-stream"), ingest.TooLarge, "larger than 100000 bytes"},
 		"an endless answer":         {endless, ingest.TooLarge, "larger than 100000 bytes"},

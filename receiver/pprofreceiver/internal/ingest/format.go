@@ -71,9 +71,13 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	options := formats.Options{
 		MaxTextBytes: in.Config.Limits.MaxTextBytes,
 		Anchor:       p.anchor(),
+		GoTrace:      in.Config.GoTrace.options(),
 		SampleType:   p.SampleType,
 		Period:       p.Period,
 		Labels:       p.Labels,
+	}
+	if format == formats.GoTrace {
+		p.ProfileName = "" // a trace has several kinds of profiles, which their types name
 	}
 	var done events.Stats
 	if ended := p.Claim.Work(ctx, func() { pd, done, err = formats.Decode(data, format, options) }); ended != nil {

@@ -77,6 +77,8 @@ type Config struct {
 	Limits pprofconv.Limits
 	// Formats are the names of the formats that payloads may have.
 	Formats []string
+	// GoTrace is what becomes of Go execution traces.
+	GoTrace GoTraceConfig
 	// DrainTimeout bounds the time that a source waits for what is under way when it stops.
 	DrainTimeout time.Duration
 }

@@ -85,6 +85,7 @@ func defaultProfiles() []ProfileConfig {
 		{Name: "block", Enabled: true, Path: "/debug/pprof/block", Delta: true},
 		{Name: "mutex", Enabled: true, Path: "/debug/pprof/mutex", Delta: true},
 		{Name: "fgprof", Enabled: false, Path: "/debug/fgprof", fitted: true},
+		{Name: "trace", Enabled: false, Path: "/debug/pprof/trace", Seconds: 1},
 	}
 }
 

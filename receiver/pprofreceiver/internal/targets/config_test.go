@@ -31,6 +31,7 @@ func TestDefaults(t *testing.T) {
 		{Name: "block", Enabled: true, Path: "/debug/pprof/block", Delta: true},
 		{Name: "mutex", Enabled: true, Path: "/debug/pprof/mutex", Delta: true},
 		{Name: "fgprof", Enabled: false, Path: "/debug/fgprof", Seconds: 14, fitted: true},
+		{Name: "trace", Enabled: false, Path: "/debug/pprof/trace", Seconds: 1},
 	}, cfg.Profiles.All)
 }
 
@@ -61,6 +62,7 @@ profiles:
   memory: {path: /debug/pprof/heap, delta: false, params: {gc: ["1"]}}
   block: {enabled: false}
   fgprof: {enabled: true}
+  trace: {enabled: true, seconds: 2}
   custom: {zeta: {path: /z, enabled: false}, mine: {path: /debug/pprof/mine, seconds: 5}}
 `)
 	assert.Equal(t, time.Minute, cfg.ScrapeInterval)
@@ -84,6 +86,7 @@ profiles:
 		{Name: "block", Enabled: false, Path: "/debug/pprof/block", Delta: true},
 		{Name: "mutex", Enabled: true, Path: "/debug/pprof/mutex", Delta: true},
 		{Name: "fgprof", Enabled: true, Path: "/debug/fgprof", Seconds: 59, fitted: true},
+		{Name: "trace", Enabled: true, Path: "/debug/pprof/trace", Seconds: 2},
 		{Name: "mine", Enabled: true, Path: "/debug/pprof/mine", Seconds: 5},
 		{Name: "zeta", Enabled: false, Path: "/z"},
 	}, cfg.Profiles.All)

@@ -120,6 +120,7 @@ type yamlProfiles struct {
 	Block      yamlProfile            `yaml:"block,omitempty"`
 	Mutex      yamlProfile            `yaml:"mutex,omitempty"`
 	Fgprof     yamlProfile            `yaml:"fgprof,omitempty"`
+	Trace      yamlProfile            `yaml:"trace,omitempty"`
 	Custom     map[string]yamlProfile `yaml:"custom,omitempty"`
 }
 
@@ -153,7 +154,7 @@ func (y *yamlProfiles) all(interval time.Duration) []ProfileConfig {
 
 // standard has the order of defaultProfiles.
 func (y *yamlProfiles) standard() []*yamlProfile {
-	return []*yamlProfile{&y.ProcessCPU, &y.Memory, &y.Goroutine, &y.Block, &y.Mutex, &y.Fgprof}
+	return []*yamlProfile{&y.ProcessCPU, &y.Memory, &y.Goroutine, &y.Block, &y.Mutex, &y.Fgprof, &y.Trace}
 }
 
 func (y *yamlProfile) override(p *ProfileConfig) {
