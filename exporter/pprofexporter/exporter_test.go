@@ -59,15 +59,18 @@ func TestErrors(t *testing.T) {
 		"/nothing":                               {404, "nothing is here"},
 		"/api/flamegraph":                        {400, "`service` and `profile` must be given"},
 		"/api/flamegraph?service=shop&profile=x": {404, `service \"shop\" has no profile \"x\"`},
-		"/api/flamegraph?service=shop&profile=process_cpu&type=y":             {404, "it has cpu/nanoseconds"},
-		"/api/flamegraph?service=shop&profile=process_cpu&tpye=y":             {400, `unknown parameter \"tpye\"`},
-		"/api/flamegraph?service=shop&profile=process_cpu&seconds=-1":         {400, "`seconds` must be a positive number"},
-		"/api/flamegraph?service=shop&profile=process_cpu&seconds=NaN":        {400, "`seconds` must be a positive number"},
-		"/api/flamegraph?service=shop&profile=process_cpu&from=yesterday":     {400, "`from` is not a time"},
-		"/api/flamegraph?service=shop&profile=process_cpu&from=5&until=4":     {400, "`until` must be after `from`"},
-		"/api/flamegraph?service=shop&profile=process_cpu&max_nodes=1e9":      {400, "`max_nodes` must be a number from 1 to 500000"},
-		"/api/table?service=shop&profile=process_cpu&sort=x":                  {400, "`sort` must be one of self, total, name"},
-		"/api/sandwich?service=shop&profile=process_cpu":                      {400, "`function` must be given"},
+		"/api/flamegraph?service=shop&profile=process_cpu&type=y":         {404, "it has cpu/nanoseconds"},
+		"/api/flamegraph?service=shop&profile=process_cpu&tpye=y":         {400, `unknown parameter \"tpye\"`},
+		"/api/flamegraph?service=shop&profile=process_cpu&seconds=-1":     {400, "`seconds` must be a positive number"},
+		"/api/flamegraph?service=shop&profile=process_cpu&seconds=NaN":    {400, "`seconds` must be a positive number"},
+		"/api/flamegraph?service=shop&profile=process_cpu&from=yesterday": {400, "`from` is not a time"},
+		"/api/flamegraph?service=shop&profile=process_cpu&from=5&until=4": {400, "`until` must be after `from`"},
+		"/api/flamegraph?service=shop&profile=process_cpu&max_nodes=1e9":  {400, "`max_nodes` must be a number from 1 to 500000"},
+		"/api/table?service=shop&profile=process_cpu&sort=x":              {400, "`sort` must be one of self, total, name"},
+		"/api/sandwich?service=shop&profile=process_cpu":                  {400, "`function` must be given"},
+		"/api/heatmap?service=shop&profile=process_cpu&rows=7":            {400, "`rows` must be one of"},
+		"/api/events":                                                         {400, "`service` must be given"},
+		"/api/events?service=x":                                               {404, `there is no service \"x\"`},
 		"/api/flamegraph?service=%zz":                                         {400, "cannot be read"},
 		"/api/flamegraph?" + strings.Repeat("a=1&", 200):                      {400, "more than 100 parameters"},
 		"/api/flamegraph?" + strings.Repeat("a", 20_000):                      {414, "too long"},
@@ -302,6 +305,37 @@ func TestDiffAndSandwich(t *testing.T) {
 	require.Equal(t, []int{-1, 0}, sandwich.Callers.Frame)
 	assert.Equal(t, "main", sandwich.Frames.Name[0])
 	assert.Equal(t, []int{-1}, sandwich.Callees.Frame)
+}
+
+// Heat map and events of a profile with timestamps over HTTP.
+func TestHeatMapAndEvents(t *testing.T) {
+	f := startExporter(t, nil)
+	begin := time.Now().Add(-time.Minute).Truncate(time.Second)
+	wait := profiletest.Observed([]uint64{uint64(begin.Add(530 * time.Millisecond).UnixNano())}, "lock", "main")
+	wait.Values = []int64{30e6}
+	f.send(profiletest.New().Resource("service.name", "shop").Profile("off_cpu", "nanoseconds").
+		Time(uint64(begin.UnixNano()), 10e9).Sample(wait.With(profiletest.Attr("thread.id", 7), profiletest.Attr("thread.name", "worker"))).Build())
+	var heat struct {
+		From, Columns, Rows, Observations int64
+		Cells                             []float64
+	}
+	f.getJSON("/api/heatmap?service=shop&profile=off_cpu&rows=50", &heat)
+	assert.Equal(t, begin.UnixMilli(), heat.From)
+	assert.EqualValues(t, 1, heat.Observations)
+	assert.Equal(t, []float64{20e6, 10e6}, heat.Cells[25:27], "from 500 to 530 ms")
+	var events struct {
+		Base, Start, Length any
+		Lanes, States       []string
+		Stacks              [][]int
+		Frames              struct{ Name []string }
+	}
+	f.getJSON("/api/events?service=shop", &events)
+	assert.Equal(t, []string{"thread 7 worker"}, events.Lanes)
+	assert.Equal(t, []string{"off CPU"}, events.States)
+	assert.Equal(t, []any{30e6}, events.Length)
+	assert.InDelta(t, begin.UnixMilli()+500, events.Base, 0)
+	require.Equal(t, [][]int{{0, 1}}, events.Stacks)
+	assert.Equal(t, []string{"lock", "main"}, events.Frames.Name)
 }
 
 // Queries wait for their turn no longer than query_timeout, and then say so.

@@ -15,7 +15,7 @@ import (
 
 // Events is what single threads or goroutines did, in time.
 type Events struct {
-	// Lanes are the names of the threads, those with most time first.
+	// Lanes are the names of the threads, in their order; numbers in names count as such.
 	Lanes []string
 	// States are the words for what they did.
 	States []string
@@ -101,7 +101,10 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%w: there is no service %q with profile %q", ErrNothing, shorten(sel.Service), shorten(sel.Profile))
+		if sel.Profile != "" {
+			return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, shorten(sel.Service), shorten(sel.Profile))
+		}
+		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, shorten(sel.Service))
 	}
 	return c.finish(v), nil
 }
@@ -243,7 +246,7 @@ func (c *eventCollector) keepLongest() {
 	}
 }
 
-// finish orders lanes by time, those in it last of all by name, and writes out stacks.
+// finish chooses the lanes with most time and writes out stacks.
 func (c *eventCollector) finish(v *view) *Events {
 	c.keepLongest()
 	out := &Events{LeftOut: c.leftOut, States: byNumber(c.states)}
@@ -263,6 +266,8 @@ func (c *eventCollector) finish(v *view) *Events {
 	for i := range place {
 		place[i] = -1
 	}
+	// Most threads keep their place where another time is looked at.
+	slices.SortStableFunc(order, func(a, b int32) int { return compareNumbered(names[a], names[b]) })
 	for i, lane := range order {
 		place[lane] = int32(i)
 		out.Lanes = append(out.Lanes, names[lane])
@@ -292,6 +297,21 @@ func (c *eventCollector) finish(v *view) *Events {
 	}
 	out.Frames = b.frames
 	return out
+}
+
+// compareNumbered compares names that differ in a number by the number: goroutine 9 before goroutine 10.
+func compareNumbered(a, b string) int {
+	const digits = "0123456789"
+	cut := func(s string) (word string, digitsLen int) {
+		i := strings.IndexAny(s, digits)
+		if i < 0 {
+			return s, 0
+		}
+		return s[:i], len(s) - i - len(strings.TrimLeft(s[i:], digits))
+	}
+	wordA, digitsA := cut(a)
+	wordB, digitsB := cut(b)
+	return cmp.Or(strings.Compare(wordA, wordB), cmp.Compare(digitsA, digitsB), strings.Compare(a, b))
 }
 
 func byNumber(numbers map[string]int32) []string {

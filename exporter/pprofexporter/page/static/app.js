@@ -166,7 +166,7 @@ class App {
       ask('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
       compared ? ask('diff', [...query, ...baseQueryOf(state)]) : ask('flamegraph', [...query, ...group]),
       state.view === 'heat' ? ask('heatmap', whole)
-        : state.view === 'threads' ? ask('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group]) : {},
+        : state.view === 'threads' ? ask('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', 20_000]]) : {},
     ]);
     if (!times || !attributes || !answer || !moments) return false;
     this.moments = {view: state.view, answer: moments};

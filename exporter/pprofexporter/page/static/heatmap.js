@@ -5,7 +5,7 @@
 // timer) makes a pattern. What is brushed is shown as a flame graph.
 
 import {el} from './dom.js';
-import {formatDuration, formatTime, formatValue} from './format.js';
+import {formatTime, formatValue} from './format.js';
 
 const left = 44;
 const bottom = 16;
@@ -73,12 +73,12 @@ export class HeatMap {
       pen.fillText(formatTime(answer.from + column * answer.seconds * 1000), left + column * scale, plot + bottom - 4);
     }
     pen.fillStyle = theme.line;
-    pen.fillRect(left, 0, answer.columns * scale, plot);
+    pen.fillRect(left, plot, answer.columns * scale, 1);
     for (let i = 0; i < answer.cells.length; i++) {
       const value = answer.cells[i];
       if (!(value > 0)) continue;
       pen.fillStyle = this.color(value, theme);
-      pen.fillRect(left + Math.floor(i / answer.rows) * scale, (i % answer.rows) * rowHeight, scale > 3 ? scale - 0.5 : scale, rowHeight - 0.5);
+      pen.fillRect(left + Math.floor(i / answer.rows) * scale, (i % answer.rows) * rowHeight, scale > 3 ? scale - 0.5 : scale, rowHeight);
     }
     const range = this.drag ? rangeOf(answer, this.drag.from, this.drag.until) : part;
     if (range) this.outline(range);
@@ -134,7 +134,7 @@ export class HeatMap {
     const {from} = cellTime(answer, cell.column, cell.row);
     const within = Math.round(cell.row * 1000 / answer.rows);
     const value = answer.cells[cell.column * answer.rows + cell.row];
-    this.readout.textContent = range ? `${formatTime(range.from)} + ${Math.round(range.from % 1000)} ms · ${formatDuration(range.until - range.from)}`
+    this.readout.textContent = range ? `${formatTime(range.from)} + ${Math.round(range.from % 1000)} ms · ${formatValue((range.until - range.from) * 1e6, 'nanoseconds')}`
       : `${formatTime(from)} + ${within} ms · ${formatValue(value, answer.unit)}`;
   }
 

@@ -1,0 +1,35 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+
+// The modules of the page read what a browser has when they are loaded.
+globalThis.document ??= {};
+const {cellTime, rangeOf} = await import('../static/heatmap.js');
+const {fineTicks} = await import('../static/threads.js');
+const {formatState, parseState, queryOf} = await import('../static/state.js');
+
+test('a cell of the heat map is a part of its second', () => {
+  const answer = {from: 1_700_000_000_000, seconds: 1, rows: 50};
+  assert.deepEqual(cellTime(answer, 2, 25), {from: 1_700_000_002_500, length: 20});
+  assert.deepEqual(rangeOf(answer, {column: 3, row: 1}, {column: 2, row: 25}), {from: 1_700_000_002_500, until: 1_700_000_003_040});
+});
+
+test('columns of several seconds are chosen whole', () => {
+  const answer = {from: 0, seconds: 4, rows: 50};
+  assert.deepEqual(rangeOf(answer, {column: 1, row: 9}, {column: 1, row: 3}), {from: 4000, until: 8000});
+});
+
+test('ticks are round, down to microseconds', () => {
+  const {times, step} = fineTicks(1_700_000_000_000.2, 1_700_000_000_001.2, 5);
+  assert.equal(step, 0.2);
+  assert.ok(times.length >= 5 && times.every((t) => t >= 1_700_000_000_000.19 && t <= 1_700_000_000_001.21), String(times));
+});
+
+test('the brushed part is in the URL, and asked for in the views by time only', () => {
+  const state = parseState('#service=shop&profile=off_cpu&view=heat&part.from=1700000000000.25&part.until=1700000000000.75');
+  assert.equal(parseState(formatState(state)).part.until, 1700000000000.75);
+  assert.deepEqual(queryOf(state).filter(([name]) => name === 'from'), [['from', '1700000000000.25']]);
+  assert.deepEqual(queryOf({...state, view: 'flame'}).filter(([name]) => name === 'from'), []);
+});
