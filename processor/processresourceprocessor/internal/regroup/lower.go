@@ -69,17 +69,6 @@ func (r *Regrouper) gained(t int32) []loweredAttribute {
 	return r.lowered[r.resourceOfTuple[t]]
 }
 
-// countGained counts the references that samples are going to have.
-func (r *Regrouper) countGained() {
-	for t := range r.groupOf {
-		for _, l := range r.gained(int32(t)) {
-			if int(l.attribute) < len(r.references) && r.tupleAt(int32(t))[l.role] == none {
-				r.references[l.attribute] += r.samplesOfTuple[t]
-			}
-		}
-	}
-}
-
 // newIndex is where an attribute goes that samples get.
 func (r *Regrouper) newIndex(a int32) int32 {
 	if int(a) < len(r.roleOf) {

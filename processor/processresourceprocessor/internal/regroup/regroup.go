@@ -130,7 +130,7 @@ type Regrouper struct {
 type Options struct {
 	// Move are those that move from samples to resources. service.name does wherever it is the name.
 	Move []string
-	// Lower are those that move from the resource of a process to its samples: process.pid and the like.
+	// Lower are those that move from the resource of a process to its samples: process.pid and the like. No key is in both.
 	Lower []string
 }
 

@@ -279,6 +279,24 @@ func TestOneProcess(t *testing.T) {
 	assert.Equal(t, []string{"", "thread.id"}, keysOf(pd))
 }
 
+// A profile all of whose samples go to one resource moves as it is.
+func TestWholeProfilesMove(t *testing.T) {
+	b := profiletest.New().Resource().Scope("s", "1")
+	for i := range byte(3) {
+		b.Profile("cpu", "ns").ID([16]byte{i + 1}).Payload("x", []byte("payload")).
+			Sample(sampleOf(profiletest.Attr("process.executable.name", fmt.Sprint("program", i))))
+	}
+	pd := b.Build()
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	require.NoError(t, profiletest.Check(pd))
+	require.Equal(t, 3, pd.ResourceProfiles().Len())
+	for i := range 3 {
+		p := profiletest.ProfileAt(pd, i)
+		assert.Equal(t, pprofile.ProfileID{byte(i + 1)}, p.ProfileID())
+		assert.Equal(t, "payload", string(p.OriginalPayload().AsRaw()))
+	}
+}
+
 func keysOf(pd pprofile.Profiles) (keys []string) {
 	for _, a := range pd.Dictionary().AttributeTable().All() {
 		keys = append(keys, pd.Dictionary().StringTable().At(int(a.KeyStrindex())))

@@ -108,7 +108,6 @@ const outOfRange = math.MaxInt32
 // findUnused finds the attributes that nothing refers to once samples have lost what moves.
 func (r *Regrouper) findUnused(pd pprofile.Profiles) {
 	r.attributes.reset(len(r.roleOf))
-	r.countGained()
 	r.eachStripped(func(t, a int32) { r.references[a] -= r.samplesOfTuple[t] })
 	r.eachStripped(func(_, a int32) {
 		if r.references[a] <= 0 {
