@@ -63,6 +63,28 @@ func (t *legacyTable) entry(ref uint64) (int, bool) {
 	return int(ref), ref < uint64(len(t.entries))
 }
 
+// reach returns the index of an entry in the dictionary. The first sample that reaches the entry has it read and interned.
+func reach[I ~int32](t *legacyTable, ref uint64, intern func(entry []byte) I) (index I, ok bool) {
+	i, ok := t.entry(ref)
+	if !ok {
+		return 0, false
+	}
+	if known := t.reached[i]; known != 0 {
+		return I(known - 1), true
+	}
+	index = intern(t.entries[i])
+	t.reached[i] = int32(index) + 1
+	return index, true
+}
+
+// counted returns an index, and counts one that is out of range.
+func counted[I ~int32](r *legacyReader, index I, ok bool) I {
+	if !ok {
+		r.stats.Repaired[RepairIndex]++
+	}
+	return index
+}
+
 // each calls visit for each known field of an entry, by its name.
 func (m *message) each(data []byte, visit func(name string, r *fieldReader)) {
 	for r := (fieldReader{data: data}); r.next(); {
@@ -131,19 +153,16 @@ func (r *legacyReader) internText(t *legacyTables, index uint64) profiledict.Str
 }
 
 func (r *legacyReader) mapping(t *legacyTables, ref uint64) profiledict.MappingIndex {
-	i, ok := t.mappings.entry(ref)
-	if !ok {
-		r.stats.Repaired[RepairIndex]++
-		return 0
-	}
-	if known := t.mappings.reached[i]; known != 0 {
-		return profiledict.MappingIndex(known - 1)
-	}
+	index, ok := reach(&t.mappings, ref, func(entry []byte) profiledict.MappingIndex { return r.internMapping(t, entry) })
+	return counted(r, index, ok)
+}
+
+func (r *legacyReader) internMapping(t *legacyTables, entry []byte) profiledict.MappingIndex {
 	var m profiledict.Mapping
 	var buildID uint64
 	var isHash bool
 	set := attributeSet{reader: r, tables: t}
-	t.mappings.schema.each(t.mappings.entries[i], func(name string, f *fieldReader) {
+	t.mappings.schema.each(entry, func(name string, f *fieldReader) {
 		switch name {
 		case "memory_start":
 			m.MemoryStart = f.value
@@ -174,9 +193,7 @@ func (r *legacyReader) mapping(t *legacyTables, ref uint64) profiledict.MappingI
 		m.MemoryStart, m.MemoryLimit = 0, 0
 	}
 	m.Attributes = set.intern()
-	index := r.dict.Mappings.Intern(m)
-	t.mappings.reached[i] = int32(index) + 1
-	return index
+	return r.dict.Mappings.Intern(m)
 }
 
 // buildIDBinaryHash is BUILD_ID_BINARY_HASH of 1.3: a hash that the profiler made, and not the linker's id.
@@ -195,30 +212,23 @@ func buildIDKey(id string, isHash bool) string {
 }
 
 func (r *legacyReader) function(t *legacyTables, ref uint64) profiledict.FunctionIndex {
-	i, ok := t.functions.entry(ref)
-	if !ok {
-		r.stats.Repaired[RepairIndex]++
-		return 0
-	}
-	if known := t.functions.reached[i]; known != 0 {
-		return profiledict.FunctionIndex(known - 1)
-	}
-	var function profiledict.Function
-	t.functions.schema.each(t.functions.entries[i], func(name string, f *fieldReader) {
-		switch name {
-		case "name", "name_strindex":
-			function.Name = r.internText(t, f.value)
-		case "system_name", "system_name_strindex":
-			function.SystemName = r.internText(t, f.value)
-		case "filename", "filename_strindex":
-			function.Filename = r.internText(t, f.value)
-		case "start_line":
-			function.StartLine = int64(f.value)
-		}
+	index, ok := reach(&t.functions, ref, func(entry []byte) profiledict.FunctionIndex {
+		var function profiledict.Function
+		t.functions.schema.each(entry, func(name string, f *fieldReader) {
+			switch name {
+			case "name", "name_strindex":
+				function.Name = r.internText(t, f.value)
+			case "system_name", "system_name_strindex":
+				function.SystemName = r.internText(t, f.value)
+			case "filename", "filename_strindex":
+				function.Filename = r.internText(t, f.value)
+			case "start_line":
+				function.StartLine = int64(f.value)
+			}
+		})
+		return r.dict.Functions.Intern(function)
 	})
-	index := r.dict.Functions.Intern(function)
-	t.functions.reached[i] = int32(index) + 1
-	return index
+	return counted(r, index, ok)
 }
 
 // frameTypes are the names that profilers used before the semantic conventions' (profile.frame.type).
@@ -236,18 +246,15 @@ func frameType(old string) (renamed string, ok bool) {
 }
 
 func (r *legacyReader) location(t *legacyTables, ref uint64) (profiledict.LocationIndex, bool) {
-	i, ok := t.locations.entry(ref)
-	if !ok {
-		return 0, false
-	}
-	if known := t.locations.reached[i]; known != 0 {
-		return profiledict.LocationIndex(known - 1), true
-	}
+	return reach(&t.locations, ref, func(entry []byte) profiledict.LocationIndex { return r.internLocation(t, entry) })
+}
+
+func (r *legacyReader) internLocation(t *legacyTables, entry []byte) profiledict.LocationIndex {
 	var l profiledict.Location
 	r.lines = r.lines[:0]
 	set := attributeSet{reader: r, tables: t}
 	mapping, hasMapping := uint64(0), r.layout == V1_3 && t.mappings.ids == nil && len(t.mappings.entries) > 0
-	t.locations.schema.each(t.locations.entries[i], func(name string, f *fieldReader) {
+	t.locations.schema.each(entry, func(name string, f *fieldReader) {
 		switch name {
 		case "mapping_index":
 			mapping, hasMapping = f.value, true
@@ -273,9 +280,7 @@ func (r *legacyReader) location(t *legacyTables, ref uint64) (profiledict.Locati
 		l.Mapping = r.mapping(t, mapping)
 	}
 	l.Attributes = set.intern()
-	index := r.dict.Locations.Intern(l, r.lines)
-	t.locations.reached[i] = int32(index) + 1
-	return index, true
+	return r.dict.Locations.Intern(l, r.lines)
 }
 
 func (r *legacyReader) line(t *legacyTables, data []byte) profiledict.Line {
@@ -306,49 +311,36 @@ func (r *legacyReader) notNegative(v int64) int64 {
 }
 
 func (r *legacyReader) link(t *legacyTables, ref uint64) profiledict.LinkIndex {
-	i, ok := t.links.entry(ref)
-	if !ok {
-		r.stats.Repaired[RepairIndex]++
-		return 0
-	}
-	if known := t.links.reached[i]; known != 0 {
-		return profiledict.LinkIndex(known - 1)
-	}
-	var link profiledict.Link
-	messageLink.each(t.links.entries[i], func(name string, f *fieldReader) {
-		switch name {
-		case "trace_id":
-			copy(link.TraceID[:], f.content)
-		case "span_id":
-			copy(link.SpanID[:], f.content)
+	index, ok := reach(&t.links, ref, func(entry []byte) profiledict.LinkIndex {
+		var link profiledict.Link
+		messageLink.each(entry, func(name string, f *fieldReader) {
+			switch name {
+			case "trace_id":
+				copy(link.TraceID[:], f.content)
+			case "span_id":
+				copy(link.SpanID[:], f.content)
+			}
+		})
+		if link.TraceID == ([16]byte{}) || link.SpanID == ([8]byte{}) {
+			link = profiledict.Link{} // half a link is none
 		}
+		return r.dict.Links.Intern(link)
 	})
-	if link.TraceID == ([16]byte{}) || link.SpanID == ([8]byte{}) {
-		link = profiledict.Link{} // half a link is none
-	}
-	index := r.dict.Links.Intern(link)
-	t.links.reached[i] = int32(index) + 1
-	return index
+	return counted(r, index, ok)
 }
 
 // attribute interns an entry of the attribute table. It returns 0 for one that cannot be read.
 func (r *legacyReader) attribute(t *legacyTables, ref uint64) profiledict.AttributeIndex {
-	if ref >= uint64(len(t.attributes.entries)) {
-		r.stats.Repaired[RepairIndex]++
-		return 0
-	}
-	if known := t.attributes.reached[ref]; known != 0 {
-		return profiledict.AttributeIndex(known - 1)
-	}
-	key, value := r.keyValue(t.attributes.entries[ref])
-	index := profiledict.AttributeIndex(0)
-	if key != "" {
-		index = r.dict.Attributes.Intern(profiledict.Attribute{
+	index, ok := reach(&t.attributes, ref, func(entry []byte) profiledict.AttributeIndex {
+		key, value := r.keyValue(entry)
+		if key == "" {
+			return 0
+		}
+		return r.dict.Attributes.Intern(profiledict.Attribute{
 			Key: r.dict.Strings.Intern(key), Unit: r.dict.Strings.Intern(t.units[key]), Value: value,
 		})
-	}
-	t.attributes.reached[ref] = int32(index) + 1
-	return index
+	})
+	return counted(r, index, ok)
 }
 
 // keyValue reads a KeyValue of common.proto.
