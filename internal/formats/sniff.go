@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // Format is a format of profiles. Its text is its name in configurations, on command lines and in metrics.
@@ -96,33 +98,29 @@ func isText(head []byte) bool {
 // sample types in field 1: two numbers, where OTLP has a resource.
 func sniffMessage(data []byte) Format {
 	otlp, pprof := Unknown, false
-	for rest := data; len(rest) > 0; {
-		number, wire, n := protowire.ConsumeTag(rest)
-		if n < 0 || number > maxPprofField {
-			return Unknown
-		}
-		size := protowire.ConsumeFieldValue(number, wire, rest[n:])
-		if size < 0 {
-			return Unknown
-		}
-		content, _ := protowire.ConsumeBytes(rest[n:])
-		rest = rest[n+size:]
+	r := protofields.New(data)
+	for r.Next() {
 		switch {
-		case wire == protowire.VarintType, wire == protowire.BytesType && number > maxOTLPField:
-			pprof = true
-		case wire != protowire.BytesType:
+		case r.Number > maxPprofField:
 			return Unknown
-		case number == 1 && len(content) > 0:
-			_, first, n := protowire.ConsumeTag(content)
+		case r.Wire == protowire.VarintType, r.Wire == protowire.BytesType && r.Number > maxOTLPField:
+			pprof = true
+		case r.Wire != protowire.BytesType:
+			return Unknown
+		case r.Number == 1 && len(r.Content) > 0:
+			_, first, n := protowire.ConsumeTag(r.Content)
 			switch {
 			case n < 0:
 				return Unknown
 			case first == protowire.VarintType:
 				pprof = true
 			case otlp == Unknown:
-				otlp = sniffResource(content)
+				otlp = sniffResource(r.Content)
 			}
 		}
+	}
+	if r.IsMalformed() {
+		return Unknown
 	}
 	switch {
 	case pprof || otlp == Unknown && len(data) > 0:
@@ -141,47 +139,18 @@ const (
 // sniffResource tells log records from profiles: a record has times of eight bytes in its fields 1 and 11, and attributes,
 // which begin with a text, in field 6. No layout of profiles has either.
 func sniffResource(data []byte) Format {
-	for scope := range messages(data, 2) {
-		for item := range messages(scope, 2) {
-			for rest := item; len(rest) > 0; {
-				number, wire, n := protowire.ConsumeTag(rest)
-				size := protowire.ConsumeFieldValue(number, wire, rest[max(n, 0):])
-				if n < 0 || size < 0 {
-					break
-				}
-				content, _ := protowire.ConsumeBytes(rest[n:])
-				if wire == protowire.Fixed64Type && (number == 1 || number == 11) ||
-					wire == protowire.BytesType && number == 6 && bytes.HasPrefix(content, []byte{1<<3 | byte(protowire.BytesType)}) {
+	for scope := range protofields.Messages(data, 2) {
+		for item := range protofields.Messages(scope, 2) {
+			for r := protofields.New(item); r.Next(); {
+				if r.Wire == protowire.Fixed64Type && (r.Number == 1 || r.Number == 11) ||
+					r.Wire == protowire.BytesType && r.Number == 6 && bytes.HasPrefix(r.Content, []byte{1<<3 | byte(protowire.BytesType)}) {
 					return OTLPLogs
 				}
-				rest = rest[n+size:]
 			}
 			return OTLP
 		}
 	}
 	return OTLP
-}
-
-// messages returns the messages in one field of data.
-func messages(data []byte, field protowire.Number) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(data) > 0 {
-			number, wire, n := protowire.ConsumeTag(data)
-			if n < 0 {
-				return
-			}
-			size := protowire.ConsumeFieldValue(number, wire, data[n:])
-			if size < 0 {
-				return
-			}
-			if number == field && wire == protowire.BytesType {
-				if content, _ := protowire.ConsumeBytes(data[n:]); !yield(content) {
-					return
-				}
-			}
-			data = data[n+size:]
-		}
-	}
 }
 
 // sniffJSON looks for the first outermost key that one of the formats has.

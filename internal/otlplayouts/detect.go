@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // layoutSet is a set of layouts.
@@ -114,60 +116,23 @@ var (
 	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
 )
 
-// fieldReader iterates over the fields of a message. It stops at the first malformed byte.
-type fieldReader struct {
-	data    []byte
-	number  protowire.Number
-	wire    protowire.Type
-	content []byte // of a length-delimited field
-	value   uint64 // of a varint or fixed-size field
-}
-
-func (r *fieldReader) next() bool {
-	if len(r.data) == 0 {
-		return false
-	}
-	number, wire, n := protowire.ConsumeTag(r.data)
-	if n < 0 {
-		return false
-	}
-	r.data, r.number, r.wire, r.content, r.value = r.data[n:], number, wire, nil, 0
-	switch wire {
-	case protowire.BytesType:
-		r.content, n = protowire.ConsumeBytes(r.data)
-	case protowire.VarintType:
-		r.value, n = protowire.ConsumeVarint(r.data)
-	case protowire.Fixed64Type:
-		r.value, n = protowire.ConsumeFixed64(r.data)
-	case protowire.Fixed32Type:
-		_, n = protowire.ConsumeFixed32(r.data)
-	default:
-		n = -1 // no layout has groups
-	}
-	if n < 0 {
-		return false
-	}
-	r.data = r.data[n:]
-	return true
-}
-
 func (d *detector) request(data []byte) {
-	for r := (fieldReader{data: data}); !d.left.isSingle() && r.next(); {
-		d.keep(requestEvidence.of(r.number, r.wire))
+	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		d.keep(requestEvidence.of(r.Number, r.Wire))
 		switch {
-		case r.number == 1 && r.wire == protowire.BytesType:
-			d.nested(r.content, 2, func(scope []byte) { d.nested(scope, 2, d.profile) })
-		case r.number == 2 && r.wire == protowire.BytesType:
-			d.dictionary(r.content)
+		case r.Number == 1 && r.Wire == protowire.BytesType:
+			d.nested(r.Content, 2, func(scope []byte) { d.nested(scope, 2, d.profile) })
+		case r.Number == 2 && r.Wire == protowire.BytesType:
+			d.dictionary(r.Content)
 		}
 	}
 }
 
 // nested calls read for each message in field number, until the layout is known.
 func (d *detector) nested(data []byte, number protowire.Number, read func([]byte)) {
-	for r := (fieldReader{data: data}); !d.left.isSingle() && r.next(); {
-		if r.number == number && r.wire == protowire.BytesType {
-			read(r.content)
+	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		if r.Number == number && r.Wire == protowire.BytesType {
+			read(r.Content)
 		}
 	}
 }
@@ -175,19 +140,19 @@ func (d *detector) nested(data []byte, number protowire.Number, read func([]byte
 func (d *detector) profile(data []byte) {
 	var has [24]bool
 	var sampleType []byte
-	for r := (fieldReader{data: data}); !d.left.isSingle() && r.next(); {
-		d.keep(profileEvidence.of(r.number, r.wire))
-		if int(r.number) < len(has) {
-			has[r.number] = true
+	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		d.keep(profileEvidence.of(r.Number, r.Wire))
+		if int(r.Number) < len(has) {
+			has[r.Number] = true
 		}
 		switch {
-		case r.wire == protowire.BytesType && r.number == 2:
-			d.sample(r.content)
-		case r.wire == protowire.BytesType && r.number == 1:
-			sampleType = r.content
-		case r.wire == protowire.BytesType && r.number == 7 && len(r.content)%16 != 0 && !d.left.has(V1_4) && !d.left.has(V1_3):
+		case r.Wire == protowire.BytesType && r.Number == 2:
+			d.sample(r.Content)
+		case r.Wire == protowire.BytesType && r.Number == 1:
+			sampleType = r.Content
+		case r.Wire == protowire.BytesType && r.Number == 7 && len(r.Content)%16 != 0 && !d.left.has(V1_4) && !d.left.has(V1_3):
 			d.keep(^setOf(V1_9, V1_10)) // comments, since a profile id has 16 bytes or none
-		case r.wire == protowire.BytesType && r.number == 8 && !has[2] && d.left.has(V1_3) && isProfile1x3(r.content):
+		case r.Wire == protowire.BytesType && r.Number == 8 && !has[2] && d.left.has(V1_3) && isProfile1x3(r.Content):
 			d.keep(setOf(V1_3))
 		}
 	}
@@ -203,22 +168,22 @@ func (d *detector) profile(data []byte) {
 // isProfile1x3 reports whether data can be the profile of a container whose times are 0: nothing else tells one.
 func isProfile1x3(data []byte) bool {
 	hasSamples := false
-	r := fieldReader{data: data}
-	for r.next() {
-		f, known := profile1x3.field(r.number)
-		if !known || !f.kind.allows(r.wire) {
+	r := protofields.New(data)
+	for r.Next() {
+		f, known := profile1x3.field(r.Number)
+		if !known || !f.kind.allows(r.Wire) {
 			return false
 		}
 		hasSamples = hasSamples || f.name == "sample"
 	}
-	return hasSamples && len(r.data) == 0
+	return hasSamples && !r.IsMalformed()
 }
 
 // valueType tells 1.8 and older, which have an aggregation temporality, from the newer ones.
 func (d *detector) valueType(data []byte) {
-	for r := (fieldReader{data: data}); r.next(); {
-		if r.number == 3 {
-			d.keep(valueTypeEvidence.of(r.number, r.wire))
+	for r := protofields.New(data); r.Next(); {
+		if r.Number == 3 {
+			d.keep(valueTypeEvidence.of(r.Number, r.Wire))
 		}
 	}
 }
@@ -226,16 +191,16 @@ func (d *detector) valueType(data []byte) {
 func (d *detector) sample(data []byte) {
 	var has [24]bool
 	var unclear unclearSample
-	for r := (fieldReader{data: data}); r.next(); {
-		d.keep(sampleEvidence.of(r.number, r.wire))
-		if int(r.number) < len(has) {
-			has[r.number] = true
+	for r := protofields.New(data); r.Next(); {
+		d.keep(sampleEvidence.of(r.Number, r.Wire))
+		if int(r.Number) < len(has) {
+			has[r.Number] = true
 		}
 		switch {
-		case r.number == 2:
-			unclear.field2 = r.content
-		case r.number == 5 && r.wire == protowire.BytesType:
-			unclear.timestamps += len(r.content) / 8
+		case r.Number == 2:
+			unclear.field2 = r.Content
+		case r.Number == 5 && r.Wire == protowire.BytesType:
+			unclear.timestamps += len(r.Content) / 8
 		}
 	}
 	// A sample has values or timestamps.
@@ -255,19 +220,19 @@ func (d *detector) sample(data []byte) {
 
 // dictionary reads what follows field 2 of the request: a mapping in 1.6, the dictionary since 1.7.
 func (d *detector) dictionary(data []byte) {
-	for r := (fieldReader{data: data}); !d.left.isSingle() && r.next(); {
-		if r.wire == protowire.VarintType {
+	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		if r.Wire == protowire.VarintType {
 			d.keep(setOf(V1_6)) // a mapping's address
 			continue
 		}
-		if r.number != 7 && r.number != 6 || r.wire != protowire.BytesType {
+		if r.Number != 7 && r.Number != 6 || r.Wire != protowire.BytesType {
 			continue
 		}
-		for f := (fieldReader{data: r.content}); f.next(); {
+		for f := protofields.New(r.Content); f.Next(); {
 			switch {
-			case f.number == 1 && (f.wire == protowire.VarintType) == (r.number == 7):
+			case f.Number == 1 && (f.Wire == protowire.VarintType) == (r.Number == 7):
 				d.keep(setOf(V1_7, V1_6, V1_4)) // attribute_units' key, or a key as text
-			case f.number == 1:
+			case f.Number == 1:
 				d.keep(setOf(V1_8, V1_9, V1_10)) // a stack's locations, or a key's index
 			}
 		}
@@ -278,10 +243,10 @@ func (d *detector) dictionary(data []byte) {
 // as values they are as many as the timestamps; as attribute indices they lie within the table.
 func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
 	attributes := uint64(0)
-	for r := (fieldReader{data: data}); r.next(); {
-		if r.number == 2 {
-			for f := (fieldReader{data: r.content}); f.next(); {
-				if f.number == 6 {
+	for r := protofields.New(data); r.Next(); {
+		if r.Number == 2 {
+			for f := protofields.New(r.Content); f.Next(); {
+				if f.Number == 6 {
 					attributes++
 				}
 			}

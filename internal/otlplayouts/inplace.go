@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // errOverlongTag is the error for a field number below 16 that is written in more than one byte: no encoder does.
@@ -34,11 +36,11 @@ type leftOver struct {
 // over, by the number of the profile in the message.
 func moveTags(data []byte, from Layout) (map[int]leftOver, error) {
 	m := tagMover{from: from, left: map[int]leftOver{}}
-	err := m.each(data, nil, func(r *fieldReader) error {
-		if r.number != 1 || r.wire != protowire.BytesType {
+	err := m.each(data, nil, func(r *protofields.Reader) error {
+		if r.Number != 1 || r.Wire != protowire.BytesType {
 			return nil
 		}
-		return m.each(r.content, nil, m.scopes)
+		return m.each(r.Content, nil, m.scopes)
 	})
 	return m.left, err
 }
@@ -50,18 +52,18 @@ type tagMover struct {
 }
 
 // each calls visit for each field of a message, after it has moved the field's number.
-func (m *tagMover) each(data []byte, moved *[16]byte, visit func(*fieldReader) error) error {
-	r := fieldReader{data: data}
-	for len(r.data) > 0 {
-		tag := &r.data[0]
-		if !r.next() {
+func (m *tagMover) each(data []byte, moved *[16]byte, visit func(*protofields.Reader) error) error {
+	r := protofields.New(data)
+	for len(r.Rest()) > 0 {
+		tag := &r.Rest()[0]
+		if !r.Next() {
 			return errMalformed
 		}
-		if moved != nil && r.number < 16 {
+		if moved != nil && r.Number < 16 {
 			if *tag&0x80 != 0 {
 				return errOverlongTag
 			}
-			*tag = moved[r.number]<<3 | *tag&7
+			*tag = moved[r.Number]<<3 | *tag&7
 		}
 		if err := visit(&r); err != nil {
 			return err
@@ -70,38 +72,38 @@ func (m *tagMover) each(data []byte, moved *[16]byte, visit func(*fieldReader) e
 	return nil
 }
 
-func (m *tagMover) scopes(r *fieldReader) error {
-	if r.number != 2 || r.wire != protowire.BytesType {
+func (m *tagMover) scopes(r *protofields.Reader) error {
+	if r.Number != 2 || r.Wire != protowire.BytesType {
 		return nil
 	}
-	return m.each(r.content, nil, func(r *fieldReader) error {
-		if r.number != 2 || r.wire != protowire.BytesType {
+	return m.each(r.Content, nil, func(r *protofields.Reader) error {
+		if r.Number != 2 || r.Wire != protowire.BytesType {
 			return nil
 		}
 		moved := &movedProfile
 		if m.from == V1_9 {
 			moved = nil
 		}
-		err := m.each(r.content, moved, m.profileField)
+		err := m.each(r.Content, moved, m.profileField)
 		m.profile++
 		return err
 	})
 }
 
-func (m *tagMover) profileField(r *fieldReader) error {
+func (m *tagMover) profileField(r *protofields.Reader) error {
 	switch {
-	case r.number == 2 && r.wire == protowire.BytesType:
-		return m.each(r.content, &movedSample, func(*fieldReader) error { return nil })
-	case m.from == V1_8 && r.number == 7:
+	case r.Number == 2 && r.Wire == protowire.BytesType:
+		return m.each(r.Content, &movedSample, func(*protofields.Reader) error { return nil })
+	case m.from == V1_8 && r.Number == 7:
 		left := m.left[m.profile]
-		if r.wire == protowire.VarintType {
-			left.comments = protowire.AppendVarint(left.comments, r.value)
+		if r.Wire == protowire.VarintType {
+			left.comments = protowire.AppendVarint(left.comments, r.Value)
 		}
-		left.comments = append(left.comments, r.content...)
+		left.comments = append(left.comments, r.Content...)
 		m.left[m.profile] = left
-	case m.from == V1_8 && r.number == 1 && r.wire == protowire.BytesType:
-		for f := (fieldReader{data: r.content}); f.next(); {
-			if f.number == 3 && f.value == temporalityCumulative {
+	case m.from == V1_8 && r.Number == 1 && r.Wire == protowire.BytesType:
+		for f := protofields.New(r.Content); f.Next(); {
+			if f.Number == 3 && f.Value == temporalityCumulative {
 				left := m.left[m.profile]
 				left.cumulative = true
 				m.left[m.profile] = left

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // legacyReader reads a message of 1.3 to 1.7 into a dictionary of today's form:
@@ -80,33 +81,33 @@ func readLegacy(data []byte, layout Layout, stats *Stats) (pprofile.Profiles, er
 // frames unmarshals the message without its profiles and tables, and returns the profiles' bytes by scope, in order.
 func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope [][][]byte, err error) {
 	var request []byte
-	f := fieldReader{data: data}
-	for f.next() {
-		known, ok := r.schema.request.field(f.number)
+	f := protofields.New(data)
+	for f.Next() {
+		known, ok := r.schema.request.field(f.Number)
 		switch {
-		case !ok || !known.kind.allows(f.wire):
+		case !ok || !known.kind.allows(f.Wire):
 		case known.name == "resource_profiles":
 			var resource []byte
-			for rf := (fieldReader{data: f.content}); rf.next(); {
-				if rf.wire != protowire.BytesType {
+			for rf := protofields.New(f.Content); rf.Next(); {
+				if rf.Wire != protowire.BytesType {
 					continue
 				}
-				content := rf.content
-				if rf.number == 2 {
-					content, perScope = r.scope(rf.content, perScope)
+				content := rf.Content
+				if rf.Number == 2 {
+					content, perScope = r.scope(rf.Content, perScope)
 				}
-				resource = appendBytesField(resource, rf.number, content)
+				resource = appendBytesField(resource, rf.Number, content)
 			}
 			request = appendBytesField(request, 1, resource)
 		case known.name == "dictionary":
-			for df := (fieldReader{data: f.content}); df.next(); {
+			for df := protofields.New(f.Content); df.Next(); {
 				r.table(&r.shared, r.schema.dictionary, &df)
 			}
 		default:
 			r.table(&r.shared, r.schema.request, &f)
 		}
 	}
-	if len(f.data) > 0 {
+	if f.IsMalformed() {
 		return profiles, nil, errMalformed
 	}
 	if err := checkNesting(request, r.schema.request, 0); err != nil {
@@ -121,13 +122,13 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 
 func (r *legacyReader) scope(data []byte, perScope [][][]byte) (frame []byte, _ [][][]byte) {
 	var contents [][]byte
-	for f := (fieldReader{data: data}); f.next(); {
+	for f := protofields.New(data); f.Next(); {
 		switch {
-		case f.wire != protowire.BytesType:
-		case f.number == 2:
-			contents = append(contents, f.content)
+		case f.Wire != protowire.BytesType:
+		case f.Number == 2:
+			contents = append(contents, f.Content)
 		default:
-			frame = appendBytesField(frame, f.number, f.content)
+			frame = appendBytesField(frame, f.Number, f.Content)
 		}
 	}
 	r.scopeBytes = append(r.scopeBytes, len(frame))
@@ -139,26 +140,26 @@ func appendBytesField(b []byte, number protowire.Number, content []byte) []byte 
 }
 
 // table adds a field of a table to t, and reports whether the field is one.
-func (r *legacyReader) table(t *legacyTables, m *message, f *fieldReader) bool {
-	known, ok := m.field(f.number)
-	if !ok || !known.kind.allows(f.wire) {
+func (r *legacyReader) table(t *legacyTables, m *message, f *protofields.Reader) bool {
+	known, ok := m.field(f.Number)
+	if !ok || !known.kind.allows(f.Wire) {
 		return false
 	}
 	switch known.name {
 	case "string_table":
-		r.addText(t, f.content)
+		r.addText(t, f.Content)
 	case "mapping", "mapping_table":
-		t.mappings.add(known.message, f.content)
+		t.mappings.add(known.message, f.Content)
 	case "location", "location_table":
-		t.locations.add(known.message, f.content)
+		t.locations.add(known.message, f.Content)
 	case "function", "function_table":
-		t.functions.add(known.message, f.content)
+		t.functions.add(known.message, f.Content)
 	case "link_table":
-		t.links.add(known.message, f.content)
+		t.links.add(known.message, f.Content)
 	case "attribute_table":
-		t.attributes.add(known.message, f.content)
+		t.attributes.add(known.message, f.Content)
 	case "attribute_units":
-		r.unit(t, known.message, f.content)
+		r.unit(t, known.message, f.Content)
 	case "location_indices":
 		t.locationIndices = appendVarints(t.locationIndices, f)
 	default:
@@ -170,12 +171,12 @@ func (r *legacyReader) table(t *legacyTables, m *message, f *fieldReader) bool {
 // unit notes the unit of an attribute's key. The string table can still be incomplete, so it keeps the indices.
 func (r *legacyReader) unit(t *legacyTables, m *message, data []byte) {
 	var u attributeUnit
-	m.each(data, func(name string, f *fieldReader) {
+	m.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "attribute_key", "attribute_key_strindex":
-			u.key = f.value
+			u.key = f.Value
 		case "unit", "unit_strindex":
-			u.unit = f.value
+			u.unit = f.Value
 		}
 	})
 	t.attributeUnits = append(t.attributeUnits, u)
@@ -245,7 +246,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 	if r.layout == V1_3 {
 		inner, m = r.container(p, data)
 	}
-	for f := (fieldReader{data: inner}); f.next(); {
+	for f := protofields.New(inner); f.Next(); {
 		if !r.table(t, m, &f) {
 			r.header(p, t, m, &f)
 		}
@@ -254,16 +255,16 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 	if r.layout == V1_3 {
 		r.detectIDs(t, inner)
 	}
-	for f := (fieldReader{data: inner}); f.next(); {
-		if f.number == 2 && f.wire == protowire.BytesType {
-			r.sample(p, t, f.content)
+	for f := protofields.New(inner); f.Next(); {
+		if f.Number == 2 && f.Wire == protowire.BytesType {
+			r.sample(p, t, f.Content)
 		}
-		if known, ok := m.field(f.number); ok && known.kind.allows(f.wire) {
+		if known, ok := m.field(f.Number); ok && known.kind.allows(f.Wire) {
 			switch known.name {
 			case "attribute_indices":
 				p.attributes.addIndices(&f)
 			case "drop_frames", "keep_frames":
-				p.attributes.addText("pprof.profile."+known.name, f.value)
+				p.attributes.addText("pprof.profile."+known.name, f.Value)
 			}
 		}
 	}
@@ -282,14 +283,14 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 
 // container reads the fields of a ProfileContainer and returns its profile.
 func (r *legacyReader) container(p *legacyProfile, data []byte) (inner []byte, m *message) {
-	r.schema.profile.each(data, func(name string, f *fieldReader) {
+	r.schema.profile.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "start_time_unix_nano":
-			p.start = f.value
+			p.start = f.Value
 		case "end_time_unix_nano":
-			p.end = f.value
+			p.end = f.Value
 		case "profile":
-			inner = f.content
+			inner = f.Content
 		default:
 			r.identity(p, name, f)
 		}
@@ -298,44 +299,44 @@ func (r *legacyReader) container(p *legacyProfile, data []byte) (inner []byte, m
 }
 
 // identity reads the fields that 1.3 has in the container and the others in the profile.
-func (r *legacyReader) identity(p *legacyProfile, name string, f *fieldReader) {
+func (r *legacyReader) identity(p *legacyProfile, name string, f *protofields.Reader) {
 	switch name {
 	case "profile_id":
-		copy(p.id[:], f.content)
+		copy(p.id[:], f.Content)
 	case "dropped_attributes_count":
-		p.dropped = uint32(f.value)
+		p.dropped = uint32(f.Value)
 	case "original_payload_format":
-		p.payloadFormat = r.validText(f.content)
+		p.payloadFormat = r.validText(f.Content)
 	case "original_payload":
-		p.payload = f.content
+		p.payload = f.Content
 	case "attributes":
-		if key, value := r.keyValue(f.content); key != "" {
+		if key, value := r.keyValue(f.Content); key != "" {
 			p.attributes.add(key, value, 0)
 		}
 	}
 }
 
 // header reads a field of the profile that is neither table nor sample.
-func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *fieldReader) {
-	known, ok := m.field(f.number)
-	if !ok || !known.kind.allows(f.wire) {
+func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *protofields.Reader) {
+	known, ok := m.field(f.Number)
+	if !ok || !known.kind.allows(f.Wire) {
 		return
 	}
 	switch known.name {
 	case "sample_type":
-		p.addType(valueType(known.message, f.content))
+		p.addType(valueType(known.message, f.Content))
 	case "period_type":
-		p.periodType = valueType(known.message, f.content)
+		p.periodType = valueType(known.message, f.Content)
 	case "period":
-		p.period = int64(f.value)
+		p.period = int64(f.Value)
 	case "time_nanos":
-		p.time = uint64(r.notNegative(int64(f.value)))
+		p.time = uint64(r.notNegative(int64(f.Value)))
 	case "duration_nanos":
-		p.duration = uint64(r.notNegative(int64(f.value)))
+		p.duration = uint64(r.notNegative(int64(f.Value)))
 	case "default_sample_type", "default_sample_type_strindex":
-		p.defaultTypeText, p.hasDefaultTypeText = f.value, f.value != 0
+		p.defaultTypeText, p.hasDefaultTypeText = f.Value, f.Value != 0
 	case "default_sample_type_index":
-		p.defaultType = int(clampTo[int32](f.value))
+		p.defaultType = int(clampTo[int32](f.Value))
 	case "comment", "comment_strindices":
 		p.comments = appendVarints(p.comments, f)
 	default:
@@ -344,14 +345,14 @@ func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *
 }
 
 func valueType(m *message, data []byte) (v legacyType) {
-	m.each(data, func(name string, f *fieldReader) {
+	m.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "type", "type_strindex":
-			v.typ = f.value
+			v.typ = f.Value
 		case "unit", "unit_strindex":
-			v.unit = f.value
+			v.unit = f.Value
 		case "aggregation_temporality":
-			v.cumulative = f.value == temporalityCumulative
+			v.cumulative = f.Value == temporalityCumulative
 		}
 	})
 	return v
@@ -372,14 +373,14 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 	var start, length uint64
 	values, timestamps := len(p.values), len(p.timestamps)
 	r.stack = r.stack[:0]
-	r.schema.sample.each(data, func(name string, f *fieldReader) {
+	r.schema.sample.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "location_index":
 			r.stack = appendVarints(r.stack, f)
 		case "locations_start_index":
-			start = f.value
+			start = f.Value
 		case "locations_length":
-			length = f.value
+			length = f.Value
 		case "value":
 			p.values = appendVarints(p.values, f)
 		case "timestamps_unix_nano":
@@ -387,9 +388,9 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 		case "attributes", "attribute_indices":
 			set.addIndices(f)
 		case "link", "link_index":
-			s.link = r.link(t, f.value)
+			s.link = r.link(t, f.Value)
 		case "label":
-			r.label(t, &set, f.content)
+			r.label(t, &set, f.Content)
 		}
 	})
 	drop := func(why DropReason) {
@@ -430,16 +431,16 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 // label adds a label of pprof, which 1.3 still had, as an attribute.
 func (r *legacyReader) label(t *legacyTables, set *attributeSet, data []byte) {
 	var key, str, num, unit uint64
-	for f := (fieldReader{data: data}); f.next(); {
-		switch f.number {
+	for f := protofields.New(data); f.Next(); {
+		switch f.Number {
 		case 1:
-			key = f.value
+			key = f.Value
 		case 2:
-			str = f.value
+			str = f.Value
 		case 3:
-			num = f.value
+			num = f.Value
 		case 4:
-			unit = f.value
+			unit = f.Value
 		}
 	}
 	name := r.internText(t, key)
@@ -459,12 +460,12 @@ func (r *legacyReader) label(t *legacyTables, set *attributeSet, data []byte) {
 // mean ids if the entries have them and a reference lies beyond the table, or all lie in 1 to the largest id.
 func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
 	var locations, mappings, functions referenceRange
-	for f := (fieldReader{data: inner}); f.next(); {
-		if f.number != 2 || f.wire != protowire.BytesType {
+	for f := protofields.New(inner); f.Next(); {
+		if f.Number != 2 || f.Wire != protowire.BytesType {
 			continue
 		}
-		for s := (fieldReader{data: f.content}); s.next(); {
-			if s.number == 1 {
+		for s := protofields.New(f.Content); s.Next(); {
+			if s.Number == 1 {
 				r.stack = appendVarints(r.stack[:0], &s)
 				locations.add(r.stack...)
 			}
@@ -473,15 +474,15 @@ func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
 	locations.add(t.locationIndices...)
 	for _, entry := range t.locations.entries {
 		mapping := uint64(0)
-		for f := (fieldReader{data: entry}); f.next(); {
-			switch f.number {
+		for f := protofields.New(entry); f.Next(); {
+			switch f.Number {
 			case 2:
-				mapping = f.value
+				mapping = f.Value
 			case 4:
 				function := uint64(0)
-				for line := (fieldReader{data: f.content}); line.next(); {
-					if line.number == 1 {
-						function = line.value
+				for line := protofields.New(f.Content); line.Next(); {
+					if line.Number == 1 {
+						function = line.Value
 					}
 				}
 				functions.add(clampTo[int32](function))
@@ -518,9 +519,9 @@ func (r *referenceRange) ids(t *legacyTable) map[uint64]int32 {
 	largest := uint64(0)
 	for i, entry := range t.entries {
 		id := uint64(0)
-		for f := (fieldReader{data: entry}); f.next(); {
-			if f.number == 1 && f.wire == protowire.VarintType {
-				id = f.value
+		for f := protofields.New(entry); f.Next(); {
+			if f.Number == 1 && f.Wire == protowire.VarintType {
+				id = f.Value
 			}
 		}
 		if id == 0 {

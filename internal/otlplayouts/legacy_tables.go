@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // legacyTables are the tables of one profile (1.3, 1.4), or those that the profiles of a message share (1.6, 1.7).
@@ -86,20 +87,20 @@ func counted[I ~int32](r *legacyReader, index I, ok bool) I {
 }
 
 // each calls visit for each known field of an entry, by its name.
-func (m *message) each(data []byte, visit func(name string, r *fieldReader)) {
-	for r := (fieldReader{data: data}); r.next(); {
-		if f, known := m.field(r.number); known && f.kind.allows(r.wire) {
+func (m *message) each(data []byte, visit func(name string, r *protofields.Reader)) {
+	for r := protofields.New(data); r.Next(); {
+		if f, known := m.field(r.Number); known && f.kind.allows(r.Wire) {
 			visit(f.name, &r)
 		}
 	}
 }
 
 // appendVarints appends a repeated integer field, packed or not.
-func appendVarints[T int32 | int64 | uint64](dst []T, r *fieldReader) []T {
-	if r.wire == protowire.VarintType {
-		return append(dst, clampTo[T](r.value))
+func appendVarints[T int32 | int64 | uint64](dst []T, r *protofields.Reader) []T {
+	if r.Wire == protowire.VarintType {
+		return append(dst, clampTo[T](r.Value))
 	}
-	for packed := r.content; len(packed) > 0; {
+	for packed := r.Content; len(packed) > 0; {
 		v, n := protowire.ConsumeVarint(packed)
 		if n < 0 {
 			break
@@ -162,24 +163,24 @@ func (r *legacyReader) internMapping(t *legacyTables, entry []byte) profiledict.
 	var buildID uint64
 	var isHash bool
 	set := attributeSet{reader: r, tables: t}
-	t.mappings.schema.each(entry, func(name string, f *fieldReader) {
+	t.mappings.schema.each(entry, func(name string, f *protofields.Reader) {
 		switch name {
 		case "memory_start":
-			m.MemoryStart = f.value
+			m.MemoryStart = f.Value
 		case "memory_limit":
-			m.MemoryLimit = f.value
+			m.MemoryLimit = f.Value
 		case "file_offset":
-			m.FileOffset = f.value
+			m.FileOffset = f.Value
 		case "filename", "filename_strindex":
-			m.Filename = r.internText(t, f.value)
+			m.Filename = r.internText(t, f.Value)
 		case "build_id":
-			buildID = f.value
+			buildID = f.Value
 		case "build_id_kind":
-			isHash = f.value == buildIDBinaryHash
+			isHash = f.Value == buildIDBinaryHash
 		case "attributes", "attribute_indices":
 			set.addIndices(f)
 		case "has_functions", "has_filenames", "has_line_numbers", "has_inline_frames":
-			if f.value != 0 {
+			if f.Value != 0 {
 				set.add("pprof.mapping."+name, profiledict.BoolValue(true), 0)
 			}
 		}
@@ -214,16 +215,16 @@ func buildIDKey(id string, isHash bool) string {
 func (r *legacyReader) function(t *legacyTables, ref uint64) profiledict.FunctionIndex {
 	index, ok := reach(&t.functions, ref, func(entry []byte) profiledict.FunctionIndex {
 		var function profiledict.Function
-		t.functions.schema.each(entry, func(name string, f *fieldReader) {
+		t.functions.schema.each(entry, func(name string, f *protofields.Reader) {
 			switch name {
 			case "name", "name_strindex":
-				function.Name = r.internText(t, f.value)
+				function.Name = r.internText(t, f.Value)
 			case "system_name", "system_name_strindex":
-				function.SystemName = r.internText(t, f.value)
+				function.SystemName = r.internText(t, f.Value)
 			case "filename", "filename_strindex":
-				function.Filename = r.internText(t, f.value)
+				function.Filename = r.internText(t, f.Value)
 			case "start_line":
-				function.StartLine = int64(f.value)
+				function.StartLine = int64(f.Value)
 			}
 		})
 		return r.dict.Functions.Intern(function)
@@ -254,23 +255,23 @@ func (r *legacyReader) internLocation(t *legacyTables, entry []byte) profiledict
 	r.lines = r.lines[:0]
 	set := attributeSet{reader: r, tables: t}
 	mapping, hasMapping := uint64(0), r.layout == V1_3 && t.mappings.ids == nil && len(t.mappings.entries) > 0
-	t.locations.schema.each(entry, func(name string, f *fieldReader) {
+	t.locations.schema.each(entry, func(name string, f *protofields.Reader) {
 		switch name {
 		case "mapping_index":
-			mapping, hasMapping = f.value, true
+			mapping, hasMapping = f.Value, true
 		case "address":
-			l.Address = f.value
+			l.Address = f.Value
 		case "line":
-			r.lines = append(r.lines, r.line(t, f.content))
+			r.lines = append(r.lines, r.line(t, f.Content))
 		case "is_folded":
-			if f.value != 0 {
+			if f.Value != 0 {
 				set.add("pprof.location.is_folded", profiledict.BoolValue(true), 0)
 			}
 		case "type_index":
-			if renamed, ok := frameType(r.text(t, f.value)); ok {
+			if renamed, ok := frameType(r.text(t, f.Value)); ok {
 				set.add("profile.frame.type", profiledict.StringValue(renamed), 0)
 			} else {
-				set.addText("profile.frame.type", f.value)
+				set.addText("profile.frame.type", f.Value)
 			}
 		case "attributes", "attribute_indices":
 			set.addIndices(f)
@@ -286,14 +287,14 @@ func (r *legacyReader) internLocation(t *legacyTables, entry []byte) profiledict
 func (r *legacyReader) line(t *legacyTables, data []byte) profiledict.Line {
 	var line profiledict.Line
 	function, hasFunction := uint64(0), t.functions.ids == nil && len(t.functions.entries) > 0
-	messageLine.each(data, func(name string, f *fieldReader) {
+	messageLine.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "function_index":
-			function, hasFunction = f.value, true
+			function, hasFunction = f.Value, true
 		case "line":
-			line.Line = r.notNegative(int64(f.value))
+			line.Line = r.notNegative(int64(f.Value))
 		case "column":
-			line.Column = r.notNegative(int64(f.value))
+			line.Column = r.notNegative(int64(f.Value))
 		}
 	})
 	if hasFunction {
@@ -313,12 +314,12 @@ func (r *legacyReader) notNegative(v int64) int64 {
 func (r *legacyReader) link(t *legacyTables, ref uint64) profiledict.LinkIndex {
 	index, ok := reach(&t.links, ref, func(entry []byte) profiledict.LinkIndex {
 		var link profiledict.Link
-		messageLink.each(entry, func(name string, f *fieldReader) {
+		messageLink.each(entry, func(name string, f *protofields.Reader) {
 			switch name {
 			case "trace_id":
-				copy(link.TraceID[:], f.content)
+				copy(link.TraceID[:], f.Content)
 			case "span_id":
-				copy(link.SpanID[:], f.content)
+				copy(link.SpanID[:], f.Content)
 			}
 		})
 		if link.TraceID == ([16]byte{}) || link.SpanID == ([8]byte{}) {
@@ -345,12 +346,12 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) profiledict.Attrib
 
 // keyValue reads a KeyValue of common.proto.
 func (r *legacyReader) keyValue(data []byte) (key string, value profiledict.Value) {
-	messageKeyValue.each(data, func(name string, f *fieldReader) {
+	messageKeyValue.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "key":
-			key = r.validText(f.content)
+			key = r.validText(f.Content)
 		case "value":
-			raw, ok := r.anyValue(f.content, 0)
+			raw, ok := r.anyValue(f.Content, 0)
 			v := pcommon.NewValueEmpty()
 			if ok && v.FromRaw(raw) == nil {
 				value = profiledict.ValueOf(v)
@@ -378,30 +379,30 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 		return nil, false
 	}
 	ok = true
-	messageAnyValue.each(data, func(name string, f *fieldReader) {
+	messageAnyValue.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "string_value":
-			value = r.validText(f.content)
+			value = r.validText(f.Content)
 		case "bool_value":
-			value = f.value != 0
+			value = f.Value != 0
 		case "int_value":
-			value = int64(f.value)
+			value = int64(f.Value)
 		case "double_value":
-			value = math.Float64frombits(f.value)
+			value = math.Float64frombits(f.Value)
 		case "bytes_value":
-			value = f.content
+			value = f.Content
 		case "array_value":
 			values := []any{}
-			for e := (fieldReader{data: f.content}); ok && e.next(); {
-				if e.number == 1 && e.wire == protowire.BytesType {
+			for e := protofields.New(f.Content); ok && e.Next(); {
+				if e.Number == 1 && e.Wire == protowire.BytesType {
 					var element any
-					element, ok = r.anyValue(e.content, depth+1)
+					element, ok = r.anyValue(e.Content, depth+1)
 					values = append(values, element)
 				}
 			}
 			value = values
 		case "kvlist_value":
-			value, ok = r.valueMap(f.content, depth)
+			value, ok = r.valueMap(f.Content, depth)
 		}
 	})
 	return value, ok
@@ -410,17 +411,17 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 // valueMap reads the entries of a map. Of several entries of one key the first counts.
 func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any, ok bool) {
 	entries, ok = map[string]any{}, true
-	for e := (fieldReader{data: data}); ok && e.next(); {
-		if e.number != 1 || e.wire != protowire.BytesType {
+	for e := protofields.New(data); ok && e.Next(); {
+		if e.Number != 1 || e.Wire != protowire.BytesType {
 			continue
 		}
 		var key string
 		var content []byte
-		messageKeyValue.each(e.content, func(name string, f *fieldReader) {
+		messageKeyValue.each(e.Content, func(name string, f *protofields.Reader) {
 			if name == "key" {
-				key = r.validText(f.content)
+				key = r.validText(f.Content)
 			} else {
-				content = f.content
+				content = f.Content
 			}
 		})
 		if _, seen := entries[key]; seen {
@@ -440,7 +441,7 @@ type attributeSet struct {
 	scratch []int32
 }
 
-func (s *attributeSet) addIndices(f *fieldReader) {
+func (s *attributeSet) addIndices(f *protofields.Reader) {
 	s.scratch = appendVarints(s.scratch[:0], f)
 	for _, ref := range s.scratch {
 		s.addIndex(s.reader.attribute(s.tables, uint64(uint32(ref))))

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // Stats says what Unmarshal did with one message.
@@ -199,15 +200,15 @@ func checkNesting(data []byte, m *message, depth int) error {
 	if depth == maxNesting {
 		return errTooNested
 	}
-	r := fieldReader{data: data}
-	for r.next() {
-		if f, known := m.field(r.number); known && f.message != nil && r.wire == protowire.BytesType {
-			if err := checkNesting(r.content, f.message, depth+1); err != nil {
+	r := protofields.New(data)
+	for r.Next() {
+		if f, known := m.field(r.Number); known && f.message != nil && r.Wire == protowire.BytesType {
+			if err := checkNesting(r.Content, f.message, depth+1); err != nil {
 				return err
 			}
 		}
 	}
-	if len(r.data) > 0 {
+	if r.IsMalformed() {
 		return errMalformed
 	}
 	return nil

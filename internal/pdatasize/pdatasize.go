@@ -13,6 +13,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 const (
@@ -107,37 +109,23 @@ func (c *checker) message(data []byte, is *message, depth int) error {
 	if err := c.add(size); err != nil {
 		return err
 	}
-	for len(data) > 0 {
-		number, wire, n := protowire.ConsumeTag(data)
-		if n < 0 || wire == protowire.StartGroupType || wire == protowire.EndGroupType {
-			return ErrMalformed
-		}
-		data = data[n:]
-		if wire != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(number, wire, data); n < 0 {
-				return ErrMalformed
-			}
-			data = data[n:]
+	r := protofields.New(data)
+	for r.Next() {
+		if r.Wire != protowire.BytesType || int(r.Number) >= len(is.fields) || is.fields[r.Number] == nil {
 			continue
 		}
-		content, n := protowire.ConsumeBytes(data)
-		if n < 0 {
-			return ErrMalformed
-		}
-		data = data[n:]
-		if int(number) >= len(is.fields) || is.fields[number] == nil {
-			continue
-		}
-		field := is.fields[number]
 		var err error
-		if field == listString || field == leaf {
+		if field := is.fields[r.Number]; field == listString || field == leaf {
 			err = c.add(field.size)
 		} else {
-			err = c.message(content, field, depth+1)
+			err = c.message(r.Content, field, depth+1)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if r.IsMalformed() {
+		return ErrMalformed
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // Label is a label of a series.
@@ -222,86 +223,68 @@ var errNotPush = errors.New("not a PushRequest of push.v1")
 func ParsePush(body []byte) ([]Series, error) {
 	var all []Series
 	profiles := 0
-	err := eachMessage(body, 1, func(series []byte) error {
-		var labels []Label
-		var s Series
-		err := eachField(series, func(number protowire.Number, content []byte) error {
-			switch number {
-			case 1:
-				if len(labels) > maxLabels {
-					return fmt.Errorf("there can be %d labels at most", maxLabels)
-				}
-				var l Label
-				err := eachField(content, func(number protowire.Number, text []byte) error {
-					switch number {
-					case 1:
-						l.Name = string(text)
-					case 2:
-						l.Value = string(text)
-					}
-					return nil
-				})
-				labels = append(labels, l)
-				return err
-			case 2:
-				if profiles++; profiles > maxSeries {
-					return fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
-				}
-				return eachMessage(content, 1, func(pprof []byte) error {
-					s.Profiles = append(s.Profiles, pprof)
-					return nil
-				})
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if s.Source, err = newSource("", labels); err != nil {
-			return err
-		}
-		if all = append(all, s); len(all) > maxSeries {
-			return fmt.Errorf("there can be %d series at most in one request", maxSeries)
-		}
-		return nil
-	})
-	return all, err
-}
-
-func eachMessage(data []byte, number protowire.Number, visit func([]byte) error) error {
-	return eachField(data, func(n protowire.Number, content []byte) error {
-		if n != number {
-			return nil
-		}
-		return visit(content)
-	})
-}
-
-// eachField calls visit for each length-delimited field.
-func eachField(data []byte, visit func(protowire.Number, []byte) error) error {
-	for len(data) > 0 {
-		number, wire, n := protowire.ConsumeTag(data)
-		if n < 0 || wire == protowire.StartGroupType || wire == protowire.EndGroupType {
-			return errNotPush
-		}
-		data = data[n:]
-		if wire != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(number, wire, data); n < 0 {
-				return errNotPush
-			}
-			data = data[n:]
+	r := protofields.New(body)
+	for r.Next() {
+		if r.Number != 1 || r.Wire != protowire.BytesType {
 			continue
 		}
-		content, n := protowire.ConsumeBytes(data)
-		if n < 0 {
-			return errNotPush
+		s, err := parseSeries(r.Content, &profiles)
+		if err != nil {
+			return nil, err
 		}
-		if err := visit(number, content); err != nil {
-			return err
+		if all = append(all, s); len(all) > maxSeries {
+			return nil, fmt.Errorf("there can be %d series at most in one request", maxSeries)
 		}
-		data = data[n:]
 	}
-	return nil
+	if r.IsMalformed() {
+		return nil, errNotPush
+	}
+	return all, nil
+}
+
+// parseSeries reads a RawProfileSeries and adds its pprofs to profiles.
+func parseSeries(data []byte, profiles *int) (s Series, err error) {
+	var labels []Label
+	r := protofields.New(data)
+	for r.Next() {
+		if r.Wire != protowire.BytesType || r.Number > 2 {
+			continue
+		}
+		content := protofields.New(r.Content)
+		switch r.Number {
+		case 1:
+			if len(labels) > maxLabels {
+				return s, fmt.Errorf("there can be %d labels at most", maxLabels)
+			}
+			var l Label
+			for content.Next() {
+				switch content.Number {
+				case 1:
+					l.Name = string(content.Content)
+				case 2:
+					l.Value = string(content.Content)
+				}
+			}
+			labels = append(labels, l)
+		case 2:
+			if *profiles++; *profiles > maxSeries {
+				return s, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
+			}
+			for content.Next() {
+				if content.Number == 1 && content.Wire == protowire.BytesType {
+					s.Profiles = append(s.Profiles, content.Content)
+				}
+			}
+		}
+		if content.IsMalformed() {
+			return s, errNotPush
+		}
+	}
+	if r.IsMalformed() {
+		return s, errNotPush
+	}
+	s.Source, err = newSource("", labels)
+	return s, err
 }
 
 // ParsePushJSON reads a PushRequest in JSON, with pprofs in base64.

@@ -6,7 +6,7 @@ package jfr
 import (
 	"errors"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
 // labels are what Pyroscope's Java agent sends beside a recording (LabelsSnapshot): an event has the number of a context,
@@ -31,79 +31,57 @@ var errLabels = errors.New("the labels are not a LabelsSnapshot")
 //	message LabelsSnapshot { map<int64, Context> contexts = 1; map<int64, string> strings = 2; }
 func parseLabels(data []byte) (labels, error) {
 	l := labels{contexts: map[int64][]label{}, strings: map[int64]string{}}
-	err := eachField(data, func(number protowire.Number, _ uint64, entry []byte) error {
-		var key int64
-		var content []byte
-		err := eachField(entry, func(number protowire.Number, v uint64, data []byte) error {
-			switch number {
-			case 1:
-				key = int64(v)
-			case 2:
-				content = data
-			}
-			return nil
-		})
+	r := protofields.New(data)
+	for r.Next() {
+		entry, content, err := parseEntry(r.Content)
 		switch {
 		case err != nil:
-			return err
-		case number == 1:
-			l.contexts[key], err = parseContext(content)
-		case number == 2:
-			l.strings[key] = string(content[:min(len(content), maxLabelBytes)])
+			return l, err
+		case r.Number == 1:
+			if l.contexts[entry.key], err = parseContext(content); err != nil {
+				return l, err
+			}
+		case r.Number == 2:
+			l.strings[entry.key] = string(content[:min(len(content), maxLabelBytes)])
 		}
-		return err
-	})
-	return l, err
+	}
+	if r.IsMalformed() {
+		return l, errLabels
+	}
+	return l, nil
 }
 
 func parseContext(data []byte) (context []label, err error) {
-	err = eachField(data, func(number protowire.Number, _ uint64, entry []byte) error {
-		if number != 1 || len(context) == maxLabels {
-			return nil
+	r := protofields.New(data)
+	for r.Next() {
+		if r.Number != 1 || len(context) == maxLabels {
+			continue
 		}
-		var l label
-		err := eachField(entry, func(number protowire.Number, v uint64, _ []byte) error {
-			switch number {
-			case 1:
-				l.key = int64(v)
-			case 2:
-				l.value = int64(v)
-			}
-			return nil
-		})
+		l, _, err := parseEntry(r.Content)
+		if err != nil {
+			return nil, err
+		}
 		context = append(context, l)
-		return err
-	})
-	return context, err
+	}
+	if r.IsMalformed() {
+		return nil, errLabels
+	}
+	return context, nil
 }
 
-// eachField calls visit for each field with its number, or its bytes.
-func eachField(data []byte, visit func(number protowire.Number, v uint64, content []byte) error) error {
-	for len(data) > 0 {
-		number, wire, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return errLabels
+// parseEntry reads an entry of a map: its key, and its value if that is a number, else the value's bytes.
+func parseEntry(data []byte) (entry label, content []byte, err error) {
+	r := protofields.New(data)
+	for r.Next() {
+		switch r.Number {
+		case 1:
+			entry.key = int64(r.Value)
+		case 2:
+			entry.value, content = int64(r.Value), r.Content
 		}
-		data = data[n:]
-		var v uint64
-		var content []byte
-		switch wire {
-		case protowire.VarintType:
-			v, n = protowire.ConsumeVarint(data)
-		case protowire.BytesType:
-			content, n = protowire.ConsumeBytes(data)
-		case protowire.Fixed32Type, protowire.Fixed64Type:
-			n = protowire.ConsumeFieldValue(number, wire, data)
-		default: // groups, which nobody sends and which can be nested
-			return errLabels
-		}
-		if n < 0 {
-			return errLabels
-		}
-		if err := visit(number, v, content); err != nil {
-			return err
-		}
-		data = data[n:]
 	}
-	return nil
+	if r.IsMalformed() {
+		return label{}, nil, errLabels
+	}
+	return entry, content, nil
 }

@@ -1,0 +1,73 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package protofields reads the fields of protobuf messages for which there is no generated code. It is protowire with a
+// loop around it; pprofscan has a faster reader, for samples.
+package protofields
+
+import (
+	"iter"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Reader iterates over the fields of a message and stops at the first malformed byte. Groups count as malformed: no
+// message that is read here has them.
+type Reader struct {
+	rest   []byte
+	Number protowire.Number
+	Wire   protowire.Type
+	// Content is that of a length-delimited field, Value that of a varint or a fixed-size field of 64 bits.
+	Content []byte
+	Value   uint64
+}
+
+// New returns a reader of a message.
+func New(message []byte) Reader { return Reader{rest: message} }
+
+// Next reads the next field, and reports whether there is one.
+func (r *Reader) Next() bool {
+	if len(r.rest) == 0 {
+		return false
+	}
+	number, wire, n := protowire.ConsumeTag(r.rest)
+	if n < 0 {
+		return false
+	}
+	rest := r.rest[n:]
+	r.Number, r.Wire, r.Content, r.Value = number, wire, nil, 0
+	switch wire {
+	case protowire.BytesType:
+		r.Content, n = protowire.ConsumeBytes(rest)
+	case protowire.VarintType:
+		r.Value, n = protowire.ConsumeVarint(rest)
+	case protowire.Fixed64Type:
+		r.Value, n = protowire.ConsumeFixed64(rest)
+	case protowire.Fixed32Type:
+		_, n = protowire.ConsumeFixed32(rest)
+	default:
+		n = -1
+	}
+	if n < 0 {
+		return false
+	}
+	r.rest = rest[n:]
+	return true
+}
+
+// Rest returns the bytes of the fields that were not read yet.
+func (r *Reader) Rest() []byte { return r.rest }
+
+// IsMalformed reports, after Next returned false, that the message was not read to its end.
+func (r *Reader) IsMalformed() bool { return len(r.rest) > 0 }
+
+// Messages returns the messages, texts or bytes in one field of a message, until its first malformed byte.
+func Messages(message []byte, number protowire.Number) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for r := New(message); r.Next(); {
+			if r.Number == number && r.Wire == protowire.BytesType && !yield(r.Content) {
+				return
+			}
+		}
+	}
+}
