@@ -74,6 +74,12 @@ E2E_SPLUNK ?= 1
 e2e-splunk: ## run an application with Splunk's agent for Node.js, from npm, against the collector
 	E2E_SPLUNK=$(E2E_SPLUNK) $(TEST) -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/e2e
 
+# The same with Pyroscope's SDK for Node.js, in two versions.
+E2E_PYROSCOPE ?= 1
+.PHONY: e2e-pyroscope
+e2e-pyroscope: ## run an application with Pyroscope's SDK for Node.js, from npm, against the collector
+	E2E_PYROSCOPE=$(E2E_PYROSCOPE) $(TEST) -count=1 -v -timeout 10m -run '^TestPyroscopeNodeJS$$' ./internal/e2e
+
 # In about a minute, with Chromium and npm at hand (CHROMIUM names another browser). Screenshots go to bin/page. With
 # E2E_PAGE=if-possible it is left out where one of them is missing.
 E2E_PAGE ?= 1

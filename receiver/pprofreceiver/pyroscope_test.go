@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -58,8 +59,8 @@ func postRaw(t testing.TB, url string, body []byte, headers ...string) (int, htt
 	return response.StatusCode, response.Header, string(answer)
 }
 
-// Captured requests of pyroscope-go and @pyroscope/nodejs arrive with their names, labels, scopes and times.
-func TestCapturedRequestsOfPyroscopesClients(t *testing.T) {
+// Requests of each of Pyroscope's clients arrive with their names, labels, scopes and times.
+func TestRequestsOfPyroscopesClients(t *testing.T) {
 	requests, err := filepath.Glob("../../testdata/pyroscope/*/request-*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, requests)
@@ -77,9 +78,16 @@ func TestCapturedRequestsOfPyroscopesClients(t *testing.T) {
 			require.NoError(t, err)
 			f := startFixture(t, serverOnly)
 			// @pyroscope/nodejs puts its path behind a slash of the configured URL.
-			code, _, answer := postRaw(t, f.base()+"/"+captured.Path+"?"+captured.Query, body, "Content-Type", captured.Headers["Content-Type"][0])
+			var headers []string
+			for _, name := range []string{"Content-Type", "Content-Encoding", "Connect-Protocol-Version", "User-Agent"} {
+				if values := captured.Headers[name]; len(values) > 0 {
+					headers = append(headers, name, values[0])
+				}
+			}
+			code, _, answer := postRaw(t, f.base()+"/"+captured.Path+"?"+captured.Query, body, headers...)
 			require.Equal(t, http.StatusOK, code, answer)
 			require.Empty(t, answer)
+			require.NotEmpty(t, f.Next.All())
 			for _, pd := range f.Next.All() {
 				rp := pd.ResourceProfiles().At(0)
 				attributes := rp.Resource().Attributes().AsRaw()
@@ -87,36 +95,73 @@ func TestCapturedRequestsOfPyroscopesClients(t *testing.T) {
 				assert.Equal(t, "eu-demo-1", attributes["region"])
 				assert.NotContains(t, attributes, "__session_id__")
 				assert.NotContains(t, attributes, "otel.scope.name")
+				assert.NotContains(t, attributes, "__delta__")
 				scope := rp.ScopeProfiles().At(0)
-				assert.Contains(t, scope.Scope().Name(), "com.grafana.pyroscope/")
+				// The SDK for Node.js says its scope since 0.6.
+				assert.Equal(t, strings.Contains(captured.Query, "otel.scope.name"), strings.Contains(scope.Scope().Name(), "com.grafana.pyroscope/"))
 				name, ok := scope.Scope().Attributes().Get("pprof.scope.profile_name")
 				assert.True(t, ok)
 				names[name.AsString()] = true
 				for _, profile := range scope.Profiles().All() {
-					assert.Greater(t, uint64(profile.Time()), uint64(1795000000e9))
+					assert.Greater(t, uint64(profile.Time()), uint64(1740000000e9))
 					assert.Positive(t, profile.DurationNano())
 				}
 			}
 		})
 	}
-	assert.Subset(t, names, map[string]bool{"process_cpu": true, "memory": true, "goroutine": true, "block": true, "mutex": true})
+	assert.Subset(t, names, map[string]bool{"process_cpu": true, "memory": true, "goroutine": true, "block": true, "mutex": true, "wall": true})
 }
 
-// The real client: its uploads are accepted, and its profiles arrive.
+// The real client, with all of its profiles: each arrives under its name, with its types, as a delta.
 func TestPyroscopeGo(t *testing.T) {
+	spin(t)
 	f := startFixture(t, serverOnly)
+	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
+	runtime.SetBlockProfileRate(1)
+	defer runtime.SetBlockProfileRate(0)
 	profiler, err := pyroscope.Start(pyroscope.Config{
 		ApplicationName: "shop", ServerAddress: f.base(), Tags: map[string]string{"region": "eu"}, UploadRate: 200 * time.Millisecond,
-		ProfileTypes:  []pyroscope.ProfileType{pyroscope.ProfileGoroutines, pyroscope.ProfileInuseSpace, pyroscope.ProfileAllocSpace},
+		ProfileTypes: []pyroscope.ProfileType{
+			pyroscope.ProfileCPU, pyroscope.ProfileGoroutines, pyroscope.ProfileInuseSpace, pyroscope.ProfileInuseObjects,
+			pyroscope.ProfileAllocSpace, pyroscope.ProfileAllocObjects, pyroscope.ProfileMutexCount, pyroscope.ProfileMutexDuration,
+			pyroscope.ProfileBlockCount, pyroscope.ProfileBlockDuration,
+		},
 		DisableGCRuns: true,
 	})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(f.Next.All()) > 1 }, sourcetest.Patience, 10*time.Millisecond)
+	want := map[string][]string{
+		"process_cpu": {"cpu", "samples"}, "goroutine": {"goroutine"}, "mutex": {"delay", "contentions"}, "block": {"delay", "contentions"},
+		"memory": {"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"},
+	}
+	types := map[string]map[string]bool{}
+	require.Eventually(t, func() bool {
+		contend()
+		for _, pd := range f.Next.All() {
+			rp := pd.ResourceProfiles().At(0)
+			attributes := rp.Resource().Attributes().AsRaw()
+			require.Equal(t, "shop", attributes["service.name"])
+			require.Equal(t, "eu", attributes["region"])
+			name, _ := rp.ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
+			if types[name.Str()] == nil {
+				types[name.Str()] = map[string]bool{}
+			}
+			for _, profile := range rp.ScopeProfiles().At(0).Profiles().All() {
+				types[name.Str()][pd.Dictionary().StringTable().At(int(profile.SampleType().TypeStrindex()))] = true
+				require.Positive(t, profile.DurationNano(), "what is new is no total")
+			}
+		}
+		for name, of := range want {
+			for _, typ := range of {
+				if !types[name][typ] {
+					return false
+				}
+			}
+		}
+		return true
+	}, sourcetest.Patience, 10*time.Millisecond, "%v", types)
 	require.NoError(t, profiler.Stop())
 	http.DefaultClient.CloseIdleConnections()
-	attributes := f.Next.All()[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw()
-	require.Equal(t, "shop", attributes["service.name"])
-	require.Equal(t, "eu", attributes["region"])
+	require.Len(t, types, len(want))
 }
 
 func pushRequest(t testing.TB, pprofs ...[]byte) *pushv1.PushRequest {

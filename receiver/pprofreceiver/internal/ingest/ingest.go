@@ -184,7 +184,11 @@ func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) s
 		return p.ProfileName
 	}
 	first, texts := sp.Profiles().At(0), pd.Dictionary().StringTable()
-	return profilekind.Name("", texts.At(int(first.SampleType().TypeStrindex())), texts.At(int(first.PeriodType().TypeStrindex())))
+	periodType := texts.At(int(first.PeriodType().TypeStrindex()))
+	if periodType == profilekind.Wall { // Node's SDK adds CPU time to samples of the wall clock
+		return profilekind.Wall
+	}
+	return profilekind.Name("", texts.At(int(first.SampleType().TypeStrindex())), periodType)
 }
 
 // setTime sets the time and duration that a profile does not have itself. A time in 1970 is none.
