@@ -238,11 +238,15 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 	zipped, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	const size = 1 << 20
+	// What decompression adds does not depend on the payload.
+	compressed := []string{"locations", "values", "distinct labels"}
 	for name, payload := range worstPayloads(size) {
 		t.Run(name, func(t *testing.T) {
-			decodeEveryWay(t, len(payload), map[string][]byte{
-				"plain": payload, "gzip": gzipped(t, payload), "zstd": zipped.EncodeAll(payload, nil),
-			}, Limits{})
+			forms := map[string][]byte{"plain": payload}
+			if slices.Contains(compressed, name) {
+				forms["gzip"], forms["zstd"] = gzipped(t, payload), zipped.EncodeAll(payload, nil)
+			}
+			decodeEveryWay(t, len(payload), forms, Limits{})
 		})
 	}
 }
