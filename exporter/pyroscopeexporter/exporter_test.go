@@ -4,22 +4,17 @@
 package pyroscopeexporter
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/pprof/profile"
-	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -30,80 +25,15 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// pushed is one series as the server received it.
-type pushed struct {
-	labels map[string]string
-	id     string
-	pprof  *profile.Profile
-	bytes  int // of the pprof before compression
-	tenant string
-}
-
-// server is a Pyroscope that keeps what it accepts.
-type server struct {
-	*httptest.Server
-	mu sync.Mutex
-	// answers are given one after the other, before all further requests are accepted.
-	answers []func(http.ResponseWriter)
-	got     []pushed
-	calls   int
-	// discards leaves requests unread.
-	discards bool
-}
-
-func newServer(t *testing.T) *server {
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.calls++
-		if s.discards {
-			return
-		}
-		if len(s.answers) > 0 {
-			answer := s.answers[0]
-			s.answers = s.answers[1:]
-			if answer != nil {
-				answer(w)
-				return
-			}
-		}
-		assert.Equal(t, pushPath, r.URL.Path)
-		assert.Equal(t, "application/proto", r.Header.Get("Content-Type"))
-		body, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
-		var request pushv1.PushRequest
-		assert.NoError(t, proto.Unmarshal(body, &request))
-		for _, one := range request.Series {
-			labels := map[string]string{}
-			for i, l := range one.Labels {
-				labels[l.Name] = l.Value
-				assert.True(t, i == 0 || one.Labels[i-1].Name < l.Name, "labels are sorted")
-			}
-			for _, sample := range one.Samples {
-				unzip, err := gzip.NewReader(bytes.NewReader(sample.RawProfile))
-				assert.NoError(t, err)
-				plain, err := io.ReadAll(unzip)
-				assert.NoError(t, err)
-				p, err := profile.ParseUncompressed(plain)
-				assert.NoError(t, err)
-				s.got = append(s.got, pushed{labels, sample.ID, p, len(plain), r.Header.Get("X-Scope-OrgID")})
-			}
-		}
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-func refuse(code int, body string, headers ...string) func(http.ResponseWriter) {
-	return func(w http.ResponseWriter) {
+func refuse(code int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
 			w.Header().Set(headers[i], headers[i+1])
 		}
@@ -112,11 +42,11 @@ func refuse(code int, body string, headers ...string) func(http.ResponseWriter) 
 	}
 }
 
-func newTestExporter(t *testing.T, s *server, change func(*Config)) *pyroscopeExporter {
+func newTestExporter(t *testing.T, s *pyroscopetest.Server, change func(*Config)) *pyroscopeExporter {
 	return newTestExporterWith(t, s, exportertest.NewNopSettings(NewFactory().Type()), change)
 }
 
-func newTestExporterWith(t *testing.T, s *server, set exporter.Settings, change func(*Config)) *pyroscopeExporter {
+func newTestExporterWith(t *testing.T, s *pyroscopetest.Server, set exporter.Settings, change func(*Config)) *pyroscopeExporter {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = s.URL
@@ -148,17 +78,17 @@ func TestPprofArrivesAsItWas(t *testing.T) {
 			rp.Resource().Attributes().PutInt("server.port", 6060)
 			rp.ScopeProfiles().At(0).Scope().Attributes().PutStr(profilekind.NameAttribute, name)
 
-			s := newServer(t)
+			s := pyroscopetest.New(t)
 			e := newTestExporter(t, s, func(c *Config) { c.Tenant = "team"; c.ExternalLabels["cluster"] = "eu" })
 			require.NoError(t, e.push(t.Context(), pd))
-			require.Len(t, s.got, 1, "all sample types are one series")
-			got := s.got[0]
+			require.Len(t, s.Series(), 1, "all sample types are one series")
+			got := s.Series()[0]
 			require.Equal(t, map[string]string{
 				"__name__": name, "__delta__": "false", "service_name": "shop", "server_port": "6060", "cluster": "eu",
-			}, got.labels)
-			require.Equal(t, "team", got.tenant)
-			require.Len(t, got.id, 36)
-			require.NoError(t, profiletest.EqualPprof(want, got.pprof))
+			}, got.Labels)
+			require.Equal(t, "team", got.Tenant)
+			require.Len(t, got.ID, 36)
+			require.NoError(t, profiletest.EqualPprof(want, got.Pprof))
 		})
 	}
 }
@@ -175,20 +105,20 @@ func TestObservationsBecomeCPUTime(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").
 		Profile("samples", "count").Period(50_000_000, "cpu", "nanoseconds").Sample(sample).Sample(other).Sample(third).Build()
 	before := profiletest.Render(pd)
-	s := newServer(t)
+	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
 	require.Equal(t, before, profiletest.Render(pd), "what is exported stays as it is")
-	require.Len(t, s.got, 1)
-	got := s.got[0]
-	require.Equal(t, "process_cpu", got.labels["__name__"])
+	require.Len(t, s.Series(), 1)
+	got := s.Series()[0]
+	require.Equal(t, "process_cpu", got.Labels["__name__"])
 	var types []string
-	for _, st := range got.pprof.SampleType {
+	for _, st := range got.Pprof.SampleType {
 		types = append(types, st.Type+"/"+st.Unit)
 	}
 	require.Equal(t, []string{"samples/count", "cpu/nanoseconds"}, types)
-	require.Len(t, got.pprof.Sample, 2, "the threads' samples are one")
+	require.Len(t, got.Pprof.Sample, 2, "the threads' samples are one")
 	byRegion := map[string][]int64{}
-	for _, one := range got.pprof.Sample {
+	for _, one := range got.Pprof.Sample {
 		byRegion[strings.Join(one.Label["region"], "")] = one.Value
 		assert.NotContains(t, one.NumLabel, "thread.id")
 		assert.NotContains(t, one.Label, "trace_id")
@@ -206,22 +136,22 @@ func TestLargeProfilesAreSplit(t *testing.T) {
 	for i := range n {
 		build.Sample(profiletest.Value(int64(i+1), fmt.Sprint("leaf", i), "main"))
 	}
-	s := newServer(t)
+	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = 1000 }).push(t.Context(), build.Build()))
-	require.GreaterOrEqual(t, len(s.got), 5)
-	require.Less(t, len(s.got), 20)
+	require.GreaterOrEqual(t, len(s.Series()), 5)
+	require.Less(t, len(s.Series()), 20)
 	samples, total, ids := 0, int64(0), map[string]bool{}
-	for _, one := range s.got {
-		assert.LessOrEqual(t, len(one.pprof.Sample), 1000)
-		samples += len(one.pprof.Sample)
-		for _, sample := range one.pprof.Sample {
+	for _, one := range s.Series() {
+		assert.LessOrEqual(t, len(one.Pprof.Sample), 1000)
+		samples += len(one.Pprof.Sample)
+		for _, sample := range one.Pprof.Sample {
 			total += sample.Value[0]
 		}
-		ids[one.id] = true
+		ids[one.ID] = true
 	}
 	require.Equal(t, n, samples)
 	require.EqualValues(t, n*(n+1)/2, total)
-	require.Len(t, ids, len(s.got))
+	require.Len(t, ids, len(s.Series()))
 }
 
 func twoServices() pprofile.Profiles {
@@ -232,8 +162,8 @@ func twoServices() pprofile.Profiles {
 
 // Only what was not accepted is sent again, with the same ids.
 func TestRetriesOnlyWhatIsLeft(t *testing.T) {
-	s := newServer(t)
-	s.answers = []func(http.ResponseWriter){nil, refuse(503, ""), refuse(429, "", "Retry-After", "1")}
+	s := pyroscopetest.New(t)
+	s.Answer(nil, refuse(503, ""), refuse(429, "", "Retry-After", "1"))
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = s.URL
 	cfg.Retry = configretry.NewDefaultBackOffConfig()
@@ -244,15 +174,15 @@ func TestRetriesOnlyWhatIsLeft(t *testing.T) {
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, e.ConsumeProfiles(t.Context(), twoServices()))
 	require.NoError(t, e.Shutdown(t.Context()))
-	require.Equal(t, 4, s.calls)
-	require.Len(t, s.got, 2)
-	require.Equal(t, "a", s.got[0].labels["service_name"])
-	require.Equal(t, "b", s.got[1].labels["service_name"])
+	require.Equal(t, 4, s.Calls())
+	require.Len(t, s.Series(), 2)
+	require.Equal(t, "a", s.Series()[0].Labels["service_name"])
+	require.Equal(t, "b", s.Series()[1].Labels["service_name"])
 }
 
 func TestAnswersOfTheServer(t *testing.T) {
 	for name, tt := range map[string]struct {
-		answer    func(http.ResponseWriter)
+		answer    http.HandlerFunc
 		permanent bool
 		message   string
 	}{
@@ -264,8 +194,8 @@ func TestAnswersOfTheServer(t *testing.T) {
 		"huge answer":  {refuse(400, strings.Repeat("\xff", 1<<20)), true, "400"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t)
-			s.answers = []func(http.ResponseWriter){tt.answer}
+			s := pyroscopetest.New(t)
+			s.Answer(tt.answer)
 			err := newTestExporter(t, s, func(c *Config) {
 				c.Client.Endpoint = strings.Replace(s.URL, "http://", "http://user:secret@", 1)
 			}).push(t.Context(), profiletest.New().Resource("service.name", "a").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).Build())
@@ -280,12 +210,12 @@ func TestAnswersOfTheServer(t *testing.T) {
 
 // A bad series does not keep the others from arriving.
 func TestOneRefusedSeriesLeavesTheOthers(t *testing.T) {
-	s := newServer(t)
-	s.answers = []func(http.ResponseWriter){refuse(400, "bad")}
+	s := pyroscopetest.New(t)
+	s.Answer(refuse(400, "bad"))
 	err := newTestExporter(t, s, nil).push(t.Context(), twoServices())
 	require.True(t, consumererror.IsPermanent(err))
-	require.Len(t, s.got, 1)
-	require.Equal(t, "b", s.got[0].labels["service_name"])
+	require.Len(t, s.Series(), 1)
+	require.Equal(t, "b", s.Series()[0].Labels["service_name"])
 }
 
 func TestLabels(t *testing.T) {

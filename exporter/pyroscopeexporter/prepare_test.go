@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -45,12 +45,12 @@ func TestOffCPUStaysApartFromCPU(t *testing.T) {
 		Profile("samples", "count").Period(50, "cpu", "nanoseconds").Sample(pt.Observed([]uint64{7, 8, 9}, "f")).
 		Profile("off_cpu", "nanoseconds").
 		Sample(pt.Sample{Values: []int64{5, 6}, Timestamps: []uint64{7, 8}, Stack: pt.Stack("g")}).Build()
-	s := newServer(t)
+	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
 	got := map[string]string{}
-	for _, one := range s.got {
-		types, sums := typesOf(one.pprof)
-		got[one.labels["__name__"]] = fmt.Sprint(types, sums)
+	for _, one := range s.Series() {
+		types, sums := typesOf(one.Pprof)
+		got[one.Labels["__name__"]] = fmt.Sprint(types, sums)
 	}
 	require.Equal(t, map[string]string{
 		"process_cpu": "[samples/count cpu/nanoseconds] [3 150]", "off_cpu": "[off_cpu/nanoseconds] [11]",
@@ -65,8 +65,8 @@ func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 	for i := range n {
 		build.Sample(pt.Value(1, fmt.Sprint("leaf", i), "main"))
 	}
-	s := newServer(t)
-	s.answers = []func(http.ResponseWriter){nil, refuse(503, "")}
+	s := pyroscopetest.New(t)
+	s.Answer(nil, refuse(503, ""))
 	e := newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = 1000 })
 	pd := build.Build()
 	for range 2 {
@@ -80,8 +80,8 @@ func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 		require.Equal(t, []string{"samples"}, sampleTypes(pd))
 	}
 	samples, nanos := int64(0), int64(0)
-	for _, one := range s.got {
-		types, sums := typesOf(one.pprof)
+	for _, one := range s.Series() {
+		types, sums := typesOf(one.Pprof)
 		require.Equal(t, []string{"samples/count", "cpu/nanoseconds"}, types)
 		samples, nanos = samples+sums[0], nanos+sums[1]
 	}
@@ -127,16 +127,16 @@ func TestSizeOfThePprofDecides(t *testing.T) {
 	}
 	build := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Sample(pt.Value(1, stack...)).
 		Break(func(pd pprofile.Profiles) { repeatSample(pd, n) })
-	s := newServer(t)
+	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileBytes = limit }).push(t.Context(), build.Build()))
 	total := int64(0)
-	for _, one := range s.got {
-		assert.LessOrEqual(t, one.bytes, limit)
-		_, sums := typesOf(one.pprof)
+	for _, one := range s.Series() {
+		assert.LessOrEqual(t, one.Bytes, limit)
+		_, sums := typesOf(one.Pprof)
 		total += sums[0]
 	}
 	require.EqualValues(t, n, total)
-	require.Greater(t, len(s.got), 10)
+	require.Greater(t, len(s.Series()), 10)
 }
 
 // The server counts the labels of samples among those of their series.
@@ -164,21 +164,21 @@ func TestLabelsOfSamplesLeaveRoom(t *testing.T) {
 		"many": {many, 15, 15, 28 + 25, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t)
+			s := pyroscopetest.New(t)
 			telemetry := componenttest.NewTelemetry()
 			t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
 			e := newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil)
 			pd := pt.New().Resource(resource...).Profile("cpu", "nanoseconds").Sample(tt.sample).Build()
 			require.NoError(t, e.push(t.Context(), pd))
-			require.Len(t, s.got, 1)
-			require.Len(t, s.got[0].labels, tt.ofSeries)
-			texts := s.got[0].pprof.Sample[0].Label
+			require.Len(t, s.Series(), 1)
+			require.Len(t, s.Series()[0].Labels, tt.ofSeries)
+			texts := s.Series()[0].Pprof.Sample[0].Label
 			if tt.wantTexts != nil {
 				require.Len(t, texts, len(tt.wantTexts))
 				for _, key := range tt.wantTexts {
 					require.Contains(t, texts, key)
 				}
-				require.Equal(t, []int64{7}, s.got[0].pprof.Sample[0].NumLabel["bytes"])
+				require.Equal(t, []int64{7}, s.Series()[0].Pprof.Sample[0].NumLabel["bytes"])
 			}
 			delete(texts, spanLabel)
 			require.Len(t, texts, tt.ofSample)
@@ -193,15 +193,15 @@ func TestWhatServersRefuseIsChanged(t *testing.T) {
 	long := strings.Repeat("\u00fc", 2000)
 	pd := pt.New().Resource("service.name", long, "command", long).Profile("cache-misses", "count").
 		Period(100, "cache-misses", "cpu:count").Sample(pt.Value(1, "f").With(pt.Attr("query", long))).Build()
-	s := newServer(t)
+	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
-	require.Len(t, s.got, 1)
-	got := s.got[0]
-	require.Equal(t, "cache_misses", got.pprof.SampleType[0].Type)
-	require.Equal(t, "cache_misses", got.pprof.PeriodType.Type)
-	require.Equal(t, "cpu_count", got.pprof.PeriodType.Unit)
-	require.Equal(t, "cache_misses", got.labels["__name__"])
-	for _, text := range []string{got.labels["service_name"], got.labels["command"], got.pprof.Sample[0].Label["query"][0]} {
+	require.Len(t, s.Series(), 1)
+	got := s.Series()[0]
+	require.Equal(t, "cache_misses", got.Pprof.SampleType[0].Type)
+	require.Equal(t, "cache_misses", got.Pprof.PeriodType.Type)
+	require.Equal(t, "cpu_count", got.Pprof.PeriodType.Unit)
+	require.Equal(t, "cache_misses", got.Labels["__name__"])
+	for _, text := range []string{got.Labels["service_name"], got.Labels["command"], got.Pprof.Sample[0].Label["query"][0]} {
 		require.Len(t, text, maxLabelBytes)
 		require.True(t, utf8.ValidString(text))
 	}
@@ -212,10 +212,10 @@ func TestTraceIDs(t *testing.T) {
 	pd := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
 		Sample(pt.Value(1, "f").Linked([16]byte{0xab}, [8]byte{0xcd})).Build()
 	for keep, want := range map[bool][]string{true: {"ab" + strings.Repeat("0", 30)}, false: nil} {
-		s := newServer(t)
+		s := pyroscopetest.New(t)
 		require.NoError(t, newTestExporter(t, s, func(c *Config) { c.Labels.TraceID = keep }).push(t.Context(), pd))
-		require.Equal(t, want, s.got[0].pprof.Sample[0].Label["trace_id"])
-		require.Equal(t, []string{"cd" + strings.Repeat("0", 14)}, s.got[0].pprof.Sample[0].Label["span_id"])
+		require.Equal(t, want, s.Series()[0].Pprof.Sample[0].Label["trace_id"])
+		require.Equal(t, []string{"cd" + strings.Repeat("0", 14)}, s.Series()[0].Pprof.Sample[0].Label["span_id"])
 	}
 }
 
@@ -228,10 +228,10 @@ func TestInvalidSamplesAreCounted(t *testing.T) {
 	pt.SampleAt(pd, 0).SetLinkIndex(-5)
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
-	s := newServer(t)
+	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil).push(t.Context(), pd))
-	require.Len(t, s.got, 1)
-	_, sums := typesOf(s.got[0].pprof)
+	require.Len(t, s.Series(), 1)
+	_, sums := typesOf(s.Series()[0].Pprof)
 	require.Equal(t, []int64{1}, sums)
 	points, err := telemetry.GetMetric("otelcol_exporter_pyroscope_dropped_samples")
 	require.NoError(t, err)
@@ -243,15 +243,15 @@ func TestInvalidSamplesAreCounted(t *testing.T) {
 
 // A message whose series are all refused makes one error of bounded size.
 func TestErrorsAreBounded(t *testing.T) {
-	build, s := pt.New(), newServer(t)
+	build, s := pt.New(), pyroscopetest.New(t)
 	for i := range 200 {
 		build.Resource("service.name", fmt.Sprint("s", i)).Profile("cpu", "nanoseconds").Sample(pt.Value(1, "f"))
-		s.answers = append(s.answers, refuse(400, strings.Repeat("no ", 5000)))
+		s.Answer(refuse(400, strings.Repeat("no ", 5000)))
 	}
 	err := newTestExporter(t, s, nil).push(t.Context(), build.Build())
 	require.ErrorContains(t, err, "and 197 more series")
 	require.Less(t, len(err.Error()), 8<<10)
-	require.Equal(t, 200, s.calls)
+	require.Equal(t, 200, s.Calls())
 }
 
 func TestProductsSaturate(t *testing.T) {
@@ -279,12 +279,12 @@ func TestCostIsBounded(t *testing.T) {
 	}
 	for name, pd := range map[string]pprofile.Profiles{"shared text": shared.Build(), "deep stacks": deep.Build(), "many profiles": profiles.Build()} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t)
-			s.discards = true
+			s := pyroscopetest.New(t)
+			s.Discard()
 			e := newTestExporter(t, s, nil)
 			n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
 			cost := pt.MeasureCost(t, func() { _ = e.push(t.Context(), pd) })
-			t.Logf("%d bytes, %d requests: %v", n, s.calls, cost)
+			t.Logf("%d bytes, %d requests: %v", n, s.Calls(), cost)
 			pt.RequireBounded(t, cost, n, 64<<20, 200)
 		})
 	}
