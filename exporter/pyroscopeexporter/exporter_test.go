@@ -42,11 +42,11 @@ func refuse(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-func newTestExporter(t *testing.T, s *pyroscopetest.Server, change func(*Config)) *pyroscopeExporter {
+func newTestExporter(t testing.TB, s *pyroscopetest.Server, change func(*Config)) *pyroscopeExporter {
 	return newTestExporterWith(t, s, exportertest.NewNopSettings(NewFactory().Type()), change)
 }
 
-func newTestExporterWith(t *testing.T, s *pyroscopetest.Server, set exporter.Settings, change func(*Config)) *pyroscopeExporter {
+func newTestExporterWith(t testing.TB, s *pyroscopetest.Server, set exporter.Settings, change func(*Config)) *pyroscopeExporter {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = s.URL

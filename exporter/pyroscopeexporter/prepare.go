@@ -81,19 +81,15 @@ const maxKnownText = 64
 
 // useAttributes decides what becomes of each attribute.
 func (p *preparer) useAttributes() {
-	excluded := map[string]bool{}
-	for _, key := range p.cfg.SampleExclude {
-		excluded[key] = true
-	}
+	excluded := setOf(p.cfg.SampleExclude)
 	table := p.pd.Dictionary().AttributeTable()
 	n := table.Len()
 	p.attributes = make([]attributeUse, n)
 	for i := range n {
 		entry := table.At(i)
 		key := textOf(p.pd, entry.KeyStrindex())
-		use := attributeUse{isExcluded: excluded[key], index: int32(i)}
+		use := attributeUse{isExcluded: excluded[key], isText: isSeriesLabel(p.pd, entry), index: int32(i)}
 		if entry.Value().Type() == pcommon.ValueTypeStr {
-			use.isText = key != spanLabel && key != traceLabel
 			if value := entry.Value().Str(); len(value) > maxLabelBytes && !use.isExcluded {
 				use.index = int32(table.Len())
 				short := table.AppendEmpty()
@@ -103,6 +99,58 @@ func (p *preparer) useAttributes() {
 		}
 		p.attributes[i] = use
 	}
+}
+
+func setOf(keys []string) map[string]bool {
+	set := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		set[key] = true
+	}
+	return set
+}
+
+// isSeriesLabel reports whether a server makes an attribute of samples a label of their series.
+func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) bool {
+	if attribute.Value().Type() != pcommon.ValueTypeStr {
+		return false
+	}
+	key := textOf(pd, attribute.KeyStrindex())
+	return key != spanLabel && key != traceLabel
+}
+
+// isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
+func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
+	d := pd.Dictionary()
+	excluded := setOf(cfg.Labels.SampleExclude)
+	for _, entry := range d.AttributeTable().All() {
+		if excluded[textOf(pd, entry.KeyStrindex())] || entry.Value().Type() == pcommon.ValueTypeStr && len(entry.Value().Str()) > maxLabelBytes {
+			return false
+		}
+	}
+	isKept := func(t pprofile.ValueType) bool {
+		return !strings.ContainsAny(textOf(pd, t.TypeStrindex()), "-:") && !strings.ContainsAny(textOf(pd, t.UnitStrindex()), "-:")
+	}
+	maxText := cfg.maxSampleLabels()
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, profile := range sp.Profiles().All() {
+				if !isKept(profile.SampleType()) || !isKept(profile.PeriodType()) {
+					return false
+				}
+				samples := profile.Samples()
+				for i := range samples.Len() {
+					sample := samples.At(i)
+					if sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 || sample.AttributeIndices().Len() > maxText {
+						return false
+					}
+				}
+			}
+			if len(countsOfCPU(pd, sp.Profiles())) > 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // cutText returns as much of a text as a label can have.

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -61,11 +60,13 @@ const maxGrowth = 2
 // push sends profiles as series. What the server refuses for the moment is in the error, to be retried; what it refuses
 // permanently is counted, and in the error if there is nothing to retry.
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
-	prepared := pprofile.NewProfiles()
-	pd.CopyTo(prepared)
-	e.countDroppedLabels(ctx, prepare(prepared, e.cfg))
 	p := pusher{pyroscopeExporter: e}
-	p.parts(ctx, prepared, e.cfg.MaxProfileBytes)
+	if !p.sendAsIs(ctx, pd) {
+		prepared := pprofile.NewProfiles()
+		pd.CopyTo(prepared)
+		e.countDroppedLabels(ctx, prepare(prepared, e.cfg))
+		p.parts(ctx, prepared, e.cfg.MaxProfileBytes)
+	}
 	permanentErr := p.refusal()
 	switch {
 	case p.retryErr != nil:
@@ -106,6 +107,26 @@ func (p *pusher) refusal() error {
 		err = fmt.Errorf("%w\nand %d more series", err, p.refused-maxRefusals)
 	}
 	return err
+}
+
+// sendAsIs sends pd if nothing has to be changed and no pprof is too large, as with most pprofs that are scraped or pushed, and
+// reports whether it did. pd is only read.
+func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
+	if !isPrepared(pd, p.cfg) {
+		return false
+	}
+	payloads, stats, err := pprofencode.Encode(pd)
+	if err != nil || p.sizeOf(payloads, stats).excess > 1 {
+		return false
+	}
+	done := p.sendPayloads(ctx, pd, payloads)
+	if p.retryErr != nil {
+		left := pprofile.NewProfiles()
+		pd.CopyTo(left)
+		removeProfiles(left, done)
+		p.retry = append(p.retry, left)
+	}
+	return true
 }
 
 // parts sends pd in parts of at most maxBytes as OTLP, except for what takes more alone.
@@ -155,18 +176,28 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (s
 		return size
 	}
 	p.countDroppedSamples(ctx, droppedTooLarge, stats.Dropped)
-	for _, payload := range payloads {
-		if payload.Samples > 0 {
-			if p.retryErr = p.sendSeries(ctx, part, payload); p.retryErr != nil {
-				return size
-			}
-		}
-		scope := part.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex)
-		for _, i := range payload.ProfileIndices {
-			clearSamples(scope.Profiles().At(i))
-		}
+	for at := range p.sendPayloads(ctx, part, payloads) {
+		clearSamples(part.ResourceProfiles().At(at.resource).ScopeProfiles().At(at.scope).Profiles().At(at.profile))
 	}
 	return size
+}
+
+// sendPayloads sends the pprofs of pd, and returns where the profiles are that need no retry. It stops at the first answer
+// that asks for one.
+func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload) (done map[place]bool) {
+	done = map[place]bool{}
+	isText := textAttributes(pd)
+	for _, payload := range payloads {
+		if payload.Samples > 0 {
+			if p.retryErr = p.sendSeries(ctx, pd, payload, isText); p.retryErr != nil {
+				return done
+			}
+		}
+		for _, i := range payload.ProfileIndices {
+			done[place{payload.ResourceIndex, payload.ScopeIndex, i}] = true
+		}
+	}
+	return done
 }
 
 func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats) (size encodedSize) {
@@ -183,8 +214,8 @@ func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats)
 }
 
 // sendSeries sends one series. Its error is one to retry.
-func (p *pusher) sendSeries(ctx context.Context, part pprofile.Profiles, payload pprofencode.Payload) error {
-	s, err := p.series(ctx, part, payload)
+func (p *pusher) sendSeries(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) error {
+	s, err := p.series(ctx, pd, payload, isText)
 	if err == nil {
 		if err = p.post(ctx, s); err != nil {
 			err = fmt.Errorf("push %s: %w", s.describe(), err)
@@ -249,18 +280,18 @@ func (s *series) describe() string {
 }
 
 // series builds the series of a push request for one pprof: its labels, its id and its bytes.
-func (e *pyroscopeExporter) series(ctx context.Context, part pprofile.Profiles, payload pprofencode.Payload) (*series, error) {
-	resource := part.ResourceProfiles().At(payload.ResourceIndex)
+func (e *pyroscopeExporter) series(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) (*series, error) {
+	resource := pd.ResourceProfiles().At(payload.ResourceIndex)
 	scope := resource.ScopeProfiles().At(payload.ScopeIndex)
 	first := scope.Profiles().At(payload.ProfileIndices[0])
 	stated := ""
 	if v, ok := scope.Scope().Attributes().Get(profilekind.NameAttribute); ok {
 		stated = v.AsString()
 	}
-	name := profilekind.Name(stated, textOf(part, first.SampleType().TypeStrindex()), textOf(part, first.PeriodType().TypeStrindex()))
+	name := profilekind.Name(stated, textOf(pd, first.SampleType().TypeStrindex()), textOf(pd, first.PeriodType().TypeStrindex()))
 	sampleLabels := 0
 	for _, i := range payload.ProfileIndices {
-		sampleLabels = max(sampleLabels, mostText(part, scope.Profiles().At(i)))
+		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), isText))
 	}
 	labels, dropped := e.labeler.labels(resource.Resource().Attributes(), typeCharacters.Replace(name), sampleLabels)
 	e.countDroppedLabels(ctx, dropped)
@@ -269,7 +300,7 @@ func (e *pyroscopeExporter) series(ctx context.Context, part pprofile.Profiles, 
 		return nil, consumererror.NewPermanent(err)
 	}
 	// The id follows from the content, so that a retry has the same.
-	return &series{labels: labels, id: uuid.NewSHA1(uuid.Nil, payload.Bytes).String(), pprof: compressed}, nil
+	return &series{labels: labels, id: uuid.NewSHA1(uuid.Nil, compressed).String(), pprof: compressed}, nil
 }
 
 func (e *pyroscopeExporter) compress(data []byte) ([]byte, error) {
@@ -286,16 +317,24 @@ func (e *pyroscopeExporter) compress(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// mostText returns the largest number of text attributes of a sample: they become labels of its series.
-func mostText(pd pprofile.Profiles, profile pprofile.Profile) (most int) {
+// textAttributes reports of each attribute in the table whether it becomes a label of the series of samples that have it.
+func textAttributes(pd pprofile.Profiles) []bool {
 	table := pd.Dictionary().AttributeTable()
-	for _, sample := range profile.Samples().All() {
-		n := 0
-		for _, a := range sample.AttributeIndices().All() {
-			if entry := table.At(int(a)); entry.Value().Type() == pcommon.ValueTypeStr {
-				if key := textOf(pd, entry.KeyStrindex()); key != spanLabel && key != traceLabel {
-					n++
-				}
+	isText := make([]bool, table.Len())
+	for i := range isText {
+		isText[i] = isSeriesLabel(pd, table.At(i))
+	}
+	return isText
+}
+
+// mostText returns the largest number of text attributes of a sample.
+func mostText(profile pprofile.Profile, isText []bool) (most int) {
+	samples := profile.Samples()
+	for i := range samples.Len() {
+		indices, n := samples.At(i).AttributeIndices(), 0
+		for k := range indices.Len() {
+			if a := indices.At(k); a >= 0 && int(a) < len(isText) && isText[a] {
+				n++
 			}
 		}
 		most = max(most, n)

@@ -1,0 +1,65 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+)
+
+// accepting is a transport that accepts every request without a network.
+type accepting struct{}
+
+func (accepting) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, err := io.Copy(io.Discard, r.Body)
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(strings.NewReader("")), Request: r}, err
+}
+
+// BenchmarkExport compares the exporter with what it cannot do without: Encode and gzip.
+func BenchmarkExport(b *testing.B) {
+	for _, name := range []string{"go-heap", "go-cpu-labels", "go-compile-nethttp-heap-large", "node-datadog-wall-cpu"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
+		if os.IsNotExist(err) {
+			continue
+		}
+		require.NoError(b, err)
+		pd, stats, err := pprofconv.Decode(data, pprofconv.DecodeOptions{})
+		require.NoError(b, err)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "shop")
+		run := func(impl string, f func(pprofile.Profiles)) {
+			b.Run("input="+name+"/impl="+impl, func(b *testing.B) {
+				b.SetBytes(int64(stats.UncompressedBytes))
+				b.ReportAllocs()
+				for b.Loop() {
+					f(pd)
+				}
+			})
+		}
+		w := gzip.NewWriter(io.Discard)
+		run("encode+gzip", func(pd pprofile.Profiles) {
+			payloads, _, err := pprofencode.Encode(pd)
+			require.NoError(b, err)
+			for _, payload := range payloads {
+				w.Reset(io.Discard)
+				_, _ = w.Write(payload.Bytes)
+				_ = w.Close()
+			}
+		})
+		e := newTestExporter(b, pyroscopetest.New(b), nil)
+		e.client.Transport = accepting{}
+		run("exporter", func(pd pprofile.Profiles) { require.NoError(b, e.push(b.Context(), pd)) })
+	}
+}
