@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // accepting is a transport that accepts every request without a network.
@@ -28,7 +29,8 @@ func (accepting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(strings.NewReader("")), Request: r}, err
 }
 
-// BenchmarkExport compares the exporter with what it cannot do without: Encode and gzip.
+// BenchmarkExport compares the exporter with what it cannot do without: Encode and gzip. With threads, samples have to be
+// prepared and combined first.
 func BenchmarkExport(b *testing.B) {
 	for _, name := range []string{"go-heap", "go-cpu-labels", "go-compile-nethttp-heap-large", "node-datadog-wall-cpu"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
@@ -43,9 +45,12 @@ func BenchmarkExport(b *testing.B) {
 			b.Run("input="+name+"/impl="+impl, func(b *testing.B) {
 				b.SetBytes(int64(stats.UncompressedBytes))
 				b.ReportAllocs()
+				// Processor time does not depend on what else the machine does.
+				began := profiletest.ProcessCPU()
 				for b.Loop() {
 					f(pd)
 				}
+				b.ReportMetric(float64(profiletest.ProcessCPU()-began)/float64(b.N), "cpu-ns/op")
 			})
 		}
 		w := gzip.NewWriter(io.Discard)
@@ -61,5 +66,26 @@ func BenchmarkExport(b *testing.B) {
 		e := newTestExporter(b, pyroscopetest.New(b), nil)
 		e.client.Transport = accepting{}
 		run("exporter", func(pd pprofile.Profiles) { require.NoError(b, e.push(b.Context(), pd)) })
+		threads := pprofile.NewProfiles()
+		pd.CopyTo(threads)
+		addThreads(threads, 8)
+		run("exporter,threads", func(pprofile.Profiles) { require.NoError(b, e.push(b.Context(), threads)) })
+	}
+}
+
+// addThreads spreads the samples over n threads: an attribute that does not become a label.
+func addThreads(pd pprofile.Profiles, n int) {
+	d := pd.Dictionary()
+	d.StringTable().Append("thread.id")
+	first := d.AttributeTable().Len()
+	for i := range n {
+		entry := d.AttributeTable().AppendEmpty()
+		entry.SetKeyStrindex(int32(d.StringTable().Len() - 1))
+		entry.Value().SetInt(int64(i))
+	}
+	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		for i, sample := range p.Samples().All() {
+			sample.AttributeIndices().Append(int32(first + i%n))
+		}
 	}
 }

@@ -34,24 +34,45 @@ const (
 type series struct {
 	labels []label
 	id     string
-	pprof  []byte // compressed by gzip
+	// pprof is compressed by gzip. It is borrowed until request returns.
+	pprof []byte
 }
 
-// request returns a PushRequest of one series (push/v1/push.proto).
+// The fields of the messages in push/v1/push.proto and types/v1/types.proto.
+const (
+	requestSeries, seriesLabels, seriesSamples protowire.Number = 1, 1, 2
+	pairName, pairValue                        protowire.Number = 1, 2
+	sampleProfile, sampleID                    protowire.Number = 1, 2
+)
+
+// request returns a PushRequest of one series.
 func (s *series) request() []byte {
-	var body []byte
+	labelsBytes := 0
 	for _, l := range s.labels {
-		pair := appendString(appendString(nil, 1, l.name), 2, l.value)
-		body = protowire.AppendBytes(protowire.AppendTag(body, 1, protowire.BytesType), pair)
+		labelsBytes += sizeOfField(l.bytes())
 	}
-	sample := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), s.pprof)
-	sample = appendString(sample, 2, s.id)
-	body = protowire.AppendBytes(protowire.AppendTag(body, 2, protowire.BytesType), sample)
-	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), body)
+	sampleBytes := sizeOfField(len(s.pprof)) + sizeOfField(len(s.id))
+	seriesBytes := labelsBytes + sizeOfField(sampleBytes)
+	b := make([]byte, 0, sizeOfField(seriesBytes))
+	b = appendHeader(b, requestSeries, seriesBytes)
+	for _, l := range s.labels {
+		b = appendHeader(b, seriesLabels, l.bytes())
+		b = append(appendHeader(b, pairName, len(l.name)), l.name...)
+		b = append(appendHeader(b, pairValue, len(l.value)), l.value...)
+	}
+	b = appendHeader(b, seriesSamples, sampleBytes)
+	b = append(appendHeader(b, sampleProfile, len(s.pprof)), s.pprof...)
+	return append(appendHeader(b, sampleID, len(s.id)), s.id...)
 }
 
-func appendString(b []byte, number protowire.Number, s string) []byte {
-	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), s)
+// bytes returns the size of a label as a message.
+func (l *label) bytes() int { return sizeOfField(len(l.name)) + sizeOfField(len(l.value)) }
+
+// sizeOfField returns the size of a field of n bytes. The numbers of all fields take one byte.
+func sizeOfField(n int) int { return 1 + protowire.SizeBytes(n) }
+
+func appendHeader(b []byte, field protowire.Number, n int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
 }
 
 // post sends a series. Its error is permanent, or says when to retry, or may pass.

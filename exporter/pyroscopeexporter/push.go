@@ -38,8 +38,8 @@ type pyroscopeExporter struct {
 	metrics  *metadata.TelemetryBuilder
 	client   *http.Client
 
-	batches sync.Pool // of *compact.Batch
-	writers sync.Pool // of *gzip.Writer
+	batches     sync.Pool // of *compact.Batch
+	compressors sync.Pool // of *compressor
 }
 
 func (e *pyroscopeExporter) start(ctx context.Context, host component.Host) (err error) {
@@ -215,11 +215,18 @@ func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats)
 
 // sendSeries sends one series. Its error is one to retry.
 func (p *pusher) sendSeries(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) error {
-	s, err := p.series(ctx, pd, payload, isText)
-	if err == nil {
-		if err = p.post(ctx, s); err != nil {
-			err = fmt.Errorf("push %s: %w", s.describe(), err)
-		}
+	c := p.compressor()
+	defer p.release(c)
+	compressed, err := c.compress(payload.Bytes)
+	if err != nil {
+		p.refuse(err)
+		return nil
+	}
+	s := p.series(ctx, pd, payload, isText)
+	// The id follows from the content, so that a retry has the same.
+	s.id, s.pprof = uuid.NewSHA1(uuid.Nil, compressed).String(), compressed
+	if err = p.post(ctx, s); err != nil {
+		err = fmt.Errorf("push %s: %w", s.describe(), err)
 	}
 	p.count(ctx, err)
 	if err != nil && consumererror.IsPermanent(err) {
@@ -279,8 +286,8 @@ func (s *series) describe() string {
 	return name + " of " + service
 }
 
-// series builds the series of a push request for one pprof: its labels, its id and its bytes.
-func (e *pyroscopeExporter) series(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) (*series, error) {
+// series returns the series of a push request for one pprof, without the pprof.
+func (e *pyroscopeExporter) series(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) *series {
 	resource := pd.ResourceProfiles().At(payload.ResourceIndex)
 	scope := resource.ScopeProfiles().At(payload.ScopeIndex)
 	first := scope.Profiles().At(payload.ProfileIndices[0])
@@ -295,26 +302,40 @@ func (e *pyroscopeExporter) series(ctx context.Context, pd pprofile.Profiles, pa
 	}
 	labels, dropped := e.labeler.labels(resource.Resource().Attributes(), typeCharacters.Replace(name), sampleLabels)
 	e.countDroppedLabels(ctx, dropped)
-	compressed, err := e.compress(payload.Bytes)
-	if err != nil {
-		return nil, consumererror.NewPermanent(err)
-	}
-	// The id follows from the content, so that a retry has the same.
-	return &series{labels: labels, id: uuid.NewSHA1(uuid.Nil, compressed).String(), pprof: compressed}, nil
+	return &series{labels: labels}
 }
 
-func (e *pyroscopeExporter) compress(data []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w, _ := e.writers.Get().(*gzip.Writer)
-	if w == nil {
-		w = gzip.NewWriter(&out)
-	} else {
-		w.Reset(&out)
+// compressor compresses one pprof after another into the same memory.
+type compressor struct {
+	writer *gzip.Writer
+	out    bytes.Buffer
+}
+
+// maxKeptBytes bounds what a compressor keeps for the next pprof.
+const maxKeptBytes = 4 << 20
+
+func (e *pyroscopeExporter) compressor() *compressor {
+	c, _ := e.compressors.Get().(*compressor)
+	if c == nil {
+		c = &compressor{}
+		c.writer = gzip.NewWriter(&c.out)
 	}
-	defer e.writers.Put(w)
-	_, err := w.Write(data)
-	err = errors.Join(err, w.Close())
-	return out.Bytes(), err
+	return c
+}
+
+func (e *pyroscopeExporter) release(c *compressor) {
+	if c.out.Cap() <= maxKeptBytes {
+		e.compressors.Put(c)
+	}
+}
+
+// compress returns data compressed, which is borrowed until the next call.
+func (c *compressor) compress(data []byte) ([]byte, error) {
+	c.out.Reset()
+	c.writer.Reset(&c.out)
+	_, err := c.writer.Write(data)
+	err = errors.Join(err, c.writer.Close())
+	return c.out.Bytes(), err
 }
 
 // textAttributes reports of each attribute in the table whether it becomes a label of the series of samples that have it.
