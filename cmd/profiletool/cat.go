@@ -13,7 +13,7 @@ import (
 
 func newCat(term *terminal) *cobra.Command {
 	var sel selection
-	r := &reader{term: term}
+	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "cat FILE...",
 		Short:   "Print profiles as text, with names instead of indices",

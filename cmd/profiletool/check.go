@@ -15,7 +15,7 @@ import (
 
 func newCheck(term *terminal) *cobra.Command {
 	var allowDuplicates, allowOrphans, allowRepeated bool
-	r := &reader{term: term}
+	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "check FILE...",
 		Short:   "Check that OTLP profiles keep the rules of the format",

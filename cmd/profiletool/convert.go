@@ -61,7 +61,7 @@ func addFormatFlag(cmd *cobra.Command, format *string, allowed ...string) {
 func newConvert(term *terminal) *cobra.Command {
 	var format, out string
 	var sel selection
-	r := &reader{term: term}
+	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "convert -o FORMAT FILE...",
 		Short:   "Write profiles in another format",

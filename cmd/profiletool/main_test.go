@@ -169,7 +169,7 @@ func TestReads(t *testing.T) {
 		require.NotEmpty(t, found)
 		paths = append(paths, found...)
 	}
-	paths = append(paths, write(t, "a.folded", "main;work 12\nmain;rest 3\n"))
+	paths = append(paths, write(t, "a.folded", "main;work 12\nmain;rest 3\n"), pprofData+"go-exec.trace", "../../internal/formats/jfr/testdata/jdk17.jfr.gz")
 	for _, path := range paths {
 		if strings.Contains(path, "-empty-") {
 			continue
@@ -181,7 +181,10 @@ func TestReads(t *testing.T) {
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
-			r := run(t, gzipped(data), "convert", "-o", outOTLP, "-")
+			if !strings.HasSuffix(path, ".gz") {
+				data = gzipped(data)
+			}
+			r := run(t, data, "convert", "-o", outOTLP, "-")
 			require.Equal(t, exitOK, r.code, r.log)
 			assert.Equal(t, otlp, r.out, "from standard input, gzip")
 		})
@@ -248,6 +251,15 @@ func TestConvert(t *testing.T) {
 	assert.Len(t, files, 2+4+1)
 	assert.FileExists(t, filepath.Join(folder, "a.collapsed"))
 	assert.FileExists(t, filepath.Join(folder, "go-heap.memory_inuse_space_bytes.collapsed"))
+}
+
+// TestGoTraceModes has the two ways to read a trace: intervals with their times, and sums.
+func TestGoTraceModes(t *testing.T) {
+	const trace = pprofData + "go-exec.trace"
+	assert.Contains(t, must(t, "stats", write(t, "events.otlp", must(t, "convert", "-o", outOTLP, trace))), "samples with values and timestamps")
+	sums := must(t, "convert", "-o", outOTLP, "--mode", modeAggregated, "--profile", "off_cpu", trace)
+	assert.NotContains(t, must(t, "stats", write(t, "sums.otlp", sums)), "timestamps")
+	assert.Contains(t, must(t, "top", "-profile=off_cpu", trace), "Type: off_cpu")
 }
 
 func TestCheck(t *testing.T) {

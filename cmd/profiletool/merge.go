@@ -21,7 +21,7 @@ var compacted = compact.Options{OrderByFrequency: true, CombineSamples: true}
 func newMerge(term *terminal) *cobra.Command {
 	format := outOTLP
 	var sel selection
-	r := &reader{term: term}
+	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "merge FILE...",
 		Short:   "Write several messages as one, with one compact dictionary",
@@ -74,7 +74,7 @@ func newSplit(term *terminal) *cobra.Command {
 	var out string
 	var maxBytes int
 	var sel selection
-	r := &reader{term: term}
+	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "split --max-bytes N FILE...",
 		Short:   "Write messages as parts of at most so many bytes",

@@ -89,7 +89,7 @@ func runPprof(term *terminal, args []string) error {
 	f.FlagSet.StringVar(&sel.service, "service", "", "")
 	f.FlagSet.StringVar(&sel.profile, "profile", "", "")
 	f.AddExtraUsage("    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …")
-	err := driver.PProf(&driver.Options{Flagset: f, Fetch: &fetcher{reader: &reader{term: term}, sel: &sel}})
+	err := driver.PProf(&driver.Options{Flagset: f, Fetch: &fetcher{reader: newReader(term), sel: &sel}})
 	if f.err != nil {
 		return f.err
 	}

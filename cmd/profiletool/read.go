@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
@@ -52,7 +54,16 @@ type reader struct {
 	term *terminal
 	// at is the time of profiles that state none, 0 for none.
 	at pcommon.Timestamp
+	// mode is what becomes of Go execution traces, modeEvents or modeAggregated.
+	mode string
 }
+
+const (
+	modeEvents     = "events"
+	modeAggregated = "aggregated"
+)
+
+func newReader(term *terminal) *reader { return &reader{term: term, mode: modeEvents} }
 
 // timeFlag is --at.
 type timeFlag struct{ at *pcommon.Timestamp }
@@ -83,6 +94,9 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 
 func (r *reader) flags(cmd *cobra.Command) {
 	cmd.Flags().Var(timeFlag{&r.at}, "at", "time of profiles that state none: now, RFC 3339 or Unix seconds")
+	modes := []string{modeEvents, modeAggregated}
+	cmd.Flags().Var(formatFlag{&r.mode, modes}, "mode", "what becomes of Go execution traces: "+strings.Join(modes, " or "))
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 // readAll reads files, and says on the log what was left out of them.
@@ -269,7 +283,10 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 	default:
 		var stats events.Stats
-		m.Profiles, stats, err = formats.Decode(data, format, formats.Options{Anchor: events.Anchor{EndNanos: uint64(r.at)}})
+		options := formats.Options{Anchor: events.Anchor{EndNanos: uint64(r.at)}, GoTrace: gotrace.DefaultOptions()}
+		options.GoTrace.Aggregate = r.mode == modeAggregated
+		options.GoTrace.MaxLegacyBytes = maxInputBytes
+		m.Profiles, stats, err = formats.Decode(data, format, options)
 		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated
 	}
 	return m, err

@@ -23,7 +23,7 @@ func newSend(term *terminal) *cobra.Command {
 	var retime bool
 	var repeat int
 	var interval time.Duration
-	r := &reader{term: term}
+	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "send FILE...",
 		Short:   "Send profiles to a collector or a backend",

@@ -25,7 +25,7 @@ func newServe(term *terminal) *cobra.Command {
 	var endpoint string
 	var sel selection
 	maxBytes := 1 << 30
-	r := &reader{term: term}
+	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "serve FILE...",
 		Short:   "Show files on the page of flame graphs",

@@ -15,7 +15,7 @@ import (
 )
 
 func newStats(term *terminal) *cobra.Command {
-	r := &reader{term: term}
+	r := newReader(term)
 	return &cobra.Command{
 		Use:     "stats FILE...",
 		Short:   "Show what messages consist of, and what dictionary_dedup would save",
