@@ -24,13 +24,13 @@ type toLogs struct {
 	next    consumer.Logs
 }
 
-// Capabilities says that profiles are only read, so that pipelines can share them.
+// Capabilities reports that profiles are only read, so that pipelines can share them.
 func (*toLogs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // maxBatchBytes bounds the records that are held at once.
 const maxBatchBytes = 32 << 20
 
-// ConsumeProfiles hands on a batch as one batch, so that the pipeline takes all of it or nothing, unless its records
+// ConsumeProfiles hands on a batch as one batch, so that the pipeline accepts all of it or nothing, unless its records
 // are larger than maxBatchBytes together.
 func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	encoder := splunklog.NewEncoder(pd, c.options)

@@ -22,7 +22,7 @@ type stateless struct {
 	component.ShutdownFunc
 }
 
-// Capabilities says that records are only read, so that pipelines can share them.
+// Capabilities reports that records are only read, so that pipelines can share them.
 func (stateless) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // toProfiles hands on the profiles of log records.
@@ -34,7 +34,7 @@ type toProfiles struct {
 	leave func()
 }
 
-// Capabilities says that records are only read, so that pipelines can share them.
+// Capabilities reports that records are only read, so that pipelines can share them.
 func (*toProfiles) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // Start joins the budget of the process.

@@ -92,11 +92,11 @@ func grpcAnswer(err error, maxDelay time.Duration) answer {
 		a.outcome = later
 	case codes.OutOfRange:
 		a.outcome = later
-		if namesSize(message) { // Rust's library says so of a message that is too large
+		if namesSize(message) { // Rust's library returns it for a message that is too large
 			a.outcome = tooLarge
 		}
 	case codes.ResourceExhausted:
-		if retry != nil { // a peer that says when to come back recovers
+		if retry != nil { // a peer that names a delay recovers
 			a.outcome = later
 		} else if namesSize(message) {
 			a.outcome = tooLarge

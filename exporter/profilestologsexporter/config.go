@@ -163,7 +163,7 @@ func (c *HECConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// alwaysLogs says that profiles are never sent as they are.
+// alwaysLogs reports that profiles are never sent as they are.
 func (c *Config) alwaysLogs() bool { return c.Mode == modeAlways || c.HEC.HasValue() }
 
 // urls returns where profiles and logs go (OTLP specification, OTLP/HTTP request).

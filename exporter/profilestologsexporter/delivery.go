@@ -15,10 +15,10 @@ import (
 type part struct {
 	// profiles, read-only, are sent as they are, or as the log records that were made of them.
 	profiles pprofile.Profiles
-	// asRecords says that records are sent, not profiles.
+	// asRecords reports that records are sent, not profiles.
 	asRecords bool
 	records   splunklog.EncodedPart
-	// single says that the part cannot be split: it is a single observation, or several that share an entry that is too large.
+	// single reports that the part cannot be split: it is a single observation, or several that share an entry that is too large.
 	single bool
 }
 

@@ -44,7 +44,7 @@ type profilesToLogs struct {
 	drained context.Context
 	drain   context.CancelFunc
 
-	// mu guards asLogs, which says that the peer has no profiles, and nextCheck, when it is to be asked again.
+	// mu guards asLogs, which reports that the peer has no service for profiles, and nextCheck, when to try it again.
 	mu        sync.Mutex
 	asLogs    bool
 	nextCheck time.Time
@@ -93,8 +93,8 @@ func (e *profilesToLogs) shutdown(context.Context) error {
 	return e.peer.shutdown()
 }
 
-// push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer says
-// that it has no service for profiles. A part that is refused does not keep the others back. If one is refused for now,
+// push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer
+// answers that it has no service for profiles. A part that is refused does not keep the others back. If one is refused for now,
 // the error carries that part and those behind it, which are to be sent again.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	ctx, cancel := e.untilDrained(ctx)
@@ -297,7 +297,7 @@ func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error)
 	e.logger.Info("the peer accepts OTLP profiles; sending them from now on")
 }
 
-// logLost logs what is lost of a batch whose rest is sent again: the errors would be taken for the rest's.
+// logLost logs what is lost of a batch whose rest is sent again: the errors would look like the rest's.
 func (e *profilesToLogs) logLost(lost []error) {
 	if len(lost) > 0 {
 		e.logger.Error("requests with parts of a batch were refused; their samples are dropped", zap.Error(errors.Join(lost...)))

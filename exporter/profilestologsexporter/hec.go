@@ -56,14 +56,14 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 	return p.post(ctx, request{p.url, http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Splunk " + p.token},
-		// Splunk's ingest tells profiles from other events by it.
+		// Splunk's ingest recognizes profiles by it.
 		hec.LibraryHeader: {splunklog.ProfilingName},
 	}, body, func([]byte) (int64, string) { return 0, "" }}, limit)
 }
 
 // hecAnswer interprets a refusal by HEC.
 func hecAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
-	// An answer that counts the rejected says that the others were accepted; splunk_profiling sends it.
+	// If the answer counts rejected events, the others were accepted; splunk_profiling answers so.
 	var counted hec.Answer
 	if r.status == http.StatusBadRequest && json.Unmarshal([]byte(r.message), &counted) == nil && counted.Rejected > 0 {
 		return answer{rejected: int64(counted.Rejected), message: counted.Reason}

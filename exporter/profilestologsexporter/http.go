@@ -127,7 +127,7 @@ func (p *httpPeer) exchange(ctx context.Context, r request) answer {
 	}
 	isProtobuf := strings.HasPrefix(response.Header.Get("Content-Type"), protobufType)
 	if response.StatusCode/100 == 2 {
-		sent := answer{} // accepted, whatever else the answer says
+		sent := answer{} // accepted, whatever the body is
 		if isProtobuf {
 			sent.rejected, sent.message = r.readPartial(text)
 		}

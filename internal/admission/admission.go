@@ -390,7 +390,7 @@ func (b *Budget) refuseSlowest(waiter *Claim) {
 		if elapsed < patience/2 {
 			continue
 		}
-		// What a sender did long ago says nothing about now: it could send much at first, and then hold on to it.
+		// Only the recent rate counts: a sender could send much at first and then stall.
 		if rate := int64(float64(received-c.lastReceived) / elapsed.Seconds()); rate < slowestRate && elapsed < 3*patience {
 			slowest, slowestRate = c, rate
 		}

@@ -12,7 +12,7 @@ var process = struct {
 	limits map[*int64]struct{}
 }{budget: New(0), limits: map[*int64]struct{}{}}
 
-// Process returns the budget that all receivers of the process share. Its size is what Share says.
+// Process returns the budget that all receivers of the process share. Share sets its size.
 func Process() *Budget { return process.budget }
 
 // Share returns the budget of the process and a function that leaves it, which the caller must call when it receives

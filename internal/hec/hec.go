@@ -7,7 +7,7 @@ package hec
 
 import "github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 
-// LibraryHeader is how a sender says that all events of a request are from one instrumentation library.
+// LibraryHeader names the instrumentation library that all events of a request are from.
 const LibraryHeader = "X-Splunk-Instrumentation-Library"
 
 // MaxLibraryBytes bounds its value, which each event of a body can repeat.

@@ -151,8 +151,8 @@ func (e *Reader) append(next *received) *Fault {
 	return nil
 }
 
-// isRecordField tells the fields of a profiling event that are attributes of its record from those of its resource,
-// which HEC does not: a sender writes both as fields.
+// isRecordField reports whether a field of a profiling event is an attribute of its record, not of its resource: HEC has
+// both in one list.
 func isRecordField(key string) bool {
 	for _, prefix := range []string{"profiling.", "source.event.", "thread.", "memory.allocated", "otel.log.", "sampler."} {
 		if strings.HasPrefix(key, prefix) {
@@ -181,7 +181,7 @@ func (e *Reader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs 
 	return e.lastScope
 }
 
-// setValue sets a value that the JSON decoder made. Maps are sorted, so that the same event gives the same record.
+// setValue sets a value that the JSON decoder made. Maps are sorted, so that the same event becomes the same record.
 func setValue(to pcommon.Value, from any) {
 	switch v := from.(type) {
 	case string:

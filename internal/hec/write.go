@@ -29,7 +29,7 @@ type event struct {
 }
 
 // Write writes profiling records as events, one after the other. The attributes of resource, scope and record become
-// fields: HEC does not tell them apart.
+// fields: HEC has one list for all.
 func Write(ld plog.Logs) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -70,7 +70,7 @@ func (e *event) addAttributes(attributes pcommon.Map) {
 	}
 }
 
-// putField adds a value as HEC takes it: not nested. A map becomes a field for each of its values.
+// putField adds a value, which must not be nested in HEC. A map becomes a field for each of its values.
 func (e *event) putField(key string, value pcommon.Value) {
 	switch value.Type() {
 	case pcommon.ValueTypeMap:

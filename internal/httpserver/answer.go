@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// DefaultRetryDelay is what a sender is asked to wait if the pipeline does not say.
+// DefaultRetryDelay is how long a sender is asked to wait if the pipeline names no delay.
 const DefaultRetryDelay = 5 * time.Second
 
 // IsPermanent reports that the pipeline would refuse the same data again.

@@ -60,7 +60,7 @@ var Encodings = []string{"gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-
 const (
 	// lz4Bytes is what a reader of lz4 may hold: two blocks of the largest size.
 	lz4Bytes = 8 << 20
-	// maxSnappyRatio is above what snappy can make of a byte: three bytes say at most 64.
+	// maxSnappyRatio is above what a byte of snappy can become: three bytes copy 64 at most.
 	maxSnappyRatio = 64
 )
 

@@ -171,7 +171,7 @@ func answerStatus(w http.ResponseWriter, content string, s *status.Status, httpC
 	Answer(w, ContentJSON, body, httpCode)
 }
 
-// Answer writes a body. If that fails the sender is gone, and there is nobody else to tell.
+// Answer writes a body. If that fails, the sender has gone away.
 func Answer(w http.ResponseWriter, content string, body []byte, httpCode int) {
 	w.Header().Set("Content-Type", content)
 	w.Header().Set("X-Content-Type-Options", "nosniff")

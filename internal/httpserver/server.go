@@ -24,7 +24,7 @@ import (
 // DefaultDrainTimeout is the default of the components' `drain_timeout` keys.
 const DefaultDrainTimeout = 10 * time.Second
 
-// Options say how a server ends.
+// Options configure how a server ends.
 type Options struct {
 	// DrainTimeout bounds Shutdown. Three quarters of it are for requests to end by themselves; then their contexts end.
 	DrainTimeout time.Duration
@@ -127,7 +127,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Hand
 // Shutdown accepts no new requests and waits for those under way, for at most the drain timeout or until ctx ends:
 //   - Bodies that have not arrived after a quarter of the time are not read any further. Their senders should retry.
 //   - After three quarters of it, the contexts of all requests end, so that handlers can answer.
-//   - At the end, connections are closed. The error says how many requests had not ended.
+//   - At the end, connections are closed. The error has the number of requests that had not ended.
 func (s *Server) Shutdown(ctx context.Context) error {
 	drain := s.options.DrainTimeout
 	ctx, cancel := context.WithTimeout(ctx, drain)

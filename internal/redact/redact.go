@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package redact keeps secrets out of logs, errors and pages: URL and Text render a URL without its credentials, Error
-// does so for an error of an HTTP client, and IsSecret tells which query keys hold secrets.
+// does so for an error of an HTTP client, and IsSecret reports whether a query key holds a secret.
 package redact
 
 import (
@@ -30,7 +30,7 @@ func URL(u *url.URL) string {
 	if shown.User != nil {
 		shown.User = url.UserPassword(Placeholder, Placeholder)
 	}
-	if shown.Opaque != "" { // mailto:user:password@host: nothing says what is in it
+	if shown.Opaque != "" { // mailto:user:password@host: anything can be in it
 		shown.Opaque = Placeholder
 	}
 	shown.Fragment, shown.RawFragment = "", ""

@@ -5,7 +5,7 @@
 //
 // To take an item, the queue reads it and writes in the same batch of operations that it has done so. Where the write
 // fails, it deletes the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions, so
-// that such a batch returns the item: what the disk says then is that the item was not taken. After a crash it is taken
+// that such a batch returns the item: on the disk the item is then still in the queue. After a crash it is taken
 // again, and may arrive twice.
 //
 // When it starts, the queue moves what was under way to its end: it deletes these items and puts them back. On a full disk

@@ -13,7 +13,7 @@ import (
 
 // Config is what the configurations of all components that translate have in common.
 type Config struct {
-	// TextThreadMetadata says how much of what a text stack tells of its thread is kept: basic or full.
+	// TextThreadMetadata is how much of the first line of a text stack is kept: basic or full.
 	TextThreadMetadata string       `mapstructure:"text_thread_metadata"`
 	Limits             LimitsConfig `mapstructure:"limits"`
 }
@@ -32,7 +32,6 @@ type LimitsConfig struct {
 	MaxExpansion int `mapstructure:"max_expansion"`
 }
 
-// How much of what a text stack tells of its thread is kept.
 const (
 	metadataBasic = "basic"
 	metadataFull  = "full"

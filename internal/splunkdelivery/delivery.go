@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package splunkdelivery is the path that a request of log records takes through a component: translate, count, hand on
-// the profiles and what is not profiling, and sum up for the sender what was not taken.
+// Package splunkdelivery is the path of a request of log records through a component: translate, count, pass on the
+// profiles and the other records, and report to the sender what was rejected.
 package splunkdelivery
 
 import (
@@ -26,7 +26,7 @@ type Path struct {
 	// Budget is what the claims of requests are on.
 	Budget  *admission.Budget
 	Metrics *Metrics
-	// Profiles and Logs hand on. Logs takes the records that have nothing to do with profiling; without it they
+	// Profiles and Logs are the next consumers. Logs is for the records that have nothing to do with profiling; without it they
 	// are rejected.
 	Profiles func(context.Context, pprofile.Profiles) error
 	Logs     func(context.Context, plog.Logs) error
@@ -34,17 +34,17 @@ type Path struct {
 	IgnoreOthers bool
 }
 
-// Report says what was not taken of a request of which the rest was.
+// Report is what was rejected of a request that was accepted otherwise.
 type Report struct {
-	// Rejected is the number of records that were not taken. First is the number of the first of them in the request.
+	// Rejected is the number of records that were rejected. First is the number of the first of them in the request.
 	Rejected, First int
-	// Message says why, for some of them.
+	// Message has the reasons of some of them.
 	Message string
 }
 
-// Deliver translates one request and hands on what is in it. An error means that the sender should repeat all of it,
-// unless it is permanent: then nothing was taken, and nothing would be. claim holds what the request takes until Deliver
-// returns, and is the caller's to release.
+// Deliver translates one request and passes on what is in it. After an error the sender should repeat all of it, unless it
+// is permanent: then nothing was accepted, and nothing would be. claim holds the memory of the request until Deliver
+// returns; the caller releases it.
 func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim) (Report, error) {
 	result, err := p.translate(ctx, ld, claim)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// The attributes by which a record says what Splunk's form has no word for, so that the profile comes back as it was.
+// The attributes for what Splunk's format has no word for, so that the profile comes back as it was.
 // They are this project's own: a Splunk backend passes over them. A record is described where it has the first.
 const (
 	keySampleType  = "profiling.data.sample.type"
@@ -75,12 +75,13 @@ func shapeOf(sample pprofile.Sample) shape {
 // valueType is a type and its unit.
 type valueType struct{ typ, unit string }
 
-// description is what a described record says of its profile.
+// description is what the attributes of a described record are about.
 type description struct {
 	sample, periodType valueType
 	period             int64
 	shape              shape
-	// spans says that time and duration are those that the samples span. Else they are these, in nanoseconds.
+	// spans reports that time and duration are those that the samples span; otherwise they are time and duration, in
+	// nanoseconds.
 	spans    bool
 	time     int64
 	duration uint64

@@ -30,7 +30,7 @@ const (
 
 func (f BodyFormat) String() string { return [...]string{"pprof", "text", "otlp"}[f] }
 
-// EncodeOptions says how profiles become records.
+// EncodeOptions configures how profiles become records.
 type EncodeOptions struct {
 	Format BodyFormat
 	// MaxRecordBytes bounds the encoded size of a record, in bytes. 0 means no limit.
@@ -38,16 +38,16 @@ type EncodeOptions struct {
 	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 means no limit. It is no less than
 	// MaxRecordBytes in effect.
 	MaxPartBytes int
-	// SplunkTypesOnly leaves out profiles whose type is neither like cpu nor like allocation. BodyOTLP takes no notice.
+	// SplunkTypesOnly leaves out profiles whose type is neither like cpu nor like allocation. BodyOTLP ignores it.
 	SplunkTypesOnly bool
 }
 
 // Encoder turns profiles into log records, part by part. It is not safe for concurrent use.
 type Encoder struct {
 	opts EncodeOptions
-	// todo are the profiles of which no part was given yet, the next one last.
+	// todo are the profiles of which no part was returned yet, the next one last.
 	todo []sized
-	// batch takes profiles apart and puts them together.
+	// batch splits and merges profiles.
 	batch    compact.Batch
 	recounts recounts
 	// Dropped is the number of samples that were left out since they cannot be understood.

@@ -44,7 +44,7 @@ func parseFrame(text string) (f frame, ok bool) {
 }
 
 // openingOf finds the parenthesis that the end of text closes: functions and files can have pairs of their own.
-// Where there is no such one it takes the last.
+// If there is none, it returns the last.
 func openingOf(text string) int {
 	depth := 0
 	for i := len(text) - 1; i >= 0; i-- {

@@ -46,7 +46,7 @@ type observation struct {
 	// time and period are in nanoseconds, 0 if they are not known.
 	time, period int64
 	value        int64
-	// valued says that the value is more than the count of one that a time alone stands for.
+	// valued reports that the value is not just the count of one that a time implies.
 	valued bool
 }
 

@@ -3,7 +3,7 @@
 
 package splunklog
 
-// ProfilingName is the scope's name, and the source type, by which a record says that it carries a profile.
+// ProfilingName is the scope's name, and the source type, of records that carry profiles.
 const ProfilingName = "otel.profiling"
 
 // The attributes of records, and the labels of the samples in their pprof (Splunk GDI specification).

@@ -9,9 +9,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
-// Options says how records are read, and bounds what one request may cost.
+// Options configures how records are read, and bounds what one request may cost.
 type Options struct {
-	// FullThreadMetadata keeps all that the first line of a text stack says of its thread. Priorities, times and
+	// FullThreadMetadata keeps all of the first line of a text stack. Priorities, times and
 	// addresses differ from stack to stack, so that with them hardly two samples are the same.
 	FullThreadMetadata bool
 	// MaxProfileBytes bounds the bodies of one request together, in bytes: a pprof counts after decompression, a text

@@ -78,7 +78,7 @@ func (t *translator) visit(s pprofconv.Sample) {
 	if len(s.Values) > 0 {
 		o.value = s.Values[0]
 	}
-	if !r.described { // else the description says whether samples have values
+	if !r.described { // otherwise the shape in the description counts
 		switch {
 		case r.typ == TypeAllocation:
 			o.valued, o.period = true, 0
@@ -160,7 +160,7 @@ func labelNumber(l *pprofconv.Label) (int64, bool) {
 }
 
 // writePprof writes the pprof of Splunk's records: without sample types; an observation is a sample with its time and
-// period as labels, and has a value only if that says more than that something was seen. It stops at about room
+// period as labels, and has a value only if that is not just a count of one. It stops at about room
 // bytes, and returns the number of observations written, one at least, and that of their frames.
 func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, frames int) {
 	period := int64(0)

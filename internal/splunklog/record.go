@@ -16,13 +16,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// record is what the fields and attributes of one profiling record say of its samples.
+// record is the fields and attributes of one profiling record.
 type record struct {
 	log    plog.LogRecord
 	format Format
 	typ    Type
 	source Source
-	// formatText and typeText are what the record says, for error messages.
+	// formatText and typeText are as they were sent, for error messages.
 	formatText, typeText string
 	// time and period are in nanoseconds, 0 if they are not known.
 	time, period int64

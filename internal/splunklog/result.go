@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
-// Reason says why a record was rejected. Its String is the value of a metric's attribute.
+// Reason is why a record was rejected. Its String is the value of a metric's attribute.
 type Reason uint8
 
 // The reasons for which a record that claims to be profiling is rejected; the records beside it are read.
@@ -77,7 +77,7 @@ type Result struct {
 	Profiles pprofile.Profiles
 	// Samples is the number of samples that were read: observations, before those of one identity are combined.
 	Samples int
-	// Records counts the records that carry or claim to carry profiles, by what they say of themselves.
+	// Records counts the records that carry or claim to carry profiles, by format, type and source.
 	Records [NumFormats][NumTypes][NumSources]int
 	// Others is the number of records that have nothing to do with profiling, and FirstOther, where there are any, the
 	// number of the first of them.

@@ -29,7 +29,7 @@ type sink struct {
 	total, done int
 	// largest is the size of the largest record.
 	largest int
-	// stopped says that there is far too much already.
+	// stopped reports that there is far too much already.
 	mayStop, stopped bool
 	budget           *int
 
@@ -139,7 +139,7 @@ func (s *sink) newRecord(p pprofile.Profile, is kind, to plog.ScopeLogs) plog.Lo
 	}
 	for _, i := range p.AttributeIndices().All() {
 		attribute := s.dict.AttributeTable().At(int(i))
-		// What would say something else of the record has no place in it.
+		// An attribute of that name would change what the record is.
 		if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); !isOfRecord(key) {
 			attribute.Value().CopyTo(attributes.AppendEmpty(key))
 		}
@@ -165,7 +165,7 @@ func (s *sink) finish(record plog.LogRecord, n int) {
 	s.stopped = s.mayStop && s.part.Bytes/far > s.opts.MaxPartBytes && s.done < s.total
 }
 
-// excess is by how much a limit is exceeded. What was not made is taken to be like what was.
+// excess returns by how much a limit is exceeded, on the assumption that records that were not written are like the others.
 func (s *sink) excess() float64 {
 	bytes := float64(s.part.Bytes)
 	known := 1.0

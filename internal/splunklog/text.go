@@ -161,7 +161,7 @@ func (t *translator) internFrame(f *frame) int32 {
 	return int32(t.dict.Locations.Intern(profiledict.Location{}, line[:]))
 }
 
-// thread is what the first line of a text stack says:
+// thread is the first line of a text stack:
 //
 //	"pool-1-thread-30" #49 daemon prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 waiting on condition
 //
@@ -332,7 +332,7 @@ func (s *sink) addTexts(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 	}
 }
 
-// bodyOf writes a stack. What its first two lines cannot say of the thread becomes attributes of the record.
+// bodyOf writes a stack. What has no place in its first two lines becomes attributes of the record.
 func (s *sink) bodyOf(sample pprofile.Sample, stack pcommon.Int32Slice, attributes pcommon.Map) string {
 	var h threadHeader
 	for _, i := range sample.AttributeIndices().All() {
@@ -352,7 +352,7 @@ func (s *sink) bodyOf(sample pprofile.Sample, stack pcommon.Int32Slice, attribut
 	return string(s.text)
 }
 
-// threadHeader is what the first two lines of a text say. An empty text and a 0 are not known.
+// threadHeader is the first two lines of a text. An empty text and a 0 are not known.
 type threadHeader struct {
 	name, state string
 	id, osID    int64
@@ -397,7 +397,7 @@ func (h *threadHeader) append(to []byte) []byte {
 	return append(to, '\n')
 }
 
-// What stands where a text needs a frame and there is none.
+// What is written where a text needs a frame and there is none.
 const (
 	noStack   = "[no stack]"
 	noName    = "[unknown]"

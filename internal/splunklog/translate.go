@@ -33,7 +33,7 @@ type translator struct {
 	at     place
 	record record
 	number int
-	// anyRead says that a record of the request was read.
+	// anyRead reports that a record of the request was read.
 	anyRead bool
 	// begun reports that the record has a sample; then what follows is that of the record.
 	begun             bool

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// kind is what a profile's samples measure, in Splunk's sense and in the word that its records say.
+// kind is what a profile's samples measure: Splunk's type, and the word in its records.
 type kind struct {
 	typ  Type
 	name string

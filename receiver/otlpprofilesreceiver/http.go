@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 )
 
-// The paths that OTLP profiles were posted to. Either takes every layout.
+// The paths that OTLP profiles were posted to. Either accepts every layout.
 var paths = []string{"/v1development/profiles", "/v1experimental/profiles"}
 
 func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host, cfg *HTTPConfig, options httpserver.Options) error {

@@ -116,7 +116,7 @@ func (r *otlpReceiver) newReading(transport string, unmarshal func([]byte) (ppro
 	return reading{obsreport: obsreport, unmarshal: unmarshal, format: format}, err
 }
 
-// versionHeader is where newer senders say which layout a request has (opentelemetry-proto, docs/specification.md,
+// versionHeader names the layout of a request, if the sender is new enough (opentelemetry-proto, docs/specification.md,
 // Profiles development version). Version 1 is today's. Senders that leave it out can be of any age.
 const versionHeader = "otlp-profiles-development-version"
 

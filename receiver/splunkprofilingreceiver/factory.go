@@ -37,7 +37,7 @@ func createDefaultConfig() component.Config {
 	const readTimeout = 30 * time.Second
 	grpc := GRPCConfig{Server: configgrpc.NewDefaultServerConfig(), ReadTimeout: readTimeout}
 	grpc.Server.NetAddr.Endpoint = "localhost:4317"
-	// As much as confighttp takes by default: gRPC's own 4 MiB is below what agents send from large applications.
+	// As much as confighttp accepts by default: gRPC's own 4 MiB is below what agents send from large applications.
 	grpc.Server.MaxRecvMsgSizeMiB = 20
 
 	httpAt := func(endpoint string) HTTPConfig {

@@ -67,8 +67,8 @@ func (s *httpServer) answerTransportError(w http.ResponseWriter, r *http.Request
 	s.answerError(w, r, message, code)
 }
 
-// readBody reads a body within the limits, and charges the claim for what check says it becomes in memory. If that does
-// not work, it answers.
+// readBody reads a body within the limits, and charges the claim for the memory that check estimates. If that
+// fails, it answers.
 func (s *httpServer) readBody(w http.ResponseWriter, r *http.Request, claim *admission.Claim, check func([]byte) (int, error)) ([]byte, bool) {
 	limit := s.maxBodyBytes
 	if s.cfg.Server.MaxRequestBodySize > 0 {

@@ -55,7 +55,7 @@ type delivery struct {
 	set     component.TelemetrySettings
 	path    *splunkdelivery.Path
 	options httpserver.Options
-	// maxBodyBytes is the largest body, beside what the protocol's own configuration says.
+	// maxBodyBytes bounds bodies, beside the protocol's own configuration.
 	maxBodyBytes int64
 }
 
