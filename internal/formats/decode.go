@@ -26,7 +26,8 @@ type Options struct {
 	MaxTextBytes int
 	// Anchor is when the recording ended, for formats whose clock is no wall clock.
 	Anchor events.Anchor
-	// GoTrace is what becomes of Go execution traces; its limits of text and its anchor are those above.
+	// GoTrace is what becomes of Go execution traces; its limits of text and its anchor are those above. The zero value
+	// stands for gotrace.DefaultOptions.
 	GoTrace gotrace.Options
 	// SampleType is that of folded stacks, which do not have one; samples in count by default.
 	SampleType events.Type
@@ -45,6 +46,9 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 	switch format {
 	case GoTrace:
 		o := options.GoTrace
+		if o.MaxThreads == 0 {
+			o = gotrace.DefaultOptions()
+		}
 		o.MaxTextBytes, o.Anchor = options.MaxTextBytes, options.Anchor
 		pd, stats, err = gotrace.Decode(data, o)
 	case Folded:

@@ -74,7 +74,7 @@ func Name(stated, sampleType, periodType string) string {
 }
 
 // preferred are the sample types that a reader most likely looks for, the first one best.
-var preferred = []string{"cpu", "wall", "off_cpu", "inuse_space", "alloc_space", "delay", "goroutine", "samples"}
+var preferred = []string{"cpu", "on_cpu", "wall", "off_cpu", "inuse_space", "alloc_space", "delay", "goroutine", "samples"}
 
 // Default returns the index of the sample type that a reader sees first, 0 for no types.
 func Default(sampleTypes []string) int {

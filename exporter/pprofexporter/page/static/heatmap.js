@@ -39,7 +39,9 @@ export class HeatMap {
   // show draws the answer of /api/heatmap and the brushed part, {from, until} or null.
   show(data) {
     if (data.answer !== this.data?.answer) {
-      this.most = data.answer.cells.reduce((a, b) => Math.max(a, b), 0);
+      const values = data.answer.cells.filter((value) => value > 0);
+      this.most = values.reduce((a, b) => Math.max(a, b), 0);
+      this.least = values.reduce((a, b) => Math.min(a, b), this.most);
       this.cursor = null;
     }
     this.data = data;
@@ -50,7 +52,7 @@ export class HeatMap {
   }
 
   get scale() {
-    return Math.min(16, (this.element.clientWidth - left) / Math.max(1, this.data.answer.columns));
+    return Math.min(24, (this.element.clientWidth - left) / Math.max(1, this.data.answer.columns));
   }
 
   draw() {
@@ -89,7 +91,8 @@ export class HeatMap {
   }
 
   color(value, theme) {
-    const share = Math.sqrt(value / this.most);
+    // What all cells have in common tells nothing.
+    const share = this.most > this.least ? ((value - this.least) / (this.most - this.least)) ** 0.6 : 1;
     const [low, high] = theme.dark ? [0.32, 0.86] : [0.9, 0.42];
     return `oklch(${(low + (high - low) * share).toFixed(3)} ${(0.04 + 0.12 * share).toFixed(3)} ${(95 - 65 * share).toFixed(0)})`;
   }
