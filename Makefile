@@ -117,6 +117,10 @@ bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS), the peer in the s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 4h $(BENCH_PKGS) | tee bin/bench.txt
 	$(TOOL) benchstat -col /impl bin/bench.txt
 
+.PHONY: bench-fleet
+bench-fleet: build ## what agents and gateways cost as processes, with plain otlp → otlp beside them, in half an hour
+	$(GO) test -run '^$$' -bench '^Benchmark(Gateway|Fleet)$$' -benchtime 8x -timeout 2h ./internal/e2e
+
 # Go keeps a failing input below testdata/fuzz of its package: commit it, and `go test` tries it from then on.
 .PHONY: fuzz fuzz-nightly
 fuzz: ## run every fuzz target for FUZZTIME, report each, and fail at the end if one failed (FUZZ: a pattern of names)

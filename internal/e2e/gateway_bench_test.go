@@ -30,22 +30,23 @@ import (
 )
 
 // BenchmarkGateway sends captured profiles of a few services to a collector that passes them on to a second one, with
-// and without dictionary_dedup between: samples a second, processor time of the gateway for each, and bytes on the
-// wire between the two.
+// and without dictionary_dedup between: samples a second, processor time of the gateway for each, bytes on the wire between
+// the two, and the gateway's largest resident set.
 func BenchmarkGateway(b *testing.B) {
 	for _, processors := range []string{"", "dictionary_dedup"} {
-		for _, compression := range []string{"none", "gzip"} {
-			name := fmt.Sprintf("processors=[%s]/%s", processors, compression)
-			b.Run(name, func(b *testing.B) { benchGateway(b, processors, compression) })
+		for _, compression := range []string{"none", "gzip", "zstd"} {
+			b.Run(fmt.Sprintf("processors=[%s]/%s", processors, compression), gatewayBench{processors, compression}.run)
 		}
 	}
 }
 
-func benchGateway(b *testing.B, processors, compression string) {
+type gatewayBench struct{ processors, compression string }
+
+func (g gatewayBench) run(b *testing.B) {
 	last := startPlain(b, "receivers: [otlp]\n      exporters: [nop]", "nop:")
 	wire := startCounter(b, last.endpoint)
-	gateway := startPlain(b, "receivers: [otlp]\n      processors: ["+processors+"]\n      exporters: [otlp_grpc]",
-		"otlp_grpc:\n    endpoint: "+wire.address+"\n    compression: "+compression+"\n    tls: {insecure: true}\n"+
+	gateway := startPlain(b, "receivers: [otlp]\n      processors: ["+g.processors+"]\n      exporters: [otlp_grpc]",
+		"otlp_grpc:\n    endpoint: "+wire.address+"\n    compression: "+g.compression+"\n    tls: {insecure: true}\n"+
 			"    sending_queue: {block_on_overflow: true}")
 	connection, err := grpc.NewClient(gateway.endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(b, err)
@@ -72,12 +73,14 @@ func benchGateway(b *testing.B, processors, compression string) {
 		}
 		running.Wait()
 	}
+	peak := gateway.peakMiB(b)
 	// What is in the batch and the queue goes out when the gateway ends; its time counts.
 	cpu := gateway.endAndMeasure(b) - cpuBefore
 	seconds := time.Since(start).Seconds()
 	b.ReportMetric(float64(samples.Load())/seconds, "samples/s")
 	b.ReportMetric(cpu*1e9/float64(samples.Load()), "gateway-cpu-ns/sample")
 	b.ReportMetric(float64(wire.bytes.Load())/float64(samples.Load()), "wire-B/sample")
+	b.ReportMetric(peak, "peak-MiB")
 }
 
 // benchMessages are the captured profiles but the huge ones, of several services and at several times.
