@@ -43,6 +43,8 @@ var overlays = map[string]struct {
 	"agent, ports":     {folder: "overlays/agent", components: []string{"components/host-ports"}},
 	"gateway, all":     {folder: "overlays/gateway", components: []string{"components/host-ports", "components/backend-token"}},
 	"gateway, volumes": {folder: "overlays/gateway", components: []string{"components/gateway-volumes", "components/backend-token"}},
+	"agent, ebpf":      {folder: "overlays/agent", components: []string{"components/ebpf"}},
+	"gateway, ebpf":    {folder: "overlays/gateway", components: []string{"components/host-ports", "components/ebpf"}},
 	"own, from parts":  {folder: "base", components: []string{"components/gateway", "components/host-ports"}},
 }
 
@@ -154,7 +156,7 @@ func (m manifest) workloads() (found []workload) {
 
 // TestComments takes the # away from the components in the overlays, as a user does.
 func TestComments(t *testing.T) {
-	for overlay, components := range map[string]int{"agent": 2, "gateway": 3} {
+	for overlay, components := range map[string]int{"agent": 3, "gateway": 4} {
 		tree := t.TempDir()
 		require.NoError(t, os.CopyFS(tree, os.DirFS(".")))
 		folder := filepath.Join(tree, "overlays", overlay)
@@ -169,6 +171,7 @@ func TestComments(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(yaml), "key: token")
 		require.Contains(t, string(yaml), "hostPort: 4317")
+		require.Contains(t, string(yaml), "hostPID: true")
 	}
 }
 

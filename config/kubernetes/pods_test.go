@@ -4,6 +4,10 @@
 package kubernetes
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +20,9 @@ import (
 func TestRestricted(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, w := range m.workloads() {
+			if w.samples() {
+				continue
+			}
 			spec := w.template.Spec
 			require.True(t, *spec.SecurityContext.RunAsNonRoot)
 			require.Positive(t, *spec.SecurityContext.RunAsUser)
@@ -35,11 +42,59 @@ func TestRestricted(t *testing.T) {
 	})
 }
 
+// samples reports whether components/ebpf was applied.
+func (w workload) samples() bool {
+	return slices.Contains(w.container().Args, "--config=/etc/otelcol-profiles/ebpf.yaml")
+}
+
+// TestSampling checks that agents that sample by eBPF have what docs/ebpf.md says that they need, and no more.
+func TestSampling(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "ebpf.md"))
+	require.NoError(t, err)
+	var documented []corev1.Capability
+	for _, match := range regexp.MustCompile("(?m)^\\| capability `([A-Z_]+)` ").FindAllStringSubmatch(string(page), -1) {
+		documented = append(documented, corev1.Capability(match[1]))
+	}
+	require.Len(t, documented, 8)
+	for _, overlay := range []string{"agent, ebpf", "gateway, ebpf"} {
+		m := build(t, overlays[overlay].folder, overlays[overlay].components...)
+		for _, w := range m.workloads() {
+			require.Equal(t, w.kind == "DaemonSet", w.samples(), w.name)
+			if !w.samples() {
+				continue
+			}
+			spec, security := w.template.Spec, w.container().SecurityContext
+			require.True(t, spec.HostPID)
+			require.False(t, spec.HostNetwork || spec.HostIPC)
+			require.Zero(t, *spec.SecurityContext.RunAsUser, "others get no capabilities")
+			require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, spec.SecurityContext.SeccompProfile.Type)
+			require.Nil(t, security.Privileged)
+			require.False(t, *security.AllowPrivilegeEscalation)
+			require.True(t, *security.ReadOnlyRootFilesystem)
+			require.Equal(t, []corev1.Capability{"ALL"}, security.Capabilities.Drop)
+			require.ElementsMatch(t, documented, security.Capabilities.Add)
+			hostPaths := map[string]bool{}
+			for _, volume := range spec.Volumes {
+				if volume.HostPath != nil {
+					hostPaths[volume.HostPath.Path] = true
+				}
+			}
+			require.Equal(t, map[string]bool{"/sys/kernel/tracing": true}, hostPaths)
+			for _, mount := range w.container().VolumeMounts {
+				require.Equal(t, mount.MountPath != "/var/lib/otelcol-profiles", mount.ReadOnly, mount.Name)
+			}
+		}
+	}
+}
+
 // TestPodSecurityLabels holds the namespace to the strictest standard that its pods keep.
 func TestPodSecurityLabels(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		want := "restricted"
 		for _, w := range m.workloads() {
+			if w.samples() {
+				want = "privileged"
+			}
 			for _, port := range w.container().Ports {
 				if port.HostPort != 0 {
 					require.Equal(t, port.ContainerPort, port.HostPort)

@@ -12,8 +12,8 @@ import (
 )
 
 // The profiler logs an error, with a stack trace, for each process that one of its parts cannot read: on a busy machine,
-// hundreds a minute. limitedCore passes this many lines on in each logPeriod, without traces; all of them at the level
-// debug.
+// hundreds a minute. limitedCore passes this many warnings and errors on in each logPeriod, without traces; all of them at
+// the level debug.
 const (
 	logLines  = 10
 	logPeriod = time.Minute
@@ -67,6 +67,9 @@ func (c limitedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *
 
 // Write writes the entry if it is within the limit.
 func (c limitedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	if entry.Level < zapcore.WarnLevel {
+		return c.Core.Write(entry, fields)
+	}
 	lines := c.window.add(entry.Time)
 	if lines > logLines {
 		return nil

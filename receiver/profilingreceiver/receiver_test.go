@@ -297,6 +297,11 @@ func TestLogIsLimited(t *testing.T) {
 	assert.Equal(t, 2, window.add(at.Add(logPeriod-1)))
 	assert.Equal(t, 1, window.add(at.Add(logPeriod)))
 
+	for range 100 {
+		logger.Info("starts once")
+	}
+	require.Equal(t, 100, lines.FilterMessage("starts once").Len())
+
 	core, lines = observer.New(zap.DebugLevel)
 	logger = limitLog(zap.New(core))
 	for range 100 {
