@@ -54,7 +54,7 @@ func TestHTTPStatuses(t *testing.T) {
 			})})
 			if !tc.asLogs && !tc.retried {
 				err := e.ConsumeProfiles(t.Context(), batch("x", 5))
-				require.Error(t, err)
+				require.ErrorContains(t, err, tc.message, "the log says what the peer said")
 				assert.True(t, consumererror.IsPermanent(err))
 				assert.Equal(t, 1, b.asked)
 				assert.Zero(t, b.logsSeen)
