@@ -45,6 +45,9 @@ func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size en
 			movePiece(list, 1)
 			return
 		}
+		for _, w := range list {
+			clearSamples(w.profile) // what could not be encoded has been counted
+		}
 		if budget -= size.bytes; budget < 0 {
 			left, _ := movePiece(list, 1)
 			p.countDroppedSamples(ctx, droppedTooLarge, left)

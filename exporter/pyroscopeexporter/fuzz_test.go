@@ -1,0 +1,49 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// FuzzPush sends any message, which may break every rule of OTLP: there is no panic, and the message stays as it is.
+func FuzzPush(f *testing.F) {
+	seed := func(pd pprofile.Profiles) {
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	seed(twoServices())
+	sample := pt.Observed([]uint64{7, 8}, "leaf", "main").With(pt.Attr("thread.id", 8), pt.Attr("region", "eu")).Linked([16]byte{1}, [8]byte{2})
+	seed(pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(5, "cpu", "nanoseconds").Sample(sample).Build())
+	seed(pt.New().Resource("service.name", "shop").Profile("cache-misses", "count").Sample(pt.Value(1, "f")).
+		Break(func(pd pprofile.Profiles) {
+			pt.SampleAt(pd, 0).AttributeIndices().Append(-1, 1<<30)
+			pt.SampleAt(pd, 0).SetLinkIndex(-5)
+			pt.SampleAt(pd, 0).SetStackIndex(99)
+			pt.ProfileAt(pd, 0).SampleType().SetUnitStrindex(-7)
+		}).Build())
+	e := newTestExporter(f, pyroscopetest.New(f), func(c *Config) {
+		c.MaxProfileSamples, c.MaxProfileBytes, c.Labels.TraceID = 4, minMaxProfileBytes, true
+	})
+	e.client.Transport = accepting{}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+		if err != nil || len(data) > 64<<10 {
+			t.Skip()
+		}
+		before, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		_ = e.push(t.Context(), pd)
+		after, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	})
+}
