@@ -16,8 +16,12 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
@@ -302,4 +306,49 @@ func (e *profilesToLogs) logLost(lost []error) {
 	if len(lost) > 0 {
 		e.logger.Error("requests with parts of a batch were refused; their samples are dropped", zap.Error(errors.Join(lost...)))
 	}
+}
+
+// metrics are the exporter's own. encoding counts what goes out as log records.
+type metrics struct {
+	*metadata.TelemetryBuilder
+	encoding *splunkencode.Metrics
+}
+
+func newMetrics(settings component.TelemetrySettings, format string) (*metrics, error) {
+	b, err := metadata.NewTelemetryBuilder(settings)
+	if err != nil {
+		return nil, err
+	}
+	return &metrics{b, &splunkencode.Metrics{
+		Format:         format,
+		Records:        b.ExporterProfilesToLogsRecords,
+		Samples:        b.ExporterProfilesToLogsSamples,
+		Bytes:          b.ExporterProfilesToLogsBytes,
+		Oversized:      b.ExporterProfilesToLogsOversizedRecords,
+		LeftOut:        b.ExporterProfilesToLogsLeftOutSamples,
+		DroppedSamples: b.ExporterProfilesToLogsDroppedSamples,
+	}}, nil
+}
+
+// The signals that go out, values of metrics' attributes.
+const (
+	signalProfiles = "profiles"
+	signalLogs     = "logs"
+)
+
+func signal(name, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(name, value)))
+}
+
+func (m *metrics) inMode(ctx context.Context, to string) {
+	value := int64(0)
+	if to == signalLogs {
+		value = 1
+	}
+	m.ExporterProfilesToLogsMode.Record(ctx, value)
+}
+
+func (m *metrics) switched(ctx context.Context, to string) {
+	m.ExporterProfilesToLogsSwitches.Add(ctx, 1, signal("to", to))
+	m.inMode(ctx, to)
 }

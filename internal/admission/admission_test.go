@@ -144,7 +144,7 @@ func TestSlowSendersAreRefusedForOthers(t *testing.T) {
 				dribble := c.Count(iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 1000))))
 				for !c.IsRefused() {
 					_, _ = dribble.Read(make([]byte, 1))
-					time.Sleep(time.Second)
+					time.Sleep(patience - patience/10) // not at the very moment when waiting ends
 				}
 				c.Release()
 			})

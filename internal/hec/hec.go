@@ -5,7 +5,19 @@
 // records as events, and Answer is what a server answers.
 package hec
 
-import "github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
 
 // LibraryHeader names the instrumentation library that all events of a request are from.
 const LibraryHeader = "X-Splunk-Instrumentation-Library"
@@ -72,4 +84,122 @@ type Answer struct {
 	InvalidEvent *int   `json:"invalid-event-number,omitempty"`
 	Rejected     int    `json:"rejected,omitempty"`
 	Reason       string `json:"reason,omitempty"`
+}
+
+// event is an event as it is written.
+type event struct {
+	Time       json.Number    `json:"time,omitempty"`
+	Host       string         `json:"host"`
+	Source     string         `json:"source,omitempty"`
+	SourceType string         `json:"sourcetype"`
+	Index      string         `json:"index,omitempty"`
+	Event      string         `json:"event"`
+	Fields     map[string]any `json:"fields,omitempty"`
+}
+
+// Write writes profiling records as events, one after the other. The attributes of resource, scope and record become
+// fields: HEC has one list for all.
+func Write(ld plog.Logs) ([]byte, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, record := range sl.LogRecords().All() {
+				e := event{Host: unknownHost, SourceType: splunklog.ProfilingName, Fields: map[string]any{}}
+				e.addAttributes(rl.Resource().Attributes())
+				e.addAttributes(sl.Scope().Attributes())
+				e.addAttributes(record.Attributes())
+				e.addRecord(record)
+				if err := encoder.Encode(&e); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return body.Bytes(), nil
+}
+
+func (e *event) addAttributes(attributes pcommon.Map) {
+	for key, value := range attributes.All() {
+		switch key {
+		case attributeHost:
+			e.Host = value.AsString()
+		case attributeSource:
+			e.Source = value.AsString()
+		case attributeSourceType:
+			e.SourceType = value.AsString()
+		case attributeIndex:
+			e.Index = value.AsString()
+		case attributeToken:
+			// A secret, and meant for another sender.
+		default:
+			e.putField(key, value)
+		}
+	}
+}
+
+// putField adds a value, which must not be nested in HEC. A map becomes a field for each of its values.
+func (e *event) putField(key string, value pcommon.Value) {
+	switch value.Type() {
+	case pcommon.ValueTypeMap:
+		for inner, v := range value.Map().All() {
+			e.putField(key+"."+inner, v)
+		}
+	case pcommon.ValueTypeSlice:
+		list := make([]any, 0, value.Slice().Len())
+		for _, v := range value.Slice().All() {
+			if v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice {
+				e.Fields[key] = value.AsString() // JSON
+				return
+			}
+			list = append(list, plain(v))
+		}
+		e.Fields[key] = list
+	default:
+		e.Fields[key] = plain(value)
+	}
+}
+
+// plain returns a value that is not nested.
+func plain(value pcommon.Value) any {
+	switch value.Type() {
+	case pcommon.ValueTypeBool, pcommon.ValueTypeInt:
+		return value.AsRaw()
+	case pcommon.ValueTypeDouble:
+		if d := value.Double(); !math.IsInf(d, 0) && !math.IsNaN(d) {
+			return d
+		}
+	default:
+	}
+	return value.AsString() // JSON has no infinities
+}
+
+func (e *event) addRecord(record plog.LogRecord) {
+	e.setTime(record.Timestamp())
+	if trace := record.TraceID(); !trace.IsEmpty() {
+		e.Fields[splunklog.KeyTraceID] = trace.String()
+	}
+	if span := record.SpanID(); !span.IsEmpty() {
+		e.Fields[splunklog.KeySpanID] = span.String()
+	}
+	if body := record.Body(); body.Type() == pcommon.ValueTypeBytes {
+		e.Event = base64.StdEncoding.EncodeToString(body.Bytes().AsRaw())
+	} else {
+		e.Event = body.AsString()
+	}
+}
+
+// setTime writes the time as Splunk's collector does: seconds, rounded to the millisecond. If that is not exact, a field of this
+// project says it in nanoseconds.
+func (e *event) setTime(at pcommon.Timestamp) {
+	if at == 0 {
+		return // the server uses its own
+	}
+	const perMilli, perSecond = uint64(time.Millisecond), uint64(time.Second)
+	if uint64(at)%perMilli != 0 {
+		e.Fields[splunklog.KeyEventTimeNanos] = uint64(at)
+	}
+	millis := uint64(at)/perMilli + (uint64(at)%perMilli)/(perMilli/2)
+	e.Time = json.Number(fmt.Sprintf("%d.%03d", millis/(perSecond/perMilli), millis%(perSecond/perMilli)))
 }

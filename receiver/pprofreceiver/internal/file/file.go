@@ -76,7 +76,7 @@ func (f *Reader) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown lets the file in hand reach the pipeline and remembers it.
+// Shutdown waits until the file under way has reached the pipeline, and remembers it.
 func (f *Reader) Shutdown(ctx context.Context) error {
 	if err := f.worker.Shutdown(ctx); err != nil {
 		// The worker may still be busy with the store, which is therefore left open.
@@ -125,7 +125,7 @@ func (f *Reader) find() []foundFile {
 		if f.moveTo != "" && strings.HasPrefix(path, f.moveTo+string(filepath.Separator)) {
 			continue // moved there when it was read
 		}
-		// A file that is gone by now is none, and opening a pipe would wait for its writer.
+		// Files that were removed meanwhile are skipped, and so are pipes: opening one waits for its writer.
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			if id, hasInode := inodeOf(info); hasInode {
 				if known[id] {
@@ -164,10 +164,10 @@ func (f *Reader) sortByPreference(paths []string) {
 	})
 }
 
-// visit reads one file if it is whole and was not read yet. It reports false where the pipeline
+// visit reads one file if it is whole and was not read yet. It reports false if the pipeline
 // refuses for now: then the other files wait as well.
 func (f *Reader) visit(ctx context.Context, file foundFile) bool {
-	seen := f.seen.of(file.path)
+	seen := f.seen.get(file.path)
 	unchanged := seen.matches(file.info)
 	switch {
 	case unchanged && seen.Status == statusRead:
@@ -182,10 +182,10 @@ func (f *Reader) visit(ctx context.Context, file foundFile) bool {
 			return true
 		}
 	}
-	return f.read(ctx, file, f.seen.of(file.path))
+	return f.read(ctx, file, f.seen.get(file.path))
 }
 
-// read takes one file to the pipeline, unless it cannot be read yet. It reports as visit does.
+// read delivers one file, unless it cannot be read yet. It reports what visit does.
 func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool {
 	if limit := f.ingest.MaxBytes(); file.info.Size() > limit {
 		err := ingest.Reject(ingest.TooLarge, fmt.Errorf("larger than %d bytes (`max_profile_bytes`)", limit))
@@ -245,4 +245,47 @@ func (f *Reader) bad(file foundFile, seen *seenFile, err error) {
 	f.seen.settle(seen, statusBad, "")
 	f.set.Logger.Warn("cannot read a profile from a file; skipping it until it changes",
 		zap.Error(fmt.Errorf("read profile from %q (%d bytes): %w", file.path, file.info.Size(), err)))
+}
+
+// Config configures the reading of files.
+type Config struct {
+	// Include is a glob; `**` stands for any number of folders.
+	Include string `mapstructure:"include"`
+	// CollectionInterval is the time between two looks at the folder.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// InitialDelay is the time from the receiver's start to the first look.
+	InitialDelay time.Duration `mapstructure:"initial_delay"`
+	// Timeout bounds the delivery of one file to the pipeline; 0 sets no bound.
+	Timeout time.Duration `mapstructure:"timeout"`
+	// Storage is the storage extension that remembers what was read.
+	Storage *component.ID `mapstructure:"storage"`
+	// AfterRead is what to do with a file that the pipeline accepted: keep, delete or move.
+	AfterRead string `mapstructure:"after_read"`
+	// MoveTo is the folder that read files are moved to.
+	MoveTo string `mapstructure:"move_to"`
+}
+
+// What to do with a file that was read.
+const (
+	AfterReadKeep   = "keep"
+	AfterReadDelete = "delete"
+	AfterReadMove   = "move"
+)
+
+// Validate names every fault.
+func (c *Config) Validate() error {
+	errs := []error{worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Timeout)}
+	switch {
+	case c.Include == "":
+		errs = append(errs, errors.New("`include` must be set"))
+	case !doublestar.ValidatePathPattern(c.Include):
+		errs = append(errs, fmt.Errorf("`include` must be a glob, found %q", c.Include))
+	}
+	if !slices.Contains([]string{AfterReadKeep, AfterReadDelete, AfterReadMove}, c.AfterRead) {
+		errs = append(errs, fmt.Errorf("`after_read` must be keep, delete or move, found %q", c.AfterRead))
+	}
+	if (c.AfterRead == AfterReadMove) != (c.MoveTo != "") {
+		errs = append(errs, fmt.Errorf("`move_to` must be set with `after_read: move` and only then, found %q with %q", c.MoveTo, c.AfterRead))
+	}
+	return errors.Join(errs...)
 }

@@ -45,7 +45,7 @@ func (f *foundFile) isUnchanged() bool {
 	return err == nil && now.Size() == f.info.Size() && now.ModTime().Equal(f.info.ModTime()) && os.SameFile(now, f.info)
 }
 
-// finish does with a read file what the configuration says. If that fails, the next look tries it again and does not
+// finish keeps, deletes or moves a file that was read, as configured. If that fails, the next look tries it again and does not
 // read the file again.
 func (f *Reader) finish(file foundFile, seen *seenFile) {
 	path := file.path
@@ -69,7 +69,7 @@ func (f *Reader) finish(file foundFile, seen *seenFile) {
 	}
 }
 
-// move puts a file into a folder under its own name, or with a number behind it where that is taken.
+// move puts a file into a folder under its own name, or with a number appended if that name exists.
 func move(path, folder string) error {
 	target := filepath.Join(folder, filepath.Base(path))
 	for n := 1; ; n++ {

@@ -31,9 +31,9 @@ const (
 type fileStatus string
 
 const (
-	statusWaiting fileStatus = "waiting" // not whole, or not taken yet
-	statusRead    fileStatus = "read"    // the pipeline took it
-	statusBad     fileStatus = "bad"     // not a pprof, or refused for good: left until it changes
+	statusWaiting fileStatus = "waiting" // not whole, or not delivered yet
+	statusRead    fileStatus = "read"    // the pipeline accepted it
+	statusBad     fileStatus = "bad"     // not a profile, or refused permanently: left until it changes
 )
 
 // seenFile is what is known of one file.
@@ -41,7 +41,7 @@ type seenFile struct {
 	Size    int64      `json:"size"`
 	ModTime int64      `json:"mod_time_unix_nano"`
 	Status  fileStatus `json:"status"`
-	// Content is a hash of what was last taken from this path, so that a touched file is not taken again.
+	// Content is a hash of what was last delivered from this path, so that a touched file is not delivered again.
 	Content string `json:"content,omitempty"`
 
 	goneSince time.Time
@@ -107,10 +107,10 @@ func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger)
 	return s, nil
 }
 
-// of gives what is known of a file, or nil.
-func (s *seenFiles) of(path string) *seenFile { return s.files[path] }
+// get returns what is known of a file, or nil.
+func (s *seenFiles) get(path string) *seenFile { return s.files[path] }
 
-// changed notes a file that is new or differs from what was known of it.
+// changed records a file that is new or differs from what was known of it.
 func (s *seenFiles) changed(path string, info fs.FileInfo) {
 	now := &seenFile{Size: info.Size(), ModTime: info.ModTime().UnixNano(), Status: statusWaiting}
 	if before := s.files[path]; before != nil {
@@ -155,7 +155,7 @@ func (s *seenFiles) save(ctx context.Context, now time.Time, always bool) error 
 	}
 	settled := make(map[string]*seenFile, len(s.files))
 	for path, file := range s.files {
-		// One that waits counts with what was taken from it before.
+		// One that waits counts with what was delivered from it before.
 		if file.Status != statusWaiting || file.Content != "" {
 			settled[path] = file
 		}
