@@ -116,16 +116,16 @@ var (
 	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
 )
 
+// request looks at the outermost fields, then at profiles, and at the dictionary only if that was not enough: today's
+// messages begin with it, and it is most of them.
 func (d *detector) request(data []byte) {
-	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+	for r := protofields.New(data); r.Next(); {
 		d.keep(requestEvidence.of(r.Number, r.Wire))
-		switch {
-		case r.Number == 1 && r.Wire == protowire.BytesType:
-			d.nested(r.Content, 2, func(scope []byte) { d.nested(scope, 2, d.profile) })
-		case r.Number == 2 && r.Wire == protowire.BytesType:
-			d.dictionary(r.Content)
-		}
 	}
+	d.nested(data, 1, func(resource []byte) {
+		d.nested(resource, 2, func(scope []byte) { d.nested(scope, 2, d.profile) })
+	})
+	d.nested(data, 2, d.dictionary)
 }
 
 // nested calls read for each message in field number, until the layout is known.

@@ -103,7 +103,7 @@ func UnmarshalCurrent(data []byte) (pprofile.Profiles, Stats, error) {
 }
 
 func unmarshalCurrent(data []byte) (pprofile.Profiles, error) {
-	if _, err := pdatasize.Profiles(data); err != nil {
+	if err := pdatasize.CheckProfiles(data); err != nil {
 		return pprofile.Profiles{}, err
 	}
 	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)

@@ -35,8 +35,8 @@ var (
 type message struct {
 	// size is what the struct takes, with a pointer to it.
 	size int
-	// packed says that the message is mostly lists of numbers, which take eight bytes for one.
-	packed bool
+	// perByte is more than what is in the message can take for each of its bytes, if that is a useful bound.
+	perByte int
 	// fields are those that are messages, or strings of a list, by their numbers.
 	fields [8]*message
 }
@@ -52,11 +52,11 @@ var (
 	}}
 	scope = &message{size: 64, fields: [8]*message{3: keyValue}}
 
-	sample       = &message{size: 128, packed: true}
+	sample       = &message{size: 128}
 	profile      = &message{size: 320, fields: [8]*message{1: leaf, 2: sample, 5: leaf}}
-	location     = &message{size: 96, fields: [8]*message{3: leaf}}
-	mapping      = &message{size: 96, packed: true}
-	stack        = &message{size: 40, packed: true}
+	location     = &message{size: 96, perByte: 24, fields: [8]*message{3: leaf}}
+	mapping      = &message{size: 96}
+	stack        = &message{size: 40}
 	attribute    = &message{size: 48, fields: [8]*message{2: anyValue}}
 	dictionary   = &message{fields: [8]*message{1: mapping, 2: location, 3: leaf, 4: leaf, 5: listString, 6: attribute, 7: stack}}
 	profilesData = &message{fields: [8]*message{1: inResource(inScope(profile)), 2: dictionary}}
@@ -83,13 +83,27 @@ func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsDat
 // Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
 func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData) }
 
+// CheckProfiles is Profiles without the estimate, in less time: only a message that seems to take too much is looked at closely.
+func CheckProfiles(data []byte) error {
+	c := checker{memory: len(data), limit: constantBytes + factor*len(data), isRough: true}
+	err := c.message(data, profilesData, 0)
+	if errors.Is(err, ErrExpands) {
+		_, err = Profiles(data)
+	}
+	return err
+}
+
 func check(data []byte, is *message) (int, error) {
 	c := checker{memory: len(data), limit: constantBytes + factor*len(data)}
 	err := c.message(data, is, 0)
 	return c.memory, err
 }
 
-type checker struct{ memory, limit int }
+type checker struct {
+	memory, limit int
+	// isRough takes message.perByte for what is in a message.
+	isRough bool
+}
 
 func (c *checker) add(n int) error {
 	if c.memory += n; c.memory > c.limit {
@@ -102,11 +116,7 @@ func (c *checker) message(data []byte, is *message, depth int) error {
 	if depth == maxNesting {
 		return ErrTooNested
 	}
-	size := is.size
-	if is.packed {
-		size += 8 * len(data)
-	}
-	if err := c.add(size); err != nil {
+	if err := c.add(is.size); err != nil {
 		return err
 	}
 	r := protofields.New(data)
@@ -115,9 +125,15 @@ func (c *checker) message(data []byte, is *message, depth int) error {
 			continue
 		}
 		var err error
-		if field := is.fields[r.Number]; field == listString || field == leaf {
+		switch field := is.fields[r.Number]; {
+		case field == listString || field == leaf:
 			err = c.add(field.size)
-		} else {
+		case c.isRough && field.perByte > 0:
+			err = c.add(field.size + field.perByte*len(r.Content))
+		case field == sample || field == stack || field == mapping:
+			// These are mostly lists of numbers, which take eight bytes for one. Unmarshalling sees whether they are well formed.
+			err = c.add(field.size + 8*len(r.Content))
+		default:
 			err = c.message(r.Content, field, depth+1)
 		}
 		if err != nil {

@@ -30,6 +30,20 @@ func (r *Reader) Next() bool {
 	if len(r.rest) == 0 {
 		return false
 	}
+	// Fast path: a tag and a length, or a number, of one byte each.
+	if len(r.rest) >= 2 && r.rest[0] >= 1<<3 && r.rest[0] < 0x80 && r.rest[1] < 0x80 {
+		r.Number, r.Wire, r.Content, r.Value = protowire.Number(r.rest[0]>>3), protowire.Type(r.rest[0]&7), nil, 0
+		end := 2 + int(r.rest[1])
+		switch {
+		case r.Wire == protowire.VarintType:
+			r.Value, r.rest = uint64(r.rest[1]), r.rest[2:]
+			return true
+		case r.Wire == protowire.BytesType && end <= len(r.rest):
+			r.Content, r.rest = r.rest[2:end:end], r.rest[end:]
+			return true
+		}
+	}
+	// Slow path.
 	number, wire, n := protowire.ConsumeTag(r.rest)
 	if n < 0 {
 		return false

@@ -1,0 +1,87 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlplayouts
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+)
+
+// BenchmarkRatio reads a captured message of today's layout by Unmarshal and by pdata alone, which the Collector's receiver
+// uses, in turns. It reports the median of the ratios of their times, and what detecting the layout and checking the size
+// take of pdata's time.
+func BenchmarkRatio(b *testing.B) {
+	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large", "merged"} {
+		b.Run("profile="+name, func(b *testing.B) {
+			data := currentMessage(b, name)
+			unmarshaler := &pprofile.ProtoUnmarshaler{}
+			var ratios, detecting, checking []float64
+			for n := 0; b.Loop(); n++ {
+				var pdata, ours time.Duration
+				// Each comes first as often as the other: the second one meets the first one's garbage.
+				for i := range 2 {
+					if (i+n)%2 == 0 {
+						pdata = timed(b, data, func(data []byte) error { _, err := unmarshaler.UnmarshalProfiles(data); return err })
+					} else {
+						ours = timed(b, data, func(data []byte) error { _, _, err := Unmarshal(data); return err })
+					}
+				}
+				ratios = append(ratios, float64(ours)/float64(pdata))
+				detecting = append(detecting, float64(timed(b, data, func(data []byte) error { Detect(data); return nil }))/float64(pdata))
+				checking = append(checking, float64(timed(b, data, pdatasize.CheckProfiles))/float64(pdata))
+			}
+			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(median(detecting), "detect-ratio")
+			b.ReportMetric(median(checking), "size-check-ratio")
+			b.SetBytes(int64(len(data)))
+		})
+	}
+}
+
+func timed(b *testing.B, data []byte, run func([]byte) error) time.Duration {
+	data = bytes.Clone(data)
+	start := time.Now()
+	err := run(data)
+	took := time.Since(start)
+	require.NoError(b, err)
+	return took
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func currentMessage(b *testing.B, name string) []byte {
+	names := []string{name}
+	if name == "merged" {
+		names = []string{"go-cpu-labels", "go-heap", "go-mutex", "go-block", "go-goroutine"}
+	}
+	var batch compact.Batch
+	batch.Reset(compact.Options{OrderByFrequency: true, CombineSamples: true})
+	for _, name := range names {
+		payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
+		require.NoError(b, err)
+		pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+		require.NoError(b, err)
+		batch.Add(pd)
+	}
+	for part := range batch.Parts() {
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(part.Profiles)
+		require.NoError(b, err)
+		return data
+	}
+	b.Fatal("there are no profiles")
+	return nil
+}
