@@ -29,8 +29,8 @@ type Options struct {
 	// GoTrace is what becomes of Go execution traces; its limits of text and its anchor are those above. The zero value
 	// stands for gotrace.DefaultOptions.
 	GoTrace gotrace.Options
-	// SampleType is that of folded stacks, which do not have one; samples in count by default.
-	SampleType events.Type
+	// Folded is what folded stacks do not say themselves; their limit of text and their anchor are those above.
+	Folded folded.Options
 	// Period is the time between two samples in a recording of Flight Recorder that does not say it.
 	Period time.Duration
 	// Labels is what Pyroscope's Java agent sends beside a recording of Flight Recorder.
@@ -68,10 +68,9 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 func IsDecodable(format Format) bool { return slices.Contains(Decodable, format) }
 
 func decodeFolded(data []byte, options *Options) (pprofile.Profiles, events.Stats, error) {
-	pd, stats, err := folded.Decode(data, folded.Options{
-		SampleType: options.SampleType.Name, Unit: options.SampleType.Unit,
-		Anchor: options.Anchor, MaxTextBytes: options.MaxTextBytes,
-	})
+	o := options.Folded
+	o.MaxTextBytes, o.Anchor = options.MaxTextBytes, options.Anchor
+	pd, stats, err := folded.Decode(data, o)
 	return pd, events.Stats{
 		Events: stats.Samples, Dropped: stats.Dropped, InvalidUTF8: stats.InvalidUTF8, Truncated: stats.Truncated,
 		GuessedClock: stats.GuessedClock,

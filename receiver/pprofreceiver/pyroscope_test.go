@@ -236,7 +236,7 @@ func TestPushV1(t *testing.T) {
 // Text formats: the values mean what units and sampleRate say.
 func TestTextFormatsOfPyroscope(t *testing.T) {
 	for name, tt := range map[string]struct{ query, body, want string }{
-		"folded":     {"format=folded&sampleRate=250", "main;work 3\n", "samples in count\n      time 1795167161000000000 ns\n      duration 4000000000 ns\n      period 4000000 cpu in nanoseconds\n      sample 3"},
+		"folded":     {"format=folded&sampleRate=250", "main;work 3\n", "time 1795167161000000000 ns\n      duration 4000000000 ns\n      period 4000000 cpu in nanoseconds\n      sample 3"},
 		"groups":     {"format=groups&units=bytes", "main;work 3\n", "alloc_space in bytes"},
 		"lines":      {"format=lines", "main;work\nmain;work\n", "sample 2\n        work\n        main"},
 		"goroutines": {"format=folded&units=goroutines", "main 7", "goroutine in count"},
@@ -504,6 +504,7 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 	require.NoError(t, w.Close())
 	bombs, err := proto.Marshal(pushRequest(t, bomb.Bytes(), bomb.Bytes(), bomb.Bytes()))
 	require.NoError(t, err)
+	bombedForm, formType := form(t, "=jfr", []byte("FLR"), "=labels", bomb.Bytes())
 	asJSON := []byte(`{"series":[{"samples":[{"rawProfile":"` + base64.StdEncoding.EncodeToString(bomb.Bytes()) + `"}]}]}`)
 	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 8388608}\n")
 	f.Next.Discard = true
@@ -512,7 +513,8 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 		body          []byte
 	}{
 		{connectPath, "application/proto", many}, {connectPath, "application/proto", bombs}, {connectPath, "application/json", asJSON},
-		{"/ingest?name=a&format=folded", "", bomb.Bytes()}, {"/ingest?name=a&format=lines", "", bytes.Repeat([]byte("a\n"), 1<<20)},
+		{"/ingest?name=a&format=folded", "", bomb.Bytes()}, {"/ingest?name=a&format=jfr", "", bomb.Bytes()},
+		{"/ingest?name=a&format=jfr", formType, bombedForm}, {"/ingest?name=a&format=lines", "", bytes.Repeat([]byte("a\n"), 1<<20)},
 	} {
 		cost := profiletest.MeasureCost(t, func() {
 			code, _, answer := postRaw(t, f.base()+request.path, request.body, "Content-Type", request.content)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -177,7 +178,7 @@ func TestWriter(t *testing.T) {
 }
 
 // hostile returns recordings that are made to cost much, and labels for them.
-func hostile() map[string][2][]byte {
+var hostile = sync.OnceValue(func() map[string][2][]byte {
 	out := map[string][2][]byte{}
 	add := func(name string, data []byte) { out[name] = [2][]byte{data, nil} }
 	many := func(n int, one func(w *writer, i int)) []byte {
@@ -237,7 +238,7 @@ func hostile() map[string][2][]byte {
 	}
 	states := newWriter("profiler.WallClockSample startTime:long state:jdk.types.ThreadState*")
 	states.pool("jdk.types.ThreadState", 1).entry(1, state)
-	for range 100_000 {
+	for range 40_000 {
 		states.event("profiler.WallClockSample", 1, 1)
 	}
 	add("a long state", states.bytes())
@@ -251,7 +252,7 @@ func hostile() map[string][2][]byte {
 		wide += fmt.Sprintf(" f%d:int", i)
 	}
 	pools := newWriter(wide)
-	for range 200_000 {
+	for range 60_000 {
 		pools.pool("Wide", 0)
 	}
 	add("empty pools of many fields", pools.bytes())
@@ -261,15 +262,15 @@ func hostile() map[string][2][]byte {
 	add("chunks", []byte(strings.Repeat(string(newWriter().event("jdk.ExecutionSample", 1, 1, 1, 0, 0).bytes()), 300)))
 
 	// Much of what is small.
-	add("events", many(200_000, func(w *writer, i int) { w.event("jdk.ExecutionSample", uint64(i), 0, 0, 0, 0) }))
-	add("events that each become two", many(200_000, func(w *writer, i int) { w.event("jdk.ThreadPark", 1, 1, 1, 0) }))
-	add("spans", many(100_000, func(w *writer, i int) {
+	add("events", many(60_000, func(w *writer, i int) { w.event("jdk.ExecutionSample", uint64(i), 0, 0, 0, 0) }))
+	add("events that each become two", many(60_000, func(w *writer, i int) { w.event("jdk.ThreadPark", 1, 1, 1, 0) }))
+	add("spans", many(40_000, func(w *writer, i int) {
 		w.event("jdk.ThreadPark", 1, 1, 1, 0).event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
 	}))
 	add("small stacks", many(50_000, func(w *writer, i int) {
 		w.pool("jdk.types.StackTrace", 1).entry(i, 0, 1, 1, i).event("jdk.ExecutionSample", 1, 1, uint64(i), 0, 0)
 	}))
-	add("symbols of characters", many(100_000, func(w *writer, i int) {
+	add("symbols of characters", many(40_000, func(w *writer, i int) {
 		w.pool("jdk.types.Symbol", 1).entry(i)
 		w.pools = append(w.pools, 4, 1, 'x')
 	}))
@@ -290,12 +291,12 @@ func hostile() map[string][2][]byte {
 	spans := many(50_000, func(w *writer, i int) { w.event("jdk.ExecutionSample", 1, 1, 1, 7, uint64(i)) })
 	out["many labels"] = [2][]byte{spans, append(snapshot, entry(1, 7, context)...)}
 	var contexts []byte
-	for i := range 100_000 {
+	for i := range 40_000 {
 		contexts = append(contexts, entry(1, uint64(i), nil)...)
 	}
 	out["many contexts"] = [2][]byte{spans, contexts}
 	return out
-}
+})
 
 func requireBounded(t *testing.T, data, labels []byte) (err error) {
 	t.Helper()

@@ -72,7 +72,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		MaxTextBytes: in.Config.Limits.MaxTextBytes,
 		Anchor:       p.anchor(),
 		GoTrace:      in.Config.GoTrace.options(),
-		SampleType:   p.SampleType,
+		Folded:       p.Folded,
 		Period:       p.Period,
 		Labels:       p.Labels,
 	}

@@ -26,7 +26,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -55,8 +55,8 @@ type Payload struct {
 	Fetched  time.Time
 	// Format is that of Data, if the sender states it; otherwise it is recognised by content.
 	Format formats.Format
-	// SampleType is that of folded stacks, if the sender states it.
-	SampleType events.Type
+	// Folded is what the sender states of folded stacks.
+	Folded folded.Options
 	// Period is the time between two samples, and Labels the labels beside the profile, of a recording of Flight Recorder.
 	Period time.Duration
 	Labels []byte

@@ -199,11 +199,8 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 		}
 		return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
 	}
-	pd, err := s.text(r.Context(), format, &in, &p)
-	if err != nil {
-		return err
-	}
-	return s.answered(w, s.ingest.Deliver(r.Context(), pd, 0))
+	p.Format, p.Folded = formats.Folded, foldedOptions(format, &in)
+	return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
 }
 
 func (s pyroscope) answered(w http.ResponseWriter, err error) error {
@@ -286,27 +283,13 @@ func (s pyroscope) plainLabels(r *pushRequest, labels []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// text decodes a format of lines.
-func (s pyroscope) text(ctx context.Context, format string, in *pyroscopewire.Ingest, p *ingest.Payload) (pprofile.Profiles, error) {
-	data, err := s.ingest.Plain(ctx, p)
-	if err != nil {
-		return pprofile.Profiles{}, err
+// foldedOptions returns what folded stacks mean by Pyroscope's words for units in the query, and by the rate of samples of
+// CPU time.
+func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
+	o := folded.Options{WithoutValues: format == formatLines}
+	if !in.From.IsZero() {
+		o.TimeNanos = uint64(in.From.UnixNano())
 	}
-	options := folded.Options{WithoutValues: format == formatLines, MaxTextBytes: s.ingest.Config.Limits.MaxTextBytes}
-	setUnits(&options, in)
-	var pd pprofile.Profiles
-	if ended := p.Claim.Work(ctx, func() { pd, _, err = folded.Decode(data, options) }); ended != nil {
-		return pd, ended
-	}
-	if err != nil {
-		return pd, ingest.Reject(ingest.NotPprof, err)
-	}
-	s.ingest.Admit(pd, p, len(data))
-	return pd, nil
-}
-
-// setUnits says what the values are: Pyroscope's words for it, in the query, and the rate of samples of CPU time.
-func setUnits(o *folded.Options, in *pyroscopewire.Ingest) {
 	switch in.Units {
 	case "objects":
 		o.SampleType, o.Unit = "alloc_objects", "count"
@@ -324,8 +307,9 @@ func setUnits(o *folded.Options, in *pyroscopewire.Ingest) {
 			rate = 100 // what Pyroscope takes it for
 		}
 		o.SampleType, o.Unit = "samples", "count"
-		o.PeriodType, o.PeriodUnit, o.Period = "cpu", "nanoseconds", int64(time.Second)/rate
+		o.PeriodType, o.PeriodUnit, o.Period = "cpu", "nanoseconds", max(int64(time.Second)/rate, 1)
 	}
+	return o
 }
 
 // payload returns a payload of a source, without data.

@@ -100,7 +100,7 @@ func describe(p *ingest.Payload, key string, values []string) error {
 		if !ok || name == "" || unit == "" || !utf8.ValidString(value) {
 			return fmt.Errorf("must be a type and a unit, such as cpu/nanoseconds, found %q", value)
 		}
-		p.SampleType = events.Type{Name: name, Unit: unit}
+		p.Folded.SampleType, p.Folded.Unit = name, unit
 	}
 	return nil
 }
