@@ -72,6 +72,7 @@ var swiftTypes = map[byte]string{
 // demangleSwift reads the context and the name of https://github.com/swiftlang/swift/blob/main/docs/ABI/Mangling.rst.
 func demangleSwift(name string) string {
 	rest := strings.TrimPrefix(name, "_")[2:]
+	isInit := strings.HasSuffix(rest, "fC") || strings.HasSuffix(rest, "fc")
 	var words, parts []string
 	switch {
 	case len(rest) > 1 && rest[0] == 'S' && swiftTypes[rest[1]] != "":
@@ -89,12 +90,16 @@ func demangleSwift(name string) string {
 			rest = rest[1:]
 			continue
 		}
+		isFirst := len(parts) == 0
 		parts = append(parts, text)
-		isType := len(parts) == 1 && len(words) > 0
+		isType := isFirst // the module
 		for rest != "" && strings.IndexByte("CVOP", rest[0]) >= 0 {
 			rest, isType = rest[1:], true
 		}
 		if !isType {
+			if isInit {
+				parts = parts[:len(parts)-1] // the label of its first argument
+			}
 			break
 		}
 	}
@@ -102,7 +107,7 @@ func demangleSwift(name string) string {
 		return name
 	}
 	switch {
-	case strings.HasSuffix(rest, "fC") || strings.HasSuffix(rest, "fc"):
+	case isInit:
 		parts = append(parts, "init")
 	case strings.HasSuffix(rest, "fD") || strings.HasSuffix(rest, "fd"):
 		parts = append(parts, "deinit")

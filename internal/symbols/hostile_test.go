@@ -1,0 +1,358 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"bytes"
+	"compress/zlib"
+	"debug/elf"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/ulikunitz/xz"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// testLimits are small enough that a limit is reached at once if nothing else holds.
+var testLimits = Limits{TableBytes: 16 << 20, Work: 64 << 20}
+
+// testAddresses are where hostile tables say that there are functions.
+func testAddresses() (addrs []uint64) {
+	for i := range uint64(64) {
+		addrs = append(addrs, textAddr+i*7)
+	}
+	return append(addrs, 0, 1, ^uint64(0), 1<<63)
+}
+
+// resolveAll does all that is done with a file, and returns what the frames take.
+func resolveAll(data []byte, limits Limits) (kept int) {
+	m, err := Open(bytes.NewReader(data), int64(len(data)), limits)
+	if err != nil {
+		return 0
+	}
+	m.Match(IDs{GNU: "00", Go: "x", Htlhash: "00"})
+	m.HasSymbols()
+	for _, p := range []Position{{Offset: 64}, {Offset: ^uint64(0)}, {Offset: 64, MappingOffset: 128}, {Virtual: true}} {
+		m.Address(p)
+	}
+	addrs := testAddresses()
+	for range 2 { // what was read stays
+		resolved, _ := m.Resolve(addrs, true)
+		for _, r := range resolved {
+			DemangleFrames(r.Frames, DemangleFull)
+			for _, f := range r.Frames {
+				kept += len(f.Name) + len(f.SystemName) + len(f.File) + 96
+			}
+		}
+	}
+	return kept
+}
+
+// requireBounded resolves addresses of a file and compares the cost with its size and the limits.
+func requireBounded(t testing.TB, data []byte) {
+	t.Helper()
+	var kept int
+	cost := profiletest.MeasureCost(t, func() { kept = resolveAll(data, testLimits) })
+	profiletest.RequireBounded(t, cost, len(data), 3*int(testLimits.TableBytes), 16)
+	assert.LessOrEqual(t, kept, 32<<20)
+}
+
+func TestHostileFilesAreBounded(t *testing.T) {
+	text := bytes.Repeat([]byte{'x'}, 4<<20) // no NUL
+	for name, data := range map[string][]byte{
+		"sections with one long name":        manySections(text),
+		"symbols with one long name":         manySymbols(text, 60_000),
+		"symbols at one address":             sameAddress(100_000),
+		"a symbol table that is claimed":     buildELF(elfSection{name: ".symtab", kind: elf.SHT_SYMTAB, claimed: 1 << 60, link: 0}),
+		"names of sections that are claimed": claimedNames(),
+		"a section that says it is large":    compressed(1<<40, nil),
+		"a bomb of zlib":                     compressed(1<<30, zeros(t, 8<<20)),
+		"a bomb of xz":                       buildELF(debugSection(".gnu_debugdata", xzZeros(t, 32<<20))),
+		"a dictionary of xz":                 buildELF(debugSection(".gnu_debugdata", largeDictionary())),
+		"directories of a line table":        lineTable5(),
+		"overlapping abbreviations":          overlappingAbbrevs(),
+		"ranges that all functions share":    sharedRanges(),
+		"a line table that all units share":  sharedLines(),
+		"a function within itself":           nestedReferences(),
+		"pclntab: a call within itself":      buildELF(goSections(true)...),
+		"MiniDebugInfo in MiniDebugInfo":     nestedMini(t),
+	} {
+		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
+	}
+}
+
+// zeroReader is a sparse file: it has any size and takes none.
+type zeroReader struct{ front []byte }
+
+func (z zeroReader) ReadAt(b []byte, off int64) (int, error) {
+	clear(b)
+	if off < int64(len(z.front)) {
+		copy(b, z.front[off:])
+	}
+	return len(b), nil
+}
+
+// A sparse file of a terabyte has any table at no cost for who made it.
+func TestSparseFileIsBounded(t *testing.T) {
+	const size = 1 << 40
+	for _, name := range []string{".symtab", ".gopclntab", ".debug_info", ".debug_abbrev", ".data", ".rela.dyn", ".gnu_debugdata", ".rodata"} {
+		kind := elf.SHT_PROGBITS
+		if name == ".symtab" {
+			kind = elf.SHT_SYMTAB
+		}
+		sections := []elfSection{
+			{name: name, kind: kind, claimed: size / 2},
+			debugSection(".note.go.buildid", []byte{1}),
+			debugSection(".debug_info", unit4(0, []byte{1})), debugSection(".debug_abbrev", testAbbrevs),
+			{name: ".shstrtab2", kind: elf.SHT_STRTAB, claimed: size / 2},
+		}
+		file := zeroReader{buildELF(append(sections, goSections(false)...)...)}
+		var resolved []Resolved
+		cost := profiletest.MeasureCost(t, func() {
+			m, err := Open(file, size, testLimits)
+			require.NoError(t, err)
+			resolved, _ = m.Resolve(testAddresses(), true)
+		})
+		assert.NotEmpty(t, resolved)
+		profiletest.RequireBounded(t, cost, len(file.front), 3*int(testLimits.TableBytes), 16)
+	}
+}
+
+func manySections(text []byte) []byte {
+	sections := make([]elfSection, maxSections-8)
+	for i := range sections {
+		sections[i] = elfSection{kind: elf.SHT_NOTE}
+	}
+	data := buildELF(append(sections, debugSection("text", text))...)
+	// All names begin in the text.
+	at := binary.LittleEndian.Uint64(data[0x28:])
+	n := int(binary.LittleEndian.Uint16(data[0x3c:]))
+	for i := range n {
+		binary.LittleEndian.PutUint32(data[at+uint64(i)*64:], uint32(i))
+	}
+	binary.LittleEndian.PutUint16(data[0x3e:], uint16(n-2))
+	return data
+}
+
+func manySymbols(text []byte, n int) []byte {
+	var table bytes.Buffer
+	for i := range n {
+		_ = binary.Write(&table, binary.LittleEndian, elf.Sym64{
+			Name: uint32(i + 1), Info: byte(elf.STT_FUNC), Shndx: 1, Value: textAddr + uint64(i), Size: 1 << 20,
+		})
+	}
+	return buildELF(
+		elfSection{name: ".text", kind: elf.SHT_PROGBITS, flags: elf.SHF_EXECINSTR, addr: textAddr},
+		elfSection{name: ".symtab", kind: elf.SHT_SYMTAB, data: table.Bytes(), link: 3},
+		elfSection{name: ".strtab", kind: elf.SHT_STRTAB, data: text},
+	)
+}
+
+func sameAddress(n int) []byte {
+	var table bytes.Buffer
+	for range n {
+		_ = binary.Write(&table, binary.LittleEndian, elf.Sym64{Name: 1, Info: byte(elf.STT_FUNC), Shndx: 1, Value: textAddr})
+	}
+	return buildELF(
+		elfSection{name: ".text", kind: elf.SHT_PROGBITS, flags: elf.SHF_EXECINSTR, addr: textAddr, claimed: 1 << 40},
+		elfSection{name: ".symtab", kind: elf.SHT_SYMTAB, data: table.Bytes(), link: 3},
+		elfSection{name: ".strtab", kind: elf.SHT_STRTAB, data: []byte("\x00name\x00")},
+	)
+}
+
+func claimedNames() []byte {
+	data := buildELF(debugSection(".text", []byte{1}))
+	at := binary.LittleEndian.Uint64(data[0x28:])
+	binary.LittleEndian.PutUint64(data[at+2*64+32:], 1<<60)
+	return data
+}
+
+// compressed is a file whose .debug_info says that it has size bytes.
+func compressed(size uint64, packed []byte) []byte {
+	data := append(le(uint32(elf.COMPRESS_ZLIB), uint32(0), size, uint64(1)), packed...)
+	return buildELF(elfSection{name: ".debug_info", kind: elf.SHT_PROGBITS, flags: elf.SHF_COMPRESSED, data: data},
+		debugSection(".debug_abbrev", testAbbrevs))
+}
+
+func zeros(tb testing.TB, n int) []byte {
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	_, err := w.Write(make([]byte, n))
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
+	return b.Bytes()
+}
+
+func xzZeros(tb testing.TB, n int) []byte { return xzPacked(tb, make([]byte, n)) }
+
+func xzPacked(tb testing.TB, plain []byte) []byte {
+	var b bytes.Buffer
+	w, err := xz.WriterConfig{DictCap: 1 << 20, CheckSum: xz.CRC32}.NewWriter(&b)
+	require.NoError(tb, err)
+	_, err = w.Write(plain)
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
+	return b.Bytes()
+}
+
+// largeDictionary is the beginning of an xz stream that asks for 4 GiB.
+func largeDictionary() []byte {
+	b := append([]byte(xzMagic), 0, 1, 0, 0, 0, 0)
+	return append(b, 2, 0, 0x21, 1, 40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 'x', 0)
+}
+
+func nestedMini(tb testing.TB) []byte {
+	file := manySymbols([]byte("\x00name\x00"), 4)
+	for range 8 {
+		file = buildELF(debugSection(".gnu_debugdata", xzPacked(tb, file)))
+	}
+	return file
+}
+
+// lineTable5 states 2^35 directories, each of no bytes.
+func lineTable5() []byte {
+	header := le(1, 1, 1, int(uint8(0xfb)), 14, 1, 0, []byte{0x80, 0x80, 0x80, 0x80, 0x80, 1}, 0, 0)
+	program := le(uint16(5), 8, 0, uint32(len(header)), header)
+	return withUnit(le(1, uint64(textAddr), uint64(1<<20), uint32(0)),
+		debugSection(".debug_line", le(uint32(len(program)), program)))
+}
+
+func withUnit(entries []byte, more ...elfSection) []byte {
+	return buildELF(append([]elfSection{
+		debugSection(".debug_info", unit4(0, entries)), debugSection(".debug_abbrev", testAbbrevs),
+		debugSection(".debug_str", []byte("name\x00")),
+	}, more...)...)
+}
+
+// overlappingAbbrevs has units that refer to all offsets of one long table.
+func overlappingAbbrevs() []byte {
+	table := bytes.Repeat([]byte{2, tagSubprogram, 0, attrName, formStrp, 0, 0}, 100_000)
+	var info bytes.Buffer
+	for i := range 20_000 {
+		info.Write(unit4(uint32(i*7), []byte{1}))
+	}
+	return buildELF(debugSection(".debug_info", info.Bytes()), debugSection(".debug_abbrev", table))
+}
+
+func sharedRanges() []byte {
+	var ranges, entries bytes.Buffer
+	for i := range uint64(50_000) {
+		ranges.Write(le(uint64(textAddr)+i, uint64(textAddr)+i+1000))
+	}
+	entries.Write(le(4, uint64(textAddr), uint64(1<<20)))
+	for range 100_000 {
+		entries.Write(le(3, uint32(0), uint32(0)))
+	}
+	return withUnit(entries.Bytes(), debugSection(".debug_ranges", ranges.Bytes()))
+}
+
+func sharedLines() []byte {
+	header := le(1, 1, 1, int(uint8(0xfb)), 14, 1, []byte{0, 'f', 0, 0, 0, 0, 0})
+	program := append(le(uint16(4), uint32(len(header)), header), bytes.Repeat([]byte{1}, 1<<20)...)
+	line := le(uint32(len(program)), program)
+	var info bytes.Buffer
+	for i := range uint64(64) {
+		for range 100 {
+			info.Write(unit4(0, le(1, uint64(textAddr)+7*i, uint64(1), uint32(0))))
+		}
+	}
+	return buildELF(debugSection(".debug_info", info.Bytes()), debugSection(".debug_abbrev", testAbbrevs), debugSection(".debug_line", line))
+}
+
+// nestedReferences has functions that are their own abstract origin, and each other's.
+func nestedReferences() []byte {
+	abbrevs := []byte{
+		4, tagCompileUnit, 1, attrLowPC, formAddr, attrHighPC, formData8, 0, 0,
+		5, tagSubprogram, 1, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4, attrSpecification, formRef4, 0, 0,
+		6, tagInlinedSubroutine, 1, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4, attrSpecification, formRef4, 0, 0,
+		0,
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	entries := le(4, uint64(textAddr), uint64(1<<20), 5, uint64(textAddr), uint64(1<<20), uint32(28), uint32(28))
+	for range 5_000 {
+		entries = append(entries, le(6, uint64(textAddr), uint64(1<<20), random.Uint32N(100_000), random.Uint32N(100_000))...)
+	}
+	return buildELF(debugSection(".debug_info", unit4(0, entries)), debugSection(".debug_abbrev", abbrevs))
+}
+
+// goSections is a pclntab of Go 1.20 with one function at textAddr, and the module data. With a loop, all calls in it were
+// inlined into each other.
+func goSections(loop bool) []elfSection {
+	const functionsAt, pcTableAt, tableAddr = 0x200, 0x300, 0x100000
+	table := make([]byte, 0x2000)
+	copy(table, le(uint32(0xfffffff1), 0, 0, 1, 8, uint64(1), uint64(1), uint64(0),
+		uint64(0x100), uint64(0x180), uint64(0x1c0), uint64(pcTableAt), uint64(functionsAt)))
+	copy(table[0x100:], le("main.main", "inlined"))
+	copy(table[0x1c0:], "main.go\x00")
+	copy(table[functionsAt:], le(uint32(0), uint32(0x20), uint32(1<<20)))
+	// _func, with three tables of values by address and four of data.
+	inlineTree := ^uint32(0)
+	if loop {
+		inlineTree = 0
+	}
+	copy(table[functionsAt+0x20:], le(uint32(0), uint32(0), uint32(0), uint32(0), uint32(0), uint32(1), uint32(9), uint32(3), uint32(0),
+		uint32(7), 0, 0, 0, 4, uint32(1), uint32(1), uint32(1), ^uint32(0), ^uint32(0), ^uint32(0), inlineTree))
+	// The value 0 for the first 2^20 addresses, in two ways.
+	copy(table[pcTableAt+1:], []byte{2, 0x80, 0x80, 0x40, 0})
+	copy(table[pcTableAt+9:], []byte{20, 0x80, 0x80, 0x40, 0})
+	module := make([]byte, moduleDataMinWords*8)
+	binary.LittleEndian.PutUint64(module, tableAddr)
+	binary.LittleEndian.PutUint64(module[8*moduleTextWord:], textAddr)
+	sections := []elfSection{
+		{name: ".gopclntab", kind: elf.SHT_PROGBITS, addr: tableAddr, data: table},
+		{name: ".go.module", kind: elf.SHT_PROGBITS, data: module},
+		{name: ".tree", kind: elf.SHT_PROGBITS, data: bytes.Repeat(le(0, 0, 0, 0, uint32(10), uint32(1), uint32(3)), 64)},
+	}
+	// Sections before the tree: the table, padded to 8 bytes, and the module data, behind the headers.
+	binary.LittleEndian.PutUint64(module[8*moduleFuncWord120:], textAddr+64+56+uint64(len(table)+len(module)))
+	return sections
+}
+
+// The small files that the hostile ones are made from are read as they are meant.
+func TestBuiltFilesResolve(t *testing.T) {
+	open := func(data []byte) *Image {
+		m, err := Open(bytes.NewReader(data), int64(len(data)), testLimits)
+		require.NoError(t, err)
+		return m
+	}
+	resolved, err := open(buildELF(goSections(false)...)).Resolve([]uint64{textAddr + 5}, false)
+	require.NoError(t, err)
+	require.Len(t, resolved[0].Frames, 1)
+	assert.Equal(t, Frame{Name: "main.main", File: "main.go", Line: 9, StartLine: 7}, resolved[0].Frames[0])
+
+	resolved, err = open(buildELF(goSections(true)...)).Resolve([]uint64{textAddr + 5}, false)
+	require.NoError(t, err)
+	require.NotEmpty(t, resolved[0].Frames)
+	assert.Equal(t, "inlined", resolved[0].Frames[0].Name)
+	assert.LessOrEqual(t, len(resolved[0].Frames), maxInlineDepth)
+
+	entries := append(le(4, uint64(textAddr), uint64(100)), le(2, uint32(0), uint64(textAddr), uint64(10), 0)...)
+	resolved, err = open(withUnit(entries)).Resolve([]uint64{textAddr + 5, textAddr + 50}, true)
+	require.NoError(t, err)
+	require.Len(t, resolved[0].Frames, 1)
+	assert.Equal(t, "name", resolved[0].Frames[0].Name)
+	assert.Empty(t, resolved[1].Frames)
+
+	mini := buildELF(debugSection(".gnu_debugdata", xzPacked(t, manySymbols([]byte("\x00name\x00"), 1))))
+	resolved, err = open(mini).Resolve([]uint64{textAddr + 5}, false)
+	require.NoError(t, err)
+	require.Len(t, resolved[0].Frames, 1)
+	assert.Equal(t, "name", resolved[0].Frames[0].Name)
+}
+
+// A file that was cut off, or shrinks while it is read, is an error.
+func TestCutFiles(t *testing.T) {
+	whole := buildELF(append(goSections(true), debugSection(".debug_info", unit4(0, []byte{1})), debugSection(".debug_abbrev", testAbbrevs))...)
+	for n := 0; n < len(whole); n += 13 {
+		resolveAll(whole[:n], testLimits)
+		m, err := Open(bytes.NewReader(whole[:n]), int64(len(whole)), testLimits)
+		if err == nil {
+			_, _ = m.Resolve(testAddresses(), true)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// elfWithID is a file that has a GNU build id and nothing else.
+func elfWithID(id byte, size int) []byte {
+	var b bytes.Buffer
+	note := []byte{4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0}
+	note = append(note, bytes.Repeat([]byte{id}, 20)...)
+	_ = binary.Write(&b, binary.LittleEndian, elf.Header64{
+		Ident: [16]byte{0x7f, 'E', 'L', 'F', 2, 1, 1}, Version: 1, Phoff: 64, Phentsize: 56, Phnum: 1,
+	})
+	_ = binary.Write(&b, binary.LittleEndian, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: 120, Filesz: uint64(len(note))})
+	b.Write(note)
+	if b.Len() < size {
+		b.Write(make([]byte, size-b.Len()))
+	}
+	return b.Bytes()
+}
+
+func idOf(b byte) string { return strings.Repeat(fmt.Sprintf("%02x", b), 20) }
+
+// debuginfodServer answers with what answer returns, and counts the requests.
+type debuginfodServer struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []string
+	results  []string
+}
+
+func newServer(t *testing.T, answer http.HandlerFunc) *debuginfodServer {
+	s := &debuginfodServer{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.requests = append(s.requests, r.URL.Path)
+		s.mu.Unlock()
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *debuginfodServer) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requests)
+}
+
+func finder(t *testing.T, change func(*DebuginfodSettings), servers ...*debuginfodServer) *Finder {
+	settings := Settings{
+		MaxFileBytes: 1 << 30, Limits: symbols.DefaultLimits,
+		Debuginfod: DebuginfodSettings{
+			Client: http.DefaultClient, CacheDirectory: filepath.Join(t.TempDir(), "cache"), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20,
+			MissingInterval: time.Hour, InitialBackoff: time.Hour, MaxBackoff: 2 * time.Hour,
+			Observe: func(result string) {
+				servers[0].mu.Lock()
+				defer servers[0].mu.Unlock()
+				servers[0].results = append(servers[0].results, result)
+			},
+		},
+	}
+	for _, s := range servers {
+		settings.Debuginfod.Servers = append(settings.Debuginfod.Servers, s.URL+"/")
+	}
+	if change != nil {
+		change(&settings.Debuginfod)
+	}
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return NewFinder(settings)
+}
+
+func fetch(t *testing.T, f *Finder, id string) error {
+	t.Helper()
+	o, err := f.Open(context.Background(), Debuginfod, Module{IDs: symbols.IDs{GNU: id}})
+	if err == nil {
+		assert.Equal(t, id, o.IDs().GNU)
+		o.Close()
+	}
+	return err
+}
+
+func TestDebuginfodIsCached(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/executable") {
+			_, _ = w.Write(elfWithID(1, 0))
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+	})
+	f := finder(t, nil, s)
+	require.NoError(t, fetch(t, f, idOf(1)))
+	require.NoError(t, fetch(t, f, idOf(1)))
+	assert.Equal(t, []string{"/buildid/" + idOf(1) + "/debuginfo", "/buildid/" + idOf(1) + "/executable"}, s.requests)
+	assert.Equal(t, []string{"not_found", "found"}, s.results)
+	assert.Positive(t, f.DebuginfodCacheBytes())
+
+	// A restart finds what is there.
+	again := NewFinder(f.settings)
+	require.NoError(t, fetch(t, again, idOf(1)))
+	assert.Equal(t, 2, s.count())
+	assert.Equal(t, f.DebuginfodCacheBytes(), again.DebuginfodCacheBytes())
+}
+
+func TestDebuginfodRemembersWhatIsMissing(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	f := finder(t, nil, s)
+	for range 3 {
+		require.ErrorIs(t, fetch(t, f, idOf(1)), ErrNotFound)
+	}
+	assert.Equal(t, 2, s.count())
+}
+
+// What is not a file with the build id is not kept.
+func TestDebuginfodChecksBuildIDs(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(elfWithID(2, 0)) })
+	f := finder(t, nil, s)
+	require.ErrorIs(t, fetch(t, f, idOf(1)), ErrMismatch)
+	require.ErrorIs(t, fetch(t, f, idOf(1)), ErrNotFound)
+	assert.Equal(t, 1, s.count())
+	assert.Zero(t, f.DebuginfodCacheBytes())
+	assert.Empty(t, list(t, f))
+}
+
+func list(t *testing.T, f *Finder) (names []string) {
+	entries, err := os.ReadDir(f.settings.Debuginfod.CacheDirectory)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// A server that fails is left alone, and the next one is asked.
+func TestDebuginfodBacksOff(t *testing.T) {
+	failing := newServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	working := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, idOf(3)) {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write(elfWithID(1, 0))
+	})
+	f := finder(t, nil, failing, working)
+	require.NoError(t, fetch(t, f, idOf(1)))
+	require.ErrorIs(t, fetch(t, f, idOf(2)), ErrMismatch)
+	assert.Equal(t, 1, failing.count())
+	temporary := (*TemporaryError)(nil)
+	require.ErrorAs(t, fetch(t, f, idOf(3)), &temporary, "the failing one may have it")
+	assert.WithinDuration(t, time.Now().Add(time.Hour), temporary.Until, 20*time.Minute)
+	assert.Equal(t, 1, failing.count())
+}
+
+func TestDebuginfodBackoffGrows(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	f := finder(t, func(d *DebuginfodSettings) { d.InitialBackoff = time.Second; d.MaxBackoff = 100 * time.Second }, s)
+	var waits []time.Duration
+	for range 9 {
+		temporary := (*TemporaryError)(nil)
+		require.ErrorAs(t, fetch(t, f, idOf(1)), &temporary)
+		waits = append(waits, time.Until(temporary.Until))
+		f.debuginfod.servers[0].until = time.Time{}
+	}
+	assert.InDelta(t, 34, waits[0].Seconds(), 5, "what the server asks for")
+	assert.InDelta(t, 112, waits[8].Seconds(), 13, "max_backoff")
+}
+
+func TestDebuginfodCacheIsBounded(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		var id byte
+		_, _ = fmt.Sscanf(r.URL.Path, "/buildid/%02x", &id)
+		_, _ = w.Write(elfWithID(id, 300<<10))
+	})
+	f := finder(t, nil, s)
+	for id := range byte(10) {
+		require.NoError(t, fetch(t, f, idOf(id+1)))
+		require.NoError(t, fetch(t, f, idOf(1)), "the one that is used stays")
+		assert.LessOrEqual(t, f.DebuginfodCacheBytes(), int64(1<<20))
+		time.Sleep(2 * time.Millisecond)
+	}
+	assert.ElementsMatch(t, []string{idOf(1) + ".debug", idOf(9) + ".debug", idOf(10) + ".debug"}, list(t, f))
+
+	// A smaller bound holds after a restart, and half downloads go.
+	require.NoError(t, os.WriteFile(filepath.Join(f.settings.Debuginfod.CacheDirectory, "download-1.part"), make([]byte, 100), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(f.settings.Debuginfod.CacheDirectory, "someone's notes"), make([]byte, 100), 0o600))
+	settings := f.settings
+	settings.Debuginfod.MaxCacheBytes = 400 << 10
+	assert.Equal(t, int64(300<<10), NewFinder(settings).DebuginfodCacheBytes())
+	assert.ElementsMatch(t, []string{idOf(1) + ".debug", "someone's notes"}, list(t, f))
+}
+
+func TestDebuginfodFilesAreBounded(t *testing.T) {
+	for _, isStated := range []bool{true, false} {
+		s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+			if isStated {
+				w.Header().Set("Content-Length", fmt.Sprint(1<<40))
+			}
+			block := make([]byte, 64<<10)
+			for i := 0; i < 64; i++ {
+				if _, err := w.Write(block); err != nil {
+					return
+				}
+				if f, ok := w.(http.Flusher); ok {
+					f.Flush()
+				}
+			}
+		})
+		f := finder(t, nil, s)
+		require.ErrorIs(t, fetch(t, f, idOf(1)), symbols.ErrTooLarge)
+		assert.Zero(t, f.DebuginfodCacheBytes())
+		if _, err := os.Stat(f.settings.Debuginfod.CacheDirectory); err == nil {
+			assert.Empty(t, list(t, f))
+		}
+	}
+}
+
+// A build id becomes part of a path and of a URL: only hexadecimal digits get there.
+func TestBuildIDsAreNoPaths(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(elfWithID(1, 0)) })
+	f := finder(t, nil, s)
+	f.settings.DebugDirectories = []string{"/"}
+	for _, id := range []string{"", "ab", "../../../../etc/passwd", "../../" + idOf(1), idOf(1) + "?a=b", idOf(1)[:39] + "/", "ABCDEF0123"} {
+		require.ErrorIs(t, fetch(t, f, id), ErrNotFound, id)
+		_, err := f.Open(context.Background(), DebugDirectory, Module{IDs: symbols.IDs{GNU: id}})
+		require.ErrorIs(t, err, ErrNotFound, id)
+	}
+	assert.Zero(t, s.count())
+}
+
+func TestDebuginfodEndsWithItsContext(t *testing.T) {
+	s := newServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	f := finder(t, nil, s)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := f.Open(ctx, Debuginfod, Module{IDs: symbols.IDs{GNU: idOf(1)}})
+	require.True(t, errors.Is(err, context.DeadlineExceeded), err)
+}
