@@ -34,6 +34,8 @@ type message struct {
 	dictionary pprofile.ProfilesDictionary
 
 	mappings []mapping
+	// hasProcesses tells that the mappings' processes are known.
+	hasProcesses bool
 	// isOther[i] tells that attribute i is the type of a frame that is not machine code.
 	isOther  []bool
 	resolved []resolvedLocation
@@ -185,7 +187,8 @@ func (m *message) mapping(i int32) *mapping {
 		return p
 	}
 	entry := m.dictionary.MappingTable().At(int(i))
-	*p = mapping{isRead: true, start: entry.MemoryStart(), limit: entry.MemoryLimit(), offset: entry.FileOffset()}
+	p.isRead = true
+	p.start, p.limit, p.offset = entry.MemoryStart(), entry.MemoryLimit(), entry.FileOffset()
 	key := lookup.Key{IDs: m.buildIDs(entry.AttributeIndices())}
 	name := m.text(entry.FilenameStrindex())
 	if key.IDs.IsEmpty() {
@@ -194,7 +197,7 @@ func (m *message) mapping(i int32) *mapping {
 		}
 		key.Path = path.Clean(name)
 		if m.config.Files.WithoutBuildID {
-			m.findProcesses(func(index int32) bool { return index == i })
+			m.findProcesses()
 			if len(p.pids) > 0 {
 				key.PID = p.pids[0]
 			}
@@ -269,7 +272,7 @@ func (m *message) request() {
 	if !isNeeded {
 		return
 	}
-	m.findProcesses(func(index int32) bool { return m.mappings[index].isWanted })
+	m.findProcesses()
 	for i := range m.mappings {
 		if p := &m.mappings[i]; p.isWanted {
 			p.reason, p.finished = m.resolver.Request(p.module, p.at, p.pids)
@@ -284,11 +287,12 @@ const (
 	maxStackVisits = 4
 )
 
-// findProcesses notes for mappings that are wanted in which processes samples with them were taken.
-func (m *message) findProcesses(isWanted func(mapping int32) bool) {
-	if !m.config.Files.Enabled {
+// findProcesses notes for each mapping in which processes samples with it were taken, once for the message.
+func (m *message) findProcesses() {
+	if m.hasProcesses {
 		return
 	}
+	m.hasProcesses = true
 	pids := m.pidAttributes()
 	stacks := m.dictionary.StackTable()
 	visits := make([]uint8, stacks.Len())
@@ -312,7 +316,7 @@ func (m *message) findProcesses(isWanted func(mapping int32) bool) {
 					index := sample.StackIndex()
 					if pid > 0 && index >= 0 && int(index) < len(visits) && visits[index] < maxStackVisits {
 						visits[index]++
-						m.noteProcess(pid, stacks.At(int(index)).LocationIndices(), isWanted)
+						m.noteProcess(pid, stacks.At(int(index)).LocationIndices())
 					}
 				}
 			}
@@ -331,7 +335,7 @@ func (m *message) pidAttributes() map[int32]int64 {
 	return pids
 }
 
-func (m *message) noteProcess(pid int64, stack pcommon.Int32Slice, isWanted func(mapping int32) bool) {
+func (m *message) noteProcess(pid int64, stack pcommon.Int32Slice) {
 	locations := m.dictionary.LocationTable()
 	for i := range stack.Len() {
 		index := stack.At(i)
@@ -339,7 +343,7 @@ func (m *message) noteProcess(pid int64, stack pcommon.Int32Slice, isWanted func
 			continue
 		}
 		mapping := locations.At(int(index)).MappingIndex()
-		if mapping <= 0 || int(mapping) >= len(m.mappings) || !isWanted(mapping) {
+		if mapping <= 0 || int(mapping) >= len(m.mappings) {
 			continue
 		}
 		if p := &m.mappings[mapping]; len(p.pids) < maxProcesses && !slices.Contains(p.pids, pid) {

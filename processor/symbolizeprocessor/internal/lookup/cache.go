@@ -110,7 +110,7 @@ func (c *cache) put(k key, a *Answer) {
 		}
 		slot := &s.slots[i]
 		slot.key, slot.answer, slot.bytes = k, a, bytes
-		slot.used.Store(true)
+		slot.used.Store(false)
 		s.index[k] = i
 		s.bytes += bytes
 	}

@@ -6,7 +6,7 @@ package lookup
 import (
 	"cmp"
 	"errors"
-	"io/fs"
+	"io"
 	"slices"
 	"time"
 
@@ -220,7 +220,6 @@ func (s *search) reason() Reason {
 
 // reasonOf returns the reason that an error stands for; NotFound for one that says nothing more.
 func reasonOf(err error) Reason {
-	temporary := (*sources.TemporaryError)(nil)
 	switch {
 	case errors.Is(err, sources.ErrNotFound), errors.Is(err, sources.ErrNoBuildID):
 		return NotFound
@@ -228,10 +227,8 @@ func reasonOf(err error) Reason {
 		return Mismatch
 	case errors.Is(err, symbols.ErrTooLarge), errors.Is(err, symbols.ErrTooMuchWork):
 		return TooLarge
-	case errors.Is(err, symbols.ErrMalformed), errors.Is(err, symbols.ErrNotELF):
+	case errors.Is(err, symbols.ErrMalformed), errors.Is(err, symbols.ErrNotELF), errors.Is(err, io.ErrUnexpectedEOF):
 		return Malformed
-	case errors.As(err, &temporary), errors.Is(err, fs.ErrPermission):
-		return Unavailable
 	}
 	return Unavailable
 }

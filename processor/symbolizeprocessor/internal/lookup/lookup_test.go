@@ -1,0 +1,197 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lookup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
+)
+
+// The cache stays below its bytes, and keeps what is asked for.
+func TestCacheIsBounded(t *testing.T) {
+	const maxBytes = 1 << 20
+	c := newCache(maxBytes)
+	name := strings.Repeat("x", 500)
+	hot := key{module: 1, address: symbols.Position{Offset: 1}}
+	c.put(hot, &Answer{Frames: []symbols.Frame{{Name: name}}})
+	for i := range uint64(100_000) {
+		c.put(key{module: 2, address: symbols.Position{Offset: i}}, &Answer{Frames: []symbols.Frame{{Name: name}}})
+		if i%8 == 0 {
+			require.NotNil(t, c.get(hot), "after %d others", i)
+		}
+	}
+	entries, bytes := c.size()
+	assert.LessOrEqual(t, bytes, int64(maxBytes))
+	assert.Greater(t, entries, int64(500))
+	slots := 0
+	for i := range c.shards {
+		slots += len(c.shards[i].slots)
+	}
+	assert.LessOrEqual(t, slots, int(entries)+shards, "places are used again")
+
+	c.put(hot, &Answer{Frames: []symbols.Frame{{Name: strings.Repeat("y", maxBytes)}}})
+	assert.Equal(t, name, c.get(hot).Frames[0].Name, "what does not fit is not kept")
+	c.put(hot, &Answer{Missing: NoSymbol})
+	assert.Empty(t, c.get(hot).Frames)
+}
+
+func idsOf(t *testing.T, name string) symbols.IDs {
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	image, err := symbols.Open(f, info.Size(), symbols.DefaultLimits)
+	require.NoError(t, err)
+	return image.IDs()
+}
+
+// request asks for addresses until they are known, or missing for now.
+func request(t *testing.T, r *Resolver, m *Module, at ...symbols.Position) (answers []*Answer, why Reason) {
+	t.Helper()
+	for range 3 {
+		answers = nil
+		for _, a := range at {
+			if answer := r.Lookup(m, a); answer != nil {
+				answers = append(answers, answer)
+			}
+		}
+		if len(answers) == len(at) {
+			return answers, answers[0].Missing
+		}
+		reason, finished := r.Request(m, at, nil)
+		if finished == nil {
+			return answers, reason
+		}
+		select {
+		case <-finished:
+		case <-time.After(30 * time.Second):
+			t.Fatal("the search does not end")
+		}
+	}
+	return answers, Pending
+}
+
+// What was not found is looked for again after the interval, and not before.
+func TestMissingFilesAreLookedForAgain(t *testing.T) {
+	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	ids := idsOf(t, program)
+	there := filepath.Join(t.TempDir(), "program")
+	r := newResolver(t, func(s *Settings) { s.RetryInterval = 200 * time.Millisecond })
+	m := r.Module(Key{IDs: ids}, there)
+	at := symbols.Position{Offset: 0x1100, MappingOffset: 0x1000}
+	_, why := request(t, r, m, at)
+	assert.Equal(t, NotFound, why)
+	lacking, isLacking := r.Lacking(m)
+	assert.True(t, isLacking)
+	assert.Equal(t, NotFound, lacking)
+	require.NoError(t, os.Rename(program, there))
+	assert.Eventually(t, func() bool {
+		answers, _ := request(t, r, m, at)
+		return len(answers) == 1 && len(answers[0].Frames) > 0
+	}, 30*time.Second, 20*time.Millisecond)
+}
+
+// A file of another build does not count, and one without the address is asked again later only.
+func TestReasons(t *testing.T) {
+	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	ids := idsOf(t, program)
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	require.NoError(t, os.WriteFile(garbage, []byte(strings.Repeat("garbage ", 100)), 0o600))
+	cut := filepath.Join(t.TempDir(), "cut")
+	b, err := os.ReadFile(program)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(cut, b[:100], 0o600))
+	at := symbols.Position{Offset: 0x1100}
+	for _, test := range []struct {
+		name     string
+		ids      symbols.IDs
+		path     string
+		at       symbols.Position
+		expected Reason
+	}{
+		{"nowhere", ids, "/nowhere", at, NotFound},
+		{"a name alone", ids, "program", at, NotFound},
+		{"a folder", ids, t.TempDir(), at, Unavailable},
+		{"another build", symbols.IDs{GNU: strings.Repeat("ab", 20)}, program, at, Mismatch},
+		{"not ELF", ids, garbage, at, Malformed},
+		{"cut", ids, cut, at, Malformed},
+		{"no build id", symbols.IDs{}, program, at, NoBuildID},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newResolver(t, nil)
+			m := r.Module(Key{IDs: test.ids, Path: test.path}, test.path)
+			_, why := request(t, r, m, test.at)
+			assert.Equal(t, test.expected, why)
+		})
+	}
+	r := newResolver(t, nil)
+	m := r.Module(Key{IDs: ids}, program)
+	answers, _ := request(t, r, m, symbols.Position{Offset: 1 << 40}, symbols.Position{Offset: 0, Virtual: true})
+	require.Len(t, answers, 2)
+	assert.Equal(t, []Reason{NoSymbol, NoSymbol}, []Reason{answers[0].Missing, answers[1].Missing})
+	_, isLacking := r.Lacking(m)
+	assert.False(t, isLacking, "other addresses of the file may be known")
+}
+
+// A sender can name any number of files and addresses: what waits and what is remembered is bounded.
+func TestRequestsAreBounded(t *testing.T) {
+	r := newResolver(t, func(s *Settings) { s.Workers, s.QueueSize, s.MaxModules, s.MaxPending = 0, 4, 10, 100 })
+	counts := map[Reason]int{}
+	for i := range 1000 {
+		m := r.Module(Key{IDs: symbols.IDs{GNU: fmt.Sprint(i)}}, "file")
+		var at []symbols.Position
+		for k := range uint64(1000) {
+			at = append(at, symbols.Position{Offset: k})
+		}
+		for range 3 {
+			why, _ := r.Request(m, at, []int64{1, 2, 3, 4, 5, 6, 7, 8})
+			counts[why]++
+		}
+		assert.LessOrEqual(t, len(m.wanted), 100)
+		assert.LessOrEqual(t, len(m.pids), 4)
+	}
+	assert.Equal(t, map[Reason]int{Pending: 4, QueueFull: 2996}, counts)
+	sizes := r.Sizes()
+	assert.Equal(t, int64(10), sizes.Modules)
+	assert.Equal(t, int64(4), sizes.Queued)
+}
+
+// Files are closed when too many are open, when nobody asks for them, and at the end.
+func TestOpenFilesAreBounded(t *testing.T) {
+	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	b, err := os.ReadFile(program)
+	require.NoError(t, err)
+	r := newResolver(t, func(s *Settings) { s.MaxOpenFiles = 2; s.KeepOpen = 300 * time.Millisecond })
+	for i := range 5 {
+		copied := filepath.Join(t.TempDir(), "program")
+		require.NoError(t, os.WriteFile(copied, append(b, byte(i)), 0o600))
+		m := r.Module(Key{IDs: idsOf(t, program), Path: copied}, copied)
+		answers, _ := request(t, r, m, symbols.Position{Offset: 0x1100, MappingOffset: 0x1000})
+		require.Len(t, answers, 1)
+		assert.Eventually(t, func() bool { return r.Sizes().OpenFiles <= 2 }, 10*time.Second, time.Millisecond)
+	}
+	assert.Eventually(t, func() bool { return r.Sizes().OpenFiles == 0 }, 10*time.Second, 10*time.Millisecond)
+	assert.NotZero(t, r.Sizes().CacheEntries, "answers stay")
+}
+
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range NumReasons {
+		seen[Reason(i).String()] = true
+	}
+	assert.Len(t, seen, NumReasons)
+	assert.Equal(t, "debuginfod", sources.Debuginfod.String())
+}
