@@ -390,6 +390,24 @@ func TestStringsOfResources(t *testing.T) {
 	}
 }
 
+// Entries with the same value are one process's.
+func TestDuplicateAttributes(t *testing.T) {
+	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(
+		sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("thread.id", int64(1))),
+		sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("thread.id", int64(2))),
+	).Build()
+	d := pd.Dictionary()
+	d.AttributeTable().At(1).CopyTo(d.AttributeTable().AppendEmpty())
+	indices := profiletest.SampleAt(pd, 1).AttributeIndices()
+	require.EqualValues(t, 1, indices.At(0))
+	indices.SetAt(0, int32(d.AttributeTable().Len()-1))
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	require.Equal(t, 1, pd.ResourceProfiles().Len())
+	for _, s := range profiletest.ProfileAt(pd, 0).Samples().All() {
+		assert.Equal(t, 1, s.AttributeIndices().Len())
+	}
+}
+
 // Entry 0 stays, whatever it is.
 func TestARealAttributeAtZero(t *testing.T) {
 	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(sampleOf(profiletest.Attr("process.executable.name", "a"))).Build()
