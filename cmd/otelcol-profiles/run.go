@@ -46,6 +46,11 @@ func run(set otelcol.CollectorSettings) error {
 	}
 
 	command := otelcol.NewCommand(set)
+	help := command.HelpFunc()
+	command.SetHelpFunc(func(asked *cobra.Command, arguments []string) {
+		command.Long = about(set.BuildInfo, makeFactories)
+		help(asked, arguments)
+	})
 	for _, other := range command.Commands() {
 		other.PreRun = func(*cobra.Command, []string) { signals.Stop() }
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,31 @@ func TestProfilesSupportCanBeTurnedOff(t *testing.T) {
 	}
 }
 
+// TestHelp expects the project's own components in what --help prints, and no others.
+func TestHelp(t *testing.T) {
+	type component struct{ Name, Module string }
+	var listed struct{ Receivers, Processors, Exporters, Connectors []component }
+	out, err := command(t, "components")
+	require.NoError(t, err, out)
+	require.NoError(t, yaml.Unmarshal([]byte(out), &listed))
+	help, err := command(t, "--help")
+	require.NoError(t, err, help)
+	for kind, listed := range map[string][]component{
+		"receivers": listed.Receivers, "processors": listed.Processors, "exporters": listed.Exporters, "connectors": listed.Connectors,
+	} {
+		var own []string
+		for _, c := range listed {
+			if strings.HasPrefix(c.Module, "github.com/otelcol-profiles/") {
+				own = append(own, c.Name)
+			}
+		}
+		slices.Sort(own)
+		require.NotEmpty(t, own, kind)
+		require.Regexp(t, "(?m)^  "+kind+" +"+strings.Join(own, ", ")+"$", help)
+	}
+	require.Contains(t, help, "--config")
+}
+
 func TestVersion(t *testing.T) {
 	var manifest struct {
 		Dist struct{ Name, Version string }
@@ -83,7 +109,8 @@ func TestComponents(t *testing.T) {
 	}{
 		{"receivers", listed.Receivers, []string{"kafka", "otlp", "otlp_profiles", "pprof", "profiling", "splunk_profiling"}},
 		{"processors", listed.Processors, []string{
-			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "resource", "resource_detection", "transform",
+			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "process_resource", "resource", "resource_detection",
+			"symbolize", "transform",
 		}},
 		{"exporters", listed.Exporters, []string{"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof", "profiles_to_logs", "pyroscope"}},
 		{"connectors", listed.Connectors, []string{"profiles_to_logs", "splunk_profiling"}},
