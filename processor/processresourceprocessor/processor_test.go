@@ -138,6 +138,12 @@ func TestContainers(t *testing.T) {
 	assert.Equal(t, map[string]any{"service.name": "web-0", "container.id": id, "container.name": "web", "k8s.pod.name": "web-0", "k8s.pod.uid": uid},
 		only(t, f.consume(sampledOn(resource, processes[:2]...))))
 
+	// The service that runs containers is not what is in them.
+	f = start(t, func(c *Config) {
+		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/nginx", command: "nginx", cgroup: "0::/system.slice/containerd.service"})
+	})
+	assert.Equal(t, "nginx", only(t, f.consume(sampledOn([]any{"container.id", id}, process(7, "/usr/bin/nginx"))))["service.name"])
+
 	f = start(t, func(c *Config) { c.Proc.Root = root })
 	assert.Equal(t, map[string]int{"nginx": 1, "run.sh": 1, "cron": 1}, services(f.consume(sampled(processes...))))
 }
@@ -303,7 +309,7 @@ func TestMaxResources(t *testing.T) {
 	now = now.Add(f.config.ResourceTTL - time.Minute)
 	f.consume(message("b"))
 	now = now.Add(2 * time.Minute)
-	assert.Equal(t, map[string]int{"c": 1, "b": 1}, services(f.consume(message("c", "b"))), "a had no samples for so long")
+	assert.Equal(t, map[string]int{"c": 1, "b": 1, "other": 1}, services(f.consume(message("c", "d", "b"))), "a had no samples for so long")
 }
 
 func TestALargeResourceIsNotCopiedForEver(t *testing.T) {

@@ -152,7 +152,8 @@ func TestCacheDoesNotWaitForHeldProcesses(t *testing.T) {
 	assert.Equal(t, []string{"read 100", "said held", "said behind it"}, got)
 	assert.Equal(t, 2, m.outcomes[OutcomeTimeout])
 
-	m.pass(time.Second)
+	c.options.MaxWait = time.Hour // so long would the test take if it waited
+	m.pass(2 * time.Hour)
 	got = c.Resolve(t.Context(), []Key{{PID: 1, Executable: "held"}, {PID: 3, Executable: "behind it"}})
 	assert.Equal(t, []string{"said held", "read 100"}, got)
 	assert.Equal(t, 1, m.reads[1], "it is not read by another goroutine")

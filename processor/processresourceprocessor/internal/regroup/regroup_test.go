@@ -297,6 +297,21 @@ func TestWholeProfilesMove(t *testing.T) {
 	}
 }
 
+// The original payload goes with the first part of a profile, its format too.
+func TestThePayloadGoesOnce(t *testing.T) {
+	b := profiletest.New().Resource().Profile("cpu", "ns").Payload("x", []byte("payload"))
+	for i := range 3 {
+		b.Sample(sampleOf(profiletest.Attr("process.executable.name", fmt.Sprint("program", i))))
+	}
+	pd := b.Build()
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	require.NoError(t, profiletest.Check(pd))
+	for i, want := range []string{"payload", "", ""} {
+		assert.Equal(t, want, string(profiletest.ProfileAt(pd, i).OriginalPayload().AsRaw()))
+		assert.Equal(t, want == "", profiletest.ProfileAt(pd, i).OriginalPayloadFormat() == "")
+	}
+}
+
 func keysOf(pd pprofile.Profiles) (keys []string) {
 	for _, a := range pd.Dictionary().AttributeTable().All() {
 		keys = append(keys, pd.Dictionary().StringTable().At(int(a.KeyStrindex())))
