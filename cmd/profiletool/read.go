@@ -302,7 +302,7 @@ func (m *message) decodeLogs(data []byte) error {
 	if err != nil {
 		return err
 	}
-	result := splunklog.Translate(logs, splunklog.Options{MaxProfileBytes: maxInputBytes})
+	result := splunklog.Translate(logs, splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}})
 	m.Profiles = result.Profiles
 	m.Dropped, m.Repaired = sum(result.Dropped[:])+len(result.Rejected), sum(result.Repaired[:])
 	switch {

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -89,7 +90,8 @@ func TestConfig(t *testing.T) {
 	cfg, err := load(map[string]any{"text_thread_metadata": "full", "limits": map[string]any{"max_stack_depth": 7}})
 	require.NoError(t, err)
 	assert.Equal(t, splunklog.Options{
-		FullThreadMetadata: true, MaxStackDepth: 7, MaxProfileBytes: 128 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4,
+		FullThreadMetadata: true,
+		Limits:             pprofconv.Limits{MaxStackDepth: 7, MaxProfileBytes: 128 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
 	}, cfg.Translation.Options())
 	_, err = load(map[string]any{"text_thread_metadata": "all", "limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
 	assert.ErrorContains(t, err, "`text_thread_metadata` must be basic or full")

@@ -87,11 +87,11 @@ func (c *LimitsConfig) BytesInFlight() int64 {
 
 // Options returns the translator's options.
 func (c *Config) Options() splunklog.Options {
+	l := &c.Limits
 	return splunklog.Options{
 		FullThreadMetadata: c.TextThreadMetadata == metadataFull,
-		MaxProfileBytes:    c.Limits.MaxProfileBytes,
-		MaxStackDepth:      c.Limits.MaxStackDepth,
-		MaxTextBytes:       c.Limits.MaxTextBytes,
-		MaxExpansion:       c.Limits.MaxExpansion,
+		Limits: pprofconv.Limits{
+			MaxProfileBytes: l.MaxProfileBytes, MaxStackDepth: l.MaxStackDepth, MaxTextBytes: l.MaxTextBytes, MaxExpansion: l.MaxExpansion,
+		},
 	}
 }

@@ -100,20 +100,20 @@ const (
 // usual; then the request is translated again, with all that the limits allow.
 func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Claim) (result splunklog.Result, err error) {
 	options := p.Options
-	options.MaxProfileBytes = min(p.Options.MaxProfileBytes, commonBytes+commonRatio*splunklog.BodyBytes(ld))
+	options.Limits.MaxProfileBytes = min(p.Options.Limits.MaxProfileBytes, commonBytes+commonRatio*splunklog.BodyBytes(ld))
 	for held := 0; ; {
-		if err := claim.Acquire(ctx, int64(options.MaxProfileBytes-held)); err != nil {
+		if err := claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-held)); err != nil {
 			return splunklog.Result{}, err
 		}
-		held = options.MaxProfileBytes
+		held = options.Limits.MaxProfileBytes
 		if err := p.Budget.Work(ctx, func() { result = splunklog.Translate(ld, options) }); err != nil {
 			return splunklog.Result{}, err
 		}
-		if !result.TooLarge() || held == p.Options.MaxProfileBytes {
+		if !result.TooLarge() || held == p.Options.Limits.MaxProfileBytes {
 			claim.Return(int64(held - result.UnpackedBytes))
 			return result, nil
 		}
-		options.MaxProfileBytes = p.Options.MaxProfileBytes
+		options.Limits.MaxProfileBytes = p.Options.Limits.MaxProfileBytes
 	}
 }
 

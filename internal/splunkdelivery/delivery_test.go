@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
@@ -48,7 +49,7 @@ func (o *order) path(t *testing.T, profiles, logs error) *Path {
 	metrics := &Metrics{Records: none, Profiles: none, Samples: none, Rejected: none, Dropped: none, Repaired: none}
 	return &Path{
 		Metrics: metrics,
-		Options: splunklog.Options{MaxProfileBytes: 1 << 20},
+		Options: splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: 1 << 20}},
 		Budget:  admission.Process(),
 		Profiles: func(context.Context, pprofile.Profiles) error {
 			*o = append(*o, "profiles")

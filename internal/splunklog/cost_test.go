@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -167,7 +168,7 @@ func TestTranslateIsBounded(t *testing.T) {
 			var result Result
 			var body []byte
 			cost := profiletest.MeasureCost(t, func() {
-				result = Translate(request.logs, Options{MaxStackDepth: 1 << 20})
+				result = Translate(request.logs, Options{Limits: pprofconv.Limits{MaxStackDepth: 1 << 20}})
 				var err error
 				body, err = new(pprofile.ProtoMarshaler).MarshalProfiles(result.Profiles)
 				require.NoError(t, err)
@@ -190,7 +191,7 @@ func TestManyBombsAreBounded(t *testing.T) {
 			eachRecord(request, func(r plog.LogRecord) { r.Body().SetStr(base64.StdEncoding.EncodeToString(body)) })
 			size := new(plog.ProtoMarshaler).LogsSize(request)
 			var result Result
-			cost := profiletest.MeasureCost(t, func() { result = Translate(request, Options{MaxProfileBytes: limit}) })
+			cost := profiletest.MeasureCost(t, func() { result = Translate(request, Options{Limits: pprofconv.Limits{MaxProfileBytes: limit}}) })
 			t.Logf("%s: %d bytes: %v", compression, size, cost)
 			require.Len(t, result.Rejected, 2000)
 			for _, r := range result.Rejected {
@@ -234,7 +235,7 @@ func FuzzRequestCost(f *testing.F) {
 			}
 			ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 			if err == nil {
-				result = Translate(ld, Options{MaxProfileBytes: limit})
+				result = Translate(ld, Options{Limits: pprofconv.Limits{MaxProfileBytes: limit}})
 			}
 		})
 		profiletest.RequireBounded(t, cost, len(body)+2*limit, translateConstantBytes, translateFactor)

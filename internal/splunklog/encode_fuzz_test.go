@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -67,7 +68,7 @@ func FuzzEncode(f *testing.F) {
 				if format == BodyText {
 					continue
 				}
-				result := Translate(part.Logs, Options{MaxStackDepth: 1 << 30})
+				result := Translate(part.Logs, Options{Limits: pprofconv.Limits{MaxStackDepth: 1 << 30}})
 				if len(result.Rejected) > 0 {
 					t.Fatal(result.Rejected[0])
 				}

@@ -31,10 +31,8 @@ func (t *translator) readPprof(body string) *Rejection {
 	} else if err := t.decodeBase64(body); err != nil {
 		return reject(ReasonBase64, "the body is not base64: %w", err)
 	}
-	limits := pprofconv.Limits{
-		MaxProfileBytes: min(t.bytesLeft, t.workLeft), MaxSamples: t.samplesLeft, MaxStackDepth: t.opts.MaxStackDepth,
-		MaxTextBytes: t.opts.MaxTextBytes, MaxExpansion: t.opts.MaxExpansion,
-	}
+	limits := t.opts.Limits
+	limits.MaxProfileBytes, limits.MaxSamples = min(t.bytesLeft, t.workLeft), t.samplesLeft
 	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.unnamed(), t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
 	t.workLeft -= stats.UncompressedBytes

@@ -70,7 +70,7 @@ func TestBombs(t *testing.T) {
 	appendRecord(sl, filler(limit/2), keyFormat, formatPprofValue)
 	appendRecord(sl, javaStack, keyFormat, "text")
 	appendRecord(sl, strings.Repeat("x", limit), keyFormat, "text")
-	result := Translate(ld, Options{MaxProfileBytes: limit})
+	result := Translate(ld, Options{Limits: pprofconv.Limits{MaxProfileBytes: limit}})
 	var records []int
 	for _, r := range result.Rejected {
 		assert.Equal(t, ReasonTooLarge, r.Reason, r.Err)
@@ -84,8 +84,8 @@ func TestBombs(t *testing.T) {
 func TestTextsShareTheLimit(t *testing.T) {
 	ld, _ := newRecord(javaStack, keyFormat, "text")
 	appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), javaStack, keyFormat, "text")
-	assert.Empty(t, Translate(ld, Options{MaxProfileBytes: 2 * len(javaStack)}).Rejected)
-	result := Translate(ld, Options{MaxProfileBytes: 2*len(javaStack) - 1})
+	assert.Empty(t, Translate(ld, Options{Limits: pprofconv.Limits{MaxProfileBytes: 2 * len(javaStack)}}).Rejected)
+	result := Translate(ld, Options{Limits: pprofconv.Limits{MaxProfileBytes: 2*len(javaStack) - 1}})
 	require.Len(t, result.Rejected, 1)
 	assert.Equal(t, 1, result.Rejected[0].Record)
 }
@@ -101,7 +101,7 @@ func TestSamplesShareALimit(t *testing.T) {
 	appendRecord(sl, p.encode(), keyType, "cpu")
 	appendRecord(sl, javaStack)
 	appendRecord(sl, javaStack)
-	result := Translate(ld, Options{maxSamples: 4})
+	result := Translate(ld, Options{Limits: pprofconv.Limits{MaxSamples: 4}})
 	assert.Equal(t, 4, result.Samples)
 	var records []int
 	for _, r := range result.Rejected {
@@ -119,7 +119,7 @@ func TestSamplesOfAPprofAreDroppedAlone(t *testing.T) {
 	p.sample([]uint64{9}, nil, keyEventTime, 1000)
 	p.sample([]uint64{1}, nil, keyEventTime, 1000)
 	ld, _ := newRecord(p.encode(), keyType, "cpu")
-	result := translated(t, ld, Options{MaxStackDepth: 2})
+	result := translated(t, ld, Options{Limits: pprofconv.Limits{MaxStackDepth: 2}})
 	assert.Equal(t, 1, result.Samples)
 	assert.Equal(t, 1, result.Dropped[pprofconv.DropStackTooDeep])
 	assert.Equal(t, 1, result.Dropped[pprofconv.DropUnknownLocation])

@@ -33,7 +33,7 @@ const (
 	ReasonTooLarge
 	// ReasonNotAStack is a text in which no frame can be found.
 	ReasonNotAStack
-	// ReasonTooDeep is a text stack with more than Options.MaxStackDepth frames.
+	// ReasonTooDeep is a text stack with more than Limits.MaxStackDepth frames.
 	ReasonTooDeep
 	// ReasonNotOTLP is a body that should hold OTLP profiles and does not.
 	ReasonNotOTLP

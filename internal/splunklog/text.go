@@ -107,8 +107,8 @@ func (t *translator) findFrames(text string) *Rejection {
 		if !ok {
 			continue
 		}
-		if len(t.frames) == t.opts.MaxStackDepth {
-			return reject(ReasonTooDeep, "the stack has more than %d frames", t.opts.MaxStackDepth)
+		if len(t.frames) == t.opts.Limits.MaxStackDepth {
+			return reject(ReasonTooDeep, "the stack has more than %d frames", t.opts.Limits.MaxStackDepth)
 		}
 		t.frames = append(t.frames, position)
 	}

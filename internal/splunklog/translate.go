@@ -12,8 +12,27 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
+
+// Options configures how records are read, and bounds what one request may cost.
+type Options struct {
+	// FullThreadMetadata keeps all of the first line of a text stack. Priorities, times and addresses differ from stack to
+	// stack, so that with them hardly two samples are the same.
+	FullThreadMetadata bool
+	// Limits are those of pprofconv, but for all bodies of a request together: MaxProfileBytes and MaxSamples count texts
+	// and OTLP too. Deeper stacks than MaxStackDepth are left out; 0 means 1024, which is where the agents themselves cut.
+	Limits pprofconv.Limits
+}
+
+func (o Options) withDefaults() Options {
+	if o.Limits.MaxStackDepth <= 0 {
+		o.Limits.MaxStackDepth = 1024
+	}
+	o.Limits = o.Limits.WithDefaults()
+	return o
+}
 
 // translator is the state of one Translate call. It is kept for the next one.
 type translator struct {
@@ -51,7 +70,7 @@ type translator struct {
 	sizes profiledict.Sizes
 }
 
-// What the messages of OTLP bodies may take in memory: constantMemory + memoryFactor × Options.MaxProfileBytes.
+// What the messages of OTLP bodies may take in memory: constantMemory + memoryFactor × Limits.MaxProfileBytes.
 const (
 	constantMemory = 64 << 20
 	memoryFactor   = 8
@@ -90,7 +109,7 @@ func Translate(ld plog.Logs, opts Options) Result {
 		}
 		t.number++
 	}
-	t.result.UnpackedBytes = t.opts.MaxProfileBytes - t.bytesLeft
+	t.result.UnpackedBytes = t.opts.Limits.MaxProfileBytes - t.bytesLeft
 	t.build()
 	t.joinWhole()
 	return t.result
@@ -102,9 +121,9 @@ func (t *translator) start(opts Options) {
 	t.groups.reset()
 	t.stackText.reset()
 	t.dict.Reset(t.sizes)
-	t.bytesLeft, t.samplesLeft = t.opts.MaxProfileBytes, t.opts.maxSamples
-	t.memoryLeft = constantMemory + memoryFactor*t.opts.MaxProfileBytes
-	t.workLeft = 2 * t.opts.MaxProfileBytes // so that a bomb or two do not keep the other records from being read
+	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
+	t.memoryLeft = constantMemory + memoryFactor*t.opts.Limits.MaxProfileBytes
+	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that a bomb or two do not keep the other records from being read
 	t.number, t.anyRead = 0, false
 }
 

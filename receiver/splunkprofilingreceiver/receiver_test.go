@@ -44,8 +44,8 @@ limits: {max_profile_bytes: 5, max_stack_depth: 6}`)
 	assert.Equal(t, "localhost:18088", cfg.Protocols.HEC.Get().Server.NetAddr.Endpoint)
 	options := cfg.Translation.Options()
 	assert.True(t, options.FullThreadMetadata)
-	assert.Equal(t, 5, options.MaxProfileBytes)
-	assert.Equal(t, 6, options.MaxStackDepth)
+	assert.Equal(t, 5, options.Limits.MaxProfileBytes)
+	assert.Equal(t, 6, options.Limits.MaxStackDepth)
 }
 
 func TestConfigProtocolsAreOptional(t *testing.T) {
