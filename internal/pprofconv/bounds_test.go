@@ -216,7 +216,9 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits Lim
 	var kept pprofile.Profiles
 	var err error
 	for form, payload := range forms {
-		cost := pt.MeasureCost(t, func() { kept, _, err = Decode(payload, DecodeOptions{Limits: limits}) })
+		cost := pt.MeasureCost(t, func() {
+			kept, _, err = Decode(payload, DecodeOptions{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
+		})
 		require(cost, "Decode "+form, err)
 	}
 	payload := forms["plain"]

@@ -30,6 +30,11 @@ type DecodeOptions struct {
 	// emitted is not kept: its values are not those of the profiles.
 	IncludeOriginalPayload bool
 
+	// TimestampLabels are the keys of numeric labels that are the time of a sample: one number of the years 2000 to 2100,
+	// in nanoseconds. Such samples have timestamps, in profiles of their own before those of the other samples, and no
+	// values where all are 1. They are not looked for with a Baseline.
+	TimestampLabels []string
+
 	// Baseline makes cumulative values (all but inuse_*, objects and space) those of what has happened since
 	// the payload that was committed last: see Baseline, and DecodeStats.Delta for what came of it.
 	// Their profiles begin at that payload's time and last until this one's; those without samples are
@@ -96,6 +101,9 @@ const (
 	NumRestartReasons = pprofdelta.NumRestartReasons
 )
 
+// DefaultTimestampLabels are the labels that Datadog's profilers, and this project's encoder, write times in.
+func DefaultTimestampLabels() []string { return []string{"end_timestamp_ns", pprofscan.KeyTimestamp} }
+
 // ErrTooLarge is wrapped by the error for a payload that exceeds a limit.
 var ErrTooLarge = pprofscan.ErrTooLarge
 
@@ -113,6 +121,7 @@ type worker struct {
 	interner
 	comparison pprofdelta.Comparison
 	samples    sampleTable
+	timed      timedTable
 	stacks     knownStacks
 
 	dict   *profiledict.Dictionary // of Decode
@@ -212,6 +221,10 @@ func (w *worker) decode(opts DecodeOptions) pprofile.Profiles {
 	})
 	w.prepare(p.ValuesPerSample())
 	w.samples.reset(emitted, p.ValuesPerSample(), p.SampleBytes) // a value has at least one byte
+	w.timed.reset(p.ValuesPerSample())
+	if opts.Baseline == nil {
+		w.timestampLabels = opts.TimestampLabels
+	}
 	w.addSamples()
 	return w.emit()
 }
@@ -278,7 +291,12 @@ func (w *worker) addSample(i int, at pprofscan.Span) (DropReason, bool) {
 	if w.comparison.IsActive {
 		w.comparison.Apply(i, r.Values)
 	}
-	w.samples.add(sample{stack: w.dict.Stacks.Intern(r.Stack), attributes: set.attributes, link: set.link}, r.Values)
+	s := sample{stack: w.dict.Stacks.Intern(r.Stack), attributes: set.attributes, link: set.link}
+	if set.timestamp != 0 {
+		w.timed.add(s, set.timestamp, r.Values)
+	} else {
+		w.samples.add(s, r.Values)
+	}
 	return 0, true
 }
 
@@ -321,7 +339,7 @@ func (w *worker) reset() bool {
 func (w *worker) bytes() int {
 	const hashSlots = 16 // bytes for an entry
 	entries := w.dict.Sizes()
-	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.bytes() +
+	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.bytes() + w.timed.bytes() +
 		pprofscan.BytesOf(w.stacks.list) +
 		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+w.dict.Links.Len()) +
 		(64+hashSlots)*(w.dict.Attributes.Len()+w.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +

@@ -36,7 +36,7 @@ func (w *worker) emit() pprofile.Profiles {
 		types = append(types, w.valueTypeOf(raw))
 	}
 	if len(types) == 0 {
-		if len(w.samples.entries) == 0 {
+		if len(w.samples.entries) == 0 && w.timed.isEmpty() {
 			return profiles
 		}
 		types = append(types, valueType{typ: "samples", unit: "count"})
@@ -49,15 +49,16 @@ func (w *worker) emit() pprofile.Profiles {
 	h := profileHeader{
 		types:       types,
 		defaultType: defaultType,
-		attributes:  w.profileAttributes(),
 		periodType:  w.valueTypeOf(w.payload.PeriodType),
 		time:        w.notNegativeTime(w.payload.TimeNanos),
 		duration:    w.notNegativeTime(w.payload.DurationNanos),
 		id:          w.comparison.Content,
 	}
+	h.timedFrom, h.timedFor = w.timed.window(h.time, h.duration)
 	if !w.comparison.IsActive {
 		h.id = pprofscan.ContentIDOf(w.payload.Data)
 	}
+	h.attributes = w.profileAttributes(&h)
 	resource := profiles.ResourceProfiles().AppendEmpty()
 	for _, members := range scopes {
 		w.emitScope(resource.ScopeProfiles().AppendEmpty(), &h, members)
@@ -78,28 +79,52 @@ type profileHeader struct {
 	attributes     profiledict.AttributeSetIndex
 	periodType     valueType
 	time, duration uint64
-	id             pprofscan.ContentID
+	// timedFrom and timedFor are the time and duration of profiles with timestamps.
+	timedFrom, timedFor uint64
+	id                  pprofscan.ContentID
 }
 
 // emitScope writes the profiles of some sample types.
 func (w *worker) emitScope(scope pprofile.ScopeProfiles, h *profileHeader, members []int) {
 	order := w.order(h, members, scope.Scope().Attributes())
 	scope.Profiles().EnsureCapacity(len(order))
+	if !w.timed.isEmpty() {
+		for _, t := range order {
+			profile := scope.Profiles().AppendEmpty()
+			w.writeProfile(profile, h, t)
+			profile.SetTime(pcommon.Timestamp(h.timedFrom))
+			profile.SetDurationNano(h.timedFor)
+			w.writeTimed(profile.Samples(), t, t == order[0])
+		}
+		if len(w.samples.entries) == 0 {
+			return
+		}
+	}
 	for _, t := range order {
 		profile := scope.Profiles().AppendEmpty()
 		id, time, duration, isFirst := h.id, h.time, h.duration, t == order[0]
 		if w.comparison.IsActive && w.comparison.IsCumulative[t] {
 			id, time, duration, isFirst = w.comparison.DeltaContent, w.comparison.FromNanos, w.comparison.ForNanos, false
 		}
-		profile.SetProfileID(profileID(id, t))
-		w.writeValueType(h.types[t], profile.SampleType())
-		w.writeValueType(h.periodType, profile.PeriodType())
-		profile.SetPeriod(w.payload.Period)
+		w.writeProfile(profile, h, t)
+		if w.timed.isEmpty() {
+			profile.SetProfileID(profileID(id, t))
+		} else {
+			profile.SetProfileID(profileID(id, len(h.types)+t))
+		}
 		profile.SetTime(pcommon.Timestamp(time))
 		profile.SetDurationNano(duration)
-		w.dict.AttributeSets.CopyTo(h.attributes, profile.AttributeIndices())
 		w.writeSamples(profile.Samples(), t, isFirst)
 	}
+}
+
+// writeProfile writes what all profiles of sample type t share.
+func (w *worker) writeProfile(profile pprofile.Profile, h *profileHeader, t int) {
+	profile.SetProfileID(profileID(h.id, t))
+	w.writeValueType(h.types[t], profile.SampleType())
+	w.writeValueType(h.periodType, profile.PeriodType())
+	profile.SetPeriod(w.payload.Period)
+	w.dict.AttributeSets.CopyTo(h.attributes, profile.AttributeIndices())
 }
 
 func (w *worker) notNegativeTime(nanos int64) uint64 {
@@ -188,8 +213,12 @@ func repeats(types []valueType, members []int) bool {
 // commentBytes is what a comment counts against the budget beside its text.
 const commentBytes = 16
 
-func (w *worker) profileAttributes() profiledict.AttributeSetIndex {
-	var attributes []int32
+func (w *worker) profileAttributes(h *profileHeader) profiledict.AttributeSetIndex {
+	attributes := w.formAttributes()
+	if !w.timed.isEmpty() && (h.timedFrom != h.time || h.timedFor != h.duration) {
+		attributes = append(attributes, w.attribute(pprofscan.AttributeTimeNanos, profiledict.IntValue(int64(h.time))),
+			w.attribute(pprofscan.AttributeDurationNanos, profiledict.IntValue(int64(h.duration))))
+	}
 	if len(w.payload.Comments) > 0 {
 		value := pcommon.NewValueSlice()
 		for _, c := range w.payload.Comments {

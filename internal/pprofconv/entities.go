@@ -16,6 +16,9 @@ import (
 type interner struct {
 	texts
 	labels labelSets
+	// timestampLabels are the keys of labels that may be a sample's time, form which one is.
+	timestampLabels []string
+	form            timestampForm
 	// budget is what is left of the bytes that attribute values may take.
 	budget int64
 
@@ -40,6 +43,7 @@ const minBudget = 64 << 10
 func (in *interner) reset() {
 	in.texts.reset()
 	in.labels.reset()
+	in.timestampLabels, in.form = nil, timestampForm{}
 	in.budget = minBudget + int64(min(in.limits.MaxExpansion, math.MaxInt32))*int64(len(in.payload.Data))
 	in.mappingIndices = unresolvedIndices(in.mappingIndices, len(in.payload.Mappings))
 	in.functionIndices = unresolvedIndices(in.functionIndices, len(in.payload.Functions))

@@ -20,6 +20,7 @@ type labelSet struct {
 	at         pprofscan.Span
 	attributes profiledict.AttributeSetIndex
 	link       profiledict.LinkIndex
+	timestamp  uint64 // 0 for none
 }
 
 // labelSets remembers label sets by their bytes, and labels by theirs: samples repeat few of them
@@ -122,6 +123,10 @@ func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReas
 	if reason, ok := in.readLabels(reader); !ok {
 		return labelSet{}, reason, false
 	}
+	timestamp := uint64(0)
+	if len(in.timestampLabels) > 0 {
+		timestamp = in.cutTimestamp()
+	}
 	link, ok := in.splitLabels()
 	if !ok {
 		return labelSet{}, DropOverBudget, false
@@ -131,7 +136,10 @@ func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReas
 		attributes = append(attributes, in.groupAttribute(group))
 	}
 	in.set = attributes
-	set := labelSet{at: at, attributes: in.dict.AttributeSets.Intern(attributes), link: link}
+	set := labelSet{at: at, attributes: in.dict.AttributeSets.Intern(attributes), link: link, timestamp: timestamp}
+	if timestamp != 0 {
+		return set, 0, true // hardly another sample has the same bytes
+	}
 	l.sets = append(l.sets, set)
 	l.index.Insert(p, int32(len(l.sets)-1))
 	return set, 0, true

@@ -51,7 +51,7 @@ func (t *sampleTable) bytes() int {
 // sample of a stack is found by the stack's index, which is all that most payloads need; the others
 // of that stack, with other labels, by hash.
 func (t *sampleTable) add(s sample, values []int64) {
-	if int(s.stack) == len(t.firstOfStack) {
+	for int(s.stack) >= len(t.firstOfStack) { // timed samples have stacks too
 		t.firstOfStack = append(t.firstOfStack, noSample)
 	}
 	first := t.firstOfStack[s.stack]
@@ -104,8 +104,9 @@ func (t *sampleTable) has(v int) bool {
 
 // isIn reports whether sample i is in the profile of type v. One that is 0 for all types has no profile; it goes to the
 // first, so that nothing is lost.
-func (t *sampleTable) isIn(i, v int, isFirst bool) bool {
-	values := t.of(i)
+func (t *sampleTable) isIn(i, v int, isFirst bool) bool { return isIn(t.of(i), v, isFirst) }
+
+func isIn(values []int64, v int, isFirst bool) bool {
 	if len(values) == 1 || values[v] != 0 {
 		return true
 	}

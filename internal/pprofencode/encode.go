@@ -75,7 +75,8 @@ func (o Omission) String() string { return omissionNames[o] }
 // profiles are joined by their identity {stack, attributes, link}; a value that a profile lacks is 0.
 //
 // A sample with timestamps becomes one pprof sample per timestamp, which is the numeric label
-// `timestamps_unix_nano` in `nanoseconds`; without values each counts 1. A link becomes the labels
+// `timestamps_unix_nano` in `nanoseconds`, or the label that the payload had; without values each counts 1. Profiles that
+// differ in that alone, the ones with timestamps first, are one pprof. A link becomes the labels
 // `trace_id` and `span_id` in lower-case hex. An attribute becomes labels of its key:
 //
 //	attribute value                   label
@@ -118,7 +119,7 @@ func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 				if payload == nil {
 					continue
 				}
-				out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group, Samples: e.stats.Samples - before, Bytes: payload})
+				out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group.profiles, Samples: e.stats.Samples - before, Bytes: payload})
 			}
 		}
 	}
@@ -157,6 +158,7 @@ type encoder struct {
 	labels            []byte
 	attributes, links spanTable
 	timestampLabel    []byte
+	stated            stated
 
 	locations, functions, mappings reach
 
@@ -257,25 +259,29 @@ func (e *encoder) reset() {
 }
 
 // encodeGroup writes the profiles of scope that group lists as one pprof. It returns nil if that does not fit.
-func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, group []int) []byte {
+func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byte {
 	e.reset()
 	before, samples := e.stats, 0
-	columns := make([]column, len(group))
-	for i, p := range group {
+	e.stated = e.statedOf(scope.Profiles().At(members.profiles[0]), members.profiles[0])
+	columns := make([]column, len(members.profiles))
+	for i, p := range members.profiles {
 		profile := scope.Profiles().At(p)
-		columns[i] = column{profile: p, samples: profile.Samples()}
+		columns[i] = column{profile: p, samples: profile.Samples(), value: i % members.types}
 		samples = max(samples, profile.Samples().Len())
+		if i >= members.types {
+			continue
+		}
 		e.writeValueType(pprofscan.ProfileSampleType, profile.SampleType(), p, "sample_type")
 	}
 	if !e.fits(0) {
 		e.stats.Dropped += samples
 		return nil
 	}
-	e.writeSamples(columns)
+	e.writeSamples(columns, members.types)
 	e.writeLocations()
 	e.writeFunctions()
 	e.writeMappings()
-	e.writeHeader(scope, group)
+	e.writeHeader(scope, members)
 	// The strings come last, when all that is written has asked for its own.
 	for _, s := range e.strings.values {
 		e.out = appendString(e.out, pprofscan.ProfileStringTable, s)

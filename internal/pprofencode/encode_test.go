@@ -117,7 +117,7 @@ func TestEncodeTimestampsOfOneSampleOnly(t *testing.T) {
 		Profile("wall", "ns").Sample(profiletest.Value(3, "b")).Build()
 	p, _ := encodeOne(t, pd)
 	require.Len(t, p.Sample, 2)
-	assert.Equal(t, []int64{5}, p.Sample[0].NumLabel[labelTimestamp])
+	assert.Equal(t, []int64{5}, p.Sample[0].NumLabel[pprofscan.KeyTimestamp])
 	assert.Empty(t, p.Sample[1].NumLabel)
 }
 

@@ -24,7 +24,7 @@ const (
 // groupKey is what profiles must share to be sample types of one pprof. Within one dictionary
 // equal values have equal indices.
 type groupKey struct {
-	time, duration         uint64
+	stated                 stated
 	period                 int64
 	periodType, periodUnit int32
 	attributes             setID
@@ -32,16 +32,54 @@ type groupKey struct {
 
 type valueType struct{ typ, unit int32 }
 
-// groupProfiles lists the pprofs that the profiles of a scope make, each by its profiles' indices in
-// the order of its sample types.
-func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) [][]int {
+// stated is what the attributes of a profile say of the pprof that it was, and otherwise its fields: the time and duration, and
+// the label with the times of samples.
+type stated struct {
+	time, duration uint64
+	label, unit    string
+}
+
+func (e *encoder) statedOf(p pprofile.Profile, profile int) stated {
+	s := stated{time: uint64(p.Time()), duration: p.DurationNano(), label: pprofscan.KeyTimestamp, unit: pprofscan.TimestampUnit}
+	e.entries(p.AttributeIndices(), func() string { return e.profilePath(profile) }, func(_ int32, key string, v pcommon.Value) {
+		switch key {
+		case pprofscan.AttributeTimeNanos:
+			if v.Type() == pcommon.ValueTypeInt {
+				s.time = uint64(v.Int())
+			}
+		case pprofscan.AttributeDurationNanos:
+			if v.Type() == pcommon.ValueTypeInt {
+				s.duration = uint64(v.Int())
+			}
+		case pprofscan.AttributeTimestampLabel:
+			if v.Type() == pcommon.ValueTypeStr {
+				s.label = v.Str()
+			}
+		case pprofscan.AttributeTimestampUnit:
+			if v.Type() == pcommon.ValueTypeStr {
+				s.unit = v.Str()
+			}
+		}
+	})
+	return s
+}
+
+// group lists the profiles that make one pprof, in the order of its sample types. There are as many as types, or twice as
+// many: those with timestamps first.
+type group struct {
+	profiles []int
+	types    int
+}
+
+// groupProfiles lists the pprofs that the profiles of a scope make.
+func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	var groups [][]int
 	byKey := map[groupKey]int{}
 	profiles := scope.Profiles()
 	for i := range profiles.Len() {
 		p := profiles.At(i)
 		key := groupKey{
-			time: uint64(p.Time()), duration: p.DurationNano(), period: p.Period(),
+			stated: e.statedOf(p, i), period: p.Period(),
 			periodType: p.PeriodType().TypeStrindex(), periodUnit: p.PeriodType().UnitStrindex(),
 			attributes: e.sets.intern(p.AttributeIndices()),
 		}
@@ -54,11 +92,46 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) [][]int {
 		groups[g] = append(groups[g], i)
 	}
 	order := sampleTypeOrder(scope.Scope())
-	var pprofs [][]int
-	for _, group := range groups {
-		pprofs = append(pprofs, splitGroup(profiles, group, order)...)
+	var pprofs []group
+	for _, members := range groups {
+		pprofs = append(pprofs, joinTimed(profiles, splitGroup(profiles, members, order))...)
 	}
 	return pprofs
+}
+
+// joinTimed makes one pprof of two that follow each other if they have the same sample types, the first with timestamps and
+// the other without.
+func joinTimed(profiles pprofile.ProfilesSlice, pprofs [][]int) (joined []group) {
+	for i := 0; i < len(pprofs); i++ {
+		g := group{profiles: pprofs[i], types: len(pprofs[i])}
+		if i+1 < len(pprofs) && haveSameTypes(profiles, pprofs[i], pprofs[i+1]) &&
+			areTimed(profiles, pprofs[i], true) && areTimed(profiles, pprofs[i+1], false) {
+			i++
+			g.profiles = slices.Concat(g.profiles, pprofs[i])
+		}
+		joined = append(joined, g)
+	}
+	return joined
+}
+
+func haveSameTypes(profiles pprofile.ProfilesSlice, a, b []int) bool {
+	return slices.EqualFunc(a, b, func(x, y int) bool {
+		p, q := profiles.At(x).SampleType(), profiles.At(y).SampleType()
+		return p.TypeStrindex() == q.TypeStrindex() && p.UnitStrindex() == q.UnitStrindex()
+	})
+}
+
+// areTimed reports whether the samples of profiles, of which there is one at least, all have timestamps, or all have none.
+func areTimed(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
+	n := 0
+	for _, p := range members {
+		for _, s := range profiles.At(p).Samples().All() {
+			if n++; (s.TimestampsUnixNano().Len() > 0) != timed {
+				return false
+			}
+		}
+	}
+	return n > 0
 }
 
 // splitGroup orders a group's profiles by the scope's attribute, and splits what cannot be one pprof.
@@ -199,8 +272,8 @@ func (e *encoder) writeValueType(field int, t pprofile.ValueType, profile int, n
 }
 
 // writeHeader writes pprof's single fields. The profiles of a group agree in them.
-func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, group []int) {
-	index := group[0]
+func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
+	index := members.profiles[0]
 	p := scope.Profiles().At(index)
 	path := func() string { return e.profilePath(index) }
 	e.entries(p.AttributeIndices(), path, func(_ int32, key string, v pcommon.Value) {
@@ -208,28 +281,28 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, group []int) {
 			e.stats.Omitted[OmitProfileAttribute]++
 		}
 	})
-	e.out = appendUint(e.out, pprofscan.ProfileTimeNanos, uint64(p.Time()))
-	e.out = appendUint(e.out, pprofscan.ProfileDurationNanos, p.DurationNano())
+	e.out = appendUint(e.out, pprofscan.ProfileTimeNanos, e.stated.time)
+	e.out = appendUint(e.out, pprofscan.ProfileDurationNanos, e.stated.duration)
 	if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
 		e.writeValueType(pprofscan.ProfilePeriodType, t, index, "period_type")
 	}
 	e.out = appendUint(e.out, pprofscan.ProfilePeriod, uint64(p.Period()))
-	e.writeDefaultSampleType(scope, group)
+	e.writeDefaultSampleType(scope, members)
 }
 
 // writeDefaultSampleType writes what the scope names, as Decode has recorded it. Profiles that were
 // never a pprof have no such record: their default is the first, which pprof has to be told, since its
 // own is the last.
-func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, group []int) {
+func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members group) {
 	attributes := scope.Scope().Attributes()
 	if v, ok := attributes.Get(pprofscan.AttributeDefaultSampleType); ok && v.Type() == pcommon.ValueTypeStr {
 		e.out = appendUint(e.out, pprofscan.ProfileDefaultSampleType, e.strings.text(v.Str()))
 		return
 	}
-	if _, ok := attributes.Get(pprofscan.AttributeSampleTypeOrder); ok || len(group) == 1 {
+	if _, ok := attributes.Get(pprofscan.AttributeSampleTypeOrder); ok || members.types == 1 {
 		return
 	}
-	first := scope.Profiles().At(group[0]).SampleType().TypeStrindex()
+	first := scope.Profiles().At(members.profiles[0]).SampleType().TypeStrindex()
 	if typ, ok := e.strings.index(first); ok {
 		e.out = appendUint(e.out, pprofscan.ProfileDefaultSampleType, typ)
 	}
@@ -244,6 +317,10 @@ func (e *encoder) writeProfileAttribute(key string, v pcommon.Value) bool {
 			e.out = protowire.AppendVarint(e.out, e.strings.text(valueText(comment)))
 		}
 		return true
+	}
+	switch key {
+	case pprofscan.AttributeTimeNanos, pprofscan.AttributeDurationNanos, pprofscan.AttributeTimestampLabel, pprofscan.AttributeTimestampUnit:
+		return true // statedOf has read them
 	}
 	if v.Type() != pcommon.ValueTypeStr {
 		return false

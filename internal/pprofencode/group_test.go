@@ -119,7 +119,7 @@ func TestEncodeManySampleTypes(t *testing.T) {
 	count := func(pd pprofile.Profiles) (lengths []int) {
 		groups := newEncoder(pd).groupProfiles(pd.ResourceProfiles().At(0).ScopeProfiles().At(0))
 		for _, g := range groups {
-			lengths = append(lengths, len(g))
+			lengths = append(lengths, len(g.profiles))
 		}
 		return lengths
 	}

@@ -15,19 +15,22 @@ import (
 type column struct {
 	profile int
 	samples pprofile.SampleSlice
+	value   int // which of a pprof sample's values
 }
 
 // writeSamples joins the samples of a group's profiles and writes them.
-func (e *encoder) writeSamples(columns []column) {
-	e.values = slices.Grow(e.values[:0], len(columns))[:len(columns)]
+func (e *encoder) writeSamples(columns []column, types int) {
+	e.values = slices.Grow(e.values[:0], types)[:types]
 	e.timestampLabel = e.timestampLabel[:0]
 	if areAligned(columns) {
 		e.writeAligned(columns)
 		return
 	}
 	e.join.reset()
-	for _, c := range longestFirst(columns) {
-		e.joinColumn(columns, c)
+	for first := 0; first < len(columns); first += types { // those with timestamps first: the decoder goes by the first label
+		for _, c := range longestFirst(columns[first : first+types]) {
+			e.joinColumn(columns, first+c)
+		}
 	}
 	e.writeRows(columns)
 }
@@ -70,8 +73,8 @@ func (e *encoder) writeAligned(columns []column) {
 			if e.err != nil {
 				return
 			}
-			for at, c := range columns {
-				e.values[at] = valueAt(c.samples.At(i), k)
+			for _, c := range columns {
+				e.values[c.value] = valueAt(c.samples.At(i), k)
 			}
 			if timestamps.Len() > 0 {
 				e.setTimestamp(timestamps.At(k))
@@ -140,7 +143,7 @@ func (e *encoder) joinColumn(columns []column, column int) {
 func (e *encoder) writeRows(columns []column) {
 	for r := range e.join.rows {
 		row := &e.join.rows[r]
-		e.join.valuesOf(row, e.values)
+		e.join.valuesOf(row, columns, e.values)
 		c := columns[row.column]
 		e.profile, e.sample = c.profile, int(row.sample)
 		e.timestampLabel = e.timestampLabel[:0]
@@ -325,10 +328,10 @@ func (j *joiner) index(r int32) {
 	chain.last = r
 }
 
-// valuesOf fills values, one for each column, with those of a row; the others are 0.
-func (j *joiner) valuesOf(row *row, values []int64) {
+// valuesOf fills values, one for each sample type, with those of a row; the others are 0.
+func (j *joiner) valuesOf(row *row, columns []column, values []int64) {
 	clear(values)
 	for c := row.cell; c >= 0; c = j.cells[c].next {
-		values[j.cells[c].column] = j.cells[c].value
+		values[columns[j.cells[c].column].value] = j.cells[c].value
 	}
 }

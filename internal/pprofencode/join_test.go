@@ -170,7 +170,7 @@ func joinRows(t *testing.T, pd pprofile.Profiles) joined {
 	defer e.release()
 	var columns []column
 	for i, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		columns = append(columns, column{profile: i, samples: p.Samples()})
+		columns = append(columns, column{profile: i, samples: p.Samples(), value: i})
 	}
 	e.join.reset()
 	for _, c := range longestFirst(columns) {
@@ -181,7 +181,7 @@ func joinRows(t *testing.T, pd pprofile.Profiles) joined {
 	values := make([]int64, len(columns))
 	for r := range e.join.rows {
 		row := &e.join.rows[r]
-		e.join.valuesOf(row, values)
+		e.join.valuesOf(row, columns, values)
 		identity := j.at(columns[row.column].samples.At(int(row.sample)), len(columns))
 		identity.rows++
 		for c, v := range values {

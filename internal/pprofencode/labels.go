@@ -17,12 +17,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// The label that a sample's timestamp becomes.
-const (
-	labelTimestamp     = "timestamps_unix_nano"
-	labelTimestampUnit = "nanoseconds"
-)
-
 // encodeAttribute appends the labels of attribute i to e.labels and records their span.
 func (e *encoder) encodeAttribute(i int32) {
 	attribute := e.attributeTable.At(int(i))
@@ -172,9 +166,9 @@ func (e *encoder) labelID(key string, id []byte) {
 // setTimestamp prepares the label that the next samples carry.
 func (e *encoder) setTimestamp(unixNano uint64) {
 	e.timestampLabel = appendLabel(e.timestampLabel[:0], label{
-		key:  e.strings.text(labelTimestamp),
+		key:  e.strings.text(e.stated.label),
 		num:  int64(unixNano),
-		unit: e.strings.text(labelTimestampUnit),
+		unit: e.strings.text(e.stated.unit),
 	})
 }
 

@@ -89,6 +89,21 @@ const (
 	AttributeIsFolded = "pprof.location.is_folded"
 )
 
+// What the way back to pprof needs to know of a payload with times in labels: the label's key and unit where they are not
+// KeyTimestamp and TimestampUnit, and the payload's time and duration where its samples lie outside of them.
+const (
+	AttributeTimestampLabel = "pprof.profile.timestamp_label"
+	AttributeTimestampUnit  = "pprof.profile.timestamp_unit"
+	AttributeTimeNanos      = "pprof.profile.time_nanos"
+	AttributeDurationNanos  = "pprof.profile.duration_nanos"
+)
+
+// The label that a sample's timestamp becomes.
+const (
+	KeyTimestamp  = "timestamps_unix_nano"
+	TimestampUnit = "nanoseconds"
+)
+
 // The keys of the two labels that a Link becomes.
 const (
 	KeyTraceID = "trace_id"

@@ -44,6 +44,8 @@ type Config struct {
 	Formats []string `mapstructure:"formats"`
 	// GoTrace is what becomes of Go execution traces.
 	GoTrace ingest.GoTraceConfig `mapstructure:"go_trace"`
+	// TimestampLabels are the keys of labels of a pprof that are the times of its samples.
+	TimestampLabels []string `mapstructure:"timestamp_labels"`
 	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`
 	// DrainTimeout bounds the time that Shutdown waits for what is under way.
@@ -80,6 +82,7 @@ func (c *Config) ingest() ingest.Config {
 		IncludeOriginalPayload: c.IncludeOriginalPayload,
 		Formats:                c.Formats,
 		GoTrace:                c.GoTrace,
+		TimestampLabels:        c.TimestampLabels,
 		DrainTimeout:           c.DrainTimeout,
 		Limits: pprofconv.Limits{
 			MaxProfileBytes: c.Limits.MaxProfileBytes, MaxTextBytes: c.Limits.MaxTextBytes, MaxExpansion: c.Limits.MaxExpansion,
@@ -114,6 +117,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Self.HasValue() && !slices.Contains(c.Formats, string(formats.Pprof)) {
 		errs = append(errs, errors.New("`formats` must have pprof where `self` is configured"))
+	}
+	if slices.Contains(c.TimestampLabels, "") {
+		errs = append(errs, errors.New("`timestamp_labels` must not have an empty key"))
 	}
 	if c.DrainTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %v", c.DrainTimeout))

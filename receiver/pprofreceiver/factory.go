@@ -72,6 +72,8 @@ func createDefaultConfig() component.Config {
 		}),
 		Formats: ingest.AllFormats(),
 		GoTrace: ingest.DefaultGoTrace(),
+
+		TimestampLabels: pprofconv.DefaultTimestampLabels(),
 		Limits: LimitsConfig{
 			MaxProfileBytes: limits.MaxProfileBytes, MaxTextBytes: limits.MaxTextBytes, MaxExpansion: limits.MaxExpansion,
 		},

@@ -194,3 +194,16 @@ func TestGoTraceConfig(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.NotContains(t, profiletest.Render(f.Await(1)[0]), "go.goroutine.id")
 }
+
+// dd-trace's wall profile has the time of each sample.
+func TestTimestampLabels(t *testing.T) {
+	payload := sourcetest.Captured(t, "node-datadog-timeline-wall.pb.gz")
+	for config, want := range map[string]string{"": `profile.timestamp_label="end_timestamp_ns"`, "timestamp_labels: []\n": "end_timestamp_ns=1"} {
+		f := startFixture(t, serverOnly+config)
+		code, _, a := send(t, f.pushURL(), payload)
+		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		assert.True(t, strings.Contains(profiletest.Render(f.Await(1)[0]), want), want)
+	}
+	_, err := loadConfig(serverOnly + "timestamp_labels: ['']\n")
+	assert.ErrorContains(t, err, "timestamp_labels")
+}

@@ -79,6 +79,8 @@ type Config struct {
 	Formats []string
 	// GoTrace is what becomes of Go execution traces.
 	GoTrace GoTraceConfig
+	// TimestampLabels are the keys of labels of a pprof that are the times of its samples.
+	TimestampLabels []string
 	// DrainTimeout bounds the time that a source waits for what is under way when it stops.
 	DrainTimeout time.Duration
 }
@@ -246,6 +248,7 @@ func (in *Ingester) decodeAdmitted(ctx context.Context, p Payload) (pd pprofile.
 	options := pprofconv.DecodeOptions{
 		Limits:                 in.Config.Limits,
 		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
+		TimestampLabels:        in.Config.TimestampLabels,
 		Baseline:               p.Baseline,
 		At:                     p.Fetched,
 	}

@@ -1,0 +1,180 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofconv
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// timestampForm is how a payload writes the time of a sample: the names of a label's key and unit. The first label that
+// can be a time decides; others stay labels, so that the way back knows which ones to write.
+type timestampForm struct {
+	isKnown   bool
+	key, unit int32
+}
+
+// The years 2000 and 2100 in nanoseconds: a number outside of them is no time.
+const year2000, year2100 = 946684800e9, 4102444800e9
+
+// cutTimestamp takes the label out of labels.labels that is the sample's time, and returns it, or 0 if there is none.
+func (in *interner) cutTimestamp() uint64 {
+	l := &in.labels
+	for i := range l.labels {
+		label := &l.labels[i]
+		if label.IsText || label.Num < year2000 || label.Num >= year2100 {
+			continue
+		}
+		if form := &in.form; form.isKnown {
+			if label.keyName != form.key || label.unitName != form.unit {
+				continue
+			}
+		} else if !slices.Contains(in.timestampLabels, label.Key) || label.Unit != "" && label.Unit != pprofscan.TimestampUnit {
+			continue
+		}
+		if i > 0 && l.labels[i-1].keyOrder == label.keyOrder || i+1 < len(l.labels) && l.labels[i+1].keyOrder == label.keyOrder {
+			return 0 // several numbers of the key are no time
+		}
+		in.form = timestampForm{isKnown: true, key: label.keyName, unit: label.unitName}
+		at := uint64(label.Num)
+		l.labels = slices.Delete(l.labels, i, i+1)
+		return at
+	}
+	return 0
+}
+
+// formAttributes are the attributes that tell the form, where it is not the one that the encoder writes by itself.
+func (w *worker) formAttributes() (attributes []int32) {
+	if !w.form.isKnown {
+		return nil
+	}
+	key, unit := w.labels.names[w.form.key].text, w.labels.names[w.form.unit].text
+	if key != pprofscan.KeyTimestamp {
+		attributes = append(attributes, w.attribute(pprofscan.AttributeTimestampLabel, profiledict.StringValue(key)))
+	}
+	if unit != pprofscan.TimestampUnit {
+		attributes = append(attributes, w.attribute(pprofscan.AttributeTimestampUnit, profiledict.StringValue(unit)))
+	}
+	return attributes
+}
+
+// timedTable has the samples that have a time, each identity once, with a list of observations.
+type timedTable struct {
+	entries      []timedSample // the first one is unused, since HashIndex has no entry 0
+	identities   profiledict.HashIndex
+	observations []observation
+	// values are those of observations, one after another, perSample each.
+	values      []int64
+	perSample   int
+	first, last uint64
+}
+
+type timedSample struct {
+	sample
+	first, last int32 // of the list of its observations
+}
+
+type observation struct {
+	timestamp uint64
+	next      int32 // -1 ends the list
+}
+
+func (t *timedTable) reset(perSample int) {
+	t.perSample, t.first, t.last = perSample, 0, 0
+	t.entries = append(t.entries[:0], timedSample{})
+	t.observations, t.values = t.observations[:0], t.values[:0]
+	t.identities.Reset(0)
+}
+
+// bytes estimates the memory in use.
+func (t *timedTable) bytes() int {
+	return pprofscan.BytesOf(t.entries) + pprofscan.BytesOf(t.observations) + pprofscan.BytesOf(t.values)
+}
+
+func (t *timedTable) isEmpty() bool { return len(t.observations) == 0 }
+
+func (t *timedTable) add(s sample, timestamp uint64, values []int64) {
+	if t.isEmpty() {
+		t.first = timestamp
+	}
+	t.first, t.last = min(t.first, timestamp), max(t.last, timestamp)
+	at := int32(len(t.observations))
+	t.observations = append(t.observations, observation{timestamp: timestamp, next: -1})
+	t.values = append(t.values, values...)
+	h := profiledict.Mix(uint64(uint32(s.stack))<<32|uint64(uint32(s.attributes)), uint64(uint32(s.link)))
+	p := t.identities.Start(h)
+	for e := t.identities.Next(&p); e != 0; e = t.identities.Next(&p) {
+		if known := &t.entries[e]; known.sample == s {
+			t.observations[known.last].next = at
+			known.last = at
+			return
+		}
+	}
+	t.identities.Insert(p, int32(len(t.entries)))
+	t.entries = append(t.entries, timedSample{sample: s, first: at, last: at})
+}
+
+// isIn reports whether an observation is in the profile of type v, as sampleTable.isIn does.
+func (t *timedTable) isIn(observation int32, v int, isFirst bool) bool {
+	values := t.values[int(observation)*t.perSample:][:t.perSample]
+	return isIn(values, v, isFirst)
+}
+
+// arePoints reports whether all values of type v are 1: then the observations are points in time, without values.
+func (t *timedTable) arePoints(v int, isFirst bool) bool {
+	for i := range t.observations {
+		if t.isIn(int32(i), v, isFirst) && t.values[i*t.perSample+v] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// window returns a time and duration that contain all observations: those that are given, widened where they must be.
+func (t *timedTable) window(time, duration uint64) (uint64, uint64) {
+	first, end := min(time, t.first), max(time+duration, t.last+1)
+	if duration == 0 && time == 0 {
+		first = t.first
+	}
+	return first, end - first
+}
+
+// writeTimed writes the observations that have a value of type t.
+func (w *worker) writeTimed(dst pprofile.SampleSlice, t int, isFirst bool) {
+	timed := &w.timed
+	withValues := !timed.arePoints(t, isFirst)
+	for i := range timed.entries[1:] {
+		s := &timed.entries[1+i]
+		count := 0
+		for o := s.first; o >= 0; o = timed.observations[o].next {
+			if timed.isIn(o, t, isFirst) {
+				count++
+			}
+		}
+		if count == 0 {
+			continue
+		}
+		entry := dst.AppendEmpty()
+		entry.SetStackIndex(int32(s.stack))
+		entry.SetLinkIndex(int32(s.link))
+		w.dict.AttributeSets.CopyTo(s.attributes, entry.AttributeIndices())
+		entry.TimestampsUnixNano().EnsureCapacity(count)
+		if withValues {
+			entry.Values().EnsureCapacity(count)
+		}
+		for o := s.first; o >= 0; o = timed.observations[o].next {
+			if !timed.isIn(o, t, isFirst) {
+				continue
+			}
+			entry.TimestampsUnixNano().Append(timed.observations[o].timestamp)
+			if withValues {
+				entry.Values().Append(timed.values[int(o)*timed.perSample+t])
+			}
+		}
+	}
+}
