@@ -213,7 +213,7 @@ func TestRegroupIsBounded(t *testing.T) {
 	for name, wire := range worstMessages(t, 1<<18) {
 		t.Run(name, func(t *testing.T) { requireBounded(t, wire) })
 	}
-	for name, wire := range worstMessages(t, 3<<19) { // what is read again and again shows in what is large
+	for name, wire := range worstMessages(t, 1<<20) { // what is read again and again shows in what is large
 		if strings.Contains(name, "long") || strings.Contains(name, "large") {
 			t.Run(name, func(t *testing.T) { requireBounded(t, wire) })
 		}
