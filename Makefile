@@ -250,6 +250,25 @@ image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, IMAGE_F
 e2e-image: build ## build the container image of local images alone, and run it hardened; needs root and podman
 	E2E_IMAGE=1 $(TEST) -count=1 -v -timeout 30m -run '^TestImage$$' ./internal/e2e
 
+# Each platform takes as long as a build of everything: minutes. Cgo is off, so that any machine can build for all.
+RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+.PHONY: release
+release: ## cross-compile archives of both programs, their checksums and bills of materials: bin/release (RELEASE_PLATFORMS)
+	rm -rf bin/release
+	for platform in $(RELEASE_PLATFORMS); do \
+		os=$${platform%/*}; arch=$${platform#*/}; exe=; [ $$os != windows ] || exe=.exe; echo "== $$platform"; \
+		dir="$(CURDIR)/bin/release/otelcol-profiles_$(VERSION)_$${os}_$$arch"; mkdir -p "$$dir/config"; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) -C $(MAIN) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w' \
+			-o "$$dir/otelcol-profiles$$exe" .; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build $(BUILD_FLAGS) -buildvcs=false \
+			-ldflags='-s -w -X main.toolVersion=$(VERSION)' -o "$$dir/profiletool$$exe" ./cmd/profiletool; \
+		cp LICENSE NOTICE CHANGELOG.md "$$dir"; cp config/*.yaml "$$dir/config"; \
+	done
+	for program in otelcol-profiles profiletool; do \
+		$(GO) run ./internal/notice -C cmd/$$program -tags=grpcnotrace -sbom $(VERSION) > bin/release/$${program}_$(VERSION).cdx.json; \
+	done
+	$(GO) run ./internal/release -dir bin/release -time "$$(git log -1 --format=%ct)"
+
 .PHONY: clean
 clean: ## remove what the other targets made
 	rm -rf bin profiles-out

@@ -5,7 +5,7 @@
 //
 // list asks the go command which packages the binary has, and which files they embed. collect reads the licence files of
 // their folders, up to each module's root; classify names each licence, and an unknown one is an error. write prints a
-// table of modules, and each text once, with the copyright lines of all that use it.
+// table of modules, and each text once, with the copyright lines of all that use it; writeSBOM the table alone, for programs.
 package main
 
 import (
@@ -33,14 +33,15 @@ func main() {
 	tags := flag.String("tags", "", "build tags, as for the binary")
 	own := flag.String("own", "github.com/otelcol-profiles/otelcol-profiles", "modules that begin with this are left out")
 	header := flag.String("header", "internal/notice/header.txt", "file with what stands first")
+	version := flag.String("sbom", "", "write a bill of materials instead, of this version of the program")
 	flag.Parse()
-	if err := run(os.Stdout, *folder, *tags, *own, *header); err != nil {
+	if err := run(os.Stdout, *folder, *tags, *own, *header, *version); err != nil {
 		fmt.Fprintln(os.Stderr, "notice:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, folder, tags, own, header string) error {
+func run(w io.Writer, folder, tags, own, header, version string) error {
 	text, err := os.ReadFile(header)
 	if err != nil {
 		return err
@@ -58,7 +59,11 @@ func run(w io.Writer, folder, tags, own, header string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return write(w, string(text), slices.SortedFunc(maps.Values(modules), func(a, b *module) int { return cmp.Compare(a.path, b.path) }))
+	sorted := slices.SortedFunc(maps.Values(modules), func(a, b *module) int { return cmp.Compare(a.path, b.path) })
+	if version != "" {
+		return writeSBOM(w, filepath.Base(folder), version, sorted)
+	}
+	return write(w, string(text), sorted)
 }
 
 // module is a module of which the binary has packages.

@@ -44,6 +44,24 @@ func TestUnknownLicence(t *testing.T) {
 	require.ErrorContains(t, m.collect(), "example.com/a v1.0.0 has no licence file")
 }
 
+// The bill names each module as package managers do, with its licences.
+func TestSBOM(t *testing.T) {
+	a := newModule(t, "example.com/a", map[string]string{"LICENSE": mit, "below/doc.go": ""})
+	std := newModule(t, "Go standard library", map[string]string{"LICENSE": mit, "below/doc.go": ""})
+	std.version = ""
+	for _, m := range []*module{a, std} {
+		require.NoError(t, m.collect())
+	}
+	var out strings.Builder
+	require.NoError(t, writeSBOM(&out, "program", "1.2.3", []*module{a, std}))
+	mitAlone := `"licenses": [{"license": {"id": "MIT"}}]`
+	require.JSONEq(t, `{"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+		"metadata": {"component": {"type": "application", "name": "program", "version": "1.2.3", "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+		"components": [
+			{"type": "library", "name": "example.com/a", "version": "v1.0.0", "purl": "pkg:golang/example.com/a@v1.0.0", `+mitAlone+`},
+			{"type": "library", "name": "Go standard library", `+mitAlone+`}]}`, out.String())
+}
+
 // Texts that differ in copyright lines alone are printed once, with all of these lines.
 func TestWrite(t *testing.T) {
 	var modules []*module
