@@ -166,7 +166,8 @@ func compareWithPeer(t testing.TB, tool, ours, program string, n int, lines bool
 			}
 			stacks = stacks && same(plainName(got[k].Name), plainName(expected[k].Name))
 			numbers = numbers && (got[k].Line == expected[k].Line && got[k].File == path.Clean(expected[k].File) ||
-				got[k].Line == 0 && expected[k].Line == 0)
+				got[k].Line == 0 && expected[k].Line == 0 ||
+				expected[k].File == "??") // as for what Go's compiler generated
 		}
 		if stacks {
 			a.stacks++
@@ -217,6 +218,10 @@ func TestAgreesWithPeers(t *testing.T) {
 		{name: "C++, compressed", lines: true, build: cc("g++", "shop.cc", "-O2", "-g", "-gz=zlib")},
 		{name: "C++, no PIE", lines: true, build: cc("g++", "shop.cc", "-O1", "-g", "-no-pie")},
 		{name: "C++, names alone", build: cc("g++", "shop.cc", "-O2")},
+		{name: "C++, 100 MB", build: func(t *testing.T) string {
+			name, _ := largeProgram(t)
+			return name
+		}, peers: llvm},
 		{name: "C", lines: true, build: cc("gcc", "shop.c", "-O2", "-g")},
 		// addr2line 2.40 reads no lines of 64-bit DWARF.
 		{name: "C, 64-bit DWARF", lines: true, build: cc("gcc", "shop.c", "-O2", "-g", "-gdwarf64"), peers: llvm},
@@ -256,7 +261,7 @@ func TestAgreesWithPeers(t *testing.T) {
 				}
 				assert.GreaterOrEqual(t, a.names*100, a.known*least, tool)
 				if program.lines {
-					assert.GreaterOrEqual(t, a.lines*100, a.known*min(least, 97), tool)
+					assert.GreaterOrEqual(t, a.lines*100, a.known*min(least, 95), tool)
 				}
 			}
 		})
