@@ -14,7 +14,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/trace"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,7 +51,8 @@ func TestPage(t *testing.T) {
 	c := launchWith(t, endpoint, t.TempDir(), "config/quickstart.yaml", nil,
 		"PPROF_ENDPOINT="+endpoint, "PAGE_ENDPOINT="+address, "PROFILES_OUT="+t.TempDir())
 	pushed := pushForPage(t, c)
-	waitForServices(t, address, 5)
+	pushStalls(t, c)
+	waitForServices(t, address, 6)
 
 	results, err := filepath.Abs(filepath.Join(repository, "bin", "page"))
 	require.NoError(t, err)
@@ -126,6 +129,35 @@ func pushProfile(t *testing.T, c *collector, query url.Values, p *profile.Profil
 	answer, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, response.StatusCode, "%s", answer)
+}
+
+// pushStalls pushes an execution trace of three seconds, in each of which several goroutines wait 30 ms for a lock.
+func pushStalls(t *testing.T, c *collector) {
+	t.Helper()
+	var recording bytes.Buffer
+	var lock sync.Mutex
+	var running sync.WaitGroup
+	require.NoError(t, trace.Start(&recording))
+	for range 3 {
+		lock.Lock()
+		for range 4 {
+			running.Go(func() {
+				lock.Lock()
+				defer lock.Unlock()
+			})
+		}
+		time.Sleep(30 * time.Millisecond)
+		lock.Unlock()
+		running.Wait()
+		time.Sleep(970 * time.Millisecond)
+	}
+	trace.Stop()
+	response, err := client.Post("http://"+c.endpoint+"/v1/profiles?service.name=stalls", "application/octet-stream", &recording)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Less(t, response.StatusCode, 300, "%s", answer)
 }
 
 // waitForServices returns when the exporter, which has a queue, has stored so many services.

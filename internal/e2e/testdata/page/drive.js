@@ -77,6 +77,47 @@ async function drag(page, from, to, shift = false) {
 }
 
 const steps = {
+  async 'what happens within seconds is shown by the millisecond, and by goroutine'() {
+    const page = await open('service=stalls&profile=off_cpu&type=off_cpu/nanoseconds&view=heat&seconds=all');
+    await page.waitForSelector('.heatmap canvas');
+    await shown(page);
+    const whole = await text(page, '#sum');
+    const box = await page.locator('.heatmap canvas').boundingBox();
+    await page.mouse.move(box.x + 44 + 24 * 1.5, box.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 44 + 24 * 1.5, box.y + 120, {steps: 4});
+    await page.mouse.up();
+    await page.waitForFunction((before) => document.querySelector('#sum').textContent !== before, whole);
+    const part = await state(page);
+    assert.ok(part['part.until'] - part['part.from'] > 100 && part['part.until'] - part['part.from'] <= 1000, JSON.stringify(part));
+    await shot(page, 'heatmap');
+    await page.reload();
+    await page.waitForSelector('.heatmap canvas');
+    assert.equal((await state(page))['part.from'], part['part.from'], 'the part is in the link');
+    await page.locator('#main').focus();
+    await page.keyboard.press('Escape');
+    await page.waitForFunction(() => !location.hash.includes('part.'));
+
+    await page.click('[data-view=threads]');
+    await page.waitForSelector('.threads canvas');
+    await page.waitForFunction(() => /^\d+ threads/.test(document.querySelector('.threads canvas').getAttribute('aria-label') ?? ''));
+    const lanes = await page.locator('.threads canvas').boundingBox();
+    await page.mouse.move(lanes.x + lanes.width * 0.6, lanes.y + 8);
+    await page.mouse.down();
+    await page.mouse.move(lanes.x + lanes.width * 0.7, lanes.y + 8, {steps: 4});
+    await page.mouse.up();
+    await page.waitForFunction(() => location.hash.includes('part.'));
+    await page.waitForTimeout(500);
+    for (let lane = 0; lane < 20 && !(await page.locator('.stackpanel').isVisible()); lane++) {
+      await page.mouse.click(lanes.x + lanes.width * 0.5, lanes.y + 18 + lane * 18 + 9);
+    }
+    assert.ok(await page.locator('.stackpanel li').count() > 0, 'a click on an event shows its stack');
+    await shot(page, 'threads');
+    await page.click('text=zoom out');
+    await page.waitForTimeout(300);
+    await page.context().close();
+  },
+
   async 'the page opens on a flame graph by itself, and follows what comes in'() {
     const page = await open();
     await shown(page);
