@@ -66,7 +66,7 @@ func check(term *terminal, messages []message, options []resolved.CheckOption) e
 		}
 		err := resolved.Check(m.Profiles, options...)
 		if err == nil {
-			term.say("%s: conformant%s", m.Source, of)
+			term.logf("%s: conformant%s", m.Source, of)
 			continue
 		}
 		found = true
@@ -74,7 +74,7 @@ func check(term *terminal, messages []message, options []resolved.CheckOption) e
 		for _, fault := range faults {
 			fmt.Fprintf(term.out, "%s: %s\n", m.Source, fault)
 		}
-		term.say("%s: not conformant%s", m.Source, of)
+		term.logf("%s: not conformant%s", m.Source, of)
 	}
 	if found {
 		return errFound

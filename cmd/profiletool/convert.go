@@ -201,7 +201,7 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		return nil, err
 	}
 	if stats.Dropped > 0 {
-		term.say("%d samples were left out: the pprof would be many times as large as the input", stats.Dropped)
+		term.logf("%d samples were left out: the pprof would be many times as large as the input", stats.Dropped)
 	}
 	var kinds []string
 	byKind := map[string][]*profile.Profile{}
@@ -228,7 +228,7 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 			if out[i].profile, err = profile.Merge(byKind[k]); err != nil {
 				return nil, fmt.Errorf("merge %s: %w", k, err)
 			}
-			term.say("%d profiles merged: %s", len(byKind[k]), k)
+			term.logf("%d profiles merged: %s", len(byKind[k]), k)
 		}
 	}
 	return out, nil
@@ -266,7 +266,7 @@ func (c *converter) files(r *reader, sel *selection, folder string, paths []stri
 			if err := os.WriteFile(name, f.content, 0o644); err != nil {
 				return err
 			}
-			c.term.say("%s: %d bytes", name, len(f.content))
+			c.term.logf("%s: %d bytes", name, len(f.content))
 		}
 	}
 	return nil

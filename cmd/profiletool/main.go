@@ -41,7 +41,7 @@ type terminal struct {
 	out, log io.Writer
 }
 
-func (t *terminal) say(format string, args ...any) { fmt.Fprintf(t.log, format+"\n", args...) }
+func (t *terminal) logf(format string, args ...any) { fmt.Fprintf(t.log, format+"\n", args...) }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -53,7 +53,7 @@ func main() {
 	case errors.Is(err, errFound):
 		os.Exit(exitFound)
 	default:
-		term.say("profiletool: %v", err)
+		term.logf("profiletool: %v", err)
 		os.Exit(exitFailed)
 	}
 }

@@ -39,7 +39,7 @@ combined, each entry of the dictionary once, frequent entries first. Profiles st
 				if err != nil {
 					return err
 				}
-				term.say("%d profiles, %d samples, %d bytes", part.ProfileCount, part.SampleCount, len(file))
+				term.logf("%d profiles, %d samples, %d bytes", part.ProfileCount, part.SampleCount, len(file))
 				if _, err := term.out.Write(file); err != nil {
 					return err
 				}
@@ -136,7 +136,7 @@ func writeParts(term *terminal, batch *compact.Batch, c *converter, folder strin
 		if part.Oversized {
 			oversized = ", larger than --max-bytes: it is a single observation"
 		}
-		term.say("%s: %d profiles, %d samples, %d bytes%s", name, part.ProfileCount, part.SampleCount, bytes, oversized)
+		term.logf("%s: %d profiles, %d samples, %d bytes%s", name, part.ProfileCount, part.SampleCount, bytes, oversized)
 	}
 	return nil
 }

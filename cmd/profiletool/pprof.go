@@ -84,7 +84,7 @@ func diffArgs(args []string) ([]string, error) {
 
 func runPprof(term *terminal, args []string) error {
 	f := &pprofFlags{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
-	f.FlagSet.SetOutput(io.Discard) // the error says it
+	f.FlagSet.SetOutput(io.Discard) // the error has the same text
 	var sel selection
 	f.FlagSet.StringVar(&sel.service, "service", "", "")
 	f.FlagSet.StringVar(&sel.profile, "profile", "", "")
@@ -156,7 +156,7 @@ func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, st
 		return nil, "", errors.New("there are no profiles")
 	}
 	for _, other := range profiles[1:] {
-		f.reader.term.say("%s: -profile can choose this, too: %s", nameOf(source), other.kind)
+		f.reader.term.logf("%s: -profile can choose this, too: %s", nameOf(source), other.kind)
 	}
 	return profiles[0].profile, "", nil
 }

@@ -99,7 +99,7 @@ func (r *reader) flags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-// readAll reads files, and says on the log what was left out of them.
+// readAll reads files, and logs what was left out of them.
 func (r *reader) readAll(paths []string) ([]message, error) {
 	if i := slices.Index(paths, "-"); i >= 0 && slices.Contains(paths[i+1:], "-") {
 		return nil, errors.New("standard input can be read only once")
@@ -112,10 +112,10 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 		}
 		for _, m := range messages {
 			if m.Dropped > 0 || m.Repaired > 0 {
-				r.term.say("%s: %d samples could not be understood and were left out, %d faults were repaired", m.Source, m.Dropped, m.Repaired)
+				r.term.logf("%s: %d samples could not be understood and were left out, %d faults were repaired", m.Source, m.Dropped, m.Repaired)
 			}
 			if m.Ambiguous {
-				r.term.say("%s: reads as layout %s, but an older one is possible", m.Source, m.Layout)
+				r.term.logf("%s: reads as layout %s, but an older one is possible", m.Source, m.Layout)
 			}
 		}
 		all = append(all, messages...)
@@ -276,7 +276,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
 		err = m.decodeLogs(data)
 	case formats.Pprof, formats.Unknown:
-		// Its error says what something unknown seems to be.
+		// Its error names what something unknown seems to be.
 		var stats pprofconv.DecodeStats
 		m.Profiles, stats, err = pprofconv.Decode(data, pprofconv.DecodeOptions{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}})
 		m.Format = formats.Pprof
@@ -321,7 +321,7 @@ func sum(counts []int) (n int) {
 	return n
 }
 
-// cleaned returns all messages in one that keeps the rules of OTLP, and says what was left out.
+// cleaned returns all messages in one that keeps the rules of OTLP, and logs what was left out.
 func cleaned(term *terminal, messages []message) pprofile.Profiles {
 	var batch compact.Batch
 	all := make([]pprofile.Profiles, len(messages))
@@ -331,7 +331,7 @@ func cleaned(term *terminal, messages []message) pprofile.Profiles {
 	merged := batch.Merge(all)
 	stats := batch.Stats()
 	if dropped := sum(stats.Dropped[:]); dropped > 0 {
-		term.say("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults", dropped, stats.Samples)
+		term.logf("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults", dropped, stats.Samples)
 	}
 	return merged
 }

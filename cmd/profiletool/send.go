@@ -125,7 +125,7 @@ func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages [
 		s.requests += a.requests
 		if a.err != nil {
 			s.refused++
-			s.term.say("%s: not accepted: %v", messages[i].Source, a.err)
+			s.term.logf("%s: not accepted: %v", messages[i].Source, a.err)
 			continue
 		}
 		s.accepted++
@@ -133,7 +133,7 @@ func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages [
 }
 
 func (s *sending) report(ctx context.Context) error {
-	s.term.say("%d messages accepted, %d not, in %d requests", s.accepted, s.refused, s.requests)
+	s.term.logf("%d messages accepted, %d not, in %d requests", s.accepted, s.refused, s.requests)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -93,10 +93,10 @@ func keep(r *reader, sel *selection, paths []string, maxBytes int) (kept *store.
 			total.Refused[reason] += n
 		}
 	}
-	r.term.say("%d profiles with %d samples", total.Profiles, total.Samples)
+	r.term.logf("%d profiles with %d samples", total.Profiles, total.Samples)
 	for reason, n := range total.Refused {
 		if n > 0 {
-			r.term.say("%d not kept: %s", n, store.Refused(reason))
+			r.term.logf("%d not kept: %s", n, store.Refused(reason))
 		}
 	}
 	if total.Profiles == 0 {
@@ -119,7 +119,7 @@ func serve(ctx context.Context, term *terminal, listener net.Listener, handler h
 	server := httpserver.Start(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, listener, httpserver.Options{
 		DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
 	})
-	term.say("open http://%s/ (interrupt to end)", listener.Addr())
+	term.logf("open http://%s/ (interrupt to end)", listener.Addr())
 	select {
 	case err := <-failed:
 		return err

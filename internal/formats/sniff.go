@@ -46,7 +46,7 @@ const (
 const headBytes = 8 << 10
 
 // Sniff returns the format of a payload. It reads the head of a text and the outermost fields of a protobuf message, so
-// that it costs little, and says nothing about whether the rest is sound. A text dump that only looks like
+// that it costs little; the rest may still be unsound. A text dump that only looks like
 // one of the formats is Unknown.
 func Sniff(data []byte) Format {
 	for _, known := range []struct {
