@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,15 +48,41 @@ func (w workload) samples() bool {
 	return slices.Contains(w.container().Args, "--config=/etc/otelcol-profiles/ebpf.yaml")
 }
 
-// TestSampling checks that agents that sample by eBPF have what docs/ebpf.md says that they need, and no more.
-func TestSampling(t *testing.T) {
+// documentedCapabilities returns what docs/ebpf.md says that sampling needs, and its text.
+func documentedCapabilities(t *testing.T) (found []corev1.Capability, text string) {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "ebpf.md"))
 	require.NoError(t, err)
-	var documented []corev1.Capability
 	for _, match := range regexp.MustCompile("(?m)^\\| capability `([A-Z_]+)` ").FindAllStringSubmatch(string(page), -1) {
-		documented = append(documented, corev1.Capability(match[1]))
+		found = append(found, corev1.Capability(match[1]))
 	}
-	require.Len(t, documented, 8)
+	require.Len(t, found, 8)
+	return found, string(page)
+}
+
+// TestUnit compares the capabilities of the systemd unit and of the `docker run` line with the table. Both lift the limit on
+// locked memory by other means.
+func TestUnit(t *testing.T) {
+	documented, page := documentedCapabilities(t)
+	unit, err := os.ReadFile(filepath.Join("..", "systemd", "otelcol-profiles.service"))
+	require.NoError(t, err)
+	var systemd, docker []string
+	for _, capability := range documented {
+		if capability != "SYS_RESOURCE" && capability != "IPC_LOCK" {
+			systemd = append(systemd, "CAP_"+string(capability))
+			docker = append(docker, "--cap-add="+string(capability))
+		}
+	}
+	for _, want := range []string{"AmbientCapabilities=" + strings.Join(systemd, " "), "CapabilityBoundingSet=" + strings.Join(systemd, " "), "LimitMEMLOCK=infinity"} {
+		require.Contains(t, string(unit), "\n"+want+"\n")
+	}
+	require.Contains(t, page, "--cap-drop=ALL "+strings.Join(docker, " ")+" ")
+	require.Contains(t, page, "--ulimit memlock=-1:-1")
+}
+
+// TestSampling checks that agents that sample by eBPF have what docs/ebpf.md says that they need, and no more.
+func TestSampling(t *testing.T) {
+	documented, _ := documentedCapabilities(t)
 	for _, overlay := range []string{"agent, ebpf", "gateway, ebpf"} {
 		m := build(t, overlays[overlay].folder, overlays[overlay].components...)
 		for _, w := range m.workloads() {
