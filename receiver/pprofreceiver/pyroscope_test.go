@@ -50,7 +50,10 @@ func postRaw(t testing.TB, url string, body []byte, headers ...string) (int, htt
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // clients do not follow them
+	}
 	response, err := client.Do(r)
 	require.NoError(t, err)
 	defer response.Body.Close()
