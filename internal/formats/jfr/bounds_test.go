@@ -190,7 +190,7 @@ var hostile = sync.OnceValue(func() map[string][2][]byte {
 	}
 
 	// Counts that nothing follows.
-	const huge = 1<<32 - 1
+	const huge = 1<<31 - 1
 	add("symbols", newWriter().pool("jdk.types.Symbol", huge).bytes())
 	add("stacks", newWriter().pool("jdk.types.StackTrace", huge).bytes())
 	add("frames", newWriter().pool("jdk.types.StackTrace", 1).entry(1, 0, huge).bytes())

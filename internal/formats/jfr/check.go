@@ -20,8 +20,8 @@ import (
 //	checkPools      the constant pools
 //	checkEvents     events have their sizes; those that the parser reads end where they say
 //
-// Counts that are read must fit into the bytes that are left, and what is walked is charged to a budget, so that pools that
-// overlap, or refer to the same metadata again and again, cost no more than others.
+// A count must fit into the bytes that are left. Every byte that is walked is charged to a budget: pools that overlap would
+// cost more than their bytes.
 
 const (
 	chunkHeaderBytes = 68
@@ -82,8 +82,8 @@ const (
 	kindString
 )
 
-// kindOf are the classes without fields that the parser knows. It takes a float for a number of variable length; where one
-// occurs in what it reads, check and the parser are wrong in the same way.
+// kindOf are the classes without fields that the parser knows. It reads a float as a number of variable length, which is
+// wrong: check must read it in the same way.
 var kindOf = map[string]kind{
 	"int": kindNumber, "long": kindNumber, "short": kindNumber, "float": kindNumber, "boolean": kindByte, "java.lang.String": kindString,
 }
@@ -266,8 +266,8 @@ func (c *checker) checkMetadata() error {
 	return nil
 }
 
-// checkClass reads a class with its fields. Where two had one name or number, it would depend on the order of the parser's
-// looking which of them is meant.
+// checkClass reads a class with its fields. Two of one name or number are refused: which one the parser means depends on
+// where it looks.
 func (c *checker) checkClass(texts [][]byte, names map[string]bool) error {
 	e, err := c.element(texts)
 	if err != nil {

@@ -68,8 +68,8 @@ func (c *chunk) nanos(ticks uint64) uint64 {
 
 // settings are the recorder's, as far as they matter. What is 0 was not said.
 type settings struct {
-	event                                string // that async-profiler samples by: cpu, wall, itimer …
-	cpu, wall, allocation, malloc, parks int64
+	event                         string // that async-profiler samples by: cpu, wall, itimer …
+	cpu, wall, allocation, malloc int64
 }
 
 // read reads one setting of a class of events: async-profiler's (interval=10000000), or the JDK's (period=20 ms).
