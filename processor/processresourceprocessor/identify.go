@@ -39,6 +39,8 @@ type known struct {
 	resourceName string
 	// containerName is the name by container_attributes.
 	containerName string
+	// stays says that the resource has a name of its own, and the samples say nothing of a process.
+	stays bool
 }
 
 // ownFacts tells facts apart that come from the message alone. Texts are clipped.
@@ -55,8 +57,10 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 	for i := range resources {
 		from := p.fromResource(resources[i].Attributes)
 		for k := range resources[i].Processes {
-			if key, ok := p.keyOf(merge(&from, &resources[i].Processes[k])); ok {
-				keys = append(keys, key)
+			if all := merge(&from, &resources[i].Processes[k]); !all.stays {
+				if key, ok := p.keyOf(&all); ok {
+					keys = append(keys, key)
+				}
 			}
 		}
 	}
@@ -70,9 +74,13 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 		for k := range resources[i].Processes {
 			process := &resources[i].Processes[k]
 			all := merge(&from, process)
+			if all.stays {
+				bySource[unchanged] += process.Samples
+				continue
+			}
 			said := p.ownFacts(own, &all)
 			found := said
-			if _, ok := p.keyOf(all); ok {
+			if _, ok := p.keyOf(&all); ok {
 				found, read = read[0], read[1:]
 			}
 			var source sourceIndex
@@ -117,6 +125,7 @@ func (p *processResource) fromResource(attributes pcommon.Map) known {
 func merge(from *known, process *regroup.Process) known {
 	all := *from
 	all.ServiceName, all.Samples = process.ServiceName, process.Samples
+	all.stays = all.resourceName != "" && saysNothing(process)
 	if process.PID != regroup.NoPID {
 		all.PID = process.PID
 	}
@@ -132,6 +141,11 @@ func merge(from *known, process *regroup.Process) known {
 	return all
 }
 
+func saysNothing(p *regroup.Process) bool {
+	return p.PID == regroup.NoPID && p.ExecutableName == "" && p.ExecutablePath == "" && p.ServiceName == "" &&
+		p.Container == "" && p.OTelServiceName == "" && p.OTelResourceAttributes == ""
+}
+
 // executable is the path, or the name where there is none.
 func (k *known) executable() string {
 	if k.ExecutablePath != "" {
@@ -145,7 +159,7 @@ func (k *known) isProcess() bool {
 }
 
 // keyOf names the process to be read, if one is.
-func (p *processResource) keyOf(k known) (procfs.Key, bool) {
+func (p *processResource) keyOf(k *known) (procfs.Key, bool) {
 	return procfs.Key{PID: k.PID, Executable: k.executable()}, p.config.Proc.Enabled && k.PID > 0
 }
 
@@ -237,9 +251,6 @@ func (p *processResource) name(k *known, said, found *facts) (id regroup.Identit
 	id.Attributes, id.Key = found.attributes, found.key
 	if said != found && len(said.attributes) > 0 {
 		id.Attributes, id.Key = slices.Concat(said.attributes, found.attributes), said.key+found.key
-	}
-	if !k.isProcess() && k.ServiceName == "" && k.resourceName != "" {
-		return regroup.Identity{}, unchanged
 	}
 	for _, source := range p.config.ServiceNameFrom {
 		if id.ServiceName = p.nameFrom(source, k, said, found); id.ServiceName != "" {

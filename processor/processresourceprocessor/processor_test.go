@@ -270,21 +270,23 @@ func attributesOf(pd pprofile.Profiles, s pprofile.Sample) map[string]any {
 // Programs that set service.name themselves are left as they are.
 func TestResourcesWithANameOfTheirOwn(t *testing.T) {
 	f := start(t, func(c *Config) {
-		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
+		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"},
+			fakeProcess{pid: 8, executable: "/usr/bin/node", command: "node shop.js", cgroup: "0::/docker/" + id})
 	})
 	resource := []any{"process.pid", int64(7), "process.executable.path", "/usr/bin/node", "process.executable.name", "node"}
 	resource = append(resource, "service.name", "own")
 	got := only(t, f.consume(sampledOn(resource, nil)))
 	assert.Equal(t, []any{"own", int64(7)}, []any{got["service.name"], got["process.pid"]})
 
-	plain := profiletest.New().Resource("service.name", "scraped", "process.pid", int64(9)).Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
+	plain := profiletest.New().Resource("service.name", "scraped", "process.pid", int64(8)).Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
 	want := pprofile.NewProfiles()
 	plain.CopyTo(want)
 	require.NoError(t, profiletest.Equal(want, f.consume(plain)))
 	nothing := profiletest.New().Resource("a", "b").Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
 	nothing.CopyTo(want)
 	require.NoError(t, profiletest.Equal(want, f.consume(nothing)))
-	assert.EqualValues(t, 1, f.sum("samples", "source", "unchanged"))
+	assert.EqualValues(t, 3, f.sum("samples", "source", "unchanged"))
+	assert.Zero(t, f.sum("process_reads"), "nobody looks at them")
 }
 
 func TestMaxResources(t *testing.T) {

@@ -110,9 +110,6 @@ var roleKeys = [numRoles]string{
 
 const serviceNameKey = "service.name"
 
-// MaxMoves bounds the attributes that move.
-const MaxMoves = 32
-
 // Regrouper regroups one message after the other; it keeps its memory. It is not safe for concurrent use.
 type Regrouper struct {
 	keys   []string // by role
@@ -128,7 +125,7 @@ type Regrouper struct {
 
 // Options are keys of attributes.
 type Options struct {
-	// Move are those that move from samples to resources. service.name does wherever it is the name.
+	// Move are those that move from samples to resources, at most 50. service.name does wherever it is the name.
 	Move []string
 	// Lower are those that move from the resource of a process to its samples: process.pid and the like. No key is in both.
 	Lower []string

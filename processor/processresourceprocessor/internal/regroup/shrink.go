@@ -22,8 +22,11 @@ type shrink struct {
 	lostLengths uint64
 }
 
+// maxLost bounds the texts that are looked for in the table: many resources may refer to one that is long.
+const maxLost = 4 << 10
+
 func (s *shrink) lose(text string) {
-	if text == "" {
+	if text == "" || len(text) > maxLost {
 		return
 	}
 	if s.lost == nil {
