@@ -20,8 +20,8 @@ import (
 //	checkPools      the constant pools
 //	checkEvents     events have their sizes; those that the parser reads end where they say
 //
-// A count must fit into the bytes that are left. Every byte that is walked is charged to a budget: pools that overlap would
-// cost more than their bytes.
+// A count must fit into the bytes that are left. What is walked of the pools is charged to a budget: those that overlap would
+// cost more than their bytes. Metadata and events are walked once, since chunks do not overlap.
 
 const (
 	chunkHeaderBytes = 68
@@ -29,7 +29,7 @@ const (
 	// maxAttributeBytes bounds texts of the metadata that the parser hashes or reads as numbers, as often as something
 	// refers to them.
 	maxAttributeBytes = 1024
-	// workPerByte is how often a byte of the recording may be walked. Twice is usual.
+	// workPerByte is how often a byte of the recording may be walked as one of a pool. Once is usual.
 	workPerByte = 4
 )
 
@@ -58,7 +58,6 @@ type checker struct {
 
 	classes map[int64]*class
 	frame   *class // jdk.types.StackFrame
-	kinds   map[int64]kind
 }
 
 type class struct {
@@ -69,7 +68,9 @@ type class struct {
 
 type field struct {
 	class   int64
-	isPool  bool // a reference into a constant pool
+	of      *class // nil if the class is unknown
+	kind    kind   // 0 if the value has fields
+	isPool  bool   // a reference into a constant pool
 	isArray bool
 }
 
@@ -141,11 +142,9 @@ func checkHeader(chunk []byte) (size, metadata, pools int, err error) {
 
 // number reads a number of variable length: seven bits a byte, and all eight of the ninth.
 func (c *checker) number() (v uint64, err error) {
-	for shift := 0; ; shift += 7 {
-		b, err := c.byte()
-		if err != nil {
-			return 0, err
-		}
+	for shift := 0; c.pos < c.end; shift += 7 {
+		b := c.data[c.pos]
+		c.pos++
 		if shift == 56 {
 			return v | uint64(b)<<shift, nil
 		}
@@ -154,6 +153,7 @@ func (c *checker) number() (v uint64, err error) {
 			return v, nil
 		}
 	}
+	return 0, errTruncated
 }
 
 func (c *checker) byte() (byte, error) {
@@ -161,7 +161,7 @@ func (c *checker) byte() (byte, error) {
 		return 0, errTruncated
 	}
 	c.pos++
-	return c.data[c.pos-1], c.charge(1)
+	return c.data[c.pos-1], nil
 }
 
 // charge takes work from the budget.
@@ -207,7 +207,7 @@ func (c *checker) string() ([]byte, error) {
 	switch form {
 	case 3, 5:
 		c.pos += n
-		return c.data[c.pos-n : c.pos], c.charge(n)
+		return c.data[c.pos-n : c.pos], nil
 	case 4:
 		characters := make([]rune, n)
 		for i := range characters {
@@ -247,7 +247,7 @@ func (c *checker) checkMetadata() error {
 	if err != nil {
 		return err
 	}
-	c.classes, c.kinds, c.frame = map[int64]*class{}, map[int64]kind{}, nil
+	c.classes, c.frame = map[int64]*class{}, nil
 	names := map[string]bool{}
 	for range root.children {
 		part, err := c.element(texts)
@@ -260,6 +260,16 @@ func (c *checker) checkMetadata() error {
 		for range part.children {
 			if err := c.checkClass(texts, names); err != nil {
 				return err
+			}
+		}
+	}
+	for _, of := range c.classes {
+		for i := range of.fields {
+			f := &of.fields[i]
+			if f.of = c.classes[f.class]; f.isPool {
+				f.kind = kindNumber
+			} else if f.of != nil {
+				f.kind = kindOf[f.of.name]
 			}
 		}
 	}
@@ -298,9 +308,6 @@ func (c *checker) checkClass(texts [][]byte, names map[string]bool) error {
 	}
 	names[name] = true
 	c.classes[id] = read
-	if k := kindOf[name]; k != 0 {
-		c.kinds[id] = k
-	}
 	if name == "jdk.types.StackFrame" {
 		if c.frame = read; len(read.fields) == 0 {
 			return errMetadata
@@ -366,6 +373,9 @@ func (c *checker) element(texts [][]byte) (e element, err error) {
 func (c *checker) checkPools(start, at int) error {
 	for {
 		c.pos = at
+		if err := c.charge(8); err != nil {
+			return err
+		}
 		delta, err := c.numbers(5) // size, type, start, duration, the distance
 		if err != nil {
 			return err
@@ -400,6 +410,9 @@ func (c *checker) checkPools(start, at int) error {
 }
 
 func (c *checker) checkPool(of *class) error {
+	if err := c.charge(2 + len(of.fields)); err != nil { // the parser looks at the fields of one without entries too
+		return err
+	}
 	if of.name == "jdk.types.ChunkHeader" {
 		c.pos += chunkHeaderBytes
 		return nil
@@ -408,10 +421,8 @@ func (c *checker) checkPool(of *class) error {
 	if err != nil {
 		return err
 	}
-	if err := c.charge(len(of.fields)); err != nil { // the parser looks at the fields first
-		return err
-	}
 	for range n {
+		start := c.pos
 		if _, err := c.number(); err != nil { // its key
 			return err
 		}
@@ -421,6 +432,9 @@ func (c *checker) checkPool(of *class) error {
 			err = c.object(of.fields, of.name == "jdk.types.StackTrace")
 		}
 		if err != nil {
+			return err
+		}
+		if err := c.charge(c.pos - start); err != nil {
 			return err
 		}
 	}
@@ -472,14 +486,13 @@ func (c *checker) object(fields []field, hasFrames bool) error {
 }
 
 func (c *checker) value(f *field, hasFrames bool) error {
-	of := c.classes[f.class]
 	switch {
-	case f.isPool, c.kinds[f.class] != 0:
+	case f.kind != 0:
 		return c.scalar(f)
-	case of == nil, len(of.fields) == 0:
+	case f.of == nil, len(f.of.fields) == 0:
 		return fmt.Errorf("%w: %d", errClass, f.class)
-	case hasFrames && of == c.frame:
-		return c.object(of.fields, false)
+	case hasFrames && f.of == c.frame:
+		return c.object(f.of.fields, false)
 	}
 	// An object within an object. For an array the parser reads the length once more for each element, and it knows nothing
 	// that is nested more deeply.
@@ -488,8 +501,8 @@ func (c *checker) value(f *field, hasFrames bool) error {
 		n, err = c.count()
 	}
 	for range n {
-		for k := range of.fields {
-			if err := c.scalar(&of.fields[k]); err != nil {
+		for k := range f.of.fields {
+			if err := c.scalar(&f.of.fields[k]); err != nil {
 				return err
 			}
 		}
@@ -499,11 +512,7 @@ func (c *checker) value(f *field, hasFrames bool) error {
 
 // scalar reads a value without fields.
 func (c *checker) scalar(f *field) (err error) {
-	as := c.kinds[f.class]
-	if f.isPool {
-		as = kindNumber
-	}
-	switch as {
+	switch f.kind {
 	case kindNumber:
 		_, err = c.number()
 	case kindByte:
