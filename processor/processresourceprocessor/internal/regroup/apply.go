@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
@@ -66,12 +67,22 @@ func (r *Regrouper) changeSample(s pprofile.Sample, t int32) {
 		list = append(list, a)
 	}
 	for _, l := range r.gained(t) {
-		if tuple[l.role] == none {
+		if tuple[l.role] == none && !r.hasKey(indices, l.role) {
 			list = append(list, r.newIndex(l.attribute))
 		}
 	}
 	indices.FromRaw(list)
 	r.scratch = list
+}
+
+// hasKey reports whether a sample has an attribute of a role's key that cannot have the role.
+func (r *Regrouper) hasKey(indices pcommon.Int32Slice, role int) bool {
+	for k := range indices.Len() {
+		if a := indices.At(k); uint(a) < uint(len(r.keyRoleOf)) && int(r.keyRoleOf[a]) == role {
+			return true
+		}
+	}
+	return false
 }
 
 // mover moves samples to their groups.

@@ -19,8 +19,8 @@ type scan struct {
 	roleOfKey map[string]int8 // by key
 	// roleOfString[i] is the role of the key at index i of the string table plus two; 0 is not known yet.
 	roleOfString []int8
-	// roleOf[a] is the role of attribute a; none for most.
-	roleOf []int8
+	// roleOf[a] is the role of attribute a; none for most. keyRoleOf[a] is that of its key, whatever its value is.
+	roleOf, keyRoleOf []int8
 	// canonicalOf[a] is the first attribute of the same key and value as a, which has a role. In a conformant dictionary
 	// that is a.
 	canonicalOf   []int32
@@ -80,7 +80,7 @@ func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 	table := d.AttributeTable()
 	n := table.Len()
 	r.roleOfString = resized(r.roleOfString, d.StringTable().Len())
-	r.roleOf = resized(r.roleOf, n)
+	r.roleOf, r.keyRoleOf = resized(r.roleOf, n), resized(r.keyRoleOf, n)
 	r.canonicalOf = resized(r.canonicalOf, n)
 	r.references = resized(r.references, n)
 	if r.canonical == nil {
@@ -90,6 +90,7 @@ func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 	for a := range n {
 		entry := table.At(a)
 		role := r.roleOfStringIndex(entry.KeyStrindex(), d.StringTable())
+		r.keyRoleOf[a] = role
 		if role != none && !isUsable(int(role), entry.Value()) {
 			role = none
 		}
