@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,7 +38,16 @@ type hec struct {
 func (h *hec) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	decoder := json.NewDecoder(r.Body)
+	body := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		unzip, err := gzip.NewReader(r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		body = unzip
+	}
+	decoder := json.NewDecoder(body)
 	for {
 		var event map[string]any
 		if decoder.Decode(&event) != nil {
