@@ -218,7 +218,7 @@ func TestDebuginfodFilesAreBounded(t *testing.T) {
 	for _, isStated := range []bool{true, false} {
 		s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			if isStated {
-				w.Header().Set("Content-Length", fmt.Sprint(1<<40))
+				w.Header().Set("Content-Length", "1099511627776")
 			}
 			block := make([]byte, 64<<10)
 			for i := 0; i < 64; i++ {

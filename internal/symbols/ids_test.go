@@ -1,0 +1,85 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/ebpf-profiler/libpf"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
+)
+
+// The hash is the one that the eBPF profiler writes, for files of all sizes around its blocks.
+func TestHtlhashIsTheProfilers(t *testing.T) {
+	for _, size := range []int{64, 4095, 4096, 4097, 8191, 8192, 100_000} {
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(i * i >> 3)
+		}
+		copy(data, "\x7fELF\x02\x01\x01")
+		name := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(name, data, 0o600))
+		expected, err := libpf.FileIDFromExecutableFile(name)
+		require.NoError(t, err)
+		m := &Image{file: extent{r: bytes.NewReader(data), size: int64(size)}}
+		hash, err := m.Htlhash()
+		require.NoError(t, err)
+		assert.Equal(t, expected.StringNoQuotes(), hash, "%d bytes", size)
+	}
+}
+
+func TestMatch(t *testing.T) {
+	m := &Image{ids: IDs{GNU: "ab12", Go: "x/y", Htlhash: "cd34"}}
+	debug := &Image{ids: IDs{GNU: "ab12", Htlhash: "ff00"}}
+	for _, test := range []struct {
+		image    *Image
+		want     IDs
+		expected Match
+	}{
+		{m, IDs{}, MatchNone},
+		{m, IDs{GNU: "ab12"}, MatchBuild},
+		{m, IDs{GNU: "AB12"}, MatchBuild},
+		{m, IDs{GNU: "ab13"}, MatchNone},
+		{m, IDs{Go: "x/y"}, MatchBuild},
+		{m, IDs{Htlhash: "cd34"}, MatchFile},
+		{m, IDs{Htlhash: "cd35"}, MatchNone},
+		{m, IDs{GNU: "ab12", Htlhash: "cd34"}, MatchFile},
+		{m, IDs{GNU: "ab13", Htlhash: "cd34"}, MatchNone},
+		{m, IDs{GNU: "ab12", Go: "x/z", Htlhash: "cd34"}, MatchNone},
+		{debug, IDs{GNU: "ab12", Htlhash: "cd34"}, MatchBuild},
+		{debug, IDs{Go: "x/y"}, MatchNone},
+	} {
+		assert.Equal(t, test.expected, test.image.Match(test.want), "%+v", test.want)
+	}
+}
+
+// A position becomes the same address by the program and by its debug file, whose offsets are its own.
+func TestAddress(t *testing.T) {
+	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1", "-g")
+	debug := open(t, symbolstest.Changed(t, program, "objcopy", "--only-keep-debug"))
+	m := open(t, program)
+	addr := functionAddresses(t, program, 1)[0]
+	var offset, segment uint64
+	for _, s := range m.segments {
+		if addr >= s.addr && addr-s.addr < s.fileSize {
+			offset, segment = addr-s.addr+s.off, s.off
+		}
+	}
+	for _, image := range []*Image{m, debug} {
+		got, ok := image.Address(Position{Offset: offset, MappingOffset: segment &^ 0xfff})
+		assert.True(t, ok)
+		assert.Equal(t, addr, got)
+		got, ok = image.Address(Position{Offset: addr, Virtual: true})
+		assert.True(t, ok)
+		assert.Equal(t, addr, got)
+	}
+	_, ok := debug.Address(Position{Offset: 1 << 40})
+	assert.False(t, ok)
+}
