@@ -211,7 +211,14 @@ func TestReadsFileExporter(t *testing.T) {
 		framed := write(t, "profiles.bin", frame(encode(goCPU))+frame(encode(goHeap)))
 		assert.Equal(t, want, must(t, "merge", framed), name)
 	}
-	r := run(t, nil, "check", write(t, "cut.jsonl", cpu+heap[:len(heap)/2]))
+	nested := "main 1\n"
+	for range 10_000 {
+		nested = frame(nested)
+	}
+	r := run(t, []byte(nested), "check", "-")
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.log, "packed more than 3 times")
+	r = run(t, nil, "check", write(t, "cut.jsonl", cpu+heap[:len(heap)/2]))
 	assert.Equal(t, exitFailed, r.code)
 	assert.Contains(t, r.log, "message 2: ")
 }

@@ -56,6 +56,8 @@ type reader struct {
 	at pcommon.Timestamp
 	// mode is what becomes of Go execution traces, modeEvents or modeAggregated.
 	mode string
+	// left is how many bytes the file in hand may still unpack to.
+	left int
 }
 
 const (
@@ -136,7 +138,8 @@ func (r *reader) read(path string) ([]message, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, err := r.decode(data)
+	r.left = maxInputBytes
+	messages, err := r.decode(data, 0)
 	if err == nil && len(messages) == 0 {
 		err = errors.New("the file is empty")
 	}
@@ -184,24 +187,28 @@ func (r *reader) setTime(pd pprofile.Profiles) {
 	}
 }
 
-// decode reads data of any format.
-func (r *reader) decode(data []byte) ([]message, error) {
+// maxPacked is how often a file may be packed: compressed messages behind their length, all of it compressed, are two.
+const maxPacked = 3
+
+// decode reads data of any format, which was unpacked so many times.
+func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
+	if unpacked > maxPacked {
+		return nil, fmt.Errorf("it is packed more than %d times", maxPacked)
+	}
 	format := formats.Sniff(data)
 	switch format {
 	case formats.Gzip, formats.Zstd:
-		plain, err := pprofconv.Uncompress(data, maxInputBytes)
+		plain, err := pprofconv.Uncompress(data, r.left)
 		if err != nil {
 			return nil, err
 		}
-		if inner := formats.Sniff(plain); inner == formats.Gzip || inner == formats.Zstd {
-			return nil, errors.New("it is compressed twice")
-		}
-		return r.decode(plain)
+		r.left -= len(plain)
+		return r.decode(plain, unpacked+1)
 	case formats.OTLPJSON, formats.OTLPLogsJSON:
 		return r.decodeJSON(data)
 	case formats.Unknown:
 		if frames := framesOf(data); frames != nil {
-			return r.decodeFrames(frames)
+			return r.decodeFrames(frames, unpacked+1)
 		}
 	}
 	m, err := r.decodeOne(format, data)
@@ -248,10 +255,10 @@ func framesOf(data []byte) (frames [][]byte) {
 	return frames
 }
 
-func (r *reader) decodeFrames(frames [][]byte) ([]message, error) {
+func (r *reader) decodeFrames(frames [][]byte, unpacked int) ([]message, error) {
 	var all []message
 	for i, frame := range frames {
-		messages, err := r.decode(frame)
+		messages, err := r.decode(frame, unpacked)
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i+1, err)
 		}
