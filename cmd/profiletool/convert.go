@@ -210,6 +210,7 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		if err != nil {
 			return nil, err
 		}
+		renameTypes(p)
 		rp := pd.ResourceProfiles().At(payload.ResourceIndex)
 		sp := rp.ScopeProfiles().At(payload.ScopeIndex)
 		k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), sp.Profiles().At(payload.ProfileIndices[0])).Profile
@@ -232,6 +233,20 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		}
 	}
 	return out, nil
+}
+
+// renameTypes adds the unit to the names of sample types that have one name: pprof tells them apart by the name alone, and
+// refuses such profiles. async-profiler writes itimer/count and itimer/nanoseconds.
+func renameTypes(p *profile.Profile) {
+	count := map[string]int{}
+	for _, t := range p.SampleType {
+		count[t.Type]++
+	}
+	for _, t := range p.SampleType {
+		if count[t.Type] > 1 {
+			t.Type += "_" + t.Unit
+		}
+	}
 }
 
 // files converts each input by itself.

@@ -62,6 +62,8 @@ func TestReports(t *testing.T) {
 	assert.Contains(t, r.out, "Type: cpu")
 	assert.Contains(t, r.log, "-profile can choose this, too: memory alloc_objects/count")
 
+	assert.Contains(t, must(t, "top", layoutData+"async-profiler/4.1.otlp"), "Busy.spin", "two sample types of one name")
+
 	original, err := os.ReadFile(goCPU)
 	require.NoError(t, err)
 	r = run(t, original, "top", "-")

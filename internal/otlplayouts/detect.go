@@ -49,6 +49,9 @@ func Detect(data []byte) (layout Layout, certain bool) {
 type unclearSample struct {
 	field2     []byte // packed
 	timestamps int
+	// isUnpacked reports that fields 2 and 4 are single numbers: an attribute and a value (1.10), or a value and a link.
+	isUnpacked bool
+	field4     uint64
 }
 
 // maxUnclear bounds how many unclear samples are kept: they are all alike.
@@ -66,12 +69,12 @@ func (d *detector) keep(s layoutSet) {
 	}
 }
 
-// allowing returns the layouts whose message has such a field. A number that no layout knows says nothing.
-func allowing(of func(*schema) *message, number protowire.Number, wire protowire.Type) layoutSet {
+// allowing returns the layouts whose message has such a field. A number that no layout knows is no evidence.
+func allowing(of func(*schema) *message, number protowire.Number, matches func(kind) bool) layoutSet {
 	var s layoutSet
 	for l, schema := range schemas {
 		if m := of(schema); m != nil {
-			if f, known := m.field(number); known && f.kind.usual() == wire {
+			if f, known := m.field(number); known && matches(f.kind) {
 				s |= 1 << l
 			}
 		}
@@ -85,11 +88,16 @@ func allowing(of func(*schema) *message, number protowire.Number, wire protowire
 // evidence is allowing for every field number and wire type, worked out once.
 type evidence [24][6]layoutSet
 
+// newEvidence takes lists of numbers to be packed, as nearly all encoders write them.
 func newEvidence(of func(*schema) *message) *evidence {
+	return evidenceWhere(of, func(k kind, wire protowire.Type) bool { return k.usual() == wire })
+}
+
+func evidenceWhere(of func(*schema) *message, matches func(kind, protowire.Type) bool) *evidence {
 	e := &evidence{}
 	for number := range e {
 		for wire := range e[number] {
-			e[number][wire] = allowing(of, protowire.Number(number), protowire.Type(wire))
+			e[number][wire] = allowing(of, protowire.Number(number), func(k kind) bool { return matches(k, protowire.Type(wire)) })
 		}
 	}
 	return e
@@ -105,13 +113,9 @@ func (e *evidence) of(number protowire.Number, wire protowire.Type) layoutSet {
 var (
 	requestEvidence = newEvidence(func(s *schema) *message { return s.request })
 	profileEvidence = newEvidence(func(s *schema) *message { return s.profile })
-	// A sample of 1.3 stands one message deeper, in the container's profile.
-	sampleEvidence = newEvidence(func(s *schema) *message {
-		if s.profile.fields[8].name == "profile" {
-			return nil
-		}
-		return s.sample
-	})
+	sampleEvidence  = newEvidence(sampleOf)
+	// unpackedEvidence allows lists that are not packed: async-profiler writes each value as a field.
+	unpackedEvidence  = evidenceWhere(sampleOf, kind.allows)
 	profile1x3        = schemas[V1_3].profile.fields[8].message
 	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
 )
@@ -191,18 +195,25 @@ func (d *detector) valueType(data []byte) {
 func (d *detector) sample(data []byte) {
 	var has [24]bool
 	var unclear unclearSample
+	possible, usual, isNumber := d.left, allLayouts, false
 	for r := protofields.New(data); r.Next(); {
-		d.keep(sampleEvidence.of(r.Number, r.Wire))
+		possible &= unpackedEvidence.of(r.Number, r.Wire)
+		usual &= sampleEvidence.of(r.Number, r.Wire)
 		if int(r.Number) < len(has) {
 			has[r.Number] = true
 		}
 		switch {
-		case r.Number == 2:
+		case r.Number == 2 && r.Wire == protowire.BytesType:
 			unclear.field2 = r.Content
+		case r.Number == 2:
+			unclear.field2, isNumber = protowire.AppendVarint(unclear.field2, r.Value), true
+		case r.Number == 4 && r.Wire == protowire.VarintType:
+			unclear.field4, unclear.isUnpacked = r.Value, isNumber
 		case r.Number == 5 && r.Wire == protowire.BytesType:
 			unclear.timestamps += len(r.Content) / 8
 		}
 	}
+	d.keep(possible)
 	// A sample has values or timestamps.
 	if !has[3] && !has[6] {
 		d.keep(^setOf(V1_4, V1_6, V1_7))
@@ -212,6 +223,9 @@ func (d *detector) sample(data []byte) {
 	}
 	if !has[4] && !has[5] {
 		d.keep(^setOf(V1_10))
+	}
+	if !unclear.isUnpacked {
+		d.keep(usual)
 	}
 	if has[2] && d.left.has(V1_10) && !d.left.isSingle() && len(d.unclear) < maxUnclear {
 		d.unclear = append(d.unclear, unclear)
@@ -242,11 +256,14 @@ func (d *detector) dictionary(data []byte) {
 // resolveUnclear decides between 1.8/1.9 and 1.10 where all samples have only a stack, field 2 and timestamps:
 // as values they are as many as the timestamps; as attribute indices they lie within the table.
 func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
-	attributes := uint64(0)
+	attributes, links := uint64(0), uint64(0)
 	for r := protofields.New(data); r.Next(); {
 		if r.Number == 2 {
 			for f := protofields.New(r.Content); f.Next(); {
-				if f.Number == 6 {
+				switch f.Number {
+				case 4:
+					links++
+				case 6:
 					attributes++
 				}
 			}
@@ -265,9 +282,17 @@ func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
 				return older.newest(), true
 			}
 		}
-		if count != s.timestamps {
+		if s.isUnpacked && s.field4 >= links || !s.isUnpacked && count != s.timestamps {
 			return V1_10, true
 		}
 	}
 	return V1_10, false
+}
+
+// sampleOf is the message in field 2 of a profile. In 1.3 it stands one message deeper, in the container's profile.
+func sampleOf(s *schema) *message {
+	if s.profile.fields[8].name == "profile" {
+		return nil
+	}
+	return s.sample
 }

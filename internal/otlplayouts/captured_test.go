@@ -1,0 +1,77 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlplayouts
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestAsyncProfiler reads what async-profiler wrote.
+func TestAsyncProfiler(t *testing.T) {
+	for name, want := range map[string]Layout{"4.1": V1_7, "4.3": V1_9, "4.3-threads": V1_9, "4.5": V1_10, "4.5-threads": V1_10} {
+		t.Run(name, func(t *testing.T) {
+			pd, stats, err := Unmarshal(readFixture(t, "async-profiler/"+name+".otlp"))
+			require.NoError(t, err)
+			assert.Equal(t, Stats{Layout: want}, stats)
+			// 4.3 has no entry of zeros in three tables: what stands there is meant, and moves.
+			var batch compact.Batch
+			pd = batch.Merge([]pprofile.Profiles{pd})
+			assert.Zero(t, batch.Stats().Dropped)
+			assert.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+			text := profiletest.Render(pd)
+			assert.Contains(t, text, "profile itimer in ")
+			assert.Contains(t, text, "Busy.spin")
+			total := int64(0)
+			for _, s := range profiletest.ProfileAt(pd, 0).Samples().All() {
+				total += s.Values().At(0)
+			}
+			assert.Positive(t, total)
+		})
+	}
+}
+
+// TestUnpackedLists has samples of a stack, and of attributes and values that are fields each.
+func TestUnpackedLists(t *testing.T) {
+	number := func(b []byte, field protowire.Number, v uint64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
+	}
+	nested := func(field protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), content)
+	}
+	for name, c := range map[string]struct {
+		sample       []byte
+		want         Layout
+		uncertain    bool
+		links, attrs int
+	}{
+		"1.10: a value": {sample: number(number(nil, 1, 1), 4, 7), want: V1_10, links: 1, attrs: 1},
+		"1.10: an attribute, a value above all links": {sample: number(number(number(nil, 1, 1), 2, 1), 4, 7), want: V1_10, links: 1, attrs: 2},
+		"1.9: a value above all attributes, a link":   {sample: number(number(number(nil, 1, 1), 2, 9), 4, 1), want: V1_9, links: 2, attrs: 2},
+		"either":                        {sample: number(number(number(nil, 1, 1), 2, 1), 4, 1), want: V1_10, uncertain: true, links: 2, attrs: 2},
+		"1.9: a value":                  {sample: number(number(nil, 1, 1), 2, 7), want: V1_9, links: 1, attrs: 1},
+		"1.9: a value and an attribute": {sample: number(number(number(nil, 1, 1), 2, 7), 3, 1), want: V1_9, links: 1, attrs: 2},
+	} {
+		profile := append(nested(2, c.sample), protowire.AppendFixed64(protowire.AppendTag(nil, 3, protowire.Fixed64Type), 1e18)...)
+		data := nested(1, nested(2, nested(2, profile)))
+		var dictionary []byte
+		for range c.links {
+			dictionary = append(dictionary, nested(4, nil)...)
+		}
+		for range c.attrs {
+			dictionary = append(dictionary, nested(6, nil)...)
+		}
+		dictionary = append(dictionary, nested(7, nested(1, []byte{1}))...)
+		layout, certain := Detect(append(data, nested(2, dictionary)...))
+		assert.Equal(t, c.want, layout, name)
+		assert.Equal(t, !c.uncertain, certain, name)
+	}
+}
