@@ -6,7 +6,6 @@ package profilingreceiver
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -21,8 +20,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
 )
 
-// occupied holds the one profiler that a process can have: the profiler's logger, metrics and clock are global.
-var occupied atomic.Bool
+// slot holds the one profiler that a process can have: the profiler's logger, metrics and clock are global.
+var slot = make(chan struct{}, 1)
+
+const (
+	// settleTime passes between the end of a profiler and the start of the next one: its goroutines outlive its Shutdown by
+	// what they are about, and share tables without locks with the next.
+	settleTime = time.Second
+	// slotWait is how long a start waits for another receiver's end, as in a reload of the configuration.
+	slotWait = 3 * time.Second
+)
 
 // profilingReceiver starts the profiler, again and again where it cannot start, and stops it.
 type profilingReceiver struct {
@@ -34,6 +41,8 @@ type profilingReceiver struct {
 	// check and create are checkMachine and createProfiler, except in tests.
 	check  func(*Config) problems
 	create func(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component, error)
+	// settleTime and slotWait are the constants, except in tests.
+	settleTime, slotWait time.Duration
 
 	stop context.CancelFunc
 	// done is closed when the profiler has stopped.
@@ -53,6 +62,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	}
 	return &profilingReceiver{
 		cfg: cfg, set: set, metrics: metrics, check: checkMachine, create: createProfiler,
+		settleTime: settleTime, slotWait: slotWait,
 		gate: &gate{next: next, obsreport: obsreport, logger: set.Logger, timeout: cfg.ConsumeTimeout},
 	}, nil
 }
@@ -115,7 +125,7 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (component.Component, error) {
 	var err error
 	reason := reasonOther
-	if !occupied.CompareAndSwap(false, true) {
+	if !r.takeSlot() {
 		reason = reasonBusy
 		err = fmt.Errorf("another `profiling` receiver runs in this process, and there can be one: list %s in several pipelines instead of having two",
 			r.set.ID)
@@ -126,7 +136,7 @@ func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (c
 			r.set.Logger.Info("eBPF profiling runs", zap.Int("samples_per_second", r.cfg.Profiler.SamplesPerSecond))
 			return profiler, nil
 		}
-		occupied.Store(false)
+		r.releaseSlot()
 	}
 	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", string(reason)))))
 	return nil, err
@@ -161,8 +171,21 @@ func (r *profilingReceiver) keep(ctx context.Context, profiler component.Compone
 		r.set.Logger.Warn("the eBPF profiler did not stop in order", zap.Error(err))
 	}
 	r.metrics.ReceiverProfilingRunning.Record(context.WithoutCancel(ctx), 0)
-	occupied.Store(false)
+	r.releaseSlot()
 }
+
+func (r *profilingReceiver) takeSlot() bool {
+	timer := time.NewTimer(r.slotWait)
+	defer timer.Stop()
+	select {
+	case slot <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (r *profilingReceiver) releaseSlot() { time.AfterFunc(r.settleTime, func() { <-slot }) }
 
 // Shutdown stops the profiler and waits for a report that is under way, for `consume_timeout` at most.
 func (r *profilingReceiver) Shutdown(ctx context.Context) error {

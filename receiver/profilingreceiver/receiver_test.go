@@ -83,6 +83,7 @@ func newHarness(t *testing.T, next xconsumer.Profiles, change func(*Config)) *ha
 	var err error
 	h.profilingReceiver, err = newReceiver(set, cfg, next)
 	require.NoError(t, err)
+	h.settleTime, h.slotWait = 0, waitTimeout
 	h.check = func(*Config) problems {
 		if p := h.lacks.Load(); p != nil {
 			return *p
@@ -188,6 +189,7 @@ func TestOneAtATime(t *testing.T) {
 	first, second := newHarness(t, nil, nil), newHarness(t, nil, nil)
 	require.NoError(t, first.Start(t.Context(), componenttest.NewNopHost()))
 	first.requireRunning(t, 1)
+	second.slotWait = time.Millisecond
 	require.NoError(t, second.Start(t.Context(), componenttest.NewNopHost()))
 	require.Eventually(t, func() bool {
 		n, _ := second.value(t, "otelcol_receiver_profiling_failed_starts", "busy")
