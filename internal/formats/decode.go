@@ -11,14 +11,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/cpuprofile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
 )
 
 // Decodable are the formats that Decode reads.
-var Decodable = []Format{GoTrace, Folded, JFR}
+var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR}
 
 // Options are how Decode reads a payload.
 type Options struct {
@@ -51,6 +53,10 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 		}
 		o.MaxTextBytes, o.Anchor = options.MaxTextBytes, options.Anchor
 		pd, stats, err = gotrace.Decode(data, o)
+	case PerfScript:
+		pd, stats, err = perfscript.Decode(data, perfscript.Options{MaxTextBytes: options.MaxTextBytes, Anchor: options.Anchor})
+	case CPUProfile:
+		pd, stats, err = cpuprofile.Decode(data, cpuprofile.Options{MaxTextBytes: options.MaxTextBytes, Anchor: options.Anchor})
 	case Folded:
 		pd, stats, err = decodeFolded(data, &options)
 	case JFR:

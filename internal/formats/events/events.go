@@ -126,15 +126,19 @@ func (b *Builder) SetWindow(p compact.ProfileIndex, first, last uint64) {
 	b.windows[p] = window{isSet: true, first: first, last: last}
 }
 
+// Widen makes the window of a profile contain first and last.
+func (b *Builder) Widen(p compact.ProfileIndex, first, last uint64) {
+	if w := &b.windows[p]; w.isSet {
+		first, last = min(first, w.first), max(last, w.last)
+	}
+	b.SetWindow(p, first, last)
+}
+
 // Event adds an observation, and makes the window of its profile contain it.
 func (b *Builder) Event(p compact.ProfileIndex, id compact.Identity, o compact.Observation) {
 	b.Stats.Events++
 	b.Observe(p, id, o)
-	if w := &b.windows[p]; !w.isSet {
-		*w = window{isSet: true, first: o.Timestamp, last: o.Timestamp}
-	} else {
-		w.first, w.last = min(w.first, o.Timestamp), max(w.last, o.Timestamp)
-	}
+	b.Widen(p, o.Timestamp, o.Timestamp)
 }
 
 // Shift moves all timestamps and windows, for clocks whose beginning is known at the end only.

@@ -1,0 +1,423 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cpuprofile reads V8's CPU profiles: a .cpuprofile file (node --cpu-prof, Chrome's inspector), or Chrome's trace
+// events Profile and ProfileChunk, in an array or under traceEvents.
+//
+// Decode walks over the JSON without keeping it. A profile is a tree of nodes, each of which has a function, and samples that
+// name nodes: decoder.readNode interns the function, profile.finish follows the parents of each node that was sampled. Times are microseconds
+// since the machine began, unless they are a Unix time: then the end of the recording is the anchor.
+package cpuprofile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+)
+
+// Options are how Decode reads a profile.
+type Options struct {
+	// MaxTextBytes is the longest text; a longer one is cut. 0 is the default.
+	MaxTextBytes int
+	// Anchor is when the recording ended.
+	Anchor events.Anchor
+}
+
+// maxDepth is the largest number of frames of a stack. V8 records 255.
+const maxDepth = 512
+
+// ErrNotProfile is the error for JSON that has no profile in it.
+var ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
+
+// Decode returns the profiles of a file: samples/count with timestamps alone. Samples of (idle) are left out, (garbage collector) and
+// (program) are frames above the stack before them.
+func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
+	d := decoder{byKey: map[profileKey]*profile{}}
+	d.b.Reset(options.MaxTextBytes, options.Anchor)
+	if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
+		return pprofile.NewProfiles(), d.b.Stats, fmt.Errorf("read JSON: %w", err)
+	}
+	if len(d.profiles) == 0 {
+		return pprofile.NewProfiles(), d.b.Stats, ErrNotProfile
+	}
+	return d.finish(len(data), options.Anchor), d.b.Stats, nil
+}
+
+type decoder struct {
+	json     *json.Decoder
+	b        events.Builder
+	profiles []*profile
+	byKey    map[profileKey]*profile
+	stack    []int32
+}
+
+// profileKey names a profile among Chrome's trace events.
+type profileKey struct {
+	process int64
+	id      string
+}
+
+// node is a function in the tree of calls.
+type node struct {
+	parent   int64 // by id; 0 for none
+	kind     nodeKind
+	location int32
+}
+
+type nodeKind uint8
+
+const (
+	ordinary nodeKind = iota
+	root
+	idle
+	above // a state of the machine, on the stack before it
+)
+
+// profile is one tree, with what was sampled.
+type profile struct {
+	nodes       map[int64]node
+	samples     []float64 // ids of nodes
+	deltas      []float64 // microseconds since the sample before
+	start, end  float64   // microseconds
+	process     int64
+	thread      int64
+	isOfBrowser bool
+}
+
+func newProfile() *profile { return &profile{nodes: map[int64]node{}} }
+
+func (d *decoder) read(data []byte) error {
+	d.json = json.NewDecoder(bytes.NewReader(data))
+	if bytes.HasPrefix(data, []byte("[")) {
+		return d.array(d.readEvent)
+	}
+	file := newProfile()
+	err := d.object(func(key string) error {
+		if key == "traceEvents" {
+			return d.array(d.readEvent)
+		}
+		return d.readField(file, key)
+	})
+	if len(file.nodes) > 0 {
+		d.profiles = append(d.profiles, file)
+	}
+	return err
+}
+
+// object calls field for each key of the object that comes next; field reads the value.
+func (d *decoder) object(field func(key string) error) error {
+	if open, err := d.json.Token(); err != nil || open != json.Delim('{') {
+		return cmpErr(err, "an object is wanted")
+	}
+	for d.json.More() {
+		key, err := d.json.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		if err := field(name); err != nil {
+			return err
+		}
+	}
+	_, err := d.json.Token()
+	return err
+}
+
+// array calls element for each element of the array that comes next.
+func (d *decoder) array(element func() error) error {
+	if open, err := d.json.Token(); err != nil || open != json.Delim('[') {
+		return cmpErr(err, "an array is wanted")
+	}
+	for d.json.More() {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err := d.json.Token()
+	return err
+}
+
+func cmpErr(err error, otherwise string) error {
+	if err != nil {
+		return err
+	}
+	return errors.New(otherwise)
+}
+
+// value reads the next value into to. What is of another type is left out.
+func (d *decoder) value(to any) error {
+	err := d.json.Decode(to)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return nil
+	}
+	return err
+}
+
+// readField reads a field of a .cpuprofile.
+func (d *decoder) readField(p *profile, key string) error {
+	switch key {
+	case "nodes":
+		return d.array(func() error { return d.readNode(p) })
+	case "samples":
+		return d.value(&p.samples)
+	case "timeDeltas":
+		return d.value(&p.deltas)
+	case "startTime":
+		return d.value(&p.start)
+	case "endTime":
+		return d.value(&p.end)
+	}
+	return d.value(&skipped{})
+}
+
+// skipped is a value that is not kept.
+type skipped struct{}
+
+// UnmarshalJSON reads nothing.
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
+
+type jsonNode struct {
+	ID        int64   `json:"id"`
+	Parent    int64   `json:"parent"`
+	Children  []int64 `json:"children"`
+	CallFrame struct {
+		FunctionName string `json:"functionName"`
+		URL          string `json:"url"`
+		LineNumber   *int64 `json:"lineNumber"`
+		ColumnNumber *int64 `json:"columnNumber"`
+	} `json:"callFrame"`
+}
+
+func (d *decoder) readNode(p *profile) error {
+	var n jsonNode
+	if err := d.value(&n); err != nil {
+		return err
+	}
+	known := p.nodes[n.ID]
+	made := d.makeNode(&n)
+	if made.parent = n.Parent; n.Parent == 0 {
+		made.parent = known.parent
+	}
+	p.nodes[n.ID] = made
+	for _, child := range n.Children {
+		c := p.nodes[child]
+		c.parent = n.ID
+		p.nodes[child] = c
+	}
+	return nil
+}
+
+// makeNode interns the function of a node. Lines and columns count from 0 in V8, and from 1 in OTLP.
+func (d *decoder) makeNode(n *jsonNode) node {
+	name := n.CallFrame.FunctionName
+	made := node{}
+	switch name {
+	case "(root)":
+		return node{kind: root}
+	case "(idle)":
+		return node{kind: idle}
+	case "(garbage collector)", "(program)":
+		made.kind = above
+	case "":
+		name = "(anonymous)"
+	}
+	intern := d.b.Dict.Strings.Intern
+	f := profiledict.Function{Name: intern(d.b.Text(name)), Filename: intern(d.b.Text(n.CallFrame.URL)), StartLine: fromZero(n.CallFrame.LineNumber)}
+	made.location = d.b.Frame(f, f.StartLine, fromZero(n.CallFrame.ColumnNumber))
+	return made
+}
+
+func fromZero(n *int64) int64 {
+	if n == nil || *n < 0 || *n == math.MaxInt64 {
+		return 0
+	}
+	return *n + 1
+}
+
+// readEvent reads one of Chrome's trace events.
+func (d *decoder) readEvent() error {
+	var event struct {
+		Name string          `json:"name"`
+		ID   json.RawMessage `json:"id"`
+		PID  int64           `json:"pid"`
+		TID  int64           `json:"tid"`
+		Args json.RawMessage `json:"args"`
+	}
+	if err := d.value(&event); err != nil {
+		return err
+	}
+	if event.Name != "Profile" && event.Name != "ProfileChunk" {
+		return nil
+	}
+	key := profileKey{process: event.PID, id: string(event.ID)}
+	p := d.byKey[key]
+	if p == nil {
+		p = newProfile()
+		d.byKey[key] = p
+		d.profiles = append(d.profiles, p)
+	}
+	if event.Name == "Profile" {
+		p.process, p.thread, p.isOfBrowser = event.PID, event.TID, true
+	}
+	var args struct {
+		Data struct {
+			StartTime  float64   `json:"startTime"`
+			TimeDeltas []float64 `json:"timeDeltas"`
+			CPUProfile struct {
+				Nodes   json.RawMessage `json:"nodes"`
+				Samples []float64       `json:"samples"`
+			} `json:"cpuProfile"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(event.Args, &args); err != nil {
+		d.b.Stats.Dropped++
+		return nil
+	}
+	if args.Data.StartTime != 0 {
+		p.start = args.Data.StartTime
+	}
+	p.samples = append(p.samples, args.Data.CPUProfile.Samples...)
+	p.deltas = append(p.deltas, args.Data.TimeDeltas...)
+	if len(args.Data.CPUProfile.Nodes) == 0 {
+		return nil
+	}
+	whole := d.json
+	d.json = json.NewDecoder(bytes.NewReader(args.Data.CPUProfile.Nodes))
+	err := d.array(func() error { return d.readNode(p) })
+	d.json = whole
+	return err
+}
+
+// year2000 in microseconds: what is later is a Unix time.
+const year2000 = 946684800e6
+
+// finish writes the samples of all profiles, whose clocks are the same one.
+func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles {
+	first, last := math.Inf(1), math.Inf(-1)
+	for _, p := range d.profiles {
+		for len(p.deltas) < len(p.samples) {
+			p.deltas = append(p.deltas, 0)
+		}
+		at := p.start
+		first, last = min(first, at), max(last, at, p.end)
+		for i := range p.samples {
+			at += p.deltas[i]
+			first, last = min(first, at), max(last, at)
+		}
+	}
+	if !(first >= 0 && last < 1<<52) { // not a number, or none of a clock in microseconds
+		d.b.Stats.Dropped += len(d.profiles)
+		return pprofile.NewProfiles()
+	}
+	length := uint64((last - first) * 1000)
+	begin := uint64(first) * 1000
+	isAnchored := first < year2000
+	if isAnchored {
+		begin = 0
+		if anchor.EndNanos > length {
+			begin = anchor.EndNanos - length
+		}
+	}
+	scope := d.b.NewScope()
+	for _, p := range d.profiles {
+		d.addProfile(scope, p, first)
+	}
+	if isAnchored {
+		d.b.GuessClock()
+	}
+	d.b.Shift(begin)
+	return d.b.Finish(plainBytes)
+}
+
+// stackKey is a node, and for one that is above, the node of the stack before.
+type stackKey struct{ node, before int64 }
+
+// addProfile adds the samples of a profile, at times since first.
+func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64) {
+	var period int64
+	if n := len(p.samples); n > 0 {
+		sum := 0.0
+		for i := range p.samples {
+			sum += p.deltas[i]
+		}
+		period = int64(max(0, sum/float64(n)*1000))
+	}
+	cpu := events.Type{Name: "cpu", Unit: "nanoseconds"}
+	to := d.b.NewProfile(scope, events.Profile{
+		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: period, Shape: compact.Shape{Timestamps: true},
+	})
+	var attributes profiledict.AttributeSetIndex
+	if p.isOfBrowser {
+		attributes = d.b.Dict.AttributeSets.Intern([]int32{
+			d.b.IntAttribute(events.AttributeProcessID, p.process), d.b.IntAttribute(events.AttributeThreadID, p.thread),
+		})
+	}
+	stacks := map[stackKey]profiledict.StackIndex{}
+	at, before := p.start, int64(0)
+	for i, sample := range p.samples {
+		at += p.deltas[i]
+		id := int64(sample)
+		n, known := p.nodes[id]
+		switch {
+		case !known:
+			d.b.Stats.Dropped++
+			continue
+		case n.kind == idle:
+			before = 0
+			continue
+		}
+		key := stackKey{node: id}
+		if n.kind == above {
+			key.before = before
+		}
+		stack, ok := stacks[key]
+		if !ok {
+			stack, ok = d.stackOf(p, id, before)
+			if !ok {
+				d.b.Stats.Dropped++
+				continue
+			}
+			stacks[key] = stack
+		}
+		if n.kind == ordinary {
+			before = id
+		}
+		d.b.Event(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Timestamp: uint64((at - first) * 1000)})
+	}
+	if p.end > 0 {
+		d.b.Widen(to, uint64(max(0, p.start-first)*1000), uint64(max(0, p.end-first)*1000))
+	}
+}
+
+// stackOf interns the stack of a node: its ancestors, or if it is above, itself and the stack before. It is not ok if that
+// is too deep, or a circle.
+func (d *decoder) stackOf(p *profile, id, before int64) (profiledict.StackIndex, bool) {
+	d.stack = d.stack[:0]
+	if n := p.nodes[id]; n.kind == above {
+		d.stack = append(d.stack, n.location)
+		id = before
+	}
+	for id != 0 {
+		n, ok := p.nodes[id]
+		if !ok || n.kind == root {
+			break
+		}
+		if len(d.stack) == maxDepth {
+			return 0, false
+		}
+		if n.location != 0 {
+			d.stack = append(d.stack, n.location)
+		}
+		id = n.parent
+	}
+	return d.b.Dict.Stacks.Intern(d.stack), true
+}

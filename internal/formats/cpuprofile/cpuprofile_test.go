@@ -1,0 +1,165 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cpuprofile
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+var (
+	ended = time.Date(2026, 11, 21, 21, 43, 54, 0, time.UTC)
+	guess = events.Anchor{EndNanos: uint64(ended.UnixNano()), Guess: "arrival"}
+)
+
+// What node --cpu-prof wrote: the profile ends at the anchor, and all samples but those of (idle) are there.
+func TestNode(t *testing.T) {
+	data, err := os.ReadFile("testdata/node20.cpuprofile")
+	require.NoError(t, err)
+	pd, stats, err := Decode(data, Options{Anchor: guess})
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(pd))
+	require.Equal(t, events.Stats{Events: 170 - 58, GuessedClock: true}, stats)
+	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	assert.Equal(t, ended.UnixNano(), int64(p.Time())+int64(p.DurationNano())-1)
+	assert.InDelta(t, 1.8e9, p.DurationNano(), 0.1e9)
+	profiletest.Golden(t, "testdata/node20.txt", profiletest.Render(pd))
+}
+
+const nodes = `"nodes":[
+ {"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,3,4,6]},
+ {"id":2,"callFrame":{"functionName":"(idle)"}},
+ {"id":3,"callFrame":{"functionName":"(garbage collector)"}},
+ {"id":4,"callFrame":{"functionName":"","url":"a.js","lineNumber":0,"columnNumber":4},"children":[5]},
+ {"id":5,"callFrame":{"functionName":"f","url":"a.js","lineNumber":9,"columnNumber":0}},
+ {"id":6,"callFrame":{"functionName":"(program)"}}]`
+
+func TestSmall(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"lines and columns": {`{"startTime":1000,"endTime":9000,` + nodes + `,"samples":[5],"timeDeltas":[500]}`, `
+      time 1795297433992000000 ns
+      duration 8000001 ns
+      period 500000 cpu in nanoseconds
+      attributes {profile.clock.guess="arrival"}
+      sample @1795297433992500000
+        f from line 10 a.js:10:1
+        (anonymous) from line 1 a.js:1:5
+`},
+		"states of the machine": {`{"samples":[5,3,2,6,3],"timeDeltas":[1,1,1,1,1],"startTime":1,"endTime":10,` + nodes + `}`, `
+      sample @1795297433999992000
+        f from line 10 a.js:10:1
+        (anonymous) from line 1 a.js:1:5
+      sample @1795297433999993000
+        "(garbage collector)"
+        f from line 10 a.js:10:1
+        (anonymous) from line 1 a.js:1:5
+      sample @1795297433999995000
+        (program)
+      sample @1795297433999996000
+        "(garbage collector)"
+`},
+		"a Unix time": {`{"startTime":1714979289000000,"endTime":1714979290000000,` + nodes + `,"samples":[5],"timeDeltas":[7]}`, "      time 1714979289000000000 ns\n"},
+		"Chrome": {`{"metadata":{"x":[1]},"traceEvents":[
+			{"name":"Other","ph":"X","args":"text"},
+			{"name":"Profile","ph":"P","id":"0x1","pid":7,"tid":8,"args":{"data":{"startTime":5000}}},
+			{"name":"ProfileChunk","ph":"P","id":"0x1","pid":7,"tid":9,"args":{"data":{"cpuProfile":{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}},{"id":2,"parent":1,"callFrame":{"functionName":"f","url":"a.js","lineNumber":1}}],"samples":[2]},"timeDeltas":[10]}}},
+			{"name":"ProfileChunk","ph":"P","id":"0x1","pid":7,"tid":9,"args":{"data":{"cpuProfile":{"nodes":[{"id":3,"parent":2,"callFrame":{"functionName":"g","url":"a.js","lineNumber":2}}],"samples":[3,2]},"timeDeltas":[10,20]}}}]}`, `
+      sample @1795297433999970000 @1795297434000000000 {process.pid=7, thread.id=8}
+        f from line 2 a.js:2
+      sample @1795297433999980000 {process.pid=7, thread.id=8}
+        g from line 3 a.js:3
+        f from line 2 a.js:2
+`},
+		"an array of events": {`[{"name":"Profile","id":1,"pid":7,"tid":8,"args":{"data":{"startTime":5000}}},
+			{"name":"ProfileChunk","id":1,"pid":7,"args":{"data":{"cpuProfile":{"nodes":[{"id":2,"callFrame":{"functionName":"f"}}],"samples":[2]},"timeDeltas":[10]}}}]`, "sample @1795297434000000000 {process.pid=7, thread.id=8}\n        f\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, _, err := Decode([]byte(tc.text), Options{Anchor: guess})
+			require.NoError(t, err)
+			require.NoError(t, profiletest.Check(pd))
+			assert.Contains(t, profiletest.Render(pd), strings.TrimPrefix(tc.want, "\n"))
+		})
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, text := range []string{"{}", "[]", "nonsense", `{"nodes":7}`, `{"nodes":[`, `{"traceEvents":[]}`} {
+		_, _, err := Decode([]byte(text), Options{})
+		require.Error(t, err, text)
+	}
+	for text, dropped := range map[string]int{
+		`{` + nodes + `,"samples":[99,5],"timeDeltas":[1]}`:                                                      1,
+		`{"nodes":[{"id":1,"children":[2]},{"id":2,"children":[1]}],"samples":[1,2]}`:                            2,
+		`{"nodes":[{"id":1}],"samples":[1],"timeDeltas":[1e300]}`:                                                1,
+		`{"nodes":[{"id":1}],"samples":[1],"timeDeltas":[-5]}`:                                                   1,
+		`{"nodes":[{"id":1,"callFrame":{"functionName":5,"lineNumber":9223372036854775807}}],"samples":["x",1]}`: 1,
+	} {
+		pd, stats, err := Decode([]byte(text), Options{Anchor: guess})
+		require.NoError(t, err, text)
+		require.NoError(t, profiletest.Check(pd), text)
+		assert.Equal(t, dropped, stats.Dropped, text)
+	}
+}
+
+func hostileProfiles(n int) map[string][]byte {
+	var chain, flat, numbers strings.Builder
+	chain.WriteString(`{"nodes":[{"id":1}`)
+	numbers.WriteString("0")
+	for i := 2; i < n; i++ {
+		fmt.Fprintf(&chain, `,{"id":%d,"parent":%d,"callFrame":{"functionName":"f%d"}}`, i, i-i%500, i)
+		fmt.Fprintf(&flat, `{"id":%d},`, i)
+		fmt.Fprintf(&numbers, ",%d", i)
+	}
+	deep := strings.Builder{}
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&deep, `{"id":%d,"parent":%d},`, i+1, i)
+	}
+	return map[string][]byte{
+		"chains":   []byte(chain.String() + `],"samples":[` + numbers.String() + `]}`),
+		"deep":     []byte(`{"nodes":[` + deep.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
+		"flat":     []byte(`{"nodes":[` + flat.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
+		"samples":  []byte(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1` + strings.Repeat(",1", n) + `]}`),
+		"empty":    []byte(`{"nodes":[{}` + strings.Repeat(",{}", n) + `]}`),
+		"children": []byte(`{"nodes":[{"id":1,"children":[` + numbers.String() + `]}]}`),
+		"events":   []byte(`[{}` + strings.Repeat(",{}", n) + `]`),
+		"profiles": []byte(`[{}` + strings.Repeat(`,{"name":"Profile"}`, n) + `]`),
+		"nesting":  []byte(strings.Repeat(`[`, n)),
+		"text":     []byte(`{"nodes":[{"callFrame":{"functionName":"` + strings.Repeat("\xff", n) + `"}}]}`),
+	}
+}
+
+func requireBounded(t *testing.T, data []byte) {
+	t.Helper()
+	var got pprofile.Profiles
+	var err error
+	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, Options{Anchor: guess}) })
+	profiletest.RequireBounded(t, cost, len(data), 8<<20, 120)
+	if err == nil {
+		require.NoError(t, profiletest.Check(got))
+	}
+}
+
+func TestDecodeIsBounded(t *testing.T) {
+	for name, data := range hostileProfiles(50_000) {
+		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, data := range hostileProfiles(20) {
+		f.Add(data)
+	}
+	f.Add([]byte(`{"startTime":1000,"endTime":9000,` + nodes + `,"samples":[5,3,2,6],"timeDeltas":[500,1,2,3]}`))
+	f.Fuzz(requireBounded)
+}
