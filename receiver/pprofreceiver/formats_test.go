@@ -44,6 +44,8 @@ func TestFormatsByContent(t *testing.T) {
 		"folded to /v1/pprof":   {url: f.pushURL(), query: "", body: []byte(foldedText), want: "profile samples in count"},
 		"a Go trace":            {url: f.profilesURL(), query: "", body: sourcetest.Captured(t, "go-exec.trace"), want: "profile off_cpu in nanoseconds"},
 		"a Go trace, gzip":      {url: f.pushURL(), query: "", body: sourcetest.Gzipped(t, sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
+		"perf script":           {url: f.profilesURL(), query: "", body: []byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"), want: "profile cpu in nanoseconds"},
+		"a .cpuprofile":         {url: f.profilesURL(), query: "", body: []byte(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`), want: "profile samples in count"},
 		"stated, with a type":   {url: f.profilesURL(), query: "?format=folded&sample_type=cpu/nanoseconds", body: []byte("# nothing but a comment\nmain 1"), want: "profile cpu in nanoseconds"},
 		"pprof to /v1/profiles": {url: f.profilesURL(), query: "?format=pprof", body: sourcetest.Captured(t, "go-cpu-labels.pb.gz"), want: "profile cpu in nanoseconds"},
 	} {
