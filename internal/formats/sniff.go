@@ -9,10 +9,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
@@ -64,7 +64,7 @@ func Sniff(data []byte) Format {
 	}
 	// A message is not text: a length or an index is a control character within a few bytes.
 	head := data[:min(len(data), headBytes)]
-	if !isText(head) {
+	if !pprofconv.IsText(head) {
 		return sniffMessage(data)
 	}
 	isCut := len(head) < len(data)
@@ -77,21 +77,6 @@ func Sniff(data []byte) Format {
 	default:
 		return sniffLines(head, isCut)
 	}
-}
-
-// isText reports whether head, which may end within a character, is printable text in UTF-8.
-func isText(head []byte) bool {
-	for i := 0; i < len(head); {
-		r, size := utf8.DecodeRune(head[i:])
-		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax {
-			return false
-		}
-		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
-			return false
-		}
-		i += size
-	}
-	return true
 }
 
 // sniffMessage tells the messages of protobuf apart. A pprof has, outermost, numbers or fields that OTLP lacks, or

@@ -185,7 +185,7 @@ func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limit
 		if errors.Is(err, ErrTooLarge) {
 			return err
 		}
-		if isText(data[:min(len(data), 64)]) {
+		if len(data) > 0 && IsText(data[:min(len(data), 64)]) {
 			return &FormatError{Seems: "text", Err: err}
 		}
 		return &FormatError{Err: err}

@@ -42,15 +42,15 @@ func sniff(data []byte) string {
 		return ""
 	case head[0] == '<':
 		return "HTML or XML (an error page or an index page?)"
-	case head[0] == '{' && isText(head), head[0] == '[' && isText(head):
+	case head[0] == '{' && IsText(head), head[0] == '[' && IsText(head):
 		return "JSON"
 	}
 	return ""
 }
 
-// isText reports whether head, the first bytes of a payload, is printable text. Protobuf is not:
-// the lengths and indices of a pprof are control characters within a few bytes.
-func isText(head []byte) bool {
+// IsText reports whether head, the first bytes of a payload, which may end within a character, is printable text in
+// UTF-8. Protobuf is not: the lengths and indices of a pprof are control characters within a few bytes.
+func IsText(head []byte) bool {
 	for i := 0; i < len(head); {
 		r, size := utf8.DecodeRune(head[i:])
 		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax {
@@ -61,7 +61,7 @@ func isText(head []byte) bool {
 		}
 		i += size
 	}
-	return len(head) > 0
+	return true
 }
 
 // isGperftoolsCPU knows the header of gperftools' binary CPU profiles on little-endian machines:
