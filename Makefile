@@ -161,10 +161,10 @@ generate: ## write what is generated: cmd/otelcol-profiles from builder-config.y
 	rm $(MAIN)/main_others.go
 	$(MAKE) --no-print-directory notice
 
-# Of what the binary has on any platform. By way of another file, so that a failure leaves the old one.
-NOTICES := $(GO) run ./internal/notice -C $(MAIN) -tags=grpcnotrace
+# Of what the binaries have on any platform. By way of another file, so that a failure leaves the old one.
+NOTICES := $(GO) run ./internal/notice -C $(MAIN),cmd/profiletool -tags=grpcnotrace
 .PHONY: notice
-notice: ## write NOTICE: the licences of all that is compiled or embedded into the binary
+notice: ## write NOTICE: the licences of all that is compiled or embedded into the binaries
 	mkdir -p bin && $(NOTICES) > bin/NOTICE && mv bin/NOTICE NOTICE
 
 # Each module in there requires the pdata of one old layout.

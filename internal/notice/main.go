@@ -29,7 +29,7 @@ import (
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
 
 func main() {
-	folder := flag.String("C", "cmd/otelcol-profiles", "folder of the main package")
+	folder := flag.String("C", "cmd/otelcol-profiles", "folders of the main packages, with commas between them")
 	tags := flag.String("tags", "", "build tags, as for the binary")
 	own := flag.String("own", "github.com/otelcol-profiles/otelcol-profiles", "modules that begin with this are left out")
 	header := flag.String("header", "internal/notice/header.txt", "file with what stands first")
@@ -47,9 +47,11 @@ func run(w io.Writer, folder, tags, own, header, version string) error {
 		return err
 	}
 	modules := map[string]*module{}
-	for _, platform := range platforms {
-		if err := list(modules, folder, tags, own, platform); err != nil {
-			return err
+	for _, folder := range strings.Split(folder, ",") {
+		for _, platform := range platforms {
+			if err := list(modules, folder, tags, own, platform); err != nil {
+				return err
+			}
 		}
 	}
 	var errs []error
