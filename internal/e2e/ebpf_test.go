@@ -18,14 +18,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
 const hostConfig = "config/host.yaml"
 
 // newHost returns a collector with config/host.yaml, not started, with all its addresses moved to where nothing else is.
-func newHost(t *testing.T, binary []string, flags []string, env ...string) *collector {
+func newHost(t *testing.T, binary []string, flags []string, env ...string) *everything {
 	t.Helper()
 	c := &collector{endpoint: freeAddress(t), metrics: freeAddress(t), status: freeAddress(t), graphs: freeAddress(t)}
 	_, metricsPort, err := net.SplitHostPort(c.metrics)
@@ -33,10 +35,11 @@ func newHost(t *testing.T, binary []string, flags []string, env ...string) *coll
 	args := append(append(binary, "--config", hostConfig), flags...)
 	c.command = exec.Command(args[0], args[1:]...)
 	c.command.Dir = repository
+	e := &everything{collector: c, otlp: freeAddress(t), health: freeAddress(t), targets: t.TempDir()}
 	c.command.Env = append(append(os.Environ(), "METRICS_PORT="+metricsPort, "STATUS_ENDPOINT="+c.status, "PAGE_ENDPOINT="+c.graphs,
-		"PPROF_ENDPOINT="+c.endpoint, "OTLP_GRPC_ENDPOINT="+freeAddress(t), "OTLP_HTTP_ENDPOINT="+freeAddress(t),
-		"HEALTH_ENDPOINT="+freeAddress(t), "HOST_STORAGE="+t.TempDir(), "SCRAPE_TARGETS="+t.TempDir()+"/*.yaml"), env...)
-	return c
+		"PPROF_ENDPOINT="+c.endpoint, "OTLP_GRPC_ENDPOINT="+e.otlp, "OTLP_HTTP_ENDPOINT="+freeAddress(t),
+		"HEALTH_ENDPOINT="+e.health, "HOST_STORAGE="+t.TempDir(), "SCRAPE_TARGETS="+e.targets+"/*.yaml"), env...)
+	return e
 }
 
 // TestHostWithoutPrivileges runs config/host.yaml as a user without any: it says what sampling needs, once, and everything
@@ -66,7 +69,13 @@ func TestHostWithoutPrivileges(t *testing.T) {
 	status, answer, err := c.push("shop", payload)
 	require.NoError(t, err)
 	require.Equal(t, 204, status, answer)
-	waitForServices(t, c.graphs, 1)
+	pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	require.NoError(t, err)
+	pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "by-otlp")
+	require.NoError(t, export(t, c.otlp, pprofileotlp.NewExportRequestFromProfiles(pd)))
+	c.list(t, "scraped")
+	waitForServices(t, c.graphs, 3)
+	c.requireHealthy(t)
 	c.Terminate(t)
 	require.Equal(t, 1, strings.Count(c.Log.String(), "eBPF profiling cannot start"))
 
