@@ -71,7 +71,7 @@ func TestHostileFilesAreBounded(t *testing.T) {
 		"a symbol table that is claimed":     buildELF(elfSection{name: ".symtab", kind: elf.SHT_SYMTAB, claimed: 1 << 60, link: 0}),
 		"names of sections that are claimed": claimedNames(),
 		"a section that says it is large":    compressed(1<<40, nil),
-		"a bomb of zlib":                     compressed(1<<30, zeros(t, 8<<20)),
+		"a bomb of zlib":                     compressed(128<<20, zeros(t, 128<<20)),
 		"a bomb of xz":                       buildELF(debugSection(".gnu_debugdata", xzZeros(t, 32<<20))),
 		"a dictionary of xz":                 buildELF(debugSection(".gnu_debugdata", largeDictionary())),
 		"directories of a line table":        lineTable5(),
@@ -112,6 +112,10 @@ func TestSparseFileIsBounded(t *testing.T) {
 			{name: ".shstrtab2", kind: elf.SHT_STRTAB, claimed: size / 2},
 		}
 		file := zeroReader{buildELF(append(sections, goSections(false)...)...)}
+		if name == ".data" { // the names of sections, the last one, are as long
+			at := binary.LittleEndian.Uint64(file.front[0x28:]) + 64*uint64(binary.LittleEndian.Uint16(file.front[0x3e:]))
+			binary.LittleEndian.PutUint64(file.front[at+32:], size/2)
+		}
 		var resolved []Resolved
 		cost := profiletest.MeasureCost(t, func() {
 			m, err := Open(file, size, testLimits)
@@ -200,10 +204,10 @@ func xzPacked(tb testing.TB, plain []byte) []byte {
 	return b.Bytes()
 }
 
-// largeDictionary is the beginning of an xz stream that asks for 4 GiB.
+// largeDictionary is the beginning of an xz stream that asks for 3 GiB.
 func largeDictionary() []byte {
 	b := append([]byte(xzMagic), 0, 1, 0, 0, 0, 0)
-	return append(b, 2, 0, 0x21, 1, 40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 'x', 0)
+	return append(b, 2, 0, 0x21, 1, 39, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 'x', 0)
 }
 
 func nestedMini(tb testing.TB) []byte {
@@ -343,6 +347,22 @@ func TestBuiltFilesResolve(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, resolved[0].Frames, 1)
 	assert.Equal(t, "name", resolved[0].Frames[0].Name)
+}
+
+// What a limit does not allow is an error, and what was found before it stays.
+func TestLimits(t *testing.T) {
+	data := sameAddress(1000)
+	for limits, expected := range map[Limits]error{
+		{TableBytes: 1000, Work: 1 << 20}:    ErrTooLarge,
+		{TableBytes: 1 << 20, Work: 1000}:    ErrTooMuchWork,
+		{TableBytes: 1 << 20, Work: 1 << 20}: nil,
+	} {
+		m, err := Open(bytes.NewReader(data), int64(len(data)), limits)
+		require.NoError(t, err)
+		resolved, err := m.Resolve([]uint64{textAddr}, false)
+		require.ErrorIs(t, err, expected)
+		assert.Equal(t, expected == nil, len(resolved[0].Frames) == 1)
+	}
 }
 
 // A file that was cut off, or shrinks while it is read, is an error.
