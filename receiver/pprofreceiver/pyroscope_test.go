@@ -120,7 +120,7 @@ func TestPyroscopeGo(t *testing.T) {
 	spin(t)
 	f := startFixture(t, serverOnly)
 	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
-	runtime.SetBlockProfileRate(1)
+	runtime.SetBlockProfileRate(int(100 * time.Microsecond)) // the profile stays for the tests after this one: keep it small
 	defer runtime.SetBlockProfileRate(0)
 	profiler, err := pyroscope.Start(pyroscope.Config{
 		ApplicationName: "shop", ServerAddress: f.base(), Tags: map[string]string{"region": "eu"}, UploadRate: 200 * time.Millisecond,
