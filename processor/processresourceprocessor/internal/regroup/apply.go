@@ -17,8 +17,6 @@ import (
 // apply does what was decided. Resources that stay keep their place; new ones follow in the order of their first sample.
 func (r *Regrouper) apply(pd pprofile.Profiles) {
 	r.changeIndices(pd)
-	r.shrinkDictionary(pd)
-	r.addAttributes(pd)
 	m := mover{
 		Regrouper: r, resources: pd.ResourceProfiles(), targets: make([]target, len(r.groups)),
 		scopeContents: map[string]int32{}, scopeOf: map[scopeKey]pprofile.ScopeProfiles{}, unread: none,
@@ -32,6 +30,8 @@ func (r *Regrouper) apply(pd pprofile.Profiles) {
 		at++
 		return at < len(emptied) && emptied[at]
 	})
+	r.shrinkDictionary(pd)
+	r.addAttributes(pd)
 }
 
 // changeIndices takes the attributes that move from the samples, and gives the others their new indices.
@@ -66,9 +66,11 @@ func (r *Regrouper) changeSample(s pprofile.Sample, t int32) {
 		}
 		list = append(list, a)
 	}
-	for _, l := range r.gained(t) {
+	gained := r.gained(t)
+	for i := range gained {
+		l := &gained[i]
 		if tuple[l.role] == none && !r.hasKey(indices, l.role) {
-			list = append(list, r.newIndex(l.attribute))
+			list = append(list, r.newIndex(l))
 		}
 	}
 	indices.FromRaw(list)

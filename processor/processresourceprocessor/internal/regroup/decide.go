@@ -107,13 +107,20 @@ func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *bas
 		r.stats.OverCopies += p.Samples
 		return r.other(base)
 	}
-	// Samples of one group lose the same attributes, so that those that differ still differ.
+	// Samples of one group lose and gain the same attributes, so that those that differ still differ.
 	r.key = binary.LittleEndian.AppendUint32(r.key[:0], uint32(base.content))
 	for role, a := range tuple {
 		if strip&(1<<role) == 0 {
 			a = none
 		}
 		r.key = binary.LittleEndian.AppendUint32(r.key, uint32(a))
+	}
+	for _, l := range r.lowered[base.resource] {
+		if tuple[l.role] == l.attribute {
+			r.key = append(r.key, 1) // it says itself what others gain
+		} else {
+			r.key = append(r.key, 0)
+		}
 	}
 	if id.ServiceName != base.serviceName { // that one may be as long as the sender wanted
 		r.key = append(binary.AppendUvarint(r.key, uint64(len(id.ServiceName))), id.ServiceName...)
@@ -168,7 +175,6 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	set := pcommon.NewMap()
 	set.EnsureCapacity(len(r.keys) + len(id.Attributes))
 	if id.ServiceName != base.serviceName {
-		r.lose(base.serviceName)
 		set.PutStr(serviceNameKey, id.ServiceName)
 	}
 	for role, a := range tuple {
@@ -191,7 +197,13 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 		return overResources
 	}
 	r.groups = append(r.groups, resourceGroup{set: set, lowered: base.lowered})
-	if container, ok := base.rp.Resource().Attributes().Get(roleKeys[roleContainer]); ok && isEmpty(container) {
+	attributesOfBase := base.rp.Resource().Attributes()
+	for key := range set.All() {
+		if old, ok := attributesOfBase.Get(key); ok {
+			r.loseValue(old)
+		}
+	}
+	if container, ok := attributesOfBase.Get(roleKeys[roleContainer]); ok && isEmpty(container) {
 		r.lose(roleKeys[roleContainer])
 	}
 	return int32(len(r.groups)) - 1

@@ -26,7 +26,10 @@ type addedAttribute struct {
 
 // loweredAttribute is an attribute that samples get unless they have one of the same role.
 type loweredAttribute struct {
-	role      int
+	role    int
+	content content
+	value   pcommon.Value
+	// attribute is its index, none while the dictionary does not have it.
 	attribute int32
 }
 
@@ -36,8 +39,7 @@ func (l *lowering) forget() {
 	clear(l.lowered)
 }
 
-// lowerFrom finds the attributes that leave a resource, and their indices in the dictionary to be. Texts of these are part of
-// the message once, so they are as long as they are.
+// lowerFrom finds the attributes that leave a resource.
 func (r *Regrouper) lowerFrom(base *base) {
 	attributes := base.rp.Resource().Attributes()
 	for _, role := range r.lowers {
@@ -46,16 +48,15 @@ func (r *Regrouper) lowerFrom(base *base) {
 			continue
 		}
 		key := contentOf(int8(role), value, 0)
-		a, ok := r.canonical[key]
-		if !ok {
-			a = int32(len(r.roleOf) + len(r.added)) // before others are left out: see newIndex
-			r.canonical[key] = a
-			r.added = append(r.added, addedAttribute{role: role, value: value})
+		l := loweredAttribute{role: role, content: key, value: pcommon.NewValueEmpty(), attribute: none}
+		value.CopyTo(l.value) // the resource is going to lose its
+		if a, ok := r.canonical[key]; ok {
+			l.attribute = a
 		}
 		if r.lowered == nil {
 			r.lowered = map[int32][]loweredAttribute{}
 		}
-		r.lowered[base.resource] = append(r.lowered[base.resource], loweredAttribute{role: role, attribute: a})
+		r.lowered[base.resource] = append(r.lowered[base.resource], l)
 		base.lowered = append(base.lowered, r.keys[role])
 		r.lose(value.Str()) // "" if it is none
 	}
@@ -69,12 +70,21 @@ func (r *Regrouper) gained(t int32) []loweredAttribute {
 	return r.lowered[r.resourceOfTuple[t]]
 }
 
-// newIndex is where an attribute goes that samples get.
-func (r *Regrouper) newIndex(a int32) int32 {
-	if int(a) < len(r.roleOf) {
-		return r.attributes.at[a]
+// newIndex is where an attribute goes that a sample gets. The first one adds it to the dictionary.
+func (r *Regrouper) newIndex(l *loweredAttribute) int32 {
+	if l.attribute == none {
+		a, ok := r.canonical[l.content]
+		if !ok {
+			a = int32(len(r.roleOf) + len(r.added)) // before others are left out
+			r.canonical[l.content] = a
+			r.added = append(r.added, addedAttribute{role: l.role, value: l.value})
+		}
+		l.attribute = a
 	}
-	return a - int32(r.attributes.count)
+	if int(l.attribute) < len(r.roleOf) {
+		return r.attributes.at[l.attribute]
+	}
+	return l.attribute - int32(r.attributes.count)
 }
 
 // addAttributes appends to the dictionary what resources leave to samples.

@@ -141,10 +141,10 @@ func (r *Regrouper) eachStripped(do func(t, a int32)) {
 	}
 }
 
-// changesAttributes reports whether the table of attributes changes.
-func (r *Regrouper) changesAttributes() bool { return r.attributes.count > 0 || len(r.added) > 0 }
+// changesAttributes reports whether the table of attributes may change.
+func (r *Regrouper) changesAttributes() bool { return r.attributes.count > 0 || len(r.lowered) > 0 }
 
-// shrinkDictionary leaves out what findUnused found, after samples have been changed.
+// shrinkDictionary leaves out what findUnused found, and texts that resources have lost, after all else has been done.
 func (r *Regrouper) shrinkDictionary(pd pprofile.Profiles) {
 	if r.changesAttributes() {
 		r.shrinkAttributes(pd)
