@@ -391,7 +391,7 @@ func TestRefusalsAreInTheClientsForm(t *testing.T) {
 	id := component.MustNewID("gatekeeper")
 	f := newFixture(t, "server: {endpoint: 'localhost:0', auth: {authenticator: gatekeeper, request_params: [key]}}")
 	f.start(sourcetest.Host{id: gatekeeper{}})
-	for _, path := range []string{"/ingest?name=a", connectPath} {
+	for _, path := range []string{"/ingest?name=a", "//ingest?name=a", connectPath} {
 		code, _, answer := postRaw(t, f.base()+path, []byte("x"))
 		assert.Equal(t, http.StatusUnauthorized, code)
 		assert.JSONEq(t, `{"code": "unauthenticated", "message": "who are you?"}`, answer)

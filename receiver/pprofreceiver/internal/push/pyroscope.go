@@ -76,6 +76,7 @@ func (s pyroscope) register(mux *http.ServeMux) {
 
 // isPyroscope reports whether a path is one of those above.
 func isPyroscope(path string) bool {
+	path = singleSlashes(path)
 	return slices.Contains(ingestPaths, path) || path == connectPath || strings.HasPrefix(path, debugInfoPath)
 }
 
@@ -83,12 +84,18 @@ func isPyroscope(path string) bool {
 // not follow the redirect that a ServeMux answers with.
 func withoutDoubleSlashes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "//") {
-			parts := strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' })
-			r.URL.Path, r.URL.RawPath = "/"+strings.Join(parts, "/"), ""
+		if path := singleSlashes(r.URL.Path); path != r.URL.Path {
+			r.URL.Path, r.URL.RawPath = path, ""
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func singleSlashes(path string) string {
+	if !strings.Contains(path, "//") {
+		return path
+	}
+	return "/" + strings.Join(strings.FieldsFunc(path, func(c rune) bool { return c == '/' }), "/")
 }
 
 // pushRequest is a request in hand, with the body opened and a claim for its memory.
@@ -188,7 +195,6 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 				return err
 			}
 		}
-		return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
 	case formatJFR:
 		if p.Labels, err = s.plainLabels(r, form.labels); err != nil {
 			return err
@@ -197,17 +203,14 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 		if in.SampleRate > 0 {
 			p.Period = time.Second / time.Duration(in.SampleRate)
 		}
-		return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
+	default:
+		p.Format, p.Folded = formats.Folded, foldedOptions(format, &in)
 	}
-	p.Format, p.Folded = formats.Folded, foldedOptions(format, &in)
-	return s.answered(w, s.ingest.Ingest(r.Context(), p, 0))
-}
-
-func (s pyroscope) answered(w http.ResponseWriter, err error) error {
-	if err == nil {
-		w.WriteHeader(http.StatusOK)
+	if err := s.ingest.Ingest(r.Context(), p, 0); err != nil {
+		return err
 	}
-	return err
+	w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 // ingestForm are the parts of a form that have a meaning.
