@@ -237,6 +237,11 @@ func TestLoad(t *testing.T) {
 	got := run(t, nil, "load", "--endpoint", endpoint, "--rate", "0", "--duration", "200ms")
 	assert.Equal(t, exitFound, got.code)
 	assert.Regexp(t, `(?m)^\d+ times +ResourceExhausted: not today$`, got.out)
+	slow := receiver{answer: func(int) (int, codes.Code) { time.Sleep(100 * time.Millisecond); return http.StatusOK, codes.OK }}
+	endpoint, _ = slow.listen(t)
+	got = run(t, nil, "load", "--endpoint", endpoint, "--rate", "200", "--connections", "1", "--duration", "700ms", "--samples", "5")
+	assert.Equal(t, exitOK, got.code, got.log)
+	assert.Regexp(t, `(?m)^rate +\d+\.\d/s of 200\.0/s: the answers were too slow for --connections 1$`, got.out)
 	got = run(t, nil, "load", "--types", "99", "--rate", "-1")
 	assert.Equal(t, exitFailed, got.code)
 	assert.Contains(t, got.log, "--types must be at most")
