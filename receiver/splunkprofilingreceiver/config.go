@@ -61,13 +61,12 @@ type HTTPConfig struct {
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// Validate names every fault.
+// Validate reports that no server is configured.
 func (c *Protocols) Validate() error {
-	var errs []error
 	if !c.GRPC.HasValue() && !c.HTTP.HasValue() && !c.HEC.HasValue() {
-		errs = append(errs, errors.New("at least one of `grpc`, `http` and `hec` must be configured"))
+		return errors.New("at least one of `grpc`, `http` and `hec` must be configured")
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Validate names every fault.

@@ -86,13 +86,9 @@ func (y *yamlConfig) config() (Config, error) {
 		Discovery:      y.Discovery,
 		RelabelConfigs: y.RelabelConfigs,
 	}
-	if y.ScrapeInterval != nil {
-		c.ScrapeInterval = time.Duration(*y.ScrapeInterval)
-	}
+	setIf(&c.ScrapeInterval, (*time.Duration)(y.ScrapeInterval))
 	c.ScrapeTimeout = c.ScrapeInterval
-	if y.ScrapeTimeout != nil {
-		c.ScrapeTimeout = time.Duration(*y.ScrapeTimeout)
-	}
+	setIf(&c.ScrapeTimeout, (*time.Duration)(y.ScrapeTimeout))
 	if c.Scheme == "" {
 		c.Scheme = defaultScheme
 	}
@@ -158,20 +154,19 @@ func (y *yamlProfiles) standard() []*yamlProfile {
 }
 
 func (y *yamlProfile) override(p *ProfileConfig) {
-	if y.Enabled != nil {
-		p.Enabled = *y.Enabled
-	}
-	if y.Path != nil {
-		p.Path = *y.Path
-	}
-	if y.Seconds != nil {
-		p.Seconds, p.fitted = *y.Seconds, false
-	}
-	if y.Delta != nil {
-		p.Delta = *y.Delta
-	}
+	setIf(&p.Enabled, y.Enabled)
+	setIf(&p.Path, y.Path)
+	setIf(&p.Seconds, y.Seconds)
+	setIf(&p.Delta, y.Delta)
+	p.fitted = p.fitted && y.Seconds == nil
 	if y.Params != nil {
 		p.Params = y.Params
+	}
+}
+
+func setIf[T any](to, from *T) {
+	if from != nil {
+		*to = *from
 	}
 }
 
