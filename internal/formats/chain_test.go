@@ -1,0 +1,174 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package formats_test
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+)
+
+// event is an observation as a backend sees it, with the names of its stack and its type.
+type event struct {
+	service, sampleType, stack string
+	timestamp                  uint64
+	value                      int64
+}
+
+// eventsOf counts all observations that have a timestamp. A point counts 1.
+func eventsOf(all ...pprofile.Profiles) map[event]int {
+	counts := map[event]int{}
+	for _, pd := range all {
+		d := pd.Dictionary()
+		text := d.StringTable()
+		for _, rp := range pd.ResourceProfiles().All() {
+			service, _ := rp.Resource().Attributes().Get("service.name")
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					for _, s := range p.Samples().All() {
+						var frames []string
+						for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
+							for _, line := range d.LocationTable().At(int(l)).Lines().All() {
+								frames = append(frames, text.At(int(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())))
+							}
+						}
+						e := event{service: service.AsString(), sampleType: text.At(int(p.SampleType().TypeStrindex())), stack: strings.Join(frames, ";")}
+						for i, at := range s.TimestampsUnixNano().All() {
+							if e.timestamp, e.value = at, 1; s.Values().Len() > 0 {
+								e.value = s.Values().At(i)
+							}
+							counts[e]++
+						}
+					}
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// chainInputs are payloads of every format whose events have times.
+func chainInputs(t *testing.T) map[string]pprofile.Profiles {
+	inputs := map[string]pprofile.Profiles{}
+	add := func(name string, pd pprofile.Profiles, err error) {
+		t.Helper()
+		require.NoError(t, err, name)
+		for _, rp := range pd.ResourceProfiles().All() {
+			rp.Resource().Attributes().PutStr("service.name", name)
+		}
+		require.NotEmpty(t, eventsOf(pd), name)
+		inputs[name] = pd
+	}
+	options := formats.Options{GoTrace: gotrace.DefaultOptions(), Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}
+	read := func(path string) []byte {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if strings.HasSuffix(path, ".gz") {
+			plain, err := gzip.NewReader(strings.NewReader(string(data)))
+			require.NoError(t, err)
+			data, err = io.ReadAll(plain)
+			require.NoError(t, err)
+		}
+		return data
+	}
+	for name, data := range map[string][]byte{
+		"go trace":  read("gotrace/testdata/go1.26.trace.gz"),
+		"old trace": read("gotrace/testdata/go1.21.trace.gz"),
+		"perf":      read("perfscript/testdata/burn.perf.txt"),
+		"node":      read("cpuprofile/testdata/node20.cpuprofile"),
+		"folded":    []byte("main;work 3 1687841528000000\nmain;work 4 1687841529000000\nmain;rest 9 region=eu 1687841530000000\n"),
+	} {
+		format := formats.Sniff(data)
+		require.True(t, formats.IsDecodable(format), name)
+		pd, _, err := formats.Decode(data, format, options)
+		add(name, pd, err)
+	}
+	pd, _, err := pprofconv.Decode(read("../../testdata/pprof/node-datadog-timeline-wall.pb.gz"), pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels()})
+	add("datadog", pd, err)
+	return inputs
+}
+
+// Timestamps survive everything on the way: merging and splitting, files, pprof, and log records.
+func TestTimestampsSurviveTheChain(t *testing.T) {
+	inputs := chainInputs(t)
+	var all []pprofile.Profiles
+	for _, pd := range inputs {
+		all = append(all, pd)
+	}
+	want := eventsOf(all...)
+	require.Greater(t, len(want), 500)
+
+	for name, options := range map[string]compact.Options{
+		"merged": {OrderByFrequency: true, CombineSamples: true},
+		"split":  {OrderByFrequency: true, CombineSamples: true, MaxBytes: 20_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var batch compact.Batch
+			batch.Reset(options)
+			for _, pd := range all {
+				batch.Add(pd)
+			}
+			var parts []pprofile.Profiles
+			for part := range batch.Parts() {
+				copied := pprofile.NewProfiles()
+				part.Profiles.CopyTo(copied)
+				require.NoError(t, profiletest.Check(copied), "the windows contain all timestamps")
+				parts = append(parts, copied)
+			}
+			require.Equal(t, options.MaxBytes > 0, len(parts) > 1)
+			require.Equal(t, want, eventsOf(parts...))
+
+			for at, part := range parts { // as a file or Kafka has it
+				data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(part)
+				require.NoError(t, err)
+				parts[at], err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+				require.NoError(t, err)
+			}
+			require.Equal(t, want, eventsOf(parts...))
+		})
+	}
+	for name, pd := range inputs {
+		t.Run("pprof of "+name, func(t *testing.T) {
+			payloads, _, err := pprofencode.Encode(pd)
+			require.NoError(t, err)
+			var back []pprofile.Profiles
+			for _, payload := range payloads {
+				one, _, err := pprofconv.Decode(payload.Bytes, pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels()})
+				require.NoError(t, err)
+				for _, rp := range one.ResourceProfiles().All() {
+					rp.Resource().Attributes().PutStr("service.name", name)
+				}
+				back = append(back, one)
+			}
+			require.Equal(t, eventsOf(pd), eventsOf(back...))
+		})
+		t.Run("otlp in logs of "+name, func(t *testing.T) {
+			encoder := splunklog.NewEncoder(pd, splunklog.EncodeOptions{Format: splunklog.BodyOTLP, MaxRecordBytes: 30_000})
+			var back []pprofile.Profiles
+			for {
+				part, ok := encoder.Next()
+				if !ok {
+					break
+				}
+				result := splunklog.Translate(part.Logs, splunklog.Options{})
+				back = append(back, result.Profiles)
+			}
+			require.Equal(t, eventsOf(pd), eventsOf(back...))
+		})
+	}
+}
