@@ -152,23 +152,28 @@ func parseName(name string) (application string, labels []Label, err error) {
 	return application, labels, nil
 }
 
-// parseTime reads a Unix time, whose unit is told by its number of digits: 10 s, 13 ms, 16 µs, 19 ns. Anything else is
-// the zero time.
+// parseTime reads a Unix time, whose unit is told by its number of digits: 10 s, 13 ms, 16 µs, 19 ns. Anything else,
+// and a time in 1970, is the zero time.
 func parseTime(digits string) time.Time {
 	v, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || v <= 0 {
+	if err != nil {
 		return time.Time{}
 	}
+	var t time.Time
 	switch {
 	case len(digits) <= 10:
-		return time.Unix(v, 0)
+		t = time.Unix(v, 0)
 	case len(digits) <= 13:
-		return time.UnixMilli(v)
+		t = time.UnixMilli(v)
 	case len(digits) <= 16:
-		return time.UnixMicro(v)
+		t = time.UnixMicro(v)
 	default:
-		return time.Unix(0, v)
+		t = time.Unix(0, v)
 	}
+	if t.UTC().Year() <= 1970 {
+		return time.Time{}
+	}
+	return t
 }
 
 // maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.

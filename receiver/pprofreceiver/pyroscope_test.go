@@ -352,6 +352,7 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 		"not a push":    {connectPath, []byte("hello"), nil, 400, "invalid_argument", "push.v1"},
 		"too large":     {connectPath, make([]byte, 3<<20), nil, 413, "invalid_argument", "larger"},
 		"busy":          {connectPath, push, errors.New("queue is full"), 503, "unavailable", "queue is full"},
+		"throttled":     {connectPath, push, consumererror.NewOTLPHTTPError(errors.New("slow down"), 429), 429, "resource_exhausted", "slow down"},
 		"never welcome": {connectPath, push, consumererror.NewPermanent(errors.New("no")), 422, "invalid_argument", "no"},
 		"debug info":    {"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", nil, nil, 404, "unimplemented", "not stored here"},
 	} {
@@ -366,7 +367,7 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(answer), &said), answer)
 			assert.Equal(t, tt.connect, said.Code)
 			assert.Contains(t, said.Message, tt.message)
-			assert.Equal(t, code == 503, header.Get("Retry-After") != "")
+			assert.Equal(t, code == 503 || code == 429, header.Get("Retry-After") != "")
 			if name == "debug info" {
 				assert.Zero(t, f.Logs.FilterMessageSnippet("does not exist").Len())
 			}
