@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
@@ -240,4 +241,23 @@ func copyFile(t *testing.T, from, to string) {
 	b, err := os.ReadFile(from)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(to, b, 0o600))
+}
+
+// A captured pprof of a C++ program without build ids passes whole: nothing is guessed by paths unless that is asked for.
+func TestCapturedWithoutBuildIDs(t *testing.T) {
+	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "cpp-unsymbolized.pb.gz"))
+	require.NoError(t, err)
+	for _, byPath := range []bool{false, true} {
+		pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+		require.NoError(t, err)
+		before := profiletest.Render(pd)
+		h := start(t, func(c *Config) { c.Files.WithoutBuildID = byPath })
+		require.NoError(t, h.ConsumeProfiles(t.Context(), pd))
+		out := h.sink.AllProfiles()[0]
+		require.NoError(t, profiletest.Check(out, profiletest.AllowRepeatedSamples()))
+		if !byPath {
+			assert.Equal(t, before, profiletest.Render(out))
+		}
+		assert.Equal(t, pd.SampleCount(), out.SampleCount())
+	}
 }
