@@ -143,11 +143,10 @@ func swiftIdentifier(s string, words *[]string) (text, rest string, ok bool) {
 			return text + part, more, true
 		}
 		isLast := c >= 'A' && c <= 'Z'
-		i := int(c | 0x20 - 'a')
 		if c|0x20 < 'a' || c|0x20 > 'z' {
 			return "", s, false
 		}
-		i = int(c|0x20) - 'a'
+		i := int(c|0x20) - 'a'
 		if i >= len(*words) {
 			return "", s, false
 		}

@@ -82,13 +82,13 @@ type lineProgram struct {
 	addrs []uint64
 	cursor
 
-	addrSize                int
-	minLength               uint64
-	lineBase                int64
-	lineRange, opcodeBase   uint8
-	opcodeLengths           [256]uint8
-	row, last               lineRow
-	isInSequence, isStarted bool
+	addrSize              int
+	minLength             uint64
+	lineBase              int64
+	lineRange, opcodeBase uint8
+	opcodeLengths         [256]uint8
+	row, last             lineRow
+	isStarted             bool
 }
 
 func (p *lineProgram) readHeader() error {

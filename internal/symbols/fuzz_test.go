@@ -6,8 +6,8 @@ package symbols
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -17,7 +17,8 @@ func FuzzImage(f *testing.F) {
 	f.Add(sameAddress(4))
 	f.Add(nestedReferences()[:4096])
 	f.Add(nestedMini(f))
-	names, _ := filepath.Glob(filepath.Join(runtime.GOROOT(), "src/debug/*/testdata/*.elf*"))
+	root, _ := exec.Command("go", "env", "GOROOT").Output()
+	names, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src/debug/*/testdata/*.elf*"))
 	for _, name := range names {
 		if b, err := os.ReadFile(name); err == nil && len(b) < 32<<10 {
 			f.Add(b)

@@ -236,6 +236,7 @@ func withUnit(entries []byte, more ...elfSection) []byte {
 // overlappingAbbrevs has units that refer to all offsets of one long table.
 func overlappingAbbrevs() []byte {
 	table := bytes.Repeat([]byte{2, tagSubprogram, 0, attrName, formStrp, 0, 0}, 100_000)
+	table = append(table, 1, tagCompileUnit, 0, 0, 0, 0)
 	var info bytes.Buffer
 	for i := range 20_000 {
 		info.Write(unit4(uint32(i*7), []byte{1}))

@@ -16,8 +16,8 @@ type Limits struct {
 	Work int64
 }
 
-// DefaultLimits are for a debug file of any program that is known: 256 MiB kept, and a few seconds for one call.
-var DefaultLimits = Limits{TableBytes: 256 << 20, Work: 2 << 30}
+// DefaultLimits are for a debug file of any program that is known: 256 MiB kept, and two seconds for one call.
+var DefaultLimits = Limits{TableBytes: 256 << 20, Work: 1 << 30}
 
 // Errors of files that cannot be used.
 var (

@@ -87,7 +87,7 @@ func (m *Image) searchWord(e extent, value uint64, from int64) int64 {
 
 // readRelocatedModuleData reads the relocations without a symbol: each puts its addend at its offset.
 func (m *Image) readRelocatedModuleData(addr, funcWord uint64) moduleData {
-	s := m.section(".rela.dyn", ".rela")
+	s := m.section(".rela.dyn")
 	if s == nil || !m.is64 {
 		return moduleData{}
 	}

@@ -187,6 +187,23 @@ func TestOpenFilesAreBounded(t *testing.T) {
 	assert.NotZero(t, r.Sizes().CacheEntries, "answers stay")
 }
 
+// A file that takes too much work is asked once, and again after the interval only.
+func TestCostlyFilesAreLeftAlone(t *testing.T) {
+	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	r := newResolver(t, func(s *Settings) {
+		s.Finder = sources.NewFinder(sources.Settings{Files: true, MaxFileBytes: 1 << 30, Limits: symbols.Limits{TableBytes: 1 << 20, Work: 10}})
+	})
+	m := r.Module(Key{IDs: idsOf(t, program)}, program)
+	_, why := request(t, r, m, symbols.Position{Offset: 0x1100})
+	assert.Equal(t, TooLarge, why)
+	assert.Zero(t, r.Sizes().OpenFiles)
+	_, why = request(t, r, m, symbols.Position{Offset: 0x1101})
+	assert.Equal(t, TooLarge, why)
+	lacking, isLacking := r.Lacking(m)
+	assert.True(t, isLacking)
+	assert.Equal(t, TooLarge, lacking)
+}
+
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range NumReasons {

@@ -171,7 +171,20 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 			s.best[i] = found{frames: resolved[k].Frames, quality: resolved[k].Quality, kind: kind}
 		}
 	}
+	if errors.Is(err, symbols.ErrTooMuchWork) {
+		s.giveUp(kind, err)
+	}
 	return err
+}
+
+// giveUp has a source's file left alone until everything is asked again: each new address would cost as much.
+func (s *search) giveUp(kind sources.Kind, err error) {
+	for i := range s.module.opened {
+		if o := &s.module.opened[i]; o.kind == kind && o.file != nil {
+			o.file.Close()
+			o.file, o.err = nil, err
+		}
+	}
 }
 
 // finish stores the answers. m.mu is held.

@@ -21,7 +21,7 @@ func openFile(root, name string) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: root, Err: err}
 	}
-	defer unix.Close(dir)
+	defer func() { _ = unix.Close(dir) }()
 	fd, err := unix.Openat2(dir, name, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
@@ -47,7 +47,7 @@ func openLink(name string) (*os.File, error) {
 // reopen opens for reading what fd, which it closes, refers to, if that is a regular file of a real file system: reading
 // files of /proc and /sys can block, or have effects.
 func reopen(fd int, name string) (*os.File, error) {
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
@@ -56,7 +56,8 @@ func reopen(fd int, name string) (*os.File, error) {
 	if err := unix.Fstatfs(fd, &system); err != nil {
 		return nil, &os.PathError{Op: "statfs", Path: name, Err: err}
 	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG || isPseudo(int64(system.Type)) {
+	magic := int64(system.Type) //nolint:unconvert // it has 32 bits on other architectures
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG || isPseudo(magic) {
 		return nil, fmt.Errorf("%s: %w", name, errNotRegular)
 	}
 	again, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|openFlags, 0)
