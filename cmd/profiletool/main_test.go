@@ -175,7 +175,7 @@ func TestReads(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			otlp := must(t, "convert", "-o", outOTLP, path)
+			otlp := must(t, "convert", "-o", outOTLP, "--at", "1700000000", path)
 			pd := unmarshal(t, otlp)
 			require.Positive(t, pd.SampleCount())
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
@@ -184,7 +184,7 @@ func TestReads(t *testing.T) {
 			if !strings.HasSuffix(path, ".gz") {
 				data = gzipped(data)
 			}
-			r := run(t, data, "convert", "-o", outOTLP, "-")
+			r := run(t, data, "convert", "-o", outOTLP, "--at", "1700000000", "-")
 			require.Equal(t, exitOK, r.code, r.log)
 			assert.Equal(t, otlp, r.out, "from standard input, gzip")
 		})
@@ -295,8 +295,12 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCat(t *testing.T) {
-	text := must(t, "cat", write(t, "a.folded", "main;work 12\n"))
-	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      profile_id 657b45e525c325703b91394127a69d5d\n      sample 12\n        work\n        main\n", text)
+	path := write(t, "a.folded", "main;work 12\n")
+	written := time.Unix(1_600_000_000, 0)
+	require.NoError(t, os.Chtimes(path, written, written))
+	assert.Contains(t, must(t, "cat", path), "time 1600000000000000000 ns\n      attributes {profile.clock.guess=\"file_modified\"}\n")
+	text := must(t, "cat", "--at", "1700000000", path)
+	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      profile_id 657b45e525c325703b91394127a69d5d\n      time 1700000000000000000 ns\n      sample 12\n        work\n        main\n", text)
 	assert.Equal(t, 1, strings.Count(must(t, "cat", "--type", "cpu", goCPU), "    profile "))
 }
 

@@ -56,8 +56,9 @@ type reader struct {
 	at pcommon.Timestamp
 	// mode is what becomes of Go execution traces, modeEvents or modeAggregated.
 	mode string
-	// left is how many bytes the file in hand may still unpack to.
-	left int
+	// Of the file in hand: how many bytes it may still unpack to, and when it was written, if that is known.
+	left     int
+	modified time.Time
 }
 
 const (
@@ -156,6 +157,7 @@ func (r *reader) read(path string) ([]message, error) {
 
 func (r *reader) open(path string) ([]byte, error) {
 	in := r.term.in
+	r.modified = time.Time{}
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
@@ -166,6 +168,9 @@ func (r *reader) open(path string) ([]byte, error) {
 			return nil, err
 		}
 		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			r.modified = info.ModTime()
+		}
 		in = file
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxInputBytes+1))
@@ -290,13 +295,21 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 	default:
 		var stats events.Stats
-		options := formats.Options{Anchor: events.Anchor{EndNanos: uint64(r.at)}, GoTrace: gotrace.DefaultOptions()}
+		options := formats.Options{Anchor: r.anchor(), GoTrace: gotrace.DefaultOptions()}
 		options.GoTrace.Aggregate = r.mode == modeAggregated
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
 		m.Profiles, stats, err = formats.Decode(data, format, options)
 		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated
 	}
 	return m, err
+}
+
+// anchor is when a recording with a clock of its own ended: --at, or else when its file was written, which is a guess.
+func (r *reader) anchor() events.Anchor {
+	if r.at != 0 || r.modified.Unix() <= 0 {
+		return events.Anchor{EndNanos: uint64(r.at)}
+	}
+	return events.Anchor{EndNanos: uint64(r.modified.UnixNano()), Guess: "file_modified"}
 }
 
 // decodeLogs reads profiles out of log records, as Splunk's agents and the exporter profiles_to_logs write them.
