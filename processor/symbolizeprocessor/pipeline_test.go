@@ -1,0 +1,89 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package symbolizeprocessor
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+)
+
+// A server that never answers holds neither the pipeline nor the shutdown.
+func TestASourceThatHangsHoldsNobody(t *testing.T) {
+	p := shop(t)
+	asked := make(chan struct{}, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close) // after the processor
+	for _, maxWait := range []time.Duration{0, 20 * time.Millisecond} {
+		h := start(t, func(c *Config) {
+			c.MaxWait = maxWait
+			c.Files.Enabled = false
+			c.Debuginfod.Servers = []string{server.URL}
+			c.Debuginfod.CacheDirectory = t.TempDir()
+		})
+		m := p.mapping(0x10000000, symbols.IDs{GNU: p.ids.GNU})
+		assert.Equal(t, []string{""}, functions(h.pass(sampled(p.at(m, "main")))))
+		<-asked
+		assert.Equal(t, []string{""}, functions(h.pass(sampled(p.at(m, "exported")))))
+	}
+}
+
+// metric returns the sum of a counter or gauge, of the data points that have an attribute.
+func (h *harness) metric(name, key, value string) (sum int64) {
+	h.tb.Helper()
+	m, err := h.telemetry.GetMetric("otelcol_processor_symbolize_" + name)
+	if err != nil {
+		return 0
+	}
+	for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		if v, ok := point.Attributes.Value(attribute.Key(key)); ok && v.AsString() == value {
+			sum += point.Value
+		}
+	}
+	return sum
+}
+
+func TestMetrics(t *testing.T) {
+	p := shop(t)
+	h := start(t, nil)
+	m := p.mapping(0x10000000, p.ids)
+	other := p.mapping(0x20000000, symbols.IDs{GNU: strings.Repeat("ab", 20)})
+	outside := p.at(m, "main")
+	outside.Address = 1
+	for range 2 {
+		h.pass(sampled(p.at(m, "main"), p.at(m, "exported"), p.at(other, "main"), outside))
+	}
+	for _, expected := range []struct {
+		name, key, value string
+		count            int64
+	}{
+		{"lookups", "processor", "symbolize", 8},
+		{"cached_lookups", "processor", "symbolize", 3},
+		{"resolved_locations", "source", "file", 4},
+		{"unresolved_locations", "reason", "mismatch", 2},
+		{"unresolved_locations", "reason", "not_a_file", 2},
+		{"unresolved_locations", "reason", "pending", 0},
+		{"cache_entries", "processor", "symbolize", 3},
+		{"modules", "processor", "symbolize", 2},
+		{"open_files", "processor", "symbolize", 1},
+		{"queued_modules", "processor", "symbolize", 0},
+	} {
+		assert.Equal(t, expected.count, h.metric(expected.name, expected.key, expected.value), "%+v", expected)
+	}
+	assert.Positive(t, h.metric("cache_bytes", "processor", "symbolize"))
+	_, err := h.telemetry.GetMetric("otelcol_processor_symbolize_source_duration")
+	require.NoError(t, err)
+}
