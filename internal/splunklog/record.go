@@ -37,11 +37,6 @@ type record struct {
 	value       int64
 }
 
-func hasSourceType(attributes pcommon.Map) bool {
-	value, ok := attributes.Get(KeySourceType)
-	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
-}
-
 // read reads what all formats have in common.
 func (r *record) read(log plog.LogRecord, badTimes *int) {
 	*r = record{log: log, description: description{shape: shapeBoth, spans: true}}
