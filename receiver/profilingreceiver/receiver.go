@@ -123,23 +123,24 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 
 // attempt starts the profiler, or returns an error that says all that it lacks.
 func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (component.Component, error) {
-	var err error
-	reason := reasonOther
 	if !r.takeSlot() {
-		reason = reasonBusy
-		err = fmt.Errorf("another `profiling` receiver runs in this process, and there can be one: list %s in several pipelines instead of having two",
-			r.set.ID)
-	} else {
-		var profiler component.Component
-		if profiler, reason, err = r.startProfiler(ctx, host); err == nil {
-			r.metrics.ReceiverProfilingRunning.Record(ctx, 1)
-			r.set.Logger.Info("eBPF profiling runs", zap.Int("samples_per_second", r.cfg.Profiler.SamplesPerSecond))
-			return profiler, nil
-		}
-		r.releaseSlot()
+		return nil, r.countFailure(ctx, reasonBusy,
+			fmt.Errorf("another `profiling` receiver runs in this process, and there can be one: list %s in several pipelines instead of having two", r.set.ID))
 	}
-	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", string(reason)))))
-	return nil, err
+	profiler, reason, err := r.startProfiler(ctx, host)
+	if err != nil {
+		r.releaseSlot()
+		return nil, r.countFailure(ctx, reason, err)
+	}
+	r.metrics.ReceiverProfilingRunning.Record(ctx, 1)
+	r.set.Logger.Info("eBPF profiling runs", zap.Int("samples_per_second", r.cfg.Profiler.SamplesPerSecond))
+	return profiler, nil
+}
+
+// countFailure counts a failed attempt and returns its error.
+func (r *profilingReceiver) countFailure(ctx context.Context, why reason, err error) error {
+	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", string(why)))))
+	return err
 }
 
 func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Host) (component.Component, reason, error) {
