@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -135,7 +136,7 @@ func FuzzEvents(f *testing.F) {
 		if ld.LogRecordCount() != reader.records || reader.records == 0 {
 			t.Fatalf("%d records of %d events", ld.LogRecordCount(), reader.records)
 		}
-		result := splunklog.Translate(ld, splunklog.Options{MaxProfileBytes: 1 << 20})
+		result := splunklog.Translate(ld, splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: 1 << 20}})
 		if err := profiletest.Check(result.Profiles); err != nil {
 			t.Fatal(err)
 		}
