@@ -339,7 +339,7 @@ func (c *checker) element(texts [][]byte) (e element, err error) {
 		if err != nil {
 			return e, err
 		}
-		to := &e.name
+		var to *[]byte
 		switch string(key) {
 		case "id":
 			to = &e.id
