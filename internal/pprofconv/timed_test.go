@@ -5,6 +5,7 @@ package pprofconv
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"mime/multipart"
 	"os"
@@ -176,7 +177,7 @@ func TestDatadogsForm(t *testing.T) {
 	seen := map[string]int{}
 	for {
 		part, err := form.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		require.NoError(t, err)

@@ -78,7 +78,6 @@ type Builder struct {
 	windows []window
 
 	lines []profiledict.Line
-	list  []int32
 }
 
 type window struct {

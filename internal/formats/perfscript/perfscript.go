@@ -35,7 +35,7 @@ type Options struct {
 const maxProfiles = 10_000
 
 // ErrNotPerf is the error for text without a sample.
-var ErrNotPerf = errors.New("no line is a sample, such as: comm 12/14 99.000001: 250000 cpu-clock:")
+var ErrNotPerf = errors.New("no line is a sample, such as: comm 12/14 99.000001: 250000 cpu-clock: (as perf script prints it)")
 
 // maxDepth is the largest number of frames of a stack. The kernel records 127 by default.
 const maxDepth = 4096
