@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
@@ -104,7 +103,7 @@ func requireExists(t *testing.T, all map[string]metric, expression string) {
 			used = append(used, m)
 		}
 		for _, matcher := range selector.LabelMatchers {
-			if matcher.Name != labels.MetricName && assert.Contains(t, m.labels, matcher.Name, expression) {
+			if matcher.Name != model.MetricNameLabel && assert.Contains(t, m.labels, matcher.Name, expression) {
 				requireValues(t, m.labels[matcher.Name], matcher.Value, expression)
 			}
 		}
