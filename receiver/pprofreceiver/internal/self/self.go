@@ -212,11 +212,15 @@ func (s *Recorder) deliverWindows(ctx context.Context) {
 }
 
 func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
-	// What the process knows of itself is in memory already; the claim is for what it is decoded to.
-	p.Claim = s.ingest.Begin()
-	p.Claim.Complete()
-	defer p.Claim.Release()
-	err := s.ingestTotals(ctx, p)
+	// Once the shutdown's time is up, decoding what cannot be delivered would only make it late.
+	err := ctx.Err()
+	if err == nil {
+		// What the process knows of itself is in memory already; the claim is for what it is decoded to.
+		p.Claim = s.ingest.Begin()
+		p.Claim.Complete()
+		defer p.Claim.Release()
+		err = s.ingestTotals(ctx, p)
+	}
 	if err == nil {
 		return nil
 	}
