@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"golang.org/x/exp/trace"
@@ -29,16 +30,25 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
+// legacyReader lets one trace from before Go 1.22 be read at a time: the reader takes 32 MiB for the smallest of them, which
+// nobody who admits payloads by their size can know.
+var legacyReader sync.Mutex
+
 // Decode returns the profiles of a trace, which is only read. One that breaks off makes profiles of what is before; that
 // counts as one record dropped.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
-	if err := checkSize(data, &options); err != nil {
+	isLegacy, err := checkSize(data, &options)
+	if err != nil {
 		return pprofile.NewProfiles(), events.Stats{}, err
+	}
+	if isLegacy {
+		legacyReader.Lock()
+		defer legacyReader.Unlock()
 	}
 	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}}
 	d.b.Reset(options.MaxTextBytes, options.Anchor)
 	d.addProfiles()
-	err := d.read(bytes.NewReader(data))
+	err = d.read(bytes.NewReader(data))
 	if err != nil && d.syncs < 2 {
 		return pprofile.NewProfiles(), d.b.Stats, err
 	}

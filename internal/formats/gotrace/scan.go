@@ -21,27 +21,27 @@ const (
 var errTruncated = errors.New("the trace ends within an event")
 
 // checkSize reports what would make the reader slow or large: it tries, for each event, the heads of all threads that are
-// not ready, and keeps traces before Go 1.22 in memory whole.
-func checkSize(data []byte, o *Options) error {
+// not ready, and keeps traces before Go 1.22, which it returns true for, in memory whole.
+func checkSize(data []byte, o *Options) (isLegacy bool, err error) {
 	version := 0
 	if _, err := fmt.Sscanf(string(data[:min(len(data), headerBytes)]), "go 1.%d trace", &version); err != nil || len(data) < headerBytes {
-		return errors.New("not a Go execution trace: the header is not that of one")
+		return false, errors.New("not a Go execution trace: the header is not that of one")
 	}
 	s := scanner{rest: data[headerBytes:], maxThreads: o.MaxThreads, seen: map[uint64]struct{}{}}
-	var err error
 	if version >= firstGeneration {
 		err = s.generations()
 	} else {
+		isLegacy = true
 		if len(data) > o.MaxLegacyBytes {
-			return fmt.Errorf("%w: a trace of Go 1.%d of more than %d bytes, which would be read whole (`go_trace.max_legacy_bytes`)",
+			return isLegacy, fmt.Errorf("%w: a trace of Go 1.%d of more than %d bytes, which would be read whole (`go_trace.max_legacy_bytes`)",
 				events.ErrTooLarge, version, o.MaxLegacyBytes)
 		}
 		err = s.legacy()
 	}
 	if errors.Is(err, errTruncated) {
-		return nil // the reader says where, and keeps what is before
+		return isLegacy, nil // the reader says where, and keeps what is before
 	}
-	return err
+	return isLegacy, err
 }
 
 // scanner passes over the events of a trace and counts threads.
