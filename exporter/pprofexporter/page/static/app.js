@@ -17,7 +17,7 @@ import {renderPath} from './path.js';
 import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
 import {baseQueryOf, defaultSeconds, formatState, hasPart, isCompared, parseState, queryOf, timeQuery} from './state.js';
 import {FunctionTable} from './table.js';
-import {Threads} from './threads.js';
+import {extentOf, Threads} from './threads.js';
 import {Timeline} from './timeline.js';
 import {Toolbar} from './toolbar.js';
 
@@ -271,7 +271,12 @@ class App {
     if (moments?.view !== state.view) return;
     const {answer} = moments;
     if (state.view === 'heat') this.heatmap.show({answer, part: state.part, theme});
-    else this.threads.show({answer, ...(state.part ?? shown), whole: shown, zoomed: hasPart(state), theme});
+    else {
+      // Without a part all events fill the width, and that is how far one can zoom out again.
+      if (!state.part) this.wholeEvents = extentOf(answer, shown);
+      const whole = this.wholeEvents ?? shown;
+      this.threads.show({answer, ...(state.part ?? whole), whole, zoomed: hasPart(state), theme});
+    }
   }
 
   // measure notes how long the first paint after an answer took.

@@ -34,6 +34,17 @@ export function fineTicks(from, until, count) {
   return {times, step};
 }
 
+// extentOf returns the time in which there are events, within a time that is shown, both in Unix milliseconds.
+export function extentOf({base, start, length}, shown) {
+  let [from, until] = [Infinity, -Infinity];
+  for (let i = 0; i < start.length; i++) {
+    from = Math.min(from, base + start[i] / 1e6);
+    until = Math.max(until, base + (start[i] + length[i]) / 1e6);
+  }
+  [from, until] = [Math.max(from, shown.from), Math.min(until, shown.until)];
+  return until - from >= 0.01 ? {from, until} : {from: shown.from, until: shown.until};
+}
+
 export class Threads {
   // on.range({from, until} or null), in Unix milliseconds
   constructor(on) {

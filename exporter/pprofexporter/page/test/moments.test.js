@@ -7,7 +7,7 @@ import {test} from 'node:test';
 // The modules of the page read what a browser has when they are loaded.
 globalThis.document ??= {};
 const {cellTime, rangeOf} = await import('../static/heatmap.js');
-const {fineTicks} = await import('../static/threads.js');
+const {extentOf, fineTicks} = await import('../static/threads.js');
 const {formatState, parseState, queryOf} = await import('../static/state.js');
 
 test('a cell of the heat map is a part of its second', () => {
@@ -25,6 +25,13 @@ test('ticks are round, down to microseconds', () => {
   const {times, step} = fineTicks(1_700_000_000_000.2, 1_700_000_000_001.2, 5);
   assert.equal(step, 0.2);
   assert.ok(times.length >= 5 && times.every((t) => t >= 1_700_000_000_000.19 && t <= 1_700_000_000_001.21), String(times));
+});
+
+test('the threads show where there are events', () => {
+  const shown = {from: 1000, until: 9000};
+  assert.deepEqual(extentOf({base: 2000, start: [0, 5e6], length: [1e6, 10e6]}, shown), {from: 2000, until: 2015});
+  assert.deepEqual(extentOf({base: 500, start: [0], length: [9e9]}, shown), shown, 'a wait that began before goes on');
+  assert.deepEqual(extentOf({base: 0, start: [], length: []}, shown), shown);
 });
 
 test('the brushed part is in the URL, and asked for in the views by time only', () => {
