@@ -233,7 +233,7 @@ func TestAgreesWithPeers(t *testing.T) {
 			if _, err := exec.LookPath("gcc"); err != nil {
 				t.Skip("no gcc")
 			}
-			return symbolstest.Go(t, nil, "-buildmode=pie", "-ldflags=-linkmode=external")
+			return symbolstest.Go(t, []string{"CGO_ENABLED=1"}, "-buildmode=pie", "-ldflags=-linkmode=external")
 		}, strip: []string{"strip"}},
 		{name: "Go, arm64, stripped", lines: true, peers: llvm, build: func(t *testing.T) string {
 			return symbolstest.Go(t, append(static, "GOOS=linux", "GOARCH=arm64"))
