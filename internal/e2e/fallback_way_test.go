@@ -29,7 +29,9 @@ func launch(t *testing.T, endpoint, outputDir, config string, env ...string) *co
 		// the request goes out again.
 		flags = append(flags, "--set=exporters.profiles_to_logs.timeout=60s",
 			"--set=exporters.profiles_to_logs.retry_on_failure.initial_interval=50ms",
-			"--set=exporters.profiles_to_logs.retry_on_failure.max_interval=200ms")
+			"--set=exporters.profiles_to_logs.retry_on_failure.max_interval=200ms",
+			// Splunk's formats have times in milliseconds; what becomes of times is internal/formats' to test.
+			"--set=receivers.pprof.timestamp_labels=[]")
 	}
 	return launchWith(t, endpoint, outputDir, config, flags, env...)
 }
