@@ -47,7 +47,7 @@ func startToLogs(t *testing.T, backend, format string) *collector {
 	t.Helper()
 	address := freeAddress(t)
 	return launch(t, address, "", fmt.Sprintf(`yaml:
-receivers: {pprof: {server: {endpoint: %q}}}
+receivers: {pprof: {server: {endpoint: %q}, timestamp_labels: []}}
 connectors: {profiles_to_logs: {format: %s}}
 exporters: {otlp_http: {endpoint: %q, timeout: 60s, sending_queue: {enabled: false}}}
 service:
