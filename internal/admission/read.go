@@ -35,7 +35,14 @@ func newBuffer(size int64) []byte {
 	return make([]byte, 0, size)
 }
 
+// maxKeptBytes is the largest buffer that is used again: what is kept is beside the budget until the garbage collector has
+// run twice.
+const maxKeptBytes = 4 << 20
+
 func keepBuffer(buffer []byte) {
+	if cap(buffer) > maxKeptBytes {
+		return
+	}
 	buffers[bits.Len64(uint64(cap(buffer)-1))].Put(buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
 }
 
