@@ -51,16 +51,11 @@ func (s *Store) grow(ctx context.Context, sides []Selection) (*treeBuilder, *Gra
 	g := &Graph{}
 	for side := range sides {
 		sel := &sides[side]
-		t, err := v.resolveType(sel)
+		t, r, err := v.read(sel)
 		if err != nil {
 			return nil, nil, err
 		}
-		filters, err := v.filters(sel)
-		if err != nil {
-			return nil, nil, err
-		}
-		terms, values := v.choose(sel, t, filters, s.cfg.Resolution)
-		r := &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs))}
+		terms, values := v.choose(sel, t, r.filters, s.cfg.Resolution)
 		sums, err := v.sum(ctx, r, terms)
 		if err != nil {
 			return nil, nil, err

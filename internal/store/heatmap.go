@@ -38,15 +38,11 @@ var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
 	v := s.view()
 	defer v.release()
-	t, err := v.resolveType(&sel)
+	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
 	}
-	filters, err := v.filters(&sel)
-	if err != nil {
-		return nil, err
-	}
-	terms, _ := v.choose(&sel, t, filters, s.cfg.Resolution)
+	terms, _ := v.choose(&sel, t, r.filters, s.cfg.Resolution)
 	terms = slices.DeleteFunc(terms, func(t term) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
 	h := &HeatMap{Type: t, Rows: rowsOfSecond, Seconds: 1}
 	from, until := sel.From, sel.Until
@@ -69,7 +65,6 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 	h.Columns = (seconds + h.Seconds - 1) / h.Seconds
 	p := newSpreader(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
 	scale := timeUnit(t.Unit)
-	r := &reader{sel: &sel, filters: filters, groups: newGroups(len(v.epochs))}
 	for i := range terms {
 		if err := ctx.Err(); err != nil {
 			return nil, err

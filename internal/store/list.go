@@ -138,11 +138,7 @@ type AttributeValue struct {
 func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
 	v := s.view()
 	defer v.release()
-	t, err := v.resolveType(&sel)
-	if err != nil {
-		return nil, err
-	}
-	filters, err := v.filters(&sel)
+	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +157,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 			counts[k][a.Value.Text()] += n
 		}
 	}
-	r := &reader{sel: &sel, filters: filters, groups: newGroups(len(v.epochs))}
-	terms, _ := v.choose(&sel, t, filters, s.cfg.Resolution)
+	terms, _ := v.choose(&sel, t, r.filters, s.cfg.Resolution)
 	sets := make([]map[profiledict.AttributeSetIndex]int, len(v.epochs))
 	for i := range terms {
 		if err := ctx.Err(); err != nil {

@@ -110,7 +110,7 @@ func (s *Store) Merge(ctx context.Context, sel Selection, options ProfilesOption
 	v := s.view()
 	defer v.release()
 	sel.GroupBy = ""
-	first, err := v.resolveType(&sel)
+	first, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +118,9 @@ func (s *Store) Merge(ctx context.Context, sel Selection, options ProfilesOption
 	if sel.Type == "" {
 		types = v.sampleTypes(sel.Service, sel.Profile)
 	}
-	filters, err := v.filters(&sel)
-	if err != nil {
-		return nil, err
-	}
 	m := &merger{
 		Store: s, view: v, sel: &sel, options: options, types: types,
-		reader: &reader{sel: &sel, filters: filters, groups: newGroups(len(v.epochs))},
+		reader: r,
 		tables: make([]*table, len(v.epochs)),
 	}
 	for column, t := range types {

@@ -131,6 +131,16 @@ func (v *view) resolveType(sel *Selection) (SampleType, error) {
 		ErrNothing, shorten(sel.Profile), shorten(sel.Type), strings.Join(names, ", "))
 }
 
+// read returns the sample type that a selection names, and the reader of its observations.
+func (v *view) read(sel *Selection) (SampleType, *reader, error) {
+	t, err := v.resolveType(sel)
+	if err != nil {
+		return t, nil, err
+	}
+	filters, err := v.filters(sel)
+	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs))}, err
+}
+
 // shorten makes a text of a stranger fit for a message.
 func shorten(s string) string {
 	const most = 100

@@ -35,18 +35,13 @@ const maxPoints = 10_000
 func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
 	v := s.view()
 	defer v.release()
-	t, err := v.resolveType(&sel)
+	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
 	}
-	filters, err := v.filters(&sel)
-	if err != nil {
-		return nil, err
-	}
-	instances := v.instances(&sel, t, filters)
+	instances := v.instances(&sel, t, r.filters)
 	tl := &Timeline{Type: t}
 	n := s.steps(tl, &sel, instances, points, now)
-	r := &reader{sel: &sel, filters: filters, groups: newGroups(len(v.epochs))}
 	p := &plotter{reader: r, from: tl.From, step: tl.Step, n: n}
 	for _, in := range instances {
 		tl.Values = shownValues(in.values)
