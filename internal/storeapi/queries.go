@@ -144,18 +144,14 @@ func (s *server) timeline(r *request) (*answer, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = fmt.Appendf(b, `{"name":%s,"values":[`, quote(g.Name))
-		for k, v := range g.Values {
-			if k > 0 {
-				b = append(b, ',')
+		b = fmt.Appendf(b, `{"name":%s,"values":`, quote(g.Name))
+		b = appendList(b, len(g.Values), func(b []byte, i int) []byte {
+			if v := g.Values[i]; !math.IsNaN(v) && !math.IsInf(v, 0) {
+				return strconv.AppendFloat(b, v, 'f', -1, 64)
 			}
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				b = append(b, "null"...)
-			} else {
-				b = strconv.AppendFloat(b, v, 'f', -1, 64)
-			}
-		}
-		b = append(b, "]}"...)
+			return append(b, "null"...)
+		})
+		b = append(b, '}')
 	}
 	return &answer{body: append(b, "]}"...), contentType: "application/json"}, nil
 }
@@ -180,15 +176,12 @@ func (s *server) heatmap(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := fmt.Appendf(nil, `{"type":%s,"unit":%s,"from":%d,"seconds":%d,"columns":%d,"rows":%d,"observations":%d,"cut":%t,"cells":[`,
+	b := fmt.Appendf(nil, `{"type":%s,"unit":%s,"from":%d,"seconds":%d,"columns":%d,"rows":%d,"observations":%d,"cut":%t,"cells":`,
 		quote(h.Type.String()), quote(h.Type.Unit), millis(h.From), h.Seconds, h.Columns, h.Rows, h.Observations, h.IsCut)
-	for i, value := range h.Cells {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendFloat(b, math.Round(value*1000)/1000, 'f', -1, 64)
-	}
-	return &answer{body: append(b, "]}"...), contentType: "application/json"}, nil
+	b = appendList(b, len(h.Cells), func(b []byte, i int) []byte {
+		return strconv.AppendFloat(b, math.Round(h.Cells[i]*1000)/1000, 'f', -1, 64)
+	})
+	return &answer{body: append(b, '}'), contentType: "application/json"}, nil
 }
 
 // events answers with columns. Times are nanoseconds since base, which is Unix milliseconds: their sum would be too
@@ -235,14 +228,7 @@ func (s *server) events(r *request) (*answer, error) {
 		}},
 		{"length", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, e.List[i].End-e.List[i].Start, 10) }},
 	} {
-		b = fmt.Appendf(b, `,%q:[`, column.name)
-		for i := range column.count {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = column.write(b, i)
-		}
-		b = append(b, ']')
+		b = appendList(fmt.Appendf(b, `,%q:`, column.name), column.count, column.write)
 	}
 	if len(b) > maxAnswerBytes {
 		return nil, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
@@ -250,15 +236,20 @@ func (s *server) events(r *request) (*answer, error) {
 	return &answer{body: append(b, '}'), contentType: "application/json"}, nil
 }
 
-func appendInts(b []byte, list []int32) []byte {
+// appendList writes n values as a list; write appends one of them.
+func appendList(b []byte, n int, write func(b []byte, i int) []byte) []byte {
 	b = append(b, '[')
-	for i, v := range list {
+	for i := range n {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendInt(b, int64(v), 10)
+		b = write(b, i)
 	}
 	return append(b, ']')
+}
+
+func appendInts[T int32 | int64](b []byte, list []T) []byte {
+	return appendList(b, len(list), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(list[i]), 10) })
 }
 
 // maxNodes is the default and the bound of `max_nodes`.
@@ -375,23 +366,14 @@ func appendFrames(b []byte, frames ...[]store.Frame) ([]byte, error) {
 
 // appendNodes writes the columns of nodes, whose frames are those of the answer from firstFrame on.
 func appendNodes(b []byte, t *store.Tree, firstFrame int32) []byte {
-	b = append(b, `{"frame":[`...)
-	for i, f := range t.Frame {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b = appendList(append(b, `{"frame":`...), len(t.Frame), func(b []byte, i int) []byte {
+		f := t.Frame[i]
 		if f >= 0 {
 			f += firstFrame
 		}
-		b = strconv.AppendInt(b, int64(f), 10)
-	}
-	b = append(b, `],"parent":[`...)
-	for i, p := range t.Parent {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(p), 10)
-	}
+		return strconv.AppendInt(b, int64(f), 10)
+	})
+	b = appendInts(append(b, `,"parent":`...), t.Parent)
 	for _, column := range []struct {
 		name   string
 		values []int64
@@ -399,15 +381,9 @@ func appendNodes(b []byte, t *store.Tree, firstFrame int32) []byte {
 		if column.values == nil {
 			continue
 		}
-		b = fmt.Appendf(b, `],%q:[`, column.name)
-		for i, v := range column.values {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(b, v, 10)
-		}
+		b = appendInts(fmt.Appendf(b, `,%q:`, column.name), column.values)
 	}
-	return append(b, "]}"...)
+	return append(b, '}')
 }
 
 func (s *server) table(r *request) (*answer, error) {
