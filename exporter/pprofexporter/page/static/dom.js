@@ -30,6 +30,17 @@ export function button(label, onclick, properties = {}) {
   return el('button', {type: 'button', onclick, ...properties}, label);
 }
 
+// fitCanvas makes a canvas so large, in pixels of the page, and returns its empty context in the same measure.
+export function fitCanvas(canvas, width, height) {
+  const ratio = devicePixelRatio || 1;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext('2d');
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return pen;
+}
+
 let openPopover = null;
 
 // popover shows an element below an anchor (an element or {x, y}) until Escape, a click elsewhere, or close().

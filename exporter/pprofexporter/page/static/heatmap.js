@@ -4,7 +4,7 @@
 // The heat map: a column for each second, a row for each part of a second, so that what happens within seconds (a stall, a
 // timer) makes a pattern. What is brushed is shown as a flame graph.
 
-import {el} from './dom.js';
+import {el, fitCanvas} from './dom.js';
 import {formatTime, formatValue} from './format.js';
 
 const left = 44;
@@ -31,7 +31,6 @@ export class HeatMap {
     this.canvas = el('canvas', {tabindex: 0, role: 'application'});
     this.readout = el('output', {class: 'readout'});
     this.element = el('div', {class: 'heatmap'}, this.canvas, this.readout);
-    this.context = this.canvas.getContext('2d');
     new ResizeObserver(() => this.draw()).observe(this.element);
     this.listen();
   }
@@ -60,12 +59,7 @@ export class HeatMap {
     const {answer, part, theme} = this.data;
     const width = this.element.clientWidth;
     const plot = answer.rows * rowHeight;
-    const ratio = devicePixelRatio || 1;
-    this.canvas.width = width * ratio;
-    this.canvas.height = (plot + bottom) * ratio;
-    this.canvas.style.height = `${plot + bottom}px`;
-    const pen = this.context;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const pen = fitCanvas(this.canvas, width, plot + bottom);
     pen.font = '10.5px system-ui, sans-serif';
     pen.fillStyle = theme.faint;
     for (const ms of [0, 250, 500, 750]) pen.fillText(`${ms} ms`, 2, ms / 1000 * plot + 9);
@@ -83,7 +77,7 @@ export class HeatMap {
       pen.fillRect(left + Math.floor(i / answer.rows) * scale, (i % answer.rows) * rowHeight, scale > 3 ? scale - 0.5 : scale, rowHeight);
     }
     const range = this.drag ? rangeOf(answer, this.drag.from, this.drag.until) : part;
-    if (range) this.outline(range);
+    if (range) this.outline(pen, range);
     if (this.cursor) {
       pen.strokeStyle = theme.outline;
       pen.strokeRect(left + this.cursor.column * scale, this.cursor.row * rowHeight, Math.max(scale, 3), rowHeight);
@@ -98,10 +92,9 @@ export class HeatMap {
   }
 
   // outline frames a time: a part of the first column, whole columns, a part of the last.
-  outline({from, until}) {
+  outline(pen, {from, until}) {
     const {answer, theme} = this.data;
     const {scale} = this;
-    const pen = this.context;
     const plot = answer.rows * rowHeight;
     const span = answer.seconds * 1000;
     pen.fillStyle = theme.accent;

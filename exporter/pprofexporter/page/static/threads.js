@@ -4,7 +4,7 @@
 // The threads: one lane for each thread or goroutine, what it did as bars in colours of its states, from minutes down to
 // microseconds. A click shows the stack.
 
-import {button, el, refill} from './dom.js';
+import {button, el, fitCanvas, refill} from './dom.js';
 import {clean, formatTime, formatValue, hash32} from './format.js';
 
 const label = 190;
@@ -57,7 +57,6 @@ export class Threads {
     this.stack = el('aside', {class: 'stackpanel', hidden: true, 'aria-label': 'Stack of the chosen event'});
     this.element = el('div', {class: 'threads'}, el('div', {class: 'head'}, this.out, this.legend, this.readout),
       el('div', {class: 'body'}, this.scroller, this.stack));
-    this.context = this.canvas.getContext('2d');
     new ResizeObserver(() => this.draw()).observe(this.scroller);
     this.listen();
   }
@@ -87,12 +86,7 @@ export class Threads {
     const {answer, from, until, theme} = this.data;
     const width = this.scroller.clientWidth;
     const height = axis + Math.max(1, answer.lanes.length) * laneHeight;
-    const ratio = devicePixelRatio || 1;
-    this.canvas.width = width * ratio;
-    this.canvas.height = height * ratio;
-    this.canvas.style.height = `${height}px`;
-    const pen = this.context;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const pen = fitCanvas(this.canvas, width, height);
     pen.font = '11px system-ui, sans-serif';
     pen.textBaseline = 'middle';
     const {scale} = this;

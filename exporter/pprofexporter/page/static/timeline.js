@@ -4,7 +4,7 @@
 // The time line: values over the window, one band for each group, a brush for what is shown and, with Shift, one for what
 // it is compared with.
 
-import {el, refill} from './dom.js';
+import {el, fitCanvas, refill} from './dom.js';
 import {clean, formatTime, formatValue, formatRange, formatDuration, hash32} from './format.js';
 
 const height = 68;
@@ -39,7 +39,6 @@ export class Timeline {
     this.legend = el('div', {class: 'legend'});
     this.readout = el('output', {class: 'readout'});
     host.append(this.canvas, this.readout, this.legend);
-    this.context = this.canvas.getContext('2d');
     new ResizeObserver(() => this.draw()).observe(host);
     this.listen();
   }
@@ -71,12 +70,7 @@ export class Timeline {
     if (!this.data) return;
     const {extent, selection, base, answer, theme} = this.data;
     const width = this.canvas.parentElement.clientWidth;
-    const ratio = devicePixelRatio || 1;
-    this.canvas.width = width * ratio;
-    this.canvas.height = height * ratio;
-    this.canvas.style.height = `${height}px`;
-    const pen = this.context;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const pen = fitCanvas(this.canvas, width, height);
     const plot = height - axis;
     this.scale = width / (extent.until - extent.from);
     const x = (ms) => (ms - extent.from) * this.scale;
