@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -263,15 +264,16 @@ type Unresolved struct {
 	Weight Weight
 }
 
+// allModules returns the modules as they are now.
+func (r *Resolver) allModules() []*Module {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.modules))
+}
+
 // TakeUnresolved returns the n modules in which most is unresolved, the largest first, and begins to count anew.
 func (r *Resolver) TakeUnresolved(n int) (top []Unresolved, all Weight) {
-	r.mu.Lock()
-	modules := make([]*Module, 0, len(r.modules))
-	for _, m := range r.modules {
-		modules = append(modules, m)
-	}
-	r.mu.Unlock()
-	for _, m := range modules {
+	for _, m := range r.allModules() {
 		m.mu.Lock()
 		u := Unresolved{IDs: m.key.IDs, Path: m.path, Reason: m.lacking, Weight: m.unresolved}
 		m.unresolved = Weight{}

@@ -286,13 +286,7 @@ func (r *Resolver) closeIdle() {
 
 // eachResting calls visit with each module that no worker has, and holds its lock meanwhile.
 func (r *Resolver) eachResting(visit func(*Module)) {
-	r.mu.Lock()
-	modules := make([]*Module, 0, len(r.modules))
-	for _, m := range r.modules {
-		modules = append(modules, m)
-	}
-	r.mu.Unlock()
-	for _, m := range modules {
+	for _, m := range r.allModules() {
 		m.mu.Lock()
 		if !m.isBusy {
 			visit(m)
