@@ -130,7 +130,7 @@ func (f *pprofFlags) Parse(usage func()) []string {
 	return f.FlagSet.Args()
 }
 
-// fetcher gives pprof files of any format. It leaves URLs to pprof.
+// fetcher reads files of any format for the pprof driver. The driver fetches URLs itself.
 type fetcher struct {
 	reader *reader
 	sel    *selection

@@ -223,7 +223,7 @@ func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 	return []message{m}, nil
 }
 
-// decodeJSON reads values one behind the other, as the Collector's file exporter writes them.
+// decodeJSON reads a sequence of JSON values, which is how the Collector's file exporter writes messages.
 func (r *reader) decodeJSON(data []byte) ([]message, error) {
 	var messages []message
 	for decoder := json.NewDecoder(bytes.NewReader(data)); ; {

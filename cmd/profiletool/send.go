@@ -143,8 +143,8 @@ func (s *sending) report(ctx context.Context) error {
 	return nil
 }
 
-// retimed moves the times of all messages by the same, so that the last of them is now, and gives profiles new ids:
-// what is sent at another time is not a retry.
+// retimed shifts all times by the same duration, so that the latest becomes now, and sets new profile ids: a receiver
+// must not take what is sent again for a retry.
 func retimed(all []pprofile.Profiles, now time.Time) {
 	last := uint64(0)
 	for _, pd := range all {

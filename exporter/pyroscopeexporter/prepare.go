@@ -165,7 +165,7 @@ func cutText(s string) string {
 	return s[:end]
 }
 
-// textOf returns string i of a dictionary, empty if there is none.
+// textOf returns string i of the dictionary, or an empty string if i is out of range.
 func textOf(pd pprofile.Profiles, i int32) string {
 	if t := pd.Dictionary().StringTable(); i >= 0 && int(i) < t.Len() {
 		return t.At(int(i))

@@ -29,7 +29,7 @@ type Options struct {
 	// Anchor is when the recording ended, for formats whose clock is no wall clock.
 	Anchor events.Anchor
 	// GoTrace is what becomes of Go execution traces; its limits of text and its anchor are those above. The zero value
-	// stands for gotrace.DefaultOptions.
+	// means gotrace.DefaultOptions.
 	GoTrace gotrace.Options
 	// Folded is what folded stacks do not say themselves; their limit of text and their anchor are those above.
 	Folded folded.Options

@@ -215,7 +215,8 @@ func TraceParent(text string) (profiledict.Link, bool) {
 // The Unix times of 2000 and 2100, in seconds: a number outside of them is no timestamp.
 const year2000, year2100 = 946684800, 4102444800
 
-// UnixNanos returns a Unix time in nanoseconds, from seconds, milli-, micro- or nanoseconds, or 0 if v is none.
+// UnixNanos converts a Unix time in seconds, milliseconds, microseconds or nanoseconds to nanoseconds. It returns 0 if v is not
+// a time from 2000 to 2100 in any of these units.
 func UnixNanos(v int64) uint64 {
 	for unit := int64(1e9); unit >= 1; unit /= 1000 {
 		if perSecond := int64(1e9) / unit; v >= year2000*perSecond && v < year2100*perSecond {

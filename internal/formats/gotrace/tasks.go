@@ -81,7 +81,8 @@ func (d *decoder) user(e *trace.Event) {
 	}
 }
 
-// log reads a traceparent: that of the task, or of the goroutine where there is none. An empty one ends the last.
+// log sets the link to a span from a traceparent: of the task, or of the goroutine if it is in no task. An empty
+// traceparent removes the link.
 func (d *decoder) log(g *goroutine, l trace.Log) {
 	if l.Category != logTraceParent {
 		return

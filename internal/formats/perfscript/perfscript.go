@@ -210,7 +210,7 @@ func parseEvent(s string, h *header) bool {
 	return ok && event != ""
 }
 
-// frame interns a frame: address symbol+offset (file). It reports false for what is none.
+// frame interns a frame of the form: address symbol+offset (file). It returns false if line has another form.
 func (d *decoder) frame(line string) bool {
 	address, rest, _ := strings.Cut(line, " ")
 	ip, err := strconv.ParseUint(address, 16, 64)
