@@ -347,3 +347,19 @@ func BenchmarkClaim(b *testing.B) {
 		}
 	})
 }
+
+// A buffer that one large body needed is not kept beside the budget; those of ordinary bodies are used again.
+func TestLargeBuffersAreNotKept(t *testing.T) {
+	isKept := func(size int64) bool {
+		buffer := make([]byte, 1, size)
+		for range 100 { // a pool may drop what it gets
+			keepBuffer(buffer)
+			if again := newBuffer(size)[:1]; &again[0] == &buffer[0] {
+				return true
+			}
+		}
+		return false
+	}
+	assert.True(t, isKept(maxKeptBytes))
+	assert.False(t, isKept(maxKeptBytes+1))
+}
