@@ -15,35 +15,44 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// params are the parameters of a query, and which of them somebody has asked for.
+// params are the parameters of a query. The methods that read one keep the first error in err, so that a handler checks
+// once after it has read all that it needs.
 type params struct {
 	values url.Values
-	asked  map[string]bool
+	used   map[string]bool
+	err    error
 }
 
 // maxParams bounds how many parameters a query has.
 const maxParams = 100
 
-func parseParams(query string) (params, error) {
+func parseParams(query string) (*params, error) {
 	if strings.Count(query, "&") >= maxParams {
-		return params{}, badRequest(fmt.Sprintf("the query has more than %d parameters", maxParams), "")
+		return nil, badRequest(fmt.Sprintf("the query has more than %d parameters", maxParams), "")
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return params{}, badRequest("the query cannot be read: "+err.Error(), "escape special characters with %")
+		return nil, badRequest("the query cannot be read: "+err.Error(), "escape special characters with %")
 	}
-	return params{values: values, asked: map[string]bool{}}, nil
+	return &params{values: values, used: map[string]bool{}}, nil
 }
 
-func (p params) get(key string) string {
-	p.asked[key] = true
+func (p *params) get(key string) string {
+	p.used[key] = true
 	return p.values.Get(key)
 }
 
-// unused returns an error where the query has a key that nobody asked for.
-func (p params) unused() error {
+// fail keeps the first error.
+func (p *params) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// unused returns an error if the query has a key that was not read.
+func (p *params) unused() error {
 	for key := range p.values {
-		if !p.asked[key] {
+		if !p.used[key] {
 			return badRequest(fmt.Sprintf("unknown parameter %q", shorten(key)), "attributes are filtered by attr.<key>=<value>; see the README for the parameters")
 		}
 	}
@@ -59,32 +68,32 @@ func shorten(s string) string {
 }
 
 // number reads a whole number.
-func (p params) number(key string, without, least, most int) (int, error) {
+func (p *params) number(key string, without, least, most int) int {
 	text := p.get(key)
 	if text == "" {
-		return without, nil
+		return without
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		return 0, badRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, most, shorten(text)), "")
+		p.fail(badRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, most, shorten(text)), ""))
 	}
-	return n, nil
+	return n
 }
 
 // oneOf reads one of several words, the first by default.
-func (p params) oneOf(key string, words ...string) (string, error) {
+func (p *params) oneOf(key string, words ...string) string {
 	text := p.get(key)
 	if text == "" {
-		return words[0], nil
+		return words[0]
 	}
 	if !slices.Contains(words, text) {
-		return "", badRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), shorten(text)), "")
+		p.fail(badRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), shorten(text)), ""))
 	}
-	return text, nil
+	return text
 }
 
-// selection reads what the query is about. Keys are read with the prefix; what is not there is taken from inherited.
-func (p params) selection(now time.Time, prefix string, inherited *store.Selection) (store.Selection, error) {
+// selection reads what the query is about. Keys are read with the prefix; a missing one has the value of inherited.
+func (p *params) selection(now time.Time, prefix string, inherited *store.Selection) store.Selection {
 	sel := store.Selection{}
 	if inherited != nil {
 		sel = *inherited
@@ -100,27 +109,24 @@ func (p params) selection(now time.Time, prefix string, inherited *store.Selecti
 		sel.Profile != inherited.Profile {
 		sel.Type = ""
 	}
-	state, err := p.oneOf(prefix+"state", "mean", "last")
-	if err != nil {
-		return sel, err
-	}
+	state := p.oneOf(prefix+"state", "mean", "last")
 	sel.LastState = state == "last" || inherited != nil && inherited.LastState && !p.values.Has(prefix+"state")
-	if err := p.time(now, prefix, &sel); err != nil {
-		return sel, err
-	}
-	return sel, p.attributes(prefix, &sel)
+	p.time(now, prefix, &sel)
+	p.attributes(prefix, &sel)
+	return sel
 }
 
-func (p params) attributes(prefix string, sel *store.Selection) error {
+func (p *params) attributes(prefix string, sel *store.Selection) {
 	var found []store.Attribute
 	for key, values := range p.values {
 		name, is := strings.CutPrefix(key, prefix+"attr.")
 		if !is {
 			continue
 		}
-		p.asked[key] = true
+		p.used[key] = true
 		if name == "" {
-			return badRequest("an attribute needs a key", "attr.<key>=<value>")
+			p.fail(badRequest("an attribute needs a key", "attr.<key>=<value>"))
+			return
 		}
 		for _, value := range values {
 			found = append(found, store.Attribute{Key: name, Value: value})
@@ -131,46 +137,46 @@ func (p params) attributes(prefix string, sel *store.Selection) error {
 		return slices.ContainsFunc(found, func(b store.Attribute) bool { return a.Key == b.Key })
 	})
 	sel.Attributes = append(kept, found...)
-	return nil
 }
 
 // time reads from and until, or seconds.
-func (p params) time(now time.Time, prefix string, sel *store.Selection) error {
-	from, until, seconds := p.get(prefix+"from"), p.get(prefix+"until"), p.get(prefix+"seconds")
-	if seconds != "" {
-		if from != "" {
-			return badRequest("`from` and `seconds` do not go together", "leave one of them out")
+func (p *params) time(now time.Time, prefix string, sel *store.Selection) {
+	text := p.get(prefix + "seconds")
+	if text == "" {
+		sel.From = p.moment(prefix+"from", sel.From)
+		sel.Until = p.moment(prefix+"until", sel.Until)
+		if sel.Until != 0 && sel.Until <= sel.From {
+			p.fail(badRequest("`"+prefix+"until` must be after `"+prefix+"from`", ""))
 		}
-		n, err := strconv.ParseFloat(seconds, 64)
-		if err != nil || !(n > 0 && n <= math.MaxInt32) {
-			return badRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, shorten(seconds)), "")
-		}
-		end := now.UnixNano()
-		sel.Until = 0
-		if until != "" {
-			if end, err = parseTime(prefix+"until", until); err != nil {
-				return err
-			}
-			sel.Until = end
-		}
-		sel.From = max(end-int64(n*1e9), 1)
-		return nil
+		return
 	}
-	var err error
-	if from != "" {
-		if sel.From, err = parseTime(prefix+"from", from); err != nil {
-			return err
-		}
+	if p.get(prefix+"from") != "" {
+		p.fail(badRequest("`from` and `seconds` do not go together", "leave one of them out"))
 	}
-	if until != "" {
-		if sel.Until, err = parseTime(prefix+"until", until); err != nil {
-			return err
-		}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(seconds > 0 && seconds <= math.MaxInt32) {
+		p.fail(badRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, shorten(text)), ""))
+		return
 	}
-	if sel.Until != 0 && sel.Until <= sel.From {
-		return badRequest("`"+prefix+"until` must be after `"+prefix+"from`", "")
+	sel.Until = p.moment(prefix+"until", 0)
+	end := sel.Until
+	if end == 0 {
+		end = now.UnixNano()
 	}
-	return nil
+	sel.From = max(end-int64(seconds*1e9), 1)
+}
+
+// moment reads a time in Unix nanoseconds.
+func (p *params) moment(key string, without int64) int64 {
+	text := p.get(key)
+	if text == "" {
+		return without
+	}
+	t, err := parseTime(key, text)
+	if err != nil {
+		p.fail(err)
+	}
+	return t
 }
 
 // parseTime reads RFC 3339, or Unix time in seconds, milliseconds, microseconds or nanoseconds, told by its digits.

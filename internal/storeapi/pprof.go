@@ -45,10 +45,7 @@ func formatOf(r *http.Request, profile string) (name, format string) {
 
 // pprof answers /profiles/{service}/{profile}.
 func (s *server) pprof(r *request) (*answer, error) {
-	sel, err := r.params.selection(r.now, "", nil)
-	if err != nil {
-		return nil, err
-	}
+	sel := r.params.selection(r.now, "", nil)
 	var format string
 	sel.Service = r.PathValue("service")
 	sel.Profile, format = formatOf(r.Request, r.PathValue("profile"))
@@ -68,17 +65,14 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("there is no profile %q", shorten(r.PathValue("kind"))),
 			"it is one of profile, allocs, heap, goroutine, block, mutex"}
 	}
-	r.params.asked["debug"], r.params.asked["gc"] = true, true // which scrapers send
+	r.params.used["debug"], r.params.used["gc"] = true, true // which scrapers send
 	if !r.params.values.Has("seconds") && !r.params.values.Has("from") {
 		r.params.values.Set("seconds", strconv.Itoa(debugSeconds))
 	}
 	if !r.params.values.Has("state") {
 		r.params.values.Set("state", "last")
 	}
-	sel, err := r.params.selection(r.now, "", nil)
-	if err != nil {
-		return nil, err
-	}
+	sel := r.params.selection(r.now, "", nil)
 	sel.Service, sel.Profile = r.PathValue("service"), profile
 	return s.merged(r, sel, formatPprof)
 }
@@ -90,8 +84,8 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	case formatSpeedscope:
 		return s.speedscope(r, sel)
 	}
-	timestamps, err := r.params.oneOf("timestamps", "false", "true")
-	if err != nil {
+	timestamps := r.params.oneOf("timestamps", "false", "true")
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	merged, err := s.Store.Merge(r.Context(), sel, store.ProfilesOptions{Timestamps: timestamps == "true"})
@@ -174,6 +168,9 @@ func cut(s string) string {
 
 // wholeGraph is the tree that formats without limits are made of.
 func (s *server) wholeGraph(r *request, sel store.Selection) (*store.Graph, error) {
+	if err := r.params.err; err != nil {
+		return nil, err
+	}
 	g, err := s.Store.FlameGraph(r.Context(), sel, math.MaxInt32)
 	if err == nil && g.Profiles == 0 {
 		err = nothingThen(s, sel)

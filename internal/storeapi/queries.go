@@ -75,22 +75,19 @@ func (s *server) profiles(r *request) (*answer, error) {
 	return jsonAnswer(map[string]any{"profiles": list})
 }
 
-// selected reads the selection and asks for what no query goes without.
-func (r *request) selected() (store.Selection, error) {
-	sel, err := r.params.selection(r.now, "", nil)
-	if err == nil && (sel.Service == "" || sel.Profile == "") {
-		err = badRequest("`service` and `profile` must be given", "GET /api/profiles lists what there is")
+// selected reads the selection, which must name a service and a profile.
+func (r *request) selected() store.Selection {
+	sel := r.params.selection(r.now, "", nil)
+	if sel.Service == "" || sel.Profile == "" {
+		r.params.fail(badRequest("`service` and `profile` must be given", "GET /api/profiles lists what there is"))
 	}
-	return sel, err
+	return sel
 }
 
 func (s *server) attributes(r *request) (*answer, error) {
-	sel, err := r.selected()
-	if err != nil {
-		return nil, err
-	}
-	limit, err := r.params.number("limit", 100, 1, 10_000)
-	if err != nil {
+	sel := r.selected()
+	limit := r.params.number("limit", 100, 1, 10_000)
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	infos, err := s.Store.Attributes(r.Context(), sel, limit)
@@ -126,12 +123,9 @@ func (s *server) attributes(r *request) (*answer, error) {
 }
 
 func (s *server) timeline(r *request) (*answer, error) {
-	sel, err := r.selected()
-	if err != nil {
-		return nil, err
-	}
-	points, err := r.params.number("points", 360, 1, 10_000)
-	if err != nil {
+	sel := r.selected()
+	points := r.params.number("points", 360, 1, 10_000)
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	t, err := s.Store.Timeline(r.Context(), sel, points, r.now)
@@ -157,19 +151,13 @@ func (s *server) timeline(r *request) (*answer, error) {
 }
 
 func (s *server) heatmap(r *request) (*answer, error) {
-	sel, err := r.selected()
-	if err != nil {
-		return nil, err
+	sel := r.selected()
+	columns := r.params.number("columns", 600, 1, 1200)
+	rows := r.params.number("rows", 50, 1, 1000)
+	if !slices.Contains(store.HeatRows, rows) {
+		r.params.fail(badRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), ""))
 	}
-	columns, err := r.params.number("columns", 600, 1, 1200)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := r.params.number("rows", 50, 1, 1000)
-	if err == nil && !slices.Contains(store.HeatRows, rows) {
-		err = badRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), "")
-	}
-	if err != nil {
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	h, err := s.Store.HeatMap(r.Context(), sel, columns, rows)
@@ -187,15 +175,12 @@ func (s *server) heatmap(r *request) (*answer, error) {
 // events answers with columns. Times are nanoseconds since base, which is Unix milliseconds: their sum would be too
 // large for a number in JavaScript.
 func (s *server) events(r *request) (*answer, error) {
-	sel, err := r.params.selection(r.now, "", nil)
-	if err == nil && sel.Service == "" {
-		err = badRequest("`service` must be given", "GET /api/services lists them")
+	sel := r.params.selection(r.now, "", nil)
+	if sel.Service == "" {
+		r.params.fail(badRequest("`service` must be given", "GET /api/services lists them"))
 	}
-	if err != nil {
-		return nil, err
-	}
-	limit, err := r.params.number("limit", 5000, 1, 20_000)
-	if err != nil {
+	limit := r.params.number("limit", 5000, 1, 20_000)
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	e, err := s.Store.Events(r.Context(), sel, limit)
@@ -259,12 +244,9 @@ const (
 )
 
 func (s *server) flamegraph(r *request) (*answer, error) {
-	sel, err := r.selected()
-	if err != nil {
-		return nil, err
-	}
-	most, err := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
-	if err != nil {
+	sel := r.selected()
+	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	g, err := s.Store.FlameGraph(r.Context(), sel, most)
@@ -275,16 +257,10 @@ func (s *server) flamegraph(r *request) (*answer, error) {
 }
 
 func (s *server) diff(r *request) (*answer, error) {
-	sel, err := r.selected()
-	if err != nil {
-		return nil, err
-	}
-	base, err := r.params.selection(r.now, "base.", &sel)
-	if err != nil {
-		return nil, err
-	}
-	most, err := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
-	if err != nil {
+	sel := r.selected()
+	base := r.params.selection(r.now, "base.", &sel)
+	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	g, err := s.Store.Diff(r.Context(), sel, base, most)
@@ -387,16 +363,10 @@ func appendNodes(b []byte, t *store.Tree, firstFrame int32) []byte {
 }
 
 func (s *server) table(r *request) (*answer, error) {
-	sel, err := r.selected()
-	if err != nil {
-		return nil, err
-	}
-	limit, err := r.params.number("limit", 1000, 1, 100_000)
-	if err != nil {
-		return nil, err
-	}
-	by, err := r.params.oneOf("sort", "self", "total", "name")
-	if err != nil {
+	sel := r.selected()
+	limit := r.params.number("limit", 1000, 1, 100_000)
+	by := r.params.oneOf("sort", "self", "total", "name")
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	sel.GroupBy = ""
@@ -422,16 +392,13 @@ func (s *server) table(r *request) (*answer, error) {
 }
 
 func (s *server) sandwich(r *request) (*answer, error) {
-	sel, err := r.selected()
-	if err != nil {
-		return nil, err
-	}
+	sel := r.selected()
 	function := r.params.get("function")
 	if function == "" {
-		return nil, badRequest("`function` must be given", "the names are those of /api/table")
+		r.params.fail(badRequest("`function` must be given", "the names are those of /api/table"))
 	}
-	most, err := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
-	if err != nil {
+	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
+	if err := r.params.err; err != nil {
 		return nil, err
 	}
 	sw, err := s.Store.Sandwich(r.Context(), sel, function, most)

@@ -104,7 +104,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // request is one query.
 type request struct {
 	*http.Request
-	params params
+	params *params
 	now    time.Time
 }
 
