@@ -104,6 +104,7 @@ func (e *pprofExporter) handler() http.Handler {
 		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		Files: e.files != nil, AllowedHosts: cfg.AllowedHosts, MaxConcurrent: cfg.MaxConcurrentQueries,
 		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,
+		HostHint: "add the name to `server.allowed_hosts`", TimeoutHint: "`server.query_timeout` can be raised",
 	})
 }
 

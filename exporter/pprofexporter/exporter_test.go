@@ -106,8 +106,9 @@ func TestHostsThatAnybodyCouldHave(t *testing.T) {
 	for host, want := range map[string]int{
 		"evil.example.com": 421, "evil.example.com:4042": 421, "localhost:4042": 200, "127.0.0.1": 200, "profiles.example.org": 200,
 	} {
-		response, _ := f.get("/api/status", "Host", host)
+		response, body := f.get("/api/status", "Host", host)
 		assert.Equal(t, want, response.StatusCode, host)
+		assert.Equal(t, want == 421, strings.Contains(body, "`server.allowed_hosts`"), body)
 		response, _ = f.get("/", "Host", host)
 		assert.Equal(t, want, response.StatusCode, host)
 	}
@@ -346,6 +347,7 @@ func TestQueriesAreBounded(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode, body)
 	assert.NotEmpty(t, response.Header.Get("Retry-After"))
 	assert.Contains(t, body, "took too long")
+	assert.Contains(t, body, "`server.query_timeout`")
 }
 
 // processBytes is the memory that the Go runtime has from the system and has not given back.

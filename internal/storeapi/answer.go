@@ -95,8 +95,7 @@ func acceptsGzip(r *http.Request) bool {
 }
 
 // writeError answers in plain words: JSON, or text for pprof's tools, which show it to their user.
-func writeError(w http.ResponseWriter, r *http.Request, err error) {
-	e := asHTTPError(err)
+func writeError(w http.ResponseWriter, r *http.Request, e *httpError) {
 	h := w.Header()
 	h.Del("ETag")
 	if e.status == http.StatusServiceUnavailable {

@@ -32,6 +32,8 @@ type Settings struct {
 	AllowedHosts  []string
 	MaxConcurrent int
 	Timeout       time.Duration
+	// HostHint and TimeoutHint say what to change if a host is not allowed, and if queries take too long.
+	HostHint, TimeoutHint string
 	// Observe is called for each query: outcome is ok, refused (by the query's fault) or failed.
 	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
 	// Now is the clock; nil is the system's.
@@ -90,7 +92,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache")
 	switch err := httpserver.CheckHost(r, s.AllowedHosts); {
 	case err != nil:
-		writeError(w, r, &httpError{http.StatusMisdirectedRequest, err.Error(), "add the name to `server.allowed_hosts`"})
+		writeError(w, r, &httpError{http.StatusMisdirectedRequest, err.Error(), s.HostHint})
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions:
 		h.Set("Allow", "GET, HEAD")
 		writeError(w, r, &httpError{http.StatusMethodNotAllowed, "this server is read only", "use GET"})
@@ -118,13 +120,13 @@ func (s *server) query(endpoint string, serve func(*request) (*answer, error)) h
 		outcome := "ok"
 		if err != nil {
 			outcome = "failed"
-			if e := asHTTPError(err); e.status < http.StatusInternalServerError {
+			if s.httpError(err).status < http.StatusInternalServerError {
 				outcome = "refused"
 			}
 		}
 		s.Observe(r.Context(), endpoint, outcome, time.Since(start))
 		if err != nil {
-			writeError(w, r, err)
+			writeError(w, r, s.httpError(err))
 			return
 		}
 		a.write(w, r)
@@ -161,8 +163,8 @@ func (e *httpError) Error() string { return e.text }
 
 func badRequest(text, hint string) error { return &httpError{http.StatusBadRequest, text, hint} }
 
-// asHTTPError decides the status of an error.
-func asHTTPError(err error) *httpError {
+// httpError returns an error with its status and a hint.
+func (s *server) httpError(err error) *httpError {
 	var known *httpError
 	switch {
 	case errors.As(err, &known):
@@ -172,8 +174,11 @@ func asHTTPError(err error) *httpError {
 	case errors.Is(err, store.ErrTooLarge):
 		return &httpError{http.StatusBadRequest, err.Error(), "choose a shorter time, or add a filter (attr.<key>=<value>)"}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &httpError{http.StatusServiceUnavailable, "the query took too long",
-			"try again, choose a shorter time, or raise `server.query_timeout`"}
+		hint := "try again, or choose a shorter time"
+		if s.TimeoutHint != "" {
+			hint += "; " + s.TimeoutHint
+		}
+		return &httpError{http.StatusServiceUnavailable, "the query took too long", hint}
 	default:
 		return &httpError{http.StatusBadRequest, err.Error(), ""}
 	}
