@@ -219,9 +219,9 @@ func (w *worker) profileAttributes(h *profileHeader) profiledict.AttributeSetInd
 		attributes = append(attributes, w.attribute(pprofscan.AttributeTimeNanos, profiledict.IntValue(int64(h.time))),
 			w.attribute(pprofscan.AttributeDurationNanos, profiledict.IntValue(int64(h.duration))))
 	}
-	if len(w.payload.Comments) > 0 {
+	if comments := w.comments(h); len(comments) > 0 {
 		value := pcommon.NewValueSlice()
-		for _, c := range w.payload.Comments {
+		for _, c := range comments {
 			if !w.payload.HasString(c) {
 				w.stats.Repaired[RepairUnknownReference]++
 				continue
@@ -244,6 +244,16 @@ func (w *worker) profileAttributes(h *profileHeader) profiledict.AttributeSetInd
 		}
 	}
 	return w.attributeSet(attributes...)
+}
+
+// comments returns the payload's comments without the one that the encoder adds.
+func (w *worker) comments(h *profileHeader) []uint64 {
+	comments := w.payload.Comments
+	if n := len(comments); n > 0 && !w.timed.isEmpty() && w.payload.HasString(comments[n-1]) &&
+		w.timed.readTimestampedValues(w.at(comments[n-1]), firstType(h.types, w.types, h.defaultType)) {
+		return comments[:n-1]
+	}
+	return comments
 }
 
 // writeSamples writes the samples that have a value of type t.

@@ -5,6 +5,8 @@ package pprofconv
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -72,6 +74,8 @@ type timedTable struct {
 	values      []int64
 	perSample   int
 	first, last uint64
+	// withOnes are the types whose values stay although they are all 1.
+	withOnes []int
 }
 
 type timedSample struct {
@@ -85,7 +89,7 @@ type observation struct {
 }
 
 func (t *timedTable) reset(perSample int) {
-	t.perSample, t.first, t.last = perSample, 0, 0
+	t.perSample, t.first, t.last, t.withOnes = perSample, 0, 0, nil
 	t.entries = append(t.entries[:0], timedSample{})
 	t.observations, t.values = t.observations[:0], t.values[:0]
 	t.identities.Reset(0)
@@ -125,13 +129,36 @@ func (t *timedTable) isIn(observation int32, v int, isFirst bool) bool {
 	return isIn(values, v, isFirst)
 }
 
-// arePoints reports whether all values of type v are 1: then the observations are points in time, without values.
-func (t *timedTable) arePoints(v int, isFirst bool) bool {
+// areOnes reports whether there are values of type v, and all of them are 1.
+func (t *timedTable) areOnes(v int, isFirst bool) bool {
+	count := 0
 	for i := range t.observations {
-		if t.isIn(int32(i), v, isFirst) && t.values[i*t.perSample+v] != 1 {
-			return false
+		if t.isIn(int32(i), v, isFirst) {
+			if count++; t.values[i*t.perSample+v] != 1 {
+				return false
+			}
 		}
 	}
+	return count > 0
+}
+
+// readTimestampedValues reads the comment that the encoder ends with where values are all 1, and reports whether it is that:
+// one that the encoder would not write again is a comment like others.
+func (t *timedTable) readTimestampedValues(comment string, first int) bool {
+	list, ok := strings.CutPrefix(comment, pprofscan.CommentTimestampedValues)
+	if !ok {
+		return false
+	}
+	var types []int
+	for text := range strings.SplitSeq(list, ",") {
+		v, err := strconv.Atoi(text)
+		if err != nil || strconv.Itoa(v) != text || v < 0 || v >= t.perSample ||
+			len(types) > 0 && v <= types[len(types)-1] || !t.areOnes(v, v == first) {
+			return false
+		}
+		types = append(types, v)
+	}
+	t.withOnes = types
 	return true
 }
 
@@ -147,7 +174,7 @@ func (t *timedTable) window(time, duration uint64) (uint64, uint64) {
 // writeTimed writes the observations that have a value of type t.
 func (w *worker) writeTimed(dst pprofile.SampleSlice, t int, isFirst bool) {
 	timed := &w.timed
-	withValues := !timed.arePoints(t, isFirst)
+	withValues := slices.Contains(timed.withOnes, t) || !timed.areOnes(t, isFirst)
 	for i := range timed.entries[1:] {
 		s := &timed.entries[1+i]
 		count := 0

@@ -149,24 +149,76 @@ func TestTimestampsSurvive(t *testing.T) {
 	})
 }
 
-// OTLP with timestamps comes back from pprof as it was.
+// OTLP comes back from pprof as it was: points, intervals, values that are all 1, and profiles without times beside them.
 func TestOTLPTimestampsComeBack(t *testing.T) {
-	at := uint64(year2026)
-	b := profiletest.New().Resource().Scope("", "").
-		Profile("samples", "count").Sample(profiletest.Sample{Stack: profiletest.Stack("b", "a"), Timestamps: []uint64{at, at + 5}}).
-		Profile("off_cpu", "nanoseconds").Sample(profiletest.Sample{Stack: profiletest.Stack("a"), Timestamps: []uint64{at + 1, at + 9}, Values: []int64{3, 4}})
-	want := b.Build()
-	for _, p := range want.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		p.SetTime(1767225600e9)
-		p.SetDurationNano(10)
+	rapid.Check(t, func(t *rapid.T) {
+		b := profiletest.New().Resource().Scope("", "")
+		for range rapid.IntRange(1, 5).Draw(t, "profiles") {
+			b = b.Profile(rapid.SampledFrom([]string{"samples", "off_cpu", "wall"}).Draw(t, "type"), "count").
+				Time(uint64(year2026), 10e9)
+			shape := rapid.SampledFrom([]string{"points", "intervals", "values"}).Draw(t, "shape")
+			mostValue := rapid.Int64Range(1, 2).Draw(t, "most")
+			for _, function := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "functions") {
+				s := profiletest.Sample{Stack: profiletest.Stack(function, "main")}
+				if shape == "values" {
+					s.Values = []int64{rapid.Int64Range(1, mostValue).Draw(t, "value")}
+				}
+				for range rapid.IntRange(1, 3).Draw(t, "observations") {
+					if shape != "values" {
+						s.Timestamps = append(s.Timestamps, uint64(year2026)+rapid.Uint64Range(0, 3).Draw(t, "at"))
+					}
+					if shape == "intervals" {
+						s.Values = append(s.Values, rapid.Int64Range(1, mostValue).Draw(t, "value"))
+					}
+				}
+				b = b.Sample(s)
+			}
+		}
+		requireComesBack(t, b.Build())
+	})
+}
+
+// requireComesBack compares each pprof, read again, with the profiles that it was made of.
+func requireComesBack(t require.TestingT, pd pprofile.Profiles) {
+	encoded, _, err := pprofencode.Encode(pd)
+	require.NoError(t, err)
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	seen := map[int]bool{}
+	for _, payload := range encoded {
+		want := pprofile.NewProfiles()
+		pd.Dictionary().CopyTo(want.Dictionary())
+		scope := want.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty()
+		for _, i := range payload.ProfileIndices {
+			profiles.At(i).CopyTo(scope.Profiles().AppendEmpty())
+			require.False(t, seen[i])
+			seen[i] = true
+		}
+		got, _, err := Decode(payload.Bytes, withTimestamps)
+		require.NoError(t, err)
+		got.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Clear()
+		require.NoError(t, profiletest.Equal(withoutIDs(want), withoutIDs(got)))
 	}
-	encoded, _, err := pprofencode.Encode(want)
-	require.NoError(t, err)
-	require.Len(t, encoded, 1)
-	got, _, err := Decode(encoded[0].Bytes, withTimestamps)
-	require.NoError(t, err)
-	got.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Clear()
-	require.NoError(t, profiletest.Equal(withoutIDs(want), withoutIDs(got)))
+	require.Len(t, seen, profiles.Len())
+}
+
+// The comment of values that are all 1 is one like others where it says what is not so.
+func TestCommentOfTimestampedValues(t *testing.T) {
+	const key = "end_timestamp_ns"
+	payload := func(comments ...string) []byte {
+		p := newTimedPprof("samples", "cpu", "wall").add("a", key, "", year2026, 1, 1, 2).add("b", "", "", 0, 1, 1, 1)
+		p.Comments = comments
+		return p.bytes(t)
+	}
+	for comment, isNote := range map[string]bool{
+		"timestamped_values=0": true, "timestamped_values=0,1": true, "timestamped_values=1": true,
+		"timestamped_values=2": false, "timestamped_values=0,2": false, "timestamped_values=0,0": false, "timestamped_values=1,0": false,
+		"timestamped_values=": false, "timestamped_values=3": false, "timestamped_values=-1": false, "timestamped_values=00": false, "other": false,
+	} {
+		pd := requireLossless(t, payload("first", comment))
+		assert.Equal(t, !isNote, strings.Contains(profiletest.Render(pd), comment), comment)
+		assert.Equal(t, isNote, strings.Contains(profiletest.Render(pd), "sample 1@"), comment)
+		assert.Contains(t, profiletest.Render(requireLossless(t, payload(comment, "last"))), comment)
+	}
 }
 
 // What dd-trace sends for Node has the time of each sample of the wall clock and of each event.

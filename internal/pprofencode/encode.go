@@ -21,7 +21,8 @@ import (
 type Payload struct {
 	// ResourceIndex and ScopeIndex are where the profiles are in the input.
 	ResourceIndex, ScopeIndex int
-	// ProfileIndices[i] is the profile, within its scope, that became the payload's sample type i.
+	// ProfileIndices[i] is the profile, within its scope, that became the payload's sample type i. There are twice as many
+	// as sample types where a second list of profiles, without timestamps, follows those with timestamps.
 	ProfileIndices []int
 	// Samples is the number of samples in the pprof.
 	Samples int
@@ -76,7 +77,8 @@ func (o Omission) String() string { return omissionNames[o] }
 //
 // A sample with timestamps becomes one pprof sample per timestamp, which is the numeric label
 // `timestamps_unix_nano` in `nanoseconds`, or the label that the payload had; without values each counts 1. Profiles that
-// differ in that alone, the ones with timestamps first, are one pprof. A link becomes the labels
+// differ in that alone, the ones with timestamps first, are one pprof; others with timestamps are in no pprof with ones
+// without. Values that are all 1 are noted in a last comment, see pprofscan.CommentTimestampedValues. A link becomes the labels
 // `trace_id` and `span_id` in lower-case hex. An attribute becomes labels of its key:
 //
 //	attribute value                   label

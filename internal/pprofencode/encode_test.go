@@ -111,14 +111,27 @@ func TestEncodeTimestamps(t *testing.T) {
 	}
 }
 
-// A timestamp's label must not stay for the samples after it.
+// A timestamp's label must not stay for the samples after it, and a timestamp of 0 is one.
 func TestEncodeTimestampsOfOneSampleOnly(t *testing.T) {
-	pd := profiletest.New().Profile("cpu", "ns").Sample(profiletest.Observed([]uint64{5}, "a")).
-		Profile("wall", "ns").Sample(profiletest.Value(3, "b")).Build()
+	pd := profiletest.New().Profile("cpu", "ns").Sample(profiletest.Observed([]uint64{0}, "a")).
+		Profile("cpu", "ns").Sample(profiletest.Value(3, "a")).Build()
 	p, _ := encodeOne(t, pd)
 	require.Len(t, p.Sample, 2)
-	assert.Equal(t, []int64{5}, p.Sample[0].NumLabel[pprofscan.KeyTimestamp])
+	assert.Equal(t, []int64{0}, p.Sample[0].NumLabel[pprofscan.KeyTimestamp])
 	assert.Empty(t, p.Sample[1].NumLabel)
+}
+
+// Profiles of which only some have timestamps are not sample types of one pprof: none of their samples would have both.
+func TestEncodeTimestampsApart(t *testing.T) {
+	timed, plain := profiletest.Observed([]uint64{5}, "a"), profiletest.Value(3, "a")
+	pd := profiletest.New().Profile("cpu", "ns").Sample(timed).Profile("wall", "ns").Sample(plain).
+		Profile("off_cpu", "ns").Sample(timed).Profile("empty", "ns").Build()
+	encoded, stats, err := Encode(pd)
+	require.NoError(t, err)
+	require.Len(t, encoded, 2)
+	assert.Equal(t, []int{0, 2, 3}, encoded[0].ProfileIndices)
+	assert.Equal(t, []int{1}, encoded[1].ProfileIndices)
+	assert.Equal(t, 2, stats.Samples)
 }
 
 func TestEncodeLinks(t *testing.T) {

@@ -52,9 +52,9 @@ func FuzzEncode(f *testing.F) {
 			p, err := profile.ParseUncompressed(payload.Bytes)
 			require.NoError(t, err)
 			require.NoError(t, p.CheckValid())
-			require.Len(t, p.SampleType, len(payload.ProfileIndices))
+			require.Contains(t, []int{len(p.SampleType), 2 * len(p.SampleType)}, len(payload.ProfileIndices))
 			samples += len(p.Sample)
-			profiles += len(p.SampleType)
+			profiles += len(payload.ProfileIndices)
 		}
 		require.Equal(t, stats.Samples, samples)
 		if len(data) < minBytes/maxExpansion {

@@ -5,6 +5,8 @@ package pprofencode
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -94,9 +96,36 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	order := sampleTypeOrder(scope.Scope())
 	var pprofs []group
 	for _, members := range groups {
-		pprofs = append(pprofs, joinTimed(profiles, splitGroup(profiles, members, order))...)
+		pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, splitGroup(profiles, members, order)))...)
 	}
 	return pprofs
+}
+
+// splitMixed makes two pprofs of one whose profiles have samples with timestamps here and without there. As one they would
+// be read back as profiles of all types with timestamps and of all types without.
+func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int) {
+	for _, members := range pprofs {
+		var parts [2][]int // those like the first profile with samples, and the others
+		var firstIsTimed, isKnown bool
+		for _, p := range members {
+			samples, part := profiles.At(p).Samples(), 0
+			if samples.Len() > 0 {
+				isTimed := samples.At(0).TimestampsUnixNano().Len() > 0
+				if !isKnown {
+					firstIsTimed, isKnown = isTimed, true
+				}
+				if isTimed != firstIsTimed {
+					part = 1
+				}
+			}
+			parts[part] = append(parts[part], p)
+		}
+		split = append(split, parts[0])
+		if parts[1] != nil {
+			split = append(split, parts[1])
+		}
+	}
+	return split
 }
 
 // joinTimed makes one pprof of two that follow each other if they have the same sample types, the first with timestamps and
@@ -281,6 +310,9 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 			e.stats.Omitted[OmitProfileAttribute]++
 		}
 	})
+	if types := typesWithOnes(scope.Profiles(), members); types != nil {
+		e.writeComment(pprofscan.CommentTimestampedValues + strings.Join(types, ","))
+	}
 	e.out = appendUint(e.out, pprofscan.ProfileTimeNanos, e.stated.time)
 	e.out = appendUint(e.out, pprofscan.ProfileDurationNanos, e.stated.duration)
 	if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
@@ -308,13 +340,42 @@ func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members g
 	}
 }
 
+// typesWithOnes returns the sample types whose samples have timestamps and values, the values all being 1: a pprof without
+// more would be read back as points in time, which have no values.
+func typesWithOnes(profiles pprofile.ProfilesSlice, members group) (types []string) {
+	for t, p := range members.profiles[:members.types] {
+		if hasTimedOnes(profiles.At(p).Samples()) {
+			types = append(types, strconv.Itoa(t))
+		}
+	}
+	return types
+}
+
+func hasTimedOnes(samples pprofile.SampleSlice) bool {
+	for _, s := range samples.All() {
+		if s.TimestampsUnixNano().Len() == 0 || s.Values().Len() == 0 {
+			return false
+		}
+		for _, value := range s.Values().All() {
+			if value != 1 {
+				return false
+			}
+		}
+	}
+	return samples.Len() > 0
+}
+
+func (e *encoder) writeComment(text string) {
+	// Comment 0 is an empty one, which is why appendUint would not do.
+	e.out = append(e.out, varintTag(pprofscan.ProfileComment))
+	e.out = protowire.AppendVarint(e.out, e.strings.text(text))
+}
+
 // writeProfileAttribute reports whether the attribute is one that pprof has a field for.
 func (e *encoder) writeProfileAttribute(key string, v pcommon.Value) bool {
 	if key == pprofscan.AttributeComment && v.Type() == pcommon.ValueTypeSlice {
 		for _, comment := range v.Slice().All() {
-			// Comment 0 is an empty one, which is why appendUint would not do.
-			e.out = append(e.out, varintTag(pprofscan.ProfileComment))
-			e.out = protowire.AppendVarint(e.out, e.strings.text(valueText(comment)))
+			e.writeComment(valueText(comment))
 		}
 		return true
 	}

@@ -71,7 +71,6 @@ func TestEncodeJoinsSamples(t *testing.T) {
 		"links differ":           {[]samples{{link(v(1, "a"), 1)}, {link(v(2, "a"), 2)}}, []string{"a|span_id:0100000000000000 trace_id:01000000000000000000000000000000=[1 0]", "a|span_id:0200000000000000 trace_id:01000000000000000000000000000000=[0 2]"}},
 		"timestamps":             {[]samples{{timed("a", 5, 1, 6, 2)}, {timed("a", 5, 10, 6, 20)}}, []string{"a|timestamps_unix_nano:[5]=[1 10]", "a|timestamps_unix_nano:[6]=[2 20]"}},
 		"timestamps differ":      {[]samples{{timed("a", 5, 1, 6, 2)}, {timed("a", 6, 20, 7, 30)}}, []string{"a|timestamps_unix_nano:[5]=[1 0]", "a|timestamps_unix_nano:[6]=[2 20]", "a|timestamps_unix_nano:[7]=[0 30]"}},
-		"timestamp 0 is no none": {[]samples{{timed("a", 0, 1)}, {v(2, "a")}}, []string{"a|timestamps_unix_nano:[0]=[1 0]", "a|=[0 2]"}},
 		"timestamp repeats":      {[]samples{{timed("a", 5, 1, 5, 2)}, {timed("a", 5, 10)}}, []string{"a|timestamps_unix_nano:[5]=[1 10]", "a|timestamps_unix_nano:[5]=[2 0]"}},
 		"identity repeats":       {[]samples{{v(1, "a"), v(2, "a")}, {v(9, "b"), v(10, "a"), v(20, "a"), v(30, "a")}}, []string{"b|=[0 9]", "a|=[1 10]", "a|=[2 20]", "a|=[0 30]"}},
 	} {
