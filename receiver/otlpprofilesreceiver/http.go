@@ -103,12 +103,8 @@ func (h *httpHandler) allowedOrigins() []string {
 }
 
 func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, claim *admission.Claim) ([]byte, error) {
-	encodings := h.cfg.CompressionAlgorithms
-	if len(encodings) == 0 {
-		encodings = httpserver.Encodings
-	}
 	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{
-		Claim: claim, LimitBytes: h.cfg.MaxRequestBodySize, Encodings: encodings,
+		Claim: claim, LimitBytes: h.cfg.MaxRequestBodySize, Encodings: httpserver.AcceptedEncodings(h.cfg.CompressionAlgorithms),
 	})
 	if err != nil {
 		return nil, err

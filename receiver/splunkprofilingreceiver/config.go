@@ -6,8 +6,6 @@ package splunkprofilingreceiver
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/config/configgrpc"
@@ -87,10 +85,8 @@ func (c *HTTPConfig) Validate() error {
 	if c.Server.NetAddr.Endpoint == "" {
 		errs = append(errs, errors.New("`endpoint` must be set"))
 	}
-	for _, name := range c.Server.CompressionAlgorithms {
-		if name != "" && !slices.Contains(httpserver.Encodings, name) {
-			errs = append(errs, fmt.Errorf("`compression_algorithms` must be among %s, found %q", strings.Join(httpserver.Encodings, ", "), name))
-		}
+	if err := httpserver.CheckEncodings(c.Server.CompressionAlgorithms); err != nil {
+		errs = append(errs, fmt.Errorf("`compression_algorithms` %w", err))
 	}
 	return errors.Join(errs...)
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
@@ -52,10 +51,7 @@ func (s *httpServer) start(ctx context.Context, host component.Host, protocol st
 
 // encodings are the accepted values of Content-Encoding.
 func (s *httpServer) encodings() []string {
-	if s.cfg.Server.CompressionAlgorithms == nil {
-		return httpserver.Encodings
-	}
-	return slices.DeleteFunc(slices.Clone(s.cfg.Server.CompressionAlgorithms), func(name string) bool { return name == "" })
+	return httpserver.AcceptedEncodings(s.cfg.Server.CompressionAlgorithms)
 }
 
 // answerTransportError answers for confighttp, which calls a Content-Encoding that it has never heard of a bad request.

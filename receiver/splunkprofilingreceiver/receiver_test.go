@@ -59,17 +59,18 @@ func TestConfigProtocolsAreOptional(t *testing.T) {
 
 func TestConfigFaults(t *testing.T) {
 	for config, says := range map[string]string{
-		"":                                                   "at least one of `grpc`, `http` and `hec`",
-		"protocols: {}":                                      "at least one of `grpc`, `http` and `hec`",
-		"protocols: {grpc: {endpoint: ''}}":                  "grpc: `endpoint` must be set",
-		"protocols: {http: {endpoint: ''}}":                  "`endpoint` must be set",
-		"protocols: {hec: {endpont: x}}":                     "`endpont` is not a key",
-		"protocols: {http: {endpont: x}}":                    "`endpont` is not a key",
-		"protocols: {grpc: {endpont: x}}":                    "endpont",
-		"protocols: {hce: {}}":                               "hce",
-		"protocols: {hec: }\ntext_thread_metadata: some":     "`text_thread_metadata` must be basic or full, found \"some\"",
-		"protocols: {hec: }\nlimits: {max_profile_bytes: 0}": "`max_profile_bytes` must be positive, found 0",
-		"protocols: {hec: }\nlimits: {max_stack_depth: -1}":  "`max_stack_depth` must be positive, found -1",
+		"":                                  "at least one of `grpc`, `http` and `hec`",
+		"protocols: {}":                     "at least one of `grpc`, `http` and `hec`",
+		"protocols: {grpc: {endpoint: ''}}": "grpc: `endpoint` must be set",
+		"protocols: {http: {endpoint: ''}}": "`endpoint` must be set",
+		"protocols: {hec: {endpont: x}}":    "`endpont` is not a key",
+		"protocols: {http: {endpont: x}}":   "`endpont` is not a key",
+		"protocols: {hec: {compression_algorithms: ['', br]}}": "`compression_algorithms` must be among gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4, found \"br\"",
+		"protocols: {grpc: {endpont: x}}":                      "endpont",
+		"protocols: {hce: {}}":                                 "hce",
+		"protocols: {hec: }\ntext_thread_metadata: some":       "`text_thread_metadata` must be basic or full, found \"some\"",
+		"protocols: {hec: }\nlimits: {max_profile_bytes: 0}":   "`max_profile_bytes` must be positive, found 0",
+		"protocols: {hec: }\nlimits: {max_stack_depth: -1}":    "`max_stack_depth` must be positive, found -1",
 	} {
 		_, err := loadConfig(config)
 		assert.ErrorContains(t, err, says, config)

@@ -57,10 +57,8 @@ func (c *Config) Validate() error {
 	if c.HTTP.NetAddr.Endpoint == "" {
 		errs = append(errs, errors.New("`endpoint` must be set"))
 	}
-	for _, name := range c.HTTP.CompressionAlgorithms {
-		if name != "" && !slices.Contains(httpserver.Encodings, name) {
-			errs = append(errs, fmt.Errorf("`compression_algorithms` must be among %s, found %q", strings.Join(httpserver.Encodings, ", "), name))
-		}
+	if err := httpserver.CheckEncodings(c.HTTP.CompressionAlgorithms); err != nil {
+		errs = append(errs, fmt.Errorf("`compression_algorithms` %w", err))
 	}
 	return errors.Join(errs...)
 }

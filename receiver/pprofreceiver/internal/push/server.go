@@ -15,7 +15,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -59,10 +58,7 @@ func New(cfg *Config, set component.TelemetrySettings, in *ingest.Ingester) *Ser
 	if auth := cfg.HTTP.Auth.Get(); auth != nil {
 		s.passedQueryKeys = auth.RequestParameters
 	}
-	s.encodings = httpserver.Encodings
-	if cfg.HTTP.CompressionAlgorithms != nil {
-		s.encodings = slices.DeleteFunc(slices.Clone(cfg.HTTP.CompressionAlgorithms), func(name string) bool { return name == "" })
-	}
+	s.encodings = httpserver.AcceptedEncodings(cfg.HTTP.CompressionAlgorithms)
 	return s
 }
 
