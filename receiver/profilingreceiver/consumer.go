@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 )
 
 // gate passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the pipeline
@@ -77,15 +79,5 @@ func (g *gate) shut(ctx context.Context) error {
 	g.mu.Lock()
 	g.isShut = true
 	g.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		g.inFlight.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return await.Return(ctx, g.inFlight.Wait)
 }

@@ -9,6 +9,8 @@ import (
 	"path"
 	"sync"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 )
 
 // Key names a process as a sample does. The executable, which may be empty, tells a process that has replaced its
@@ -290,15 +292,8 @@ func isSame(a, b string) bool {
 
 // Shutdown waits for the goroutines that read. One that the kernel holds cannot be ended.
 func (c *Cache[T]) Shutdown(ctx context.Context) error {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.readers.Wait()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
+	if await.Return(ctx, c.readers.Wait) != nil {
 		return errors.New("the kernel still holds the reading of a process")
 	}
+	return nil
 }

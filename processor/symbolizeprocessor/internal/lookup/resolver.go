@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
@@ -133,18 +134,14 @@ func New(settings Settings) *Resolver {
 // Close ends the workers. One that hangs in a file system that does not answer is left behind when ctx ends.
 func (r *Resolver) Close(ctx context.Context) error {
 	r.cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	err := await.Return(ctx, func() {
 		r.done.Wait()
 		r.closeAll()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
+	})
+	if err != nil {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // Module returns the module of a mapping. path is its filename.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 )
 
 // Worker runs a source's goroutines and ends them in two steps: first nothing new begins; then, after three quarters
@@ -39,17 +41,10 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 		left := time.Until(deadline)
 		defer time.AfterFunc(left-left/4, w.abort).Stop()
 	}
-	done := make(chan struct{})
-	go func() {
-		w.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("the pipeline still has a delivery: %w", ctx.Err())
+	if err := await.Return(ctx, w.running.Wait); err != nil {
+		return fmt.Errorf("the pipeline still has a delivery: %w", err)
 	}
+	return nil
 }
 
 // Go runs fn beside what Start runs.
