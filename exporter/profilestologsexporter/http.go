@@ -72,13 +72,7 @@ func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit
 	if err != nil {
 		return failed(err)
 	}
-	return p.post(ctx, request{p.profilesURL, otlpHeader, body, func(text []byte) (int64, string) {
-		response := pprofileotlp.NewExportResponse()
-		if response.UnmarshalProto(text) != nil {
-			return 0, ""
-		}
-		return response.PartialSuccess().RejectedProfiles(), response.PartialSuccess().ErrorMessage()
-	}}, limit)
+	return p.post(ctx, request{p.profilesURL, otlpHeader, body}, limit)
 }
 
 func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
@@ -86,21 +80,23 @@ func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer
 	if err != nil {
 		return failed(err)
 	}
-	return p.post(ctx, request{p.logsURL, otlpHeader, body, func(text []byte) (int64, string) {
-		response := plogotlp.NewExportResponse()
-		if response.UnmarshalProto(text) != nil {
-			return 0, ""
-		}
-		return response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
-	}}, limit)
+	return p.post(ctx, request{p.logsURL, otlpHeader, body}, limit)
 }
 
-// request is what post sends. readPartial returns how many items an answer of protobuf with a status 2xx rejects, and why.
+// partialSuccess returns how many items an answer rejects, and why. The answers to profiles and to logs have the same fields.
+func partialSuccess(text []byte) (rejected int64, message string) {
+	response := plogotlp.NewExportResponse()
+	if response.UnmarshalProto(text) != nil {
+		return 0, ""
+	}
+	return response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
+}
+
+// request is what post sends.
 type request struct {
-	url         string
-	header      http.Header
-	body        []byte
-	readPartial func([]byte) (rejected int64, message string)
+	url    string
+	header http.Header
+	body   []byte
 }
 
 // post sends a request.
@@ -133,7 +129,7 @@ func (p *httpPeer) exchange(ctx context.Context, r request) answer {
 	if response.StatusCode/100 == 2 {
 		sent := answer{} // accepted, whatever the body is
 		if isProtobuf {
-			sent.rejected, sent.message = r.readPartial(text)
+			sent.rejected, sent.message = partialSuccess(text)
 		}
 		return sent
 	}
@@ -197,7 +193,7 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 		"Authorization": {"Splunk " + p.token},
 		// Splunk's ingest recognizes profiles by it.
 		hec.LibraryHeader: {splunklog.ProfilingName},
-	}, body, func([]byte) (int64, string) { return 0, "" }}, limit)
+	}, body}, limit)
 }
 
 // hecAnswer interprets a refusal by HEC.
