@@ -27,11 +27,7 @@ import (
 
 // NewFactory makes the factory of the exporter `profiles_to_logs`.
 func NewFactory() exporter.Factory {
-	return xexporter.NewFactory(
-		metadata.Type,
-		createDefaultConfig,
-		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability),
-	)
+	return xexporter.NewFactory(metadata.Type, createDefaultConfig, xexporter.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 // createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.

@@ -16,11 +16,7 @@ import (
 
 // NewFactory makes the factory of the processor `symbolize`, which serves profiles pipelines only.
 func NewFactory() processor.Factory {
-	return xprocessor.NewFactory(
-		metadata.Type,
-		createDefaultConfig,
-		xprocessor.WithProfiles(createProfiles, metadata.ProfilesStability),
-	)
+	return xprocessor.NewFactory(metadata.Type, createDefaultConfig, xprocessor.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 func createProfiles(_ context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {

@@ -27,11 +27,7 @@ import (
 
 // NewFactory makes the factory of the receiver `pprof`, which serves profiles pipelines only.
 func NewFactory() receiver.Factory {
-	return xreceiver.NewFactory(
-		metadata.Type,
-		createDefaultConfig,
-		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability),
-	)
+	return xreceiver.NewFactory(metadata.Type, createDefaultConfig, xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 // createDefaultConfig is the only place for defaults; the README's table is compared with it.
