@@ -272,15 +272,11 @@ func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
 	older := d.left &^ setOf(V1_10)
 	for _, s := range d.unclear {
 		count := 0
-		for packed := s.field2; len(packed) > 0; count++ {
-			v, n := protowire.ConsumeVarint(packed)
-			if n < 0 {
-				break
-			}
-			packed = packed[n:]
+		for v := range protofields.Varints(s.field2) {
 			if v >= attributes {
 				return older.newest(), true
 			}
+			count++
 		}
 		if s.isUnpacked && s.field4 >= links || !s.isUnpacked && count != s.timestamps {
 			return V1_10, true

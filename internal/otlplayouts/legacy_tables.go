@@ -100,12 +100,7 @@ func appendVarints[T int32 | int64 | uint64](dst []T, r *protofields.Reader) []T
 	if r.Wire == protowire.VarintType {
 		return append(dst, clampTo[T](r.Value))
 	}
-	for packed := r.Content; len(packed) > 0; {
-		v, n := protowire.ConsumeVarint(packed)
-		if n < 0 {
-			break
-		}
-		packed = packed[n:]
+	for v := range protofields.Varints(r.Content) {
 		dst = append(dst, clampTo[T](v))
 	}
 	return dst

@@ -75,6 +75,19 @@ func (r *Reader) Rest() []byte { return r.rest }
 // IsMalformed reports, after Next returned false, that the message was not read to its end.
 func (r *Reader) IsMalformed() bool { return len(r.rest) > 0 }
 
+// Varints returns the numbers of a packed field, until its first malformed byte.
+func Varints(packed []byte) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for len(packed) > 0 {
+			v, n := protowire.ConsumeVarint(packed)
+			if n < 0 || !yield(v) {
+				return
+			}
+			packed = packed[n:]
+		}
+	}
+}
+
 // Messages returns the messages, texts or bytes in one field of a message, until its first malformed byte.
 func Messages(message []byte, number protowire.Number) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {

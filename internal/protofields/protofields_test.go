@@ -37,6 +37,9 @@ func TestReader(t *testing.T) {
 		assert.Equal(t, fields[:len(cut)], append([]Reader{}, cut...), n)
 		assert.Equal(t, isMalformed, !slices.Contains([]int{0, 2, 8, 17}, n), n)
 	}
+	packed := protowire.AppendVarint(protowire.AppendVarint(nil, 300), 5)
+	assert.Equal(t, []uint64{300, 5}, slices.Collect(Varints(packed)))
+	assert.Equal(t, []uint64{300}, slices.Collect(Varints(append(packed[:2:2], 0x80))))
 	_, isMalformed = read(protowire.AppendTag(nil, 5, protowire.StartGroupType))
 	assert.True(t, isMalformed, "a group")
 }
