@@ -27,6 +27,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -185,7 +186,7 @@ func (r *reader) setTime(pd pprofile.Profiles) {
 	if r.at == 0 {
 		return
 	}
-	for p := range profilesOf(pd) {
+	for p := range pdataiter.Profiles(pd) {
 		if p.Time() == 0 {
 			p.SetTime(r.at)
 		}

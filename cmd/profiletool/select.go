@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,21 +88,6 @@ func attribute(m pcommon.Map, key string) string {
 		return ""
 	}
 	return v.AsString()
-}
-
-// profilesOf lists all profiles.
-func profilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
-	return func(yield func(pprofile.Profile) bool) {
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					if !yield(p) {
-						return
-					}
-				}
-			}
-		}
-	}
 }
 
 // group is the profiles of one kind.

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 func newSend(term *terminal) *cobra.Command {
@@ -148,7 +150,7 @@ func (s *sending) report(ctx context.Context) error {
 func retimed(all []pprofile.Profiles, now time.Time) {
 	last := uint64(0)
 	for _, pd := range all {
-		for p := range profilesOf(pd) {
+		for p := range pdataiter.Profiles(pd) {
 			if p.Time() != 0 {
 				last = max(last, uint64(p.Time())+p.DurationNano())
 			}
@@ -161,7 +163,7 @@ func retimed(all []pprofile.Profiles, now time.Time) {
 	}
 	shift := uint64(now.UnixNano()) - last // modulo 2^64, as the additions below
 	for _, pd := range all {
-		for p := range profilesOf(pd) {
+		for p := range pdataiter.Profiles(pd) {
 			if p.Time() == 0 {
 				p.SetTime(pcommon.Timestamp(uint64(now.UnixNano()) - p.DurationNano()))
 			} else {

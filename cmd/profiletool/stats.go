@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 func newStats(term *terminal) *cobra.Command {
@@ -88,7 +89,7 @@ func countsOf(pd pprofile.Profiles) (c counts) {
 	for _, rp := range pd.ResourceProfiles().All() {
 		c.scopes += rp.ScopeProfiles().Len()
 	}
-	for p := range profilesOf(pd) {
+	for p := range pdataiter.Profiles(pd) {
 		c.profiles++
 		c.samples += p.Samples().Len()
 		if start := uint64(p.Time()); start != 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
@@ -99,15 +100,11 @@ func (p recordParts) rest(from part) pprofile.Profiles { return p.encoder.Rest(f
 func withoutPayloads(pd pprofile.Profiles) (without pprofile.Profiles, payloads int) {
 	without = pprofile.NewProfiles()
 	pd.CopyTo(without)
-	for _, rp := range without.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				if p.OriginalPayload().Len() > 0 {
-					payloads++
-					p.OriginalPayload().FromRaw(nil)
-					p.SetOriginalPayloadFormat("")
-				}
-			}
+	for p := range pdataiter.Profiles(without) {
+		if p.OriginalPayload().Len() > 0 {
+			payloads++
+			p.OriginalPayload().FromRaw(nil)
+			p.SetOriginalPayloadFormat("")
 		}
 	}
 	return without, payloads

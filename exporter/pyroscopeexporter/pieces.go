@@ -9,6 +9,8 @@ import (
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 // Samples of OTLP share stacks and attributes that those of pprof repeat. All pprofs of a part take at most minBytes and
@@ -67,14 +69,10 @@ func morePieces(pieces int, excess float64) int {
 
 // takeSamples moves the samples out of a part.
 func takeSamples(part pprofile.Profiles) (list []*waiting) {
-	for _, rp := range part.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, profile := range sp.Profiles().All() {
-				w := &waiting{profile: profile, samples: pprofile.NewSampleSlice()}
-				profile.Samples().MoveAndAppendTo(w.samples)
-				list = append(list, w)
-			}
-		}
+	for profile := range pdataiter.Profiles(part) {
+		w := &waiting{profile: profile, samples: pprofile.NewSampleSlice()}
+		profile.Samples().MoveAndAppendTo(w.samples)
+		list = append(list, w)
 	}
 	return list
 }

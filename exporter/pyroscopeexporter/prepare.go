@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 // Labels of samples that Pyroscope links to spans and traces, and does not make series of.
@@ -62,15 +64,11 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 		}
 	}
 	p.useAttributes()
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, profile := range sp.Profiles().All() {
-				p.valueType(profile.SampleType())
-				p.valueType(profile.PeriodType())
-				for _, sample := range profile.Samples().All() {
-					p.sample(sample)
-				}
-			}
+	for profile := range pdataiter.Profiles(pd) {
+		p.valueType(profile.SampleType())
+		p.valueType(profile.PeriodType())
+		for _, sample := range profile.Samples().All() {
+			p.sample(sample)
 		}
 	}
 	return p.dropped

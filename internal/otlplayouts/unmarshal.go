@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
@@ -121,13 +122,9 @@ func unmarshalMoved(data []byte, from Layout) (pprofile.Profiles, error) {
 	}
 	a := attributeAdder{dictionary: profiles.Dictionary(), known: map[string]int32{}, budget: maxShared + len(data)}
 	n := 0
-	for _, rp := range profiles.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, profile := range sp.Profiles().All() {
-				a.add(profile, left[n])
-				n++
-			}
-		}
+	for profile := range pdataiter.Profiles(profiles) {
+		a.add(profile, left[n])
+		n++
 	}
 	return profiles, nil
 }
@@ -146,12 +143,10 @@ func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
 	if len(left.comments) > 0 {
 		a.put(profile, "pprof.profile.comment", left.comments, func(v pcommon.Value) {
 			comments := v.SetEmptySlice()
-			for packed := left.comments; len(packed) > 0; {
-				index, n := protowire.ConsumeVarint(packed)
-				if n < 0 || index >= uint64(a.dictionary.StringTable().Len()) {
+			for index := range protofields.Varints(left.comments) {
+				if index >= uint64(a.dictionary.StringTable().Len()) {
 					return
 				}
-				packed = packed[n:]
 				text := a.dictionary.StringTable().At(int(index))
 				if a.budget -= len(text); a.budget < 0 {
 					return

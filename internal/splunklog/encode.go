@@ -4,7 +4,6 @@
 package splunklog
 
 import (
-	"iter"
 	"math"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 )
 
@@ -228,27 +228,12 @@ func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDic
 // smallestProfile returns the number of observations in the smallest profile, and in all.
 func smallestProfile(pd pprofile.Profiles) (smallest, total int) {
 	smallest = math.MaxInt
-	for p := range profilesOf(pd) {
+	for p := range pdataiter.Profiles(pd) {
 		n := observationsOf(p)
 		smallest = min(smallest, n)
 		total += n
 	}
 	return smallest, total
-}
-
-// profilesOf iterates over all profiles of a message.
-func profilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
-	return func(yield func(pprofile.Profile) bool) {
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					if !yield(p) {
-						return
-					}
-				}
-			}
-		}
-	}
 }
 
 // copyObservations copies a profile with those of its observations that lie in [from, to).

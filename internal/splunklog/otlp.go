@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
@@ -54,7 +55,7 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 	attributes.PutStr(keyBodyVersion, bodyVersion)
 	attributes.PutStr(keyBodyCompression, compressionZstd)
 	frames, first := 0, true
-	for p := range profilesOf(pd) {
+	for p := range pdataiter.Profiles(pd) {
 		if first {
 			record.SetTimestamp(p.Time())
 			first = false

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
@@ -53,7 +54,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	a := adder{Store: s, now: now, src: pd.Dictionary()}
 	cost := messageBytes(pd)
 	if cost > s.cfg.MaxBytes/4 {
-		a.added.Refused[RefusedSize] = profileCount(pd)
+		a.added.Refused[RefusedSize] = pd.ProfileCount()
 	} else {
 		a.epoch = s.current(now)
 		a.epoch.mu.Lock()
@@ -88,22 +89,8 @@ func messageBytes(pd pprofile.Profiles) int {
 	for _, stack := range d.StackTable().All() {
 		n += 16 + 4*stack.LocationIndices().Len()
 	}
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				n += chunkBytes + 8*p.Samples().Len()
-			}
-		}
-	}
-	return n
-}
-
-func profileCount(pd pprofile.Profiles) int {
-	n := 0
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			n += sp.Profiles().Len()
-		}
+	for p := range pdataiter.Profiles(pd) {
+		n += chunkBytes + 8*p.Samples().Len()
 	}
 	return n
 }
