@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/xconnector"
 	"go.opentelemetry.io/collector/consumer"
@@ -21,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -65,12 +65,8 @@ func TestFactory(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	load := func(raw map[string]any) (*Config, error) {
-		cfg := createDefaultConfig().(*Config)
-		if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
-			return nil, err
-		}
-		return cfg, confmap.Validate(cfg)
+	load := func(section map[string]any) (*Config, error) {
+		return collectortest.LoadConfig(createDefaultConfig().(*Config), section)
 	}
 	cfg, err := load(nil)
 	require.NoError(t, err)

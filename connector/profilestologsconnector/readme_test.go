@@ -4,9 +4,6 @@
 package profilestologsconnector
 
 import (
-	"fmt"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -14,26 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 // TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
 	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config).Encoding
-	for key, value := range map[string]any{
+	collectortest.CheckDefaults(t, rows, 1, map[string]any{
 		"format": cfg.Format, "max_record_bytes": cfg.MaxRecordBytes, "splunk_types_only": cfg.SplunkTypesOnly,
-	} {
-		if assert.Contains(t, rows, key) {
-			assert.Equal(t, fmt.Sprint(value), rows[key][1])
-		}
-	}
+	})
 	formats := profiletest.LoadMetadata(t).Attributes["format"].Enum
 	assert.Equal(t, strings.Join(formats, ", "), rows["format"][2])
 	for i, format := range formats {
@@ -44,11 +35,7 @@ func TestReadme(t *testing.T) {
 	}
 	cfg.Format = splunklog.FormatOther.String()
 	assert.ErrorContains(t, cfg.Validate(), strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
-	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
-	require.NotNil(t, block)
-	var config map[string]any
-	require.NoError(t, yaml.Unmarshal(block[1], &config))
-	assert.Contains(t, config["connectors"], metadata.Type.String())
+	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["connectors"], metadata.Type.String())
 }
 
 // TestMetadata compares metadata.yaml with what the code really makes.

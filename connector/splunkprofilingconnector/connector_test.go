@@ -14,15 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/xconnector"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
@@ -78,12 +77,8 @@ func TestFactory(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	load := func(raw map[string]any) (*Config, error) {
-		cfg := createDefaultConfig().(*Config)
-		if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
-			return nil, err
-		}
-		return cfg, confmap.Validate(cfg)
+	load := func(section map[string]any) (*Config, error) {
+		return collectortest.LoadConfig(createDefaultConfig().(*Config), section)
 	}
 	_, err := load(nil)
 	assert.NoError(t, err)
@@ -115,13 +110,7 @@ func TestLogsToProfiles(t *testing.T) {
 	assert.NoError(t, profiletest.Check(sink.AllProfiles()[0]))
 
 	for name, value := range map[string]int64{"records": 2, "profiles": 1, "rejected_records": 1} {
-		m, err := telemetry.GetMetric("otelcol_connector_splunk_profiling_" + name)
-		require.NoError(t, err)
-		var sum int64
-		for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
-			sum += point.Value
-		}
-		assert.Equal(t, value, sum, name)
+		assert.Equal(t, value, collectortest.Sum(t, telemetry, "otelcol_connector_splunk_profiling_"+name), name)
 	}
 }
 

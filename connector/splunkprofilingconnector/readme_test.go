@@ -4,41 +4,28 @@
 package splunkprofilingconnector
 
 import (
-	"fmt"
-	"os"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 // TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
 	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config).Translation
-	for key, value := range map[string]any{
+	collectortest.CheckDefaults(t, rows, 1, map[string]any{
 		"text_thread_metadata": cfg.TextThreadMetadata, "limits.max_profile_bytes": cfg.Limits.MaxProfileBytes,
 		"limits.max_stack_depth": cfg.Limits.MaxStackDepth, "limits.max_text_bytes": cfg.Limits.MaxTextBytes, "limits.max_expansion": cfg.Limits.MaxExpansion,
 		"limits.max_bytes_in_flight": cfg.Limits.MaxBytesInFlight,
-	} {
-		if assert.Contains(t, rows, key) {
-			assert.Equal(t, fmt.Sprint(value), rows[key][1])
-		}
-	}
-	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
-	require.NotNil(t, block)
-	var config map[string]any
-	require.NoError(t, yaml.Unmarshal(block[1], &config))
-	assert.Contains(t, config["connectors"], metadata.Type.String())
+	})
+	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["connectors"], metadata.Type.String())
 }
 
 // TestMetadata compares metadata.yaml with what the code really makes.

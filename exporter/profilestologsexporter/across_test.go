@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
@@ -47,7 +48,7 @@ func TestCapturedRecordsComeBack(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, format := range []string{"pprof", "otlp"} {
-		address := freeAddress(t)
+		address := collectortest.FreeAddress(t)
 		sink := startSplunkProfiling(t, "grpc", address)
 		e := runExporter(t, map[string]any{
 			"grpc": map[string]any{"endpoint": address, "tls": map[string]any{"insecure": true}}, "format": format,

@@ -11,16 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/xexporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
-func load(raw map[string]any) (*Config, error) {
-	cfg := createDefaultConfig().(*Config)
-	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, confmap.Validate(cfg)
+func load(section map[string]any) (*Config, error) {
+	return collectortest.LoadConfig(createDefaultConfig().(*Config), section)
 }
 
 func TestFactory(t *testing.T) {

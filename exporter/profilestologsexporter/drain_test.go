@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 )
@@ -30,11 +29,11 @@ func TestDrainTimeout(t *testing.T) {
 		"hec":  {"endpoint": "http://" + silent.Addr().String(), "token": "x"},
 	} {
 		t.Run(section, func(t *testing.T) {
-			cfg := createDefaultConfig().(*Config)
-			require.NoError(t, confmap.NewFromStringMap(map[string]any{
+			cfg, err := load(map[string]any{
 				section: peer, "timeout": 0, "drain_timeout": "300ms", "retry_on_failure": map[string]any{"max_elapsed_time": 0},
 				"sending_queue": map[string]any{"queue_size": 2, "block_on_overflow": true, "num_consumers": 1},
-			}).Unmarshal(cfg))
+			})
+			require.NoError(t, err)
 			set := exporter.Settings{ID: component.MustNewID("profiles_to_logs"), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 			e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, cfg)
 			require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -153,7 +154,7 @@ func TestHECAnswers(t *testing.T) {
 func TestHECToSplunkProfiling(t *testing.T) {
 	for _, format := range []string{"pprof", "otlp", "text"} {
 		t.Run(format, func(t *testing.T) {
-			address := freeAddress(t)
+			address := collectortest.FreeAddress(t)
 			sink := startSplunkProfiling(t, "hec", address)
 			e := runExporter(t, map[string]any{
 				"hec": map[string]any{"endpoint": "http://" + address + "/services/collector", "token": "any"}, "format": format,

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -98,7 +99,7 @@ func TestAcrossSplunkProfiling(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http"} {
 		for _, format := range []string{"pprof", "otlp"} {
 			t.Run(protocol+"/"+format, func(t *testing.T) {
-				address := freeAddress(t)
+				address := collectortest.FreeAddress(t)
 				sink := startSplunkProfiling(t, protocol, address)
 
 				peer := map[string]any{"endpoint": address, "tls": map[string]any{"insecure": true}}

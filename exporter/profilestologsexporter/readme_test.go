@@ -4,37 +4,27 @@
 package profilestologsexporter
 
 import (
-	"fmt"
-	"os"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestReadme compares the README's table and its configuration with the defaults.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
 	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config)
-	for key, value := range map[string]any{
+	collectortest.CheckDefaults(t, rows, 1, map[string]any{
 		"format": cfg.Encoding.Format, "max_record_bytes": cfg.Encoding.MaxRecordBytes, "splunk_types_only": cfg.Encoding.SplunkTypesOnly,
 		"mode": cfg.Mode, "recheck_interval": cfg.RecheckInterval, "timeout": cfg.Timeout,
 		"max_request_bytes": cfg.MaxRequestBytes, "max_retry_after": cfg.MaxRetryAfter, "drain_timeout": cfg.DrainTimeout,
 		"hec.max_request_bytes": cfg.HEC.GetOrInsertDefault().MaxRequestBytes,
-	} {
-		if assert.Contains(t, rows, key) {
-			assert.Equal(t, fmt.Sprint(value), rows[key][1])
-		}
-	}
+	})
 	for field := range reflect.TypeFor[Config]().Fields() {
 		if key := field.Tag.Get("mapstructure"); key != ",squash" {
 			assert.Contains(t, rows, key)
@@ -42,11 +32,7 @@ func TestReadme(t *testing.T) {
 	}
 	assert.True(t, cfg.Queue.HasValue())
 	assert.True(t, cfg.Retry.Enabled)
-	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
-	require.NotNil(t, block)
-	var config map[string]any
-	require.NoError(t, yaml.Unmarshal(block[1], &config))
-	assert.Contains(t, config["exporters"], metadata.Type.String())
+	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["exporters"], metadata.Type.String())
 }
 
 // TestMetadata makes something of everything that is counted, by the names of metadata.yaml.

@@ -16,19 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -217,7 +216,6 @@ type running struct {
 
 func runExporter(t *testing.T, raw map[string]any) *running {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
 	section := map[string]any{
 		"sending_queue":    map[string]any{"enabled": false},
 		"retry_on_failure": map[string]any{"initial_interval": "10ms", "max_interval": "100ms", "max_elapsed_time": "2m"},
@@ -226,8 +224,8 @@ func runExporter(t *testing.T, raw map[string]any) *running {
 	for key, value := range raw {
 		section[key] = value
 	}
-	require.NoError(t, confmap.NewFromStringMap(section).Unmarshal(cfg))
-	require.NoError(t, confmap.Validate(cfg))
+	cfg, err := load(section)
+	require.NoError(t, err)
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	core, log := observer.New(zapcore.InfoLevel)
@@ -251,28 +249,8 @@ func (r *running) send(t *testing.T, batches ...pprofile.Profiles) {
 	}
 }
 
-// metric gives the sum of a metric's points, or a gauge's value.
-func (r *running) metric(t *testing.T, noun string) (sum int64) {
+// metric adds up a metric's points.
+func (r *running) metric(t *testing.T, noun string) int64 {
 	t.Helper()
-	m, err := r.telemetry.GetMetric("otelcol_exporter_profiles_to_logs_" + noun)
-	if err != nil {
-		return 0
-	}
-	switch data := m.Data.(type) {
-	case metricdata.Sum[int64]:
-		for _, point := range data.DataPoints {
-			sum += point.Value
-		}
-	case metricdata.Gauge[int64]:
-		sum = data.DataPoints[0].Value
-	}
-	return sum
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return collectortest.Sum(t, r.telemetry, "otelcol_exporter_profiles_to_logs_"+noun)
 }

@@ -4,12 +4,11 @@
 package pyroscopeexporter
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -17,17 +16,14 @@ func TestReadmeDefaults(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | meaning |")
 	delete(rows, "key")
-	for key, want := range map[string]any{
+	defaults := map[string]any{
 		"endpoint": "", "timeout": cfg.Client.Timeout, "tenant": "",
 		"labels.include": cfg.Labels.Include, "labels.exclude": cfg.Labels.Exclude, "labels.sample_exclude": cfg.Labels.SampleExclude,
 		"labels.trace_id": cfg.Labels.TraceID, "labels.max": cfg.Labels.Max, "labels.dots": cfg.Labels.Dots, "external_labels": cfg.ExternalLabels,
 		"max_profile_samples": cfg.MaxProfileSamples, "max_profile_bytes": cfg.MaxProfileBytes, "max_retry_after": cfg.MaxRetryAfter,
-	} {
-		require.Contains(t, rows, key)
-		assert.Equal(t, fmt.Sprint(want), rows[key][2], key)
-		delete(rows, key)
 	}
-	assert.Empty(t, rows)
+	collectortest.CheckDefaults(t, rows, 2, defaults)
+	assert.Len(t, rows, len(defaults))
 }
 
 // TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.

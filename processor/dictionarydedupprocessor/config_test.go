@@ -11,20 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/confmap"
-	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
-// load reads the processor's section as the collector does: decode onto the defaults, validate.
-func load(t *testing.T, section string) (*Config, error) {
-	t.Helper()
-	var raw map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(section), &raw))
-	config := NewFactory().CreateDefaultConfig().(*Config)
-	if err := confmap.NewFromStringMap(raw).Unmarshal(config); err != nil {
-		return nil, err
-	}
-	return config, confmap.Validate(config)
+// load reads the processor's section as the Collector does.
+func load(section string) (*Config, error) {
+	return collectortest.LoadYAML(createDefaultConfig().(*Config), section)
 }
 
 func TestConfigStruct(t *testing.T) {
@@ -32,7 +25,7 @@ func TestConfigStruct(t *testing.T) {
 }
 
 func TestEveryKeyIsRead(t *testing.T) {
-	config, err := load(t, `
+	config, err := load(`
 timeout: 3s
 acknowledge: delivered
 max_wait: 4s
@@ -57,18 +50,18 @@ metadata_cardinality_limit: 7
 }
 
 func TestTheDefaultsAreValid(t *testing.T) {
-	config, err := load(t, "{}")
+	config, err := load("{}")
 	require.NoError(t, err)
 	assert.Equal(t, createDefaultConfig(), config)
 }
 
 func TestLimitsCanBeTurnedOff(t *testing.T) {
-	_, err := load(t, "{timeout: 0, max_batch_bytes: 0, metadata_cardinality_limit: 0}")
+	_, err := load("{timeout: 0, max_batch_bytes: 0, metadata_cardinality_limit: 0}")
 	require.NoError(t, err)
 }
 
 func TestValidateNamesEveryFault(t *testing.T) {
-	_, err := load(t, `
+	_, err := load(`
 timeout: -1s
 acknowledge: never
 max_wait: 0s
@@ -93,6 +86,6 @@ metadata_cardinality_limit: -1
 	} {
 		require.ErrorContains(t, err, text)
 	}
-	_, err = load(t, "max_batch_size: 7")
+	_, err = load("max_batch_size: 7")
 	require.ErrorContains(t, err, "max_batch_size")
 }

@@ -16,11 +16,10 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
@@ -113,25 +112,10 @@ func (f *fixture) consume(pd pprofile.Profiles) {
 	require.NoError(f.t, f.processor.ConsumeProfiles(f.t.Context(), pd))
 }
 
-// sum adds up a metric's points that have the given attribute, or all of them.
+// sum adds up a metric's points that have the given attributes, or all of them.
 func (f *fixture) sum(name string, attributes ...string) int64 {
 	f.t.Helper()
-	made, err := f.telemetry.GetMetric("otelcol_processor_dictionary_dedup_" + name)
-	if err != nil {
-		return 0
-	}
-	total := int64(0)
-	for _, point := range made.Data.(metricdata.Sum[int64]).DataPoints {
-		matches := true
-		for i := 0; i < len(attributes); i += 2 {
-			value, ok := point.Attributes.Value(attribute.Key(attributes[i]))
-			matches = matches && ok && value.AsString() == attributes[i+1]
-		}
-		if matches {
-			total += point.Value
-		}
-	}
-	return total
+	return collectortest.Sum(f.t, f.telemetry, "otelcol_processor_dictionary_dedup_"+name, attributes...)
 }
 
 // message has a profile of one service with samples of different stacks.

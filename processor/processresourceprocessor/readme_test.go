@@ -4,37 +4,22 @@
 package processresourceprocessor
 
 import (
-	"fmt"
 	"os"
-	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
 )
 
 func TestReadmeDefaults(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
-	keys := requireDefaults(t, rows, "", reflect.ValueOf(createDefaultConfig()).Elem())
-	assert.Len(t, rows, keys)
-}
-
-// requireDefaults compares the rows of the keys below prefix with their defaults, and returns how many keys there are.
-func requireDefaults(t *testing.T, rows map[string][]string, prefix string, defaults reflect.Value) (keys int) {
-	for i := range defaults.NumField() {
-		key := defaults.Type().Field(i).Tag.Get("mapstructure")
-		switch {
-		case defaults.Field(i).Kind() == reflect.Struct:
-			keys += requireDefaults(t, rows, prefix+key+".", defaults.Field(i))
-		case assert.Contains(t, rows, prefix+key):
-			assert.Equal(t, fmt.Sprint(defaults.Field(i).Interface()), rows[prefix+key][2], key)
-			keys++
-		}
-	}
-	return keys
+	defaults := collectortest.Defaults(createDefaultConfig())
+	collectortest.CheckDefaults(t, rows, 2, defaults)
+	assert.Len(t, rows, len(defaults))
 }
 
 // TestReadmeNames compares what the README lists with what there is.

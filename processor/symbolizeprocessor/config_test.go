@@ -10,30 +10,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
-// load reads the processor's section as the collector does: decode onto the defaults, validate.
-func load(t *testing.T, section string) (*Config, error) {
-	t.Helper()
-	var raw map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(section), &raw))
-	config := NewFactory().CreateDefaultConfig().(*Config)
-	if err := confmap.NewFromStringMap(raw).Unmarshal(config); err != nil {
-		return nil, err
-	}
-	return config, confmap.Validate(config)
+// load reads the processor's section as the Collector does.
+func load(section string) (*Config, error) {
+	return collectortest.LoadYAML(createDefaultConfig().(*Config), section)
 }
 
 func TestConfigStruct(t *testing.T) {
 	require.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
-	_, err := load(t, "{}")
+	_, err := load("{}")
 	require.NoError(t, err)
 }
 
 func TestEveryKeyIsRead(t *testing.T) {
-	c, err := load(t, `
+	c, err := load(`
 max_wait: 1s
 lines: true
 demangle: simple
@@ -114,7 +107,7 @@ func TestValidate(t *testing.T) {
 		"debuginfod: {initial_backoff: 0s}":          "`debuginfod.initial_backoff`",
 		"debuginfod: {max_backoff: 1ms}":             "`debuginfod.max_backoff` must be at least 1s, found 1ms",
 	} {
-		_, err := load(t, section)
+		_, err := load(section)
 		assert.ErrorContains(t, err, message, section)
 	}
 }

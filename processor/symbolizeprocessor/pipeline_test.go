@@ -12,9 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -41,19 +40,10 @@ func TestASourceThatHangsHoldsNobody(t *testing.T) {
 	}
 }
 
-// metric returns the sum of a counter or gauge, of the data points that have an attribute.
-func (h *harness) metric(name, key, value string) (sum int64) {
+// metric adds up a metric's points that have an attribute.
+func (h *harness) metric(name, key, value string) int64 {
 	h.tb.Helper()
-	m, err := h.telemetry.GetMetric("otelcol_processor_symbolize_" + name)
-	if err != nil {
-		return 0
-	}
-	for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
-		if v, ok := point.Attributes.Value(attribute.Key(key)); ok && v.AsString() == value {
-			sum += point.Value
-		}
-	}
-	return sum
+	return collectortest.Sum(h.tb, h.telemetry, "otelcol_processor_symbolize_"+name, key, value)
 }
 
 func TestMetrics(t *testing.T) {

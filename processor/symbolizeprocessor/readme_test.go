@@ -4,7 +4,6 @@
 package symbolizeprocessor
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
@@ -19,29 +19,13 @@ import (
 
 func TestReadmeDefaults(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
-	keys := requireDefaults(t, rows, "", reflect.ValueOf(createDefaultConfig()).Elem())
-	assert.Len(t, rows, keys)
-}
-
-// requireDefaults compares the rows of the keys below prefix with their defaults, and returns how many keys there are.
-func requireDefaults(t *testing.T, rows map[string][]string, prefix string, defaults reflect.Value) (keys int) {
-	for i := range defaults.NumField() {
-		key := prefix + defaults.Type().Field(i).Tag.Get("mapstructure")
-		field := defaults.Field(i)
-		client, isClient := field.Interface().(confighttp.ClientConfig)
-		switch {
-		case isClient: // the Collector documents its keys
-			assert.Equal(t, "timeout 2m", rows[key][2])
-			assert.Equal(t, 2*time.Minute, client.Timeout)
-			keys++
-		case field.Kind() == reflect.Struct:
-			keys += requireDefaults(t, rows, key+".", field)
-		case assert.Contains(t, rows, key):
-			assert.Equal(t, fmt.Sprint(field.Interface()), rows[key][2], key)
-			keys++
-		}
-	}
-	return keys
+	defaults := collectortest.Defaults(createDefaultConfig(), reflect.TypeFor[confighttp.ClientConfig]())
+	assert.Len(t, rows, len(defaults))
+	// The Collector documents its own keys.
+	assert.Equal(t, "timeout 2m", rows["debuginfod.http"][2])
+	assert.Equal(t, 2*time.Minute, defaults["debuginfod.http"].(confighttp.ClientConfig).Timeout)
+	delete(defaults, "debuginfod.http")
+	collectortest.CheckDefaults(t, rows, 2, defaults)
 }
 
 // TestNames compares what the README and metadata.yaml list with what the code has.

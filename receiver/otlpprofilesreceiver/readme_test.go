@@ -4,12 +4,11 @@
 package otlpprofilesreceiver
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -19,7 +18,7 @@ func TestReadmeDefaults(t *testing.T) {
 	grpc, http := cfg.Protocols.GRPC.GetOrInsertDefault(), cfg.Protocols.HTTP.GetOrInsertDefault()
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | meaning |")
 	delete(rows, "key")
-	for key, want := range map[string]any{
+	defaults := map[string]any{
 		"protocols.grpc.endpoint":              grpc.NetAddr.Endpoint,
 		"protocols.grpc.max_recv_msg_size_mib": grpc.MaxRecvMsgSizeMiB,
 		"protocols.http.endpoint":              http.Server.NetAddr.Endpoint,
@@ -27,12 +26,9 @@ func TestReadmeDefaults(t *testing.T) {
 		"protocols.http.read_timeout":          http.Server.ReadTimeout,
 		"limits.max_bytes_in_flight":           cfg.Limits.MaxBytesInFlight,
 		"drain_timeout":                        cfg.DrainTimeout,
-	} {
-		require.Contains(t, rows, key)
-		assert.Equal(t, fmt.Sprint(want), rows[key][2], key)
-		delete(rows, key)
 	}
-	assert.Empty(t, rows)
+	collectortest.CheckDefaults(t, rows, 2, defaults)
+	assert.Len(t, rows, len(defaults))
 }
 
 // TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.

@@ -38,6 +38,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -303,16 +304,11 @@ func TestConfig(t *testing.T) {
 		"no time to drain":  {map[string]any{"protocols": map[string]any{"grpc": nil}, "drain_timeout": "0s"}, "`drain_timeout` must be positive"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := createDefaultConfig()
-			err := confmap.NewFromStringMap(tt.yaml).Unmarshal(cfg)
-			if err == nil {
-				err = cfg.(*Config).Validate()
-			}
+			_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), tt.yaml)
 			require.ErrorContains(t, err, tt.want)
 		})
 	}
-	cfg := createDefaultConfig().(*Config)
-	require.NoError(t, confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{"grpc": nil, "http": nil}}).Unmarshal(cfg))
-	require.NoError(t, cfg.Validate())
+	cfg, err := collectortest.LoadConfig(createDefaultConfig().(*Config), map[string]any{"protocols": map[string]any{"grpc": nil, "http": nil}})
+	require.NoError(t, err)
 	require.EqualValues(t, 40<<20, cfg.maxBytesInFlight())
 }

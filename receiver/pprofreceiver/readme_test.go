@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -103,19 +103,12 @@ func TestReadmeDefaults(t *testing.T) {
 }
 
 func TestReadmeConfigurationsAreValid(t *testing.T) {
-	scraping, err := os.ReadFile(filepath.Join("docs", "scraping.md"))
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readme(t)+string(scraping), -1)
-	require.GreaterOrEqual(t, len(blocks), 4)
-	for _, block := range blocks {
-		var config struct {
-			Receivers map[string]any `yaml:"receivers"`
-		}
-		require.NoError(t, yaml.Unmarshal([]byte(block[1]), &config))
-		section, err := yaml.Marshal(config.Receivers["pprof"])
-		require.NoError(t, err)
-		_, err = loadConfig(string(section))
-		assert.NoError(t, err, block[1])
+	examples := append(collectortest.ReadmeExamples(t, "README.md"), collectortest.ReadmeExamples(t, filepath.Join("docs", "scraping.md"))...)
+	require.GreaterOrEqual(t, len(examples), 4)
+	for _, example := range examples {
+		section, _ := example["receivers"]["pprof"].(map[string]any)
+		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
+		assert.NoError(t, err, example)
 	}
 }
 

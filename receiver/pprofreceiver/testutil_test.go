@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/confmap"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -65,15 +64,7 @@ func (f *fixture) pushServer() *push.Server {
 // pushURL is where the fixture's server was bound.
 func (f *fixture) pushURL() string { return "http://" + f.pushServer().Addr().String() + push.Path }
 
-// loadConfig reads the receiver's section as the collector does: decode onto the defaults, validate.
+// loadConfig reads the receiver's section as the Collector does.
 func loadConfig(config string) (*Config, error) {
-	var raw map[string]any
-	if err := yaml.Unmarshal([]byte(config), &raw); err != nil {
-		return nil, err
-	}
-	cfg := NewFactory().CreateDefaultConfig().(*Config)
-	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, confmap.Validate(cfg)
+	return collectortest.LoadYAML(createDefaultConfig().(*Config), config)
 }

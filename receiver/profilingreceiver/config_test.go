@@ -8,7 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 func TestConfig(t *testing.T) {
@@ -32,11 +33,7 @@ func TestConfig(t *testing.T) {
 		"`tracers` must be all or a list of perl,php,":             {"tracers": "python,cobol"},
 		"`on_unavailable` must be retry or fail, found \"ignore\"": {"on_unavailable": "ignore"},
 	} {
-		cfg := createDefaultConfig().(*Config)
-		err := confmap.NewFromStringMap(yaml).Unmarshal(cfg)
-		if err == nil {
-			err = cfg.Validate()
-		}
+		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), yaml)
 		require.ErrorContains(t, err, want)
 	}
 }

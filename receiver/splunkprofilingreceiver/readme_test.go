@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -74,28 +74,18 @@ func TestReadmeDefaults(t *testing.T) {
 		"protocols.http.read_timeout":          http.Server.ReadTimeout,
 		"protocols.hec.read_timeout":           hec.Server.ReadTimeout,
 	}
-	got := map[string]string{}
-	for _, row := range tableRows(t, "| key | type | default | bound | meaning |") {
-		got[row[0]] = row[2]
-	}
-	assert.Len(t, got, len(want))
-	for key, value := range want {
-		assert.Equal(t, fmt.Sprint(value), got[key], key)
-	}
+	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
+	assert.Len(t, rows, len(want))
+	collectortest.CheckDefaults(t, rows, 2, want)
 }
 
 func TestReadmeConfigurationsAreValid(t *testing.T) {
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readme(t), -1)
-	require.Len(t, blocks, 3)
-	for _, block := range blocks {
-		var config struct {
-			Receivers map[string]any `yaml:"receivers"`
-		}
-		require.NoError(t, yaml.Unmarshal([]byte(block[1]), &config))
-		section, err := yaml.Marshal(config.Receivers["splunk_profiling"])
-		require.NoError(t, err)
-		_, err = loadConfig(string(section))
-		assert.NoError(t, err, block[1])
+	examples := collectortest.ReadmeExamples(t, "README.md")
+	require.Len(t, examples, 3)
+	for _, example := range examples {
+		section, _ := example["receivers"]["splunk_profiling"].(map[string]any)
+		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
+		assert.NoError(t, err, example)
 	}
 }
 

@@ -15,17 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -144,42 +141,15 @@ func (f *fixture) address(name string) string {
 	return ""
 }
 
-// sum adds up the points of a counter that have all the given attributes (key, value, ...).
+// sum adds up the points of a counter that have all the given attributes (key, value, …).
 func (f *fixture) sum(name string, attributes ...string) int64 {
 	f.t.Helper()
-	m, err := f.telemetry.GetMetric(name)
-	if err != nil {
-		return 0
-	}
-	var total int64
-	for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
-		if hasAttributes(point.Attributes, attributes) {
-			total += point.Value
-		}
-	}
-	return total
+	return collectortest.Sum(f.t, f.telemetry, name, attributes...)
 }
 
-func hasAttributes(set attribute.Set, attributes []string) bool {
-	for i := 0; i < len(attributes); i += 2 {
-		if value, ok := set.Value(attribute.Key(attributes[i])); !ok || value.AsString() != attributes[i+1] {
-			return false
-		}
-	}
-	return true
-}
-
-// loadConfig reads the receiver's section as the Collector does: decode onto the defaults, validate.
+// loadConfig reads the receiver's section as the Collector does.
 func loadConfig(config string) (*Config, error) {
-	var raw map[string]any
-	if err := yaml.Unmarshal([]byte(config), &raw); err != nil {
-		return nil, err
-	}
-	cfg := NewFactory().CreateDefaultConfig().(*Config)
-	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, confmap.Validate(cfg)
+	return collectortest.LoadYAML(createDefaultConfig().(*Config), config)
 }
 
 // captured returns the requests of testdata by name.

@@ -77,12 +77,12 @@ func TestScrapeDelta(t *testing.T) {
 		assert.Positive(t, profile.DurationNano())
 		assert.WithinDuration(t, time.Now(), profile.Time().AsTime(), sourcetest.Patience)
 	}
-	assert.Positive(t, f.gauge(metricScrapeBaseline, "job", "shop"))
+	assert.Positive(t, f.Sum(metricScrapeBaseline, "job", "shop"))
 	assert.Equal(t, int64(1), f.Sum(metricScrapes, "outcome", outcomeNoSamples))
 
 	// What is known of the target goes when it does.
 	f.find()
-	f.eventually(func() bool { return f.gauge(metricScrapeBaseline, "job", "shop") == 0 })
+	f.eventually(func() bool { return f.Sum(metricScrapeBaseline, "job", "shop") == 0 })
 	// And when it is back, it begins anew.
 	f.find(target)
 	f.eventually(func() bool { return f.Sum(metricScrapes, "outcome", outcomeNoSamples) == 2 })
@@ -145,7 +145,7 @@ func TestScrapeDeltaOfAVanishedTarget(t *testing.T) {
 	target.Endpoints[0].Profile.Delta = true
 	f := newFixture(t, 0, nil).begin(target)
 	<-entered
-	assert.Positive(t, f.gauge(metricScrapeBaseline, "job", "shop"))
+	assert.Positive(t, f.Sum(metricScrapeBaseline, "job", "shop"))
 	f.find()
-	f.eventually(func() bool { return f.gauge(metricScrapeBaseline, "job", "shop") == 0 })
+	f.eventually(func() bool { return f.Sum(metricScrapeBaseline, "job", "shop") == 0 })
 }

@@ -38,14 +38,14 @@ func TestScrapeGauges(t *testing.T) {
 	report.Dropped[targets.DropRelabelled], report.Dropped[targets.DropInvalid] = 5, 3
 	f.report(targets.Update{Targets: []*targets.Target{target}, Jobs: []targets.JobReport{report}})
 	<-entered
-	assert.Equal(t, int64(1), f.gauge(metricScrapeTargets, "job", "shop", "state", stateUnknown))
-	assert.Equal(t, int64(5), f.gauge(metricScrapeDropped, "job", "shop", "reason", "relabelled"))
-	assert.Equal(t, int64(3), f.gauge(metricScrapeDropped, "job", "shop", "reason", "invalid"))
-	assert.Equal(t, int64(1), f.gauge(metricScrapeRequests, "job", "shop"))
+	assert.Equal(t, int64(1), f.Sum(metricScrapeTargets, "job", "shop", "state", stateUnknown))
+	assert.Equal(t, int64(5), f.Sum(metricScrapeDropped, "job", "shop", "reason", "relabelled"))
+	assert.Equal(t, int64(3), f.Sum(metricScrapeDropped, "job", "shop", "reason", "invalid"))
+	assert.Equal(t, int64(1), f.Sum(metricScrapeRequests, "job", "shop"))
 	f.find()
-	f.eventually(func() bool { return f.gauge(metricScrapeRequests, "job", "shop") == 0 })
-	assert.Zero(t, f.gauge(metricScrapeTargets))
-	assert.Zero(t, f.gauge(metricScrapeDropped))
+	f.eventually(func() bool { return f.Sum(metricScrapeRequests, "job", "shop") == 0 })
+	assert.Zero(t, f.Sum(metricScrapeTargets))
+	assert.Zero(t, f.Sum(metricScrapeDropped))
 }
 
 func TestScrapeLogIsBounded(t *testing.T) {

@@ -152,8 +152,8 @@ func TestScrapeUnreachable(t *testing.T) {
 	// It is the target that is down, not each of its kinds.
 	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("scrape failed").Len())
 	assert.Equal(t, stateDown, f.endpoint(0, "a").State, "it is asked as often as ever: it may be back soon")
-	assert.Equal(t, int64(1), f.gauge(metricScrapeTargets, "job", "shop", "state", stateDown))
-	assert.Zero(t, f.gauge(metricScrapeTargets, "state", stateUp))
+	assert.Equal(t, int64(1), f.Sum(metricScrapeTargets, "job", "shop", "state", stateDown))
+	assert.Zero(t, f.Sum(metricScrapeTargets, "state", stateUp))
 }
 
 // Several layers of compression around a pprof, named and not, all give the same profile.

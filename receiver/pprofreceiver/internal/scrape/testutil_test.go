@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
@@ -126,20 +125,6 @@ func (f *fixture) endpoint(n int, kind string) endpointStatus {
 func (f *fixture) eventually(condition func() bool) {
 	f.T.Helper()
 	require.Eventually(f.T, condition, sourcetest.Patience, 2*time.Millisecond)
-}
-
-// gauge adds up the points of a gauge that have all the given attributes.
-func (f *fixture) gauge(name string, attributes ...string) int64 {
-	f.T.Helper()
-	m, err := f.Telemetry.GetMetric(name)
-	require.NoError(f.T, err)
-	var total int64
-	for _, point := range m.Data.(metricdata.Gauge[int64]).DataPoints {
-		if sourcetest.HasAttributes(point.Attributes, attributes) {
-			total += point.Value
-		}
-	}
-	return total
 }
 
 // quickly is the interval of tests: a scrape begins within that time.

@@ -25,14 +25,13 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -181,30 +180,10 @@ func (f *Fixture) AwaitLog(n int, text string) []observer.LoggedEntry {
 	return find()
 }
 
-// Sum adds up the points of a counter that have all the given attributes (key, value, ...).
+// Sum adds up the points of a metric that have all the given attributes (key, value, …).
 func (f *Fixture) Sum(name string, attributes ...string) int64 {
 	f.T.Helper()
-	m, err := f.Telemetry.GetMetric(name)
-	if err != nil {
-		return 0
-	}
-	var total int64
-	for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
-		if HasAttributes(point.Attributes, attributes) {
-			total += point.Value
-		}
-	}
-	return total
-}
-
-// HasAttributes reports that a set has all attributes (key, value, ...).
-func HasAttributes(set attribute.Set, attributes []string) bool {
-	for i := 0; i < len(attributes); i += 2 {
-		if value, ok := set.Value(attribute.Key(attributes[i])); !ok || value.AsString() != attributes[i+1] {
-			return false
-		}
-	}
-	return true
+	return collectortest.Sum(f.T, f.Telemetry, name, attributes...)
 }
 
 // Captured reads one of the repository's captured inputs.

@@ -1,0 +1,83 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package collectortest
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v3"
+)
+
+// LoadConfig reads a section as the Collector does: onto the defaults, which it changes, and then Validate.
+func LoadConfig[C any](defaults *C, section map[string]any) (*C, error) {
+	if err := confmap.NewFromStringMap(section).Unmarshal(defaults); err != nil {
+		return nil, err
+	}
+	return defaults, confmap.Validate(defaults)
+}
+
+// LoadYAML is LoadConfig for a section in YAML.
+func LoadYAML[C any](defaults *C, section string) (*C, error) {
+	var raw map[string]any
+	if err := yaml.Unmarshal([]byte(section), &raw); err != nil {
+		return nil, err
+	}
+	return LoadConfig(defaults, raw)
+}
+
+// Defaults returns the values of a configuration by their keys. The keys of a section have its name and a dot before
+// them; a section of one of the types in whole is one value.
+func Defaults(config any, whole ...reflect.Type) map[string]any {
+	values := map[string]any{}
+	var add func(prefix string, section reflect.Value)
+	add = func(prefix string, section reflect.Value) {
+		for field, value := range section.Fields() {
+			key := field.Tag.Get("mapstructure")
+			isWhole := false
+			for _, t := range whole {
+				isWhole = isWhole || value.Type() == t
+			}
+			switch {
+			case key == "": // no key
+			case value.Kind() == reflect.Struct && !isWhole:
+				add(prefix+key+".", value)
+			default:
+				values[prefix+key] = value.Interface()
+			}
+		}
+	}
+	add("", reflect.ValueOf(config).Elem())
+	return values
+}
+
+// CheckDefaults compares a column of a README's table, whose rows are by key, with values.
+func CheckDefaults(t testing.TB, rows map[string][]string, column int, values map[string]any) {
+	t.Helper()
+	for key, value := range values {
+		if assert.Contains(t, rows, key) {
+			assert.Equal(t, fmt.Sprint(value), rows[key][column], key)
+		}
+	}
+}
+
+// ReadmeExamples returns the examples in YAML of a README: sections such as receivers, and their components.
+func ReadmeExamples(t testing.TB, path string) (examples []map[string]map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
+		var example map[string]map[string]any
+		require.NoError(t, yaml.Unmarshal(block[1], &example), "%s", block[1])
+		examples = append(examples, example)
+	}
+	require.NotEmpty(t, examples, path)
+	return examples
+}
