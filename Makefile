@@ -55,11 +55,11 @@ build: ## build the collector and the tool: bin/otelcol-profiles, bin/profiletoo
 run: build ## build it and run config/quickstart.yaml (or CONFIG=...)
 	exec $(BINARY) --config $(CONFIG)
 
-# Some twice, because limits on allocations hold without the race detector only.
+# Some twice, because limits on allocations hold without the race detector only. The second time without those of large inputs.
 .PHONY: test
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	$(TEST) $(UNIT)
-	$(if $(RACE),$(RACE_TEST) $$($(WITHOUT_KUBERNETES)),@echo 'no C compiler: the race detector is left out')
+	$(if $(RACE),$(RACE_TEST) -short $$($(WITHOUT_KUBERNETES)),@echo 'no C compiler: the race detector is left out')
 	$(TEST) -count=1 -timeout 15m ./internal/e2e
 
 .PHONY: race

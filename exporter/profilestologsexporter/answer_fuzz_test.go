@@ -114,6 +114,7 @@ func worstAnswers(tb testing.TB) map[string][]byte {
 }
 
 func TestAnswerIsBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
 	for _, body := range worstAnswers(t) {
 		for _, code := range []int{200, 400, 413, 429, 500, 503} {
 			for _, contentType := range []string{protobufType, "application/json"} {

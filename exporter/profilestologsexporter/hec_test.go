@@ -207,6 +207,7 @@ func TestHECRetryAfter(t *testing.T) {
 
 // Events repeat what records share: their bodies are within the limit nevertheless.
 func TestHECSize(t *testing.T) {
+	profiletest.SkipLarge(t)
 	builder := profiletest.New().Resource("service.name", "shop", "note", strings.Repeat("\n", 1000)).
 		Profile("samples", "count").Time(start, 20_000_000_000)
 	const n = 2500

@@ -70,6 +70,7 @@ func (b *inbox) requireWhole(t *testing.T, want pprofile.Profiles) {
 
 // A profile that is larger than what a server of gRPC takes by default arrives in parts.
 func TestLargerThanGRPCTakes(t *testing.T) {
+	profiletest.SkipLarge(t)
 	huge := captured(t, "go-compile-nethttp-heap-huge.pb.gz", pprofconv.DecodeOptions{IncludeOriginalPayload: true})
 	require.Greater(t, sizeOf(huge), 4<<20)
 	b := &inbox{}
@@ -121,6 +122,7 @@ func (b *inbox) logSamples(t *testing.T) (n int) {
 
 // What stands around the records counts too.
 func TestLargeResources(t *testing.T) {
+	profiletest.SkipLarge(t)
 	builder := profiletest.New()
 	random := make([]byte, 50_000)
 	for i := range 60 {
@@ -158,6 +160,7 @@ func smallServer(t *testing.T, b *inbox, limit int, profiles bool) map[string]an
 
 // A peer that accepts less than most gets halves, in each batch, until max_request_bytes is lowered.
 func TestPeerThatTakesLess(t *testing.T) {
+	profiletest.SkipLarge(t)
 	large := captured(t, "go-build-merged-cpu-large.pb.gz", pprofconv.DecodeOptions{})
 	for _, profiles := range []bool{true, false} {
 		limit := sizeOf(large) / 3
@@ -203,6 +206,7 @@ func TestSingleSampleThatIsTooLarge(t *testing.T) {
 
 // Samples that share an entry that is larger than a request cannot be split usefully: they go out together.
 func TestSharedEntryThatIsTooLarge(t *testing.T) {
+	profiletest.SkipLarge(t)
 	random := make([]byte, 150_000)
 	_, _ = rand.Read(random)
 	name := hex.EncodeToString(random)

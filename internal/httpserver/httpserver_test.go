@@ -32,6 +32,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 const mib = 1 << 20
@@ -149,6 +150,7 @@ func TestBodiesInEveryEncoding(t *testing.T) {
 
 // Bodies of a few kilobytes that unpack to many megabytes, eight at a time and in every encoding.
 func TestBombsStayWithinTheLimit(t *testing.T) {
+	profiletest.SkipLarge(t)
 	const limit = 8 * mib
 	bombs := map[string][]byte{}
 	for _, encoding := range Encodings {

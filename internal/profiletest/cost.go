@@ -145,3 +145,12 @@ func (s *sampler) stop() uint64 {
 	close(s.done)
 	return <-s.peak
 }
+
+// SkipLarge skips a test of large inputs under -short, as `make test` runs the race detector: small inputs show a race as
+// well, and without the detector the test runs anyway.
+func SkipLarge(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a test of large inputs")
+	}
+}

@@ -172,6 +172,7 @@ func TestBytesAreWhatTheStoreHolds(t *testing.T) {
 
 // A hundred times the bound passes through; the newest stays.
 func TestOldestMakesRoom(t *testing.T) {
+	profiletest.SkipLarge(t)
 	cfg := testConfig()
 	cfg.MaxBytes = 2 << 20
 	s := New(cfg)

@@ -43,6 +43,7 @@ func encode(t testing.TB, pd pprofile.Profiles) *profile.Profile {
 
 // What came in as one pprof goes out as it was, all its sample types together.
 func TestCapturedProfilesComeOutAsTheyWere(t *testing.T) {
+	profiletest.SkipLarge(t)
 	files, err := filepath.Glob("../../testdata/pprof/*.pb.gz")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 13)

@@ -44,6 +44,7 @@ func requireMessageIsBounded(t *testing.T, h *harness, payload []byte) {
 
 // Messages whose parts refer to each other so often that following all of it would take for ever.
 func TestMessagesAreBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
 	h := start(t, func(c *Config) { c.MaxWait = 0; c.Files.WithoutBuildID = true })
 	for name, pd := range map[string]pprofile.Profiles{
 		"many samples of one long stack":      longStack(20_000, 20_000),

@@ -52,6 +52,7 @@ func gzipOf(t testing.TB, size int) []byte {
 // Eight hostile senders a protocol, of bombs and of bodies above the limit, cannot make the process large, and honest
 // requests go through beside them.
 func TestHostileSendersAreBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
 	f := startFixture(t, allOfThem+"\nlimits: {max_profile_bytes: 8388608}", true)
 	const huge = 256 << 20
 	bomb := gzipOf(t, huge)
