@@ -60,7 +60,7 @@ run: build ## build it and run config/quickstart.yaml (or CONFIG=...)
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	$(TEST) $(UNIT)
 	$(if $(RACE),$(RACE_TEST) -short $$($(WITHOUT_KUBERNETES)),@echo 'no C compiler: the race detector is left out')
-	$(TEST) -count=1 -timeout 15m ./internal/e2e
+	$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/e2e
 
 .PHONY: race
 race: RACE = -race

@@ -127,6 +127,7 @@ func (b *backend) typesOf(service string) (types map[string]bool, scope string, 
 
 // TestBackendConfigs runs every file in config/backends, sends to it, and looks at what reaches the backend.
 func TestBackendConfigs(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(repository, "config", "backends", "*.yaml"))
 	require.NoError(t, err)
 	// A gRPC backend has got these types for the service host.

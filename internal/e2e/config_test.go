@@ -169,6 +169,7 @@ func (b *backend) requireArrived(t *testing.T, want map[string]int) {
 // TestAgentDelivers sends profiles of every kind through config/agent.yaml, and again while the backend is away and the
 // agent is restarted meanwhile.
 func TestAgentDelivers(t *testing.T) {
+	t.Parallel()
 	to := &backend{address: freeAddress(t)}
 	to.start(t)
 	storage := t.TempDir()
@@ -206,6 +207,7 @@ func TestAgentDelivers(t *testing.T) {
 // TestStandaloneWritesAndDelivers sends profiles of every kind through config/standalone.yaml, which writes them to a
 // file, and once more with EXPORTERS set to a backend.
 func TestStandaloneWritesAndDelivers(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
 	standalone := startEverything(t, standaloneConfig, out, "STANDALONE_STORAGE="+t.TempDir())
 	want := standalone.sendAll(t, "file-")

@@ -106,6 +106,7 @@ func TestConnectorTakesProfilesOutOfLogs(t *testing.T) {
 // stock exporter sends to another, that makes profiles of them again: in the formats pprof and otlp the payload is what it
 // was, in text its sums are.
 func TestConnectorsCarryProfilesAsLogs(t *testing.T) {
+	t.Parallel()
 	const huge = "go-compile-nethttp-heap-huge.pb.gz"
 	end := startFromLogs(t)
 	payloads := capturedPayloads(t)

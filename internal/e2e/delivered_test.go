@@ -33,9 +33,11 @@ func gatewayWith(t *testing.T, to *backend, storage string, flags ...string) (ga
 // TestStopsThoughSendersWait stops a gateway while requests wait in the stock otlp receiver for dictionary_dedup, and
 // that waits for a full queue that blocks. The process ends in time, and no sender is left without an answer.
 func TestStopsThoughSendersWait(t *testing.T) {
+	t.Parallel()
 	to := &backend{address: freeAddress(t)} // never started: nothing is ever taken
 	for _, acknowledge := range []string{"batched", "delivered"} {
 		t.Run(acknowledge, func(t *testing.T) {
+			t.Parallel()
 			gateway, httpEndpoint := gatewayWith(t, to, t.TempDir(),
 				"--config=yaml:receivers::otlp::protocols: "+
 					"{grpc: {endpoint: '${env:OTLP_GRPC_ENDPOINT}'}, http: {endpoint: '${env:OTLP_HTTP_ENDPOINT}'}}",

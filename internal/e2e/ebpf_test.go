@@ -45,6 +45,7 @@ func newHost(t *testing.T, binary []string, flags []string, env ...string) *ever
 // TestHostWithoutPrivileges runs config/host.yaml as a user without any: it says what sampling needs, once, and everything
 // else goes on. Told so, it ends with the same error instead.
 func TestHostWithoutPrivileges(t *testing.T) {
+	t.Parallel()
 	path, err := collectortest.Binary()
 	require.NoError(t, err)
 	binary := []string{path}

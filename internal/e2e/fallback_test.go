@@ -25,8 +25,10 @@ import (
 // killed and started again meanwhile. Nothing that was acknowledged is lost, and only what was on its way at the kill
 // may arrive twice.
 func TestProfilesCrossLogs(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"pprof", "text", "otlp"} {
 		t.Run(format, func(t *testing.T) {
+			t.Parallel()
 			w := startWay(t, format)
 			acked := w.sendMessages(t, 0, 40)
 			require.Zero(t, w.requireSeen(t, acked), "without a kill everything arrives once")
@@ -56,8 +58,10 @@ func TestProfilesCrossLogs(t *testing.T) {
 // TestPayloadsCrossLogs pushes every captured pprof across the same way. In the format otlp what is written at the end is
 // the payload; in the others each sample is, in all that they can say.
 func TestPayloadsCrossLogs(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"otlp", "pprof", "text"} {
 		t.Run(format, func(t *testing.T) {
+			t.Parallel()
 			w := startWay(t, format)
 			payloads := capturedPayloads(t)
 			if format == "text" {

@@ -195,6 +195,7 @@ func (a *agents) requireAll(to *backend) {
 // TestGatewayLosesNothing sends from several clients through config/gateway.yaml, kills and restarts the receiving end
 // meanwhile, then stops the gateway while the receiving end is away, and starts it again.
 func TestGatewayLosesNothing(t *testing.T) {
+	t.Parallel()
 	to := &backend{address: freeAddress(t)}
 	to.start(t)
 	t.Cleanup(func() { to.server.Stop() })

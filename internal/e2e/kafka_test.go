@@ -126,6 +126,7 @@ func (a *arrivals) requireAll(t *testing.T, from *agents, limit func(function st
 // config/kafka-gateway.yaml. At first the broker is away and the agent is restarted; then the gateway is stopped while the
 // backend does not answer, and the next one is killed in full flow.
 func TestKafkaLosesNothing(t *testing.T) {
+	t.Parallel()
 	to := &backend{address: freeAddress(t)}
 	to.start(t)
 	t.Cleanup(func() { to.server.Stop() })

@@ -15,6 +15,7 @@ import (
 // TestProfilesCrossOTLP pushes to one collector that sends OTLP to another, over each of the two transports. What
 // the second one writes is still conformant, and still the payload.
 func TestProfilesCrossOTLP(t *testing.T) {
+	t.Parallel()
 	payloads := capturedPayloads(t)
 	for _, transport := range []struct{ protocol, limit, exporter, scheme string }{
 		{protocol: "http", limit: "max_request_body_size: 134217728", exporter: "otlp_http", scheme: "http://"},
@@ -22,6 +23,7 @@ func TestProfilesCrossOTLP(t *testing.T) {
 		{protocol: "grpc", limit: "max_recv_msg_size_mib: 128", exporter: "otlp_grpc"},
 	} {
 		t.Run(transport.protocol, func(t *testing.T) {
+			t.Parallel()
 			address := freeAddress(t)
 			gateway := startQuickstart(t,
 				"--config=yaml:receivers::otlp::protocols::"+transport.protocol+": "+

@@ -36,6 +36,7 @@ func capturedPayloads(t *testing.T) map[string][]byte {
 // TestPushedProfilesArriveWhole pushes every captured payload by HTTP, reads what the file exporter wrote, and
 // expects conformant profiles that say what profile.Parse says of the payload.
 func TestPushedProfilesArriveWhole(t *testing.T) {
+	t.Parallel()
 	c := startQuickstart(t)
 	payloads := capturedPayloads(t)
 	for name, payload := range payloads {

@@ -117,6 +117,7 @@ func sumOf(pd pprofile.Profiles, sampleType string) (sum int64, found bool) {
 // TestScrapeRealPrograms lets the collector find two programs, one of them in a file that appears and vanishes while it
 // runs. Their profiles are named and conformant, totals become differences, and a restart makes no false ones.
 func TestScrapeRealPrograms(t *testing.T) {
+	t.Parallel()
 	path, shop, till := buildTarget(t), freeAddress(t), freeAddress(t)
 	stopShop := runTarget(t, path, shop)
 	runTarget(t, path, till)
