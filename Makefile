@@ -80,6 +80,12 @@ E2E_PYROSCOPE ?= 1
 e2e-pyroscope: ## run an application with Pyroscope's SDK for Node.js, from npm, against the collector
 	E2E_PYROSCOPE=$(E2E_PYROSCOPE) $(TEST) -count=1 -v -timeout 10m -run '^TestPyroscopeNodeJS$$' ./internal/e2e
 
+# The same with Datadog's library for Node.js.
+E2E_DATADOG ?= 1
+.PHONY: e2e-datadog
+e2e-datadog: ## run an application with Datadog's library for Node.js, from npm, against the collector
+	E2E_DATADOG=$(E2E_DATADOG) $(TEST) -count=1 -v -timeout 10m -run '^TestDatadogNodeJS$$' ./internal/e2e
+
 # In about a minute, with Chromium and npm at hand (CHROMIUM names another browser). Screenshots go to bin/page. With
 # E2E_PAGE=if-possible it is left out where one of them is missing.
 E2E_PAGE ?= 1

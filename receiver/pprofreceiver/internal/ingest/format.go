@@ -97,6 +97,9 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	if done.GuessedClock {
 		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, AttributesOption("format", string(format)))
 	}
+	if err := p.checkStated(pd, len(data)); err != nil {
+		return pd, stats, err
+	}
 	in.Admit(pd, p, len(data)+done.Events*bytesPerEvent)
 	return pd, stats, nil
 }

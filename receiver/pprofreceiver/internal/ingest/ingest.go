@@ -151,8 +151,26 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 		return pd, stats, Reject(NotPprof, err)
 	}
 	in.Metrics.count(ctx, &stats)
+	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
+		return pd, stats, err
+	}
 	in.Admit(pd, &p, stats.UncompressedBytes)
 	return pd, stats, nil
+}
+
+// checkStated bounds what the attributes that the sender states take: each resource of the payload repeats them.
+func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
+	const leastBytes, maxFactor, attributeBytes = 64 << 10, 16, 64
+	size := 0
+	for key, value := range p.Stated.All() {
+		size += len(key) + len(value.AsString()) + attributeBytes
+	}
+	resources := pd.ResourceProfiles().Len()
+	if resources > 0 && size > (leastBytes+maxFactor*plainBytes)/resources {
+		return Reject(TooLarge, fmt.Errorf("%d stated attributes for each of %d resources are too many for a payload of %d bytes",
+			p.Stated.Len(), resources, plainBytes))
+	}
+	return nil
 }
 
 // Admit prepares what a payload of plainBytes became for its delivery: it takes the payload's place in the budget, and gets

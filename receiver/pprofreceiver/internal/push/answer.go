@@ -34,6 +34,11 @@ func writeAnswer(w http.ResponseWriter, status int, body answer) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
+// writeError answers with an error alone.
+func writeError(w http.ResponseWriter, status int, err error) {
+	writeAnswer(w, status, answer{Error: err.Error()})
+}
+
 // fail answers with what went wrong, by the sender's fault or the pipeline's, and counts what was rejected: each bad file
 // of a form, or the request.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, files []fileAnswer) {

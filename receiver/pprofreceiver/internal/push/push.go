@@ -6,10 +6,7 @@ package push
 import (
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"mime"
-	"mime/multipart"
 	"net/http"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -17,13 +14,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
-)
-
-const (
-	// maxFiles bounds the files of one request. Each costs tables of its own, however small it is.
-	maxFiles = 128
-	// maxPartHeaderBytes bounds the boundary and header before each file of a form.
-	maxPartHeaderBytes = 64 << 10
 )
 
 // handlePush takes one request. It answers 204 only when the pipeline took everything.
@@ -157,27 +147,21 @@ func (s *Server) pushFiles(w http.ResponseWriter, r *http.Request, f pushedForm)
 // faults holds one entry for each bad file.
 func (s *Server) readFiles(r *http.Request, f pushedForm) (files []pushedFile, faults []fileAnswer, err error) {
 	ctx := r.Context()
-	if f.boundary == "" {
-		return nil, nil, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
-	}
 	// All files of a request share the limit: else a small form could unpack to many times of it.
 	left := s.ingest.Config.Limits.MaxProfileBytes
-	body := &headerLimiter{body: f.body}
-	reader := multipart.NewReader(body, f.boundary)
+	reader, err := s.newFormReader(f.body, f.boundary)
+	if err != nil {
+		return nil, nil, err
+	}
 	for {
-		body.left = maxPartHeaderBytes
-		part, err := reader.NextPart()
-		body.left = math.MaxInt
-		if errors.Is(err, io.EOF) {
+		part, err := reader.next()
+		if err != nil {
+			return nil, nil, err
+		}
+		if part == nil {
 			break
 		}
-		if err != nil {
-			return nil, nil, s.rejectionOfForm(err)
-		}
 		name := partName(part)
-		if len(files)+len(faults) == maxFiles {
-			return nil, nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d files in one request", maxFiles))
-		}
 		if part.FileName() == "" {
 			return nil, nil, ingest.Reject(ingest.BadRequest, fmt.Errorf(
 				"form field %q is not a file: say who sends in the query, and send profiles as files", part.FormName()))
@@ -208,35 +192,4 @@ func (s *Server) readFiles(r *http.Request, f pushedForm) (files []pushedFile, f
 		return nil, nil, ingest.Reject(ingest.Empty, errors.New("the form has no files"))
 	}
 	return files, nil, nil
-}
-
-// rejectionOfForm is rejectionOf for what may also be no form.
-func (s *Server) rejectionOfForm(err error) error {
-	var fault *httpserver.BodyError
-	if errors.As(err, &fault) || errors.Is(err, admission.ErrBusy) {
-		return s.rejectionOf(err)
-	}
-	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read form: %w", err))
-}
-
-// headerLimiter bounds what is read before the body of each part.
-type headerLimiter struct {
-	body io.Reader
-	left int
-}
-
-func (h *headerLimiter) Read(p []byte) (int, error) {
-	if h.left <= 0 {
-		return 0, fmt.Errorf("more than %d bytes before a file", maxPartHeaderBytes)
-	}
-	n, err := h.body.Read(p[:min(len(p), h.left)])
-	h.left -= n
-	return n, err
-}
-
-func partName(part *multipart.Part) string {
-	if name := part.FileName(); name != "" {
-		return name
-	}
-	return part.FormName()
 }

@@ -9,10 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,7 +17,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
@@ -98,15 +94,6 @@ func singleSlashes(path string) string {
 	return "/" + strings.Join(strings.FieldsFunc(path, func(c rune) bool { return c == '/' }), "/")
 }
 
-// pushRequest is a request in hand, with the body opened and a claim for its memory.
-type pushRequest struct {
-	*http.Request
-	body  *httpserver.Body
-	claim *admission.Claim
-}
-
-type errorWriter func(w http.ResponseWriter, code int, err error)
-
 // errorWriterFor returns how a client is told about an error.
 func errorWriterFor(r *http.Request) errorWriter {
 	if isGRPC(r) {
@@ -114,45 +101,6 @@ func errorWriterFor(r *http.Request) errorWriter {
 	}
 	return writeConnectError
 }
-
-// guarded opens a request's body for handle, and answers for the error that handle returns.
-func (s pyroscope) guarded(writeError errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, errMethod))
-			writeError(w, http.StatusMethodNotAllowed, errMethod)
-			return
-		}
-		if err := httpserver.CheckOrigin(r, s.allowedOrigins()); err != nil {
-			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
-			writeError(w, http.StatusForbidden, err)
-			return
-		}
-		claim := s.ingest.Begin()
-		defer claim.Release()
-		body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: s.maxBodyBytes(), Encodings: s.encodings})
-		if err != nil {
-			err = s.rejectionOf(err)
-		} else {
-			err = handle(w, &pushRequest{Request: r, body: body, claim: claim})
-		}
-		if err != nil {
-			s.ingest.CountRejected(r.Context(), err)
-			code, retryAfter := statusOf(err)
-			if errors.Is(err, errFormat) {
-				code = http.StatusUnsupportedMediaType
-			}
-			httpserver.SetRetryAfter(w, retryAfter)
-			writeError(w, code, err)
-		}
-	}
-}
-
-var (
-	errMethod = errors.New("use POST")
-	errFormat = errors.New("this format is not accepted")
-)
 
 // handleIngest answers POST /ingest: 200 without a body, which pyroscope-go insists on.
 func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
@@ -218,26 +166,21 @@ type ingestForm struct{ profile, previous, config, labels []byte }
 
 // readForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels; others are passed over.
 func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, err error) {
-	if boundary == "" {
-		return form, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
+	reader, err := s.newFormReader(r.body, boundary)
+	if err != nil {
+		return form, err
 	}
-	body := &headerLimiter{body: r.body}
-	reader := multipart.NewReader(body, boundary)
-	for parts := 0; ; parts++ {
-		body.left = maxPartHeaderBytes
-		part, err := reader.NextPart()
-		body.left = math.MaxInt
-		switch {
-		case errors.Is(err, io.EOF):
+	for {
+		part, err := reader.next()
+		if err != nil {
+			return form, err
+		}
+		if part == nil {
 			if form.profile == nil {
 				return form, ingest.Reject(ingest.Empty, errors.New("the form has no part profile or jfr"))
 			}
 			r.body.Complete()
 			return form, nil
-		case err != nil:
-			return form, s.rejectionOfForm(err)
-		case parts == maxFiles:
-			return form, ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d parts in one request", maxFiles))
 		}
 		var to *[]byte
 		switch part.FormName() {

@@ -3,8 +3,8 @@
 
 // Package push is the source `server`: profiles that are pushed over HTTP.
 //
-// POST /v1/pprof takes a pprof or a form of several (push.go), whose sender the query names (query.go). pyroscope.go has the
-// routes of Pyroscope's clients. Each opens the body on the admission budget, passes it to ingest, and answers once the
+// POST /v1/pprof takes a pprof or a form of several (push.go, form.go), whose sender the query names (query.go). pyroscope.go
+// and datadog.go have the routes of Pyroscope's and Datadog's clients. Each opens the body on the admission budget, passes it to ingest, and answers once the
 // pipeline has accepted what it became (answer.go).
 package push
 
@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
@@ -67,6 +68,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(Path, s.handlePush)
 	mux.HandleFunc(ProfilesPath, s.handlePush)
+	mux.HandleFunc(DatadogPath, s.guarded(writeError, s.handleDatadog))
 	mux.HandleFunc("/", s.handleElsewhere)
 	var handler http.Handler = mux
 	if s.cfg.Pyroscope.Enabled {
@@ -129,10 +131,58 @@ func (s *Server) curlLine() string {
 	return fmt.Sprintf("curl --data-binary @cpu.pb.gz '%s://%s%s", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)), tail)
 }
 
+// pushRequest is a request in hand, with the body opened and a claim for its memory.
+type pushRequest struct {
+	*http.Request
+	body  *httpserver.Body
+	claim *admission.Claim
+}
+
+type errorWriter func(w http.ResponseWriter, code int, err error)
+
+// guarded opens a request's body for handle, and answers for the error that handle returns.
+func (s *Server) guarded(writeError errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, errMethod))
+			writeError(w, http.StatusMethodNotAllowed, errMethod)
+			return
+		}
+		if err := httpserver.CheckOrigin(r, s.allowedOrigins()); err != nil {
+			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
+			writeError(w, http.StatusForbidden, err)
+			return
+		}
+		claim := s.ingest.Begin()
+		defer claim.Release()
+		body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: s.maxBodyBytes(), Encodings: s.encodings})
+		if err != nil {
+			err = s.rejectionOf(err)
+		} else {
+			err = handle(w, &pushRequest{Request: r, body: body, claim: claim})
+		}
+		if err != nil {
+			s.ingest.CountRejected(r.Context(), err)
+			code, retryAfter := statusOf(err)
+			if errors.Is(err, errFormat) {
+				code = http.StatusUnsupportedMediaType
+			}
+			httpserver.SetRetryAfter(w, retryAfter)
+			writeError(w, code, err)
+		}
+	}
+}
+
+var (
+	errMethod = errors.New("use POST")
+	errFormat = errors.New("this format is not accepted")
+)
+
 // handleElsewhere answers for a path where nothing is. It logs a sender once: clients such as Pyroscope's for Node.js drop
 // the answer in silence.
 func (s *Server) handleElsewhere(w http.ResponseWriter, r *http.Request) {
-	message := "nothing is here: push profiles to " + Path
+	message := "nothing is here: push profiles to " + Path + ", or as Datadog's libraries do to " + DatadogPath
 	if s.cfg.Pyroscope.Enabled {
 		message += ", or as Pyroscope's clients do to /ingest or " + connectPath
 	}

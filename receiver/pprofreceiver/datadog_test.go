@@ -1,0 +1,183 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+)
+
+// datadogUpload is a form of Datadog's libraries: names of parts, which are those of their files too, and what is in them.
+func datadogUpload(t testing.TB, parts ...any) (body []byte, contentType string) {
+	t.Helper()
+	var b strings.Builder
+	w := multipart.NewWriter(&b)
+	for i := 0; i < len(parts); i += 2 {
+		name := parts[i].(string)
+		field := name
+		if name == "event.json" {
+			field = "event"
+		}
+		part, err := w.CreatePart(textproto.MIMEHeader{
+			"Content-Disposition": {fmt.Sprintf("form-data; name=%q; filename=%q", field, name)},
+		})
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(part, "%s", parts[i+1])
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return []byte(b.String()), w.FormDataContentType()
+}
+
+// What dd-trace for Node has sent arrives with its service, its ids and its times.
+func TestDatadogsUpload(t *testing.T) {
+	body, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprofconv", "testdata", "dd-trace", "input.body"))
+	require.NoError(t, err)
+	f := startFixture(t, serverOnly)
+	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", "multipart/form-data; boundary=151e358505afa95f")
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Empty(t, answer)
+	names := map[string]int{}
+	for _, pd := range f.Await(3) {
+		require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+		require.Equal(t, map[string]any{
+			"service.name": "shop", "service.instance.id": "2f9c7360-9e2c-4bbe-866b-44cd7c35c858", "process.pid": int64(29900),
+			"process.runtime.name": "nodejs", "process.runtime.version": "v20.20.2", "language": "javascript",
+			"runtime_arch": "x64", "runtime_os": "linux", "profiler_version": "5.132.0",
+		}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+		name, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
+		names[name.Str()] = timestampsIn(pd)
+	}
+	require.Len(t, names, 3)
+	assert.Zero(t, names["memory"])
+	assert.Greater(t, names["wall"], 100)
+	assert.Positive(t, names["timeline"])
+}
+
+func timestampsIn(pd pprofile.Profiles) (n int) {
+	for _, profile := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		for _, s := range profile.Samples().All() {
+			n += s.TimestampsUnixNano().Len()
+		}
+	}
+	return n
+}
+
+func TestDatadogsTags(t *testing.T) {
+	mutex := sourcetest.Captured(t, "go-mutex.pb.gz")
+	for name, tc := range map[string]struct {
+		event string
+		want  map[string]any
+	}{
+		"tags": {`{"tags_profiler":"service:shop,env:prod,version:1.2,host:web-1,region:eu,runtime-id:x,profile_seq:7,a:b:c"}`, map[string]any{
+			"service.name": "shop", "deployment.environment.name": "prod", "service.version": "1.2", "host.name": "web-1",
+			"region": "eu", "service.instance.id": "x", "a": "b:c"}},
+		"info": {`{"info":{"application":{"service":"shop","env":"prod","version":"1.2"},"platform":{"hostname":"web-1"}}}`, map[string]any{
+			"service.name": "shop", "deployment.environment.name": "prod", "service.version": "1.2", "host.name": "web-1"}},
+		"the first counts": {`{"tags_profiler":"service:shop,service:other","info":{"application":{"service":"third"}}}`, map[string]any{"service.name": "shop"}},
+		"nothing":          {`{"tags_profiler":"version:undefined,env:,lonely, "}`, map[string]any{"service.name": "unknown_service"}},
+		"not a number":     {`{"tags_profiler":"service:s,process_id:me"}`, map[string]any{"service.name": "s", "process.pid": "me"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// dd-trace-go writes event.json behind the profiles, and has metrics.json.
+			for _, parts := range [][]any{
+				{"event.json", tc.event, "mutex.pprof", mutex},
+				{"mutex.pprof", mutex, "metrics.json", `[["go_x",1]]`, "event.json", tc.event},
+			} {
+				f := startFixture(t, serverOnly)
+				body, contentType := datadogUpload(t, parts...)
+				code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
+				require.Equal(t, http.StatusOK, code, answer)
+				require.Equal(t, tc.want, f.Await(1)[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+			}
+		})
+	}
+}
+
+func TestDatadogsAnswers(t *testing.T) {
+	const event = `{"tags_profiler":"service:shop"}`
+	mutex := sourcetest.Captured(t, "go-mutex.pb.gz")
+	manyTags := `{"tags_profiler":"` + strings.Repeat("a:b,", 256) + `"}`
+	longTag := `{"tags_profiler":"service:shop,a:` + strings.Repeat("x", 1<<20) + `"}`
+	for name, tc := range map[string]struct {
+		parts  []any
+		status int
+		says   string
+	}{
+		"no event":         {[]any{"a.pprof", mutex}, http.StatusBadRequest, "no part event"},
+		"no profiles":      {[]any{"event.json", event}, http.StatusBadRequest, "no profiles"},
+		"nothing":          {nil, http.StatusBadRequest, "form"},
+		"not JSON":         {[]any{"event.json", "{", "a.pprof", mutex}, http.StatusBadRequest, "event.json"},
+		"one is bad":       {[]any{"event.json", event, "a.pprof", mutex, "b.pprof", "\x01\x02"}, http.StatusBadRequest, `nothing was accepted: file \"b.pprof\"`},
+		"many tags":        {[]any{"event.json", manyTags, "a.pprof", mutex}, http.StatusBadRequest, "257 tags"},
+		"a long tag":       {[]any{"event.json", longTag, "a.pprof", mutex}, http.StatusRequestEntityTooLarge, "stated attributes"},
+		"many parts":       {append([]any{"event.json", event}, manyFiles(128, mutex)...), http.StatusRequestEntityTooLarge, "128 files"},
+		"the old form":     {[]any{"format", "pprof", "data[0]", mutex}, http.StatusBadRequest, "no part event"},
+		"an empty profile": {[]any{"event.json", event, "a.pprof", ""}, http.StatusBadRequest, "empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, serverOnly)
+			body, contentType := datadogUpload(t, tc.parts...)
+			code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
+			require.Equal(t, tc.status, code, answer)
+			require.Contains(t, answer, tc.says)
+			require.Zero(t, f.Next.Attempts())
+			require.EqualValues(t, 1, f.Sum(sourcetest.MetricRejected))
+		})
+	}
+	f := startFixture(t, serverOnly)
+	url := f.base() + push.DatadogPath
+	code, _, answer := postRaw(t, url, mutex)
+	assert.Equal(t, http.StatusBadRequest, code)
+	assert.Contains(t, answer, "multipart/form-data")
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+	assert.Equal(t, http.MethodPost, response.Header.Get("Allow"))
+	body, contentType := datadogUpload(t, "event.json", event, "a.pprof", mutex)
+	f.Next.RefuseWith(io.ErrUnexpectedEOF)
+	code, headers, _ := postRaw(t, url, body, "Content-Type", contentType)
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.NotEmpty(t, headers.Get("Retry-After"))
+	f.Next.RefuseWith(consumererror.NewPermanent(io.ErrUnexpectedEOF))
+	code, _, _ = postRaw(t, url, body, "Content-Type", contentType)
+	assert.Equal(t, http.StatusUnprocessableEntity, code)
+}
+
+// What the sender states is repeated at each resource of a payload, of which perf script makes many.
+func TestStatedAttributesAreBounded(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	var processes strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&processes, "a %d/1 9.5: 1 x:\n\t1 a (b)\n", i+1)
+	}
+	query := "?service.name=shop"
+	code, _, answer := postRaw(t, f.profilesURL()+query, []byte(processes.String()))
+	require.Equal(t, http.StatusNoContent, code, answer)
+	for i := range 100 {
+		query += fmt.Sprintf("&attr.%d=%d", i, i)
+	}
+	code, _, answer = postRaw(t, f.profilesURL()+query, []byte(processes.String()))
+	require.Equal(t, http.StatusRequestEntityTooLarge, code, answer)
+	require.Contains(t, answer, "101 stated attributes for each of 1000 resources")
+	require.EqualValues(t, 1, f.Sum(sourcetest.MetricRejected, "reason", string(ingest.TooLarge)))
+}

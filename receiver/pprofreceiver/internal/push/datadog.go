@@ -1,0 +1,170 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+)
+
+// DatadogPath is where Datadog's libraries push to, in place of Datadog's agent.
+const DatadogPath = "/profiling/v1/input"
+
+// datadogForm is what a library uploads at a time.
+type datadogForm struct {
+	event    *datadogEvent
+	profiles []datadogFile
+}
+
+type datadogFile struct {
+	name string
+	data []byte
+}
+
+// datadogEvent is the part event.json.
+type datadogEvent struct {
+	Tags string `json:"tags_profiler"`
+	Info struct {
+		Application struct{ Service, Env, Version string } `json:"application"`
+		Platform    struct{ Hostname string }              `json:"platform"`
+	} `json:"info"`
+}
+
+// handleDatadog answers POST /profiling/v1/input: 200 without a body, which older versions of dd-trace-go insist on. All files are decoded
+// before the first is delivered, so that a bad one leaves nothing behind.
+func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
+	form, err := s.readDatadogForm(r)
+	if err != nil {
+		return err
+	}
+	identity := ingest.NewIdentity()
+	if err := form.event.putTo(identity.Stated); err != nil {
+		return ingest.Reject(ingest.BadRequest, err)
+	}
+	left := s.ingest.Config.Limits.MaxProfileBytes
+	var all []pprofile.Profiles
+	for _, file := range form.profiles {
+		pd, stats, err := s.ingest.Decode(r.Context(), ingest.Payload{
+			Data: file.data, Claim: r.claim, Identity: identity, MaxBytes: max(left, 1), IsNamedByTypes: true,
+		})
+		if err != nil {
+			return fmt.Errorf("nothing was accepted: file %q: %w", file.name, err)
+		}
+		left -= stats.UncompressedBytes
+		all = append(all, pd)
+	}
+	for _, pd := range all {
+		if err := s.ingest.Deliver(r.Context(), pd, 0); err != nil {
+			return err
+		}
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// readDatadogForm reads event.json, which the libraries send first or last, and the profiles. Other attachments, such as
+// metrics.json and code-provenance.json, are passed over.
+func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
+	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "multipart/form-data" {
+		return form, ingest.Reject(ingest.BadRequest, errors.New("not a form of Datadog's libraries: use multipart/form-data with event.json and profiles"))
+	}
+	reader, err := s.newFormReader(r.body, parameters["boundary"])
+	if err != nil {
+		return form, err
+	}
+	for {
+		part, err := reader.next()
+		if err != nil {
+			return form, err
+		}
+		if part == nil {
+			break
+		}
+		name, isEvent := partName(part), part.FormName() == "event"
+		if !isEvent && (part.FileName() == "" || strings.HasSuffix(name, ".json")) {
+			continue
+		}
+		data, err := r.claim.ReadAll(r.Context(), part, -1, s.maxBodyBytes())
+		if err != nil {
+			return form, s.rejectionOfForm(err)
+		}
+		if !isEvent {
+			// Decoding the first file gives all buffers back.
+			form.profiles = append(form.profiles, datadogFile{name: name, data: bytes.Clone(data)})
+			continue
+		}
+		form.event = new(datadogEvent)
+		if err := json.Unmarshal(data, form.event); err != nil {
+			return form, ingest.Reject(ingest.BadRequest, fmt.Errorf("read event.json: %w", err))
+		}
+	}
+	r.body.Complete()
+	switch {
+	case form.event == nil:
+		return form, ingest.Reject(ingest.BadRequest, errors.New("the form has no part event (event.json), which names the service"))
+	case len(form.profiles) == 0:
+		return form, ingest.Reject(ingest.Empty, errors.New("the form has no profiles beside event.json"))
+	}
+	return form, nil
+}
+
+// maxDatadogTags bounds the tags of an upload.
+const maxDatadogTags = 256
+
+// datadogAttributes are the attributes of the semantic conventions for tags. A tag with an empty name here says nothing of
+// the resource: it differs from one upload to the next, or is the same for all.
+var datadogAttributes = map[string]string{
+	"service":         ingest.AttributeServiceName,
+	"env":             "deployment.environment.name",
+	"version":         ingest.AttributeServiceVersion,
+	"host":            "host.name",
+	"runtime-id":      ingest.AttributeServiceInstanceID,
+	"process_id":      "process.pid",
+	"runtime":         "process.runtime.name",
+	"runtime_version": "process.runtime.version",
+	"format":          "",
+	"profile_seq":     "",
+	"snapshot":        "",
+}
+
+// putTo puts the tags of an upload to the attributes of its resource. Where a tag is repeated, the first counts.
+func (e *datadogEvent) putTo(attributes pcommon.Map) error {
+	application := &e.Info.Application
+	tags := strings.Split(e.Tags, ",")
+	if len(tags) > maxDatadogTags {
+		return fmt.Errorf("%d tags: there can be %d at most", len(tags), maxDatadogTags)
+	}
+	for _, tag := range append(tags, "service:"+application.Service, "env:"+application.Env, "version:"+application.Version, "host:"+e.Info.Platform.Hostname) {
+		key, value, _ := strings.Cut(strings.TrimSpace(tag), ":")
+		if attribute, isKnown := datadogAttributes[key]; isKnown {
+			key = attribute
+		}
+		if key == "" || value == "" || value == "undefined" { // as dd-trace for Node writes what is not set
+			continue
+		}
+		key = profiledict.ValidUTF8(key)
+		if _, repeated := attributes.Get(key); repeated {
+			continue
+		}
+		if pid, err := strconv.ParseInt(value, 10, 64); err == nil && key == "process.pid" {
+			attributes.PutInt(key, pid)
+			continue
+		}
+		attributes.PutStr(key, profiledict.ValidUTF8(value))
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime/multipart"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+)
+
+const (
+	// maxParts bounds the files and other parts of one request. Each file costs tables of its own, however small it is.
+	maxParts = 128
+	// maxPartHeaderBytes bounds the boundary and header before each part of a form.
+	maxPartHeaderBytes = 64 << 10
+)
+
+// formReader reads the parts of a form within limits.
+type formReader struct {
+	s      *Server
+	body   headerLimiter
+	reader *multipart.Reader
+	parts  int
+}
+
+func (s *Server) newFormReader(body io.Reader, boundary string) (*formReader, error) {
+	if boundary == "" {
+		return nil, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
+	}
+	f := &formReader{s: s, body: headerLimiter{body: body}}
+	f.reader = multipart.NewReader(&f.body, boundary)
+	return f, nil
+}
+
+// next returns the next part, nil after the last one. The error is a *Rejection.
+func (f *formReader) next() (*multipart.Part, error) {
+	f.body.left = maxPartHeaderBytes
+	part, err := f.reader.NextPart()
+	f.body.left = math.MaxInt
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, f.s.rejectionOfForm(err)
+	case f.parts == maxParts:
+		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d files in one request", maxParts))
+	}
+	f.parts++
+	return part, nil
+}
+
+// rejectionOfForm is rejectionOf for what may also be no form.
+func (s *Server) rejectionOfForm(err error) error {
+	var fault *httpserver.BodyError
+	if errors.As(err, &fault) || errors.Is(err, admission.ErrBusy) {
+		return s.rejectionOf(err)
+	}
+	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read form: %w", err))
+}
+
+// headerLimiter bounds what is read before the body of each part.
+type headerLimiter struct {
+	body io.Reader
+	left int
+}
+
+func (h *headerLimiter) Read(p []byte) (int, error) {
+	if h.left <= 0 {
+		return 0, fmt.Errorf("more than %d bytes before a file", maxPartHeaderBytes)
+	}
+	n, err := h.body.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
+}
+
+func partName(part *multipart.Part) string {
+	if name := part.FileName(); name != "" {
+		return name
+	}
+	return part.FormName()
+}
