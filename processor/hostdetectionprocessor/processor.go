@@ -1,0 +1,139 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostdetectionprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// schemaURL is the version of the semantic conventions that `host.name` and `os.type` are of.
+const schemaURL = "https://opentelemetry.io/schemas/1.40.0"
+
+// The variables that `env` reads. The second is what the first was called before.
+const (
+	envVariable    = "OTEL_RESOURCE_ATTRIBUTES"
+	oldEnvVariable = "OTEL_RESOURCE"
+)
+
+// hostDetection adds what Start has found to every resource.
+type hostDetection struct {
+	cfg  *Config
+	next xconsumer.Profiles
+
+	// found and schema are read only once Start has returned.
+	found  pcommon.Map
+	schema string
+}
+
+// Capabilities reports that resources change.
+func (*hostDetection) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+// Start runs the detectors.
+func (p *hostDetection) Start(context.Context, component.Host) error {
+	p.found = pcommon.NewMap()
+	for _, name := range p.cfg.Detectors {
+		attributes := pcommon.NewMap()
+		var err error
+		switch name {
+		case detectorEnv:
+			err = detectEnv(attributes)
+		case detectorSystem:
+			err = detectSystem(attributes)
+			p.schema = schemaURL
+		}
+		if err != nil {
+			return fmt.Errorf("detector %q: %w", name, err)
+		}
+		add(p.found, attributes, false)
+	}
+	return nil
+}
+
+// Shutdown has nothing to stop.
+func (*hostDetection) Shutdown(context.Context) error { return nil }
+
+// ConsumeProfiles adds what was found to each resource.
+func (p *hostDetection) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	for _, rp := range pd.ResourceProfiles().All() {
+		if rp.SchemaUrl() == "" {
+			rp.SetSchemaUrl(p.schema)
+		}
+		add(rp.Resource().Attributes(), p.found, p.cfg.Override)
+	}
+	return p.next.ConsumeProfiles(ctx, pd)
+}
+
+// add copies attributes. Those that are there already are replaced only if override says so.
+func add(to, from pcommon.Map, override bool) {
+	for key, value := range from.All() {
+		if held, exists := to.GetOrPutEmpty(key); !exists || override {
+			value.CopyTo(held)
+		}
+	}
+}
+
+func detectSystem(to pcommon.Map) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	to.PutStr("host.name", name)
+	to.PutStr("os.type", osType(runtime.GOOS))
+	return nil
+}
+
+// osType returns the semantic conventions' word for a GOOS.
+func osType(goos string) string {
+	switch goos {
+	case "dragonfly":
+		return "dragonflybsd"
+	case "zos":
+		return "z_os"
+	}
+	return goos
+}
+
+func detectEnv(to pcommon.Map) error {
+	for _, variable := range []string{envVariable, oldEnvVariable} {
+		if text := strings.TrimSpace(os.Getenv(variable)); text != "" {
+			if err := parse(to, text); err != nil {
+				return fmt.Errorf("`%s` must be key=value pairs with commas between them: %w", variable, err)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// parse reads `key=value,key=value`, values percent-encoded.
+func parse(to pcommon.Map, text string) error {
+	// A comma at the end is no further pair.
+	for _, pair := range strings.Split(strings.TrimSuffix(text, ","), ",") {
+		key, value, found := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
+		if !found || key == "" {
+			return fmt.Errorf("found %q", pair)
+		}
+		value, err := url.QueryUnescape(strings.TrimSpace(value))
+		if err != nil {
+			return errors.Join(fmt.Errorf("found %q", pair), err)
+		}
+		to.PutStr(key, value)
+	}
+	return nil
+}

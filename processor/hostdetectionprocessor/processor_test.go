@@ -1,0 +1,106 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostdetectionprocessor
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/processor/xprocessor"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/hostdetectionprocessor/internal/metadata"
+)
+
+func TestResourcesGetWhatWasFound(t *testing.T) {
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		variables map[string]string
+		detectors []string
+		override  bool
+		want      map[string]any
+		schema    string
+	}{
+		"both": {
+			map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=a%20b, team = shop ,"}, []string{"env", "system"}, false,
+			map[string]any{"host.name": "theirs", "service.name": "s", "os.type": runtime.GOOS, "deployment.environment.name": "a b", "team": "shop"}, schemaURL,
+		},
+		"override":            {nil, []string{"system"}, true, map[string]any{"host.name": host, "service.name": "s", "os.type": runtime.GOOS}, schemaURL},
+		"the first one stays": {map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "os.type=mine"}, []string{"env", "system"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "os.type": "mine"}, schemaURL},
+		"the old variable":    {map[string]string{"OTEL_RESOURCE": "a=b"}, []string{"env"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "a": "b"}, ""},
+		"nothing":             {nil, []string{"env"}, true, map[string]any{"host.name": "theirs", "service.name": "s"}, ""},
+		"no detectors":        {nil, nil, true, map[string]any{"host.name": "theirs", "service.name": "s"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(envVariable, tc.variables[envVariable])
+			t.Setenv(oldEnvVariable, tc.variables[oldEnvVariable])
+			sink := new(consumertest.ProfilesSink)
+			p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), processortest.NewNopSettings(metadata.Type),
+				&Config{Detectors: tc.detectors, Override: tc.override, System: SystemConfig{HostnameSources: []string{"os"}}}, sink)
+			require.NoError(t, err)
+			require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+			pd := pprofile.NewProfiles()
+			resource := pd.ResourceProfiles().AppendEmpty()
+			resource.Resource().Attributes().PutStr("service.name", "s")
+			resource.Resource().Attributes().PutStr("host.name", "theirs")
+			pd.ResourceProfiles().AppendEmpty().SetSchemaUrl("theirs")
+			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+			require.NoError(t, p.Shutdown(t.Context()))
+
+			got := sink.AllProfiles()[0].ResourceProfiles()
+			assert.Equal(t, tc.want, got.At(0).Resource().Attributes().AsRaw())
+			assert.Equal(t, tc.schema, got.At(0).SchemaUrl())
+			assert.Equal(t, "theirs", got.At(1).SchemaUrl())
+		})
+	}
+}
+
+func TestABadVariableEndsTheStart(t *testing.T) {
+	for text, want := range map[string]string{
+		"a":      "found \"a\"",
+		"a=b,,c": "found \"\"",
+		"=b":     "found \"=b\"",
+		"a=%zz":  "invalid URL escape \"%zz\"",
+		",":      "found \"\"",
+	} {
+		t.Setenv(envVariable, text)
+		p := &hostDetection{cfg: &Config{Detectors: []string{"env"}}}
+		err := p.Start(t.Context(), componenttest.NewNopHost())
+		assert.ErrorContains(t, err, "detector \"env\": `OTEL_RESOURCE_ATTRIBUTES` must be key=value pairs", text)
+		assert.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestValidateNamesTheFullBuild(t *testing.T) {
+	require.NoError(t, createDefaultConfig().(*Config).Validate())
+	for want, c := range map[string]Config{
+		"`detectors[1]` must be env or system in the slim build, found \"ec2\": the full build":             {Detectors: []string{"env", "ec2"}},
+		"`system::hostname_sources` must be [os] in the slim build, found []: the full build":               {Detectors: []string{"system"}},
+		"`system::hostname_sources` must be [os] in the slim build, found [\"dns\" \"os\"]: the full build": {Detectors: []string{"system"}, System: SystemConfig{HostnameSources: []string{"dns", "os"}}},
+	} {
+		assert.ErrorContains(t, c.Validate(), want)
+	}
+}
+
+func TestReadmeDefaults(t *testing.T) {
+	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
+	c := createDefaultConfig().(*Config)
+	for key, value := range map[string]any{
+		"detectors": c.Detectors, "override": c.Override, "system.hostname_sources": c.System.HostnameSources,
+	} {
+		require.Contains(t, rows, key)
+		assert.Equal(t, fmt.Sprint(value), strings.Trim(rows[key][2], "`"), key)
+	}
+	assert.Len(t, rows, 3)
+}
