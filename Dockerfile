@@ -21,12 +21,14 @@ ARG GOFLAGS
 ARG GOMODCACHE=/cache/mod
 ARG GOCACHE=/cache/build
 ARG VERSION
+# Anything here, and the image has the slim build.
+ARG SLIM
 WORKDIR /src
 COPY . .
 # As `make build` does it.
 RUN --mount=type=cache,target=/cache \
     CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} \
-    go -C cmd/otelcol-profiles build -trimpath -buildvcs=false -ldflags='-s -w' -tags=grpcnotrace -o /out/otelcol-profiles . && \
+    go -C cmd/otelcol-profiles build -trimpath -buildvcs=false -ldflags='-s -w' -tags=grpcnotrace${SLIM:+,slim} -o /out/otelcol-profiles . && \
     CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} \
     go build -trimpath -buildvcs=false -ldflags="-s -w -X main.toolVersion=${VERSION}" -tags=grpcnotrace -o /out/profiletool ./cmd/profiletool && \
     mkdir /out/state

@@ -6,10 +6,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO   ?= go
+comma := ,
 # The developer's tools have a go.mod of their own, so that their versions never touch the product's.
 TOOL := $(GO) tool -modfile=internal/tools/go.mod
 
-BINARY := bin/otelcol-profiles
+# SLIM=1 builds, runs and packs the collector for a node outside of Kubernetes (builder-config.slim.yaml).
+SLIM   ?=
+BINARY := bin/otelcol-profiles$(if $(SLIM),-slim)
 MAIN   := cmd/otelcol-profiles
 
 # -race needs cgo, thus a C compiler.
@@ -28,6 +31,8 @@ WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
 DRAWS ?= 30
 # The flags of the binary, so that what both need is compiled once.
 BUILD_FLAGS := -trimpath -tags=grpcnotrace
+# The collector's. Its other programs and all tests have no slim form.
+COLLECTOR_FLAGS := $(BUILD_FLAGS)$(if $(SLIM),$(comma)slim) -buildvcs=false -ldflags='-s -w'
 TEST = CGO_ENABLED=0 RAPID_CHECKS=$(DRAWS) $(GO) test $(BUILD_FLAGS)
 RACE_TEST = CGO_ENABLED=1 RAPID_CHECKS=$(DRAWS) $(GO) test $(RACE) $(BUILD_FLAGS)
 
@@ -45,14 +50,13 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the collector and the tool: bin/otelcol-profiles, bin/profiletool
-	CGO_ENABLED=0 $(GO) -C $(MAIN) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w' \
-		-o $(CURDIR)/$(BINARY) .
+build: ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/otelcol-profiles-slim), bin/profiletool
+	CGO_ENABLED=0 $(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o $(CURDIR)/$(BINARY) .
 	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)' \
 		-o bin/profiletool ./cmd/profiletool
 
 .PHONY: run
-run: build ## build it and run config/quickstart.yaml (or CONFIG=...)
+run: build ## build it and run config/quickstart.yaml (or CONFIG=..., SLIM=1)
 	exec $(BINARY) --config $(CONFIG)
 
 # Some twice, because limits on allocations hold without the race detector only. The second time without those of large inputs.
@@ -154,7 +158,21 @@ fuzz: ## run every fuzz target for FUZZTIME, report each, and fail at the end if
 fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
 	$(MAKE) fuzz FUZZTIME=$(FUZZTIME_NIGHTLY)
 
-# The builder has no option for main_others.go: run.go replaces it.
+# assemble writes what the builder makes of both configurations to the folder $(1), as deep as the real one. The full and the
+# slim build share a module and everything but their list of components, which the build tag `slim` chooses. The builder has
+# no option for main_others.go: run.go replaces it.
+define assemble
+	mkdir -p bin
+	sed 's|output_path: .*|output_path: ./$(1)|' builder-config.yaml > bin/builder-config.yaml
+	sed 's|output_path: .*|output_path: ./bin/slim|' builder-config.slim.yaml > bin/builder-config.slim.yaml
+	$(TOOL) builder --config bin/builder-config.yaml --skip-compilation
+	$(TOOL) builder --config bin/builder-config.slim.yaml --skip-compilation --skip-get-modules
+	{ printf '//go:build slim\n\n'; cat bin/slim/components.go; } > $(1)/components_slim.go
+	{ printf '//go:build !slim\n\n'; cat $(1)/components.go; } > bin/components.go
+	mv bin/components.go $(1)/components.go
+	rm -r bin/slim $(1)/main_others.go
+endef
+
 # A component's metrics, its status and the tests of its life come from its metadata.yaml. METADATA are those whose
 # generated code is there; the first time, name the new one.
 MDATAGEN := $(GO) tool -modfile=$(CURDIR)/internal/tools/mdatagen/go.mod mdatagen
@@ -163,8 +181,7 @@ METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/intern
 .PHONY: generate
 generate: ## write what is generated: cmd/otelcol-profiles from builder-config.yaml, components' code from METADATA, NOTICE
 	for metadata in $(METADATA); do $(MDATAGEN) "$$metadata"; done
-	$(TOOL) builder --config builder-config.yaml --skip-compilation
-	rm $(MAIN)/main_others.go
+	$(call assemble,$(MAIN))
 	$(MAKE) --no-print-directory notice
 
 # Of what the binaries have on any platform. By way of another file, so that a failure leaves the old one.
@@ -218,9 +235,7 @@ check-generated: ## fail where cmd/otelcol-profiles, what mdatagen writes, NOTIC
 		diff -r "bin/_metadata/$$dir" "$$dir" || { echo "stale: commit what is now in $$dir" >&2; exit 1; }; \
 	done
 	cp $$(grep -L '^// Code generated' $(MAIN)/*.go) bin/generated
-	sed 's|output_path: .*|output_path: ./bin/generated|' builder-config.yaml > bin/builder-config.yaml
-	$(TOOL) builder --config bin/builder-config.yaml --skip-compilation
-	rm bin/generated/main_others.go
+	$(call assemble,bin/generated)
 	diff -r -x otelcol-profiles $(MAIN) bin/generated || { echo 'stale: run `make generate` and commit $(MAIN)' >&2; exit 1; }
 	$(NOTICES) > bin/NOTICE
 	diff NOTICE bin/NOTICE || { echo 'stale: run `make notice` and commit NOTICE' >&2; exit 1; }
@@ -235,7 +250,7 @@ validate: build ## let the binary validate every file in config/
 
 # The builder is docker if its daemon answers, else podman, else buildah. IMAGE_FLAGS go to it as they are. Older ones of
 # the latter two do not know BUILDPLATFORM by themselves.
-IMAGE       ?= otelcol-profiles:$(VERSION)
+IMAGE       ?= otelcol-profiles:$(VERSION)$(if $(SLIM),-slim)
 VERSION     ?= $(shell sed -n 's/^  version: //p' builder-config.yaml)
 REVISION    ?= $(shell git describe --always --abbrev=40 --dirty --match '' 2>/dev/null || echo unknown)
 PLATFORM    ?=
@@ -245,11 +260,11 @@ IMAGE_TOOL  ?= $(shell for tool in docker podman buildah; do command -v $$tool >
 export DOCKER_BUILDKIT = 1
 
 .PHONY: image
-image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, IMAGE_FLAGS) by docker, podman or buildah
+image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, SLIM, IMAGE_FLAGS) by docker, podman or buildah
 	@[ -n '$(IMAGE_TOOL)' ] || { echo 'make image needs docker (with a running daemon), podman or buildah' >&2; exit 1; }
 	$(IMAGE_TOOL) build $(if $(PLATFORM),--platform=$(PLATFORM) \
 		$(if $(filter docker,$(IMAGE_TOOL)),,--build-arg BUILDPLATFORM=linux/$(shell $(GO) env GOHOSTARCH))) \
-		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) $(IMAGE_FLAGS) --tag $(IMAGE) .
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg SLIM=$(SLIM) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
 # In a minute or two where the collector has been compiled before.
 .PHONY: e2e-image

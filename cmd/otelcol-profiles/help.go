@@ -16,7 +16,11 @@ import (
 // about is what --help begins with: the components that are this project's own, and where the others are listed.
 func about(info component.BuildInfo, makeFactories func() (otelcol.Factories, error)) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s.\n\nIts own components:\n", info.Description)
+	fmt.Fprintf(&b, "%s.\n\n", info.Description)
+	if slimNote != "" {
+		fmt.Fprintf(&b, "%s\n\n", slimNote)
+	}
+	b.WriteString("Its own components:\n")
 	factories, err := makeFactories()
 	if err != nil {
 		return b.String() // The collector is going to say so.

@@ -8,6 +8,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/otelcol"
@@ -55,6 +56,9 @@ func run(set otelcol.CollectorSettings) error {
 		other.PreRun = func(*cobra.Command, []string) { signals.Stop() }
 	}
 	if err := command.Execute(); err != nil {
+		if slimNote != "" && strings.Contains(err.Error(), "unknown type") {
+			fmt.Fprintln(os.Stderr, slimNote)
+		}
 		return err
 	}
 	if err := limit.Err(); err != nil {

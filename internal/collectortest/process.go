@@ -28,17 +28,23 @@ const (
 	StopTimeout = 60 * time.Second
 )
 
-// Binary builds the collector once, with the very command a user builds it with, and returns its path.
-var Binary = sync.OnceValues(func() (string, error) {
-	build := exec.Command("make", "--no-print-directory", "build")
+// Binary builds the collector once, with the very command a user builds it with, and returns its path. SlimBinary does so
+// with the slim build.
+var (
+	Binary     = sync.OnceValues(func() (string, error) { return build("otelcol-profiles") })
+	SlimBinary = sync.OnceValues(func() (string, error) { return build("otelcol-profiles-slim", "SLIM=1") })
+)
+
+func build(name string, variables ...string) (string, error) {
+	build := exec.Command("make", append([]string{"--no-print-directory", "build"}, variables...)...)
 	build.Dir = Repository
-	// The make that may have started these tests must not lend its flags to this one.
-	build.Env = Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+	// The make that may have started these tests must not lend its flags and variables to this one.
+	build.Env = Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "SLIM")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("make build: %w\n%s", err, out)
+		return "", fmt.Errorf("make build %v: %w\n%s", variables, err, out)
 	}
-	return filepath.Abs(filepath.Join(Repository, "bin", "otelcol-profiles"))
-})
+	return filepath.Abs(filepath.Join(Repository, "bin", name))
+}
 
 // Without returns the environment without the named variables.
 func Without(env []string, names ...string) []string {

@@ -20,11 +20,10 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v2"
 
-	// What is imported here is what `…_sd_configs` are known.
+	// What is imported here and in kubernetes.go is what `…_sd_configs` are known.
 	_ "github.com/prometheus/prometheus/discovery/dns"
 	_ "github.com/prometheus/prometheus/discovery/file"
 	_ "github.com/prometheus/prometheus/discovery/http"
-	_ "github.com/prometheus/prometheus/discovery/kubernetes"
 )
 
 // yamlConfig is Config as it is written. Prometheus' types decode themselves from YAML only.
@@ -308,6 +307,9 @@ func inJob(name any, err error) error {
 	return err
 }
 
+// kubernetesKey is the one discovery that the slim build lacks, since it brings the whole Kubernetes client with it.
+const kubernetesKey = "kubernetes_sd_configs"
+
 var (
 	yamlLine    = regexp.MustCompile(`line \d+: `)
 	yamlUnknown = regexp.MustCompile(`field (\S+) not found in type \S+`)
@@ -327,7 +329,9 @@ func readable(err error) error {
 		text = yamlValue.ReplaceAllString(text, "a value of type $1 stands where another type is expected")
 		if unknown := yamlUnknown.FindStringSubmatch(text); unknown != nil {
 			text = fmt.Sprintf("`%s` is not a key here", unknown[1])
-			if strings.HasSuffix(unknown[1], "_sd_configs") {
+			if unknown[1] == kubernetesKey { // known where it is built in
+				text = "`" + kubernetesKey + "` is not in the slim build: take the full build of otelcol-profiles"
+			} else if strings.HasSuffix(unknown[1], "_sd_configs") {
 				text += fmt.Sprintf("; discovery is by %s", strings.Join(discoveryKeys(), ", "))
 			}
 		}

@@ -1,0 +1,9 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build slim
+
+package main
+
+// slimNote is for readers of --help, and of errors about components that only the full build has.
+const slimNote = "This is the slim build: the full build of otelcol-profiles has more components."
