@@ -23,13 +23,7 @@ import (
 func TestClockJumps(t *testing.T) {
 	s := newScenario(t, inSlice)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
-	gateway := newNode(t, gatewayConfig, to.address)
-	gateway.start(t)
-	agent := newNode(t, agentConfig, gateway.otlp)
-	agent.start(t)
+	l, to, agent, gateway := startAgentAndGateway(t)
 	from := startTraffic(t, l, 2, map[string]way{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
 	for _, hours := range []int{1, 0, -1, 0} {
 		for _, n := range []*node{agent, gateway} {

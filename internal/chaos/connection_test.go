@@ -46,11 +46,7 @@ func TestLostConnections(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	s := newScenario(t, inSlice)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
-	n := newNode(t, agentConfig, to.address)
-	n.start(t)
+	l, _, n := startAgent(t)
 	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
 	l.requireAcknowledged(t, 50)
 	before, peak := n.usage(t), n.peakMiB(t)

@@ -14,11 +14,7 @@ import (
 func TestKilledAgent(t *testing.T) {
 	s := newScenario(t, inSlice)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
-	n := newNode(t, agentConfig, to.address)
-	n.start(t)
+	l, _, n := startAgent(t)
 	from := startTraffic(t, l, 2, map[string]way{
 		"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "http": otlpPosts(n.otlpHTTP, 0), "hec": events(n.hec, 0),
 	})
@@ -38,13 +34,7 @@ func TestKilledAgent(t *testing.T) {
 func TestKilledGateway(t *testing.T) {
 	s := newScenario(t, inSlice)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
-	gateway := newNode(t, gatewayConfig, to.address)
-	gateway.start(t)
-	agent := newNode(t, agentConfig, gateway.otlp)
-	agent.start(t)
+	l, _, agent, gateway := startAgentAndGateway(t)
 	from := startTraffic(t, l, 3, map[string]way{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
 	for range s.size(3, 25) {
 		l.requireAcknowledged(t, 1)

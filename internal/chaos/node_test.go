@@ -48,6 +48,30 @@ type node struct {
 	storage, output, targets string
 }
 
+// startAgent starts an agent before a backend.
+func startAgent(t *testing.T) (*ledger, *backend, *node) {
+	t.Helper()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	n := newNode(t, agentConfig, to.address)
+	n.start(t)
+	return l, to, n
+}
+
+// startAgentAndGateway starts an agent before a gateway before a backend.
+func startAgentAndGateway(t *testing.T) (l *ledger, to *backend, agent, gateway *node) {
+	t.Helper()
+	l = newLedger()
+	to = newBackend(t, l)
+	to.start(t)
+	gateway = newNode(t, gatewayConfig, to.address)
+	gateway.start(t)
+	agent = newNode(t, agentConfig, gateway.otlp)
+	agent.start(t)
+	return l, to, agent, gateway
+}
+
 // newNode prepares a configuration of this repository with its addresses moved to where nothing else is, short waits,
 // and further flags.
 func newNode(t testing.TB, config, backend string, flags ...string) *node {

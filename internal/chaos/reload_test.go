@@ -18,11 +18,7 @@ import (
 func TestReloads(t *testing.T) {
 	s := newScenario(t, inSlice)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
-	n := newNode(t, agentConfig, to.address)
-	n.start(t)
+	l, _, n := startAgent(t)
 	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
 	reload := func(times int) {
 		// One takes 0.6 s beside the other scenarios, and longer on a busy machine.

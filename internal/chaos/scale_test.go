@@ -31,13 +31,7 @@ func writeText(t *testing.T, file, text string) {
 func TestManyServices(t *testing.T) {
 	s := newScenario(t, inSlice)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
-	gateway := newNode(t, gatewayConfig, to.address)
-	gateway.start(t)
-	agent := newNode(t, agentConfig, gateway.otlp)
-	agent.start(t)
+	l, _, agent, gateway := startAgentAndGateway(t)
 	// Each service sends a request, and the next one is another service.
 	services := s.size(1_000, 10_000)
 	var sent atomic.Int64

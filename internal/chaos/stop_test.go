@@ -79,11 +79,7 @@ func stopWhileBlocked(t *testing.T, config string, hanging, reload bool) {
 func TestStopWithSlowBodies(t *testing.T) {
 	newScenario(t, inSlice)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
-	n := newNode(t, agentConfig, to.address)
-	n.start(t)
+	l, _, n := startAgent(t)
 	for path, address := range map[string]string{
 		"/v1/pprof": n.pprof, "/v1/logs": n.splunkHTTP, "/services/collector/event": n.hec, "/v1development/profiles": n.otlpHTTP,
 	} {

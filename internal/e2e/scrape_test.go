@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -35,24 +35,7 @@ func buildTarget(t *testing.T) string {
 // runTarget runs it at an address until stop is called.
 func runTarget(t *testing.T, path, address string) (stop func()) {
 	t.Helper()
-	program := exec.Command(path, address)
-	program.Stderr = os.Stderr
-	stdin, err := program.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := program.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, program.Start())
-	stopped := false
-	stop = func() {
-		if !stopped {
-			stopped = true
-			_ = stdin.Close() // it ends by itself then
-			_ = program.Wait()
-		}
-	}
-	t.Cleanup(stop)
-	_, err = bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
+	_, stop = collectortest.StartProgram(t, exec.Command(path, address))
 	return stop
 }
 

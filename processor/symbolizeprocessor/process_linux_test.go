@@ -4,7 +4,6 @@
 package symbolizeprocessor
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
@@ -31,17 +31,7 @@ func running(t *testing.T, path, root string) int {
 		}
 		command.SysProcAttr, command.Dir = &syscall.SysProcAttr{Chroot: root}, "/"
 	}
-	input, err := command.StdinPipe()
-	require.NoError(t, err)
-	output, err := command.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, command.Start())
-	t.Cleanup(func() {
-		_ = input.Close()
-		_ = command.Wait()
-	})
-	_, err = bufio.NewReader(output).ReadString('\n')
-	require.NoError(t, err)
+	collectortest.StartProgram(t, command)
 	return command.Process.Pid
 }
 

@@ -4,11 +4,9 @@
 package pprofreceiver
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -30,20 +29,8 @@ func startTarget(t *testing.T) string {
 	binary := filepath.Join(t.TempDir(), "target")
 	output, err := exec.Command("go", "build", "-o", binary, "./testdata/target").CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	program := exec.Command(binary)
-	program.Stderr = os.Stderr
-	stdin, err := program.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := program.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, program.Start())
-	t.Cleanup(func() {
-		_ = stdin.Close() // it ends by itself then
-		assert.NoError(t, program.Wait())
-	})
-	address, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	return strings.TrimSpace(address)
+	address, _ := collectortest.StartProgram(t, exec.Command(binary))
+	return address
 }
 
 func remoteConfig(endpoint, more string) string {

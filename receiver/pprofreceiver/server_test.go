@@ -55,17 +55,24 @@ func TestServerLogsACurlLine(t *testing.T) {
 	}
 }
 
-// A request that is under way when Shutdown begins is answered, and what it carries reaches the
-// pipeline before Shutdown returns.
-func TestServerShutdownFinishesRequests(t *testing.T) {
-	f := newFixture(t, serverOnly)
-	entered, release := make(chan struct{}), make(chan struct{})
+// startBlocked starts a receiver before a pipeline that closes entered at its first delivery, and waits for release.
+func startBlocked(t *testing.T) (f *fixture, entered, release chan struct{}) {
+	t.Helper()
+	f = newFixture(t, serverOnly)
+	entered, release = make(chan struct{}), make(chan struct{})
 	f.Next.Err = func(int) error {
 		close(entered)
 		<-release
 		return nil
 	}
 	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
+	return f, entered, release
+}
+
+// A request that is under way when Shutdown begins is answered, and what it carries reaches the
+// pipeline before Shutdown returns.
+func TestServerShutdownFinishesRequests(t *testing.T) {
+	f, entered, release := startBlocked(t)
 
 	answered := make(chan int, 1)
 	url, body := f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz")
@@ -94,14 +101,7 @@ func TestServerShutdownFinishesRequests(t *testing.T) {
 
 // A pipeline that hangs cannot keep Shutdown from ending in time; nothing is acknowledged.
 func TestServerShutdownEndsInTime(t *testing.T) {
-	f := newFixture(t, serverOnly)
-	entered, release := make(chan struct{}), make(chan struct{})
-	f.Next.Err = func(int) error {
-		close(entered)
-		<-release
-		return nil
-	}
-	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
+	f, entered, release := startBlocked(t)
 	failed := make(chan error, 1)
 	url, body := f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz")
 	go func() {

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,16 +32,13 @@ func newFixture(t testing.TB, config string) *fixture {
 
 func (f *fixture) start(extensions sourcetest.Host) *fixture {
 	f.T.Helper()
-	require.NoError(f.T, f.receiver.Start(context.Background(), extensions))
-	f.T.Cleanup(f.stop)
+	f.Start(f.receiver, extensions)
 	return f
 }
 
 func (f *fixture) stop() {
 	f.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), sourcetest.Patience)
-	defer cancel()
-	require.NoError(f.T, f.receiver.Shutdown(ctx))
+	f.Stop(f.receiver)
 }
 
 func startFixture(t testing.TB, config string) *fixture {

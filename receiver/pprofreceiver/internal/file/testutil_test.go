@@ -4,7 +4,6 @@
 package file
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -49,16 +48,13 @@ func (f *fixture) another(config string) *Reader {
 
 func (f *fixture) start(extensions sourcetest.Host) *fixture {
 	f.T.Helper()
-	require.NoError(f.T, f.reader.Start(context.Background(), extensions))
-	f.T.Cleanup(f.stop)
+	f.Start(f.reader, extensions)
 	return f
 }
 
 func (f *fixture) stop() {
 	f.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), sourcetest.Patience)
-	defer cancel()
-	require.NoError(f.T, f.reader.Shutdown(ctx))
+	f.Stop(f.reader)
 }
 
 func startFixture(t testing.TB, config string) *fixture {

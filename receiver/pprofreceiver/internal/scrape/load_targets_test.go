@@ -4,7 +4,6 @@
 package scrape
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -20,7 +19,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
-	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 // loadTargetsVariable makes of this test's binary the process that serves the targets.
@@ -31,19 +31,8 @@ func startLoadTargets(t *testing.T, n int) []string {
 	t.Helper()
 	program := exec.Command(os.Args[0])
 	program.Env = append(os.Environ(), fmt.Sprintf("%s=%d", loadTargetsVariable, n))
-	program.Stderr = os.Stderr
-	stdin, err := program.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := program.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, program.Start())
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = program.Wait()
-	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	return strings.Split(strings.TrimSpace(line), ",")
+	line, _ := collectortest.StartProgram(t, program)
+	return strings.Split(line, ",")
 }
 
 // serveLoadTargets is that process. It ends when its standard input does.

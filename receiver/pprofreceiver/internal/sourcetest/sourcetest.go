@@ -165,6 +165,21 @@ func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *inges
 	return in
 }
 
+// Start starts a component, which ends with the test.
+func (f *Fixture) Start(c component.Component, extensions Host) {
+	f.T.Helper()
+	require.NoError(f.T, c.Start(context.Background(), extensions))
+	f.T.Cleanup(func() { f.Stop(c) })
+}
+
+// Stop shuts a component down.
+func (f *Fixture) Stop(c component.Component) {
+	f.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	require.NoError(f.T, c.Shutdown(ctx))
+}
+
 // Await waits until the pipeline has n deliveries.
 func (f *Fixture) Await(n int) []pprofile.Profiles {
 	f.T.Helper()
