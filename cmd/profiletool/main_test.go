@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -189,6 +190,18 @@ func TestReads(t *testing.T) {
 			assert.Equal(t, otlp, r.out, "from standard input, gzip")
 		})
 	}
+}
+
+// TestReadsTimesInLabels has a profile of dd-trace, which has the time of each sample in a label that the receiver reads by default.
+func TestReadsTimesInLabels(t *testing.T) {
+	pd := unmarshal(t, must(t, "convert", "-o", outOTLP, pprofData+"node-datadog-timeline-wall.pb.gz"))
+	timed := 0
+	for p := range pdataiter.Profiles(pd) {
+		for _, s := range p.Samples().All() {
+			timed += min(1, s.TimestampsUnixNano().Len())
+		}
+	}
+	assert.Equal(t, pd.SampleCount()-1, timed, "all but one have the label")
 }
 
 // TestReadsFileExporter has what the Collector's file exporter writes: lines of JSON, and messages behind their length.

@@ -291,7 +291,9 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 	case formats.Pprof, formats.Unknown:
 		// Its error names what something unknown seems to be.
 		var stats pprofconv.DecodeStats
-		m.Profiles, stats, err = pprofconv.Decode(data, pprofconv.DecodeOptions{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}})
+		m.Profiles, stats, err = pprofconv.Decode(data, pprofconv.DecodeOptions{
+			Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: pprofconv.DefaultTimestampLabels(),
+		})
 		m.Format = formats.Pprof
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 	default:
