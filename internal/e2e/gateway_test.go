@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	_ "go.opentelemetry.io/collector/config/configgrpc" // gzip and zstd: the exporters compress
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	_ "google.golang.org/grpc/encoding/gzip" // the exporter compresses
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
