@@ -137,8 +137,8 @@ bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS), the peer in the s
 	$(TOOL) benchstat -col /impl bin/bench.txt
 
 .PHONY: bench-fleet
-bench-fleet: build ## what agents and gateways cost as processes, with plain otlp → otlp beside them, in half an hour
-	$(GO) test -run '^$$' -bench '^Benchmark(Gateway|Fleet)$$' -benchtime 8x -timeout 2h ./internal/e2e
+bench-fleet: build ## what agents and gateways cost as processes, with plain otlp → otlp beside them, and how long profiles take, in half an hour
+	$(GO) test -run '^$$' -bench '^Benchmark(Gateway|Fleet|Latency)$$' -benchtime 8x -timeout 2h ./internal/e2e
 
 # Go keeps a failing input below testdata/fuzz of its package: commit it, and `go test` tries it from then on.
 .PHONY: fuzz fuzz-nightly

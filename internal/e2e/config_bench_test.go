@@ -240,7 +240,8 @@ func pushBench(b *testing.B, address string, p benchPayload) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusNoContent {
-		b.Errorf("status %d", response.StatusCode)
+		answer, _ := io.ReadAll(response.Body)
+		b.Errorf("status %d: %s", response.StatusCode, answer)
 	}
 }
 
