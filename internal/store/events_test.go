@@ -125,3 +125,25 @@ func TestHeatMapOfLongValues(t *testing.T) {
 		assert.GreaterOrEqual(t, value, 0.0)
 	}
 }
+
+// What is there at a time counts in the heat map as in the flame graph: the average of what was seen.
+func TestHeatMapWeighsStates(t *testing.T) {
+	s := New(testConfig())
+	for i := range 4 {
+		live := profiletest.Observed([]uint64{uint64(at(10*i) + 500*ms)}, "leaf")
+		live.Values = []int64{100}
+		add(t, s, "a", "live_space", "bytes", 10*i, 10, live)
+	}
+	sel := Selection{Service: "shop", Profile: "memory"}
+	graph, err := s.FlameGraph(context.Background(), sel, 100)
+	require.NoError(t, err)
+	h, err := s.HeatMap(context.Background(), sel, 600, 10)
+	require.NoError(t, err)
+	total := 0.0
+	for _, value := range h.Cells {
+		total += value
+	}
+	assert.InDelta(t, 100, total, 0.01)
+	assert.EqualValues(t, 100, graph.Total[0])
+	assert.Equal(t, 4, h.Observations)
+}

@@ -71,7 +71,7 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 		}
 		r.observations(&terms[i], func(_ int, row *rows) {
 			end := terms[i].chunk.time + row.timestamp
-			if p.add(end-durationOf(row.value, scale), end, float64(row.value)) {
+			if p.add(end-durationOf(row.value, scale), end, float64(row.value)*terms[i].weight) {
 				h.Observations++
 			}
 		})

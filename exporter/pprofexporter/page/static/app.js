@@ -31,7 +31,7 @@ const dataKey = (state) => JSON.stringify([queryOf(state), timeQuery(state.time)
 class App {
   constructor() {
     Object.assign(this, {
-      state: parseState(location.hash), services: [], profiles: [], attributes: [], status: null, model: null, times: null,
+      state: parseState(location.hash), services: [], profiles: [], attributes: [], status: null, model: null, moments: null, times: null,
       error: null, loaded: '', shown: {from: 0, until: 0, now: 0}, layout: '',
     });
     this.update = this.update.bind(this);
@@ -151,7 +151,7 @@ class App {
     this.row = this.profiles.find((row) => row.service === state.service && typeKey(row) === typeKey(state));
     this.shown = this.shownTime();
     if (!this.row) {
-      Object.assign(this, {model: null, times: null, attributes: []});
+      Object.assign(this, {model: null, moments: null, times: null, attributes: []});
       return true;
     }
     const query = queryOf(state);
@@ -164,7 +164,7 @@ class App {
     const [times, attributes, answer, moments] = await Promise.all([
       ask('timeline', [...others, ...timeQuery(extent), ...group, ['points', points]]),
       ask('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
-      compared ? ask('diff', [...query, ...baseQueryOf(state)]) : ask('flamegraph', [...query, ...group]),
+      state.view === 'threads' ? {} : compared ? ask('diff', [...query, ...baseQueryOf(state)]) : ask('flamegraph', [...query, ...group]),
       state.view === 'heat' ? ask('heatmap', whole)
         : state.view === 'threads' ? ask('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', 20_000]]) : {},
     ]);
@@ -172,11 +172,17 @@ class App {
     this.moments = {view: state.view, answer: moments};
     Object.assign(this, {times: {answer: times, extent}, // The service has a list of its own.
       attributes: attributes.attributes.filter(({key}) => key !== 'service.name')});
-    if (this.model?.answer !== answer) {
+    if (state.view === 'threads') this.model = null; // it has no flame graph
+    else if (this.model?.answer !== answer) {
       performance.mark('page-answer');
       this.model = new Model(answer);
     }
     return true;
+  }
+
+  // isAnswered reports whether there is something to draw the view from.
+  get isAnswered() {
+    return this.state.view === 'threads' ? this.moments?.view === 'threads' : Boolean(this.model);
   }
 
   // offers reports whether a view has something to show: two of them need timestamps.
@@ -227,7 +233,7 @@ class App {
   renderNotices() {
     const notices = [];
     const {error, row, model, state} = this;
-    if (error && this.model) notices.push([`${error.message} ${error.hint ?? ''}`, 'error']);
+    if (error && this.isAnswered) notices.push([`${error.message} ${error.hint ?? ''}`, 'error']);
     if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
       : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
     const cut = model?.answer.truncated;
@@ -303,7 +309,7 @@ class App {
     const {state, model, error, profiles, status} = this;
     const all = ['show the whole window', () => this.update({time: {}, attrs: []})];
     const other = ['choose a service', () => this.selection.service.open()];
-    if (error && !model) return ui.broken(error);
+    if (error && !this.isAnswered) return ui.broken(error);
     if (!status) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Asking the collector …'));
     if (!profiles.length) return ui.noData({window: status.window_ms});
     if (!this.row) {
@@ -311,8 +317,8 @@ class App {
       return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, actions: [['choose a profile', () => this.selection.type.open()]]}
         : {what: 'The service', name: state.service, actions: [other]});
     }
-    if (!model) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Loading …'));
-    if (!model.isEmpty || ((state.view === 'heat' || state.view === 'threads') && this.offers(state.view))) return null;
+    if (!this.isAnswered) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Loading …'));
+    if ((model && !model.isEmpty) || ((state.view === 'heat' || state.view === 'threads') && this.offers(state.view))) return null;
     return ui.nothingHere({state, ...this.shown, known: this.row, actions: [all, ...(state.attrs.length ? [['without the filters', () => this.update({attrs: []})]] : []), other]});
   }
 

@@ -98,6 +98,8 @@ const steps = {
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => !location.hash.includes('part.'));
 
+    const asked = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
     await page.click('[data-view=threads]');
     await page.waitForSelector('.threads canvas');
     await page.waitForFunction(() => /^\d+ threads/.test(document.querySelector('.threads canvas').getAttribute('aria-label') ?? ''));
@@ -113,8 +115,11 @@ const steps = {
     }
     assert.ok(await page.locator('.stackpanel li').count() > 0, 'a click on an event shows its stack');
     await shot(page, 'threads');
+    assert.ok(asked.includes('/api/events') && !asked.includes('/api/flamegraph'), `no flame graph is shown: ${asked}`);
     await page.click('text=zoom out');
     await page.waitForTimeout(300);
+    await page.click('[data-view=flame]');
+    await shown(page);
     await page.context().close();
   },
 
