@@ -298,7 +298,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 	default:
 		var stats events.Stats
-		options := formats.Options{Anchor: r.anchor(), GoTrace: gotrace.DefaultOptions()}
+		options := formats.Options{Options: events.Options{Anchor: r.anchor()}, GoTrace: gotrace.DefaultOptions()}
 		options.GoTrace.Aggregate = r.mode == modeAggregated
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
 		m.Profiles, stats, err = formats.Decode(data, format, options)

@@ -23,45 +23,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// event is an observation as a backend sees it, with the names of its stack and its type.
-type event struct {
-	service, sampleType, stack string
-	timestamp                  uint64
-	value                      int64
-}
-
-// eventsOf counts all observations that have a timestamp. A point counts 1.
-func eventsOf(all ...pprofile.Profiles) map[event]int {
-	counts := map[event]int{}
-	for _, pd := range all {
-		d := pd.Dictionary()
-		text := d.StringTable()
-		for _, rp := range pd.ResourceProfiles().All() {
-			service, _ := rp.Resource().Attributes().Get("service.name")
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					for _, s := range p.Samples().All() {
-						var frames []string
-						for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
-							for _, line := range d.LocationTable().At(int(l)).Lines().All() {
-								frames = append(frames, text.At(int(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())))
-							}
-						}
-						e := event{service: service.AsString(), sampleType: text.At(int(p.SampleType().TypeStrindex())), stack: strings.Join(frames, ";")}
-						for i, at := range s.TimestampsUnixNano().All() {
-							if e.timestamp, e.value = at, 1; s.Values().Len() > 0 {
-								e.value = s.Values().At(i)
-							}
-							counts[e]++
-						}
-					}
-				}
-			}
-		}
-	}
-	return counts
-}
-
 // chainInputs are payloads of every format whose events have times.
 func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 	inputs := map[string]pprofile.Profiles{}
@@ -71,10 +32,10 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 		for _, rp := range pd.ResourceProfiles().All() {
 			rp.Resource().Attributes().PutStr("service.name", name)
 		}
-		require.NotEmpty(t, eventsOf(pd), name)
+		require.NotEmpty(t, profiletest.Events(pd), name)
 		inputs[name] = pd
 	}
-	options := formats.Options{GoTrace: gotrace.DefaultOptions(), Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}
+	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}, GoTrace: gotrace.DefaultOptions()}
 	read := func(path string) []byte {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -91,6 +52,7 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 		"old trace": read("gotrace/testdata/go1.21.trace.gz"),
 		"perf":      read("perfscript/testdata/burn.perf.txt"),
 		"node":      read("cpuprofile/testdata/node20.cpuprofile"),
+		"java":      read("jfr/testdata/jdk17.jfr.gz"),
 		"folded":    []byte("main;work 3 1687841528000000\nmain;work 4 1687841529000000\nmain;rest 9 region=eu 1687841530000000\n"),
 	} {
 		format := formats.Sniff(data)
@@ -110,7 +72,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 	for _, pd := range inputs {
 		all = append(all, pd)
 	}
-	want := eventsOf(all...)
+	want := profiletest.Events(all...)
 	require.Greater(t, len(want), 500)
 
 	for name, options := range map[string]compact.Options{
@@ -131,7 +93,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 				parts = append(parts, copied)
 			}
 			require.Equal(t, options.MaxBytes > 0, len(parts) > 1)
-			require.Equal(t, want, eventsOf(parts...))
+			require.Equal(t, want, profiletest.Events(parts...))
 
 			for at, part := range parts { // as a file or Kafka has it
 				data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(part)
@@ -139,7 +101,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 				parts[at], err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 				require.NoError(t, err)
 			}
-			require.Equal(t, want, eventsOf(parts...))
+			require.Equal(t, want, profiletest.Events(parts...))
 		})
 	}
 	for name, pd := range inputs {
@@ -155,7 +117,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 				}
 				back = append(back, one)
 			}
-			require.Equal(t, eventsOf(pd), eventsOf(back...))
+			require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))
 		})
 		t.Run("otlp in logs of "+name, func(t *testing.T) {
 			encoder := splunklog.NewEncoder(pd, splunklog.EncodeOptions{Format: splunklog.BodyOTLP, MaxRecordBytes: 30_000})
@@ -168,7 +130,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 				result := splunklog.Translate(part.Logs, splunklog.Options{})
 				back = append(back, result.Profiles)
 			}
-			require.Equal(t, eventsOf(pd), eventsOf(back...))
+			require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))
 		})
 	}
 }

@@ -24,10 +24,8 @@ var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR}
 
 // Options are how Decode reads a payload.
 type Options struct {
-	// MaxTextBytes is the longest single text; a longer one is cut. 0 is the default.
-	MaxTextBytes int
-	// Anchor is when the recording ended, for formats whose clock is no wall clock.
-	Anchor events.Anchor
+	// Options has the Anchor of formats whose clock is no wall clock.
+	events.Options
 	// GoTrace is what becomes of Go execution traces; its limits of text and its anchor are those above. The zero value
 	// means gotrace.DefaultOptions.
 	GoTrace gotrace.Options
@@ -51,12 +49,12 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 		if o.MaxThreads == 0 {
 			o = gotrace.DefaultOptions()
 		}
-		o.MaxTextBytes, o.Anchor = options.MaxTextBytes, options.Anchor
+		o.Options = options.Options
 		pd, stats, err = gotrace.Decode(data, o)
 	case PerfScript:
-		pd, stats, err = perfscript.Decode(data, perfscript.Options{MaxTextBytes: options.MaxTextBytes, Anchor: options.Anchor})
+		pd, stats, err = perfscript.Decode(data, options.Options)
 	case CPUProfile:
-		pd, stats, err = cpuprofile.Decode(data, cpuprofile.Options{MaxTextBytes: options.MaxTextBytes, Anchor: options.Anchor})
+		pd, stats, err = cpuprofile.Decode(data, options.Options)
 	case Folded:
 		pd, stats, err = decodeFolded(data, &options)
 	case JFR:

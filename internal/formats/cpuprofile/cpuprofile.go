@@ -23,14 +23,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Options are how Decode reads a profile.
-type Options struct {
-	// MaxTextBytes is the longest text; a longer one is cut. 0 is the default.
-	MaxTextBytes int
-	// Anchor is when the recording ended.
-	Anchor events.Anchor
-}
-
 // maxDepth is the largest number of frames of a stack. V8 records 255.
 const maxDepth = 512
 
@@ -39,9 +31,9 @@ var ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
 
 // Decode returns the profiles of a file: samples/count with timestamps alone. Samples of (idle) are left out, (garbage collector) and
 // (program) are frames above the stack before them.
-func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
+func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{byKey: map[profileKey]*profile{}}
-	d.b.Reset(options.MaxTextBytes, options.Anchor)
+	d.b.Reset(options)
 	if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
 		return pprofile.NewProfiles(), d.b.Stats, fmt.Errorf("read JSON: %w", err)
 	}

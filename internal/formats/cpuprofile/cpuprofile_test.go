@@ -27,7 +27,7 @@ var (
 func TestNode(t *testing.T) {
 	data, err := os.ReadFile("testdata/node20.cpuprofile")
 	require.NoError(t, err)
-	pd, stats, err := Decode(data, Options{Anchor: guess})
+	pd, stats, err := Decode(data, events.Options{Anchor: guess})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 	require.Equal(t, events.Stats{Events: 170 - 58, GuessedClock: true}, stats)
@@ -85,7 +85,7 @@ func TestSmall(t *testing.T) {
 			{"name":"ProfileChunk","id":1,"pid":7,"args":{"data":{"cpuProfile":{"nodes":[{"id":2,"callFrame":{"functionName":"f"}}],"samples":[2]},"timeDeltas":[10]}}}]`, "sample @1795297434000000000 {process.pid=7, thread.id=8}\n        f\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pd, _, err := Decode([]byte(tc.text), Options{Anchor: guess})
+			pd, _, err := Decode([]byte(tc.text), events.Options{Anchor: guess})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd))
 			assert.Contains(t, profiletest.Render(pd), strings.TrimPrefix(tc.want, "\n"))
@@ -95,7 +95,7 @@ func TestSmall(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for _, text := range []string{"{}", "[]", "nonsense", `{"nodes":7}`, `{"nodes":[`, `{"traceEvents":[]}`} {
-		_, _, err := Decode([]byte(text), Options{})
+		_, _, err := Decode([]byte(text), events.Options{})
 		require.Error(t, err, text)
 	}
 	for text, dropped := range map[string]int{
@@ -105,7 +105,7 @@ func TestFaults(t *testing.T) {
 		`{"nodes":[{"id":1}],"samples":[1],"timeDeltas":[-5]}`:                                                   1,
 		`{"nodes":[{"id":1,"callFrame":{"functionName":5,"lineNumber":9223372036854775807}}],"samples":["x",1]}`: 1,
 	} {
-		pd, stats, err := Decode([]byte(text), Options{Anchor: guess})
+		pd, stats, err := Decode([]byte(text), events.Options{Anchor: guess})
 		require.NoError(t, err, text)
 		require.NoError(t, profiletest.Check(pd), text)
 		assert.Equal(t, dropped, stats.Dropped, text)
@@ -143,7 +143,7 @@ func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, Options{Anchor: guess}) })
+	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, events.Options{Anchor: guess}) })
 	profiletest.RequireBounded(t, cost, len(data), 8<<20, 120)
 	if err == nil {
 		require.NoError(t, profiletest.Check(got))

@@ -31,6 +31,14 @@ type Anchor struct {
 	Guess string
 }
 
+// Options are what all formats with a clock of their own are read by.
+type Options struct {
+	// MaxTextBytes is the longest text; a longer one is cut. 0 is the default.
+	MaxTextBytes int
+	// Anchor is when the recording ended.
+	Anchor Anchor
+}
+
 // AttributeClockGuess is the profile attribute that says whence the times of a profile were guessed.
 const AttributeClockGuess = "profile.clock.guess"
 
@@ -85,12 +93,12 @@ type window struct {
 	first, last uint64
 }
 
-// Reset empties the builder. A maxTextBytes of 0 is the default.
-func (b *Builder) Reset(maxTextBytes int, anchor Anchor) {
+// Reset empties the builder.
+func (b *Builder) Reset(o Options) {
 	b.Assembler.Reset()
-	b.Dict, b.Stats, b.anchor, b.windows = b.Dictionary(), Stats{}, anchor, b.windows[:0]
-	b.maxTextBytes = maxTextBytes
-	if maxTextBytes <= 0 {
+	b.Dict, b.Stats, b.anchor, b.windows = b.Dictionary(), Stats{}, o.Anchor, b.windows[:0]
+	b.maxTextBytes = o.MaxTextBytes
+	if b.maxTextBytes <= 0 {
 		b.maxTextBytes = DefaultMaxTextBytes
 	}
 }

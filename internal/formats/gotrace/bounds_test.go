@@ -140,11 +140,13 @@ func TestLimits(t *testing.T) {
 	for _, name := range []string{"threads", "legacy processors"} {
 		_, _, err := Decode(hostile[name], DefaultOptions())
 		require.ErrorIs(t, err, events.ErrTooLarge, name)
+		require.ErrorIs(t, err, ErrThreads, name)
 	}
 	o := DefaultOptions()
 	o.MaxLegacyBytes = 1000
 	_, _, err := Decode(testTrace(t, "go1.21"), o)
-	require.ErrorContains(t, err, "go_trace.max_legacy_bytes")
+	require.ErrorIs(t, err, events.ErrTooLarge)
+	require.ErrorIs(t, err, ErrLegacy)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -46,7 +46,7 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		defer legacyReader.Unlock()
 	}
 	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}}
-	d.b.Reset(options.MaxTextBytes, options.Anchor)
+	d.b.Reset(options.Options)
 	d.addProfiles()
 	err = d.read(bytes.NewReader(data))
 	if err != nil && d.syncs < 2 {

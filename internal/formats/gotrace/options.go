@@ -11,6 +11,8 @@ import (
 
 // Options are what Decode makes of a trace.
 type Options struct {
+	// Options has the Anchor of traces before Go 1.25.
+	events.Options
 	// Aggregate sums the intervals of each stack and state, without timestamps and ids.
 	Aggregate bool
 	// MinDuration is the shortest interval that becomes an event; stopping the world always does. Sums have all intervals.
@@ -29,10 +31,6 @@ type Options struct {
 	MaxThreads int
 	// MaxLegacyBytes is the largest trace of a version before Go 1.22, which is read whole.
 	MaxLegacyBytes int
-	// MaxTextBytes is the longest text; a longer one is cut. 0 is the default.
-	MaxTextBytes int
-	// Anchor is when the trace ended, for traces before Go 1.25.
-	Anchor events.Anchor
 }
 
 // DefaultOptions returns the options that configurations begin with.

@@ -18,6 +18,12 @@ const (
 	firstGeneration = 22
 )
 
+// What Decode refuses by its limits. Both are events.ErrTooLarge.
+var (
+	ErrThreads = fmt.Errorf("%w: too many threads", events.ErrTooLarge)
+	ErrLegacy  = fmt.Errorf("%w: a trace of before Go 1.22, which is read whole", events.ErrTooLarge)
+)
+
 var errTruncated = errors.New("the trace ends within an event")
 
 // checkSize reports what would make the reader slow or large: it tries, for each event, the heads of all threads that are
@@ -33,8 +39,7 @@ func checkSize(data []byte, o *Options) (isLegacy bool, err error) {
 	} else {
 		isLegacy = true
 		if len(data) > o.MaxLegacyBytes {
-			return isLegacy, fmt.Errorf("%w: a trace of Go 1.%d of more than %d bytes, which would be read whole (`go_trace.max_legacy_bytes`)",
-				events.ErrTooLarge, version, o.MaxLegacyBytes)
+			return isLegacy, fmt.Errorf("%w: it has more than %d bytes", ErrLegacy, o.MaxLegacyBytes)
 		}
 		err = s.legacy()
 	}
@@ -71,7 +76,7 @@ func (s *scanner) skip(n uint64) error {
 
 func (s *scanner) thread(id uint64) error {
 	if s.seen[id] = struct{}{}; len(s.seen) > s.maxThreads {
-		return fmt.Errorf("%w: more than %d threads (`go_trace.max_threads`)", events.ErrTooLarge, s.maxThreads)
+		return fmt.Errorf("%w: more than %d", ErrThreads, s.maxThreads)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 	if d.labels, err = parseLabels(options.Labels); err != nil {
 		return pprofile.NewProfiles(), stats, err
 	}
-	d.Reset(options.MaxTextBytes, events.Anchor{})
+	d.Reset(events.Options{MaxTextBytes: options.MaxTextBytes})
 	d.resource = d.Resource(pcommon.NewResource(), "")
 	if err := d.read(data); err != nil {
 		return pprofile.NewProfiles(), d.Stats, fmt.Errorf("read recording: %w", shortened(err))

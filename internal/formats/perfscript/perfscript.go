@@ -23,14 +23,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Options are how Decode reads a text.
-type Options struct {
-	// MaxTextBytes is the longest text; a longer one is cut. 0 is the default.
-	MaxTextBytes int
-	// Anchor is when the recording ended.
-	Anchor events.Anchor
-}
-
 // maxProfiles is the largest number of events of all processes. The samples of others are dropped.
 const maxProfiles = 10_000
 
@@ -42,9 +34,9 @@ const maxDepth = 4096
 
 // Decode returns the profiles of a text: a resource for each process that is named, and in it one profile for each event. All
 // samples have a timestamp and a value.
-func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
+func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[string]compact.ScopeIndex{}}
-	d.b.Reset(options.MaxTextBytes, options.Anchor)
+	d.b.Reset(options)
 	text := string(data)
 	for line := range strings.Lines(text) {
 		d.line(strings.TrimRight(line, " \t\r\n"))

@@ -25,7 +25,7 @@ var guess = events.Anchor{EndNanos: 1795297434_000000_000, Guess: "arrival"}
 func TestGolden(t *testing.T) {
 	data, err := os.ReadFile("testdata/burn.perf.txt")
 	require.NoError(t, err)
-	pd, stats, err := Decode(data, Options{Anchor: guess})
+	pd, stats, err := Decode(data, events.Options{Anchor: guess})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 	require.Zero(t, stats.Dropped)
@@ -53,16 +53,16 @@ func TestLines(t *testing.T) {
 		"a comm like a time":       {"a 1 2.5: b 12/14 9.5: 1 cycles:\n\t10 a (x)\n", "thread.name=\"a 1 2.5: b\""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pd, stats, err := Decode([]byte(tc.text), Options{Anchor: guess})
+			pd, stats, err := Decode([]byte(tc.text), events.Options{Anchor: guess})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd))
 			require.Zero(t, stats.Dropped)
 			assert.Contains(t, profiletest.Render(pd), tc.want)
 		})
 	}
-	_, _, err := Decode([]byte("hello\n\tworld\n"), Options{})
+	_, _, err := Decode([]byte("hello\n\tworld\n"), events.Options{})
 	require.ErrorIs(t, err, ErrNotPerf)
-	_, stats, err := Decode([]byte("nonsense\n\nsh 14 9.5: 1 cycles:\n\n"), Options{Anchor: guess})
+	_, stats, err := Decode([]byte("nonsense\n\nsh 14 9.5: 1 cycles:\n\n"), events.Options{Anchor: guess})
 	require.NoError(t, err)
 	require.Equal(t, events.Stats{Events: 1, Dropped: 1, GuessedClock: true}, stats)
 }
@@ -75,7 +75,7 @@ func TestLive(t *testing.T) {
 	}
 	out, err := exec.Command("perf", "script", "-F", "+pid", "-i", file).Output()
 	require.NoError(t, err)
-	pd, stats, err := Decode(out, Options{Anchor: guess})
+	pd, stats, err := Decode(out, events.Options{Anchor: guess})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 	require.Zero(t, stats.Dropped)
@@ -108,7 +108,7 @@ func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, Options{Anchor: guess}) })
+	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, events.Options{Anchor: guess}) })
 	profiletest.RequireBounded(t, cost, len(data), 8<<20, 120)
 	if err == nil {
 		require.NoError(t, profiletest.Check(got))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -69,12 +70,11 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		return pd, stats, err
 	}
 	options := formats.Options{
-		MaxTextBytes: in.Config.Limits.MaxTextBytes,
-		Anchor:       p.anchor(),
-		GoTrace:      in.Config.GoTrace.options(),
-		Folded:       p.Folded,
-		Period:       p.Period,
-		Labels:       p.Labels,
+		Options: events.Options{MaxTextBytes: in.Config.Limits.MaxTextBytes, Anchor: p.anchor()},
+		GoTrace: in.Config.GoTrace.options(),
+		Folded:  p.Folded,
+		Period:  p.Period,
+		Labels:  p.Labels,
 	}
 	if format == formats.GoTrace {
 		p.ProfileName = "" // a trace has several kinds of profiles, which their types name
@@ -84,6 +84,10 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		return pd, stats, ended
 	}
 	switch {
+	case errors.Is(err, gotrace.ErrThreads):
+		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`go_trace.max_threads`)", err))
+	case errors.Is(err, gotrace.ErrLegacy):
+		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`go_trace.max_legacy_bytes`)", err))
 	case errors.Is(err, events.ErrTooLarge):
 		return pd, stats, Reject(TooLarge, err)
 	case err != nil:
