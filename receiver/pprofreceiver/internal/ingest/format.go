@@ -47,20 +47,18 @@ func (p *Payload) anchor() events.Anchor {
 	}
 }
 
-// formatOf returns the format that a payload states or seems to have: pprof, whose decoder explains what is none of
-// them, or one that formats.Decode reads. The error is for one that the configuration leaves out.
-func (in *Ingester) formatOf(p *Payload) (formats.Format, error) {
-	format := p.Format
-	if format == formats.Unknown {
-		format = formats.Pprof
-		if seen := formats.Sniff(pprofconv.Head(p.Data, formats.SniffBytes)); formats.IsDecodable(seen) {
-			format = seen
-		}
+// accepts reports whether payloads of a format are accepted.
+func (in *Ingester) accepts(format formats.Format) bool {
+	return slices.Contains(in.Config.Formats, string(format))
+}
+
+// seemingFormat returns the format that data seems to have: one that formats.Decode reads, or else pprof, whose decoder
+// explains what is none of them.
+func seemingFormat(data []byte) formats.Format {
+	if seen := formats.Sniff(pprofconv.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
+		return seen
 	}
-	if !slices.Contains(in.Config.Formats, string(format)) {
-		return format, Reject(NotPprof, fmt.Errorf("the payload is taken for %s, and `formats` has %v", format, in.Config.Formats))
-	}
-	return format, nil
+	return formats.Pprof
 }
 
 // decodeFormat decodes a payload that is not pprof. The error is a *Rejection, or that of ctx.

@@ -129,13 +129,32 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 	if len(p.Data) == 0 {
 		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(Empty, errors.New("the payload is empty"))
 	}
-	format, err := in.formatOf(&p)
-	if err != nil {
-		return pprofile.Profiles{}, pprofconv.DecodeStats{}, err
+	if p.Format == formats.Unknown && in.accepts(formats.Pprof) {
+		// Nearly every payload is pprof, and no other format can be read as pprof. Looking at the head first would decompress
+		// most of a small payload twice.
+		pd, stats, err := in.decodePprof(ctx, &p)
+		if ReasonOf(err) != NotPprof {
+			return pd, stats, err
+		}
+		if p.Format = seemingFormat(p.Data); p.Format == formats.Pprof {
+			return pd, stats, err
+		}
 	}
-	if format != formats.Pprof {
-		return in.decodeFormat(ctx, format, &p)
+	if p.Format == formats.Unknown {
+		p.Format = seemingFormat(p.Data)
 	}
+	if !in.accepts(p.Format) {
+		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(NotPprof,
+			fmt.Errorf("the payload is taken for %s, and `formats` has %v", p.Format, in.Config.Formats))
+	}
+	if p.Format == formats.Pprof {
+		return in.decodePprof(ctx, &p)
+	}
+	return in.decodeFormat(ctx, p.Format, &p)
+}
+
+// decodePprof decodes a payload as pprof. The error is a *Rejection, or that of ctx.
+func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
 	pd, stats, err := in.decodeAdmitted(ctx, p)
 	switch {
 	case err == nil:
@@ -154,7 +173,7 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
 		return pd, stats, err
 	}
-	in.Admit(pd, &p, stats.UncompressedBytes)
+	in.Admit(pd, p, stats.UncompressedBytes)
 	return pd, stats, nil
 }
 
@@ -257,8 +276,8 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
 }
 
 // decodeAdmitted decodes a payload within what its claim holds. Compression hides how large the result is: the claim
-// grows by what the payload states, and fourfold while that is not enough.
-func (in *Ingester) decodeAdmitted(ctx context.Context, p Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
+// grows by what the payload states, and fourfold while that is not enough; after an error it is as before.
+func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
 	limit := in.Config.Limits.MaxProfileBytes
 	if p.MaxBytes > 0 {
 		limit = min(limit, p.MaxBytes)
@@ -270,20 +289,26 @@ func (in *Ingester) decodeAdmitted(ctx context.Context, p Payload) (pd pprofile.
 		Baseline:               p.Baseline,
 		At:                     p.Fetched,
 	}
-	held, size := 0, statedSize(p.Data)
-	for ; ; size *= 4 {
+	acquired := 0
+	defer func() {
+		if err != nil {
+			p.Claim.Return(int64(acquired))
+		}
+	}()
+	for size := statedSize(p.Data); ; size *= 4 {
 		options.Limits.MaxProfileBytes = min(size, limit)
 		if size == 0 { // the payload itself is decoded: the claim has it already
 			options.Limits.MaxProfileBytes = limit
-		} else if err = p.Claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-held)); err != nil {
+		} else if err = p.Claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-acquired)); err != nil {
 			return pd, stats, err
+		} else {
+			acquired = options.Limits.MaxProfileBytes
 		}
-		held = options.Limits.MaxProfileBytes
 		if workErr := p.Claim.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.Data, options) }); workErr != nil {
 			return pd, stats, workErr
 		}
 		// Other limits than that of the size do not depend on what the claim holds.
-		if !errors.Is(err, pprofconv.ErrTooLarge) || stats.UncompressedBytes > 0 || held == limit {
+		if !errors.Is(err, pprofconv.ErrTooLarge) || stats.UncompressedBytes > 0 || options.Limits.MaxProfileBytes == limit {
 			return pd, stats, err
 		}
 	}
