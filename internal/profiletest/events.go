@@ -24,10 +24,13 @@ func Events(all ...pprofile.Profiles) map[Event]int {
 		d := pd.Dictionary()
 		text := d.StringTable()
 		for _, rp := range pd.ResourceProfiles().All() {
-			service, _ := rp.Resource().Attributes().Get("service.name")
+			service := ""
+			if v, ok := rp.Resource().Attributes().Get("service.name"); ok {
+				service = v.AsString()
+			}
 			for _, sp := range rp.ScopeProfiles().All() {
 				for _, p := range sp.Profiles().All() {
-					e := Event{Service: service.AsString(), SampleType: text.At(int(p.SampleType().TypeStrindex()))}
+					e := Event{Service: service, SampleType: text.At(int(p.SampleType().TypeStrindex()))}
 					for _, s := range p.Samples().All() {
 						e.Stack = functionsOf(d, s.StackIndex())
 						for i, at := range s.TimestampsUnixNano().All() {

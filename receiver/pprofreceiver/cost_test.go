@@ -10,10 +10,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -57,6 +59,42 @@ func costlyPayloads(size int) map[string][]byte {
 		}),
 		"zeros": make([]byte, size),
 	}
+}
+
+// costlyFormats are payloads of about size bytes in formats that are not pprof, each event with a stack of its own.
+func costlyFormats(size int) map[string][]byte {
+	fill := func(head, tail string, next func(i int) string) []byte {
+		b := []byte(head)
+		for i := 0; len(b) < size; i++ {
+			b = append(b, next(i)...)
+		}
+		return append(b, tail...)
+	}
+	return map[string][]byte{
+		"folded":     fill("", "", func(i int) string { return fmt.Sprintf("a;%d 1 [k=%d] %d\n", i, i, 1687841528000000+i) }),
+		"perf":       fill("", "", func(i int) string { return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i) }),
+		"cpuprofile": fill(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}", func(i int) string { return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i) }),
+	}
+}
+
+// costlyUploads are forms of Datadog's libraries of about size bytes, with their content types.
+func costlyUploads(t testing.TB, size int) map[string][2]string {
+	const event = `{"tags_profiler":"service:shop"}`
+	pprof := costlyPayloads(size / 128)["samples"]
+	uploads := map[string][2]string{}
+	for name, parts := range map[string][]any{
+		"upload of tags":          {"event.json", `{"tags_profiler":"` + strings.Repeat("a:b,", size/4) + `"}`, "a.pprof", pprof},
+		"upload of a tag":         {"event.json", `{"tags_profiler":"a:` + strings.Repeat("b", size) + `"}`, "a.pprof", pprof},
+		"upload of nested JSON":   {"event.json", strings.Repeat(`{"info":`, size/8), "a.pprof", pprof},
+		"upload of endpoints":     {"event.json", `{"endpoint_counts":{` + strings.Repeat(`"a":1,`, size/6) + `"b":1}}`, "a.pprof", pprof},
+		"upload of many profiles": append(manyFiles(127, pprof), "event.json", event),
+		"upload of a large one":   {"event.json", event, "a.pprof", costlyPayloads(size)["distinct stacks"]},
+		"upload of folded stacks": {"event.json", event, "a.txt", costlyFormats(size)["folded"]},
+	} {
+		body, contentType := datadogUpload(t, parts...)
+		uploads[name] = [2]string{string(body), contentType}
+	}
+	return uploads
 }
 
 // processBytes reads a line of /proc/self/status: VmRSS, or VmHWM for its peak.
@@ -196,6 +234,12 @@ func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, co
 			request.Header.Set("Content-Type", contentType)
 			f.pushServer().ServeHTTP(httptest.NewRecorder(), request)
 		},
+		"datadog": func(body []byte, encoding, contentType string) {
+			request := httptest.NewRequest(http.MethodPost, push.DatadogPath, bytes.NewReader(body))
+			request.Header.Set("Content-Encoding", encoding)
+			request.Header.Set("Content-Type", contentType)
+			f.pushServer().ServeHTTP(httptest.NewRecorder(), request)
+		},
 		"scrape": func(body []byte, encoding, contentType string) {
 			scraped.Client = &http.Client{Transport: answerWith(func(*http.Request) *http.Response {
 				return &http.Response{
@@ -219,6 +263,11 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 	f := startFixture(t, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, snappy, lz4]}\nlimits: {max_profile_bytes: 4194304}")
 	f.Next.Discard = true
 	bodies := costlyPayloads(size)
+	maps.Copy(bodies, costlyFormats(size))
+	uploads := costlyUploads(t, size)
+	for name, upload := range uploads {
+		bodies[name] = []byte(upload[0])
+	}
 	bodies["many parts"], _ = form(t, manyFiles(128, costlyPayloads(size / 128)["samples"])...)
 	bodies["long headers"] = []byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n" + strings.Repeat("A: b\r\n", size/6) + "\r\n")
 	bodies["many boundaries"] = bytes.Repeat([]byte("--x\r\n\r\n"), size/7)
@@ -228,7 +277,9 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 		if name == "many parts" {
 			boundary, _, _ := bytes.Cut(body, []byte("\r\n"))
 			contentType = "multipart/form-data; boundary=" + string(boundary[2:])
-		} else if _, isPprof := costlyPayloads(1)[name]; isPprof {
+		} else if upload, isUpload := uploads[name]; isUpload {
+			contentType = upload[1]
+		} else if costlyPayloads(1)[name] != nil || costlyFormats(1)[name] != nil {
 			contentType = ""
 		}
 		for entry, take := range entries(t, f) {
@@ -261,6 +312,23 @@ func FuzzEntries(f *testing.F) {
 	}
 	body, contentType := form(f, manyFiles(4, sourcetest.Captured(f, "go-mutex.pb.gz"))...)
 	f.Add(body, "", contentType)
+	for _, body := range costlyFormats(4 << 10) {
+		f.Add(body, "", "")
+	}
+	for _, upload := range costlyUploads(f, 4<<10) {
+		f.Add([]byte(upload[0]), "", upload[1])
+	}
+	for _, path := range []string{
+		"formats/gotrace/testdata/go1.22.trace.gz", "formats/jfr/testdata/jdk17.jfr.gz", "formats/cpuprofile/testdata/node20.cpuprofile",
+		"formats/perfscript/testdata/burn.perf.txt",
+	} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "internal", path))
+		require.NoError(f, err)
+		f.Add(data, "", "")
+	}
+	upload, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprofconv", "testdata", "dd-trace", "input.body"))
+	require.NoError(f, err)
+	f.Add(upload, "", "multipart/form-data; boundary=151e358505afa95f")
 	f.Add([]byte("\xff\x06\x00\x00sNaPpY"), "snappy", "")
 	f.Add([]byte("\x80\x80\x80\x80\x08x"), "snappy", "")
 	f.Add([]byte("\x28\xb5\x2f\xfd\xa4\xff\xff\xff\x7f\x00"), "zstd", "")

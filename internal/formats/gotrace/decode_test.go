@@ -314,12 +314,7 @@ func TestTraceParent(t *testing.T) {
 
 // A trace costs little more than its reader does, in processor time and in memory. GO_TRACE is the path of another trace.
 func TestCostBesideTheReader(t *testing.T) {
-	data := testTrace(t, "go1.26")
-	if path := os.Getenv("GO_TRACE"); path != "" {
-		var err error
-		data, err = os.ReadFile(path)
-		require.NoError(t, err)
-	}
+	data := measuredTrace(t)
 	measure := func(run func()) (best profiletest.Cost) {
 		for range 5 {
 			if c := profiletest.MeasureCost(t, run); best.CPU == 0 || c.CPU < best.CPU {
