@@ -8,12 +8,12 @@
 // shrinks as they are dropped (Return), and ends with the delivery (Release). If the budget is used up, Acquire waits,
 // the oldest claim first, for at most MaxWait, and then returns ErrBusy: the sender should try again later.
 //
-// Nobody can keep the budget from the others:
+// No sender can use up the budget:
 //   - An eighth of it is reserved for small payloads, so that large ones never delay those.
 //   - A claim that has the rest for itself may always grow. A payload within its receiver's limits therefore fits.
 //   - If all claims wait for each other, the youngest is refused and returns what it holds.
-//   - If a claim has waited for a second, the slowest sender below 64 KiB/s is refused, as soon as a second has shown
-//     its rate.
+//   - If a claim has waited for a second, the slowest sender is refused if it has sent less than 64 KiB/s for at least
+//     a second.
 package admission
 
 import (
@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// ErrBusy reports that the process is receiving as many bytes as it may. The same payload may fit later.
+// ErrBusy reports that the budget is used up. The same payload may fit later.
 var ErrBusy = errors.New("too many bytes are being received at the moment")
 
 const (
@@ -36,8 +36,8 @@ const (
 
 	// smallPart is the part of the budget that only small payloads use.
 	smallPart = 8
-	// maxSmallBytes is the most that a claim acquires of that part; a quarter of the part if that is less, but
-	// leastSmallBytes if there are as many.
+	// maxSmallBytes is the most that a claim acquires of that part. In a small budget it is a quarter of the part, but
+	// at least leastSmallBytes.
 	maxSmallBytes   = 1 << 20
 	leastSmallBytes = 128 << 10
 	// largePart is the part of the budget above which a payload is decoded alone.
@@ -52,12 +52,12 @@ const (
 
 // Budget is a number of bytes that claims share.
 type Budget struct {
-	// workers holds a token for each payload that is being decoded, and largeWorker one for a large payload.
+	// workers holds a token for each payload that is being decoded, and largeWorker holds one for a large payload.
 	workers, largeWorker chan struct{}
 
 	mu       sync.Mutex
 	maxBytes int64
-	// heldSmall and heldLarge are the bytes of the small and of the other claims.
+	// heldSmall and heldLarge are the bytes that small claims hold, and all others.
 	heldSmall, heldLarge int64
 	claims               map[*Claim]struct{}
 	// waiting is ordered by age, the oldest claim first.
@@ -182,7 +182,7 @@ func (c *Claim) Complete() {
 	c.isReading, c.interrupt = false, nil
 }
 
-// IsRefused reports that the claim was refused while its sender was read.
+// IsRefused reports whether the claim was refused while its body was being read.
 func (c *Claim) IsRefused() bool {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
@@ -244,12 +244,13 @@ func (c *Claim) wait(ctx context.Context, answer <-chan error) error {
 	}
 }
 
-// Charge adds n bytes that are allocated already, and does not wait: what a payload was decoded to cannot be returned to
-// its sender. If the budget is exceeded, others wait. As few payloads are decoded at a time, it is exceeded by few.
+// Charge adds n bytes that are allocated already, and does not wait: what a payload was decoded to cannot be returned
+// to its sender. If the budget is exceeded, others wait. Only a few payloads are decoded at a time, so the excess is
+// small.
 func (c *Claim) Charge(n int64) {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
-	c.budget.take(c, n)
+	c.budget.add(c, n)
 }
 
 // Return releases n bytes of the claim.
@@ -257,12 +258,12 @@ func (c *Claim) Return(n int64) {
 	b := c.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.take(c, -min(n, c.held))
+	b.add(c, -min(n, c.held))
 	b.admitWaiting()
 }
 
-// DropBuffers reports that what ReadAll returned is not needed any longer. The claim holds as many bytes as before, for
-// what became of them.
+// DropBuffers reports that the bytes that ReadAll returned are no longer needed. The claim keeps its size: it now
+// stands for what they were decoded to.
 func (c *Claim) DropBuffers() {
 	for _, buffer := range c.buffers {
 		keepBuffer(buffer)
@@ -274,7 +275,7 @@ func (c *Claim) DropBuffers() {
 func (c *Claim) Release() {
 	b := c.budget
 	b.mu.Lock()
-	b.take(c, -c.held)
+	b.add(c, -c.held)
 	c.interrupt = nil
 	delete(b.claims, c)
 	b.admitWaiting()
@@ -282,8 +283,8 @@ func (c *Claim) Release() {
 	c.DropBuffers()
 }
 
-// take adds n bytes, which may be negative, to the claim and to the part of the budget that it uses.
-func (b *Budget) take(c *Claim, n int64) {
+// add adds n bytes, which may be negative, to the claim and to the part of the budget that it uses.
+func (b *Budget) add(c *Claim, n int64) {
 	c.held += n
 	if c.isSmall {
 		b.heldSmall += n
@@ -296,13 +297,13 @@ func (b *Budget) take(c *Claim, n int64) {
 func (b *Budget) grant(c *Claim, n int64) bool {
 	smallBytes := b.maxBytes / smallPart
 	if c.isSmall && c.held+n <= min(maxSmallBytes, max(smallBytes/4, leastSmallBytes)) && b.heldSmall+n <= smallBytes {
-		b.take(c, n)
+		b.add(c, n)
 		return true
 	}
 	if len(b.waiting) > 0 && b.waiting[0].age < c.age {
 		return false // its turn comes later
 	}
-	move := n // what the large part gets: all of a claim that was small so far
+	move := n // to the large part: all of a claim that was small so far
 	others := b.heldLarge
 	if c.isSmall {
 		move += c.held
@@ -317,11 +318,11 @@ func (b *Budget) grant(c *Claim, n int64) bool {
 		b.heldLarge += c.held
 		c.isSmall = false
 	}
-	b.take(c, n)
+	b.add(c, n)
 	return true
 }
 
-// admitWaiting grants what waiting claims want, the oldest first, and stops at the first that does not fit.
+// admitWaiting grants waiting claims, the oldest first, and stops at the first that does not fit.
 func (b *Budget) admitWaiting() {
 	for len(b.waiting) > 0 {
 		c := b.waiting[0]
@@ -346,7 +347,7 @@ func (b *Budget) abandon(c *Claim, why error) {
 	defer b.mu.Unlock()
 	if c.answer != nil {
 		b.answer(c, why)
-		b.admitWaiting() // the next in the line may want less
+		b.admitWaiting() // the next claim in the queue may want less
 	}
 }
 
@@ -369,7 +370,7 @@ func (b *Budget) refuseForDeadlock() {
 	}
 }
 
-// refuseSlowest refuses the slowest sender on behalf of waiter, if waiter is the first in the line.
+// refuseSlowest refuses the slowest sender on behalf of waiter, if waiter is the first in the queue.
 func (b *Budget) refuseSlowest(waiter *Claim) {
 	if len(b.waiting) == 0 || b.waiting[0] != waiter {
 		return
@@ -379,7 +380,7 @@ func (b *Budget) refuseSlowest(waiter *Claim) {
 	for c := range b.claims {
 		if c.isRefused {
 			if !c.isSmall && c.held > 0 {
-				return // its bytes will be there in a moment
+				return // it is about to get its bytes
 			}
 			continue
 		}
@@ -421,9 +422,9 @@ var process = struct {
 // Process returns the budget that all receivers of the process share. Share sets its size.
 func Process() *Budget { return process.budget }
 
-// Share returns the budget of the process and a function that leaves it, which the caller must call when it receives
-// no longer. While receivers share the budget it is as large as the largest maxBytes among them: a payload within the
-// limits of any of them fits, and several receivers do not add up.
+// Share returns the budget of the process and a function that the caller must call when it stops receiving. The budget
+// is as large as the largest maxBytes of those that share it: a payload within the limits of any of them fits, and
+// several receivers do not add up.
 func Share(maxBytes int64) (budget *Budget, leave func()) {
 	process.Lock()
 	defer process.Unlock()

@@ -18,9 +18,9 @@ type TooLargeError struct{ Limit int64 }
 func (e *TooLargeError) Error() string { return fmt.Sprintf("larger than %d bytes", e.Limit) }
 
 const (
-	// firstBytes is the size of the first buffer, before anybody knows how large the body is.
+	// firstBytes is the size of the first buffer, while the size of the body is unknown.
 	firstBytes = 4 << 10
-	// trustedBytes is the largest length that a sender states and that is allocated before its bytes arrive.
+	// trustedBytes is the largest stated length that is allocated before the bytes arrive.
 	trustedBytes = 64 << 10
 )
 
@@ -35,8 +35,8 @@ func newBuffer(size int64) []byte {
 	return make([]byte, 0, size)
 }
 
-// maxKeptBytes is the largest buffer that is used again: what is kept is beside the budget until the garbage collector has
-// run twice.
+// maxKeptBytes is the largest buffer that is used again: until the garbage collector has run twice, the budget does not
+// count the buffers that are kept.
 const maxKeptBytes = 4 << 20
 
 func keepBuffer(buffer []byte) {
@@ -46,8 +46,9 @@ func keepBuffer(buffer []byte) {
 	buffers[bits.Len64(uint64(cap(buffer)-1))].Put(buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
 }
 
-// ReadAll reads body to its end into memory that c holds. At most limit bytes are accepted; a larger body returns a
-// *TooLargeError. stated is the length that the sender states, or negative. The result is valid until c.Release.
+// ReadAll reads body to its end into memory that the claim holds. At most limit bytes are accepted; a larger body
+// returns a *TooLargeError. stated is the length that the sender states; negative means unknown. The result is valid
+// until c.Release.
 func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
 	if stated > limit {
 		return nil, &TooLargeError{Limit: limit}
@@ -57,8 +58,8 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 		size = stated
 	}
 	size = min(size, max(limit, 1))
-	// The room for all of a stated length is acquired before its first byte: those that wait for it hold nothing then.
-	// Memory is allocated as bytes arrive.
+	// Acquire the whole stated length before the first byte, so that a claim that waits for it holds nothing. Memory is
+	// allocated as bytes arrive.
 	held := max(size, stated)
 	if err := c.Acquire(ctx, held); err != nil {
 		return nil, err

@@ -21,22 +21,23 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// Frame is a function as the files know it.
+// Frame is a function, with the fields that the formats have.
 type Frame struct {
 	Name string `json:"name"`
 	File string `json:"file,omitempty"`
 	Line int64  `json:"line,omitempty"`
 }
 
-// Stacks are stacks and their values. A stack is indices of Frames, root first, and borrowed.
+// Stacks are stacks and their values. A stack lists indices of Frames, root first; it is valid until the next one.
 type Stacks struct {
-	// Name is what the values are of, Unit theirs.
+	// Name is the name of the values, Unit their unit.
 	Name, Unit string
 	Frames     []Frame
 	Each       iter.Seq2[[]int32, int64]
 }
 
-// OfGraph returns the stacks of the nodes that have a value of their own. name maps a frame's name to what is written.
+// OfGraph returns the stacks of the nodes that have a value of their own. name converts a frame's name to the text to
+// write.
 func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	frames := make([]Frame, len(g.Frames))
 	for i, f := range g.Frames {
@@ -56,7 +57,7 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	}}
 }
 
-// collapsedName keeps what separates frames and lines out of names.
+// collapsedName replaces the separators of frames and lines in names.
 var collapsedName = strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
 
 // Collapsed writes a line for each stack.
@@ -86,7 +87,7 @@ func Collapsed(w io.Writer, s Stacks) error {
 func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 	b := bufio.NewWriter(w)
 	_, _ = fmt.Fprintf(b, `{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, text(name))
-	// indices[i] are the file's frames of lists[i].
+	// indices[i] maps the frames of lists[i] to those of the file.
 	indices := make([][]int, len(lists))
 	known := map[Frame]int{}
 	for i := range lists {
@@ -142,7 +143,7 @@ func speedscopeProfile(b *bufio.Writer, s *Stacks, indices []int) {
 	_, _ = fmt.Fprintf(b, `],"weights":[%s],"endValue":%d}`, weights, total)
 }
 
-// text is v in JSON, with what HTML would misread escaped.
+// text returns v in JSON, with the special characters of HTML escaped.
 func text(v any) []byte {
 	b, _ := json.Marshal(v) // strings and numbers can be marshalled
 	return b

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// OfProfiles adds the samples of profiles of one sample type up by stack, in the order in which stacks first occur. A
+// OfProfiles adds up the samples of profiles of one sample type by stack, in the order in which stacks first occur. A
 // sample without values counts one for each timestamp. The profiles and their dictionary must keep the rules of OTLP.
 func OfProfiles(dict pprofile.ProfilesDictionary, profiles []pprofile.Profile) Stacks {
 	b := builder{
@@ -50,7 +50,8 @@ type builder struct {
 	frames map[Frame]int32 // indices of list
 	// locations[i] are location i's frames, root first.
 	locations [][]int32
-	// stacks and sums lead to order, by index and by frames: stacks that differ in addresses alone are one.
+	// stacks and sums map a stack to its position in order, by index and by frames: stacks that differ only in
+	// addresses are one.
 	stacks map[int32]int
 	sums   map[string]int
 	order  []stackSum

@@ -25,7 +25,7 @@ const LibraryHeader = "X-Splunk-Instrumentation-Library"
 // MaxLibraryBytes bounds its value, which each event of a body can repeat.
 const MaxLibraryBytes = 256
 
-// The attributes that have a place of their own in an event, as in the exporter splunk_hec.
+// The attributes for which an event has a field of its own, as in the exporter splunk_hec.
 const (
 	attributeHost       = "host.name"
 	attributeSource     = "com.splunk.source"
@@ -97,7 +97,7 @@ type event struct {
 	Fields     map[string]any `json:"fields,omitempty"`
 }
 
-// Write writes profiling records as events, one after the other. The attributes of resource, scope and record become
+// Write writes profiling records as events, one after another. The attributes of resource, scope and record become
 // fields: HEC has one list for all.
 func Write(ld plog.Logs) ([]byte, error) {
 	var body bytes.Buffer
@@ -132,14 +132,14 @@ func (e *event) addAttributes(attributes pcommon.Map) {
 		case attributeIndex:
 			e.Index = value.AsString()
 		case attributeToken:
-			// A secret, and meant for another sender.
+			// This is a secret, which must not be sent to others.
 		default:
 			e.putField(key, value)
 		}
 	}
 }
 
-// putField adds a value, which must not be nested in HEC. A map becomes a field for each of its values.
+// putField adds a field. Values must not be nested in HEC. A map becomes a field for each of its values.
 func (e *event) putField(key string, value pcommon.Value) {
 	switch value.Type() {
 	case pcommon.ValueTypeMap:
@@ -190,11 +190,11 @@ func (e *event) addRecord(record plog.LogRecord) {
 	}
 }
 
-// setTime writes the time as Splunk's collector does: seconds, rounded to the millisecond. If that is not exact, a field of this
-// project says it in nanoseconds.
+// setTime writes the time as Splunk's collector does: seconds, rounded to the millisecond. If that is not exact, a
+// field of this project has it in nanoseconds.
 func (e *event) setTime(at pcommon.Timestamp) {
 	if at == 0 {
-		return // the server uses its own
+		return // the server sets the time
 	}
 	const perMilli, perSecond = uint64(time.Millisecond), uint64(time.Second)
 	if uint64(at)%perMilli != 0 {

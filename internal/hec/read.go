@@ -23,7 +23,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// MaxEvents bounds the events of one request: each becomes a record, which is many times the size of an empty event.
+// MaxEvents bounds the events of one request: each becomes a record, which takes many times the bytes of an empty
+// event.
 const MaxEvents = 1 << 17
 
 // received is an event of a body.
@@ -37,7 +38,7 @@ type received struct {
 	Fields     map[string]any
 }
 
-// Fault is why a body is refused.
+// Fault is the reason for which a body is refused.
 type Fault struct {
 	// Status is the status of HTTP to answer with.
 	Status int
@@ -48,15 +49,15 @@ func badEvent(number int, code Code, reason string) *Fault {
 	return &Fault{http.StatusBadRequest, Answer{Code: code, InvalidEvent: &number, Reason: reason}}
 }
 
-// Reader reads the events of a body, which are objects one after the other, as log records. A body with an event that
-// cannot be read is refused as a whole.
+// Reader reads the events of a body, which are JSON objects one after another, as log records. A body with an event
+// that cannot be read is refused as a whole.
 type Reader struct {
 	// Library is the value of LibraryHeader, Observed the time at which the request arrived.
 	Library  string
 	Observed pcommon.Timestamp
 
 	logs plog.Logs
-	// lastResource and lastScope are where the last event went: those of one sender follow each other.
+	// lastResource and lastScope are those of the last event: the events of one sender mostly follow each other.
 	lastResource plog.ResourceLogs
 	lastScope    plog.ScopeLogs
 	lastContent  []byte
@@ -115,7 +116,7 @@ func (e *Reader) append(next *received) *Fault {
 		{attributeIndex, next.Index}, {attributeSource, next.Source}, {attributeSourceType, next.SourceType}, {attributeHost, host},
 	} {
 		if _, isField := next.Fields[own.key]; isField || own.value == "" {
-			continue // a field of the same name counts
+			continue // a field of the same name takes precedence
 		}
 		to := &resource
 		if profiling && own.key == attributeSourceType {
@@ -130,7 +131,7 @@ func (e *Reader) append(next *received) *Fault {
 		}
 		to := &attributes
 		if profiling && strings.HasPrefix(key, severityPrefix) {
-			continue // a profile has none
+			continue // profiles have no severity
 		}
 		if profiling && !isRecordField(key) {
 			to = &resource
@@ -166,7 +167,7 @@ func isRecordField(key string) bool {
 func (e *Reader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs {
 	resource := pcommon.NewMap()
 	built.UnsafeIntoMap(resource)
-	content := profiledict.AppendMap(nil, resource) // Map.Equal looks through all of a map for each entry
+	content := profiledict.AppendMap(nil, resource) // Map.Equal takes time quadratic in the number of entries
 	name := e.Library
 	if profiling {
 		name = splunklog.ProfilingName
@@ -212,11 +213,11 @@ func setValue(to pcommon.Value, from any) {
 	}
 }
 
-// maxSeconds is what an int64 of nanoseconds holds.
+// maxSeconds is the largest time that an int64 of nanoseconds can hold.
 const maxSeconds = math.MaxInt64 / 1_000_000_000
 
-// eventTime reads seconds since 1970 with a fraction, as a number or as text; 0 if there is none. The digits are
-// read one by one: a float64 has no room for nanoseconds.
+// eventTime reads seconds since 1970 with a fraction, as a number or as text; 0 if there is none. The digits are read
+// one by one, since a float64 cannot hold nanoseconds.
 func eventTime(raw json.RawMessage) (pcommon.Timestamp, bool) {
 	text := strings.Trim(string(raw), `"`)
 	if text == "" || text == "null" {

@@ -46,14 +46,14 @@ func RetryDelay(err error) time.Duration {
 	return 0
 }
 
-// RetryStatus returns how to answer for an error after which the sender should retry: 429 if the pipeline is
-// throttled, otherwise 503, and the delay for SetRetryAfter.
+// RetryStatus returns the answer to an error after which the sender should retry: 429 if the pipeline is throttled,
+// otherwise 503, and the delay for SetRetryAfter.
 func RetryStatus(err error) (code int, delay time.Duration) {
 	s := OTLPStatus(err)
 	return HTTPStatus(s), RetryDelay(s.Err())
 }
 
-// SetRetryAfter asks the sender to wait, in whole seconds (RFC 9110 section 10.2.3), one at least. 0 asks for nothing.
+// SetRetryAfter asks the sender to wait: whole seconds (RFC 9110 section 10.2.3), at least one. 0 sets nothing.
 func SetRetryAfter(w http.ResponseWriter, delay time.Duration) {
 	if delay > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((delay+time.Second-1)/time.Second), 10))
@@ -75,8 +75,8 @@ func ContentType(r *http.Request) string {
 	return mediaType
 }
 
-// OTLPStatus returns the gRPC status for an error of the pipeline (OTLP specification, Failures). One after which the
-// sender should retry carries a RetryInfo; without that, senders take ResourceExhausted for permanent.
+// OTLPStatus returns the gRPC status for an error of the pipeline (OTLP specification, Failures). If the sender should
+// retry, the status carries a RetryInfo: without it, senders treat ResourceExhausted as permanent.
 func OTLPStatus(err error) *status.Status {
 	s, known := status.FromError(err)
 	switch {
@@ -112,7 +112,7 @@ func IsRetryable(code codes.Code) bool {
 	}
 }
 
-// equivalents are gRPC codes and HTTP statuses that mean the same. The first of several counts.
+// equivalents are gRPC codes and HTTP statuses that mean the same. Of several, the first is used.
 var equivalents = []struct {
 	code   codes.Code
 	status int
@@ -150,8 +150,8 @@ func codeOf(httpStatus int) codes.Code {
 	return codes.InvalidArgument
 }
 
-// AcceptOTLP returns the content type of a request that may carry OTLP: a POST of protobuf or JSON. It answers any other
-// request, and is then not ok.
+// AcceptOTLP returns the content type of a request that may carry OTLP: a POST of protobuf or JSON. It answers any
+// other request itself, and ok is false.
 func AcceptOTLP(w http.ResponseWriter, r *http.Request) (content string, ok bool) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -214,7 +214,7 @@ func answerStatus(w http.ResponseWriter, content string, s *status.Status, httpC
 	Answer(w, ContentJSON, body, httpCode)
 }
 
-// Answer writes a body. If that fails, the sender has gone away.
+// Answer writes a body. An error means that the sender is gone.
 func Answer(w http.ResponseWriter, content string, body []byte, httpCode int) {
 	w.Header().Set("Content-Type", content)
 	w.Header().Set("X-Content-Type-Options", "nosniff")

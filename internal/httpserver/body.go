@@ -27,8 +27,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
-// Kinds of faults of a body, for errors.Is. A body that is too large is an *admission.TooLargeError, and one that
-// there is no room for an admission.ErrBusy.
+// Kinds of faults of a body, for errors.Is. If a body is too large the error is an *admission.TooLargeError, and if the
+// budget is used up it is admission.ErrBusy.
 var (
 	// ErrEncoding is a Content-Encoding that is not accepted.
 	ErrEncoding = errors.New("Content-Encoding is not accepted")
@@ -82,9 +82,9 @@ func CheckEncodings(configured []string) error {
 }
 
 const (
-	// lz4Bytes is what a reader of lz4 may hold: two blocks of the largest size.
+	// lz4Bytes is the memory that a reader of lz4 can need: two blocks of the largest size.
 	lz4Bytes = 8 << 20
-	// maxSnappyRatio is above what a byte of snappy can become: three bytes copy 64 at most.
+	// maxSnappyRatio bounds how many bytes a byte of snappy can become: three bytes copy at most 64.
 	maxSnappyRatio = 64
 )
 
@@ -108,12 +108,12 @@ type Body struct {
 	finish func()
 }
 
-// OpenBody prepares to read the body of r, which nothing has read or decoded before. Its error is a *BodyError. After an
-// error the answer closes the connection, since the rest of the body is not wanted.
+// OpenBody prepares to read the body of r, which nothing has read or decoded before. Its error is a *BodyError. After
+// an error the server closes the connection with the answer, since the rest of the body is not read.
 func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Body, error) {
 	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength}
 	b.reading, _ = b.ctx.Value(bodyReadingKey{}).(*bodyReading)
-	if b.reading == nil { // no server of Start's
+	if b.reading == nil { // the server was not started by Start
 		b.reading = &bodyReading{isCut: func() bool { return false }, writer: w}
 	}
 	// A read under way returns when the deadline is in the past.
@@ -155,8 +155,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Complete reports that nothing more will be read, so that neither a slow sender nor a server that stops is a reason to
-// refuse the request any longer.
+// Complete reports that nothing more will be read. From then on neither a slow sender nor a stopping server is a reason
+// to refuse the request.
 func (b *Body) Complete() {
 	b.end()
 	b.options.Claim.Complete()
@@ -218,7 +218,7 @@ func (b *Body) decode(encoding string, wire io.Reader, stated int64) (io.Reader,
 	}
 }
 
-// decodeZstd decodes a stream. Its window, which the decoder allocates at once, is on the claim.
+// decodeZstd decodes a stream. The claim holds the window, which the decoder allocates at once.
 func (b *Body) decodeZstd(wire io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(wire, zstd.HeaderMaxSize)
 	start, err := buffered.Peek(zstd.HeaderMaxSize)
@@ -255,7 +255,7 @@ func (b *Body) decodeZstd(wire io.Reader) (io.Reader, error) {
 	return decoder, nil
 }
 
-// snappyFrame is how a stream in snappy's framing format begins.
+// snappyFrame is the beginning of a stream in snappy's framing format.
 const snappyFrame = "\xff\x06\x00\x00sNaPpY"
 
 // decodeSnappy decodes the block format, or the framing format, which collectors up to v0.120 call by the same name.
@@ -304,7 +304,7 @@ func statusOfBody(err error, refused, stopping bool) int {
 	return http.StatusBadRequest
 }
 
-// explain names the cause of an interrupted read.
+// explain returns the cause of an interrupted read.
 func explain(err error, refused, stopping bool) error {
 	switch {
 	case refused:

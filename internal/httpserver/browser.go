@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// CheckOrigin returns an error for a request that a page of another origin makes a browser send, unless allowed (the
-// patterns of CORS' allowed origins, with `*` for any characters) has that origin. What is no browser has no origin.
+// CheckOrigin returns an error if a browser sent the request for a page of another origin, unless allowed has that
+// origin. allowed are patterns as in CORS, where `*` matches any characters. Other clients send no origin.
 func CheckOrigin(r *http.Request, allowed []string) error {
 	if http.NewCrossOriginProtection().Check(r) == nil {
 		return nil
 	}
 	origin := r.Header.Get("Origin")
 	for _, pattern := range allowed {
-		// A slash in an origin stands before its host only, so that path.Match may see each as one character.
+		// An origin has slashes before its host only. They are replaced, because path.Match treats them specially.
 		flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "|") }
 		if matched, err := path.Match(flat(pattern), flat(origin)); matched && err == nil {
 			return nil
@@ -29,8 +29,8 @@ func CheckOrigin(r *http.Request, allowed []string) error {
 	return fmt.Errorf("pages of another origin (%q) may not send here", origin)
 }
 
-// CheckHost returns an error for a request whose Host is a name that anybody could make resolve to this machine (DNS
-// rebinding). Addresses, names without a dot, which no public DNS answers for, and the names in allowed are fine.
+// CheckHost returns an error if the request's Host is a name that anybody could make resolve to this machine (DNS
+// rebinding). It accepts addresses, names without a dot, which public DNS does not resolve, and the names in allowed.
 func CheckHost(r *http.Request, allowed []string) error {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

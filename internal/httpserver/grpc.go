@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// GRPC is the life of a gRPC server, as Server is that of an HTTP server. Make one with NewGRPC, make the gRPC server
-// with Interceptor or call Context in its handlers, and then call Serve.
+// GRPC starts and stops a gRPC server, as Server does an HTTP server. Make one with NewGRPC, make the gRPC server with
+// Interceptor or call Context in its handlers, and then call Serve.
 type GRPC struct {
 	options Options
 	server  *grpc.Server
@@ -26,7 +26,7 @@ type GRPC struct {
 	ends
 }
 
-// NewGRPC returns a life for a server that is made next.
+// NewGRPC returns a GRPC, which has no server yet.
 func NewGRPC(options Options) *GRPC { return &GRPC{options: options, ends: newEnds()} }
 
 // Interceptor ends the contexts of calls when the server stops.
@@ -43,7 +43,7 @@ func (g *GRPC) Context(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { stop(); cancel() }
 }
 
-// Stopping is closed when messages that have not arrived are not read any longer.
+// Stopping is closed when the server stops reading messages that have not arrived.
 func (g *GRPC) Stopping() <-chan struct{} { return g.cut.Done() }
 
 // Serve serves on listener until Shutdown.
@@ -58,7 +58,7 @@ func (g *GRPC) Serve(server *grpc.Server, listener net.Listener) {
 
 // Shutdown accepts no new calls and waits for those under way, for at most the drain timeout or until ctx ends. After a
 // quarter of it Stopping is closed. After three quarters the contexts of all calls end, so that handlers can answer; at
-// the end connections are closed. Before Serve it does nothing.
+// the end connections are closed. Before Serve, Shutdown does nothing.
 func (g *GRPC) Shutdown(ctx context.Context) error {
 	defer g.endAbort()
 	defer g.endCut()
@@ -87,10 +87,10 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// RawCodec leaves messages, each a *[]byte, as they are on the wire, so that a handler can check one before it decodes it.
+// RawCodec leaves messages encoded: each is a *[]byte. A handler can check one before it decodes it.
 type RawCodec struct{}
 
-// Name is that of the codec that it replaces.
+// Name returns the name of the codec that RawCodec replaces.
 func (RawCodec) Name() string { return "proto" }
 
 // Marshal returns the bytes of a message.

@@ -1,11 +1,11 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpserver is what the project's HTTP servers have in common:
-//   - Start and Shutdown: a server's life, ended within a drain timeout whatever its clients and the pipeline do.
+// Package httpserver has what the project's HTTP servers share:
+//   - Start and Shutdown: a server ends within a drain timeout, whatever its clients and the pipeline do.
 //   - OpenBody: a request's body with its Content-Encoding undone, bounded, on the admission budget.
-//   - RetryStatus, SetRetryAfter, IsPermanent: how to answer for an error of the pipeline.
-//   - CheckOrigin, CheckHost: requests that a browser was tricked into.
+//   - RetryStatus, SetRetryAfter, IsPermanent: the answer to an error of the pipeline.
+//   - CheckOrigin, CheckHost: refuse requests that another site made a browser send.
 package httpserver
 
 import (
@@ -21,12 +21,12 @@ import (
 	"time"
 )
 
-// DefaultDrainTimeout is the default of the components' `drain_timeout` keys.
+// DefaultDrainTimeout is how long a server waits for requests under way, by default.
 const DefaultDrainTimeout = 10 * time.Second
 
 // Options configure how a server ends.
 type Options struct {
-	// DrainTimeout bounds Shutdown. Three quarters of it are for requests to end by themselves; then their contexts end.
+	// DrainTimeout bounds Shutdown. Requests have three quarters of it to end by themselves; then their contexts end.
 	DrainTimeout time.Duration
 	// OnFailure is called if the server stops by itself.
 	OnFailure func(error)
@@ -42,8 +42,8 @@ type Server struct {
 	ends
 }
 
-// ends are what a server that stops ends before its connections: cut when bodies are not read any longer, and abort when
-// no request may go on.
+// ends are the contexts that a stopping server ends before it closes connections: cut when it stops reading bodies,
+// abort when requests must end.
 type ends struct {
 	cut, abort       context.Context
 	endCut, endAbort context.CancelFunc
@@ -57,8 +57,8 @@ func newEnds() (e ends) {
 
 // Start serves on listener until Shutdown. The server must not be used before; its BaseContext is replaced.
 //
-// The context of a request ends a tenth before the server's WriteTimeout, so that there is time to answer: a client
-// that gets no answer would repeat what the pipeline may have accepted.
+// The context of a request ends a tenth before the server's WriteTimeout, so that there is time to answer: without an
+// answer, a client would repeat what the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
 	s := &Server{http: server, options: options, ends: newEnds()}
 	server.BaseContext = func(net.Listener) context.Context { return s.abort }
@@ -87,7 +87,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 // bodyReading lets the server interrupt the reading of a request's body.
 type bodyReading struct {
 	isCut func() bool
-	// writer is the server's own, which handlers in between hide.
+	// writer is the server's own: handlers in between wrap it.
 	writer http.ResponseWriter
 
 	mu        sync.Mutex
@@ -96,7 +96,7 @@ type bodyReading struct {
 
 type bodyReadingKey struct{}
 
-// setInterrupt sets what makes a blocked read return; nil while no body is read.
+// setInterrupt sets the function that makes a blocked read return; nil while no body is read.
 func (b *bodyReading) setInterrupt(interrupt func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,8 +106,8 @@ func (b *bodyReading) setInterrupt(interrupt func()) {
 	}
 }
 
-// close makes the server close the connection after the answer, half a second later: a client that still sends would see
-// a reset connection instead of the answer. The server does so for its own kind of body that is too large.
+// close makes the server close the connection half a second after the answer: otherwise a client that still sends would
+// see a reset connection instead of the answer. net/http does the same if MaxBytesReader refuses a body.
 func (b *bodyReading) close() {
 	b.writer.Header().Set("Connection", "close")
 	_, _ = http.MaxBytesReader(b.writer, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
@@ -121,11 +121,11 @@ func (b *bodyReading) cut() {
 	}
 }
 
-// ServeHTTP answers a request as if it had come by the listener.
+// ServeHTTP handles a request as if it came from the listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
 
 // Shutdown accepts no new requests and waits for those under way, for at most the drain timeout or until ctx ends:
-//   - Bodies that have not arrived after a quarter of the time are not read any further. Their senders should retry.
+//   - After a quarter of the time, bodies that have not arrived are no longer read. Their senders should retry.
 //   - After three quarters of it, the contexts of all requests end, so that handlers can answer.
 //   - At the end, connections are closed. The error has the number of requests that had not ended.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -140,7 +140,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(graceful)
 	s.endAbort()
 	if err != nil {
-		// The listener is closed; what is left are connections, with or without a request.
+		// The listener is closed, but connections are left, with or without a request.
 		err = s.waitForRequests(ctx)
 		err = errors.Join(err, s.http.Close())
 	}

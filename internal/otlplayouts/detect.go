@@ -28,11 +28,11 @@ func (s layoutSet) has(l Layout) bool { return s&(1<<l) != 0 }
 func (s layoutSet) isSingle() bool    { return bits.OnesCount8(uint8(s)) == 1 }
 func (s layoutSet) newest() Layout    { return Layout(bits.Len8(uint8(s)) - 1) }
 
-// Detect returns the layout of an export request or a ProfilesData message. certain is false if the message reads
-// as well in a newer and in an older layout, with different meanings; the newer one is returned then.
+// Detect returns the layout of an export request or a ProfilesData message. certain is false if the message can be read
+// in a newer and in an older layout, with different meanings. Detect then returns the newer one.
 //
-// Each field rules out the layouts in which its number has another wire type. One sample is usually enough:
-// in today's layout its values are field 4, and no older layout has a list there together with a sample's rest.
+// Each field rules out the layouts in which its number has another wire type. One sample is usually enough: in today's
+// layout its values are field 4, and no older layout has a list there beside the sample's other fields.
 func Detect(data []byte) (layout Layout, certain bool) {
 	d := detector{left: allLayouts}
 	d.request(data)
@@ -69,7 +69,7 @@ func (d *detector) keep(s layoutSet) {
 	}
 }
 
-// allowing returns the layouts whose message has such a field. A number that no layout knows is no evidence.
+// allowing returns the layouts whose message has such a field. An unknown number is no evidence.
 func allowing(of func(*schema) *message, number protowire.Number, matches func(kind) bool) layoutSet {
 	var s layoutSet
 	for l, schema := range schemas {
@@ -85,10 +85,10 @@ func allowing(of func(*schema) *message, number protowire.Number, matches func(k
 	return s
 }
 
-// evidence is allowing for every field number and wire type, worked out once.
+// evidence holds the result of allowing for every field number and wire type.
 type evidence [24][6]layoutSet
 
-// newEvidence takes lists of numbers to be packed, as nearly all encoders write them.
+// newEvidence assumes that lists of numbers are packed, as nearly all encoders write them.
 func newEvidence(of func(*schema) *message) *evidence {
 	return evidenceWhere(of, func(k kind, wire protowire.Type) bool { return k.usual() == wire })
 }
@@ -120,8 +120,8 @@ var (
 	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
 )
 
-// request looks at the outermost fields, then at profiles, and at the dictionary only if that was not enough: today's
-// messages begin with it, and it is most of them.
+// request looks at the outermost fields, then at profiles, and at the dictionary only if that was not enough: it is the
+// largest part of today's messages.
 func (d *detector) request(data []byte) {
 	for r := protofields.New(data); r.Next(); {
 		d.keep(requestEvidence.of(r.Number, r.Wire))
@@ -160,7 +160,7 @@ func (d *detector) profile(data []byte) {
 			d.keep(setOf(V1_3))
 		}
 	}
-	if !d.left.has(V1_3) { // whose field 1 is an id
+	if !d.left.has(V1_3) { // in 1.3, field 1 is an id
 		d.valueType(sampleType)
 	}
 	// Since 1.9 field 10 is the original payload, which has a format in field 9.
@@ -169,7 +169,7 @@ func (d *detector) profile(data []byte) {
 	}
 }
 
-// isProfile1x3 reports whether data can be the profile of a container whose times are 0: nothing else tells one.
+// isProfile1x3 reports whether data can be the profile of a container whose times are 0.
 func isProfile1x3(data []byte) bool {
 	hasSamples := false
 	r := protofields.New(data)
@@ -253,8 +253,8 @@ func (d *detector) dictionary(data []byte) {
 	}
 }
 
-// resolveUnclear decides between 1.8/1.9 and 1.10 where all samples have only a stack, field 2 and timestamps:
-// as values they are as many as the timestamps; as attribute indices they lie within the table.
+// resolveUnclear decides between 1.8/1.9 and 1.10 if all samples have only a stack, field 2 and timestamps. If field 2
+// has values, there are as many as timestamps; if it has attribute indices, they lie within the table.
 func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
 	attributes, links := uint64(0), uint64(0)
 	for r := protofields.New(data); r.Next(); {
@@ -285,7 +285,8 @@ func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
 	return V1_10, false
 }
 
-// sampleOf is the message in field 2 of a profile. In 1.3 it stands one message deeper, in the container's profile.
+// sampleOf returns the message in field 2 of a profile. In 1.3 it stands one message deeper, in the container's
+// profile.
 func sampleOf(s *schema) *message {
 	if s.profile.fields[8].name == "profile" {
 		return nil

@@ -7,10 +7,10 @@
 // form called v1experimental, and reused field numbers each time. A message does not name its layout.
 //
 //	Unmarshal          bytes of an export request (or a ProfilesData message) → pprofile.Profiles
-//	  Detect           which layout the field numbers and wire types can be: detect.go
+//	  Detect           the layout, from field numbers and wire types: detect.go
 //	  moveTags         1.8 and 1.9: the same messages under other numbers, renumbered in place: inplace.go
 //	  legacyReader     1.3 to 1.7: read field by field into a dictionary of today's form: legacy.go, legacy_tables.go
 //	UnmarshalJSON      the same for JSON: the key names tell the layout; old ones become bytes first: json.go
 //
-// The tables of field numbers, names and types stand in schema.go; all of the above read them.
+// The tables of field numbers, names and types are in schema.go; all of the above use them.
 package otlplayouts

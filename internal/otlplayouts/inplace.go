@@ -14,10 +14,10 @@ import (
 // errOverlongTag is the error for a field number below 16 that is written in more than one byte: no encoder does.
 var errOverlongTag = errors.New("a field's tag is longer than it must be")
 
-// errMalformed is the error for bytes that are no protobuf message.
+// errMalformed is the error for bytes that are not a protobuf message.
 var errMalformed = errors.New("not a protobuf message")
 
-// skipped is a field number that today's messages do not have: a reader passes over it.
+// skipped is a field number that today's messages do not have, so that readers skip it.
 const skipped = 15
 
 // The numbers that today's messages give to fields 0 to 15 of the older ones.
@@ -26,14 +26,14 @@ var (
 	movedProfile = [16]byte{0, 1, 2, 3, 4, 5, 6, skipped, 7, 8, 9, 10, 11, 13, 14, 15}
 )
 
-// leftOver is what a profile of 1.8 says and today's message has no field for.
+// leftOver is what a profile of 1.8 has and today's message has no field for.
 type leftOver struct {
 	comments   []byte // string indices, packed
 	cumulative bool
 }
 
-// moveTags gives the fields of profiles and samples in data today's numbers. data changes. It returns what is left
-// over, by the number of the profile in the message.
+// moveTags changes the field numbers of profiles and samples in data to today's. It returns what is left over, by the
+// position of the profile in the message.
 func moveTags(data []byte, from Layout) (map[int]leftOver, error) {
 	m := tagMover{from: from, left: map[int]leftOver{}}
 	err := m.each(data, nil, func(r *protofields.Reader) error {

@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
-// UnmarshalJSON is Unmarshal for OTLP's JSON. Key names tell the layouts apart, but for 1.9 and 1.10, which differ in
-// field numbers only and are the same here. Messages of older layouts are turned into bytes first.
+// UnmarshalJSON is Unmarshal for OTLP's JSON. The key names tell which layout it is. 1.9 and 1.10 differ in field
+// numbers only, so they are the same here. Messages of older layouts are turned into bytes first.
 func UnmarshalJSON(data []byte) (pprofile.Profiles, Stats, error) {
 	layout, err := detectJSON(data)
 	stats := Stats{Layout: layout}
@@ -191,7 +191,7 @@ func (t *transcoder) field(message []byte, number protowire.Number, f field, dep
 			return nil, err
 		}
 		if content == nil && f.kind == kindMessage {
-			content = []byte{} // a table's entry keeps its place
+			content = []byte{} // a table's entry keeps its index
 		}
 		message = appendField(message, number, f.kind, content)
 	}
@@ -278,7 +278,7 @@ func integer(s string) (uint64, error) {
 	return strconv.ParseUint(s, 10, 64)
 }
 
-// skip reads over a value.
+// skip skips a value.
 func (t *transcoder) skip() error {
 	for depth := 0; ; {
 		token, err := t.decoder.Token()

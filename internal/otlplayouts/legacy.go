@@ -29,13 +29,14 @@ type legacyReader struct {
 	// shared are the tables of the message, in 1.6 and 1.7.
 	shared legacyTables
 
-	// stackRefs is how many locations the ranges of samples may still name: ranges can overlap.
+	// stackRefs is how many more locations the ranges of samples may name: ranges can overlap.
 	stackRefs int
-	// scopeBytes is the size of each scope of the message; scopeBudget is how much may still be copied of them.
+	// scopeBytes is the size of each scope of the message; scopeBudget is how many more bytes of them may be copied.
 	scopeBytes  []int
 	scopeBudget int
-	// commentBudget is how many bytes of comments may still be written, eventBudget how many timestamps of profiles
-	// with several sample types: both share by index, or by being written once for each type.
+	// commentBudget is how many more bytes of comments may be written, and eventBudget how many more timestamps of
+	// profiles with several sample types. A message can refer to a comment many times, and timestamps are written once
+	// for each type.
 	commentBudget, eventBudget int
 
 	// Scratch.
@@ -45,7 +46,7 @@ type legacyReader struct {
 	set     uint32
 }
 
-// stackRefsPerByte bounds the locations that the samples of a message name, in all: each takes at least a byte where
+// stackRefsPerByte bounds the locations that the samples of a message name, in all: each takes at least a byte if
 // ranges do not overlap.
 const stackRefsPerByte = 4
 
@@ -229,8 +230,8 @@ type legacySample struct {
 	valuesEnd, timestampsEnd int
 }
 
-// profile reads a profile and adds it to scope s, or to a copy of that scope if it has several sample types, which
-// belong together.
+// profile reads a profile and adds it to scope s. If it has several sample types, which belong together, it goes into a
+// copy of that scope.
 func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, s, scopeBytes int) {
 	p := &legacyProfile{defaultType: -1}
 	t := &r.shared
@@ -456,8 +457,8 @@ func (r *legacyReader) label(t *legacyTables, set *attributeSet, data []byte) {
 	}))
 }
 
-// detectIDs decides whether the references of a profile of 1.3 mean pprof's ids or positions: both were sent. They
-// mean ids if the entries have them and a reference lies beyond the table, or all lie in 1 to the largest id.
+// detectIDs decides whether the references of a profile of 1.3 mean pprof's ids or positions: profilers sent both. They
+// mean ids if the entries have ids, and either a reference lies beyond the table or all are from 1 to the largest id.
 func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
 	var locations, mappings, functions referenceRange
 	for f := protofields.New(inner); f.Next(); {
@@ -549,7 +550,8 @@ func (r *legacyReader) profileComments(t *legacyTables, comments []int32) profil
 	return profiledict.ValueOf(value)
 }
 
-// maxShared is what a message may write of texts that it has once and refers to often, beside its own size. In bytes.
+// maxShared is how many bytes may be written of texts that a message has once and refers to often, in addition to the
+// message's size.
 const maxShared = 64 << 10
 
 // order returns the sample types in the order of their profiles: the default first.

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// shape is what a sample has. All samples of a profile have one shape.
+// shape is which of values and timestamps a sample has. All samples of a profile have one shape.
 type shape int
 
 const (
@@ -51,7 +51,7 @@ func (r *legacyReader) emit(p *legacyProfile, t *legacyTables, scope pprofile.Sc
 	}
 }
 
-// event is what one sample says for one sample type.
+// event is what one sample has for one sample type.
 type event struct {
 	sample     int
 	values     []int64
@@ -67,9 +67,9 @@ type emitter struct {
 	attributes profiledict.AttributeSetIndex
 	from       uint64
 	duration   uint64
-	// events are what there is to write, by sample type and shape. A sample has an event for each of its values.
+	// events are to be written, by sample type and shape. A sample has an event for each of its values.
 	events  map[int]*[numShapes][]event
-	isCount map[uint64]bool // whether a unit, by its string's index, is "count"
+	isCount map[uint64]bool // by the string index of a unit: whether it is "count"
 	emitted int
 }
 
@@ -158,8 +158,8 @@ func derivedID(id pprofile.ProfileID, n int) pprofile.ProfileID {
 	return id
 }
 
-// window returns a profile's time and duration. The container's times count where the profile has none, and all
-// timestamps lie inside: both are corrected by the samples.
+// window returns a profile's time and duration. If the profile has none, the container's are used. Both are extended so
+// that all timestamps of the samples lie inside.
 func (p *legacyProfile) window() (from, duration uint64) {
 	from, duration = p.time, p.duration
 	if from == 0 {

@@ -28,10 +28,10 @@ type legacyTables struct {
 	// units is the unit of each attribute key, made of attributeUnits once the string table is complete.
 	units          map[string]string
 	attributeUnits []attributeUnit
-	// locationIndices is what samples take ranges of. In 1.6 and 1.7 each profile has its own.
+	// locationIndices are the locations that samples have ranges of. In 1.6 and 1.7 each profile has its own.
 	locationIndices []int32
 	stringIndices   []profiledict.StringIndex
-	// texts are the attributes whose value is an entry of the string table: each is hashed once.
+	// texts are the attributes whose value is an entry of the string table, so that each is hashed once.
 	texts map[textKey]profiledict.AttributeIndex
 }
 
@@ -45,7 +45,7 @@ type legacyTable struct {
 	schema  *message
 	entries [][]byte
 	reached []int32
-	// ids maps pprof's ids to entries, where references mean ids (1.3 only); else it is nil.
+	// ids maps pprof's ids to entries if references mean ids (1.3 only); otherwise it is nil.
 	ids map[uint64]int32
 }
 
@@ -64,7 +64,8 @@ func (t *legacyTable) entry(ref uint64) (int, bool) {
 	return int(ref), ref < uint64(len(t.entries))
 }
 
-// reach returns the index of an entry in the dictionary. The first sample that reaches the entry has it read and interned.
+// reach returns the index of an entry in the dictionary. The entry is read and interned when the first sample reaches
+// it.
 func reach[I ~int32](t *legacyTable, ref uint64, intern func(entry []byte) I) (index I, ok bool) {
 	i, ok := t.entry(ref)
 	if !ok {
@@ -232,7 +233,7 @@ var frameTypes = map[string]string{
 	"python": "cpython", "hotspot": "jvm", "java": "jvm", "v8": "v8js", "nodejs": "v8js", "phpjit": "php",
 }
 
-// frameType returns today's name of a frame type. Long texts are not looked up: many locations can share one.
+// frameType returns today's name of a frame type. Long texts are not looked up, because many locations can share one.
 func frameType(old string) (renamed string, ok bool) {
 	if len(old) > len("nodejs") && old != "hotspot" {
 		return "", false
@@ -318,7 +319,7 @@ func (r *legacyReader) link(t *legacyTables, ref uint64) profiledict.LinkIndex {
 			}
 		})
 		if link.TraceID == ([16]byte{}) || link.SpanID == ([8]byte{}) {
-			link = profiledict.Link{} // half a link is none
+			link = profiledict.Link{} // a link needs both ids
 		}
 		return r.dict.Links.Intern(link)
 	})
@@ -364,10 +365,11 @@ func (r *legacyReader) validText(content []byte) string {
 	return string(content)
 }
 
-// maxValueDepth bounds how deep arrays and maps of an attribute's value stand in each other.
+// maxValueDepth bounds how deep arrays and maps are nested in an attribute's value.
 const maxValueDepth = 32
 
-// anyValue reads an AnyValue as pcommon.Value.FromRaw takes it. ok is false for one that is nested too deeply.
+// anyValue reads an AnyValue into a form that pcommon.Value.FromRaw accepts. ok is false for one that is nested too
+// deeply.
 func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 	if depth == maxValueDepth {
 		r.stats.Repaired[RepairDepth]++
@@ -403,7 +405,7 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 	return value, ok
 }
 
-// valueMap reads the entries of a map. Of several entries of one key the first counts.
+// valueMap reads the entries of a map. Of several entries of one key, the first is used.
 func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any, ok bool) {
 	entries, ok = map[string]any{}, true
 	for e := protofields.New(data); ok && e.Next(); {
@@ -428,7 +430,7 @@ func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any,
 	return entries, ok
 }
 
-// attributeSet collects the attributes of one entry. A key counts once.
+// attributeSet collects the attributes of one entry, each key once.
 type attributeSet struct {
 	reader  *legacyReader
 	tables  *legacyTables

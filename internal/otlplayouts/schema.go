@@ -24,7 +24,7 @@ const (
 	V1_7
 	// V1_8 has a stack table and one sample type in each profile.
 	V1_8
-	// V1_9 is without comments: the profile's fields from 8 on moved down by one.
+	// V1_9 has no comments: the profile's fields from 8 on moved down by one.
 	V1_9
 	// V1_10 is today's: the sample's fields 2 to 4 changed places.
 	V1_10
@@ -42,7 +42,7 @@ func (l Layout) String() string {
 	return layoutNames[l]
 }
 
-// Current is the layout that this package's output has.
+// Current is the layout of this package's output.
 const Current = V1_10
 
 // kind is the type of a field, as far as reading it needs.
@@ -76,7 +76,7 @@ func (k kind) allows(wire protowire.Type) bool {
 	}
 }
 
-// usual returns the wire type that encoders give a field of this kind: lists of numbers are packed.
+// usual returns the wire type that encoders use for a field of this kind: lists of numbers are packed.
 func (k kind) usual() protowire.Type {
 	switch k {
 	case kindVarint:
@@ -88,7 +88,7 @@ func (k kind) usual() protowire.Type {
 	}
 }
 
-// field is one field of a message: its name in the .proto file, its type, and its message where it is one.
+// field is one field of a message: its name in the .proto file, its type, and its message if it has one.
 type field struct {
 	name    string
 	kind    kind
@@ -368,7 +368,7 @@ func newAnyValue() *message {
 	return value
 }
 
-// camelCase is the name that JSON gives a field.
+// camelCase returns the name of a field in JSON.
 func camelCase(name string) string {
 	b := make([]byte, 0, len(name))
 	upper := false

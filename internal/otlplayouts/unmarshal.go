@@ -15,17 +15,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
-// Stats says what Unmarshal did with one message.
+// Stats tells what Unmarshal did with one message.
 type Stats struct {
 	Layout Layout
-	// Ambiguous is true if the message reads as well in an older layout, with another meaning.
+	// Ambiguous is true if the message can be read in an older layout, too, with another meaning.
 	Ambiguous bool
-	// Dropped counts samples that could not be understood, Repaired the faults that were read past.
+	// Dropped counts samples that could not be understood, Repaired the faults despite which reading went on.
 	Dropped  [NumDropReasons]int
 	Repaired [NumRepairs]int
 }
 
-// DropReason says why a sample was left out. Its String is the value of a metric's attribute.
+// DropReason is the reason for which a sample was dropped. Its String is the value of a metric's attribute.
 type DropReason int
 
 // The reasons for which a sample of an old layout is dropped.
@@ -47,18 +47,18 @@ func (r DropReason) String() string {
 	return [NumDropReasons]string{"stack_range", "unknown_location", "expansion", "empty"}[r]
 }
 
-// Repair names a fault that is read past. Its String is the value of a metric's attribute.
+// Repair is a fault despite which reading goes on. Its String is the value of a metric's attribute.
 type Repair int
 
-// The faults of old messages that are read past.
+// The faults of old messages that are repaired.
 const (
-	// RepairIndex is an index out of range, of anything but a location: it reads as none.
+	// RepairIndex is an index out of range, of anything but a location: it is treated as 0.
 	RepairIndex Repair = iota
 	// RepairInvalidUTF8 is a text that is not UTF-8: each invalid run becomes U+FFFD.
 	RepairInvalidUTF8
 	// RepairNegative is a time, line or column below 0: it becomes 0.
 	RepairNegative
-	// RepairAttributeKey is an attribute whose key stood before in the same list: it is left out.
+	// RepairAttributeKey is an attribute whose key occurs before it in the same list: it is left out.
 	RepairAttributeKey
 	// RepairDepth is an attribute whose value is nested too deeply: it is left out.
 	RepairDepth
@@ -78,7 +78,7 @@ func (r Repair) String() string {
 var errTooNested = errors.New("messages are nested too deeply")
 
 // Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
-// afterwards. The error means that the message cannot be read in the layout that it seems to have.
+// afterwards. The error means that the message cannot be read in the detected layout.
 //
 // Current messages go to pdata as they are. Their indices are not checked.
 func Unmarshal(data []byte) (pprofile.Profiles, Stats, error) {
@@ -110,7 +110,7 @@ func unmarshalCurrent(data []byte) (pprofile.Profiles, error) {
 	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 }
 
-// unmarshalMoved reads a message of 1.8 or 1.9, whose fields stand under other numbers.
+// unmarshalMoved reads a message of 1.8 or 1.9, whose fields have other numbers.
 func unmarshalMoved(data []byte, from Layout) (pprofile.Profiles, error) {
 	left, err := moveTags(data, from)
 	if err != nil {
@@ -129,7 +129,7 @@ func unmarshalMoved(data []byte, from Layout) (pprofile.Profiles, error) {
 	return profiles, nil
 }
 
-// attributeAdder adds attributes for what profiles of 1.8 say in fields that are gone.
+// attributeAdder adds attributes for the fields of 1.8 that today's profiles do not have.
 type attributeAdder struct {
 	dictionary pprofile.ProfilesDictionary
 	known      map[string]int32 // the attributes added so far, by key and packed indices
@@ -157,7 +157,7 @@ func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
 	}
 }
 
-// put gives profile the attribute of key, which set fills in unless an equal one was added before.
+// put adds the attribute of key to profile. set fills it in, unless an equal one was added before.
 func (a *attributeAdder) put(profile pprofile.Profile, key string, packed []byte, set func(pcommon.Value)) {
 	index, known := a.known[key+"\x00"+string(packed)]
 	if !known {
@@ -187,10 +187,10 @@ func (a *attributeAdder) keyIndex(key string) int32 {
 	return index
 }
 
-// maxNesting bounds how deep messages stand in each other: pdata's unmarshalling goes as deep.
+// maxNesting bounds how deep messages are nested, because pdata's unmarshalling recurses as deep.
 const maxNesting = 200
 
-// checkNesting returns an error for messages nested deeper than maxNesting, or that are no messages.
+// checkNesting returns an error for messages nested deeper than maxNesting, or that are not messages.
 func checkNesting(data []byte, m *message, depth int) error {
 	if depth == maxNesting {
 		return errTooNested
