@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pdatasize checks messages before they are unmarshalled to pdata: how much memory they would take, since a
-// message of two bytes becomes a hundred and more, and how deep they are nested, since unmarshalling goes as deep.
+// message of two bytes becomes more than a hundred, and how deep they are nested, since unmarshalling recurses as deep.
 //
-// Logs and Profiles read protobuf, JSON any JSON text. Each returns an estimate of the memory, and an error if the
-// message is not worth it: nothing that carries data takes more than constantBytes + factor × its length.
+// Logs and Profiles read protobuf, JSON any JSON text. Each returns an estimate of the memory, and an error if it is
+// above constantBytes + factor × the message's length, which messages that carry data do not reach.
 package pdatasize
 
 import (
@@ -20,7 +20,7 @@ import (
 const (
 	constantBytes = 1 << 20
 	factor        = 32
-	// maxNesting bounds how deep messages may stand in each other.
+	// maxNesting bounds how deep messages may be nested.
 	maxNesting = 200
 )
 
@@ -33,9 +33,9 @@ var (
 
 // message describes a message of opentelemetry-proto.
 type message struct {
-	// size is what the struct takes, with a pointer to it.
+	// size is the memory of the struct and a pointer to it.
 	size int
-	// perByte is more than what is in the message can take for each of its bytes, if that is a useful bound.
+	// perByte bounds the memory of the message's content for each of its bytes, if that is a useful bound.
 	perByte int
 	// fields are those that are messages, or strings of a list, by their numbers.
 	fields [8]*message
@@ -83,7 +83,8 @@ func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsDat
 // Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
 func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData) }
 
-// CheckProfiles is Profiles without the estimate, in less time: only a message that seems to take too much is looked at closely.
+// CheckProfiles is Profiles without the estimate, in less time: only a message that may take too much is looked at
+// closely.
 func CheckProfiles(data []byte) error {
 	c := checker{memory: len(data), limit: constantBytes + factor*len(data), isRough: true}
 	err := c.message(data, profilesData, 0)
@@ -101,7 +102,7 @@ func check(data []byte, is *message) (int, error) {
 
 type checker struct {
 	memory, limit int
-	// isRough takes message.perByte for what is in a message.
+	// isRough estimates the content of a message by message.perByte.
 	isRough bool
 }
 
@@ -131,7 +132,8 @@ func (c *checker) message(data []byte, is *message, depth int) error {
 		case c.isRough && field.perByte > 0:
 			err = c.add(field.size + field.perByte*len(r.Content))
 		case field == sample || field == stack || field == mapping:
-			// These are mostly lists of numbers, which take eight bytes for one. Unmarshalling sees whether they are well formed.
+			// These are mostly lists of numbers, where a byte becomes eight. Unmarshalling sees whether they are well
+			// formed.
 			err = c.add(field.size + 8*len(r.Content))
 		default:
 			err = c.message(r.Content, field, depth+1)
@@ -146,13 +148,13 @@ func (c *checker) message(data []byte, is *message, depth int) error {
 	return nil
 }
 
-// What objects and arrays, and the members of either, take once they are pdata.
+// The memory in pdata of objects and arrays, and of their members.
 const (
 	containerBytes = 224
 	memberBytes    = 40
 )
 
-// JSON checks a JSON text. It does not say whether the text is valid.
+// JSON checks a JSON text. It does not check whether the text is valid.
 func JSON(text []byte) (memoryBytes int, err error) {
 	c := checker{memory: len(text), limit: constantBytes + factor*len(text)}
 	depth := 0

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package profilekind answers three questions about a profile, in the words that the whole distribution uses: which
-// profile it is (`process_cpu`, `memory`, `goroutine` …), which of its sample types a reader sees first, and what its
-// values are over time.
+// profile it is (`process_cpu`, `memory`, `goroutine` …), which of its sample types is shown first, and what its values
+// are over time.
 package profilekind
 
 import "strings"
 
-// NameAttribute is the scope attribute in which a producer says which profile its sample types belong to.
+// NameAttribute is the scope attribute in which a producer names the profile that its sample types belong to.
 const NameAttribute = "pprof.scope.profile_name"
 
 // The names of the common profiles. A producer's own word is a name too.
@@ -20,7 +20,7 @@ const (
 	Block      = "block"
 	Wall       = "wall"
 	OffCPU     = "off_cpu"
-	// Other is the name of a profile that does not say what it is.
+	// Other is the name of a profile whose kind is unknown.
 	Other = "other"
 )
 
@@ -42,8 +42,8 @@ func Canonical(name string) string {
 	return name
 }
 
-// Name returns which profile a sample type belongs to: stated, where the producer says so, else what the sample type
-// and the period type tell.
+// Name returns the profile that a sample type belongs to: stated if it is not empty, otherwise what the sample type and
+// the period type imply.
 func Name(stated, sampleType, periodType string) string {
 	if stated != "" {
 		return Canonical(stated)
@@ -73,10 +73,10 @@ func Name(stated, sampleType, periodType string) string {
 	}
 }
 
-// preferred are the sample types that a reader most likely looks for, the first one best.
+// preferred are the sample types that a reader most likely looks for, in order.
 var preferred = []string{"cpu", "on_cpu", "wall", "off_cpu", "inuse_space", "alloc_space", "delay", "goroutine", "samples"}
 
-// Default returns the index of the sample type that a reader sees first, 0 for no types.
+// Default returns the index of the sample type to show first, or 0 if there are no types.
 func Default(sampleTypes []string) int {
 	for _, want := range preferred {
 		for i, name := range sampleTypes {
@@ -88,23 +88,23 @@ func Default(sampleTypes []string) int {
 	return 0
 }
 
-// Values says what the values of a sample type are over time. Whoever merges profiles must know.
+// Values is what the values of a sample type are over time, which decides how profiles are merged.
 type Values uint8
 
 const (
-	// Interval is what happened in [time, time+duration): to be summed.
+	// Interval is what happened in [time, time+duration): values are added up.
 	Interval Values = iota
-	// State is how things were at a moment: to be averaged, or the last one taken.
+	// State is how things were at a moment: they are averaged, or the last one is used.
 	State
-	// Total is what has happened since the process began: to be differenced.
+	// Total is what has happened since the process began: values are subtracted from each other.
 	Total
 )
 
 // String returns interval, state or total.
 func (v Values) String() string { return [...]string{"interval", "state", "total"}[v] }
 
-// ValuesOf returns what the values of a sample type are. A type that the runtime counts from the start of the process is
-// a total where the profile has no duration; with one it is what happened in that time.
+// ValuesOf returns what the values of a sample type are. A type that the runtime counts from the start of the process
+// is a total if the profile has no duration, and otherwise what happened in that time.
 func ValuesOf(sampleType string, durationNanos uint64) Values {
 	switch {
 	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "live_"):

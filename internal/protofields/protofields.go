@@ -11,13 +11,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Reader iterates over the fields of a message and stops at the first malformed byte. Groups count as malformed: no
-// message that is read here has them.
+// Reader iterates over the fields of a message and stops at the first malformed byte. Groups count as malformed, since
+// none of the messages have them.
 type Reader struct {
 	rest   []byte
 	Number protowire.Number
 	Wire   protowire.Type
-	// Content is that of a length-delimited field, Value that of a varint or a fixed-size field of 64 bits.
+	// Content is set for a length-delimited field, Value for a varint or a fixed-size field of 64 bits.
 	Content []byte
 	Value   uint64
 }

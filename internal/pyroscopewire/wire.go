@@ -3,9 +3,9 @@
 
 // Package pyroscopewire reads what Pyroscope's clients send beside their profiles:
 //
-//	ParseQuery            the query of POST /ingest: application, labels, times, format
-//	ParseSampleTypeConfig what pyroscope-go says of a pprof: which profile it is, and whether it counts from the start
-//	ParsePush, …JSON      messages of push.v1.PusherService/Push: labels, and pprofs with their ids
+//	ParseQuery            the query of POST /ingest: application, labels, times, format ParseSampleTypeConfig what
+//	pyroscope-go sends about a pprof: which profile it is, and whether it counts from the start ParsePush, …JSON
+//	messages of push.v1.PusherService/Push: labels, and pprofs with their ids
 //
 // The facts are from the clients' public sources and the API's definitions (push/v1/push.proto, types/v1/types.proto).
 package pyroscopewire
@@ -29,7 +29,7 @@ import (
 // Label is a label of a series.
 type Label struct{ Name, Value string }
 
-// The labels that clients give a meaning.
+// The labels that have a meaning to clients.
 const (
 	LabelService      = "service_name"
 	LabelProfileName  = "__name__"
@@ -39,7 +39,7 @@ const (
 	LabelScopeVersion = "otel.scope.version"
 )
 
-// Source is who sends, in labels.
+// Source identifies the sender, by its labels.
 type Source struct {
 	// Service is the label service_name, or the application's name, or empty.
 	Service string
@@ -47,7 +47,7 @@ type Source struct {
 	ProfileName             string
 	ScopeName, ScopeVersion string
 	SessionID               string
-	// IsDelta is the label __delta__=false: there is no difference left to compute, since the values are what is new.
+	// IsDelta reports the label __delta__=false: the values are differences already, so there is none to compute.
 	IsDelta bool
 	// Labels are the others, in the order in which they came, each name once.
 	Labels []Label
@@ -82,7 +82,7 @@ func newSource(application string, labels []Label) (Source, error) {
 		case LabelDelta:
 			s.IsDelta = l.Value == "false"
 		default:
-			if !strings.HasPrefix(l.Name, "__") { // __period_type__ … are the server's
+			if !strings.HasPrefix(l.Name, "__") { // __period_type__ … are for the server
 				s.Labels = append(s.Labels, l)
 			}
 		}
@@ -93,9 +93,9 @@ func newSource(application string, labels []Label) (Source, error) {
 // Ingest is the query of POST /ingest.
 type Ingest struct {
 	Source
-	// From and Until are zero where they are missing or not after 1970.
+	// From and Until are zero if they are missing or not after 1970.
 	From, Until time.Time
-	// Format is pprof, jfr, folded, lines, groups …, or empty: then the body's form tells.
+	// Format is pprof, jfr, folded, lines, groups … If it is empty, the body's content decides.
 	Format string
 	// Units and SampleRate are those of the samples in formats without types.
 	Units      string
@@ -152,8 +152,8 @@ func parseName(name string) (application string, labels []Label, err error) {
 	return application, labels, nil
 }
 
-// parseTime reads a Unix time, whose unit is told by its number of digits: 10 s, 13 ms, 16 µs, 19 ns. Anything else,
-// and a time in 1970, is the zero time.
+// parseTime reads a Unix time, whose number of digits implies its unit: 10 s, 13 ms, 16 µs, 19 ns. Anything else, and a
+// time in 1970, becomes the zero time.
 func parseTime(digits string) time.Time {
 	v, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
@@ -179,15 +179,15 @@ func parseTime(digits string) time.Time {
 // maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.
 const maxConfigBytes = 64 << 10
 
-// SampleTypeConfig is what the part sample_type_config says, which pyroscope-go sends beside a pprof.
+// SampleTypeConfig is the content of the part sample_type_config, which pyroscope-go sends beside a pprof.
 type SampleTypeConfig struct {
-	// ProfileName is mutex, block or empty. It is the only mark that tells the two apart.
+	// ProfileName is mutex, block or empty. Nothing else tells the two apart.
 	ProfileName string
-	// IsTotal reports that values count from the start of the process, as those of old versions do.
+	// IsTotal reports whether values count from the start of the process, as those of old versions do.
 	IsTotal bool
 }
 
-// ParseSampleTypeConfig reads a sample_type_config. What it does not understand says nothing.
+// ParseSampleTypeConfig reads a sample_type_config. It ignores what it does not understand.
 func ParseSampleTypeConfig(config []byte) (c SampleTypeConfig) {
 	if len(config) > maxConfigBytes {
 		return c
@@ -213,7 +213,7 @@ func ParseSampleTypeConfig(config []byte) (c SampleTypeConfig) {
 	return c
 }
 
-// Series is one series of a push: who sends, and pprofs, each gzip or not.
+// Series is one series of a push: its sender, and pprofs, each compressed with gzip or not.
 type Series struct {
 	Source
 	Profiles [][]byte

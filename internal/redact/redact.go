@@ -30,7 +30,7 @@ func URL(u *url.URL) string {
 	if shown.User != nil {
 		shown.User = url.UserPassword(Placeholder, Placeholder)
 	}
-	if shown.Opaque != "" { // mailto:user:password@host: anything can be in it
+	if shown.Opaque != "" { // such as mailto:user:password@host
 		shown.Opaque = Placeholder
 	}
 	shown.Fragment, shown.RawFragment = "", ""
@@ -45,7 +45,7 @@ func URL(u *url.URL) string {
 	return shown.String()
 }
 
-// Text renders a URL that is not parsed yet. If it cannot be parsed, nothing of it is shown.
+// Text renders a URL that is not parsed yet. If it cannot be parsed, Text returns nothing of it.
 func Text(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || (u.Host == "" && strings.Contains(text, "@")) {
@@ -54,8 +54,8 @@ func Text(text string) string {
 	return URL(u)
 }
 
-// Error returns err without the secrets of the URL that an HTTP client puts into its errors. What wraps the client's
-// error is dropped, since its text repeats the URL; errors.Is and errors.As still find what is inside.
+// Error returns err without the secrets of the URL that an HTTP client puts into its errors. Errors that wrap the
+// client's error are dropped, since their text repeats the URL; errors.Is and errors.As still find the errors inside.
 func Error(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
@@ -64,7 +64,7 @@ func Error(err error) error {
 	return fmt.Errorf("%s %s: %w", strings.ToLower(failed.Op), Text(failed.URL), Error(failed.Err))
 }
 
-// IsSecret reports that the value of a query key is secret.
+// IsSecret reports whether the value of a query key is secret.
 func IsSecret(key string) bool {
 	if slices.ContainsFunc(secretKeys, func(k string) bool { return strings.EqualFold(k, key) }) {
 		return true

@@ -99,8 +99,8 @@ func (c *checker) err() error {
 	return errors.Join(c.faults...)
 }
 
-// index says whether index i lies in a table of n entries. Index 0 passes in an empty table: that the table lacks
-// its zero value is said once.
+// index reports whether index i lies in a table of n entries. Index 0 passes in an empty table: its missing zero value
+// is reported once, for the table.
 func (c *checker) index(p path, i int32, n int) bool {
 	if i == 0 || (i > 0 && int(i) < n) {
 		return true
@@ -136,7 +136,7 @@ func (c *checker) attributeMap(p path, m pcommon.Map) {
 	}
 }
 
-// path is where something stands: a field of what parent stands for, and which element of it.
+// path locates a value: a field of the message at parent, and which element of the field.
 type path struct {
 	parent *path
 	field  string
@@ -149,7 +149,7 @@ func (p path) item(field string, index int) path { return path{parent: &p, field
 
 func (p path) child(field string) path { return p.item(field, -1) }
 
-// nth is element i of the list that p stands for.
+// nth returns the path of element i of the list at p.
 func (p path) nth(i int) path {
 	p.index = i
 	return p

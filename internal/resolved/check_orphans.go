@@ -58,7 +58,7 @@ func (c *checker) checkOrphans(pd pprofile.Profiles) {
 	}
 }
 
-// enter marks entry i and says whether to go on into it: it exists and was not visited before.
+// enter marks entry i and reports whether to visit it: it exists and was not visited before.
 func enter(reached []bool, i int32) bool {
 	if i < 0 || int(i) >= len(reached) || reached[i] {
 		return false

@@ -34,8 +34,8 @@ func (c *checker) checkTables() {
 	}.run(c)
 }
 
-// tableCheck is what differs between the seven tables: ids are the entries' values, zero that of the zero value,
-// and entry checks an entry by itself.
+// tableCheck is what differs between the seven tables: ids are the ids of the entries, zero is the id of the zero
+// value, and entry checks an entry by itself.
 type tableCheck[T any] struct {
 	name    string
 	entries table[T]
@@ -91,7 +91,7 @@ func (c *checker) checkFunction(p path, f pprofile.Function) {
 	c.notNegative(p.child("start_line"), f.StartLine())
 }
 
-// checkLink passes over entry 0: its zero ids are what makes it the zero value.
+// checkLink ignores entry 0, the zero value, whose ids are zeros.
 func (c *checker) checkLink(p path, l pprofile.Link) {
 	if p.index == 0 {
 		return

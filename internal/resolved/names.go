@@ -35,7 +35,7 @@ func (n Namer) str(index int32) string {
 	}
 }
 
-// Word is s itself where it reads as one word, and quoted otherwise.
+// Word returns s if it is one word, and otherwise s in quotes.
 func Word(s string) string {
 	plain := s != "" && s != "-" && !strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar || strings.ContainsRune("\"`,;={}<>", r)
@@ -46,7 +46,7 @@ func Word(s string) string {
 	return strconv.Quote(s)
 }
 
-// ValueType is "type in unit".
+// ValueType returns "type in unit".
 func (n Namer) ValueType(t pprofile.ValueType) string {
 	return n.str(t.TypeStrindex()) + " in " + n.str(t.UnitStrindex())
 }
@@ -64,7 +64,7 @@ func (n Namer) attribute(index int32) string {
 	return s
 }
 
-// Attributes is the set in braces, sorted by its text.
+// Attributes returns the set in braces, sorted by its text.
 func (n Namer) Attributes(indices pcommon.Int32Slice) string {
 	texts := make([]string, indices.Len())
 	for i, index := range indices.All() {
@@ -74,7 +74,7 @@ func (n Namer) Attributes(indices pcommon.Int32Slice) string {
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-// Link is "trace id/span id" in hexadecimal.
+// Link returns "trace id/span id" in hexadecimal.
 func (n Namer) Link(index int32) string {
 	t := n.Dictionary.LinkTable()
 	if !holds(index, t.Len()) {
@@ -84,7 +84,7 @@ func (n Namer) Link(index int32) string {
 	return hex.EncodeToString(trace[:]) + "/" + hex.EncodeToString(span[:])
 }
 
-// Frames has one text for each location of the stack, leaf first.
+// Frames returns a text for each location of the stack, leaf first.
 func (n Namer) Frames(index int32) []string {
 	t := n.Dictionary.StackTable()
 	switch {
@@ -102,7 +102,8 @@ func (n Namer) Frames(index int32) []string {
 	return frames
 }
 
-// location is its lines, innermost first, then where it lies and its attributes; "-" where it has none of these.
+// location returns the lines, innermost first, then the address and mapping and the attributes, or "-" if there are
+// none.
 func (n Namer) location(index int32) string {
 	t := n.Dictionary.LocationTable()
 	if !holds(index, t.Len()) {
@@ -132,7 +133,7 @@ func (n Namer) location(index int32) string {
 	return strings.Join(parts, " ")
 }
 
-// line is "function file:line:column", each where there is one.
+// line returns "function file:line:column", without the parts that are missing.
 func (n Namer) line(line pprofile.Line) string {
 	function, file := n.function(line.FunctionIndex())
 	where := file
@@ -170,7 +171,7 @@ func (n Namer) function(index int32) (name, file string) {
 	return name, file
 }
 
-// mapping is "[file start-limit+offset {attributes}]", each where there is one.
+// mapping returns "[file start-limit+offset {attributes}]", without the parts that are missing.
 func (n Namer) mapping(index int32) string {
 	t := n.Dictionary.MappingTable()
 	if !holds(index, t.Len()) {

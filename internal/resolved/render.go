@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Render writes profiles as indented text with resolved names instead of indices, for golden files. Everything that
-// OTLP can say is in it, apart from how the dictionary is laid out: profiles of one content have one text, whatever
-// the order of their tables. Resources, profiles and samples stand in their order, frames leaf first, attributes
-// sorted. Every sample's stack is written in full, so the text of a large profile is very large.
+// Render writes profiles as indented text with resolved names instead of indices, for golden files. The text has all of
+// the content, but not the layout of the dictionary: profiles of equal content have equal texts, whatever the order of
+// their tables. Resources, profiles and samples keep their order, frames are leaf first, attributes are sorted. Every
+// sample's stack is written in full, so the text of a large profile is very large.
 func Render(pd pprofile.Profiles) string {
 	r := &renderer{namer: Namer{pd.Dictionary()}}
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -35,7 +35,7 @@ type renderer struct {
 	text  strings.Builder
 }
 
-// line writes the parts.
+// line writes a line of the parts.
 func (r *renderer) line(depth int, parts ...string) {
 	r.text.WriteString(strings.Repeat("  ", depth))
 	r.text.WriteString(Spaced(parts...))
@@ -67,10 +67,10 @@ func (r *renderer) linkText(s pprofile.Sample) string {
 	return "link " + r.namer.Link(s.LinkIndex())
 }
 
-// Field is a field of a profile as text, empty where it is zero.
+// Field is a field of a profile as text, which is empty if the field is zero.
 type Field struct{ Name, Text string }
 
-// ProfileFields are a profile's own fields but for the payload; those that are zero have no text.
+// ProfileFields returns a profile's own fields, without the payload.
 func (n Namer) ProfileFields(p pprofile.Profile) []Field {
 	profileID := p.ProfileID()
 	hasPeriod := p.Period() != 0 || p.PeriodType().TypeStrindex() != 0 || p.PeriodType().UnitStrindex() != 0
@@ -92,7 +92,7 @@ func textIf(condition bool, text string) string {
 	return ""
 }
 
-// observations is what a sample counts: "5", "@1 @2" or "5@1 7@2".
+// observations returns values and timestamps: "5", "@1 @2" or "5@1 7@2".
 func observations(s pprofile.Sample) string {
 	var texts []string
 	values, timestamps := s.Values(), s.TimestampsUnixNano()
@@ -109,13 +109,13 @@ func observations(s pprofile.Sample) string {
 	return strings.Join(texts, " ")
 }
 
-// ResourceText is a resource with its attributes. Equal texts mean equal content.
+// ResourceText returns a resource with its attributes. Equal texts mean equal content.
 func ResourceText(rp pprofile.ResourceProfiles) string {
 	return Spaced(mapText(rp.Resource().Attributes()), dropped(rp.Resource().DroppedAttributesCount()),
 		schema(rp.SchemaUrl()))
 }
 
-// ScopeText is a scope with its attributes. Equal texts mean equal content.
+// ScopeText returns a scope with its attributes. Equal texts mean equal content.
 func ScopeText(sp pprofile.ScopeProfiles) string {
 	s := sp.Scope()
 	return Spaced(Word(s.Name()), Word(s.Version()), Braces(mapText(s.Attributes())),

@@ -10,11 +10,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Resolver holds the id of every entry of one dictionary. An entry's id covers all that the entry refers to, so
-// that entries of different dictionaries have one id exactly when they resolve to the same.
+// Resolver holds the id of every entry of one dictionary. An entry's id covers all that the entry refers to: entries of
+// different dictionaries have the same id if and only if they resolve to the same.
 //
-// A table without entries resolves as if it held its zero value. An index outside its table resolves to a value of
-// its own, which equals only the same index outside a table.
+// A table without entries resolves as if it held its zero value. An index outside its table equals only the same index
+// outside a table.
 type Resolver struct {
 	space *Space
 	dict  pprofile.ProfilesDictionary
@@ -27,7 +27,7 @@ type Resolver struct {
 	locations  []ID
 	stacks     []ID
 
-	// noLink is what link index 0 means, whatever stands there.
+	// noLink is the id of link index 0, whatever the table has there.
 	noLink ID
 }
 
@@ -62,7 +62,7 @@ func resolveTable[T any](t table[T], zero T, idOf func(T) ID) []ID {
 	return ids
 }
 
-// ref is the id of what an index into a table means.
+// ref returns the id of an index into a table.
 func (r *Resolver) ref(ids []ID, index int32) ID {
 	if index < 0 || int(index) >= len(ids) {
 		return r.space.Intern(NewKey(KindInvalid).Int(int64(index)))
@@ -120,7 +120,7 @@ func (r *Resolver) stackID(s pprofile.Stack) ID {
 	return r.space.Intern(k)
 }
 
-// attributeSet is the id of the attributes without their order and repetition.
+// attributeSet returns the id of the attributes, whatever their order and repetition.
 func (r *Resolver) attributeSet(indices pcommon.Int32Slice) ID {
 	ids := make([]ID, indices.Len())
 	for i, index := range indices.All() {

@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// ID stands for a value. Within one space two values are equal exactly when their ids are.
+// ID identifies a value. Within one space, two values are equal if and only if their ids are.
 type ID int32
 
-// Space hands out ids. Dictionaries that are resolved into one space can be compared by ids alone.
+// Space assigns ids to values. Dictionaries that are resolved into one space can be compared by ids alone.
 type Space struct {
 	ids map[string]ID
 }
@@ -32,11 +32,11 @@ func (s *Space) Intern(k Key) ID {
 	return v
 }
 
-// Key is the value itself, laid out so that no two values share a layout: the kind comes first, and everything of
-// variable length is preceded by its length. Unlike a hash it cannot take two values for one.
+// Key is the encoding of a value: its kind, then its content, with a length before everything of variable length.
+// Different values have different keys, unlike with a hash.
 type Key []byte
 
-// Kind keeps values of different kinds apart.
+// Kind distinguishes values of different kinds.
 type Kind byte
 
 // The kinds.
@@ -66,7 +66,7 @@ func (k Key) Num(v uint64) Key { return binary.AppendUvarint(k, v) }
 // Int appends a number.
 func (k Key) Int(v int64) Key { return binary.AppendVarint(k, v) }
 
-// ID appends what an ID stands for.
+// ID appends an ID.
 func (k Key) ID(v ID) Key { return binary.AppendUvarint(k, uint64(v)) }
 
 // Bool appends a bool.

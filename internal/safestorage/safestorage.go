@@ -3,14 +3,14 @@
 
 // Package safestorage keeps the Collector's persistent queue from losing items while the disk is full.
 //
-// To take an item, the queue reads it and writes in the same batch of operations that it has done so. Where the write
-// fails, it deletes the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions, so
-// that such a batch returns the item: on the disk the item is then still in the queue. After a crash it is taken
-// again, and may arrive twice.
+// The queue reads its next item in a batch of operations that also records that it did. If that write fails, the queue
+// deletes the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions, so that
+// such a batch returns the item. On the disk the item is then still in the queue: after a crash it is read again, and
+// may arrive twice.
 //
-// When it starts, the queue moves what was under way to its end: it deletes these items and puts them back. On a full disk
-// both fail, and the items are forgotten. So a client is only handed out where there is room to begin with; deleting
-// then makes room for putting back. Otherwise the start fails, and what is on the disk stays as it is.
+// When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a
+// full disk both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting then
+// makes room for adding. Otherwise the start fails, and the disk stays as it is.
 package safestorage
 
 import (
@@ -59,7 +59,7 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 	return client{inner}, nil
 }
 
-// A probe is larger than what a transaction that deletes items writes anew.
+// A probe is larger than what a transaction that deletes items writes.
 const (
 	probeKey   = "otelcol_profiles_probe"
 	probeBytes = 1 << 20
@@ -67,7 +67,7 @@ const (
 
 type client struct{ storage.Client }
 
-// Batch returns what a batch reads even if it cannot write. A batch that only writes fails as ever.
+// Batch returns what a batch reads even if it cannot write. A batch that only writes fails.
 func (c client) Batch(ctx context.Context, operations ...*storage.Operation) error {
 	err := c.Client.Batch(ctx, operations...)
 	if err == nil {

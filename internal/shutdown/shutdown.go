@@ -3,11 +3,11 @@
 
 // Package shutdown bounds how long the collector takes to stop.
 //
-// The Collector's service stops its components one after the other, from the receivers on, and waits for each without a
-// limit. One that waits for a client, or for room in a queue whose backend is gone, keeps those behind it from writing
-// what they hold to disk. So Limit wraps the factories: a component that does not stop within its part of the timeout is
-// left behind with a log line, and the service goes on to the next one. Signals is the last resort: it ends the process when
-// the timeout has passed.
+// The Collector's service stops its components one after another, receivers first, and waits for each without a limit.
+// If one waits for a client, or for room in a queue whose backend is gone, those behind it cannot write what they hold
+// to disk. So Limit wraps the factories: a component that does not stop within its part of the timeout is left behind
+// with a log line, and the service goes on to the next one. Signals is the last resort: it ends the process when the
+// timeout has passed.
 package shutdown
 
 import (
@@ -59,7 +59,7 @@ var (
 	exporterKind  = kind{"exporter", 0.95}
 )
 
-// minWait is what a component gets in any case: its Shutdown closes listeners and files.
+// minWait is the least time that a component gets, since its Shutdown closes listeners and files.
 const minWait = 250 * time.Millisecond
 
 // Limit bounds the shutdown of one service at a time. It is safe for concurrent use.
@@ -67,7 +67,7 @@ type Limit struct {
 	timeout time.Duration
 
 	mu sync.Mutex
-	// began is when the first component of the running service was told to stop; zero before that.
+	// began is the time at which the first component of the running service was told to stop; zero before that.
 	began time.Time
 	// left counts components of the running service that did not stop in time, failed are the errors of others.
 	left   int
@@ -77,14 +77,14 @@ type Limit struct {
 // NewLimit returns a limit for services that are to stop within timeout.
 func NewLimit(timeout time.Duration) *Limit { return &Limit{timeout: timeout} }
 
-// Renew begins anew for the next service, that of a reloaded configuration.
+// Renew resets the limit for the next service, that of a reloaded configuration.
 func (l *Limit) Renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.began, l.left, l.failed = time.Time{}, 0, nil
 }
 
-// Err reports whether components of the last service were left behind or did not stop in order.
+// Err returns an error if components of the last service were left behind or failed to stop.
 func (l *Limit) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +106,7 @@ func (l *Limit) wait(k kind) time.Duration {
 	return max(time.Until(end), minWait)
 }
 
-// bounded is a component whose Shutdown ends.
+// bounded is a component whose Shutdown returns in time.
 type bounded struct {
 	component.Component
 	limit  *Limit
@@ -115,11 +115,11 @@ type bounded struct {
 	logger *zap.Logger
 }
 
-// Shutdown stops the component. It returns nil when the component fails, or is left behind: an error would end the process
-// where a configuration is reloaded. Limit.Err has it.
+// Shutdown stops the component. It returns nil even if the component fails or is left behind, because an error would
+// end the process when a configuration is reloaded. Limit.Err returns it.
 func (b *bounded) Shutdown(ctx context.Context) error {
 	wait := b.limit.wait(b.kind)
-	// Components that look at the context end in order, with some time left for what they do then.
+	// The context ends early, so that components that obey it have some time left to end in order.
 	ctx, cancel := context.WithTimeout(ctx, wait-wait/5)
 	name := b.kind.name + " " + b.id.String()
 	stopped := make(chan error, 1)
@@ -162,7 +162,7 @@ func waitingIn(component string) string {
 // WaitingIn returns the functions of the main goroutine, innermost first.
 func WaitingIn() string { return functionsOf("\tmain.main+") }
 
-// functionsOf lists the functions of the first goroutine in whose profile there is a mark.
+// functionsOf lists the functions of the first goroutine whose profile contains the mark.
 func functionsOf(mark string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// Config is what the configurations of all components that translate have in common.
+// Config has the keys that all components that translate share.
 type Config struct {
 	// TextThreadMetadata is how much of the first line of a text stack is kept: basic or full.
 	TextThreadMetadata string       `mapstructure:"text_thread_metadata"`
@@ -48,7 +48,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names every fault of the keys of all; Limits names its own.
+// Validate names every fault, except for those in Limits, which has its own Validate.
 func (c *Config) Validate() error {
 	if c.TextThreadMetadata != metadataBasic && c.TextThreadMetadata != metadataFull {
 		return fmt.Errorf("`text_thread_metadata` must be basic or full, found %q", c.TextThreadMetadata)

@@ -23,31 +23,31 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// Path is one way from requests to pipelines. It is safe for concurrent use.
+// Path leads requests to pipelines. It is safe for concurrent use.
 type Path struct {
 	Options splunklog.Options
-	// Budget is what the claims of requests are on.
+	// Budget is the budget of the requests' claims.
 	Budget  *admission.Budget
 	Metrics *Metrics
 	// Profiles and Logs are the next consumers. Logs is for the records that have nothing to do with profiling; without it they
 	// are rejected.
 	Profiles func(context.Context, pprofile.Profiles) error
 	Logs     func(context.Context, plog.Logs) error
-	// IgnoreOthers passes over the records that have nothing to do with profiling where there is no Logs.
+	// IgnoreOthers ignores the records that have nothing to do with profiling if Logs is nil.
 	IgnoreOthers bool
 }
 
-// Report is what was rejected of a request that was accepted otherwise.
+// Report is what was rejected of a request whose other records were accepted.
 type Report struct {
-	// Rejected is the number of records that were rejected. First is the number of the first of them in the request.
+	// Rejected is the number of records that were rejected. First is the position of the first of them in the request.
 	Rejected, First int
 	// Message has the reasons of some of them.
 	Message string
 }
 
-// Deliver translates one request and passes on what is in it. After an error the sender should repeat all of it, unless it
-// is permanent: then nothing was accepted, and nothing would be. claim holds the memory of the request until Deliver
-// returns; the caller releases it.
+// Deliver translates one request and passes on what is in it. After an error the sender should repeat all of it. After
+// a permanent error it should not: nothing was accepted, and nothing would be. claim holds the memory of the request
+// until Deliver returns; the caller releases it.
 func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim) (Report, error) {
 	result, err := p.translate(ctx, ld, claim)
 	if err != nil {
@@ -90,14 +90,14 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim
 	return r.report(), nil
 }
 
-// What bodies are expected to unpack to: commonBytes + commonRatio × their size.
+// The expected size of bodies after unpacking: commonBytes + commonRatio × their size.
 const (
 	commonBytes = 1 << 20
 	commonRatio = 8
 )
 
-// translate translates a request within what claim can get for unpacked bodies. Rare bodies unpack to more than is
-// usual; then the request is translated again, with all that the limits allow.
+// translate translates a request within what claim can get for unpacked bodies. If bodies unpack to more than is usual,
+// the request is translated again, with all that the limits allow.
 func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Claim) (result splunklog.Result, err error) {
 	options := p.Options
 	options.Limits.MaxProfileBytes = min(p.Options.Limits.MaxProfileBytes, commonBytes+commonRatio*splunklog.BodyBytes(ld))
@@ -117,7 +117,7 @@ func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Cla
 	}
 }
 
-// others hands on the records that have nothing to do with profiling.
+// others passes on the records that have nothing to do with profiling.
 func (p *Path) others(ctx context.Context, ld plog.Logs, result *splunklog.Result, r *reporter) error {
 	if p.Logs == nil {
 		if !p.IgnoreOthers {
@@ -167,18 +167,18 @@ func (r *reporter) report() Report {
 	return Report{Rejected: r.rejected, First: r.first, Message: strings.ToValidUTF8(strings.Join(r.reasons, "; "), "\uFFFD")}
 }
 
-// Why records are rejected, beside the reasons of splunklog.
+// The reasons for which records are rejected, beside those of splunklog.
 const (
-	// ReasonNotProfiling is a record without a profile where there is no logs pipeline.
+	// ReasonNotProfiling is a record without a profile if there is no logs pipeline.
 	ReasonNotProfiling = "not_profiling"
 	// ReasonRefused is a record that was read and that the pipeline refused permanently.
 	ReasonRefused = "refused"
 )
 
-// FaultEventTime is the fault of a time or period that is no number or out of range.
+// FaultEventTime is a time or period that is not a number or out of range.
 const FaultEventTime = "event_time"
 
-// Metrics counts what passes through a component, by its generated counters. One serves all the ways into it.
+// Metrics counts what passes through a component, by its generated counters. All servers of a component share one.
 type Metrics struct {
 	Records, Profiles, Samples, Rejected, Dropped, Repaired metric.Int64Counter
 }

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package splunkencode is what the components have in common that send profiles as log records: the keys of their
-// configuration and the metrics of the translation. The translator itself is splunklog.Encoder.
+// Package splunkencode has what the components that send profiles as log records share: configuration keys, and the
+// metrics of the translation. The translator itself is splunklog.Encoder.
 package splunkencode
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// Config is how profiles become log records.
+// Config configures how profiles become log records.
 type Config struct {
 	// Format is that of the records' bodies: pprof, text or otlp.
 	Format string `mapstructure:"format"`
@@ -57,7 +57,8 @@ func (c *Config) Options(maxPartBytes int) splunklog.EncodeOptions {
 	}
 }
 
-// Metrics counts what became log records, by the generated counters of a component. It is safe for concurrent use.
+// Metrics counts the log records that are made, by the generated counters of a component. It is safe for concurrent
+// use.
 type Metrics struct {
 	Format                                                      string
 	Records, Samples, Bytes, Oversized, LeftOut, DroppedSamples metric.Int64Counter

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// The attributes for what Splunk's format has no word for, so that the profile comes back as it was.
-// They are this project's own: a Splunk backend passes over them. A record is described where it has the first.
+// The attributes for what Splunk's format cannot express, so that the profile can be restored. They are this project's
+// own: a Splunk backend ignores them. A record is described if it has the first one.
 const (
 	keySampleType  = "profiling.data.sample.type"
 	keySampleUnit  = "profiling.data.sample.unit"
@@ -25,7 +25,7 @@ const (
 	keyPeriod      = "profiling.data.period.value"
 	keyPeriodType  = "profiling.data.period.type"
 	keyPeriodUnit  = "profiling.data.period.unit"
-	// keyDuration is left out where the profile's time and duration are those that its samples span.
+	// keyDuration is left out if the profile's time and duration are those that its samples span.
 	keyDuration = "profiling.data.duration.nanos"
 )
 
@@ -37,7 +37,7 @@ func isDescription(key string) bool {
 	return false
 }
 
-// shape is what the samples of a profile have (profiles.proto, Sample).
+// shape is which of values and timestamps the samples of a profile have (profiles.proto, Sample).
 type shape uint8
 
 const (
@@ -80,27 +80,27 @@ type description struct {
 	sample, periodType valueType
 	period             int64
 	shape              shape
-	// spans reports that time and duration are those that the samples span; otherwise they are time and duration, in
-	// nanoseconds.
+	// spans reports whether time and duration are those that the samples span. If not, the next two fields have them,
+	// in nanoseconds.
 	spans    bool
 	time     int64
 	duration uint64
 }
 
-// The types by which records are read that are not described.
+// The types of records that are not described.
 var (
 	cpuSamples     = valueType{"samples", "count"}
 	cpuPeriod      = valueType{"cpu", "nanoseconds"}
 	allocatedSpace = valueType{"allocated_space", "bytes"}
-	// allocatedPeriod is that of Go's heap profiles, 1 long: every value counts as it is. Some backends name a profile by the
-	// type of its period, and refuse one without.
+	// allocatedPeriod is the period type of Go's heap profiles. The period is 1: every value counts as it is. Some
+	// backends name a profile by the type of its period, and refuse one without.
 	allocatedPeriod = valueType{"space", "bytes"}
 )
 
-// anonymous is the name of functions for which an agent has none: backends show an empty name as nothing.
+// anonymous is the name of functions for which an agent has none: backends do not show an empty name.
 const anonymous = "(anonymous)"
 
-// unnamed returns the name for functions that have none. A described record keeps what it was made of.
+// unnamed returns the name for functions that have none. In a described record they stay without one.
 func (t *translator) unnamed() string {
 	if t.record.described {
 		return ""
@@ -153,7 +153,7 @@ func (r *record) readDescription(key string, value pcommon.Value) {
 	}
 }
 
-// describe returns the description of a profile, and whether the record needs it, since it would otherwise be read as something else.
+// describe returns the description of a profile, and whether the record needs it to be read back as it was.
 func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed bool) {
 	text := func(i int32) string { return s.dict.StringTable().At(int(i)) }
 	d = description{
@@ -164,12 +164,12 @@ func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed boo
 		time:       int64(min(p.Time(), math.MaxInt64)),
 		duration:   min(p.DurationNano(), math.MaxInt64),
 	}
-	// A text has one time, which is that of its stack.
+	// A text has one time, that of its stack.
 	d.spans = s.opts.Format == BodyText && d.shape.timed()
 	return d, s.hasUnnamed || !d.isPlain(typ) || !d.spans && !spannedBy(p, max(d.period, 1))
 }
 
-// isPlain reports whether a record without a description is read as this, time and duration aside.
+// isPlain reports whether a record without a description is read as this one, apart from time and duration.
 func (d *description) isPlain(typ Type) bool {
 	switch typ {
 	case TypeCPU:
@@ -182,7 +182,7 @@ func (d *description) isPlain(typ Type) bool {
 	}
 }
 
-// periodNanos returns the period where it is a time that can be added to others; else 0.
+// periodNanos returns the period if it is a time that can be added to others, otherwise 0.
 func (d *description) periodNanos() int64 {
 	if d.periodType.unit != cpuPeriod.unit || d.period < 0 || d.period > maxPeriodMillis*millisecond {
 		return 0
@@ -190,7 +190,8 @@ func (d *description) periodNanos() int64 {
 	return d.period
 }
 
-// spannedBy reports whether a profile's time and duration are those that its samples span, a period behind the last.
+// spannedBy reports whether a profile's time and duration are those that its samples span, up to a period after the
+// last one.
 func spannedBy(p pprofile.Profile, period int64) bool {
 	first, last := uint64(math.MaxUint64), uint64(0)
 	for _, sample := range p.Samples().All() {

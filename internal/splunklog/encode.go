@@ -35,35 +35,35 @@ type EncodeOptions struct {
 	Format BodyFormat
 	// MaxRecordBytes bounds the encoded size of a record, in bytes. 0 means no limit.
 	MaxRecordBytes int
-	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 means no limit. It is no less than
-	// MaxRecordBytes in effect.
+	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 means no limit. It has no effect below
+	// MaxRecordBytes.
 	MaxPartBytes int
-	// SplunkTypesOnly leaves out profiles whose type is neither like cpu nor like allocation. BodyOTLP ignores it.
+	// SplunkTypesOnly leaves out profiles whose type is neither cpu nor allocation. BodyOTLP ignores it.
 	SplunkTypesOnly bool
 }
 
 // Encoder turns profiles into log records, part by part. It is not safe for concurrent use.
 type Encoder struct {
 	opts EncodeOptions
-	// todo are the profiles of which no part was returned yet, the next one last.
+	// todo are the profiles that no part was made of yet, the next one last.
 	todo []sized
 	// batch splits and merges profiles.
 	batch    compact.Batch
 	recounts recounts
-	// Dropped is the number of samples that were left out since they cannot be understood.
+	// Dropped is the number of samples that were dropped because they cannot be understood.
 	Dropped int
 	// budget is how many bytes of records, uncompressed, may still be written.
 	budget int
 }
 
-// Profiles share stacks and attributes by index, texts repeat them for each sample, and pprof does so with the
-// indices of a stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the
-// profiles. Beyond it texts go on as pprof, and samples of a pprof are dropped. Splunk's agents stay far below: a
-// sample of 100 frames is a time of 8 bytes in OTLP, about 250 bytes as pprof and 10,000 as text.
+// Profiles share stacks and attributes by index, texts repeat them for each sample, and pprof does so with the indices
+// of a stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the profiles.
+// Beyond it, texts are written as pprof, and samples of a pprof are dropped. Splunk's agents stay far below: a sample
+// of 100 frames is a time of 8 bytes in OTLP, about 250 bytes as pprof and 10,000 as text.
 const (
 	expansionConstantBytes = 16 << 20
 	maxExpansion           = 256
-	// maxPprofBytes is where an uncompressed pprof is given up, to be split.
+	// maxPprofBytes is the largest uncompressed pprof: a larger one is split.
 	maxPprofBytes = 16 << 20
 )
 
@@ -73,15 +73,15 @@ type sized struct {
 	bytes    int
 }
 
-// EncodedPart is records to be sent as one request.
+// EncodedPart has the records of one request.
 type EncodedPart struct {
 	// Profiles, read-only, are what the records were made of.
 	Profiles pprofile.Profiles
 	Logs     plog.Logs
 	// Records and Bytes are the number and encoded size of the records, Samples the number of observations in them.
 	Records, Bytes, Samples int
-	// Oversized is the number of records above MaxRecordBytes: those of a single observation, and those of observations
-	// that share so much that splitting would only make many as large.
+	// Oversized is the number of records above MaxRecordBytes: they have a single observation, or observations that
+	// share so much that splitting would only make many of the same size.
 	Oversized int
 	// LeftOut is the number of observations of types that SplunkTypesOnly leaves out, Dropped that of observations
 	// beyond the budget for what profiles may expand to.
@@ -99,7 +99,7 @@ func (p *EncodedPart) Add(other EncodedPart) {
 	p.Dropped += other.Dropped
 }
 
-// NewEncoder begins to turn pd, of any quality, into records. It only reads pd, and keeps nothing of it but strings.
+// NewEncoder returns an encoder of pd, which may be malformed. It only reads pd, and keeps nothing of it but strings.
 func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 	if opts.MaxRecordBytes <= 0 {
 		opts.MaxRecordBytes = math.MaxInt
@@ -123,8 +123,8 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 
 func expansionBudget(profileBytes int) int { return expansionConstantBytes + maxExpansion*profileBytes }
 
-// Next returns the next part, which may be without records if all of it is left out. Profiles that are too much for
-// a record or a part are split between observations.
+// Next returns the next part, which has no records if all of it is left out. Profiles that are too large for a record
+// or a part are split between observations.
 func (e *Encoder) Next() (EncodedPart, bool) {
 	for len(e.todo) > 0 {
 		next := e.todo[len(e.todo)-1]
@@ -151,17 +151,17 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	return EncodedPart{}, false
 }
 
-// split puts the pieces of profiles in front of what is to be done, each with an equal share of the observations, unless
-// these are a single one. excess is by how much the records of the whole are too large.
+// split replaces profiles by pieces with an equal share of the observations each, unless there is a single one. excess
+// is the size of the records of the whole, divided by the limit.
 func (e *Encoder) split(whole sized, excess float64, mustSplit bool) bool {
 	const (
 		margin = 1.05
-		// maxPieces bounds the passes over a dictionary: pieces that are still too large come here again.
+		// maxPieces bounds the passes over a dictionary: pieces that are still too large are split again.
 		maxPieces = 16
-		// maxGrowth is how much larger than the whole the pieces may be together: each repeats what its samples
-		// share. Beyond it, splitting does not make records much smaller, only many.
+		// maxGrowth bounds the size of all pieces together, divided by that of the whole: each repeats what its samples
+		// share. Beyond it, splitting makes more records, but hardly smaller ones.
 		maxGrowth = 1.8
-		// fixedBytes of a piece do not count as growth: a resource, a scope, a type.
+		// fixedBytes of a piece do not count as growth: resource, scope, type.
 		fixedBytes = 512
 	)
 	n := observations(whole.profiles)
@@ -193,8 +193,8 @@ func (e *Encoder) split(whole sized, excess float64, mustSplit bool) bool {
 	return false
 }
 
-// piece returns piece i of n of profiles. Where all are large enough it has as much of each, since the sample types of
-// one pprof have the same stacks in the same order. dictionary is a copy of theirs; it is borrowed.
+// piece returns piece i of n of profiles. If all profiles are large enough it has the same share of each, since the
+// sample types of one pprof have the same stacks in the same order. dictionary is a copy of theirs; it is borrowed.
 func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDictionary, i, n int) sized {
 	part := pprofile.NewProfiles()
 	smallest, total := smallestProfile(whole)
@@ -246,7 +246,7 @@ func copyObservations(p, dst pprofile.Profile, from, to int) {
 	dst.SetProfileID(p.ProfileID())
 	dst.SetDroppedAttributesCount(p.DroppedAttributesCount())
 	p.AttributeIndices().CopyTo(dst.AttributeIndices())
-	if from <= 0 { // it stands beside the first samples
+	if from <= 0 { // the payload goes with the first samples
 		dst.SetOriginalPayloadFormat(p.OriginalPayloadFormat())
 		p.OriginalPayload().CopyTo(dst.OriginalPayload())
 	}
@@ -273,18 +273,19 @@ func copyObservations(p, dst pprofile.Profile, from, to int) {
 	}
 }
 
-// compacted brings profiles, of any quality, into the smallest form.
+// compacted returns profiles, which may be malformed, in their smallest form.
 func (e *Encoder) compacted(pd pprofile.Profiles) sized {
 	e.batch.Reset(compact.Options{MaxBytes: math.MaxInt}) // so that parts come with their size
 	e.batch.Add(pd)
 	for part := range e.batch.Parts() {
-		part.Profiles.MarkReadOnly() // the marshaler writes into what is not
+		part.Profiles.MarkReadOnly() // otherwise the marshaler writes into them
 		return sized{part.Profiles, part.Bytes}
 	}
 	return sized{profiles: pprofile.NewProfiles()}
 }
 
-// Rest returns all profiles from the part on, which Next returned last: what has to be sent again if it was not accepted.
+// Rest returns all profiles from the part on, which Next returned last: those to send again if the part was not
+// accepted.
 func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	messages := []pprofile.Profiles{part.Profiles}
 	for _, next := range slices.Backward(e.todo) {
@@ -293,8 +294,8 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	return e.batch.Merge(messages)
 }
 
-// encode makes records of conformant profiles. excess is by how much they go beyond a limit, where above 1. It may stop
-// where that is far.
+// encode makes records of conformant profiles. excess is their size divided by the limit. If mayStop, encode may stop
+// when they are far too large.
 func (e *Encoder) encode(pd pprofile.Profiles, mayStop bool) (part EncodedPart, excess float64, stopped bool) {
 	s := &sink{opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts, total: observations(pd),
 		hasUnnamed: hasUnnamedFunctions(pd.Dictionary())}
@@ -311,7 +312,7 @@ func (e *Encoder) encode(pd pprofile.Profiles, mayStop bool) (part EncodedPart, 
 	return part, s.excess(), s.stopped
 }
 
-// observations counts what the samples of pd saw: a sample of several timestamps is as many.
+// observations counts the observations of pd: a sample has one for each timestamp.
 func observations(pd pprofile.Profiles) int {
 	_, total := smallestProfile(pd)
 	return total

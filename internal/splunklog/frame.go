@@ -5,7 +5,7 @@ package splunklog
 
 import "strings"
 
-// frame is one line of a stack. A line or column of 0 is not known; so is an empty file.
+// frame is one line of a stack. A line or column of 0 and an empty file are not known.
 type frame struct {
 	function, file string
 	line, column   int64
@@ -15,7 +15,7 @@ type frame struct {
 //
 //	at java.lang.Thread.run(java.base@11.0.9.1/Thread.java:834)
 //
-// where "at " may be missing. Any other line, such as what jstack writes about locks, is no frame.
+// where "at " may be missing. Any other line, such as those of jstack about locks, is not a frame.
 func parseFrame(text string) (f frame, ok bool) {
 	text = strings.Trim(text, " \t\r")
 	marked := strings.HasPrefix(text, "at ")
@@ -26,7 +26,7 @@ func parseFrame(text string) (f frame, ok bool) {
 	}
 	end := len(text) - 1
 	if marked && end >= 0 && text[end] != ')' {
-		// Some loggers write the archive behind the frame; some runtimes write no place at all.
+		// Some loggers write the archive behind the frame; some runtimes write no file and line.
 		if end = strings.LastIndexByte(text, ')'); end < 0 {
 			return frame{function: text}, text != ""
 		}
@@ -61,8 +61,8 @@ func openingOf(text string) int {
 	return strings.LastIndexByte(text, '(')
 }
 
-// place reads what stands in the parentheses: file, file:line, file:line:column, or file:line:line and columns behind
-// a space. Any of the numbers may be a range, of which the start counts. A file may have colons of its own.
+// place reads the text in the parentheses: file, file:line, file:line:column, or file:line:line and columns after a
+// space. Each number may be a range, whose start is used. A file may contain colons.
 func (f *frame) place(text string) {
 	columns, hasColumns := int64(0), false
 	if space := strings.LastIndexByte(text, ' '); space > 0 && endsInNumber(text[:space]) {
@@ -101,8 +101,8 @@ func endsInNumber(text string) bool {
 	return ok
 }
 
-// cutNumber cuts ":12", or ":12-14", off the end of text. A negative number, which runtimes write for a line that
-// is not known, reads as 0.
+// cutNumber cuts ":12", or ":12-14", off the end of text. A negative number, which runtimes write for an unknown line,
+// becomes 0.
 func cutNumber(text string) (before string, number int64, ok bool) {
 	colon := strings.LastIndexByte(text, ':')
 	if colon < 0 {

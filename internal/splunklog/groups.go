@@ -46,7 +46,7 @@ type observation struct {
 	// time and period are in nanoseconds, 0 if they are not known.
 	time, period int64
 	value        int64
-	// valued reports that the value is not just the count of one that a time implies.
+	// valued reports that the value is more than the count of one that a time implies.
 	valued bool
 }
 
@@ -81,7 +81,7 @@ type groups struct {
 	descriptionsOf map[description]int32
 }
 
-// reset empties the lists. Maps that were large are not kept: clearing them costs as much each time.
+// reset empties the lists. Large maps are not kept, since clearing one takes time in proportion to its capacity.
 func (g *groups) reset() {
 	if len(g.list) > maxKeptGroups || g.indexOf == nil {
 		*g = groups{indexOf: make(map[groupKey]int32), descriptionsOf: make(map[description]int32)}
@@ -140,7 +140,7 @@ func (t *translator) add(o *observation) {
 	t.assembler.Observe(g.profile, o.Identity, compact.Observation{Timestamp: uint64(o.time), Value: o.value})
 }
 
-// begin is called at a record's first sample: a record without any leaves no trace in the output.
+// begin is called at a record's first sample: a record without samples adds nothing to the output.
 func (t *translator) begin() {
 	t.begun = true
 	t.internOrigin()
@@ -188,7 +188,7 @@ func (t *translator) build() {
 		header.Time, header.DurationNanos, header.Period = pcommon.Timestamp(d.time), d.duration, d.period
 		header.SampleType, header.PeriodType = t.internType(d.sample), t.internType(d.periodType)
 	}
-	// The dictionary's strings are cut from bodies, which can be many times larger than what is needed of them.
+	// The dictionary's strings are parts of bodies, which can be many times larger.
 	const small = 32 << 10
 	if t.result.UnpackedBytes > small {
 		t.dict.DetachStrings()

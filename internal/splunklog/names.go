@@ -16,7 +16,7 @@ const (
 	keySource      = "profiling.instrumentation.source"
 	keyEventName   = "source.event.name"
 	keyEventPeriod = "source.event.period"
-	// Beside a period or time in milliseconds where those are no whole number of them. This project's own.
+	// In addition to a period or time in milliseconds, if that is not exact. This project's own.
 	keyEventPeriodNanos = "source.event.period.nanos"
 	KeyEventTimeNanos   = "source.event.time.unix_nano"
 	keyEventTime        = "source.event.time"

@@ -31,14 +31,14 @@ const (
 	compressionNone = "none"
 )
 
-// compressions are the first bytes of what is compressed.
+// compressions are the first bytes of compressed bodies, by the name of the compression.
 var compressions = map[string]string{compressionZstd: "\x28\xb5\x2f\xfd", compressionGzip: "\x1f\x8b", compressionNone: ""}
 
 // addOTLP makes one record of all of pd, with one dictionary. If pd has one resource, the record has it too.
 func (s *sink) addOTLP(pd pprofile.Profiles) {
 	body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
 	if err != nil {
-		return // the marshaler returns none
+		return // the marshaler returns no errors
 	}
 	rl := s.part.Logs.ResourceLogs().AppendEmpty()
 	if pd.ResourceProfiles().Len() == 1 {
@@ -69,7 +69,7 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 	s.finish(record, s.total)
 }
 
-// zstdEncoder is safe for concurrent use, and costly to make.
+// zstdEncoder is safe for concurrent use. Making one takes much memory.
 var zstdEncoder = func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(0))
 	if err != nil {
@@ -155,8 +155,8 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 	return payload, nil
 }
 
-// Attributes of resources and scopes can refer to the string table too, and are resolved by the unmarshaler. What they
-// become is bounded by constantShared + maxShared × the size of the body.
+// Attributes of resources and scopes can refer to the string table too, and are resolved by the unmarshaler. Their size
+// is bounded by constantShared + maxShared × the size of the body.
 const (
 	constantShared = 1 << 20
 	maxShared      = 32

@@ -76,7 +76,7 @@ func (t *translator) visit(s pprofconv.Sample) {
 	if len(s.Values) > 0 {
 		o.value = s.Values[0]
 	}
-	if !r.described { // otherwise the shape in the description counts
+	if !r.described { // otherwise the description has the shape
 		switch {
 		case r.typ == TypeAllocation:
 			o.valued, o.period = true, 0
@@ -84,7 +84,7 @@ func (t *translator) visit(s pprofconv.Sample) {
 				o.value = 0
 			}
 		case o.value != 1:
-			o.valued = true // no agent is known to write this; it would be a count
+			o.valued = true // a count; no agent is known to write this
 		}
 	}
 	t.add(&o)
@@ -108,7 +108,7 @@ func (t *translator) readLabels(s *pprofconv.Sample, o *observation) {
 				continue
 			}
 		case KeyEventTimeNanos:
-			// Labels are ordered by key: the time in milliseconds stands before it.
+			// Labels are ordered by key: the time in milliseconds comes before it.
 			if nanos, ok := labelNumber(first); ok {
 				o.time = exactTime(o.time, nanos)
 				continue
@@ -134,8 +134,8 @@ func (t *translator) labelAttribute(s *pprofconv.Sample, labels pprofconv.LabelG
 	return s.Attribute(labels)
 }
 
-// typedValue returns the value of a label in the type that the semantic conventions give the attribute of its name
-// (registry/attributes/thread), where that is not the type of the label: agents differ in which of text and number they write.
+// typedValue returns the value of a label in the type of the attribute of its name in the semantic conventions
+// (registry/attributes/thread), if the label has another type: some agents write text, others numbers.
 func typedValue(l *pprofconv.Label) (value profiledict.Value, ok bool) {
 	switch {
 	case l.Key == keyTruncated && !l.IsText:
@@ -158,8 +158,8 @@ func labelNumber(l *pprofconv.Label) (int64, bool) {
 }
 
 // writePprof writes the pprof of Splunk's records: without sample types; an observation is a sample with its time and
-// period as labels, and has a value only if that is not just a count of one. It stops at about room
-// bytes, and returns the number of observations written, one at least, and that of their frames.
+// period as labels, and has a value only if that is not just a count of one. It stops at about room bytes, and returns
+// how many observations it wrote, at least one, and how many frames they have.
 func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, frames int) {
 	period := int64(0)
 	if typ == TypeCPU {
@@ -185,7 +185,7 @@ func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, fram
 	return written, frames
 }
 
-// appendExact appends a time or period in milliseconds, and beside it in nanoseconds if it is no whole number of them.
+// appendExact appends a time or period in milliseconds, and also in nanoseconds if that is not exact.
 func appendExact(labels []pprofencode.Number, millis, nanos string, value int64) []pprofencode.Number {
 	if value != 0 {
 		labels = append(labels, pprofencode.Number{Key: millis, Value: value / millisecond})
@@ -208,5 +208,5 @@ func gzipBase64(pprof []byte) string {
 	return base64.StdEncoding.EncodeToString(compressed.Bytes())
 }
 
-// A writer's tables are near a megabyte: making one costs more than compressing an agent's usual record.
+// A writer's tables take almost a megabyte: making one costs more than compressing an agent's usual record.
 var gzips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -31,7 +31,7 @@ type record struct {
 	allocated              int64
 	link                   profiledict.Link
 	linked                 bool
-	// described reports that the record has a description of its profile. value is that of a text.
+	// described reports that the record has a description of its profile. value is the value of a text.
 	described   bool
 	description description
 	value       int64
@@ -129,7 +129,7 @@ func (r *record) classify() {
 	}
 }
 
-// uses reports whether an attribute of the record became something other than an attribute of the Profile.
+// uses reports whether an attribute of the record is used for something other than an attribute of the Profile.
 func (r *record) uses(key string) bool {
 	switch key {
 	case KeySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos:
@@ -185,7 +185,8 @@ func (t *translator) appendAttribute(list []int32, key string, value pcommon.Val
 	return append(list, int32(t.dict.Attributes.Intern(entry)))
 }
 
-// internSet interns a set of attributes. Of several with one key the first counts. list is borrowed scratch.
+// internSet interns a set of attributes. Of several with one key, the first is used. list is scratch, which internSet
+// changes.
 func (t *translator) internSet(list []int32) profiledict.AttributeSetIndex {
 	key := func(i int32) profiledict.StringIndex { return t.dict.Attributes.At(profiledict.AttributeIndex(i)).Key }
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(key(a), key(b)) })
@@ -212,7 +213,7 @@ func number(value pcommon.Value) (int64, bool) {
 }
 
 func parseNumber(text string) (int64, bool) {
-	const longest = 64 // no number needs more; a pprof can refer to a long text from every sample
+	const longest = 64 // numbers are shorter; a pprof can refer to a long text from every sample
 	if len(text) > longest {
 		return 0, false
 	}
@@ -250,7 +251,8 @@ func millisToNanos(millis int64, ok bool, most int64, bad *int) int64 {
 	return millis * millisecond
 }
 
-// exactTime returns nanos if it is in the same millisecond as a time or period of whole milliseconds, else that.
+// exactTime returns nanos if it is in the same millisecond as time, which has whole milliseconds; otherwise it returns
+// time.
 func exactTime(time, nanos int64) int64 {
 	if nanos > 0 && nanos-nanos%millisecond == time {
 		return nanos

@@ -50,7 +50,7 @@ func (r Reason) String() string { return reasonNames[r] }
 
 // Rejection is a record that could not be read.
 type Rejection struct {
-	// Record is the record's number among all records of the request, in their order, from 0.
+	// Record is the position of the record among all records of the request, from 0.
 	Record int
 	Reason Reason
 	Err    error
@@ -62,7 +62,7 @@ func reject(why Reason, format string, args ...any) *Rejection {
 	return &Rejection{Reason: why, Err: fmt.Errorf(format, args...)}
 }
 
-// short cuts what a sender wrote to a length that fits into a message.
+// short cuts a sender's text to a length that fits into a message.
 func short(s string) string {
 	const most = 64
 	if len(s) <= most {
@@ -73,25 +73,25 @@ func short(s string) string {
 
 // Result is what Translate made of one request.
 type Result struct {
-	// Profiles has no resource where no sample was found.
+	// Profiles has no resource if no sample was found.
 	Profiles pprofile.Profiles
 	// Samples is the number of samples that were read: observations, before those of one identity are combined.
 	Samples int
 	// Records counts the records that carry or claim to carry profiles, by format, type and source.
 	Records [NumFormats][NumTypes][NumSources]int
-	// Others is the number of records that have nothing to do with profiling, and FirstOther, where there are any, the
-	// number of the first of them.
+	// Others is the number of records that have nothing to do with profiling, and FirstOther, if there are any, the
+	// position of the first.
 	Others, FirstOther int
-	// FirstRead is the number of the first profiling record that was read, where any was.
+	// FirstRead is the position of the first profiling record that was read, if there is one.
 	FirstRead int
 	// Rejected lists the records that could not be read, in their order.
 	Rejected []Rejection
-	// Dropped counts samples that were left out of records that were read, Repaired the faults that were read past.
+	// Dropped counts the dropped samples of records that were read, Repaired the faults that were repaired.
 	Dropped  [pprofconv.NumDropReasons]int
 	Repaired [pprofconv.NumRepairs]int
 	// UnpackedBytes is the size of the bodies that were read, after decompression.
 	UnpackedBytes int
-	// BadTimes counts times and periods that are no numbers or out of range: the sample is kept without.
+	// BadTimes counts times and periods that are not numbers or out of range: the sample is kept without.
 	BadTimes int
 }
 
@@ -118,7 +118,7 @@ func (r *Result) add(stats *pprofconv.DecodeStats) {
 		r.Dropped[i] += n
 	}
 	for i, n := range stats.Repaired {
-		// Every agent leaves sample types out: that is the format, not a fault.
+		// The format has no sample types, so their absence is not a fault.
 		if pprofconv.Repair(i) != pprofconv.RepairMissingSampleTypes {
 			r.Repaired[i] += n
 		}

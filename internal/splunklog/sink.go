@@ -21,15 +21,15 @@ type sink struct {
 	// hasUnnamed reports that there are functions without a name.
 	hasUnnamed bool
 	recounts   *recounts
-	// scope is the number in recounts of the scope under way.
+	// scope is the number of the current scope in recounts.
 	scope int32
-	// frames are the numbers of frames of stacks, by index + 1; 0 is not counted yet.
+	// frames[i] is the number of frames of stack i plus 1; 0 means not counted yet.
 	frames []int
-	// total is the number of observations to come, done that of those that came.
+	// total is the number of observations, done how many of them are written.
 	total, done int
 	// largest is the size of the largest record.
 	largest int
-	// stopped reports that there is far too much already.
+	// stopped reports that the records are far too large already.
 	mayStop, stopped bool
 	budget           *int
 
@@ -37,7 +37,7 @@ type sink struct {
 	text  []byte
 }
 
-// What an Encoder keeps of a scope with another name than Splunk's, as attributes of the records' scope.
+// The attributes of the records' scope that keep the profiles' scope, if that has another name than Splunk's.
 const (
 	keyScopeName    = "otel.scope.name"
 	keyScopeVersion = "otel.scope.version"
@@ -126,7 +126,7 @@ func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 	s.finish(record, n)
 }
 
-// newRecord begins a record with what all formats have in common.
+// newRecord adds a record with the attributes that all formats share.
 func (s *sink) newRecord(p pprofile.Profile, is kind, to plog.ScopeLogs) plog.LogRecord {
 	record := to.LogRecords().AppendEmpty()
 	record.SetTimestamp(p.Time())
@@ -160,12 +160,12 @@ func (s *sink) finish(record plog.LogRecord, n int) {
 	if size > s.opts.MaxRecordBytes {
 		s.part.Oversized++
 	}
-	// What is far too large is not finished before it is split.
+	// Records that are far too large are split before they are finished.
 	const far = 2
 	s.stopped = s.mayStop && s.part.Bytes/far > s.opts.MaxPartBytes && s.done < s.total
 }
 
-// excess returns by how much a limit is exceeded, on the assumption that records that were not written are like the others.
+// excess returns the size divided by the limit. It assumes that records that were not written are like the others.
 func (s *sink) excess() float64 {
 	bytes := float64(s.part.Bytes)
 	known := 1.0
@@ -175,7 +175,7 @@ func (s *sink) excess() float64 {
 	return max(known, known*bytes/float64(s.opts.MaxPartBytes), float64(s.largest)/float64(s.opts.MaxRecordBytes))
 }
 
-// periodOfProfile returns a profile's period in nanoseconds, 0 where it has none that is a time.
+// periodOfProfile returns a profile's period in nanoseconds, or 0 if it is not a time.
 func periodOfProfile(d pprofile.ProfilesDictionary, p pprofile.Profile) int64 {
 	switch d.StringTable().At(int(p.PeriodType().UnitStrindex())) {
 	case "nanoseconds", "ns":

@@ -15,11 +15,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// stackText remembers the lines of the stacks of a request: threads stand in the same few places over and over.
+// stackText remembers the lines of the stacks of a request, since threads are often in the same few functions.
 type stackText struct {
 	lines     []knownLine // the first one is unused, since HashIndex has no entry 0
 	lineIndex profiledict.HashIndex
-	// frames are the positions in lines of the stack under way, stack what they became.
+	// frames are the positions in lines of the current stack, stack the indices of its locations.
 	frames []int32
 	stack  []int32
 }
@@ -32,7 +32,8 @@ type knownLine struct {
 
 const (
 	notInterned = -1
-	// maxKnownLines bounds the memory of lines, maxLocations what one request can make of many short ones.
+	// maxKnownLines bounds the memory of lines, maxLocations the locations that one request can make of many short
+	// ones.
 	maxKnownLines = 1 << 16
 	maxLocations  = 1 << 20
 )
@@ -48,7 +49,7 @@ func (s *stackText) release() {
 	s.lines = s.lines[:0]
 }
 
-// readText reads a body that is one call stack: a line on the thread, a line with its state, and the frames.
+// readText reads a body that is one call stack: a line about the thread, a line with its state, and the frames.
 func (t *translator) readText(body string) *Rejection {
 	if len(body) > t.bytesLeft || t.samplesLeft <= 0 {
 		return reject(ReasonTooLarge, "the records before it and this one are more than one request may carry")
@@ -81,8 +82,8 @@ func (t *translator) readText(body string) *Rejection {
 	return nil
 }
 
-// cutHeader parts the first two lines, either of which may be empty, from the frames. A sender that leaves them out
-// is known by the "at " of its first line.
+// cutHeader cuts the first two lines, each of which may be empty, from the frames. If the first line begins with "at ",
+// the sender has left them out.
 func cutHeader(body string) (thread, state, frames string) {
 	first, rest, _ := strings.Cut(body, "\n")
 	if beginsWithAt(first) {
@@ -136,7 +137,7 @@ func (t *translator) findLine(line string) (int32, bool) {
 	return i, true
 }
 
-// internFrames interns the stack of t.frames, leaf first as it stands.
+// internFrames interns the stack of t.frames, which is leaf first.
 func (t *translator) internFrames() profiledict.StackIndex {
 	t.stack = t.stack[:0]
 	for _, position := range t.frames {
@@ -165,7 +166,7 @@ func (t *translator) internFrame(f *frame) int32 {
 //
 //	"pool-1-thread-30" #49 daemon prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 waiting on condition
 //
-// A number of 0 is not known.
+// A number of 0 means not known.
 type thread struct {
 	name                 string
 	id, osID, tid        int64
@@ -220,7 +221,7 @@ func cutName(line string) (name, rest string) {
 	return line[1:end], strings.TrimLeft(line[end+1:], " ")
 }
 
-// integer reads a decimal or, after 0x, hexadecimal number. Addresses take all of 64 bits.
+// integer reads a decimal or, after 0x, hexadecimal number. Addresses can need all 64 bits.
 func integer(text string) int64 {
 	if digits, hex := strings.CutPrefix(text, "0x"); hex {
 		n, err := strconv.ParseUint(digits, 16, 64)
@@ -236,7 +237,7 @@ func integer(text string) int64 {
 	return n
 }
 
-// nanos reads a duration such as 0.12ms; a number without a unit is no duration.
+// nanos reads a duration such as 0.12ms; a number without a unit is not a duration.
 func nanos(text string) int64 {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
@@ -332,7 +333,7 @@ func (s *sink) addTexts(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 	}
 }
 
-// bodyOf writes a stack. What has no place in its first two lines becomes attributes of the record.
+// bodyOf writes a stack. Attributes that do not fit into its first two lines become attributes of the record.
 func (s *sink) bodyOf(sample pprofile.Sample, stack pcommon.Int32Slice, attributes pcommon.Map) string {
 	var h threadHeader
 	for _, i := range sample.AttributeIndices().All() {
@@ -352,7 +353,7 @@ func (s *sink) bodyOf(sample pprofile.Sample, stack pcommon.Int32Slice, attribut
 	return string(s.text)
 }
 
-// threadHeader is the first two lines of a text. An empty text and a 0 are not known.
+// threadHeader is the first two lines of a text. An empty text and a 0 mean not known.
 type threadHeader struct {
 	name, state string
 	id, osID    int64
@@ -397,7 +398,7 @@ func (h *threadHeader) append(to []byte) []byte {
 	return append(to, '\n')
 }
 
-// What is written where a text needs a frame and there is none.
+// The frames for stacks that have none.
 const (
 	noStack   = "[no stack]"
 	noName    = "[unknown]"
@@ -421,7 +422,7 @@ func (s *sink) appendLocation(location pprofile.Location) {
 	}
 }
 
-// oneLine keeps a name from ending its line.
+// oneLine replaces the line breaks in a name.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 func (s *sink) appendFrame(function, file string, line, column int64) {

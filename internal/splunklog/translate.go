@@ -18,11 +18,12 @@ import (
 
 // Options configures how records are read, and bounds what one request may cost.
 type Options struct {
-	// FullThreadMetadata keeps all of the first line of a text stack. Priorities, times and addresses differ from stack to
-	// stack, so that with them hardly two samples are the same.
+	// FullThreadMetadata keeps all of the first line of a text stack. Priorities, times and addresses differ from stack
+	// to stack, so that hardly two samples have the same identity.
 	FullThreadMetadata bool
-	// Limits are those of pprofconv, but for all bodies of a request together: MaxProfileBytes and MaxSamples count texts
-	// and OTLP too. Deeper stacks than MaxStackDepth are left out; 0 means 1024, which is where the agents themselves cut.
+	// Limits are those of pprofconv, but for all bodies of a request together: MaxProfileBytes and MaxSamples count
+	// texts and OTLP too. Stacks deeper than MaxStackDepth are left out; 0 means 1024, the limit of the agents
+	// themselves.
 	Limits pprofconv.Limits
 }
 
@@ -38,23 +39,24 @@ func (o Options) withDefaults() Options {
 type translator struct {
 	opts      Options
 	assembler compact.Assembler
-	dict      *profiledict.Dictionary // the assembler's
+	dict      *profiledict.Dictionary // that of the assembler
 	result    Result
 	origin    origin
 	groups    groups
 	stackText
 
-	// bytesLeft, samplesLeft and memoryLeft are what the request may still become: bodies after decompression, samples,
-	// and the messages of OTLP bodies in memory. workLeft is what may still be unpacked, rejected bodies included.
+	// bytesLeft, samplesLeft and memoryLeft are what is left of the limits of the request: for bodies after
+	// decompression, for samples, and for the messages of OTLP bodies in memory. workLeft is how many more bytes may be
+	// unpacked, rejected bodies included.
 	bytesLeft, samplesLeft, memoryLeft, workLeft int
 
-	// The record under way.
+	// The current record.
 	at     place
 	record record
 	number int
 	// anyRead reports that a record of the request was read.
 	anyRead bool
-	// begun reports that the record has a sample; then what follows is that of the record.
+	// begun reports that the record has a sample, so that the fields below are set.
 	begun             bool
 	bodyID            compact.ContentID
 	profileAttributes profiledict.AttributeSetIndex
@@ -66,11 +68,11 @@ type translator struct {
 	// Scratch.
 	encoded, payload []byte
 	scratch          []int32
-	// sizes are those of the request before: agents send requests that are much alike.
+	// sizes are those of the previous request: requests of one agent are much alike.
 	sizes profiledict.Sizes
 }
 
-// What the messages of OTLP bodies may take in memory: constantMemory + memoryFactor × Limits.MaxProfileBytes.
+// The memory that the messages of OTLP bodies may take: constantMemory + memoryFactor × Limits.MaxProfileBytes.
 const (
 	constantMemory = 64 << 20
 	memoryFactor   = 8
@@ -123,7 +125,7 @@ func (t *translator) start(opts Options) {
 	t.dict.Reset(t.sizes)
 	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
 	t.memoryLeft = constantMemory + memoryFactor*t.opts.Limits.MaxProfileBytes
-	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that a bomb or two do not keep the other records from being read
+	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that the others can be read although one or two are bombs
 	t.number, t.anyRead = 0, false
 }
 
@@ -178,7 +180,7 @@ func (t *translator) body() (string, *Rejection) {
 	return body, nil
 }
 
-// release drops what belongs to the request, and keeps the translator unless the request made it too large.
+// release drops what belongs to the request. The translator is kept for the next one unless it is too large.
 func (t *translator) release() {
 	t.at, t.record, t.result, t.origin = place{}, record{}, Result{}, origin{}
 	t.groups.reset()
@@ -203,7 +205,7 @@ func (t *translator) release() {
 	translators.Put(t)
 }
 
-// place is where a record stands.
+// place is where a record is in its request.
 type place struct {
 	resource plog.ResourceLogs
 	scope    plog.ScopeLogs
@@ -233,8 +235,8 @@ func isProfiling(attributes pcommon.Map) bool {
 	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
 }
 
-// Rest returns the records that do not claim to carry profiles, with their resources and scopes, in their order. It is ld
-// itself if it has no others; else a copy, and ld is only read.
+// Rest returns the records that do not claim to carry profiles, with their resources and scopes, in their order. It
+// returns ld if there are only such records, otherwise a copy. It only reads ld.
 func Rest(ld plog.Logs) plog.Logs {
 	anyProfiling := false
 	for _, at := range recordsOf(ld) {
@@ -269,7 +271,7 @@ func Rest(ld plog.Logs) plog.Logs {
 	return rest
 }
 
-// BodyBytes is the size of all bodies of profiling records.
+// BodyBytes returns the size of all bodies of profiling records.
 func BodyBytes(ld plog.Logs) (n int) {
 	for log, at := range recordsOf(ld) {
 		switch body := log.Body(); {

@@ -16,12 +16,12 @@ type kind struct {
 	name string
 }
 
-// recounts are profiles of types that Splunk knows as cpu, and that count what another profile counts already: of the
-// samples and the cpu of a Go profile, Splunk is to count one. They are identified by content, since a profile
-// that is split becomes several.
+// recounts are profiles of types that Splunk knows as cpu, whose samples another profile counts already: a Go profile
+// has samples and cpu, and Splunk must count only one of them. They are identified by content, since a profile that is
+// split becomes several.
 type recounts struct {
 	profiles map[profileKey]bool
-	// scopes numbers the scopes: their texts are hashed once a scope, not once a profile.
+	// scopes numbers the scopes, so that their texts are hashed once for each scope instead of each profile.
 	scopes map[recountScope]int32
 }
 
@@ -54,7 +54,8 @@ func (r *recounts) scope(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 	return i
 }
 
-// maxSampleTypes is how far apart two sample types of one pprof are looked for: real ones have a handful.
+// maxSampleTypes is how many profiles back another sample type of the same pprof is looked for: real ones have a
+// handful.
 const maxSampleTypes = 16
 
 // findRecounts finds those of conformant profiles.
@@ -64,7 +65,7 @@ func findRecounts(pd pprofile.Profiles) recounts {
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			scope := int32(-1)
-			var cpu []pprofile.Profile // one for all that count the same
+			var cpu []pprofile.Profile // one of all that count the same
 			for _, p := range sp.Profiles().All() {
 				if typ := sampleTypeOf(texts, p); splunkType(typ) != TypeCPU {
 					continue
@@ -95,9 +96,9 @@ func keyOf(texts pcommon.StringSlice, scope int32, p pprofile.Profile) profileKe
 	return profileKey{scope, uint64(p.Time()), p.DurationNano(), sampleTypeOf(texts, p)}
 }
 
-// sameObservations reports whether two profiles count what was seen at the same times in different types, as the sample types
-// of one pprof do. Without times of their own, where the samples of one type can be 0 and thus left out, that is
-// told by the time of the whole.
+// sameObservations reports whether two profiles count the same observations in different types, as the sample types of
+// one pprof do. If samples have no timestamps, those of one type can be 0 and thus missing; then the times of the
+// profiles are compared.
 func sameObservations(texts pcommon.StringSlice, a, b pprofile.Profile) bool {
 	if sampleTypeOf(texts, a) == sampleTypeOf(texts, b) || a.Time() != b.Time() || a.DurationNano() != b.DurationNano() ||
 		!a.AttributeIndices().Equal(b.AttributeIndices()) || timesOf(a) != timesOf(b) {
@@ -126,7 +127,7 @@ func timesOf(p pprofile.Profile) (n int) {
 	return n
 }
 
-// kindOf classifies a profile of the scope under way.
+// kindOf classifies a profile of the current scope.
 func (s *sink) kindOf(p pprofile.Profile) kind {
 	texts := s.dict.StringTable()
 	is := sampleTypeOf(texts, p)
@@ -141,7 +142,7 @@ func (s *sink) kindOf(p pprofile.Profile) kind {
 	case "":
 		return kind{TypeOther, "unknown"}
 	case TypeCPU.String(), TypeAllocation.String():
-		// Splunk's words are not for these.
+		// Splunk has no words for these.
 		return kind{TypeOther, is.typ + "/" + is.unit}
 	default:
 		return kind{TypeOther, is.typ}
@@ -160,7 +161,7 @@ func splunkType(is valueType) Type {
 	}
 	switch is.typ {
 	case "cpu", "wall", "samples", "sample", "on_cpu", "off_cpu", "on-cpu", "off-cpu", "offcpu", "oncpu",
-		"events": // what the eBPF profiler calls off-CPU time
+		"events": // the eBPF profiler's word for off-CPU time
 		return TypeCPU
 	case "allocation", "allocated_space", "alloc_space", "alloc_bytes", "allocated_bytes", "alloc_in_new_tlab_bytes",
 		"alloc_outside_tlab_bytes":
