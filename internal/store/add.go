@@ -20,7 +20,7 @@ import (
 // UnknownService is the name of a resource that has none.
 const UnknownService = "unknown_service"
 
-// scopeAttributes are those by which a pprof's sample types are put together again.
+// scopeAttributes are those that describe the sample types of a pprof, so that it can be restored.
 var scopeAttributes = []string{"pprof.scope.sample_type_order", "pprof.scope.default_sample_type"}
 
 // addScratch is memory that Add uses again.
@@ -32,22 +32,22 @@ type addScratch struct {
 	kept    []int32
 }
 
-// pprofKey is what profiles of one scope share that were one pprof.
+// pprofKey is what profiles of a scope share if they were one pprof.
 type pprofKey struct {
 	time, duration         uint64
 	period                 int64
 	periodType, periodUnit int32
 }
 
-// Added is what became of one message.
+// Added counts what Add did with one message.
 type Added struct {
-	// Profiles and Samples were kept; Moved of the profiles under their arrival.
+	// Profiles and Samples were kept; Moved of the profiles under their time of arrival.
 	Profiles, Samples, Moved int
-	// Refused counts profiles (of RefusedSamples: samples) that were not.
+	// Refused counts profiles (for RefusedSamples: samples) that were not kept.
 	Refused [NumRefused]int
 }
 
-// Add keeps what it can of pd, which is only read. Nothing about pd is trusted.
+// Add keeps what it can of pd, which may be malformed. It only reads pd.
 func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	s.adding.Lock()
 	defer s.adding.Unlock()
@@ -61,7 +61,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 		a.message(pd)
 		a.epoch.measure()
 		a.epoch.mu.Unlock()
-		if cost > largeBytes { // neither tables nor columns of that size are kept for the next message
+		if cost > largeBytes { // scratch of that size is not kept for the next message
 			s.importer = compact.Importer{}
 			s.importer.Reset(a.epoch.dict)
 			s.scratch = addScratch{}
@@ -76,10 +76,10 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	return a.added
 }
 
-// largeBytes is the size of a message that is large.
+// largeBytes is the size from which a message is large.
 const largeBytes = 4 << 20
 
-// messageBytes is about what a message may come to occupy in the store.
+// messageBytes estimates the memory of a message in the store.
 func messageBytes(pd pprofile.Profiles) int {
 	d := pd.Dictionary()
 	n := 64 * (d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len())
@@ -103,7 +103,7 @@ type adder struct {
 	now   time.Time
 	added Added
 
-	// Of the resource and the scope in hand. The sets are imported when a series needs them.
+	// Of the current resource and scope. The sets are imported when a series needs them.
 	attributes       pcommon.Map
 	resource         *resource
 	service          string
@@ -135,7 +135,8 @@ func (a *adder) message(pd pprofile.Profiles) {
 			}
 		}
 	}
-	// First the stacks of all that is kept, in the message's order: see ImportReached. What is refused leaves nothing behind.
+	// First import the stacks of all profiles that are kept, in the message's order: see ImportReached. Refused
+	// profiles add nothing to the dictionary.
 	kept := a.scratch.kept[:0]
 	each(func(_ int, p pprofile.Profile) {
 		i := a.seriesOf(p)
@@ -169,7 +170,7 @@ func (a *adder) beginResource() {
 	a.resource = a.resources[string(a.scratch.key)]
 }
 
-// maxNameBytes bounds the names of services, profiles, types and units. They stand in keys, URLs and answers.
+// maxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and answers.
 const maxNameBytes = 256
 
 // cutName returns a name as valid UTF-8 of bounded length, in memory of its own.
@@ -197,7 +198,7 @@ func (a *adder) beginScope() {
 	clear(a.scratch.names)
 }
 
-// text returns a string of the message, "" where there is none.
+// text returns a string of the message, or "" if there is none.
 func (a *adder) text(i int32) string {
 	if table := a.src.StringTable(); uint(i) < uint(table.Len()) {
 		return cutName(table.At(int(i)))
@@ -233,7 +234,7 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series) {
 	}
 }
 
-// place decides where a profile is kept: in its own time, or, where that is outside the window, under its arrival.
+// place decides under which time a profile is kept: its own, or its arrival if its own is outside the window.
 func (a *adder) place(c *chunk) {
 	now, window := a.now.UnixNano(), int64(a.cfg.Window)
 	c.start, c.end = c.time, c.time
@@ -249,7 +250,7 @@ func (a *adder) place(c *chunk) {
 	}
 }
 
-// position is the profile's among those that were one pprof.
+// position returns the profile's position among those that were one pprof.
 func (a *adder) position(index int, p pprofile.Profile) int32 {
 	if n := a.sampleTypesOfOne; n > 0 {
 		return int32(index % n)
@@ -278,8 +279,8 @@ func (a *adder) nameOf(p pprofile.Profile, typ string) string {
 	return name
 }
 
-// seriesOf finds the epoch's series of a profile, or begins one. It is -1 where there are too many: then nothing of the
-// profile and its resource has reached the dictionary.
+// seriesOf finds the epoch's series of a profile, or adds one. It returns -1 if there are too many; then it has added
+// nothing to the dictionary.
 func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
 	name := a.nameOf(p, typ)
@@ -294,7 +295,7 @@ func (a *adder) seriesOf(p pprofile.Profile) int32 {
 			return i
 		}
 	}
-	// The texts are the message's.
+	// The texts belong to the message.
 	key = seriesName{profile: strings.Clone(name), typ: strings.Clone(typ), unit: strings.Clone(unit)}
 	switch {
 	case known != nil:
@@ -322,7 +323,7 @@ func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	return int32(len(e.series) - 1)
 }
 
-// newSeries registers a series, and its resource where it is the first.
+// newSeries registers a series, and its resource if it is the first.
 func (a *adder) newSeries(name seriesName) *seriesID {
 	if a.resource == nil {
 		a.resource = &resource{key: string(a.scratch.key), series: map[seriesName]*seriesID{}}
@@ -365,7 +366,7 @@ func (a *adder) importMap(m pcommon.Map, keys []string) profiledict.AttributeSet
 	return a.epoch.dict.AttributeSets.Intern(set)
 }
 
-// samples fills the columns. It reports false where the profile is too large for the store.
+// samples fills the columns. It returns false if the profile is too large for the store.
 func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
 	cols, samples := &a.scratch.columns, p.Samples()
 	maxRows := a.cfg.MaxBytes / 4 / 16

@@ -5,8 +5,8 @@ package store
 
 import "encoding/binary"
 
-// columns are the observations of one profile, each column by itself. An observation is a sample with a value, or one
-// timestamp of a sample. Written, they are
+// columns are the observations of one profile, by column. An observation is a sample with a value, or one timestamp of
+// a sample. Written, they are
 //
 //	the scale of the values, then the bytes of each of the first four columns, as uvarints, then
 //	stacks      difference to the row before, zigzag
@@ -166,7 +166,7 @@ func readVarint(b *[]byte) int64 {
 	return v
 }
 
-// number is what values are summed as: whole numbers, or, where chunks have weights, real ones.
+// number is the type of sums: integers, or floating-point numbers if chunks have weights.
 type number interface{ int64 | float64 }
 
 // addTo adds weight times each value to the sum of its stack. It reads two columns only.

@@ -3,12 +3,13 @@
 
 // Package store keeps the profiles of the last window in bounded memory, and answers queries by time and attributes.
 //
-// Add takes any OTLP profiles. What arrives within an eighth of the window, or of the bytes, is an epoch: one dictionary
-// (profiledict) and, for each series, chunks: the samples of one profile as columns of varints. A series is a service, a
-// profile (profilekind), a sample type and the attributes of a resource. The oldest epoch goes as a whole, and its dictionary
-// with it.
+// Add takes any OTLP profiles. What arrives within an eighth of the window, or of the bytes, is an epoch: one
+// dictionary (profiledict) and, for each series, chunks. A chunk has the samples of one profile as columns of varints.
+// A series is a service, a profile (profilekind), a sample type and the attributes of a resource. The oldest epoch is
+// dropped as a whole, with its dictionary.
 //
-// A query chooses chunks by a Selection (Selection.terms), each with the weight that its kind asks for: what happened in an
-// interval is summed, states are averaged, totals are differenced. It sums values by stack, for each epoch in a dense
-// array (sum.go), and makes of the sums a tree of frames (tree.go), or pprof's samples over one dictionary (profiles.go).
+// A query chooses chunks by a Selection (Selection.terms), each with a weight by its kind: values of intervals are
+// added up, states are averaged, totals are subtracted from each other. It adds up values by stack, for each epoch in a
+// dense array (sum.go), and makes a tree of frames (tree.go) or pprof's samples over one dictionary (profiles.go) from
+// the sums.
 package store

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// epoch is what arrived in a part of the window, over one dictionary. Only the last epoch of a store grows.
+// epoch has what arrived in a part of the window, over one dictionary. Only the last epoch of a store grows.
 type epoch struct {
 	mu   sync.RWMutex
 	dict *profiledict.Dictionary
@@ -21,7 +21,7 @@ type epoch struct {
 	// metas are what chunks share; byMeta finds them.
 	metas  []meta
 	byMeta map[meta]int32
-	// refs are the series in the store's registry, refBytes what they occupy there.
+	// refs are the series in the store's registry, refBytes their memory there.
 	refs     []seriesRef
 	refBytes int
 
@@ -47,21 +47,22 @@ type series struct {
 	timestamps            bool
 }
 
-// meta is what pprof has fields for beside samples, and profiles of a series mostly share.
+// meta has the fields of a pprof beside its samples, which most profiles of a series share.
 type meta struct {
 	periodType, periodUnit profiledict.StringIndex
 	period                 int64
 	// attributes are the profile's, scope those of its scope that describe a pprof.
 	attributes, scope profiledict.AttributeSetIndex
-	// position is the profile's among those of its scope.
+	// position is that of the profile in its scope.
 	position int32
 }
 
 // chunk is one profile. Times are Unix nanoseconds.
 type chunk struct {
-	// time and duration are as the profile says.
+	// time and duration are those of the profile.
 	time, duration int64
-	// start and end are where it is kept. They differ where its own time lies outside the window.
+	// start and end are the time under which it is kept. It is another one if the profile's time lies outside the
+	// window.
 	start, end int64
 	// total is the sum of its values.
 	total int64
@@ -79,7 +80,7 @@ const (
 	hasAttributes chunkFlags = 1 << iota
 	hasLinks
 	hasTimestamps
-	// isMoved marks a profile that is kept under its arrival.
+	// isMoved marks a profile that is kept under its time of arrival.
 	isMoved
 )
 
@@ -89,7 +90,7 @@ func newEpoch(now time.Time) *epoch {
 	return &epoch{dict: profiledict.NewKept(), byID: map[int32]int32{}, byMeta: map[meta]int32{}, begun: now}
 }
 
-// freeze gives back the memory that only adding needs.
+// freeze releases the memory that only adding needs.
 func (e *epoch) freeze() {
 	e.dict.Freeze()
 	e.byMeta = nil
@@ -113,7 +114,7 @@ func (e *epoch) meta(m meta) int32 {
 
 func (e *epoch) add(sr *series, c chunk) {
 	if len(sr.chunks) == cap(sr.chunks) {
-		// A quarter more: doubling would waste much for long series.
+		// Grow by a quarter: doubling would waste much memory in long series.
 		grown := make([]chunk, len(sr.chunks), len(sr.chunks)+max(1, len(sr.chunks)/4))
 		copy(grown, sr.chunks)
 		e.chunkBytes += (cap(grown) - cap(sr.chunks)) * chunkBytes

@@ -13,9 +13,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Events is what single threads or goroutines did, in time.
+// Events is what single threads or goroutines did over time.
 type Events struct {
-	// Lanes are the names of the threads, in their order; numbers in names count as such.
+	// Lanes are the names of the threads, in their order; numbers in names are compared as numbers.
 	Lanes []string
 	// States are the words for what they did.
 	States []string
@@ -27,7 +27,8 @@ type Events struct {
 	LeftOut, LanesLeftOut int
 }
 
-// Event is one observation with a timestamp. Start and End are Unix nanoseconds; where they are equal it has no length.
+// Event is one observation with a timestamp. Start and End are Unix nanoseconds; if they are equal the event has no
+// length.
 type Event struct {
 	Lane, State, Stack int32
 	Start, End         int64
@@ -39,19 +40,20 @@ const (
 	maxStackFrames = 64
 )
 
-// laneKeys name a thread, the best first; stateKeys say what it does.
+// laneKeys are the attributes that name a thread, in order of preference; stateKeys are those of its state.
 var (
 	laneKeys = []struct{ key, word string }{
 		{"go.goroutine.id", "goroutine "}, {"thread.id", "thread "}, {"thread.name", ""}, {"process.pid", "process "},
 	}
 	stateKeys = []string{"go.goroutine.state", "thread.state"}
-	// typeStates are states that sample types stand for.
+	// typeStates are the states that sample types imply.
 	typeStates = map[string]string{"on_cpu": "running", "cpu": "running", "off_cpu": "off CPU", "gc_pause": "GC pause", "samples": "sample"}
 )
 
-// Events returns the observations of a service that have timestamps and a part in the selected time, of all its profiles
-// unless the selection names one: the limit longest. GroupBy is the attribute that tells threads apart; without it
-// it is the first of those that they have. A value that is a time ends at its timestamp, others have no length.
+// Events returns the observations of a service that have timestamps and a part in the selected time, of all its
+// profiles unless the selection names one: the limit longest. GroupBy is the attribute that distinguishes threads; if
+// it is empty, the first of laneKeys that they have is used. A value that is a time ends at its timestamp, others have
+// no length.
 func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
 	v := s.view()
 	defer v.release()
@@ -114,7 +116,7 @@ type collectedEvent struct {
 	epoch int32
 }
 
-// setNames are the lane and the state that a set of attributes says, plus one; 0 is not looked for yet.
+// setNames are the lane and the state in a set of attributes, plus one; 0 means not looked up yet.
 type setNames struct{ lane, state int32 }
 
 type eventCollector struct {
@@ -197,7 +199,7 @@ func laneName(f *filter, sr *series, sel *Selection, set profiledict.AttributeSe
 	return NoGroup
 }
 
-// instanceMark stands between the name of a thread and that of the instance, of which each has a thread 1.
+// instanceMark separates the name of a thread from that of its instance, since each instance has a thread 1.
 const instanceMark = "\x00"
 
 var instanceKeys = []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name"}
@@ -211,7 +213,7 @@ func instanceName(f *filter, sr *series) string {
 	return ""
 }
 
-// shownLanes takes the instance out of the names where there is only one.
+// shownLanes removes the instance from the names if there is only one.
 func shownLanes(names []string) []string {
 	instances := map[string]bool{}
 	shown := make([]string, len(names))
@@ -237,7 +239,7 @@ func (c *eventCollector) add(e collectedEvent) {
 	}
 }
 
-// keepLongest leaves the limit longest events, in the order of their starts.
+// keepLongest keeps the longest events, up to the limit, ordered by their starts.
 func (c *eventCollector) keepLongest() {
 	if more := len(c.events) - c.limit; more > 0 {
 		slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(b.End-b.Start, a.End-a.Start) })
@@ -246,7 +248,7 @@ func (c *eventCollector) keepLongest() {
 	}
 }
 
-// finish chooses the lanes with most time and writes out stacks.
+// finish chooses the lanes with most time and resolves stacks.
 func (c *eventCollector) finish(v *view) *Events {
 	c.keepLongest()
 	out := &Events{LeftOut: c.leftOut, States: byNumber(c.states)}
@@ -266,7 +268,7 @@ func (c *eventCollector) finish(v *view) *Events {
 	for i := range place {
 		place[i] = -1
 	}
-	// Most threads keep their place where another time is looked at.
+	// So most threads keep their position when another time is selected.
 	slices.SortStableFunc(order, func(a, b int32) int { return compareNumbered(names[a], names[b]) })
 	for i, lane := range order {
 		place[lane] = int32(i)

@@ -16,11 +16,11 @@ import (
 type Graph struct {
 	*Tree
 	Type SampleType
-	// Values is interval or state; totals are differenced, and so are what happened in an interval.
+	// Values is interval or state; differences of totals are intervals.
 	Values profilekind.Values
-	// From and Until are the first start and the last end of a profile that is in it, in Unix nanoseconds.
+	// From and Until are the first start and the last end of its profiles, in Unix nanoseconds.
 	From, Until int64
-	// Profiles is how many are in it.
+	// Profiles is the number of its profiles.
 	Profiles int
 }
 
@@ -43,7 +43,7 @@ func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Gr
 	return g, nil
 }
 
-// grow reads the store. What follows it needs no lock.
+// grow reads the store, which is locked until it returns.
 func (s *Store) grow(ctx context.Context, sides []Selection) (*treeBuilder, *Graph, error) {
 	v := s.view()
 	defer v.release()
@@ -137,14 +137,14 @@ func SortFunctions(rows []FunctionRow, by string) {
 
 // Sandwich is what calls a function and what it calls.
 type Sandwich struct {
-	// Callers grows from the function upwards, Callees downwards; both roots have its total.
+	// Callers goes from the function to its callers, Callees to its callees; both roots have its total.
 	Callers, Callees *Tree
 	Type             SampleType
 	Values           profilekind.Values
 	From, Until      int64
 }
 
-// Sandwich merges all calls of a function. Where it calls itself, the outermost call counts.
+// Sandwich merges all calls of a function. If it calls itself, the outermost call counts.
 func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, maxNodes int) (*Sandwich, error) {
 	b, g, err := s.grow(ctx, []Selection{sel})
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, ma
 		callers.frameIndex(f)
 		callees.frameIndex(f)
 	}
-	// inside[i] is the node of callees that node i merges into, −1 where it is not below the function.
+	// inside[i] is the node of callees that node i merges into, or −1 if it is not below the function.
 	inside := make([]int32, len(whole.Frame))
 	inside[0] = -1
 	for i := 1; i < len(whole.Frame); i++ {

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// HeatMap shows when within its seconds something happened: columns of whole seconds, rows of parts of a second.
+// HeatMap shows when something happened within each second: columns of whole seconds, rows of parts of a second.
 type HeatMap struct {
 	Type SampleType
-	// From is where the first column begins, in Unix nanoseconds: at a whole second.
+	// From is the start of the first column, a whole second, in Unix nanoseconds.
 	From int64
 	// Seconds is how many seconds are folded into one column.
 	Seconds int
 	// Columns and Rows are the numbers of both. Cells[column*Rows+row] is the sum of values.
 	Columns, Rows int
 	Cells         []float64
-	// Observations is how many are in it. Earlier ones than the map has room for are not.
+	// Observations is the number of observations in it. Those before the first column are left out.
 	Observations int
 	IsCut        bool
 }
 
 const (
-	// maxHeatSeconds bounds the time of a heat map, the last that is selected: an hour.
+	// maxHeatSeconds bounds the time of a heat map: the last hour of the selection.
 	maxHeatSeconds = 3600
 	maxHeatColumns = 1200
 )
 
-// HeatRows are the numbers of rows that a heat map can have: a second is a whole number of nanoseconds in each.
+// HeatRows are the numbers of rows that a heat map can have: they divide a second into whole nanoseconds.
 var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 
 // HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread over that time.
@@ -80,7 +80,7 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 	return h, nil
 }
 
-// fold adds the seconds of each column up.
+// fold adds up the seconds of each column.
 func (h *HeatMap) fold(bins []float64) {
 	h.Cells = make([]float64, h.Columns*h.Rows)
 	for i, value := range bins {
@@ -105,7 +105,7 @@ func timeUnit(unit string) int64 {
 	}
 }
 
-// durationOf returns a value as nanoseconds, 0 where it is no time.
+// durationOf returns a value as nanoseconds, or 0 if it is not a time.
 func durationOf(value, unit int64) int64 {
 	if value <= 0 || unit == 0 || value > math.MaxInt64/4/unit {
 		return 0
@@ -159,7 +159,7 @@ func (s *spreader) sums() []float64 {
 	level := 0.0
 	for i := range s.direct {
 		level += s.slopes[i]
-		// Adding and subtracting the same numbers in another order leaves a trace.
+		// Adding and subtracting the same numbers in another order leaves a rounding error.
 		if value := s.direct[i] + level; value > 1e-6 {
 			s.direct[i] = value
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// ServiceInfo is what there is of a service.
+// ServiceInfo describes what the store has of a service.
 type ServiceInfo struct {
 	Service           string
 	Profiles, Samples int
 	From, Until       int64
 }
 
-// ProfileInfo is what there is of one sample type of a service's profile.
+// ProfileInfo describes what the store has of one sample type of a service's profile.
 type ProfileInfo struct {
 	Service, Profile string
 	Type             SampleType
@@ -30,7 +30,7 @@ type ProfileInfo struct {
 	Samples, Bytes   int
 	// Timestamps reports that observations have times of their own.
 	Timestamps bool
-	// Moved is how many profiles are kept under their arrival, Instances how many resources there are.
+	// Moved is how many profiles are kept under their time of arrival, Instances the number of resources.
 	Moved, Instances int
 }
 
@@ -51,7 +51,7 @@ func (s *Store) Services() []ServiceInfo {
 	return list
 }
 
-// Profiles lists the profiles of a service, or of all where service is empty: by service and name, each pprof's sample
+// Profiles lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
 // types in their order.
 func (s *Store) Profiles(service string) []ProfileInfo {
 	type key struct {
@@ -121,7 +121,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 // AttributeInfo is a key that samples of a selection can be filtered or grouped by.
 type AttributeInfo struct {
 	Key string
-	// Sample reports that samples have it; else their resources do.
+	// Sample reports that samples have it; otherwise their resources do.
 	Sample bool
 	Values []AttributeValue
 	// More is how many values are not listed.

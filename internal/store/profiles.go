@@ -17,19 +17,19 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// identity is what samples are combined by.
+// identity is what equal samples share: they are combined.
 type identity struct {
 	stack, attributes, link int32
 	timed                   bool
 	timestamp               int64
 }
 
-// table sums values by identity, a column for each sample type.
+// table adds up values by identity, with a column for each sample type.
 type table struct {
 	types int
 	rows  []identity
-	// values has a row of types values for each identity. fractions, where there are any, are to be added to them: whole
-	// numbers stay exact.
+	// values has a row of types values for each identity. fractions, if there are any, are added in the end, so that
+	// integers stay exact.
 	values    []int64
 	fractions []float64
 	index     profiledict.HashIndex
@@ -92,16 +92,16 @@ func (t *table) value(row, column int) int64 {
 	return t.values[i] + int64(math.Round(t.fractions[i]))
 }
 
-// ProfilesOptions say how samples are merged.
+// ProfilesOptions configure how samples are merged.
 type ProfilesOptions struct {
-	// Timestamps keeps the time of each observation that has one. Else observations of one stack are added up.
+	// Timestamps keeps the time of each observation that has one. Otherwise observations of one stack are added up.
 	Timestamps bool
 }
 
 // Merged are the profiles of a selection, merged: one for each sample type, all in one scope.
 type Merged struct {
 	pprofile.Profiles
-	// Count is how many profiles are in it.
+	// Count is the number of profiles that were merged.
 	Count int
 }
 
@@ -215,7 +215,7 @@ func (m *merger) table(epoch int) *table {
 	return m.tables[epoch]
 }
 
-// split parts the terms whose samples are stacks and values alone from the others.
+// split separates the terms whose samples have only stacks and values from the others.
 func (m *merger) split(terms []term) (plain, rest []term) {
 	for _, t := range terms {
 		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !m.options.Timestamps)
@@ -277,7 +277,7 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 			for column := range t.types {
 				value := t.value(i, column)
 				if m.isTotal[column] {
-					value = max(value, 0) // the process began anew
+					value = max(value, 0) // the process has restarted
 				}
 				all.add(row, column, value)
 			}
@@ -318,7 +318,7 @@ func (m *merger) write(pd pprofile.Profiles, dict *profiledict.Dictionary, all *
 	}
 }
 
-// writeScope keeps what the newest profile's scope says of the order of sample types, where all of them are there.
+// writeScope writes the order of sample types that the newest profile's scope has, if none of them is missing.
 func (m *merger) writeScope(scope pcommon.Map, from *profiledict.Dictionary, meta meta) {
 	for _, i := range from.AttributeSets.At(meta.scope) {
 		a := from.Attributes.At(profiledict.AttributeIndex(i))
@@ -330,7 +330,7 @@ func (m *merger) writeScope(scope pcommon.Map, from *profiledict.Dictionary, met
 	}
 }
 
-// write writes a column's samples. One that is 0 in all columns stands in the first.
+// write writes a column's samples. One that is 0 in all columns goes into the first.
 func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, column int) {
 	for i, row := range t.rows {
 		values := t.values[i*t.types : (i+1)*t.types]

@@ -19,23 +19,23 @@ import (
 // Attribute is a key and the text of a value.
 type Attribute struct{ Key, Value string }
 
-// Selection says which samples a query is about.
+// Selection defines the samples of a query.
 type Selection struct {
 	Service, Profile string
 	// Type is a sample type, `cpu` or `cpu/nanoseconds`. Empty means the profile's default.
 	Type string
-	// From and Until are Unix nanoseconds. 0 leaves that side open. A profile that has a part in [From, Until) belongs to
-	// the selection as a whole, one with timestamps with those observations that lie inside.
+	// From and Until are Unix nanoseconds. 0 means no bound. A profile that overlaps [From, Until) belongs to the
+	// selection as a whole; if it has timestamps, only the observations inside do.
 	From, Until int64
-	// Attributes must all be there, on the resource or the sample. Of several with one key, one must.
+	// Attributes must all match, on the resource or the sample. Of several with one key, one must match.
 	Attributes []Attribute
 	// GroupBy is the key of an attribute by whose values the answer is divided, or empty.
 	GroupBy string
-	// LastState takes the last state of each instance instead of the mean.
+	// LastState selects the last state of each instance instead of the mean.
 	LastState bool
 }
 
-// ErrNothing is wrapped by errors for selections to which nothing belongs.
+// ErrNothing is wrapped by errors for selections without profiles.
 var ErrNothing = errors.New("no such profiles")
 
 // ErrTooLarge is wrapped by errors for answers that would take too much memory.
@@ -47,7 +47,7 @@ type SampleType struct{ Type, Unit string }
 // String returns `cpu/nanoseconds`.
 func (t SampleType) String() string { return t.Type + "/" + t.Unit }
 
-// term is one chunk of the answer and how much its values count.
+// term is one chunk of the answer and the weight of its values.
 type term struct {
 	epoch  int
 	series *series
@@ -141,7 +141,7 @@ func (v *view) read(sel *Selection) (SampleType, *reader, error) {
 	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs))}, err
 }
 
-// shorten makes a text of a stranger fit for a message.
+// shorten cuts a text of a client for a message.
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {
@@ -190,7 +190,7 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) []*ins
 	return list
 }
 
-// inRange reports whether a chunk has a part in the selected time.
+// inRange reports whether a chunk overlaps the selected time.
 func (sel *Selection) inRange(c *chunk) bool {
 	return (sel.Until == 0 || c.start < sel.Until) && (c.end > sel.From || c.start == c.end && c.end == sel.From)
 }
@@ -212,7 +212,7 @@ func (in *instance) terms(sel *Selection, resolution time.Duration) (terms []ter
 	}
 }
 
-// interval is about how often the instance is seen, 0 where that is not known.
+// interval estimates the time between the profiles of the instance; 0 means unknown.
 func (in *instance) interval() int64 {
 	n := len(in.chunks)
 	if n < 2 {
@@ -221,7 +221,7 @@ func (in *instance) interval() int64 {
 	return (in.chunks[n-1].chunk.end - in.chunks[0].chunk.end) / int64(n-1)
 }
 
-// states returns the states in the selected time, which together weigh 1, or the one that still held then.
+// states returns the states in the selected time, whose weights add up to 1, or the last one before if it still holds.
 func (in *instance) states(sel *Selection, resolution time.Duration) (terms []term) {
 	for _, t := range in.chunks {
 		if sel.inRange(t.chunk) {
@@ -245,8 +245,8 @@ func (in *instance) states(sel *Selection, resolution time.Duration) (terms []te
 	return terms
 }
 
-// totals returns the last total in the selected time, less the one before it; where a total is smaller than the one
-// before, the process began anew. The only total that there is stands for itself.
+// totals returns the last total in the selected time, less the one before it; if a total is smaller than the one
+// before, the process has restarted. A single total is returned as it is.
 func (in *instance) totals(sel *Selection) (terms []term) {
 	if len(in.chunks) == 1 {
 		if sel.inRange(in.chunks[0].chunk) {
@@ -276,7 +276,7 @@ func (in *instance) totals(sel *Selection) (terms []term) {
 	return terms
 }
 
-// weighStates makes instances that were there for a part of the time count for that part.
+// weighStates reduces the weight of instances that existed for a part of the time only.
 func weighStates(instances []*instance, perInstance [][]term, resolution time.Duration) {
 	from, until := int64(math.MaxInt64), int64(math.MinInt64)
 	spans := make([]int64, len(instances))
@@ -294,7 +294,7 @@ func weighStates(instances []*instance, perInstance [][]term, resolution time.Du
 			continue
 		}
 		share := float64(spans[i]) / float64(until-from)
-		if share > 0.9 { // seen at other moments than the others
+		if share > 0.9 { // only the moments differ
 			continue
 		}
 		for k := range terms {
@@ -317,11 +317,11 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolutio
 	return slices.Concat(perInstance...), values
 }
 
-// filter decides, for one epoch, what has the attributes that a selection asks for.
+// filter decides, for one epoch, which samples have the attributes of a selection.
 type filter struct {
 	dict *profiledict.Dictionary
 	keys []filterKey
-	// sets[i] is what is known of attribute set i: 0 nothing, 1 it has them, 2 it has not.
+	// sets[i] is the result for attribute set i: 0 unknown, 1 it has them, 2 it does not.
 	sets map[filterSet]bool
 	// group
 	groupKey profiledict.StringIndex
@@ -336,7 +336,7 @@ type filterKey struct {
 
 type filterSet struct {
 	set profiledict.AttributeSetIndex
-	// asked has bit i where key i must be on the sample.
+	// asked has bit i set if key i must be on the sample.
 	asked uint64
 }
 
@@ -405,7 +405,7 @@ func (f *filter) resource(sr *series) bool {
 	return true
 }
 
-// asked returns the keys that the resource does not have, so that samples must.
+// asked returns the keys that samples must have, because the resource does not.
 func (f *filter) asked(sr *series) (asked uint64) {
 	for i, k := range f.keys {
 		if _, ok := f.resourceValue(sr, k.key); !ok {
@@ -415,7 +415,7 @@ func (f *filter) asked(sr *series) (asked uint64) {
 	return asked
 }
 
-// sample reports whether a sample's attributes are those that are asked for.
+// sample reports whether a sample has the attributes that the resource lacks.
 func (f *filter) sample(set profiledict.AttributeSetIndex, asked uint64) bool {
 	if asked == 0 {
 		return true

@@ -24,21 +24,21 @@ type Config struct {
 }
 
 const (
-	// epochs is about the number of parts that the window, and the bytes, are divided into. What is too old, or too much,
-	// goes an epoch at a time.
+	// epochs is about the number of parts that the window, and the bytes, are divided into. Old profiles are dropped an
+	// epoch at a time.
 	epochs = 8
-	// seriesBytes is about what a series occupies beside its texts.
+	// seriesBytes estimates the memory of a series without its texts.
 	seriesBytes = 256
 )
 
-// Evicted names a reason for which kept profiles go. Its String is the value of a metric's attribute.
+// Evicted is a reason for which profiles are dropped. Its String is the value of a metric's attribute.
 type Evicted int
 
 // The reasons.
 const (
 	// EvictedAge is a profile that is older than Window.
 	EvictedAge Evicted = iota
-	// EvictedBytes is a profile that had to make room.
+	// EvictedBytes is a profile that was dropped to make room.
 	EvictedBytes
 	numEvicted
 )
@@ -48,7 +48,7 @@ func (e Evicted) String() string { return [...]string{"age", "bytes"}[e] }
 // NumEvicted is the number of reasons.
 const NumEvicted = int(numEvicted)
 
-// Refused names a reason for which something is not kept. Its String is the value of a metric's attribute.
+// Refused is a reason for which profiles or samples are not kept. Its String is the value of a metric's attribute.
 type Refused int
 
 // The reasons.
@@ -57,7 +57,8 @@ const (
 	RefusedSeries Refused = iota
 	// RefusedSize is a profile that would take more than a quarter of the store.
 	RefusedSize
-	// RefusedSamples is a sample that cannot be understood: an index is out of range, or values and timestamps do not fit.
+	// RefusedSamples is a sample that cannot be understood: an index is out of range, or the numbers of values and
+	// timestamps do not match.
 	RefusedSamples
 	numRefused
 )
@@ -69,9 +70,9 @@ const NumRefused = int(numRefused)
 
 // Stats are the store's figures.
 type Stats struct {
-	// Series, Profiles and Samples are how many there are, Bytes about what they occupy.
+	// Series, Profiles and Samples are their numbers, Bytes the memory that they take, about.
 	Series, Profiles, Samples, Bytes int
-	// Evicted counts profiles that are gone, Refused profiles (of RefusedSamples: samples) that were never kept.
+	// Evicted counts profiles that were dropped, Refused profiles (for RefusedSamples: samples) that were not kept.
 	Evicted [NumEvicted]int
 	Refused [NumRefused]int
 }
@@ -80,7 +81,7 @@ type Stats struct {
 type Store struct {
 	cfg Config
 
-	// adding serialises Add and Expire; what follows it belongs to them.
+	// adding serialises Add and Expire, and guards the fields below.
 	adding   sync.Mutex
 	importer compact.Importer
 	scratch  addScratch
@@ -103,7 +104,7 @@ type resource struct {
 	counted *epoch
 }
 
-// seriesName tells apart the series of a resource.
+// seriesName identifies a series of a resource.
 type seriesName struct{ profile, typ, unit string }
 
 // seriesID is one series while an epoch has profiles of it.
@@ -118,7 +119,7 @@ type seriesRef struct {
 	name     seriesName
 }
 
-// release lets go of an epoch's series.
+// release drops an epoch's series.
 func (s *Store) release(refs []seriesRef) {
 	for _, ref := range refs {
 		id := ref.resource.series[ref.name]
@@ -141,21 +142,21 @@ func New(cfg Config) *Store {
 // Config returns the bounds.
 func (s *Store) Config() Config { return s.cfg }
 
-// Stats returns the figures of the moment.
+// Stats returns the current figures.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// Expire lets go of what is older than the window. Add does so too; Expire is for a store to which nothing is added.
+// Expire drops profiles older than the window. Add does so too; Expire is for times without new profiles.
 func (s *Store) Expire(now time.Time) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	s.evict(now)
 }
 
-// current returns the epoch to add to, a new one where the last is full or has become old.
+// current returns the epoch to add to, a new one if the last is full or old.
 func (s *Store) current(now time.Time) *epoch {
 	if n := len(s.epochs); n > 0 {
 		last := s.epochs[n-1]
@@ -174,13 +175,13 @@ func (s *Store) current(now time.Time) *epoch {
 	return e
 }
 
-// evict drops the epochs that are too old, and the oldest ones while there is too much.
+// evict drops the epochs that are too old, and the oldest ones until the store is within its bytes.
 func (s *Store) evict(now time.Time) {
 	before := s.Stats().Evicted[EvictedBytes]
 	s.dropEpochs(now)
 	if s.Stats().Evicted[EvictedBytes] > before {
-		// Whoever adds waits until the memory is there again. Else a flood would make the heap grow beyond what MaxBytes
-		// promises while the collector goes on beside it. It is once for each eighth of the bytes.
+		// Collect the memory before going on. Otherwise the heap would grow beyond MaxBytes while profiles arrive
+		// faster than the garbage collector runs. This happens once for each eighth of the bytes.
 		runtime.GC()
 	}
 }
@@ -204,7 +205,7 @@ func (s *Store) dropEpochs(now time.Time) {
 			s.measure(total)
 			return
 		}
-		// The importer may be bound to it: the next Add begins a new one.
+		// The importer may be bound to this epoch: the next Add makes a new one.
 		s.epochs[0] = nil
 		s.epochs = s.epochs[1:]
 		total -= first.bytes
@@ -223,7 +224,7 @@ func (s *Store) measure(total int) {
 	}
 }
 
-// view is what a query reads: all epochs, none of which changes until release.
+// view is what a query reads: all epochs, which do not change until release.
 type view struct{ epochs []*epoch }
 
 func (s *Store) view() *view {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxGroups is the number of values that an answer is divided by; the others are one group.
+	// maxGroups is the largest number of groups; further values go into one group.
 	maxGroups = 32
-	// OtherGroup is that group.
+	// OtherGroup is the name of that group.
 	OtherGroup = "(other)"
-	// NoGroup is what does not have the attribute.
+	// NoGroup is the group of samples without the attribute.
 	NoGroup = "(none)"
 	// maxCells bounds the sums of one query, in number.
 	maxCells = 48 << 20
 )
 
-// groups numbers the values that an answer is divided by. Without a key all is group 0, whose name is empty.
+// groups numbers the values that an answer is divided by. Without a key there is only group 0, whose name is empty.
 type groups struct {
 	names  []string
 	byName map[string]int
@@ -55,7 +55,7 @@ func (g *groups) number(name string) int {
 	return i
 }
 
-// ofSeries returns the group of all samples of a series, or reports false where it depends on the sample.
+// ofSeries returns the group of all samples of a series, or false if it depends on the sample.
 func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	if sel.GroupBy == "" {
 		return g.number(""), true
@@ -128,7 +128,7 @@ func (r *reader) observations(t *term, use func(group int, row *rows)) {
 	}
 }
 
-// stackSums are sums[epoch][group] of values by stack; nil where there are none.
+// stackSums are the sums[epoch][group] of values by stack; nil if there are none.
 type stackSums [][][]int64
 
 // sum adds up the values of terms by stack.

@@ -12,11 +12,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// Timeline is the sum of values in each step of time. NaN is a step of which nothing is known.
+// Timeline is the sum of values in each step of time. NaN is a step without profiles.
 type Timeline struct {
 	Type   SampleType
 	Values profilekind.Values
-	// From is where the first step begins, in Unix nanoseconds.
+	// From is the start of the first step, Step its length, in Unix nanoseconds.
 	From, Step int64
 	Groups     []TimelineGroup
 }
@@ -67,7 +67,7 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 	return tl, nil
 }
 
-// steps decides where the timeline begins, how long a step is, and how many there are.
+// steps sets the start of the timeline and the length and number of its steps.
 func (s *Store) steps(tl *Timeline, sel *Selection, instances []*instance, points int, now time.Time) int {
 	from, until := sel.From, sel.Until
 	if from == 0 || until == 0 {
@@ -105,7 +105,7 @@ type plotter struct {
 	own        map[int]*ownLine
 }
 
-// ownLine is what one instance adds to a group: sums and, for states, how many there are in a step.
+// ownLine is what one instance adds to a group: sums and, for states, how many of them are in a step.
 type ownLine struct {
 	sums   []float64
 	counts []int32
@@ -140,7 +140,7 @@ func (p *plotter) instance(ctx context.Context, in *instance) error {
 			}
 			before := &in.chunks[i-1]
 			p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
-			if t.chunk.total < before.chunk.total { // the process began anew
+			if t.chunk.total < before.chunk.total { // the process has restarted
 				continue
 			}
 			p.values(before, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, -value) })

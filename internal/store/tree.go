@@ -18,14 +18,14 @@ import (
 // Frame is a function as a flame graph shows it.
 type Frame struct {
 	Name, File string
-	// Line is the line that all its samples were at, else that where the function begins, 0 where that is not known.
+	// Line is the line of all its samples, if they have the same one, otherwise that of the function; 0 means unknown.
 	Line             int64
 	Mapping, BuildID string
-	// Kind is kernel, runtime, inlined, unknown, group, the word that the producer uses in profile.frame.type, or user.
+	// Kind is kernel, runtime, inlined, unknown, group, the producer's word in profile.frame.type, or user.
 	Kind string
 }
 
-// The kinds of frames that are found out here.
+// The kinds of frames that this package determines.
 const (
 	kindKernel  = "kernel"
 	kindRuntime = "runtime"
@@ -35,8 +35,8 @@ const (
 	kindGroup   = "group"
 )
 
-// frameKey is what makes two frames the same: versions of a program have other mappings and lines. Texts are numbered,
-// since a long one may belong to many frames.
+// frameKey identifies a frame. Mappings and lines are not part of it, since they differ between versions of a program.
+// Texts are numbered, since many frames can share a long one.
 type frameKey struct{ name, file, kind int32 }
 
 // Tree is a flame graph: columns of nodes, parents before their children, children of one parent in the order of their
@@ -45,14 +45,15 @@ type Tree struct {
 	Frames []Frame
 	Frame  []int32
 	Parent []int32
-	// Self and Total are the values of the selection, BaseSelf and BaseTotal those of what it is compared with.
+	// Self and Total are the values of the selection, BaseSelf and BaseTotal those of the base that it is compared
+	// with.
 	Self, Total         []int64
 	BaseSelf, BaseTotal []int64
 	// Truncated is the number of nodes that were left out. Their values are in their parents' totals.
 	Truncated int
 }
 
-// treeBuilder grows a tree from stacks.
+// treeBuilder builds a tree from stacks.
 type treeBuilder struct {
 	frames  []Frame
 	keys    []frameKey
@@ -60,14 +61,14 @@ type treeBuilder struct {
 	texts   map[string]int32
 
 	parent, frame []int32
-	// self[side] is the selection's, or its base's.
+	// self[side] has the values of the selection (0) or its base (1).
 	self  [2][]int64
 	index profiledict.HashIndex
 	// folded counts the nodes for which there was no room.
 	folded int
 }
 
-// maxBuiltNodes bounds a tree before its smallest nodes are left out, and with it a query's memory.
+// maxBuiltNodes bounds a tree before its smallest nodes are left out, and so the memory of a query.
 const maxBuiltNodes = 2 << 20
 
 func newTreeBuilder() *treeBuilder {
@@ -95,7 +96,7 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 	}
 	if len(b.parent) >= maxBuiltNodes {
 		b.folded++
-		return parent // the caller's own value from then on
+		return parent // which gets the value instead
 	}
 	i := b.addNode(parent, frame)
 	b.index.Insert(p, i)
@@ -126,7 +127,7 @@ func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	return i
 }
 
-// textRanks returns each text's place in their order.
+// textRanks returns each text's rank in their order.
 func (b *treeBuilder) textRanks() []int32 {
 	texts := slices.Sorted(maps.Keys(b.texts))
 	ranks := make([]int32, len(texts))
@@ -136,7 +137,7 @@ func (b *treeBuilder) textRanks() []int32 {
 	return ranks
 }
 
-// add grows the tree by sums of stacks, groups below the root where the selection asks for them.
+// add adds sums of stacks to the tree, below nodes for groups if the selection has GroupBy.
 func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []string, sums stackSums, side int) error {
 	for n, e := range v.epochs {
 		framer := epochFramer{b: b, dict: e.dict}
@@ -166,7 +167,7 @@ type epochFramer struct {
 	// spans[i] are where the frames of location i are in frames, outermost first.
 	spans  []frameSpan
 	frames []int32
-	// byFunction[inlined] remembers the frames of functions that are of no special kind, plus one, byLine the others.
+	// byFunction[inlined] has the frames of functions of the usual kind, plus one, byLine the others.
 	byFunction [2][]int32
 	byLine     map[lineKey]int32
 	// texts are the numbers of the epoch's strings, plus one.
@@ -180,7 +181,7 @@ type lineKey struct {
 	kind     string
 }
 
-// begin makes room for what is remembered, when it is asked for the first time.
+// begin allocates the caches at the first use.
 func (f *epochFramer) begin() {
 	if f.spans != nil {
 		return
@@ -245,7 +246,7 @@ func (f *epochFramer) location(i int32) frameSpan {
 	return span
 }
 
-// AddressName is what a frame without a function is called.
+// AddressName returns the name of a frame without a function.
 func AddressName(address uint64, mapping string) string {
 	if mapping == "" {
 		return fmt.Sprintf("0x%x", address)
@@ -306,7 +307,7 @@ func (f *epochFramer) text(i profiledict.StringIndex) int32 {
 	return f.texts[i] - 1
 }
 
-// kind reads what the location says of itself (semantic conventions, profile.frame.type), else what its mapping tells.
+// kind returns the location's profile.frame.type (semantic conventions), or what its mapping implies.
 func (f *epochFramer) kind(l profiledict.Location, m profiledict.Mapping) string {
 	for _, i := range f.dict.AttributeSets.At(l.Attributes) {
 		if a := f.dict.Attributes.At(profiledict.AttributeIndex(i)); f.dict.Strings.At(a.Key) == "profile.frame.type" {
@@ -329,12 +330,12 @@ func (f *epochFramer) buildID(set profiledict.AttributeSetIndex) string {
 	return ""
 }
 
-// finish orders the nodes, adds up totals and leaves out the smallest nodes where there are more than maxNodes.
+// finish orders the nodes, adds up totals and leaves out the smallest nodes if there are more than maxNodes.
 func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
 	n := len(b.parent)
 	total := [2][]int64{}
 	for side := range total {
-		// Differences of totals can be below zero where a process began anew.
+		// Differences of totals can be below zero if a process has restarted.
 		for i, v := range b.self[side] {
 			b.self[side][i] = max(v, 0)
 		}
@@ -351,7 +352,8 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
 	for i := range usedFrame {
 		usedFrame[i] = -1
 	}
-	// Depth first, with the links as the stack: down to the first child, else on to the next sibling of the nearest ancestor.
+	// Depth first, with the links as the stack: to the first child, otherwise to the next sibling of the nearest
+	// ancestor.
 	for i := int32(0); i >= 0; {
 		position[i] = int32(len(t.Frame))
 		frame, parent := int32(-1), int32(-1)
@@ -404,7 +406,7 @@ func (b *treeBuilder) largest(total [2][]int64, maxNodes int) []bool {
 	keep := make([]bool, n)
 	left := maxNodes
 	for i := range keep {
-		// Parents come before their children, so where several are as large as the threshold it is still a tree.
+		// Parents come before their children, so if several are as large as the threshold the result is still a tree.
 		if i == 0 || size(i) >= threshold && left > 0 && keep[b.parent[i]] {
 			keep[i] = true
 			left--

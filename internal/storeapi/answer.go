@@ -19,13 +19,13 @@ import (
 // maxAnswerBytes bounds an answer before it is compressed.
 const maxAnswerBytes = 128 << 20
 
-// answer is a body, complete before the first byte is sent: a slow reader keeps nothing waiting.
+// answer is a body, complete before the first byte is sent, so that a slow reader does not block a query.
 type answer struct {
 	body        []byte
 	contentType string
-	// filename, where it is set, makes a browser save the body.
+	// filename, if it is set, makes a browser save the body.
 	filename string
-	// gzipped reports that the body is gzip as a file is, not as a transfer.
+	// gzipped reports that the body is a gzip file. It gets no Content-Encoding.
 	gzipped bool
 }
 
@@ -38,7 +38,7 @@ func jsonAnswer(v any) (*answer, error) {
 	return &answer{body: body, contentType: "application/json"}, nil
 }
 
-// minGzipBytes is the size from which compression is worth it.
+// minGzipBytes is the smallest body that is compressed.
 const minGzipBytes = 1 << 10
 
 func (a *answer) write(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Length", strconv.Itoa(len(a.body)))
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
-			_, _ = w.Write(a.body) // a client that is gone gets nothing
+			_, _ = w.Write(a.body) // an error means that the client is gone
 		}
 		return
 	}
@@ -67,7 +67,7 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is one that there is
+	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 	_, _ = zip.Write(a.body)
 	_ = zip.Close()
 }
@@ -82,7 +82,7 @@ func matches(list, etag string) bool {
 	return false
 }
 
-// acceptsGzip reports whether the client said that it can undo gzip.
+// acceptsGzip reports whether the client accepts gzip.
 func acceptsGzip(r *http.Request) bool {
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(coding), ";")
@@ -94,7 +94,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// writeError answers in plain words: JSON, or text for pprof's tools, which show it to their user.
+// writeError answers with JSON, or with text for pprof's tools, which show it to their user.
 func writeError(w http.ResponseWriter, r *http.Request, e *httpError) {
 	h := w.Header()
 	h.Del("ETag")

@@ -92,7 +92,8 @@ func (p *params) oneOf(key string, words ...string) string {
 	return text
 }
 
-// selection reads what the query is about. Keys are read with the prefix; a missing one has the value of inherited.
+// selection reads which samples the query selects. Keys are read with the prefix; a missing one has the value of
+// inherited.
 func (p *params) selection(now time.Time, prefix string, inherited *store.Selection) store.Selection {
 	sel := store.Selection{}
 	if inherited != nil {
@@ -132,7 +133,7 @@ func (p *params) attributes(prefix string, sel *store.Selection) {
 			found = append(found, store.Attribute{Key: name, Value: value})
 		}
 	}
-	// Those that the base names replace the selection's of the same key.
+	// Attributes of the base replace those of the selection with the same key.
 	kept := slices.DeleteFunc(slices.Clone(sel.Attributes), func(a store.Attribute) bool {
 		return slices.ContainsFunc(found, func(b store.Attribute) bool { return a.Key == b.Key })
 	})
@@ -179,7 +180,7 @@ func (p *params) moment(key string, without int64) int64 {
 	return t
 }
 
-// parseTime reads RFC 3339, or Unix time in seconds, milliseconds, microseconds or nanoseconds, told by its digits.
+// parseTime reads RFC 3339, or Unix time in seconds, milliseconds, microseconds or nanoseconds, depending on its size.
 func parseTime(key, text string) (int64, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64 {
 		switch {

@@ -26,7 +26,7 @@ const (
 	formatSpeedscope = ".speedscope.json"
 )
 
-// formatOf parts a suffix from the name of a profile.
+// formatOf cuts the suffix of a format off the name of a profile.
 func formatOf(r *http.Request, profile string) (name, format string) {
 	for _, format := range []string{formatCollapsed, formatSpeedscope, formatPprof} {
 		if name, found := strings.CutSuffix(profile, format); found && name != "" {
@@ -52,7 +52,7 @@ func (s *server) pprof(r *request) (*answer, error) {
 	return s.merged(r, sel, format)
 }
 
-// debugSeconds is the time that a scraper gets that names none: a minute, as scrapers mostly come.
+// debugSeconds is the time if a scraper names none: most scrape once a minute.
 const debugSeconds = 60
 
 // debugPprof answers the paths of net/http/pprof. A scraper gets the last seconds at once.
@@ -103,8 +103,8 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 		return nil, errors.New("the profile's sample types do not make one pprof; choose one by `type`")
 	}
 	var body bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // the level is one that there is
-	_, _ = zip.Write(encoded[0].Bytes)                   // a buffer takes everything
+	zip, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // the level is valid
+	_, _ = zip.Write(encoded[0].Bytes)                   // writing to a buffer does not fail
 	_ = zip.Close()
 	return &answer{
 		body: body.Bytes(), contentType: "application/octet-stream", gzipped: true,
@@ -112,7 +112,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	}, nil
 }
 
-// nothingThen says when there would be something.
+// nothingThen returns an error that names the time for which there are profiles.
 func nothingThen(s *server, sel store.Selection) error {
 	for _, p := range s.Store.Profiles(sel.Service) {
 		if p.Profile == sel.Profile {
@@ -123,7 +123,7 @@ func nothingThen(s *server, sel store.Selection) error {
 	return &httpError{http.StatusNotFound, "no such profiles", "GET /api/profiles lists what there is"}
 }
 
-// safeName makes a text fit for the name of a downloaded file.
+// safeName replaces what is not safe in the name of a downloaded file.
 func safeName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -133,7 +133,7 @@ func safeName(s string) string {
 	}, shorten(s))
 }
 
-// limited is a buffer that refuses more than an answer may have.
+// limited is a buffer that refuses more than maxAnswerBytes.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -158,7 +158,7 @@ func (s *server) collapsed(r *request, sel store.Selection) (*answer, error) {
 	}, nil
 }
 
-// cut shortens a name as JSON does.
+// cut shortens a name, as quote does for JSON.
 func cut(s string) string {
 	if len(s) > maxNameBytes {
 		return strings.ToValidUTF8(s[:maxNameBytes], "") + "…"
@@ -166,7 +166,7 @@ func cut(s string) string {
 	return s
 }
 
-// wholeGraph is the tree that formats without limits are made of.
+// wholeGraph returns the tree without a bound on its nodes, for formats that have none.
 func (s *server) wholeGraph(r *request, sel store.Selection) (*store.Graph, error) {
 	if err := r.params.err; err != nil {
 		return nil, err

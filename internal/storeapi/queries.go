@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// millis is a time in JSON.
+// millis returns a time as JSON has it.
 func millis(nanos int64) int64 { return nanos / int64(time.Millisecond) }
 
 func (s *server) status(r *request) (*answer, error) {
@@ -112,7 +112,7 @@ func (s *server) attributes(r *request) (*answer, error) {
 		}
 		for _, v := range in.Values {
 			if len(v.Value) > maxNameBytes {
-				a.More++ // a text of that length is no chip, and could not stand in a URL
+				a.More++ // too long for the page and for a URL
 				continue
 			}
 			a.Values = append(a.Values, value{v.Value, v.Samples})
@@ -237,7 +237,7 @@ func appendInts[T int32 | int64](b []byte, list []T) []byte {
 	return appendList(b, len(list), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(list[i]), 10) })
 }
 
-// maxNodes is the default and the bound of `max_nodes`.
+// The default and the bound of the parameter max_nodes.
 const (
 	defaultMaxNodes = 100_000
 	mostMaxNodes    = 500_000
@@ -270,7 +270,7 @@ func (s *server) diff(r *request) (*answer, error) {
 	return graphAnswer(g, fmt.Sprintf(`"base_total":%d,`, g.BaseTotal[0]))
 }
 
-// graphAnswer writes a tree. more are fields of its own, each with a comma behind it.
+// graphAnswer writes a tree. more has further fields, each with a comma after it.
 func graphAnswer(g *store.Graph, more string) (*answer, error) {
 	b := head(g.Type, g.Values.String(), g.Total[0], g.From, g.Until)
 	b = fmt.Appendf(b, `%s"profiles":%d,"truncated":%d,"frames":`, more, g.Profiles, g.Truncated)
@@ -288,14 +288,14 @@ func head(t store.SampleType, kind string, total, from, until int64) []byte {
 		quote(t.String()), quote(t.Unit), kind, total, millis(from), millis(until))
 }
 
-// maxNameBytes is where a text of a frame ends in JSON. pprof has all of it.
+// maxNameBytes is the longest text of a frame in JSON. pprof has all of it.
 const maxNameBytes = 1 << 10
 
 func quote(s string) []byte {
 	if len(s) > maxNameBytes {
 		s = s[:maxNameBytes] + "…"
 	}
-	b, _ := json.Marshal(s) // a string can be marshalled; < > & and what is not UTF-8 are escaped
+	b, _ := json.Marshal(s) // strings can be marshalled; < > & and invalid UTF-8 are escaped
 	return b
 }
 
@@ -340,7 +340,7 @@ func appendFrames(b []byte, frames ...[]store.Frame) ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// appendNodes writes the columns of nodes, whose frames are those of the answer from firstFrame on.
+// appendNodes writes the columns of nodes. Their frames begin at firstFrame in the answer.
 func appendNodes(b []byte, t *store.Tree, firstFrame int32) []byte {
 	b = appendList(append(b, `{"frame":`...), len(t.Frame), func(b []byte, i int) []byte {
 		f := t.Frame[i]

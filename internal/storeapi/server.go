@@ -1,11 +1,11 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storeapi serves a store over HTTP: the page, the JSON that it is made of, and pprof for pprof's tools.
+// Package storeapi serves a store over HTTP: the page, the JSON that it shows, and pprof for pprof's tools.
 //
-// Every query has the same way through the server: CheckHost, the headers that browsers obey, a place among the queries
-// that are computed at once, the parameters (params.go), the store, and an answer with ETag and gzip (answer.go). It is
-// read only.
+// Every query passes through CheckHost, gets the headers that browsers obey, waits for one of the slots for concurrent
+// queries, reads its parameters (params.go) and the store, and is answered with ETag and gzip (answer.go). Nothing can
+// be changed.
 package storeapi
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// Settings are what the API serves and its bounds.
+// Settings configure what the API serves, and its bounds.
 type Settings struct {
 	Store   *store.Store
 	Page    fs.FS
 	Version string
-	// MaxBytes is what /api/status says the store may take.
+	// MaxBytes is the bound of the store's memory, for /api/status.
 	MaxBytes int
 	// Files reports that profiles are written to files, too.
 	Files         bool
@@ -50,13 +50,13 @@ const maxQueryBytes = 16 << 10
 type server struct {
 	Settings
 	mux *http.ServeMux
-	// places holds a token for each query under way.
-	places chan struct{}
+	// slots holds a token for each query under way.
+	slots chan struct{}
 }
 
 // New returns the handler.
 func New(settings Settings) http.Handler {
-	s := &server{Settings: settings, mux: http.NewServeMux(), places: make(chan struct{}, settings.MaxConcurrent)}
+	s := &server{Settings: settings, mux: http.NewServeMux(), slots: make(chan struct{}, settings.MaxConcurrent)}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -81,7 +81,7 @@ func New(settings Settings) http.Handler {
 	return s
 }
 
-// ServeHTTP sets what holds for every answer.
+// ServeHTTP sets the headers of every answer.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentSecurityPolicy)
@@ -110,7 +110,7 @@ type request struct {
 	now    time.Time
 }
 
-// query makes a handler of what answers one endpoint.
+// query returns the handler of one endpoint.
 func (s *server) query(endpoint string, serve func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -139,8 +139,8 @@ func (s *server) serve(r *http.Request, serve func(*request) (*answer, error)) (
 		return nil, err
 	}
 	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -149,7 +149,7 @@ func (s *server) serve(r *http.Request, serve func(*request) (*answer, error)) (
 	if err != nil {
 		return nil, err
 	}
-	// Whoever misspells a key would look at other profiles than he thinks.
+	// A misspelt key would otherwise show other profiles than the user expects.
 	return a, p.unused()
 }
 
@@ -184,7 +184,7 @@ func (s *server) httpError(err error) *httpError {
 	}
 }
 
-// wantsPprofErrors reports whether errors are to be as pprof's tools show them.
+// wantsPprofErrors reports whether errors must be text, as pprof's tools show them.
 func wantsPprofErrors(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/profiles/") || strings.HasPrefix(r.URL.Path, "/services/")
 }

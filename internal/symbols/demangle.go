@@ -9,7 +9,7 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// DemangleStyle is how much of a mangled name is written out.
+// DemangleStyle is how much of a demangled name is kept.
 type DemangleStyle string
 
 // The styles, from all to nothing.
@@ -20,7 +20,7 @@ const (
 	DemangleNone      DemangleStyle = "none"
 )
 
-// maxDemangled is the power of two that bounds a demangled name: a kilobyte of mangled name can stand for a gigabyte.
+// maxDemangled is the power of two that bounds a demangled name: a mangled name of a kilobyte can become a gigabyte.
 const maxDemangled = 12
 
 var demangleOptions = map[DemangleStyle][]demangle.Option{
@@ -35,7 +35,7 @@ func isMangled(name string) bool {
 		isMangledD(name) || isMangledSwift(name)
 }
 
-// Demangle makes the source's name of a C++, Rust, D or Swift symbol. What is not mangled stays as it is.
+// Demangle returns the name in the source of a C++, Rust, D or Swift symbol. Other names stay as they are.
 func Demangle(name string, style DemangleStyle) (text string) {
 	if style == DemangleNone || !isMangled(name) {
 		return name
@@ -54,7 +54,7 @@ func Demangle(name string, style DemangleStyle) (text string) {
 	return demangle.Filter(name, demangleOptions[style]...)
 }
 
-// DemangleFrames demangles the names of frames in place. What the linker calls a function goes to SystemName.
+// DemangleFrames demangles the names of frames in place. The mangled name goes to SystemName.
 func DemangleFrames(frames []Frame, style DemangleStyle) {
 	for i := range frames {
 		f := &frames[i]

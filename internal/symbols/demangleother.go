@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Of D and Swift the qualified name is read, without types: it is what a flame graph shows. A symbol that has more than
-// that in its name, such as a template's arguments, is cut there, or stays as it is.
+// For D and Swift only the qualified name is read, without types, as flame graphs show it. A name with more, such as a
+// template's arguments, is cut there, or stays as it is.
 
 func isMangledD(name string) bool {
 	return strings.HasPrefix(name, "_D") && len(name) > 3 && isDigit(name[2])
@@ -62,7 +62,7 @@ func isMangledSwift(name string) bool {
 		strings.HasPrefix(name, "_$S")) && len(name) > 4
 }
 
-// swiftTypes are the standard substitutions that stand in front of methods most.
+// swiftTypes are the standard substitutions that are most common before methods.
 var swiftTypes = map[byte]string{
 	'a': "Swift.Array", 'b': "Swift.Bool", 'D': "Swift.Dictionary", 'd': "Swift.Double", 'f': "Swift.Float",
 	'h': "Swift.Set", 'i': "Swift.Int", 'J': "Swift.Character", 'N': "Swift.ClosedRange", 'n': "Swift.Range",
@@ -115,7 +115,7 @@ func demangleSwift(name string) string {
 	return strings.Join(parts, ".")
 }
 
-// swiftIdentifier reads an identifier, in which letters may stand for words that were there before.
+// swiftIdentifier reads an identifier, in which letters may refer to earlier words.
 func swiftIdentifier(s string, words *[]string) (text, rest string, ok bool) {
 	if s == "" || !isDigit(s[0]) {
 		return "", s, false
@@ -159,7 +159,7 @@ func swiftIdentifier(s string, words *[]string) (text, rest string, ok bool) {
 	return text, s, text != ""
 }
 
-// addWords notes the words of an identifier: they begin with a capital, or behind an underscore.
+// addWords notes the words of an identifier: they begin with a capital, or after an underscore.
 func addWords(text string, words *[]string) {
 	const maxWords = 26
 	start := 0

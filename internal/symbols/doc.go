@@ -12,9 +12,8 @@
 //     are asked for (dwarf.go), .symtab, MiniDebugInfo and .dynsym (symtab.go, minidebug.go).
 //  4. Demangle makes a readable name of what the compiler wrote.
 //
-// Files come from containers that nobody here trusts. So nothing is mapped into memory: a file that shrinks while it
-// is read is an error, not a signal. Only the sections that are needed are read. What is kept is bounded by Limits,
-// and what one call may do by a meter. The standard library's debug/elf, debug/dwarf and debug/gosym read honest
-// files only: a few bytes make them allocate without a bound (docs/decisions has examples). They are the peers in
-// the tests.
+// Files come from containers, which are not trusted. Files are not mapped into memory: a file that shrinks while it is
+// read is an error, not a signal. Only the sections that are needed are read. Limits bounds what is kept in memory, and
+// a meter the work of one call. The standard library's debug/elf, debug/dwarf and debug/gosym are for trusted files: a
+// few bytes make them allocate without a bound (docs/decisions has examples). Tests compare the results with theirs.
 package symbols

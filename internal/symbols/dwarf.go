@@ -43,7 +43,7 @@ type dwarfUnit struct {
 	hasTextBase, hasAddrBase, hasRangBase bool
 }
 
-// unitSpan says that addresses in [low, high) are a unit's.
+// unitSpan is a range of addresses, [low, high), of a unit.
 type unitSpan struct {
 	low, high uint64
 	unit      int32
@@ -248,7 +248,7 @@ type unitWalk struct {
 	table *dwarfTable
 	unit  *dwarfUnit
 	addrs []uint64
-	// chains[i] is what is around address i: the function, then the inlined calls, outermost first.
+	// chains[i] has the function around address i, then the inlined calls, outermost first.
 	chains [][]call
 	names  map[int64]functionName
 }
@@ -259,8 +259,8 @@ type call struct {
 	file, line, column uint64
 }
 
-// run reads all entries of the unit. None is left out by way of DW_AT_sibling: a function that is local to another, such as
-// a lambda's, is among the children of a function whose addresses are elsewhere.
+// run reads all entries of the unit. It does not skip entries by DW_AT_sibling: a local function, such as a lambda's,
+// is a child of a function with other addresses.
 func (w *unitWalk) run() error {
 	d, u := w.table, w.unit
 	size := u.end - u.entries
@@ -361,7 +361,7 @@ func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
 
 func bounded(n uint64) int64 { return int64(min(n, 1<<31-1)) }
 
-// functionName is what an entry, or the one that it refers to, says of a function.
+// functionName is what an entry, or the one that it refers to, has about a function.
 type functionName struct {
 	name, linkage string
 	line          uint64

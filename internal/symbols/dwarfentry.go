@@ -218,7 +218,7 @@ func isWanted(attr uint16) bool {
 	return false
 }
 
-// maxWanted bounds an entry's attributes: an honest one has each at most once.
+// maxWanted bounds an entry's attributes: each should occur at most once.
 const maxWanted = 32
 
 // read reads the attributes behind an entry's code.
@@ -347,7 +347,7 @@ func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
 	return a
 }
 
-// string returns the text of an attribute; "" if it stands in another file.
+// string returns the text of an attribute; "" if it is in another file.
 func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 	at := func(e extent, off uint64) string {
 		text, err := e.text(int64(min(off, 1<<62)))
@@ -545,7 +545,7 @@ func (d *dwarfTable) readRangeList(u *dwarfUnit, at int64, visit func(low, high 
 		case 0x07: // start_length
 			low = c.sized(int(u.addrSize))
 			high = low + c.uleb()
-		default: // end_of_list, or none that is known
+		default: // end_of_list, or an unknown kind
 			return nil
 		}
 		if c.bad {

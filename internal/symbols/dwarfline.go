@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// lineTable is what a unit's line number program says of some addresses.
+// lineTable is the result of a unit's line number program for some addresses.
 type lineTable struct {
 	table   *dwarfTable
 	unit    *dwarfUnit
@@ -131,7 +131,7 @@ func (p *lineProgram) readHeader() error {
 	return nil
 }
 
-// readOldFiles notes where the directories and files of versions 2 to 4 stand.
+// readOldFiles notes the offsets of the directories and files of versions 2 to 4.
 func (p *lineProgram) readOldFiles() {
 	t := p.table
 	for !p.bad && len(t.directories) < maxLineFiles {
@@ -153,7 +153,7 @@ func (p *lineProgram) readOldFiles() {
 	}
 }
 
-// readFiles notes where those of version 5 stand. Each has at least a byte.
+// readFiles notes the offsets of those of version 5. Each has at least a byte.
 func (p *lineProgram) readFiles() error {
 	t := p.table
 	var err error
@@ -332,7 +332,7 @@ func (t *lineTable) readFile(entries []int32, format []lineFormat, i uint64) (na
 	return name, directory
 }
 
-// joinPaths makes a path of the directory of the compilation, that of the file, and the file's name.
+// joinPaths joins the directory of the compilation, that of the file, and the file's name.
 func joinPaths(compiled, parent, name string) string {
 	if name == "" {
 		return ""

@@ -28,7 +28,7 @@ func (i IDs) String() string {
 	return i.Htlhash
 }
 
-// Match is how far a file's ids are those that are wanted.
+// Match is how well a file's ids match those that are wanted.
 type Match int
 
 const (
@@ -36,7 +36,7 @@ const (
 	MatchNone Match = iota
 	// MatchBuild is a file of the same build: the program itself, or its debug file.
 	MatchBuild
-	// MatchFile is the very file.
+	// MatchFile is the file itself.
 	MatchFile
 )
 
@@ -62,7 +62,7 @@ func (m *Image) Match(want IDs) Match {
 	return build
 }
 
-// IDs returns the ids that stand in the file. Htlhash is computed by Image.Htlhash only.
+// IDs returns the ids in the file's notes. Htlhash is computed by Image.Htlhash only.
 func (m *Image) IDs() IDs { return m.ids }
 
 // Htlhash hashes the file as the OpenTelemetry eBPF profiler does for process.executable.build_id.htlhash: the first
@@ -91,7 +91,7 @@ const (
 	noteGoBuildID  = 4
 )
 
-// readNotes takes the build ids from a note section or segment. The first of each kind counts.
+// readNotes reads the build ids in a note section or segment. The first of each kind is used.
 func (m *Image) readNotes(off, size uint64) {
 	if size > maxNoteBytes || off > uint64(m.file.size) {
 		return

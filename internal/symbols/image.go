@@ -28,9 +28,9 @@ type Image struct {
 	ids      IDs
 
 	tables *tables
-	// work is what the call under way may still do.
+	// work is what is left of the limit of the current call.
 	work meter
-	// kept is what the tables keep in memory, in bytes.
+	// kept is the memory of the tables, in bytes.
 	kept int64
 }
 
@@ -228,7 +228,7 @@ func (m *Image) section(names ...string) *section {
 	return nil
 }
 
-// extentOf is where a section's bytes are, as far as the file has them.
+// extentOf returns the bytes of a section, as far as the file has them.
 func (m *Image) extentOf(s *section) extent {
 	if s == nil || s.kind == elf.SHT_NOBITS || s.off > uint64(m.file.size) {
 		return extent{r: m.file.r}
@@ -236,7 +236,7 @@ func (m *Image) extentOf(s *section) extent {
 	return extent{r: m.file.r, off: int64(s.off), size: int64(min(s.size, uint64(m.file.size)-s.off))}
 }
 
-// keep counts n bytes that stay in memory, and returns an error instead if that is too much.
+// keep counts n bytes that stay in memory, or returns an error if that is too much.
 func (m *Image) keep(n int64) error {
 	if n < 0 || n > m.limits.TableBytes-m.kept {
 		return fmt.Errorf("tables above %d bytes: %w", m.limits.TableBytes, ErrTooLarge)
@@ -302,7 +302,7 @@ func (m *Image) content(s *section) (extent, error) {
 	return extent{r: bytes.NewReader(data), size: int64(len(data))}, nil
 }
 
-// inflate reads exactly size bytes. Memory grows with what arrives, so that a header cannot claim it alone.
+// inflate reads exactly size bytes. Memory grows with what arrives, so that a header alone cannot claim it.
 func inflate(r io.Reader, size int64) ([]byte, error) {
 	var buffer bytes.Buffer
 	buffer.Grow(int(min(size, 1<<20)))
@@ -313,18 +313,18 @@ func inflate(r io.Reader, size int64) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-// Position is where an address is, as a mapping tells it.
+// Position locates an address by its mapping.
 type Position struct {
-	// Offset is the offset in the file: address − memory_start + file_offset. With Virtual it is the virtual
-	// address itself, since the mapping says nothing of where the file was mapped.
+	// Offset is the offset in the file: address − memory_start + file_offset. With Virtual it is the virtual address
+	// itself, since the mapping does not have the address at which the file was mapped.
 	Offset  uint64
 	Virtual bool
 	// MappingOffset is the mapping's file_offset.
 	MappingOffset uint64
 }
 
-// Address returns the virtual address of a position. Debug files keep the program headers of their program, but their
-// offsets may be their own: there the executable segment that the mapping began with is looked for.
+// Address returns the virtual address of a position. Debug files keep the program headers of their program, but may
+// have other offsets: then the executable segment that the mapping began with is used.
 func (m *Image) Address(p Position) (uint64, bool) {
 	if p.Virtual {
 		return p.Offset, true

@@ -16,7 +16,7 @@ type Limits struct {
 	Work int64
 }
 
-// DefaultLimits are for a debug file of any program that is known: 256 MiB kept, and two seconds for one call.
+// DefaultLimits suffice for the debug files of all known programs: 256 MiB in memory, and two seconds for one call.
 var DefaultLimits = Limits{TableBytes: 256 << 20, Work: 1 << 30}
 
 // Errors of files that cannot be used.
@@ -27,7 +27,7 @@ var (
 	ErrMalformed = errors.New("malformed")
 	// ErrTooLarge is returned for tables above Limits.TableBytes, or above a limit of the format.
 	ErrTooLarge = errors.New("too large")
-	// ErrTooMuchWork is returned where a lookup would look at more than Limits.Work.
+	// ErrTooMuchWork is returned if a lookup would look at more than Limits.Work.
 	ErrTooMuchWork = errors.New("too much work")
 )
 
@@ -39,16 +39,16 @@ const (
 	maxSectionNames = 1 << 20
 	// maxNoteBytes is the largest note section that is read.
 	maxNoteBytes = 1 << 16
-	// maxNameBytes is the longest symbol or path: what is longer is cut.
+	// maxNameBytes is the longest symbol or path: longer ones are cut.
 	maxNameBytes = 1 << 12
 	// maxInlineDepth bounds the frames of one address.
 	maxInlineDepth = 256
 )
 
-// meter counts down what a call may still do.
+// meter counts down the work that a call may do.
 type meter struct{ left int64 }
 
-// spend takes n off and reports whether it was there.
+// spend subtracts n and reports whether enough was left.
 func (m *meter) spend(n int64) bool {
 	m.left -= n
 	return m.left >= 0
@@ -60,7 +60,7 @@ type extent struct {
 	off, size int64
 }
 
-// ReadAt makes an extent an io.ReaderAt of its own.
+// ReadAt makes an extent an io.ReaderAt.
 func (e extent) ReadAt(b []byte, off int64) (int, error) {
 	if off < 0 || off >= e.size {
 		return 0, io.EOF
@@ -90,7 +90,7 @@ func (e extent) read(b []byte, off int64) error {
 	return err
 }
 
-// bytes reads n bytes at offset off into memory that grows with what is there, not with what is claimed.
+// bytes reads n bytes at offset off. Memory grows with the bytes that are read, not with n.
 func (e extent) bytes(off, n int64) ([]byte, error) {
 	if off < 0 || n < 0 || off > e.size || n > e.size-off {
 		return nil, io.ErrUnexpectedEOF

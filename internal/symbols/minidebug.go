@@ -19,7 +19,7 @@ const (
 	// maxMiniDebugBytes and maxMiniDictionary are four times what Fedora's largest have.
 	maxMiniDebugBytes = 64 << 20
 	maxMiniDictionary = 16 << 20
-	// maxMiniFactor is above what xz gains on symbol tables. A bomb reaches 7000.
+	// maxMiniFactor is above the ratio that xz reaches on symbol tables. A bomb has 7000.
 	maxMiniFactor = 64
 )
 
@@ -54,8 +54,8 @@ func (m *Image) readMiniDebugInfo() (*Image, error) {
 const xzMagic = "\xfd7zXZ\x00"
 
 // decompressXZ reads the blocks of an xz stream (https://tukaani.org/xz/xz-file-format.txt). The library's own reader
-// of the container allocates the dictionary that the stream asks for, up to 4 GiB; so here stands the container, and
-// the library reads LZMA2. Checksums are left alone: who forges a file forges those too.
+// of the container allocates the dictionary that the stream asks for, up to 4 GiB. So this function reads the
+// container, and the library only LZMA2. Checksums are not compared: a forged file has valid ones.
 func decompressXZ(b []byte, limit int64) ([]byte, error) {
 	if len(b) < 12 || string(b[:6]) != xzMagic {
 		return nil, errors.New("not an xz stream")

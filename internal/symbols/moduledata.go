@@ -7,7 +7,7 @@ import (
 	"debug/elf"
 )
 
-// moduleData is what is needed of runtime.moduledata: where the text begins, and what funcdata is relative to.
+// moduleData has the needed fields of runtime.moduledata: where the text begins, and what funcdata is relative to.
 type moduleData struct{ text, goFunc uint64 }
 
 // Words of runtime.moduledata, counted in pointers. Go 1.20 added two in between.
@@ -19,7 +19,7 @@ const (
 )
 
 // readModuleData finds the module data by its first word, which points to the pclntab at addr. In a program that is
-// relocated when it starts, that word stands in the relocations.
+// relocated when it starts, the relocations have that word.
 func (m *Image) readModuleData(t *goTable, addr uint64) moduleData {
 	funcWord := uint64(moduleFuncWord120)
 	if t.version < go120 {
@@ -64,7 +64,7 @@ func (m *Image) isText(addr uint64) bool {
 	return false
 }
 
-// searchWord returns the offset of a pointer in an extent at or behind from, −1 if there is none.
+// searchWord returns the offset of a pointer in an extent at or after from, or −1 if there is none.
 func (m *Image) searchWord(e extent, value uint64, from int64) int64 {
 	size := int64(4)
 	if m.is64 {
@@ -85,7 +85,7 @@ func (m *Image) searchWord(e extent, value uint64, from int64) int64 {
 	return -1
 }
 
-// readRelocatedModuleData reads the relocations without a symbol: each puts its addend at its offset.
+// readRelocatedModuleData reads the relocations without a symbol: each writes its addend at its offset.
 func (m *Image) readRelocatedModuleData(addr, funcWord uint64) moduleData {
 	s := m.section(".rela.dyn")
 	if s == nil || !m.is64 {
@@ -133,7 +133,7 @@ func (m *Image) eachRelocation(e extent, visit func(at, addend uint64)) {
 	}
 }
 
-// extentAt is what the file has from a virtual address on, up to the end of its segment.
+// extentAt returns the bytes of the file from a virtual address up to the end of its segment.
 func (m *Image) extentAt(addr uint64) extent {
 	for _, s := range m.segments {
 		if addr != 0 && addr >= s.addr && addr-s.addr < s.fileSize && s.off <= uint64(m.file.size) {

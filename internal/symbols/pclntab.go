@@ -11,8 +11,9 @@ import (
 	"sort"
 )
 
-// goTable reads Go's pclntab where it stands: a lookup reads a few hundred bytes of the file, and nothing is kept. It is in
-// every Go program, stripped or not. The layout: $GOROOT/src/runtime/symtab.go, symtabinl.go, and golang.org/s/go12symtab.
+// goTable reads Go's pclntab in the file: a lookup reads a few hundred bytes, and nothing is kept in memory. It is in
+// every Go program, stripped or not. The layout: $GOROOT/src/runtime/symtab.go, symtabinl.go, and
+// golang.org/s/go12symtab.
 type goTable struct {
 	table   extent
 	order   binary.ByteOrder
@@ -28,7 +29,7 @@ type goTable struct {
 	pcTable       int64
 	functionTable int64
 
-	// inlineTrees is what funcdata offsets are relative to; empty if it was not found.
+	// inlineTrees is the start of funcdata offsets; empty if it was not found.
 	inlineTrees extent
 }
 
@@ -114,7 +115,7 @@ func (m *Image) searchGoHeader(e extent) (int64, bool) {
 	return 0, false
 }
 
-// readHeader checks that all tables lie inside, so that what follows only has to check what they hold.
+// readHeader checks that all tables lie inside, so that the other functions only check their content.
 func (t *goTable) readHeader() error {
 	b, err := t.table.bytes(0, min(t.table.size, 8+8*8))
 	if err != nil || len(b) < 24 {
@@ -154,7 +155,8 @@ func (t *goTable) readHeader() error {
 		}
 	}
 	if version == go12 {
-		// The table of files begins where a word behind the functions says. Names and the rest are relative to the start.
+		// A word after the functions has the offset of the table of files. Names and the rest are relative to the
+		// start.
 		off, err := t.u32(end)
 		if err != nil {
 			return err
@@ -197,7 +199,7 @@ func (t *goTable) entry(i int64) uint64 {
 	return v
 }
 
-// goFunction is a _func with what is behind it.
+// goFunction is a _func with the fields after it.
 type goFunction struct {
 	t          *goTable
 	start, end uint64
@@ -278,7 +280,7 @@ func (f *goFunction) read(at int64) error {
 // 300 kB.
 const maxPCBytes = 4 << 20
 
-// value returns what a table of values by address has for addr, −1 if it has nothing.
+// value returns the entry for addr in a table of values by address, or −1 if there is none.
 func (f *goFunction) value(table int64, addr uint64, m *meter) int64 {
 	t := f.t
 	if table == 0 {
@@ -288,7 +290,7 @@ func (f *goFunction) value(table int64, addr uint64, m *meter) int64 {
 	pc, value := f.start, int64(-1)
 	c := cursor{order: t.order}
 	for read, size := int64(0), int64(512); read < maxPCBytes && at+read < t.table.size; size *= 2 {
-		// What is left of the last part begins this one: an entry may lie across.
+		// This part begins with the rest of the last one, since an entry may cross the border.
 		rest := int64(len(c.data) - c.off)
 		n := min(size, t.table.size-at-read)
 		b := make([]byte, rest+n)
@@ -344,7 +346,7 @@ func (t *goTable) frames(addr uint64, m *meter) []Frame {
 	return frames
 }
 
-// file is the path of the source at an address.
+// file returns the path of the source at an address.
 func (f *goFunction) file(addr uint64, m *meter) string {
 	t := f.t
 	i := f.value(f.files, addr, m)

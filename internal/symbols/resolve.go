@@ -14,14 +14,14 @@ import (
 
 // Frame is a function at an address, or a call in it that the compiler inlined.
 type Frame struct {
-	// Name is what a reader knows the function by; SystemName is the linker's name where that is another one.
+	// Name is the name in the source; SystemName is the linker's name, if it differs.
 	Name, SystemName string
 	File             string
 	// StartLine is the line where the function begins. Lines and columns are 0 where they are not known.
 	StartLine, Line, Column int64
 }
 
-// Quality tells what the frames of an address are made of, the best last.
+// Quality tells which table the frames of an address are from, the best one last.
 type Quality int
 
 const (
@@ -41,7 +41,7 @@ type Resolved struct {
 	Quality Quality
 }
 
-// workOfText is what a byte of a result counts: results stay in memory, which the other bytes do not.
+// workOfText is how much work a byte of a result counts as, since results stay in memory.
 const workOfText = 64
 
 // tables are read when they are first needed.
@@ -56,7 +56,7 @@ type tables struct {
 	errs     []error
 }
 
-// HasSymbols reports whether the file has any table that names functions beyond exported ones.
+// HasSymbols reports whether the file has a table with more than exported functions.
 func (m *Image) HasSymbols() bool {
 	for i := range m.sections {
 		switch s := &m.sections[i]; {
@@ -68,14 +68,14 @@ func (m *Image) HasSymbols() bool {
 	return false
 }
 
-// KeptBytes is what the image keeps in memory beside its headers.
+// KeptBytes returns the memory of the image without its headers.
 func (m *Image) KeptBytes() int64 { return m.kept }
 
-// Resolve finds the frames of virtual addresses. The result has one element for each. An error tells that a table could not be
-// used; what the others know is in the result all the same.
+// Resolve finds the frames of virtual addresses. The result has one element for each. An error means that a table could
+// not be used; the result has what the others contain.
 func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err error) {
 	resolved = make([]Resolved, len(addrs))
-	// A table that contradicts itself in a way that nobody thought of must not end the collector.
+	// A malformed table must not end the collector, even if no check covers it.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v: %w", p, ErrMalformed)
@@ -169,7 +169,7 @@ func withoutVersion(name string) string {
 	return name
 }
 
-// resolveDWARF asks DWARF for what has no lines yet.
+// resolveDWARF looks up the addresses without lines in DWARF.
 func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
 	var indices []int
 	for i := range addrs {
@@ -185,7 +185,7 @@ func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
 	return m.tables.dwarf.resolve(sorted, func(k int, frames []Frame) {
 		r := &resolved[indices[k]]
 		outermost := &frames[len(frames)-1]
-		// The symbol table has the mangled name where the compiler left it out of DWARF.
+		// If the compiler left the mangled name out of DWARF, the symbol table has it.
 		if outermost.SystemName == "" && len(r.Frames) == 1 && r.Quality == QualityFunction &&
 			(isMangled(r.Frames[0].Name) || outermost.Name == "") {
 			outermost.SystemName = r.Frames[0].Name

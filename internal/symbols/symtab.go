@@ -34,7 +34,7 @@ const maxSymbolSize = 1<<30 - 1
 
 func (s symbol) size() uint64 { return uint64(s.sizeAndRank >> 2) }
 
-// rank orders the names of one address: the global one is what programmers know.
+// rank orders the names of one address: programmers know the global one.
 func (s symbol) rank() uint32 { return s.sizeAndRank & 3 }
 
 const (
@@ -159,8 +159,8 @@ func (m *Image) readSymbol(entry []byte, executable []bool) (symbol, bool) {
 // maxAliases bounds how many symbols are looked at for one address.
 const maxAliases = 64
 
-// lookup returns the name and the address of the function that holds addr. Of several names for one function the
-// typed and global one counts, then the one with fewer underscores in front, then the alphabet.
+// lookup returns the name and the address of the function that holds addr. Of several names for one function it returns
+// the typed and global one, then the one with fewer underscores in front, then the first by alphabet.
 func (t *symbolTable) lookup(addr uint64) (name string, start uint64, ok bool) {
 	after := sort.Search(len(t.symbols), func(i int) bool { return t.symbols[i].addr > addr })
 	best := -1
@@ -186,7 +186,7 @@ func (t *symbolTable) lookup(addr uint64) (name string, start uint64, ok bool) {
 	return name, start, best >= 0
 }
 
-// sizeOf is the size of symbol i. One without a size reaches up to the next symbol or the end of its section.
+// sizeOf returns the size of symbol i. One without a size reaches up to the next symbol or the end of its section.
 func (t *symbolTable) sizeOf(i int) uint64 {
 	s := t.symbols[i]
 	if size := s.size(); size != 0 {
