@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// toLogs hands on profiles as log records.
+// toLogs passes on profiles as log records.
 type toLogs struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -30,8 +30,8 @@ func (*toLogs) Capabilities() consumer.Capabilities { return consumer.Capabiliti
 // maxBatchBytes bounds the records that are held at once.
 const maxBatchBytes = 32 << 20
 
-// ConsumeProfiles hands on a batch as one batch, so that the pipeline accepts all of it or nothing, unless its records
-// are larger than maxBatchBytes together.
+// ConsumeProfiles passes on a batch as one batch, so that the pipeline accepts all of it or nothing. If its records are
+// larger than maxBatchBytes together, they are split.
 func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	encoder := splunklog.NewEncoder(pd, c.options)
 	batch := splunklog.EncodedPart{Logs: plog.NewLogs()}

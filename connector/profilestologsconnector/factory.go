@@ -20,7 +20,7 @@ type Config struct {
 	Encoding splunkencode.Config `mapstructure:",squash"`
 }
 
-// NewFactory makes the factory of the connector `profiles_to_logs`.
+// NewFactory returns the factory of the connector `profiles_to_logs`.
 func NewFactory() connector.Factory {
 	return xconnector.NewFactory(
 		metadata.Type,
@@ -29,7 +29,7 @@ func NewFactory() connector.Factory {
 	)
 }
 
-// createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
+// createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
 func createDefaultConfig() component.Config { return &Config{Encoding: splunkencode.DefaultConfig()} }
 
 func createProfilesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (xconnector.Profiles, error) {

@@ -25,7 +25,7 @@ type stateless struct {
 // Capabilities reports that records are only read, so that pipelines can share them.
 func (stateless) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// toProfiles hands on the profiles of log records.
+// toProfiles passes on the profiles of log records.
 type toProfiles struct {
 	logger *zap.Logger
 	path   *splunkdelivery.Path
@@ -63,13 +63,13 @@ func (c *toProfiles) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	return err
 }
 
-// toLogs hands on the records that have nothing to do with profiling.
+// toLogs passes on the records that have nothing to do with profiling.
 type toLogs struct {
 	stateless
 	next consumer.Logs
 }
 
-// ConsumeLogs hands on the rest of one request, if there is any.
+// ConsumeLogs passes on the other records of one request, if there are any.
 func (c *toLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	rest := splunklog.Rest(ld)
 	if rest.LogRecordCount() == 0 {

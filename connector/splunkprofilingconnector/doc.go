@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package splunkprofilingconnector reads the log records in which Splunk's agents carry profiles from a logs pipeline,
-// whatever receiver they came by, and passes them to profiles pipelines as OTLP profiles. To a logs pipeline it passes
+// whatever receiver received them, and passes them to profiles pipelines as OTLP profiles. To a logs pipeline it passes
 // the records that have nothing to do with profiling.
 package splunkprofilingconnector

@@ -22,7 +22,7 @@ type Config struct {
 	Translation splunkdelivery.Config `mapstructure:",squash"`
 }
 
-// NewFactory makes the factory of the connector `splunk_profiling`, from logs to profiles and from logs to logs.
+// NewFactory returns the factory of the connector `splunk_profiling`, from logs to profiles and from logs to logs.
 func NewFactory() connector.Factory {
 	return xconnector.NewFactory(
 		metadata.Type,
@@ -32,7 +32,7 @@ func NewFactory() connector.Factory {
 	)
 }
 
-// createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
+// createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
 func createDefaultConfig() component.Config {
 	return &Config{Translation: splunkdelivery.DefaultConfig()}
 }
@@ -56,7 +56,7 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 		Budget:   admission.Process(),
 		Metrics:  metrics,
 		Profiles: next.ConsumeProfiles,
-		// They are not lost here: the pipeline that they came from may hand them on to others.
+		// They are not lost: the pipeline that they came from can have other consumers.
 		IgnoreOthers: true,
 	}}, nil
 }

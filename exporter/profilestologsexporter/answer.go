@@ -18,17 +18,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// outcome is what became of a request.
+// outcome is the result of a request.
 type outcome int
 
 const (
-	// accepted: the peer has the data, but for what it rejected.
+	// accepted: the peer has the data, except for what it rejected.
 	accepted outcome = iota
 	// later: the same request may be accepted later.
 	later
 	// refused: the same request is refused again.
 	refused
-	// tooLarge: the request is above a limit, of the peer's or of ours.
+	// tooLarge: the request is above a limit, the peer's or our own.
 	tooLarge
 	// noService: the peer has no service for this kind of data.
 	noService
@@ -40,9 +40,10 @@ const (
 // answer is a peer's answer to a request.
 type answer struct {
 	outcome outcome
-	// err is why the request was not accepted: permanent unless the outcome is later, or the request was not sent.
+	// err is the reason for which the request was not accepted. It is permanent unless the outcome is later, or the
+	// request was not sent.
 	err error
-	// size is the request's in bytes before compression.
+	// size is the size of the request in bytes, before compression.
 	size int
 	// rejected counts what the peer rejected of a request that it accepted; message is its reason.
 	rejected int64
@@ -59,7 +60,7 @@ func failed(err error) answer {
 	return answer{outcome: refused, err: consumererror.NewPermanent(err)}
 }
 
-// maxMessageBytes bounds what is kept of a peer's words.
+// maxMessageBytes bounds what is kept of a peer's message.
 const maxMessageBytes = 1 << 10
 
 // shorten returns the beginning of a peer's message, in valid UTF-8.
@@ -117,7 +118,7 @@ func httpAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
 	case http.StatusRequestEntityTooLarge:
 		a.outcome = tooLarge
 	case http.StatusBadRequest:
-		if namesSize(message) { // Go's servers find that while they read
+		if namesSize(message) { // Go's servers notice it while they read
 			a.outcome = tooLarge
 		} else if namesLayout(message) {
 			a.outcome = unreadable
@@ -132,7 +133,7 @@ func httpAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
 	return a
 }
 
-// explain makes the error by which exporterhelper knows whether and when to retry.
+// explain returns the error that tells exporterhelper whether and when to retry.
 func explain(o outcome, err error, delay, maxDelay time.Duration) error {
 	switch {
 	case o != later:

@@ -27,15 +27,15 @@ import (
 type Config struct {
 	// Mode is fallback or always.
 	Mode string `mapstructure:"mode"`
-	// GRPC, HTTP and HEC are the ways to the peer, of which one is configured.
+	// GRPC, HTTP and HEC are the protocols. One of them must be configured.
 	GRPC configoptional.Optional[configgrpc.ClientConfig] `mapstructure:"grpc"`
 	HTTP configoptional.Optional[HTTPConfig]              `mapstructure:"http"`
 	HEC  configoptional.Optional[HECConfig]               `mapstructure:"hec"`
-	// Encoding is how profiles become log records.
+	// Encoding configures how profiles become log records.
 	Encoding splunkencode.Config `mapstructure:",squash"`
-	// RecheckInterval is how long a peer without profiles is not asked for them again.
+	// RecheckInterval is the time after which a peer without profiles is tried with profiles again.
 	RecheckInterval time.Duration `mapstructure:"recheck_interval"`
-	// MaxRequestBytes bounds a request of OTLP, before compression.
+	// MaxRequestBytes bounds an OTLP request, before compression.
 	MaxRequestBytes int `mapstructure:"max_request_bytes"`
 	// MaxRetryAfter bounds the delay that a peer may ask for.
 	MaxRetryAfter time.Duration `mapstructure:"max_retry_after"`
@@ -51,7 +51,7 @@ type Config struct {
 // HTTPConfig is a peer that speaks OTLP/HTTP.
 type HTTPConfig struct {
 	Client confighttp.ClientConfig `mapstructure:",squash"`
-	// ProfilesEndpoint and LogsEndpoint are whole URLs. Where they are empty, the endpoint and the path of OTLP count.
+	// ProfilesEndpoint and LogsEndpoint are whole URLs. If they are empty, the endpoint and OTLP's path are used.
 	ProfilesEndpoint string `mapstructure:"profiles_endpoint"`
 	LogsEndpoint     string `mapstructure:"logs_endpoint"`
 }
@@ -118,7 +118,7 @@ func validateRequestBytes(n int) error {
 	return nil
 }
 
-// requestBytes is how large a request may be.
+// requestBytes returns the largest size of a request.
 func (c *Config) requestBytes() int {
 	if c.HEC.HasValue() {
 		return c.HEC.Get().MaxRequestBytes
@@ -126,7 +126,7 @@ func (c *Config) requestBytes() int {
 	return c.MaxRequestBytes
 }
 
-// shown is an address for an error, without what may be a secret.
+// shown returns an address for an error, without possible secrets.
 func shown(address string) string {
 	if strings.ContainsAny(address, "@?") {
 		return redact.Text(address)
@@ -163,10 +163,10 @@ func (c *HECConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// alwaysLogs reports that profiles are never sent as they are.
+// alwaysLogs reports whether profiles are always sent as log records.
 func (c *Config) alwaysLogs() bool { return c.Mode == modeAlways || c.HEC.HasValue() }
 
-// urls returns where profiles and logs go (OTLP specification, OTLP/HTTP request).
+// urls returns the URLs for profiles and logs (OTLP specification, OTLP/HTTP request).
 func (c *HTTPConfig) urls() (profiles, logs string) {
 	profiles, logs = c.ProfilesEndpoint, c.LogsEndpoint
 	base := strings.TrimSuffix(c.Client.Endpoint, "/")

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// part is what one request carries.
+// part is the content of one request.
 type part struct {
 	// profiles, read-only, are sent as they are, or as the log records that were made of them.
 	profiles pprofile.Profiles
@@ -35,7 +35,7 @@ func (p part) bytes() int {
 type source interface {
 	// next returns the next part.
 	next() (part, bool)
-	// rest returns all that is to be sent from the part on that next returned last, as one batch.
+	// rest returns the part that next returned last, and all after it, as one batch.
 	rest(from part) pprofile.Profiles
 }
 
@@ -43,7 +43,7 @@ type source interface {
 type wholeParts struct {
 	todo  []part
 	batch compact.Batch
-	// dropped is the number of samples that cannot be understood, found only where a batch is split.
+	// dropped is the number of samples that cannot be understood, which are counted only if a batch is split.
 	dropped int
 }
 
@@ -96,7 +96,7 @@ func (p recordParts) next() (part, bool) {
 
 func (p recordParts) rest(from part) pprofile.Profiles { return p.encoder.Rest(from.records) }
 
-// withoutPayloads returns profiles without the payloads that they were made of, and how many those are. pd stays as it is.
+// withoutPayloads returns a copy of profiles without their original payloads, and how many there were.
 func withoutPayloads(pd pprofile.Profiles) (without pprofile.Profiles, payloads int) {
 	without = pprofile.NewProfiles()
 	pd.CopyTo(without)

@@ -39,7 +39,7 @@ type profilesToLogs struct {
 	logger  *zap.Logger
 	metrics *metrics
 	peer    peer
-	// maxRequestBytes bounds what one request carries, before compression.
+	// maxRequestBytes bounds a request, before compression.
 	maxRequestBytes int
 	// tooLargeLogged is true after the one log line about requests that are too large.
 	tooLargeLogged atomic.Bool
@@ -48,13 +48,14 @@ type profilesToLogs struct {
 	drained context.Context
 	drain   context.CancelFunc
 
-	// mu guards asLogs, which reports that the peer has no service for profiles, and nextCheck, when to try it again.
+	// mu guards asLogs, which reports that the peer has no service for profiles, and nextCheck, the time to try it
+	// again.
 	mu        sync.Mutex
 	asLogs    bool
 	nextCheck time.Time
 }
 
-// draining is the exporter with its queue, and with an end to what it waits for.
+// draining is the exporter with its queue. Its shutdown is bounded.
 type draining struct {
 	xexporter.Profiles
 	*profilesToLogs
@@ -67,8 +68,8 @@ func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 	return d.Profiles.ConsumeProfiles(ctx, pd)
 }
 
-// Shutdown sends what the queue in memory holds, each batch once. After the drain timeout requests end: a queue on disk
-// keeps what they carried, and the rest is lost, counted and logged by the queue.
+// Shutdown sends what the queue in memory holds, each batch once. After the drain timeout requests end. A queue on disk
+// keeps their data; otherwise it is lost, and the queue counts and logs it.
 func (d draining) Shutdown(ctx context.Context) error {
 	timer := time.AfterFunc(d.config.DrainTimeout, d.drain)
 	defer timer.Stop()
@@ -76,7 +77,7 @@ func (d draining) Shutdown(ctx context.Context) error {
 	return d.Profiles.Shutdown(ctx)
 }
 
-// untilDrained returns a context that ends with the drain timeout too.
+// untilDrained returns a context that also ends with the drain timeout.
 func (e *profilesToLogs) untilDrained(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(e.drained, cancel)
@@ -98,20 +99,20 @@ func (e *profilesToLogs) shutdown(context.Context) error {
 }
 
 // push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer
-// answers that it has no service for profiles. A part that is refused does not keep the others back. If one is refused for now,
-// the error carries that part and those behind it, which are to be sent again.
+// answers that it has no service for profiles. If a part is refused permanently, the others are sent. If one is refused
+// temporarily, the error carries that part and those after it, which must be sent again.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	ctx, cancel := e.untilDrained(ctx)
 	defer cancel()
 	asProfiles, recheck := e.tryProfiles()
 	parts := e.split(ctx, pd, asProfiles, e.maxPartBytes(asProfiles))
 	tooLargeBytes := math.MaxInt // the size of the last part that was split
-	var noProfiles error         // why records are sent, until the peer has accepted some
+	var noProfiles error         // the reason for sending records, until the peer has accepted some
 	var lost []error
 	for part, ok := parts.next(); ok; part, ok = parts.next() {
 		sent := e.send(ctx, part)
 		if sent.outcome == tooLarge {
-			// Where samples share an entry that is too large, splitting gains nothing.
+			// If samples share an entry that is too large, splitting does not help.
 			gains := !part.single && part.bytes() < tooLargeBytes
 			if gains && (errors.Is(sent.err, errAboveLimit) || sent.size >= 2*minRequestBytes) {
 				tooLargeBytes = part.bytes()
@@ -154,11 +155,11 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	return errors.Join(lost...)
 }
 
-// minRequestBytes is a size that every peer accepts. One that refuses less as too large has another reason.
+// minRequestBytes is a size that every peer accepts. If a peer refuses less as too large, splitting does not help.
 const minRequestBytes = 16 << 10
 
-// maxPartBytes is how large the profiles or records of a request may be. Around records there are resources and scopes;
-// events repeat them, and their text is quoted.
+// maxPartBytes returns the largest size of the profiles or records of a request. Requests of records also have
+// resources and scopes; events repeat them, and quote their text.
 func (e *profilesToLogs) maxPartBytes(asProfiles bool) int {
 	switch {
 	case asProfiles:
@@ -184,7 +185,7 @@ func (e *profilesToLogs) split(ctx context.Context, pd pprofile.Profiles, asProf
 	return recordParts{encoder}
 }
 
-// send sends one part. One that cannot be split is sent whatever its size.
+// send sends one part. If it cannot be split, send ignores the limit.
 func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 	if e.config.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -221,8 +222,8 @@ func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 	return sent
 }
 
-// sendWhole sends a part that is not split any more: as it is if it was not sent, and without the original payload that
-// it brought along if the peer finds it too large. Losing the payload is better than losing both.
+// sendWhole sends a part that cannot be split. If the peer finds it too large, it is sent again without its original
+// payload: losing the payload is better than losing both.
 func (e *profilesToLogs) sendWhole(ctx context.Context, p part, sent answer) (part, answer) {
 	p.single = true
 	if errors.Is(sent.err, errAboveLimit) {
@@ -247,8 +248,8 @@ func (e *profilesToLogs) sendWhole(ctx context.Context, p part, sent answer) (pa
 	return smaller, sent
 }
 
-// probe finds out whether a peer that cannot read a message can read any: it sends a small profile. If that fails in the
-// same way, the peer knows another layout of profiles, so that it has no service for these; else this message alone is
+// probe finds out whether a peer that cannot read a message can read any: it sends a small profile. If that fails in
+// the same way, the peer has another layout of profiles, and thus no service for these; otherwise only this message is
 // refused.
 func (e *profilesToLogs) probe(ctx context.Context, sent answer) answer {
 	sent.outcome = refused
@@ -261,8 +262,8 @@ func (e *profilesToLogs) probe(ctx context.Context, sent answer) answer {
 	return sent
 }
 
-// tryProfiles decides what a batch goes out as. While it is log records, one batch in every recheck interval tries
-// profiles again.
+// tryProfiles decides whether to send a batch as profiles. In the mode for log records, one batch in every recheck
+// interval tries profiles again.
 func (e *profilesToLogs) tryProfiles() (try, recheck bool) {
 	if e.config.alwaysLogs() {
 		return false, false
@@ -280,7 +281,7 @@ func (e *profilesToLogs) tryProfiles() (try, recheck bool) {
 	return true, true
 }
 
-// setMode notes what the peer accepts. Several batches may learn it at once; only the first of them switches.
+// setMode notes whether the peer accepts profiles. If several batches find out at once, only the first of them logs it.
 func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -301,14 +302,14 @@ func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error)
 	e.logger.Info("the peer accepts OTLP profiles; sending them from now on")
 }
 
-// logLost logs what is lost of a batch whose rest is sent again: the errors would look like the rest's.
+// logLost logs what is lost of a batch whose rest is sent again: otherwise the errors would seem to be about the rest.
 func (e *profilesToLogs) logLost(lost []error) {
 	if len(lost) > 0 {
 		e.logger.Error("requests with parts of a batch were refused; their samples are dropped", zap.Error(errors.Join(lost...)))
 	}
 }
 
-// metrics are the exporter's own. encoding counts what goes out as log records.
+// metrics are the exporter's own. encoding counts what is sent as log records.
 type metrics struct {
 	*metadata.TelemetryBuilder
 	encoding *splunkencode.Metrics
@@ -330,7 +331,7 @@ func newMetrics(settings component.TelemetrySettings, format string) (*metrics, 
 	}}, nil
 }
 
-// The signals that go out, values of metrics' attributes.
+// The signals, which are values of a metric's attribute.
 const (
 	signalProfiles = "profiles"
 	signalLogs     = "logs"

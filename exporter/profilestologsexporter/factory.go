@@ -25,12 +25,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 )
 
-// NewFactory makes the factory of the exporter `profiles_to_logs`.
+// NewFactory returns the factory of the exporter `profiles_to_logs`.
 func NewFactory() exporter.Factory {
 	return xexporter.NewFactory(metadata.Type, createDefaultConfig, xexporter.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
-// createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
+// createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
 func createDefaultConfig() component.Config {
 	grpc := configgrpc.NewDefaultClientConfig()
 	grpc.Compression = configcompression.TypeGzip
@@ -44,7 +44,7 @@ func createDefaultConfig() component.Config {
 		HEC:             configoptional.Default(HECConfig{Client: http, MaxRequestBytes: 2 << 20}),
 		Encoding:        splunkencode.DefaultConfig(),
 		RecheckInterval: 5 * time.Minute,
-		// Servers of gRPC accept 4 MiB where nothing else is configured.
+		// Servers of gRPC accept 4 MiB if nothing else is configured.
 		MaxRequestBytes: 4<<20 - 256<<10,
 		MaxRetryAfter:   5 * time.Minute,
 		DrainTimeout:    10 * time.Second,
@@ -82,7 +82,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	}
 	queued, err := xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
-		// What is pushed at once may be several requests, each of which has the timeout.
+		// One push can send several requests, each of which has the timeout.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithRetry(config.Retry),
 		exporterhelper.WithQueue(config.Queue),

@@ -43,8 +43,8 @@ func (p *grpcPeer) start(ctx context.Context, host component.Host) (err error) {
 	return nil
 }
 
-// connectParams has the connection tried again about as often as requests are. gRPC's own longest delay is two minutes:
-// for that long a peer could be back before any retry reaches it.
+// connectParams makes gRPC connect again about as often as requests are retried. By default it waits for up to two
+// minutes, during which retries would not reach a peer that is back.
 func (p *grpcPeer) connectParams() grpc.ConnectParams {
 	params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: minConnectTimeout}
 	if p.retry.Enabled {

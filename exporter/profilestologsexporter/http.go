@@ -30,7 +30,7 @@ import (
 
 const (
 	protobufType = "application/x-protobuf"
-	// maxAnswerBytes bounds what is read of an answer.
+	// maxAnswerBytes bounds how much of an answer is read.
 	maxAnswerBytes = 64 << 10
 )
 
@@ -123,11 +123,11 @@ func (p *httpPeer) exchange(ctx context.Context, r request) answer {
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err != nil {
-		text = nil // the status counts
+		text = nil // the status suffices
 	}
 	isProtobuf := strings.HasPrefix(response.Header.Get("Content-Type"), protobufType)
 	if response.StatusCode/100 == 2 {
-		sent := answer{} // accepted, whatever the body is
+		sent := answer{} // accepted, whatever the body contains
 		if isProtobuf {
 			sent.rejected, sent.message = partialSuccess(text)
 		}
@@ -143,7 +143,7 @@ func (p *httpPeer) exchange(ctx context.Context, r request) answer {
 	return p.interpret(refused, p.maxDelay, time.Now())
 }
 
-// refusal is an answer other than that a request was accepted.
+// refusal is an answer with a status other than 2xx.
 type refusal struct {
 	// url is without credentials.
 	url        string
@@ -191,7 +191,7 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 	return p.post(ctx, request{p.url, http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Splunk " + p.token},
-		// Splunk's ingest recognizes profiles by it.
+		// Splunk's ingest recognizes profiles by this header.
 		hec.LibraryHeader: {splunklog.ProfilingName},
 	}, body}, limit)
 }
@@ -204,7 +204,7 @@ func hecAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
 		return answer{rejected: int64(counted.Rejected), message: counted.Reason}
 	}
 	if r.status == http.StatusInternalServerError || r.status == http.StatusRequestTimeout {
-		return answer{outcome: later, err: r} // what HEC answers so may pass, unlike in OTLP
+		return answer{outcome: later, err: r} // with HEC these are temporary, unlike with OTLP
 	}
 	return httpAnswer(r, maxDelay, now)
 }

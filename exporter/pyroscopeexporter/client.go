@@ -24,7 +24,7 @@ import (
 // pushPath is the method of Pyroscope's Connect service.
 const pushPath = "/push.v1.PusherService/Push"
 
-// maxAnswerBytes bounds what is read of an answer, maxMessageBytes what is kept of it in an error.
+// maxAnswerBytes bounds how much of an answer is read, maxMessageBytes how much of it an error has.
 const (
 	maxAnswerBytes  = 64 << 10
 	maxMessageBytes = 1 << 10
@@ -75,7 +75,7 @@ func appendHeader(b []byte, field protowire.Number, n int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
 }
 
-// post sends a series. Its error is permanent, or says when to retry, or may pass.
+// post sends a series. Its error is permanent, or temporary, with the delay if the server asks for one.
 func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(s.request()))
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 	return e.refused(response, answer)
 }
 
-// refused returns the error for an answer other than 2xx, with what the server says.
+// refused returns the error for an answer other than 2xx, with the server's message.
 func (e *pyroscopeExporter) refused(response *http.Response, answer []byte) error {
 	said := string(answer[:min(len(answer), maxMessageBytes)])
 	var connect struct{ Code, Message string }

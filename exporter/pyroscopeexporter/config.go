@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 )
 
-// Config configures the exporter. The keys of confighttp's client stand beside its own.
+// Config configures the exporter. The keys of confighttp's client are beside its own.
 type Config struct {
 	Client confighttp.ClientConfig `mapstructure:",squash"`
 	// Tenant is sent as X-Scope-OrgID; empty sends no such header.
@@ -43,14 +43,14 @@ const (
 	dotsUnderscore = "underscore"
 )
 
-// LabelsConfig says which resource attributes become labels of a series, and which sample attributes do not.
+// LabelsConfig configures which resource attributes become labels of a series, and which sample attributes do not.
 type LabelsConfig struct {
 	// Include names the only attributes that become labels, in the order in which they are kept if there are more than
 	// Max. Empty means all.
 	Include []string `mapstructure:"include"`
 	// Exclude names attributes that do not become labels.
 	Exclude []string `mapstructure:"exclude"`
-	// SampleExclude names attributes of samples that are left out: each of their values would become a series.
+	// SampleExclude names attributes of samples that are left out, because each of their values would become a series.
 	SampleExclude []string `mapstructure:"sample_exclude"`
 	// TraceID sends the trace of a link as the sample label trace_id. Servers before v2.1 make a series of each trace.
 	TraceID bool `mapstructure:"trace_id"`
@@ -120,7 +120,8 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxSampleLabels is the largest number of labels that samples add to a series: half of all, within what the others leave.
+// maxSampleLabels returns the largest number of labels that samples add to a series: half of all, or what the others
+// leave.
 func (c *Config) maxSampleLabels() int {
 	return max(0, min(c.Labels.Max/2, c.Labels.Max-fixedLabels-len(c.ExternalLabels)))
 }

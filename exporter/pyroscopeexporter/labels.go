@@ -24,7 +24,7 @@ const (
 
 const attributeService = "service.name"
 
-// unknownService is what Pyroscope's own clients send if nobody said.
+// unknownService is what Pyroscope's own clients send without a service name.
 const unknownService = "unknown_service"
 
 // preferred are the attributes that are kept first if there are more labels than allowed.
@@ -61,8 +61,8 @@ func newLabeler(cfg *Config) *labeler {
 }
 
 // labels returns the labels of a series, sorted by name, and how many were dropped because there are more than allowed:
-// the preferred attributes are kept first, then the others by name. Of several attributes that become one label the
-// first counts. The server adds sampleLabels labels of samples and then counts all, __delta__ included.
+// the preferred attributes are kept first, then the others by name. If several attributes become one label, the first
+// is used. The server adds sampleLabels labels of samples and counts them all, including __delta__.
 func (l *labeler) labels(resource pcommon.Map, profileName string, sampleLabels int) (labels []label, dropped int) {
 	service := unknownService
 	if v, ok := resource.Get(attributeService); ok && v.AsString() != "" {
@@ -109,8 +109,8 @@ func (l *labeler) labels(resource pcommon.Map, profileName string, sampleLabels 
 	return labels, dropped
 }
 
-// labelName returns the label for an attribute: what Prometheus does not allow in names becomes an underscore, dots if
-// asked for.
+// labelName returns the label for an attribute: characters that Prometheus does not allow become underscores, and dots
+// too if so configured.
 func labelName(key, dots string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

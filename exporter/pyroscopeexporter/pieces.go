@@ -20,18 +20,18 @@ const (
 	maxExpansion = 64
 )
 
-// waiting are the samples of a profile that have not been sent.
-type waiting struct {
+// unsent are the samples of a profile that have not been sent.
+type unsent struct {
 	profile pprofile.Profile
 	samples pprofile.SampleSlice
 	next    int
 }
 
-// sendPieces sends a part whose pprofs are larger than the server accepts in pieces: runs of each profile's samples. They
-// share the part's dictionary, of which a pprof has only what its samples refer to.
+// sendPieces sends a part whose pprofs are larger than the server accepts in pieces, which are runs of each profile's
+// samples. They share the part's dictionary; a pprof has only the entries that its samples refer to.
 func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size encodedSize) {
 	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part)
-	list := takeSamples(part)
+	list := removeSamples(part)
 	for pieces := morePieces(1, size.excess); ; {
 		moved, most := movePiece(list, pieces)
 		if moved == 0 {
@@ -62,24 +62,24 @@ func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size en
 	}
 }
 
-// morePieces returns into how many pieces to cut if one of so many is too large, excess times.
+// morePieces returns the number of pieces to cut into if one of so many is too large by the factor excess.
 func morePieces(pieces int, excess float64) int {
 	return int(math.Ceil(float64(pieces) * max(1.1*excess, 1.5)))
 }
 
-// takeSamples moves the samples out of a part.
-func takeSamples(part pprofile.Profiles) (list []*waiting) {
+// removeSamples moves the samples out of a part.
+func removeSamples(part pprofile.Profiles) (list []*unsent) {
 	for profile := range pdataiter.Profiles(part) {
-		w := &waiting{profile: profile, samples: pprofile.NewSampleSlice()}
+		w := &unsent{profile: profile, samples: pprofile.NewSampleSlice()}
 		profile.Samples().MoveAndAppendTo(w.samples)
 		list = append(list, w)
 	}
 	return list
 }
 
-// movePiece moves one of so many pieces of what waits into the profiles, and returns how many samples these are and the
-// largest number of them in one profile.
-func movePiece(list []*waiting, pieces int) (moved, most int) {
+// movePiece moves one of so many pieces of the unsent samples into the profiles. It returns how many samples these are,
+// and the largest number in one profile.
+func movePiece(list []*unsent, pieces int) (moved, most int) {
 	for _, w := range list {
 		left := w.samples.Len() - w.next
 		n := (left + pieces - 1) / pieces
@@ -93,7 +93,7 @@ func movePiece(list []*waiting, pieces int) (moved, most int) {
 }
 
 // putBack undoes movePiece.
-func putBack(list []*waiting) {
+func putBack(list []*unsent) {
 	for _, w := range list {
 		n := w.profile.Samples().Len()
 		w.next -= n

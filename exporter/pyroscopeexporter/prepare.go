@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
-// Labels of samples that Pyroscope links to spans and traces, and does not make series of.
+// Labels of samples that Pyroscope links to spans and traces, instead of making series of them.
 const (
 	spanLabel  = "span_id"
 	traceLabel = "trace_id"
@@ -24,22 +24,22 @@ const (
 // maxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.
 const maxLabelBytes = 2048
 
-// preparer changes profiles into what Pyroscope can count. Preparing twice is preparing once: what was not accepted comes
-// back prepared.
+// preparer changes profiles into what Pyroscope can count. It must be idempotent: what was not accepted comes back
+// prepared.
 type preparer struct {
 	pd  pprofile.Profiles
 	cfg *LabelsConfig
 	// maxText is the largest number of text attributes of a sample.
 	maxText int
 	strings map[string]int32
-	// attributes[i] says what becomes of attribute i where a sample has it.
+	// attributes[i] is the use of attribute i if a sample has it.
 	attributes []attributeUse
 	links      map[int32][]int32 // the attributes for each link
 	kept       []int32           // scratch
 	dropped    int
 }
 
-// attributeUse is what becomes of an attribute of samples.
+// attributeUse is the use of an attribute of samples.
 type attributeUse struct {
 	isExcluded bool
 	// isText reports that it becomes a label of series.
@@ -49,12 +49,12 @@ type attributeUse struct {
 }
 
 // prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many:
-//   - A sample's timestamps go; it has one value, the sum of its values or the number of its timestamps.
-//   - The attributes that the configuration excludes go from samples, and the last text attributes of a sample that has so
-//     many that its series would have no place for labels of the resource.
+//   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
+//   - Samples lose the attributes that the configuration excludes. If a sample has so many text attributes that its
+//     series would have no room for labels of the resource, it loses the last ones.
 //   - Text that is too long for a label is cut.
 //   - A link becomes the attributes span_id and, if asked for, trace_id.
-//   - Names of types have underscores for characters that Pyroscope refuses or separates by.
+//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
 func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	p := preparer{pd: pd, cfg: &cfg.Labels, maxText: cfg.maxSampleLabels(), strings: map[string]int32{}, links: map[int32][]int32{}}
 	d := pd.Dictionary()
@@ -74,10 +74,10 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	return p.dropped
 }
 
-// maxKnownText bounds the texts that are looked for: names of attributes and types are short.
+// maxKnownText is the longest text that is looked up: names of attributes and types are short.
 const maxKnownText = 64
 
-// useAttributes decides what becomes of each attribute.
+// useAttributes decides on the use of each attribute.
 func (p *preparer) useAttributes() {
 	excluded := setOf(p.cfg.SampleExclude)
 	table := p.pd.Dictionary().AttributeTable()
@@ -151,7 +151,7 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	return true
 }
 
-// cutText returns as much of a text as a label can have.
+// cutText cuts a text to the longest value of a label.
 func cutText(s string) string {
 	if len(s) <= maxLabelBytes {
 		return s
@@ -264,13 +264,13 @@ func (p *preparer) addAttribute(key, value string) int32 {
 	return int32(table.Len() - 1)
 }
 
-// place is where a profile is in a message.
-type place struct{ resource, scope, profile int }
+// position locates a profile in a message.
+type position struct{ resource, scope, profile int }
 
-// addCPUTime adds a profile of CPU time beside each profile that only counts samples of CPU time (eBPF's, Splunk's): count
-// × period. It returns where the added ones are.
-func addCPUTime(pd pprofile.Profiles) map[place]bool {
-	added := map[place]bool{}
+// addCPUTime adds a profile of CPU time beside each profile that only counts samples of CPU time (eBPF's, Splunk's):
+// count × period. It returns the positions of the added ones.
+func addCPUTime(pd pprofile.Profiles) map[position]bool {
+	added := map[position]bool{}
 	cpu, nanoseconds := int32(0), int32(0)
 	for r, rp := range pd.ResourceProfiles().All() {
 		for s, sp := range rp.ScopeProfiles().All() {
@@ -280,7 +280,7 @@ func addCPUTime(pd pprofile.Profiles) map[place]bool {
 					nanoseconds = int32(pd.Dictionary().StringTable().Len() - 1)
 					cpu = nanoseconds - 1
 				}
-				added[place{r, s, sp.Profiles().Len()}] = true
+				added[position{r, s, sp.Profiles().Len()}] = true
 				profile := sp.Profiles().AppendEmpty()
 				sp.Profiles().At(i).CopyTo(profile)
 				profile.SampleType().SetTypeStrindex(cpu)
@@ -329,9 +329,9 @@ func saturatingProduct(value, period int64) int64 {
 	return value * period
 }
 
-// removeProfiles removes the profiles at some places.
-func removeProfiles(pd pprofile.Profiles, places map[place]bool) {
-	if len(places) == 0 {
+// removeProfiles removes the profiles at some positions.
+func removeProfiles(pd pprofile.Profiles, positions map[position]bool) {
+	if len(positions) == 0 {
 		return
 	}
 	for r, rp := range pd.ResourceProfiles().All() {
@@ -339,7 +339,7 @@ func removeProfiles(pd pprofile.Profiles, places map[place]bool) {
 			i := -1
 			sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
 				i++
-				return places[place{r, s, i}]
+				return positions[position{r, s, i}]
 			})
 		}
 	}

@@ -32,7 +32,7 @@ type pyroscopeExporter struct {
 	telemetry component.TelemetrySettings
 	userAgent string
 	url       string
-	// shownURL is the URL without what is secret in it.
+	// shownURL is the URL without secrets.
 	shownURL string
 	labeler  *labeler
 	metrics  *metadata.TelemetryBuilder
@@ -54,11 +54,11 @@ func (e *pyroscopeExporter) shutdown(context.Context) error {
 	return nil
 }
 
-// maxGrowth is how much larger the parts of what is split may be, in all.
+// maxGrowth bounds the size of all parts together, divided by that of the whole.
 const maxGrowth = 2
 
-// push sends profiles as series. What the server refuses for the moment is in the error, to be retried; what it refuses
-// permanently is counted, and in the error if there is nothing to retry.
+// push sends profiles as series. The error carries what the server refuses temporarily, for a retry. What it refuses
+// permanently is counted, and is in the error only if there is nothing to retry.
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
 	p := pusher{pyroscopeExporter: e}
 	if !p.sendAsIs(ctx, pd) {
@@ -86,12 +86,12 @@ type pusher struct {
 	*pyroscopeExporter
 	retry    []pprofile.Profiles
 	retryErr error
-	// refused is how many series were refused permanently, refusals why for the first ones.
+	// refused is how many series were refused permanently, refusals has the errors of the first ones.
 	refused  int
 	refusals []error
 }
 
-// maxRefusals bounds an error that says why series were refused: most often it is the same for all of them.
+// maxRefusals bounds how many refusals an error lists: mostly the reason is the same for all.
 const maxRefusals = 3
 
 func (p *pusher) refuse(err error) {
@@ -100,7 +100,7 @@ func (p *pusher) refuse(err error) {
 	}
 }
 
-// refusal returns why series were refused, nil if none was.
+// refusal returns the error for refused series, or nil if there are none.
 func (p *pusher) refusal() error {
 	err := errors.Join(p.refusals...)
 	if p.refused > maxRefusals {
@@ -129,7 +129,7 @@ func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 	return true
 }
 
-// parts sends pd in parts of at most maxBytes as OTLP, except for what takes more alone.
+// parts sends pd in parts of at most maxBytes as OTLP, or more if a part cannot be split.
 func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) {
 	batch, _ := p.batches.Get().(*compact.Batch)
 	if batch == nil {
@@ -155,15 +155,15 @@ func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 	}
 }
 
-// encodedSize is what the pprofs of a part take.
+// encodedSize is the size of the pprofs of a part.
 type encodedSize struct {
 	bytes int
-	// excess is how many times larger than the server accepts the largest pprof is.
+	// excess is the size of the largest pprof divided by what the server accepts.
 	excess float64
 }
 
 // send sends a series for each pprof of a part. If one is larger than the server accepts, it sends nothing, unless it
-// must. If something is to be retried, just that is left in part.
+// must. If something must be retried, only that is left in part.
 func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (size encodedSize) {
 	added := addCPUTime(part)
 	defer func() { removeProfiles(part, added) }()
@@ -182,10 +182,10 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (s
 	return size
 }
 
-// sendPayloads sends the pprofs of pd, and returns where the profiles are that need no retry. It stops at the first answer
-// that asks for one.
-func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload) (done map[place]bool) {
-	done = map[place]bool{}
+// sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry. It stops at the
+// first answer that asks for one.
+func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload) (done map[position]bool) {
+	done = map[position]bool{}
 	isText := textAttributes(pd)
 	for _, payload := range payloads {
 		if payload.Samples > 0 {
@@ -194,7 +194,7 @@ func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payload
 			}
 		}
 		for _, i := range payload.ProfileIndices {
-			done[place{payload.ResourceIndex, payload.ScopeIndex, i}] = true
+			done[position{payload.ResourceIndex, payload.ScopeIndex, i}] = true
 		}
 	}
 	return done
@@ -213,7 +213,7 @@ func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats)
 	return size
 }
 
-// sendSeries sends one series. Its error is one to retry.
+// sendSeries sends one series. An error means that it must be retried.
 func (p *pusher) sendSeries(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) error {
 	c := p.compressor()
 	defer p.release(c)
@@ -255,7 +255,7 @@ func (e *pyroscopeExporter) count(ctx context.Context, err error) {
 	e.metrics.ExporterPyroscopeSeries.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// Why samples are dropped.
+// The reasons for which samples are dropped.
 const (
 	droppedInvalid  = "invalid"
 	droppedTooLarge = "too_large"
@@ -338,7 +338,7 @@ func (c *compressor) compress(data []byte) ([]byte, error) {
 	return c.out.Bytes(), err
 }
 
-// textAttributes reports of each attribute in the table whether it becomes a label of the series of samples that have it.
+// textAttributes reports for each attribute in the table whether samples that have it get a series with it as label.
 func textAttributes(pd pprofile.Profiles) []bool {
 	table := pd.Dictionary().AttributeTable()
 	isText := make([]bool, table.Len())

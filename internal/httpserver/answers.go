@@ -184,7 +184,7 @@ func AnswerOTLP(w http.ResponseWriter, r *http.Request, response interface {
 	Answer(w, content, body, http.StatusOK)
 }
 
-// AnswerOTLPPipelineError answers for an error of the pipeline, with Retry-After where the sender should retry.
+// AnswerOTLPPipelineError answers for an error of the pipeline, with Retry-After if the sender should retry.
 func AnswerOTLPPipelineError(w http.ResponseWriter, r *http.Request, err error) {
 	AnswerOTLPStatus(w, r, OTLPStatus(err))
 }

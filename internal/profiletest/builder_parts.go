@@ -9,7 +9,7 @@ type Sample struct {
 	Values     []int64
 	Timestamps []uint64
 	Attributes []Attribute
-	TraceID    [16]byte // with SpanID, the link; none where both are zero
+	TraceID    [16]byte // with SpanID, the link; none if both are zero
 	SpanID     [8]byte
 }
 

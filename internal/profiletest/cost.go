@@ -21,7 +21,7 @@ type Cost struct {
 	// runs often meanwhile, so that little of it is garbage.
 	PeakHeapBytes int64
 	// CPU is the processor time of the whole process, garbage collection included. Other processes do not
-	// change it much, unlike the time that passes. It is 0 where the system does not tell.
+	// change it much, unlike the time that passes. It is 0 if the system does not tell.
 	CPU time.Duration
 }
 
@@ -84,7 +84,7 @@ func MeasureCost(tb testing.TB, run func()) Cost {
 // IsRace reports whether the race detector is on, under which everything takes about ten times as long.
 const IsRace = raceSlowdown > 1
 
-// ProcessCPU returns the processor time that the process has used. It is 0 where the system does not tell.
+// ProcessCPU returns the processor time that the process has used. It is 0 if the system does not tell.
 func ProcessCPU() time.Duration { return processCPU() }
 
 // RequireBounded fails the test if the peak of the heap is above constantBytes + factor × inputBytes, or if the

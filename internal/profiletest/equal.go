@@ -29,7 +29,7 @@ type equalOptions struct {
 func IgnoreOrder() EqualOption { return func(o *equalOptions) { o.ignoreOrder = true } }
 
 // MergeProfiles is IgnoreOrder, and takes profiles of one scope that differ in nothing but their samples for one
-// profile with all the samples, as where a profile was split. Of their original payloads it compares the set.
+// profile with all the samples, as if a profile was split. Of their original payloads it compares the set.
 func MergeProfiles() EqualOption {
 	return func(o *equalOptions) { o.ignoreOrder, o.mergeProfiles = true, true }
 }
@@ -88,7 +88,7 @@ func (d *differences) add(where, format string, args ...any) {
 	d.listed = append(d.listed, errors.New(text))
 }
 
-// compare adds a difference where the texts of a field are not the same.
+// compare adds a difference if the texts of a field are not the same.
 func (d *differences) compare(where, want, got string) {
 	if want != got {
 		d.add(where, "is %s, want %s", orNone(got), orNone(want))

@@ -99,7 +99,7 @@ func (v *view) sampleTypes(service, profile string) []SampleType {
 	return types
 }
 
-// defaultType returns the type that is shown where a query names none.
+// defaultType returns the type that is shown if a query names none.
 func defaultType(types []SampleType) SampleType {
 	if len(types) == 0 {
 		return SampleType{}

@@ -49,7 +49,7 @@ type unitSpan struct {
 	unit      int32
 }
 
-// readDWARF returns nil where there are no debug sections.
+// readDWARF returns nil if there are no debug sections.
 func (m *Image) readDWARF() (*dwarfTable, error) {
 	info, abbrev := m.section(".debug_info"), m.section(".debug_abbrev")
 	if info == nil || abbrev == nil {
@@ -333,7 +333,7 @@ func (w *unitWalk) match(e *entry) error {
 	})
 }
 
-// frames makes the frames of address i, innermost first. lines is nil where the line table could not be read.
+// frames makes the frames of address i, innermost first. lines is nil if the line table could not be read.
 func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
 	chain := w.chains[i]
 	var frames []Frame

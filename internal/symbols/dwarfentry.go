@@ -179,7 +179,7 @@ func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error 
 
 func clip16(n uint64) uint16 { return uint16(min(n, math.MaxUint16)) }
 
-// attribute is a value that was read; form is 0 where the entry has none.
+// attribute is a value that was read; form is 0 if the entry has none.
 type attribute struct {
 	form  uint16
 	value uint64
@@ -286,7 +286,7 @@ func (d *dwarfTable) entryAt(u *dwarfUnit, off int64) (entry, error) {
 	}
 }
 
-// readForm reads a value, or skips it where keep is false.
+// readForm reads a value, or skips it if keep is false.
 func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
 	a := attribute{form: spec.form}
 	form := spec.form

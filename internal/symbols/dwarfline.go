@@ -42,7 +42,7 @@ const (
 	lineContentDirectory = 2
 )
 
-// readLines runs the unit's line number program for the addresses of the walk; nil where the unit has none.
+// readLines runs the unit's line number program for the addresses of the walk; nil if the unit has none.
 func (w *unitWalk) readLines() (*lineTable, error) {
 	d := w.table
 	off := w.unit.lineOff

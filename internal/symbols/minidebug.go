@@ -23,7 +23,7 @@ const (
 	maxMiniFactor = 64
 )
 
-// readMiniDebugInfo opens the file in .gnu_debugdata; nil where there is none.
+// readMiniDebugInfo opens the file in .gnu_debugdata; nil if there is none.
 func (m *Image) readMiniDebugInfo() (*Image, error) {
 	s := m.section(".gnu_debugdata")
 	if s == nil {

@@ -45,7 +45,7 @@ const (
 
 var goMagics = map[uint32]goVersion{0xfffffffb: go12, 0xfffffffa: go116, 0xfffffff0: go118, 0xfffffff1: go120}
 
-// readGoTable returns nil where there is no pclntab.
+// readGoTable returns nil if there is no pclntab.
 func (m *Image) readGoTable() (*goTable, error) {
 	at, addr, ok := m.findGoTable()
 	if !ok {

@@ -17,7 +17,7 @@ type Frame struct {
 	// Name is the name in the source; SystemName is the linker's name, if it differs.
 	Name, SystemName string
 	File             string
-	// StartLine is the line where the function begins. Lines and columns are 0 where they are not known.
+	// StartLine is the line if the function begins. Lines and columns are 0 where they are not known.
 	StartLine, Line, Column int64
 }
 

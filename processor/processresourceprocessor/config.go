@@ -20,18 +20,18 @@ import (
 type Config struct {
 	// By tells which samples share a resource.
 	By By `mapstructure:"by"`
-	// ServiceNameFrom are the sources of a service's name. The first that has one counts.
+	// ServiceNameFrom are the sources of a service's name. The first that has one is used.
 	ServiceNameFrom []Source `mapstructure:"service_name_from"`
-	// ContainerAttributes are the attributes of a resource that name a container or what runs it, for SourceContainer. The
-	// first that is there counts.
+	// ContainerAttributes are the attributes of a resource that name a container or what runs it, for SourceContainer.
+	// The first that exists is used.
 	ContainerAttributes []string `mapstructure:"container_attributes"`
 	// Rules name processes, for SourceRules.
 	Rules []Rule `mapstructure:"rules"`
 	// Attributes are further sample attributes that move to the resource. Their values become part of its identity.
 	Attributes []string `mapstructure:"attributes"`
-	// MaxResources bounds the resources that are made within ResourceTTL. What is above shares the service `other`.
+	// MaxResources bounds the resources that are made within ResourceTTL. Further ones share the service `other`.
 	MaxResources int `mapstructure:"max_resources"`
-	// ResourceTTL is how long a resource counts after its last sample.
+	// ResourceTTL is how long after its last sample a resource counts towards MaxResources.
 	ResourceTTL time.Duration `mapstructure:"resource_ttl"`
 	// Proc configures what is read of processes.
 	Proc ProcConfig `mapstructure:"proc"`
@@ -39,7 +39,7 @@ type Config struct {
 
 // ProcConfig configures what is read of processes of this machine.
 type ProcConfig struct {
-	// Enabled says that the samples are of processes of this machine, and that they may be looked at.
+	// Enabled allows to read /proc: the samples must be of processes of this machine.
 	Enabled bool `mapstructure:"enabled"`
 	// Root is where the machine's proc file system is mounted.
 	Root string `mapstructure:"root"`
@@ -51,26 +51,26 @@ type ProcConfig struct {
 	MaxFileBytes int `mapstructure:"max_file_bytes"`
 	// MaxProcesses bounds the processes that are remembered.
 	MaxProcesses int `mapstructure:"max_processes"`
-	// RefreshInterval is how long what was read of a process counts.
+	// RefreshInterval is how long a process is not read again.
 	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
 	// MaxWait bounds how long a message waits for its processes to be read.
 	MaxWait time.Duration `mapstructure:"max_wait"`
 }
 
-// Rule names processes of a user's own kind.
+// Rule names the processes that match.
 type Rule struct {
 	// Executable is a regular expression for the executable's name.
 	Executable string `mapstructure:"executable"`
 	// CommandLine is a regular expression for the arguments with spaces between them.
 	CommandLine string `mapstructure:"command_line"`
-	// ServiceName is the name, with $1 or ${name} for groups of CommandLine, or of Executable where there is no CommandLine.
+	// ServiceName is the name, with $1 or ${name} for groups of CommandLine, or of Executable if there is no CommandLine.
 	ServiceName string `mapstructure:"service_name"`
 }
 
 // By tells which samples share a resource.
 type By string
 
-// What resources can be for.
+// What a resource can stand for.
 const (
 	ByExecutable By = "executable"
 	ByProcess    By = "process"
@@ -94,7 +94,7 @@ const (
 
 var allSources = []Source{SourceSample, SourceEnvironment, SourceContainer, SourceSystemd, SourceRules, SourceExecutable}
 
-// The order for Kubernetes is that of the semantic conventions, for service.name of what has no other.
+// The order for Kubernetes is that of the semantic conventions for service.name.
 var defaultContainerAttributes = []string{
 	"k8s.deployment.name", "k8s.replicaset.name", "k8s.statefulset.name", "k8s.daemonset.name", "k8s.cronjob.name",
 	"k8s.job.name", "k8s.pod.name", "k8s.container.name", "container.name",

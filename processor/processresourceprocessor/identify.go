@@ -16,34 +16,34 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
 )
 
-// kernel is the service of the kernel's own threads, and of CPUs that have nothing to do.
+// kernel is the service of the kernel's own threads, and of idle CPUs.
 const kernel = "kernel"
 
-// unknownService is the name where no source has one, as the semantic conventions want it.
+// unknownService is the name if no source has one, as in the semantic conventions.
 const unknownService = "unknown_service"
 
-// facts are what names a process, besides its samples. They are made once and only read.
+// facts are what is known about a process besides its samples. They do not change.
 type facts struct {
 	environment, unit, rule, command string
 	// container is the id of its container.
 	container string
-	// attributes are those that its resource gets; key is equal for equal ones.
+	// attributes are those for its resource; key identifies them.
 	attributes []regroup.Attribute
 	key        string
 }
 
-// known is what the samples or their resource say of a process, before anything is looked up.
+// known is what the samples or their resource have about a process, before anything is looked up.
 type known struct {
 	regroup.Process
 	// resourceName is the resource's own service.name, if it is one.
 	resourceName string
 	// containerName is the name by container_attributes.
 	containerName string
-	// stays says that the resource has a name of its own, and the samples say nothing of a process.
+	// stays reports that the resource has a name of its own, and the samples have nothing about a process.
 	stays bool
 }
 
-// ownFacts tells facts apart that come from the message alone. Texts are clipped.
+// ownFacts identifies facts that come from the message alone. Texts are cut.
 type ownFacts struct{ executable, serviceName, resourceAttributes string }
 
 const (
@@ -87,13 +87,14 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 			process.Identity, source = p.name(&all, said, found)
 			bySource[source] += process.Samples
 		}
-		// A program that names itself may say which process it is; those of the profiler have no name yet.
+		// A program that sets its own service.name may also set its process id; resources of the profiler have no name
+		// yet.
 		resources[i].IsProcess = from.resourceName == "" && from.isProcess()
 	}
 	return bySource
 }
 
-// fromResource is what a resource says, whatever the samples are.
+// fromResource returns what a resource has, whatever the samples are.
 func (p *processResource) fromResource(attributes pcommon.Map) known {
 	k := known{Process: regroup.Process{PID: regroup.NoPID}}
 	text := func(key string) string {
@@ -121,7 +122,7 @@ func (p *processResource) fromResource(attributes pcommon.Map) known {
 	return k
 }
 
-// merge is what samples say, and their resource where they say nothing.
+// merge returns what samples have, or their resource if they have nothing.
 func merge(from *known, process *regroup.Process) known {
 	all := *from
 	all.ServiceName, all.Samples = process.ServiceName, process.Samples
@@ -146,7 +147,7 @@ func saysNothing(p *regroup.Process) bool {
 		p.Container == "" && p.OTelServiceName == "" && p.OTelResourceAttributes == ""
 }
 
-// executable is the path, or the name where there is none.
+// executable returns the path, or the name if there is none.
 func (k *known) executable() string {
 	if k.ExecutablePath != "" {
 		return servicename.Clip(k.ExecutablePath, maxPath)
@@ -158,12 +159,12 @@ func (k *known) isProcess() bool {
 	return k.PID >= 0 || k.ExecutablePath != "" || k.ExecutableName != ""
 }
 
-// keyOf names the process to be read, if one is.
+// keyOf returns the key of the process to read, if there is one.
 func (p *processResource) keyOf(k *known) (procfs.Key, bool) {
 	return procfs.Key{PID: k.PID, Executable: k.executable()}, p.config.Proc.Enabled && k.PID > 0
 }
 
-// ownFacts are the facts that follow from the message alone.
+// ownFacts returns the facts that follow from the message alone.
 func (p *processResource) ownFacts(made map[ownFacts]*facts, k *known) *facts {
 	key := ownFacts{
 		executable:         k.executable(),
@@ -180,7 +181,7 @@ func (p *processResource) ownFacts(made map[ownFacts]*facts, k *known) *facts {
 	return f
 }
 
-// factsOf makes facts of what was read of a process, nil for nothing.
+// factsOf makes facts from what was read of a process. It returns nil if nothing was read.
 func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *facts {
 	if process == nil {
 		process = &procfs.Process{}
@@ -217,7 +218,7 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 	return f
 }
 
-// add adds an attribute. Of several of one key the first counts.
+// add adds an attribute. Of several with one key, the first is used.
 func (f *facts) add(key, value string) {
 	if value == "" || slices.ContainsFunc(f.attributes, func(a regroup.Attribute) bool { return a.Key == key }) {
 		return
@@ -226,14 +227,14 @@ func (f *facts) add(key, value string) {
 	f.key += key + "\x00" + value + "\x00"
 }
 
-// sourceIndex tells where a name came from: a source, or one of the two below.
+// sourceIndex is the origin of a name: a source, or one of the two below.
 type sourceIndex int
 
-// What a metric's attribute `source` can be, beyond the sources.
+// The values of a metric's attribute `source`, besides the sources.
 const (
 	// fromNothing: no source has a name.
 	fromNothing sourceIndex = iota
-	// unchanged: the samples say nothing of a process, and stay where they are.
+	// unchanged: the samples have nothing about a process, and stay in their resource.
 	unchanged
 	firstSource
 )

@@ -65,7 +65,7 @@ type FilesConfig struct {
 	Roots []string `mapstructure:"roots"`
 	// ProcPath is where the host's /proc is.
 	ProcPath string `mapstructure:"proc_path"`
-	// WithoutBuildID uses the file at a mapping's path where the mapping states no build id.
+	// WithoutBuildID uses the file at a mapping's path if the mapping states no build id.
 	WithoutBuildID bool `mapstructure:"without_build_id"`
 }
 

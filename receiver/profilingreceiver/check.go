@@ -77,7 +77,7 @@ func (c capabilities) has(some ...capability) bool {
 // initialPIDNamespace is what the first PID namespace of a kernel is called (PROC_PID_INIT_INO in linux/proc_ns.h).
 const initialPIDNamespace = "pid:[4026531836]"
 
-// kallsymsTrigger is the function that the profiler attaches a kprobe to, where the kernel has it.
+// kallsymsTrigger is the function that the profiler attaches a kprobe to, if the kernel has it.
 const kallsymsTrigger = "bpf_ksym_add"
 
 // check returns everything that the profiler lacks, with buffers of bufferBytes for each CPU.
@@ -146,7 +146,7 @@ func missingCapabilities(caps capabilities) (missing []string) {
 	return missing
 }
 
-// checkTracing checks what the profiler attaches programs to: a tracepoint, and a kprobe where needsKprobe.
+// checkTracing checks what the profiler attaches programs to: a tracepoint, and a kprobe if needsKprobe.
 func (m *machine) checkTracing(needsKprobe bool) (found problems) {
 	var tracefs string
 	var err error
@@ -178,7 +178,7 @@ func (m *machine) checkTracing(needsKprobe bool) (found problems) {
 }
 
 // perfBuffers reports whether the profiler's buffers, one of bufferBytes for each CPU, can be mapped, and if not, how much
-// locked memory that needs and how much is allowed. The profiler ends the process where it cannot map them.
+// locked memory that needs and how much is allowed. The profiler ends the process if it cannot map them.
 func (m *machine) perfBuffers(caps capabilities, bufferBytes int) (need, limit uint64, isEnough bool) {
 	paranoid, err := strconv.Atoi(m.read("proc/sys/kernel/perf_event_paranoid"))
 	if caps.has(capIPCLock) || err == nil && paranoid < 0 {
@@ -235,7 +235,7 @@ func (m *machine) capabilities() (capabilities, error) {
 
 func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
-// read returns a file's text, empty where it cannot be read.
+// read returns a file's text, empty if it cannot be read.
 func (m *machine) read(name string) string {
 	text, err := os.ReadFile(m.path(name))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // Config configures the receiver.
 type Config struct {
 	Profiler ProfilerConfig `mapstructure:",squash"`
-	// OnUnavailable is what happens where the profiler cannot start: onUnavailableRetry or onUnavailableFail.
+	// OnUnavailable is what happens if the profiler cannot start: onUnavailableRetry or onUnavailableFail.
 	OnUnavailable string `mapstructure:"on_unavailable"`
 	// RetryInitialInterval is how long after a failed attempt the next one begins. It doubles up to RetryMaxInterval.
 	RetryInitialInterval time.Duration `mapstructure:"retry_initial_interval"`

@@ -33,7 +33,7 @@ type gate struct {
 	refused string
 }
 
-// Capabilities tells the profiler nothing: the pipeline's own first component copies where it must.
+// Capabilities tells the profiler nothing: the pipeline's own first component copies if it must.
 func (g *gate) Capabilities() consumer.Capabilities { return g.next.Capabilities() }
 
 // ConsumeProfiles returns nil whatever happens: the profiler could only log an error, for each report anew. What the

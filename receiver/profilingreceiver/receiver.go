@@ -31,7 +31,7 @@ const (
 	slotWait = 3 * time.Second
 )
 
-// profilingReceiver starts the profiler, again and again where it cannot start, and stops it.
+// profilingReceiver starts the profiler, again and again if it cannot start, and stops it.
 type profilingReceiver struct {
 	cfg     *Config
 	set     receiver.Settings

@@ -89,7 +89,7 @@ func sharedReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error)
 	return r, nil
 }
 
-// Start starts every server, or none: where one fails, those before it are shut down again.
+// Start starts every server, or none: if one fails, those before it are shut down again.
 func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 	r.starting.Do(func() { r.startErr = r.start(ctx, host) })
 	return r.startErr

@@ -15,7 +15,7 @@ import (
 //go:embed testdata
 var programs embed.FS
 
-// Compile builds a C or C++ program of testdata, and returns its path. The test is skipped where there is no compiler.
+// Compile builds a C or C++ program of testdata, and returns its path. The test is skipped if there is no compiler.
 func Compile(tb testing.TB, compiler, source string, flags ...string) string {
 	tb.Helper()
 	if _, err := exec.LookPath(compiler); err != nil {

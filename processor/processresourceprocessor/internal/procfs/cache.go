@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 )
 
-// Key names a process as a sample does. The executable, which may be empty, tells a process that has replaced its
-// program, and most of those that got the number of another.
+// Key identifies a process as a sample does. The executable, which may be empty, distinguishes a process that has
+// replaced its program, and mostly one that got the id of another.
 type Key struct {
 	PID        int64
 	Executable string
@@ -23,7 +23,7 @@ type Key struct {
 // Outcome tells how reading a process ended.
 type Outcome int
 
-// The outcomes. Only OutcomeRead leaves something to use.
+// The outcomes. Only OutcomeRead has a result.
 const (
 	// OutcomeRead: the process was read.
 	OutcomeRead Outcome = iota
@@ -31,7 +31,7 @@ const (
 	OutcomeGone
 	// OutcomeMismatch: the process with this number runs another program than the sample says.
 	OutcomeMismatch
-	// OutcomeTimeout: reading it takes longer than a message waits. The result counts for later messages.
+	// OutcomeTimeout: reading it takes longer than a message waits. Later messages use the result.
 	OutcomeTimeout
 	// OutcomeError: anything else.
 	OutcomeError
@@ -47,21 +47,21 @@ func (o Outcome) String() string { return outcomeNames[o] }
 type Options struct {
 	// MaxProcesses bounds the processes that are remembered.
 	MaxProcesses int
-	// RefreshInterval is how long what was read of a process counts without another look.
+	// RefreshInterval is how long a process is not read again.
 	RefreshInterval time.Duration
 	// MaxWait bounds how long Resolve reads.
 	MaxWait time.Duration
 }
 
-// Cache remembers what was made of processes: a T for each, made by Make from what could be read. Its methods may be called
-// at the same time.
+// Cache remembers a T for each process, which convert makes from what could be read. It is safe for concurrent use.
 type Cache[T any] struct {
 	options Options
 	read    func(pid int64) (Process, error)
 	convert func(Key, *Process) T
 	count   func(Outcome)
 	now     func() time.Time
-	// slots bounds the goroutines that read. The kernel can hold them: it waits for a lock or a page of the process.
+	// slots bounds the goroutines that read. The kernel can block them, when it waits for a lock or a page of the
+	// process.
 	slots   chan struct{}
 	readers sync.WaitGroup
 
@@ -88,8 +88,8 @@ type call struct {
 // maxReaders is how many goroutines read at the same time, one for a message.
 const maxReaders = 4
 
-// NewCache makes a cache over a reader. convert makes what is remembered of a process, which is nil where nothing could
-// be read; count is told how each reading ended.
+// NewCache makes a cache over a reader. convert makes what is remembered of a process, from nil if nothing could be
+// read. count is called with the outcome of each reading.
 func NewCache[T any](options Options, read func(pid int64) (Process, error), convert func(Key, *Process) T, count func(Outcome)) *Cache[T] {
 	return &Cache[T]{
 		options: options, read: read, convert: convert, count: count, now: time.Now,
@@ -98,7 +98,7 @@ func NewCache[T any](options Options, read func(pid int64) (Process, error), con
 	}
 }
 
-// Len is the number of processes that are remembered.
+// Len returns the number of processes that are remembered.
 func (c *Cache[T]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +106,8 @@ func (c *Cache[T]) Len() int {
 }
 
 // Resolve returns what is known of processes, in their order, and reads those that are not known or not fresh, for
-// MaxWait at most. Of a process that could not be read in time, and was not known before, it returns what convert makes
-// of nothing.
+// MaxWait at most. For a process that could not be read in time, and was not known before, it returns the result of
+// convert(nil).
 func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
 	var mine []Key
 	var calls []*call
@@ -119,7 +119,7 @@ func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
 			continue
 		}
 		if other := c.inFlight[key]; other != nil {
-			if now.Sub(other.began) < c.options.MaxWait { // one that takes longer has been waited for
+			if now.Sub(other.began) < c.options.MaxWait { // do not wait for one that takes longer
 				wait = append(wait, other)
 			}
 			continue
@@ -165,7 +165,8 @@ func (c *Cache[T]) put(key Key, e *entry[T]) {
 	c.recent[key] = e
 }
 
-// wait has a goroutine read keys, and waits for it and for calls of others. What has not begun in time is given up.
+// wait has a goroutine read keys, and waits for it and for calls of others. Readings that have not begun in time are
+// given up.
 func (c *Cache[T]) wait(ctx context.Context, keys []Key, calls, others []*call) {
 	deadline := time.NewTimer(c.options.MaxWait)
 	defer deadline.Stop()
@@ -180,7 +181,7 @@ func (c *Cache[T]) wait(ctx context.Context, keys []Key, calls, others []*call) 
 				defer close(mine)
 				c.readAll(keys, calls, stop)
 			})
-		default: // All are held up: go on with what is known.
+		default: // All are blocked: go on with what is known.
 		}
 	}
 	isHeldUp := mine == nil && len(keys) > 0
@@ -253,8 +254,8 @@ func (c *Cache[T]) finish(key Key, own *call) {
 	}
 }
 
-// store remembers what reading a process led to. One that was read once and has ended since keeps what is known of it: its
-// samples may come late.
+// store remembers the result of reading a process. If the process was read before and has ended since, the earlier
+// result stays, since its samples may come late.
 func (c *Cache[T]) store(key Key, process Process, err error) {
 	outcome := OutcomeRead
 	switch {
@@ -284,13 +285,13 @@ func (c *Cache[T]) store(key Key, process Process, err error) {
 	c.put(key, e)
 }
 
-// isSame reports whether two paths may be of one program: the same, or the same name seen from another root. An
-// unknown one may be any.
+// isSame reports whether two paths may be of one program: the same, or the same name seen from another root. An unknown
+// path can be any.
 func isSame(a, b string) bool {
 	return a == "" || b == "" || a == b || path.Base(a) == path.Base(b)
 }
 
-// Shutdown waits for the goroutines that read. One that the kernel holds cannot be ended.
+// Shutdown waits for the goroutines that read. One that the kernel blocks cannot be ended.
 func (c *Cache[T]) Shutdown(ctx context.Context) error {
 	if await.Return(ctx, c.readers.Wait) != nil {
 		return errors.New("the kernel still holds the reading of a process")

@@ -14,7 +14,7 @@ import (
 const isKernelThread = 0x00200000
 
 // parseStat reads /proc/<pid>/stat: the flags and the time when the process started, in clock ticks since boot. The
-// process chooses its name, which stands in parentheses and may have some itself: what counts is behind the last.
+// process chooses its name, which is in parentheses and may contain some: the fields are after the last one.
 func parseStat(stat []byte) (flags, startTime uint64, err error) {
 	const flagsField, startField = 9 - 3, 22 - 3 // man 5 proc, from the state, field 3, on
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
@@ -22,15 +22,15 @@ func parseStat(stat []byte) (flags, startTime uint64, err error) {
 		return 0, 0, errors.New("stat: too few fields")
 	}
 	if flags, err = strconv.ParseUint(string(fields[flagsField]), 10, 64); err != nil {
-		return 0, 0, errors.New("stat: the flags are no number")
+		return 0, 0, errors.New("stat: the flags are not a number")
 	}
 	if startTime, err = strconv.ParseUint(string(fields[startField]), 10, 64); err != nil {
-		return 0, 0, errors.New("stat: the start time is no number")
+		return 0, 0, errors.New("stat: the start time is not a number")
 	}
 	return flags, startTime, nil
 }
 
-// parseCommandLine reads /proc/<pid>/cmdline: arguments, each with a zero byte behind it. A process may write into it.
+// parseCommandLine reads /proc/<pid>/cmdline: arguments, each with a zero byte after it. A process may write into it.
 func parseCommandLine(cmdline []byte) []string {
 	text := strings.TrimRight(string(cmdline), "\x00")
 	if text == "" {
@@ -54,8 +54,8 @@ func parseEnvironment(environ []byte) (serviceName, resourceAttributes string) {
 	return serviceName, resourceAttributes
 }
 
-// parseCgroup reads /proc/<pid>/cgroup: a line `hierarchy:controllers:path` for each hierarchy. The container's id and
-// the pod's may stand in any of them; the systemd unit stands in the unified hierarchy, or in systemd's own.
+// parseCgroup reads /proc/<pid>/cgroup: a line `hierarchy:controllers:path` for each hierarchy. The ids of container
+// and pod may be in any of them; the systemd unit is in the unified hierarchy, or in systemd's own.
 func parseCgroup(cgroup []byte) (container, pod, unit string) {
 	for line := range strings.Lines(string(cgroup)) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -71,7 +71,7 @@ func parseCgroup(cgroup []byte) (container, pod, unit string) {
 		}
 	}
 	if container != "" {
-		unit = "" // the container's runtime may be in a unit; what is in the container is not
+		unit = "" // the unit is that of the container's runtime
 	}
 	return container, pod, unit
 }
@@ -97,7 +97,7 @@ func containerOf(path string) (id, pod string) {
 
 const containerIDLen = 64
 
-// idIn returns the container's id at the end of a segment, behind the name of its runtime.
+// idIn returns the container's id at the end of a segment, after the name of its runtime.
 func idIn(segment string) string {
 	name := strings.TrimSuffix(segment, ".scope")
 	id := name[strings.LastIndexAny(name, "-:")+1:]
@@ -112,7 +112,7 @@ func idIn(segment string) string {
 
 const podUIDLen = 36
 
-// podIn returns the uid behind `pod` in a segment. systemd's names have _ in it instead of -.
+// podIn returns the uid after `pod` in a segment. systemd's names have _ in it instead of -.
 func podIn(segment string) string {
 	at := strings.LastIndex(segment, "pod")
 	if at < 0 || at > 0 && segment[at-1] != '-' {
@@ -124,13 +124,13 @@ func podIn(segment string) string {
 	}
 	uid = strings.ReplaceAll(uid, "_", "-")
 	if len(uid) != podUIDLen || strings.Trim(uid, "0123456789abcdef-") != "" {
-		return "" // static pods have a hash instead, which is no uid
+		return "" // static pods have a hash instead of a uid
 	}
 	return uid
 }
 
-// unitOf returns the innermost service of a path, without `.service`. Scopes have names of the moment, and so have
-// services that systemd-run starts; a user's manager is a service, but what runs in a session is not part of it.
+// unitOf returns the innermost service of a path, without `.service`. Scopes, and services that systemd-run starts,
+// have temporary names. A user's manager is a service, but the programs of a session are not part of it.
 func unitOf(path string) string {
 	for path != "" {
 		at := strings.LastIndexByte(path, '/')

@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads what /proc says of a process: when it started, its executable, arguments, control group and, if
-// allowed, two variables of its environment. Everything that it reads was written by the process or those who started it,
-// so it is bounded and untrusted.
+// Package procfs reads what /proc has about a process: when it started, its executable, arguments, control group and,
+// if allowed, two variables of its environment. Everything that it reads was written by the process or those who
+// started it, so it is bounded and untrusted.
 package procfs
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // Process is what could be read of a process. Fields that could not be read are empty.
 type Process struct {
-	// StartTime is in clock ticks since boot. With the process id it names a process.
+	// StartTime is in clock ticks since boot. With the process id it identifies a process.
 	StartTime      uint64
 	IsKernelThread bool
 	// Executable is the path of the program, as the process sees it. Reading it needs the process's own user or
@@ -36,7 +36,7 @@ type Process struct {
 	ServiceName, ResourceAttributes string
 }
 
-// ErrGone says that there is no such process.
+// ErrGone means that there is no such process.
 var ErrGone = errors.New("no such process")
 
 // Reader reads processes below Root.
@@ -55,8 +55,8 @@ func Check(root string) error {
 	return err
 }
 
-// Read reads a process. Without the right to see something of it the rest is read all the same. All files are read below
-// one open directory, so that they are of one process even if another one gets its number meanwhile.
+// Read reads a process. What it has no right to read is left out. It reads all files below one open directory, so that
+// they are of one process even if another one gets its id meanwhile.
 func (r *Reader) Read(pid int64) (Process, error) {
 	if pid <= 0 {
 		return Process{}, ErrGone
@@ -102,13 +102,13 @@ func (r *Reader) readFile(dir *os.Root, name string) ([]byte, error) {
 	}
 	defer func() { _ = file.Close() }()
 	content, err := io.ReadAll(io.LimitReader(file, int64(r.MaxFileBytes)))
-	if len(content) == r.MaxFileBytes { // what was cut off in the middle would mean something else
+	if len(content) == r.MaxFileBytes { // the last entry may be cut, and would have another meaning
 		content = content[:bytes.LastIndexAny(content, "\x00\n")+1]
 	}
 	return content, err
 }
 
-// orGone is ErrGone for a process that ended before or while it was read.
+// orGone returns ErrGone if the process ended before or while it was read, otherwise err.
 func orGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || isNoProcess(err) {
 		return ErrGone

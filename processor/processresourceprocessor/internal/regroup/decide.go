@@ -283,7 +283,7 @@ func (g *resourceGroup) writeTo(to pcommon.Map) {
 	if len(g.lowered) > 0 {
 		to.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(g.lowered, key) })
 	}
-	// The eBPF profiler has an empty id where there is no container.
+	// The eBPF profiler has an empty id if there is no container.
 	if id, ok := to.Get(roleKeys[roleContainer]); ok && isEmpty(id) {
 		to.Remove(roleKeys[roleContainer])
 	}

@@ -37,7 +37,7 @@ type Resource struct {
 
 // Process is what samples say of their process. Texts are as long as the sender wanted.
 type Process struct {
-	PID                            int64 // NoPID where it is not known
+	PID                            int64 // NoPID if it is not known
 	ExecutableName, ExecutablePath string
 	ServiceName, Container         string
 	// OTelServiceName and OTelResourceAttributes are process.environment_variable.OTEL_SERVICE_NAME and so on.

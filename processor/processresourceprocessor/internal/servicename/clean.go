@@ -44,5 +44,5 @@ func Clip(text string, n int) string {
 	return text[:n]
 }
 
-// IsUnknown reports whether a name is the one that SDKs set where they know none.
+// IsUnknown reports whether a name is the one that SDKs set if they know none.
 func IsUnknown(name string) bool { return name == "" || strings.HasPrefix(name, "unknown_service") }

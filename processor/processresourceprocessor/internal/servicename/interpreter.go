@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// FromCommand returns the name of what a process runs: its executable's, or, where that is an interpreter, the script's,
-// module's or archive's. Arguments are nil where they are not known.
+// FromCommand returns the name of what a process runs: its executable's, or, if that is an interpreter, the script's,
+// module's or archive's. Arguments are nil if they are not known.
 func FromCommand(executable string, arguments []string) string {
 	name := Clean(executable)
 	if len(arguments) == 0 {
@@ -52,7 +52,7 @@ func titleOf(arguments []string) string {
 }
 
 // interpreters read the arguments of an interpreter, by its executable's name without the version. They return what is
-// run, and "" where that has no name.
+// run, and "" if that has no name.
 var interpreters = map[string]func(arguments []string) string{
 	"python": python, "pypy": python,
 	"node": node, "nodejs": node, "bun": node, "deno": node,

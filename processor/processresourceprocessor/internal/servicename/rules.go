@@ -12,9 +12,9 @@ import (
 type Rule struct {
 	// Executable is matched against the executable's name.
 	Executable *regexp.Regexp
-	// CommandLine is matched against the arguments with spaces between them. It matches nothing where they are not known.
+	// CommandLine is matched against the arguments with spaces between them. It matches nothing if they are not known.
 	CommandLine *regexp.Regexp
-	// Template is the name, with $1 and ${name} for groups of CommandLine, or of Executable where there is no other.
+	// Template is the name, with $1 and ${name} for groups of CommandLine, or of Executable if there is no other.
 	Template string
 }
 

@@ -79,7 +79,7 @@ type Resolver struct {
 	lastID uint64
 }
 
-// Key names a module. The path and the process count only where there is no build id.
+// Key names a module. The path and the process count only if there is no build id.
 type Key struct {
 	IDs  symbols.IDs
 	Path string

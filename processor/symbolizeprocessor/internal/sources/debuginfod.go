@@ -47,7 +47,7 @@ type cachedFile struct {
 	used time.Time
 }
 
-// TemporaryError is returned where a server may have the file at another time.
+// TemporaryError is returned if a server may have the file at another time.
 type TemporaryError struct {
 	Err   error
 	Until time.Time
@@ -150,7 +150,7 @@ func (d *debuginfod) noteMissing(id string) {
 	d.missing[id] = time.Now().Add(d.settings.MissingInterval)
 }
 
-// download fetches a debug file into the cache; where a server has none, the program itself.
+// download fetches a debug file into the cache; if a server has none, the program itself.
 func (d *debuginfod) download(ctx context.Context, i int, id, name string) error {
 	for _, kind := range []string{"debuginfo", "executable"} {
 		err := d.fetch(ctx, i, id+"/"+kind, name)

@@ -42,9 +42,9 @@ type Module struct {
 
 // Errors of a search. What is not one of them, or of package symbols, is an error of the system.
 var (
-	// ErrNotFound is returned where a source has no file for the module.
+	// ErrNotFound is returned if a source has no file for the module.
 	ErrNotFound = errors.New("not found")
-	// ErrMismatch is returned where there is a file of the module's name, but of another build.
+	// ErrMismatch is returned if there is a file of the module's name, but of another build.
 	ErrMismatch = errors.New("build id differs")
 	// ErrNoBuildID is returned for a mapping without a build id: what lies at its path could be anything.
 	ErrNoBuildID = errors.New("mapping without a build id")
@@ -122,7 +122,7 @@ type Opened struct {
 // Close closes the file.
 func (o *Opened) Close() { _ = o.file.Close() }
 
-// Open opens the file of one source. The error is ErrNotFound where there is none.
+// Open opens the file of one source. The error is ErrNotFound if there is none.
 func (f *Finder) Open(ctx context.Context, kind Kind, m Module) (*Opened, error) {
 	switch kind {
 	case File:
