@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// knownResources bounds how many resources there are over time. One that had no samples for a while makes room.
+// knownResources bounds how many resources there are over time. A resource without samples for the TTL is forgotten.
 type knownResources struct {
 	limit int
 	ttl   time.Duration
@@ -38,7 +38,7 @@ func (k *knownResources) admit(content [32]byte) bool {
 	return true
 }
 
-// sweep forgets what is too old, not more often than that can change much.
+// sweep forgets old resources, at most once in a part of the TTL.
 func (k *knownResources) sweep(now time.Time) {
 	const sweepInterval = 10 * time.Second
 	if now.Sub(k.swept) < min(k.ttl, sweepInterval) {
@@ -52,7 +52,7 @@ func (k *knownResources) sweep(now time.Time) {
 	}
 }
 
-// len is how many resources are known.
+// len returns the number of known resources.
 func (k *knownResources) len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

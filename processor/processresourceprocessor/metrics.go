@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 )
 
-// Why processes share the resource `other`.
+// The reasons for which processes share the resource `other`.
 const (
 	otherMaxResources = "max_resources"
 	otherMessageSize  = "message_size"
@@ -64,12 +64,12 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, p *proces
 	})
 }
 
-// countRead counts a process that was read, or was not. It happens beside the messages.
+// countRead counts the reading of a process. It is not called for a message, so it has no context.
 func (m *metrics) countRead(outcome procfs.Outcome) {
 	m.ProcessorProcessResourceProcessReads.Add(context.Background(), 1, m.outcomes[outcome])
 }
 
-// countSamples counts the samples of a message by where their service's name came from.
+// countSamples counts the samples of a message by the source of their service's name.
 func (m *metrics) countSamples(ctx context.Context, bySource *[numSources]int, stats regroup.Stats) {
 	for i, n := range bySource {
 		if n != 0 {

@@ -32,7 +32,7 @@ type processResource struct {
 
 	processes *procfs.Cache[*facts]
 	resources *knownResources
-	// isFull says that the last message had processes without a resource of their own, which has been logged.
+	// isFull reports that the last message had processes without a resource of their own, which has been logged.
 	isFull atomic.Bool
 	// spare holds regroupers for their memory.
 	spare sync.Pool
@@ -60,7 +60,7 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	return p, nil
 }
 
-// optionsOf tells which attributes belong to resources, and which to samples.
+// optionsOf returns which attributes belong to resources, and which to samples.
 func optionsOf(config *Config) (o regroup.Options) {
 	o.Move = []string{"container.id"}
 	keys := []string{"process.executable.name", "process.executable.path", "process.pid"}
@@ -74,7 +74,7 @@ func optionsOf(config *Config) (o regroup.Options) {
 	return o
 }
 
-// Capabilities: messages are changed in place.
+// Capabilities reports that messages change.
 func (p *processResource) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
@@ -85,7 +85,7 @@ func (p *processResource) Start(context.Context, component.Host) error {
 		return nil
 	}
 	if err := procfs.Check(p.config.Proc.Root); err != nil {
-		p.logger.Warn("cannot read processes; services are named by what the samples say. "+
+		p.logger.Warn("cannot read processes; services are named by the attributes of samples alone. "+
 			"Set `proc::root` to where the machine's /proc is mounted, or `proc::enabled: false`",
 			zap.String("root", p.config.Proc.Root), zap.Error(err))
 	}

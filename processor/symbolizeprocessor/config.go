@@ -20,9 +20,9 @@ import (
 type Config struct {
 	// MaxWait is how long a message waits for lookups that are not ready. 0: it never waits.
 	MaxWait time.Duration `mapstructure:"max_wait"`
-	// Lines asks for inlined calls, files and line numbers, from DWARF too.
+	// Lines adds inlined calls, files and line numbers, also from DWARF.
 	Lines bool `mapstructure:"lines"`
-	// Demangle is how much of a mangled name is written out.
+	// Demangle is how much of a demangled name is kept.
 	Demangle symbols.DemangleStyle `mapstructure:"demangle"`
 
 	Files FilesConfig `mapstructure:"files"`
@@ -52,24 +52,24 @@ type Config struct {
 	MaxOpenBytes int64 `mapstructure:"max_open_bytes"`
 	// KeepOpen is for how long a file is held open after its last lookup.
 	KeepOpen time.Duration `mapstructure:"keep_open"`
-	// RetryInterval is after which time a file without symbols is looked for again.
+	// RetryInterval is the time after which a file without symbols is looked for again.
 	RetryInterval time.Duration `mapstructure:"retry_interval"`
-	// ReportInterval is how often the log tells which files lack symbols. 0: never.
+	// ReportInterval is how often the log lists files without symbols. 0: never.
 	ReportInterval time.Duration `mapstructure:"report_interval"`
 }
 
-// FilesConfig is about the mapped files themselves.
+// FilesConfig configures the use of the mapped files themselves.
 type FilesConfig struct {
 	Enabled bool `mapstructure:"enabled"`
-	// Roots are folders below which the paths of mappings are looked for, beside the root of the file system.
+	// Roots are folders below which the paths of mappings are looked for, in addition to the root of the file system.
 	Roots []string `mapstructure:"roots"`
 	// ProcPath is where the host's /proc is.
 	ProcPath string `mapstructure:"proc_path"`
-	// WithoutBuildID uses the file at a mapping's path if the mapping states no build id.
+	// WithoutBuildID uses the file at a mapping's path if the mapping has no build id.
 	WithoutBuildID bool `mapstructure:"without_build_id"`
 }
 
-// DebuginfodConfig is about debuginfod servers. Without any, nothing is asked and nothing is stored.
+// DebuginfodConfig configures debuginfod servers. Without any, nothing is requested or stored.
 type DebuginfodConfig struct {
 	Servers []string `mapstructure:"servers"`
 	// HTTP configures the client; its endpoint is not used.
@@ -82,7 +82,7 @@ type DebuginfodConfig struct {
 	MaxBackoff      time.Duration           `mapstructure:"max_backoff"`
 }
 
-// UploadsConfig is about a directory of programs and debug files.
+// UploadsConfig configures a directory of programs and debug files.
 type UploadsConfig struct {
 	Directory       string        `mapstructure:"directory"`
 	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
@@ -164,7 +164,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// inUnits writes a bound as its key is written.
+// inUnits returns a bound in the units of its key.
 func inUnits(key string, value int64) string {
 	switch key {
 	case "max_wait", "keep_open", "retry_interval", "report_interval", "uploads.refresh_interval", "debuginfod.missing_interval",
@@ -195,13 +195,13 @@ func (c *Config) validatePaths() (errs []error) {
 		}
 	}
 	if len(d.Servers) > 0 && d.CacheDirectory == "" {
-		errs = append(errs, errors.New("`debuginfod.cache_directory` must be set where there are `debuginfod.servers`"))
+		errs = append(errs, errors.New("`debuginfod.cache_directory` must be set if there are `debuginfod.servers`"))
 	}
 	if d.CacheDirectory != "" {
 		absolute("debuginfod.cache_directory", d.CacheDirectory)
 	}
 	if d.HTTP.Endpoint != "" {
-		errs = append(errs, errors.New("`debuginfod.http.endpoint` is not used: the servers stand in `debuginfod.servers`"))
+		errs = append(errs, errors.New("`debuginfod.http.endpoint` is not used: the servers are in `debuginfod.servers`"))
 	}
 	return errs
 }

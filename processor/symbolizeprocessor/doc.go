@@ -1,8 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package symbolizeprocessor is the processor `symbolize`: it gives functions to locations that have an address alone.
+// Package symbolizeprocessor is the processor `symbolize`: it adds functions to locations that have only an address.
 //
-// What an address resolves to is package internal/symbols; which file has the symbols, and the cache, are the packages
-// in internal/. Here are the message (message.go), what is written into its dictionary (write.go), configuration and metrics.
+// The repository's internal/symbols resolves addresses of a file. internal/sources finds the file, and internal/lookup
+// has the workers and the cache. This package reads the message (message.go), writes into its dictionary (write.go),
+// and has configuration and metrics.
 package symbolizeprocessor

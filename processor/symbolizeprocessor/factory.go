@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadata"
 )
 
-// NewFactory makes the factory of the processor `symbolize`, which serves profiles pipelines only.
+// NewFactory returns the factory of the processor `symbolize`, for profiles pipelines.
 func NewFactory() processor.Factory {
 	return xprocessor.NewFactory(metadata.Type, createDefaultConfig, xprocessor.WithProfiles(createProfiles, metadata.ProfilesStability))
 }

@@ -26,17 +26,17 @@ const (
 	attributePID            = "process.pid"
 )
 
-// message is a message while its locations get functions. Its dictionary is shared by all of its profiles, so a location is
-// looked up and changed once. Any index in it may be wrong.
+// message is a message while its locations get functions. All of its profiles share the dictionary, so a location is
+// looked up and changed once. Any index can be out of range.
 type message struct {
 	*symbolizer
 	profiles   pprofile.Profiles
 	dictionary pprofile.ProfilesDictionary
 
 	mappings []mapping
-	// hasProcesses tells that the mappings' processes are known.
+	// hasProcesses reports that the mappings' processes are known.
 	hasProcesses bool
-	// isOther[i] tells that attribute i is the type of a frame that is not machine code.
+	// isOther[i] reports that attribute i is the type of a frame that is not machine code.
 	isOther  []bool
 	resolved []resolvedLocation
 	missing  []missingLocation
@@ -45,7 +45,7 @@ type message struct {
 	tally   tally
 }
 
-// mapping is an entry of the mapping table, once a location has asked for it.
+// mapping is an entry of the mapping table that a location refers to.
 type mapping struct {
 	isRead               bool
 	module               *lookup.Module // nil if it is not of a file
@@ -67,7 +67,7 @@ type missingLocation struct {
 	at                symbols.Position
 }
 
-// symbolize looks all locations without lines up, and writes what is known.
+// symbolize looks up all locations without lines, and writes what is known.
 func (m *message) symbolize(ctx context.Context) {
 	m.lookUp()
 	if len(m.missing) > 0 {
@@ -88,7 +88,7 @@ func (m *message) symbolize(ctx context.Context) {
 	}
 }
 
-// lookUp asks the cache for every location that has an address and no lines.
+// lookUp looks up every location that has an address and no lines in the cache.
 func (m *message) lookUp() {
 	locations := m.dictionary.LocationTable()
 	for i := range locations.Len() {
@@ -244,7 +244,7 @@ func (m *message) buildIDs(indices pcommon.Int32Slice) (ids symbols.IDs) {
 	return ids
 }
 
-// position is where an address is in the mapping's file; false if it is outside of the mapping.
+// position returns the position of an address in the mapping's file, or false if it is outside of the mapping.
 func (p *mapping) position(address uint64) (symbols.Position, bool) {
 	if p.start == 0 && p.limit == 0 {
 		return symbols.Position{Offset: address, Virtual: true}, true
@@ -255,7 +255,7 @@ func (p *mapping) position(address uint64) (symbols.Position, bool) {
 	return symbols.Position{Offset: address - p.start + p.offset, MappingOffset: p.offset}, true
 }
 
-// request has the missing addresses looked for.
+// request requests the missing addresses.
 func (m *message) request() {
 	isNeeded := false
 	for i := range m.mappings {
@@ -287,7 +287,7 @@ const (
 	maxStackVisits = 4
 )
 
-// findProcesses notes for each mapping in which processes samples with it were taken, once for the message.
+// findProcesses notes for each mapping the processes whose samples have it, once for the message.
 func (m *message) findProcesses() {
 	if m.hasProcesses {
 		return
@@ -352,14 +352,14 @@ func (m *message) noteProcess(pid int64, stack pcommon.Int32Slice) {
 	}
 }
 
-// wait holds the message for `max_wait` at most, and looks what was missing up again.
+// wait holds the message for at most `max_wait`, and looks up again what was missing.
 func (m *message) wait(ctx context.Context) {
 	if m.config.MaxWait == 0 {
 		return
 	}
 	timer := time.NewTimer(m.config.MaxWait)
 	defer timer.Stop()
-	// An address that comes while a search is under way is in the next one.
+	// An address that is requested during a search is part of the next one.
 	for range 2 {
 		for i := range m.mappings {
 			p := &m.mappings[i]

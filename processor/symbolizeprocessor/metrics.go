@@ -44,7 +44,7 @@ func newMetrics(settings component.TelemetrySettings, id component.ID) (*metrics
 	return m, nil
 }
 
-// observe has the sizes of a Resolver and a Finder measured.
+// observe registers the sizes of a Resolver and a Finder.
 func (m *metrics) observe(resolver *lookup.Resolver, finder *sources.Finder) error {
 	register := func(with func(metric.Int64Callback) error, value func() int64) error {
 		return with(func(_ context.Context, o metric.Int64Observer) error {

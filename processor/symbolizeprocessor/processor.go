@@ -45,7 +45,7 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	return s, nil
 }
 
-// Capabilities: lines are added to locations.
+// Capabilities reports that messages change.
 func (s *symbolizer) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
@@ -89,7 +89,7 @@ func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 	return s.metrics.observe(s.resolver, finder)
 }
 
-// shutdownWait is how long lookups may take to end once they have been told to.
+// shutdownWait is how long lookups may take to end at the shutdown.
 const shutdownWait = 5 * time.Second
 
 // Shutdown ends the workers.
@@ -113,10 +113,10 @@ func (s *symbolizer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) 
 	return s.next.ConsumeProfiles(ctx, m.profiles)
 }
 
-// reportedModules is how many files a report names.
+// reportedModules is how many files a report lists.
 const reportedModules = 10
 
-// report logs now and then which files lack symbols.
+// report logs the files without symbols, at each interval.
 func (s *symbolizer) report() {
 	ticker := time.NewTicker(s.config.ReportInterval)
 	defer ticker.Stop()
@@ -131,7 +131,7 @@ func (s *symbolizer) report() {
 }
 
 func (s *symbolizer) logUnresolved() {
-	top, all := s.resolver.TakeUnresolved(reportedModules)
+	top, all := s.resolver.DrainUnresolved(reportedModules)
 	if len(top) == 0 {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 )
 
-// weigh adds up what samples count whose leaf has no function, by module, for the report.
+// weigh adds up the weight of samples whose leaf has no function, by module, for the report.
 func (m *message) weigh() {
 	weights := map[*lookup.Module]lookup.Weight{}
 	for _, rp := range m.profiles.ResourceProfiles().All() {
@@ -26,8 +26,8 @@ func (m *message) weigh() {
 
 const nanoseconds = "nanoseconds"
 
-// timeProfile returns the profile of a scope that has its time, of which the others repeat the samples: the one whose values
-// are nanoseconds, else the first.
+// timeProfile returns the profile of a scope that has the time of its samples: the one whose values are nanoseconds, or
+// the first. The others repeat its samples.
 func (m *message) timeProfile(profiles pprofile.ProfilesSlice) (pprofile.Profile, bool) {
 	for _, p := range profiles.All() {
 		if m.text(p.SampleType().UnitStrindex()) == nanoseconds {

@@ -13,11 +13,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// attributeSource is on locations that got their lines here: the source of the symbols.
+// attributeSource is the attribute of resolved locations that names the source of the symbols.
 const attributeSource = "symbolize.source"
 
-// writer adds entries to the tables of a dictionary, each value once. It first gathers what is needed and then goes through
-// each table once, so that a table that is there already is not copied into an index.
+// writer adds entries to the tables of a dictionary, each value once. It first gathers what is needed and then reads
+// each table once, so that it need not index the whole table.
 type writer struct {
 	message   *message
 	strings   map[string]int32
@@ -34,7 +34,7 @@ type function struct {
 	startLine              int64
 }
 
-// unknown is the index of what no table has yet.
+// unknown is the index of an entry that the table does not have yet.
 const unknown = -1
 
 // write adds the lines of all resolved locations.
@@ -211,9 +211,9 @@ func (m *message) hasRepeats() bool {
 	return false
 }
 
-// combine makes one entry of those that are equal now, and one sample of those with one identity.
+// combine merges entries that are equal now, and samples with one identity.
 func (m *message) combine() {
-	pref.RefProfiles(m.profiles) // its memory lives on in the batch
+	pref.RefProfiles(m.profiles) // the batch refers to its memory
 	var batch compact.Batch
 	batch.Reset(compact.Options{CombineSamples: true})
 	batch.Consume(m.profiles)

@@ -37,7 +37,7 @@ type HTTPConfig struct {
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 }
 
-// LimitsConfig bounds what requests may take.
+// LimitsConfig bounds the memory of requests.
 type LimitsConfig struct {
 	// MaxBytesInFlight is the size of the process's admission budget that this receiver asks for, in bytes. 0 is twice
 	// the largest request of either protocol.
@@ -47,7 +47,7 @@ type LimitsConfig struct {
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// createDefaultConfig is the only place for defaults; the README's table is compared with it.
+// createDefaultConfig is the only place for defaults; a test compares the README with it.
 func createDefaultConfig() component.Config {
 	grpc := configgrpc.NewDefaultServerConfig()
 	grpc.NetAddr.Endpoint = "localhost:4317"

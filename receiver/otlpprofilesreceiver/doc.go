@@ -4,6 +4,6 @@
 // Package otlpprofilesreceiver is the receiver `otlp_profiles`: OTLP profiles over gRPC and HTTP, of every layout that
 // was ever released.
 //
-// A request's bytes arrive by grpc.go or http.go; receiver.go admits them, hands them to internal/otlplayouts, which
-// returns today's layout, and passes the profiles on.
+// grpc.go or http.go receives a request's bytes. receiver.go admits them, has internal/otlplayouts convert them to
+// today's layout, and passes the profiles on.
 package otlpprofilesreceiver

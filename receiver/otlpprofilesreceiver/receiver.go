@@ -28,7 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
 
-// otlpReceiver hands on what its two servers receive.
+// otlpReceiver passes on what its two servers receive.
 type otlpReceiver struct {
 	cfg     *Config
 	set     receiver.Settings
@@ -40,7 +40,7 @@ type otlpReceiver struct {
 	leave  func()
 	grpc   *httpserver.GRPC
 	http   *httpserver.Server
-	// addresses are where the servers listen once started, by protocol.
+	// addresses are those of the started servers, by protocol.
 	addresses map[string]net.Addr
 }
 
@@ -102,7 +102,7 @@ const (
 	formatJSON     = "json"
 )
 
-// reading is how one request is read.
+// reading configures how one request is read.
 type reading struct {
 	obsreport *receiverhelper.ObsReport
 	unmarshal func([]byte) (pprofile.Profiles, otlplayouts.Stats, error)
@@ -135,8 +135,8 @@ func checkVersion(values []string) (isStated bool, err error) {
 	return true, nil
 }
 
-// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header. An
-// error of the request itself is permanent.
+// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header.
+// An error in the request itself is permanent.
 func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []string, data []byte) error {
 	isCurrent, err := checkVersion(versions)
 	if err != nil {

@@ -23,22 +23,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is what the checks look at: files below root, and what the kernel answers.
+// machine is what the checks look at: files below root, and answers of the kernel.
 type machine struct {
 	root string
 	cpus int
-	// memlock returns the limit on locked memory, in bytes. raiseMemlock lifts it as the profiler does, and puts it back.
+	// memlock returns the limit on locked memory, in bytes. raiseMemlock raises it as the profiler does, and restores
+	// it.
 	memlock      func() (uint64, error)
 	raiseMemlock func() error
 	// version checks the kernel's. bpf and perf try the profiler's system calls.
 	version, bpf, perf func() error
 }
 
-// checkMachine returns what the profiler lacks here.
+// checkMachine returns what the profiler lacks on this machine.
 func checkMachine(cfg *Config) problems {
 	m := machine{
 		root: "/", cpus: runtime.NumCPU(), memlock: softMemlock, bpf: probeBPF, perf: probePerf,
-		// The values were checked when the configuration was read: what is left is the kernel's version.
+		// The values were checked when the configuration was read, so only the kernel's version is left.
 		version: func() error { own := config.Config(cfg.Profiler); return own.Validate() },
 		raiseMemlock: func() error {
 			restore, err := rlimit.MaximizeMemlock()
@@ -74,7 +75,7 @@ func (c capabilities) has(some ...capability) bool {
 	return false
 }
 
-// initialPIDNamespace is what the first PID namespace of a kernel is called (PROC_PID_INIT_INO in linux/proc_ns.h).
+// initialPIDNamespace is the name of a kernel's first PID namespace (PROC_PID_INIT_INO in linux/proc_ns.h).
 const initialPIDNamespace = "pid:[4026531836]"
 
 // kallsymsTrigger is the function that the profiler attaches a kprobe to, if the kernel has it.
@@ -129,7 +130,7 @@ func (m *machine) check(bufferBytes int) problems {
 	return append(found, m.checkTracing(hasTrigger)...)
 }
 
-// missingCapabilities returns those without which there is no sample, or none with a frame of a process.
+// missingCapabilities returns those without which there are no samples, or only samples without frames of processes.
 func missingCapabilities(caps capabilities) (missing []string) {
 	if !caps.has(capBPF, capSysAdmin) {
 		missing = append(missing, "BPF")
@@ -193,7 +194,7 @@ func (m *machine) perfBuffers(caps capabilities, bufferBytes int) (need, limit u
 	for pages*page < uint64(bufferBytes) {
 		pages *= 2
 	}
-	// Beside the samples a buffer of one page for other events, and a page of control data for each.
+	// Add a buffer of one page for other events, and a page of control data for each buffer.
 	perCPU := (pages + 3) * page
 	allowed, err := strconv.ParseUint(m.read("proc/sys/kernel/perf_event_mlock_kb"), 10, 32)
 	if err != nil || allowed<<10 >= perCPU {
@@ -230,12 +231,12 @@ func (m *machine) capabilities() (capabilities, error) {
 			return capabilities(bits), err
 		}
 	}
-	return 0, errors.New("/proc/self/status does not say which capabilities this process has: mount /proc")
+	return 0, errors.New("/proc/self/status does not list the capabilities of this process: mount /proc")
 }
 
 func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
-// read returns a file's text, empty if it cannot be read.
+// read returns a file's text, or "" if it cannot be read.
 func (m *machine) read(name string) string {
 	text, err := os.ReadFile(m.path(name))
 	if err != nil {
@@ -250,7 +251,7 @@ func softMemlock() (uint64, error) {
 	return limit.Cur, err
 }
 
-// probeBPF creates the smallest eBPF map there is (bpf(2), BPF_MAP_CREATE).
+// probeBPF creates the smallest possible eBPF map (bpf(2), BPF_MAP_CREATE).
 func probeBPF() error {
 	const createMap, array = 0, 2
 	attributes := struct{ mapType, keySize, valueSize, maxEntries uint32 }{array, 4, 4, 1}
@@ -261,7 +262,7 @@ func probeBPF() error {
 	return unix.Close(int(fd))
 }
 
-// probePerf opens the event that the profiler samples by, on one CPU, and does not enable it.
+// probePerf opens the event that the profiler uses for sampling, on one CPU, without enabling it.
 func probePerf() error {
 	fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Bits: unix.PerfBitDisabled,

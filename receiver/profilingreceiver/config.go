@@ -18,10 +18,10 @@ type Config struct {
 	Profiler ProfilerConfig `mapstructure:",squash"`
 	// OnUnavailable is what happens if the profiler cannot start: onUnavailableRetry or onUnavailableFail.
 	OnUnavailable string `mapstructure:"on_unavailable"`
-	// RetryInitialInterval is how long after a failed attempt the next one begins. It doubles up to RetryMaxInterval.
+	// RetryInitialInterval is the time between a failed attempt and the next one. It doubles up to RetryMaxInterval.
 	RetryInitialInterval time.Duration `mapstructure:"retry_initial_interval"`
 	RetryMaxInterval     time.Duration `mapstructure:"retry_max_interval"`
-	// SkipChecks starts the profiler without asking beforehand whether it can work.
+	// SkipChecks starts the profiler without checking first whether it can work.
 	SkipChecks bool `mapstructure:"skip_checks"`
 	// ConsumeTimeout bounds how long the pipeline may take for a report.
 	ConsumeTimeout time.Duration `mapstructure:"consume_timeout"`
@@ -36,7 +36,7 @@ const (
 var tracers = []string{"perl", "php", "python", "hotspot", "ruby", "v8", "dotnet", "go", "labels", "beam"}
 
 // ProfilerConfig has the fields of the profiler's own configuration, in their order, so that one converts to the other.
-// It stands here again because the profiler's packages compile for Linux only, and a configuration is read everywhere.
+// It is repeated here because the profiler's packages compile for Linux only, but configurations are read everywhere.
 type ProfilerConfig struct {
 	ReporterInterval       time.Duration `mapstructure:"reporter_interval"`
 	ReporterJitter         float64       `mapstructure:"reporter_jitter"`
@@ -60,7 +60,7 @@ type ProfilerConfig struct {
 	MaxRPCMsgSize          int           `mapstructure:"max_rpc_msg_size"`
 }
 
-// createDefaultConfig is the only place for defaults; the README's table is compared with it. The profiler's keys have the
+// createDefaultConfig is the only place for defaults; a test compares the README with it. The profiler's keys have the
 // profiler's defaults.
 func createDefaultConfig() component.Config {
 	return &Config{
@@ -83,8 +83,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Validate reports everything that is wrong at once. Whether this machine can be profiled is no matter of the
-// configuration: the receiver finds that out when it starts.
+// Validate reports everything that is wrong at once. It does not check whether this machine can be profiled: the
+// receiver does so when it starts.
 func (c *Config) Validate() error {
 	var errs []error
 	fail := func(key, bound string, found any) {

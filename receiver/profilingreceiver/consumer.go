@@ -17,9 +17,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 )
 
-// gate passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the pipeline
-// does not return, the profiler collects samples without a bound. It shuts at the end: the profiler's goroutines may outlive
-// its Shutdown, and nothing may reach the pipeline after that of the receiver.
+// gate passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the
+// pipeline does not return, the profiler collects samples without a bound. It is shut at the end, since the profiler's
+// goroutines may outlive its Shutdown, and nothing may reach the pipeline after the receiver's.
 type gate struct {
 	next      xconsumer.Profiles
 	obsreport *receiverhelper.ObsReport
@@ -33,11 +33,11 @@ type gate struct {
 	refused string
 }
 
-// Capabilities tells the profiler nothing: the pipeline's own first component copies if it must.
+// Capabilities returns those of the pipeline, which the profiler ignores.
 func (g *gate) Capabilities() consumer.Capabilities { return g.next.Capabilities() }
 
-// ConsumeProfiles returns nil whatever happens: the profiler could only log an error, for each report anew. What the
-// pipeline refuses is counted and lost, since the profiler keeps no report.
+// ConsumeProfiles always returns nil, because the profiler would only log an error for each report. What the pipeline
+// refuses is counted and lost, since the profiler keeps no reports.
 func (g *gate) ConsumeProfiles(ctx context.Context, profiles pprofile.Profiles) error {
 	g.mu.Lock()
 	if g.isShut {
@@ -74,7 +74,7 @@ func (g *gate) log(samples int, err error) {
 	}
 }
 
-// shut lets nothing more through, and returns when what is under way has arrived, or when ctx ends.
+// shut drops all later reports. It returns when those under way have arrived, or when ctx ends.
 func (g *gate) shut(ctx context.Context) error {
 	g.mu.Lock()
 	g.isShut = true

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// The profiler logs an error, with a stack trace, for each process that one of its parts cannot read: on a busy machine,
-// hundreds a minute. limitedCore passes this many warnings and errors on in each logPeriod, without traces; all of them at
-// the level debug.
+// The profiler logs an error, with a stack trace, for each process that one of its parts cannot read: on a busy
+// machine, hundreds a minute. limitedCore passes on this many warnings and errors in each logPeriod, without traces. At
+// the level debug it passes on all.
 const (
 	logLines  = 10
 	logPeriod = time.Minute
@@ -41,7 +41,7 @@ type logWindow struct {
 	lines int
 }
 
-// add counts a line at a time, and returns how many there are in its period.
+// add counts a line at a point in time, and returns how many there are in its period.
 func (w *logWindow) add(at time.Time) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// reason is the kind of thing that the profiler lacks, as the metric counts it.
+// reason is the kind of a problem, for the metric.
 type reason string
 
 const (
@@ -22,7 +22,7 @@ const (
 
 var reasons = []reason{reasonPlatform, reasonBusy, reasonKernel, reasonPrivilege, reasonMount, reasonOther}
 
-// problem is one thing that the profiler lacks, and what to do about it.
+// problem is one thing that the profiler lacks, and the remedy.
 type problem struct {
 	reason reason
 	text   string

@@ -120,7 +120,7 @@ func TestCheck(t *testing.T) {
 			reasonPrivilege, "missing capabilities: BPF, PERFMON, SYS_PTRACE, CHECKPOINT_RESTORE: run as root"},
 		"capabilities that SYS_ADMIN includes": {func(t *testing.T, m *machine) { m.without(t, capBPF, capPerfmon) }, reasonOther, ""},
 		"capabilities unknown": {func(t *testing.T, m *machine) { m.remove(t, "proc/self/status") },
-			reasonPrivilege, "does not say which capabilities"},
+			reasonPrivilege, "does not list the capabilities"},
 		"locked memory": {func(_ *testing.T, m *machine) { m.raiseMemlock = func() error { return unix.EPERM } },
 			reasonPrivilege, "SYS_RESOURCE (or an unlimited hard limit on locked memory)"},
 		"room for buffers": {func(t *testing.T, m *machine) { m.without(t, capIPCLock); m.cpus = 2000 },

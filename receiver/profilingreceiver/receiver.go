@@ -24,10 +24,10 @@ import (
 var slot = make(chan struct{}, 1)
 
 const (
-	// settleTime passes between the end of a profiler and the start of the next one: its goroutines outlive its Shutdown by
-	// what they are about, and share tables without locks with the next.
+	// settleTime passes between the end of a profiler and the start of the next one: its goroutines run on for a moment
+	// after Shutdown, and share tables without locks with the next.
 	settleTime = time.Second
-	// slotWait is how long a start waits for another receiver's end, as in a reload of the configuration.
+	// slotWait is how long a start waits for the end of another receiver, such as at a reload of the configuration.
 	slotWait = 3 * time.Second
 )
 
@@ -69,7 +69,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 
 // Start starts the profiler. With `on_unavailable: retry` it returns at once.
 func (r *profilingReceiver) Start(_ context.Context, host component.Host) error {
-	// The profiler lives on its context for as long as it runs, longer than Start's.
+	// The profiler uses its context as long as it runs, which is longer than Start's.
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop, r.done = stop, make(chan struct{})
 	r.metrics.ReceiverProfilingRunning.Record(ctx, 0)
@@ -94,7 +94,7 @@ func (r *profilingReceiver) Start(_ context.Context, host component.Host) error 
 	return nil
 }
 
-// startEventually returns the profiler when it has started, or nil when ctx ends before.
+// startEventually returns the profiler when it has started, or nil if ctx ends before.
 func (r *profilingReceiver) startEventually(ctx context.Context, host component.Host) component.Component {
 	logged := ""
 	for wait := r.cfg.RetryInitialInterval; ; wait = min(2*wait, r.cfg.RetryMaxInterval) {
@@ -108,7 +108,7 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 		if text := err.Error(); text != logged {
 			logged = text
 			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
-			r.set.Logger.Warn("eBPF profiling cannot start; everything else goes on, and it is tried again; suppressing repeats until the error changes",
+			r.set.Logger.Warn("eBPF profiling cannot start; retrying, while everything else goes on; suppressing repeats until the error changes",
 				zap.Duration("retry_after", wait), zap.Error(err))
 		}
 		timer := time.NewTimer(wait)
@@ -121,9 +121,9 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 	}
 }
 
-// attempt starts the profiler, or returns an error that says all that it lacks.
+// attempt starts the profiler, or returns an error with everything that it lacks.
 func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (component.Component, error) {
-	if !r.takeSlot() {
+	if !r.acquireSlot() {
 		return nil, r.countFailure(ctx, reasonBusy,
 			fmt.Errorf("another `profiling` receiver runs in this process, and there can be one: list %s in several pipelines instead of having two", r.set.ID))
 	}
@@ -156,7 +156,7 @@ func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Ho
 		return nil, reasonOther, fmt.Errorf("create the eBPF profiler: %w", err)
 	}
 	if err := profiler.Start(ctx, host); err != nil {
-		// Its Start leaves behind what it had begun.
+		// If Start fails, it does not clean up.
 		if stopErr := profiler.Shutdown(ctx); stopErr != nil {
 			r.set.Logger.Warn("the eBPF profiler did not stop in order", zap.Error(stopErr))
 		}
@@ -175,7 +175,7 @@ func (r *profilingReceiver) keep(ctx context.Context, profiler component.Compone
 	r.releaseSlot()
 }
 
-func (r *profilingReceiver) takeSlot() bool {
+func (r *profilingReceiver) acquireSlot() bool {
 	timer := time.NewTimer(r.slotWait)
 	defer timer.Stop()
 	select {

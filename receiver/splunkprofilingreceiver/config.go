@@ -59,7 +59,7 @@ type HTTPConfig struct {
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// Validate reports that no server is configured.
+// Validate returns an error if no server is configured.
 func (c *Protocols) Validate() error {
 	if !c.GRPC.HasValue() && !c.HTTP.HasValue() && !c.HEC.HasValue() {
 		return errors.New("at least one of `grpc`, `http` and `hec` must be configured")

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
 
-// NewFactory makes the factory of the receiver `splunk_profiling`, for profiles pipelines and, beside them, logs
+// NewFactory returns the factory of the receiver `splunk_profiling`, for profiles pipelines and, in addition, logs
 // pipelines.
 func NewFactory() receiver.Factory {
 	return xreceiver.NewFactory(
@@ -32,7 +32,7 @@ func NewFactory() receiver.Factory {
 	)
 }
 
-// createDefaultConfig is, with what it calls, the only place for defaults; the README's table is compared with it.
+// createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
 func createDefaultConfig() component.Config {
 	const readTimeout = 30 * time.Second
 	grpc := GRPCConfig{Server: configgrpc.NewDefaultServerConfig(), ReadTimeout: readTimeout}

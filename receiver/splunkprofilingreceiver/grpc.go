@@ -23,8 +23,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
-// logsService is OTLP's service for logs. Its method is registered as one of streams: gRPC reads the message of any
-// other before the handler can ask for room for it, and decodes it before the handler can check it.
+// logsService is OTLP's service for logs. Its method is registered as a stream: for other methods, gRPC reads the
+// message before the handler can acquire memory for it, and decodes it before the handler can check it.
 var logsService = grpc.ServiceDesc{
 	ServiceName: "opentelemetry.proto.collector.logs.v1.LogsService",
 	HandlerType: (*any)(nil),
@@ -107,8 +107,8 @@ func (s *grpcServer) handleExport(stream grpc.ServerStream) error {
 
 var errSlow = fmt.Errorf("%w, and the message arrives slowly", admission.ErrBusy)
 
-// receive reads the message of a request. Nobody knows its size before it has arrived, so that the claim holds the
-// largest one meanwhile. Its error has a status.
+// receive reads the message of a request. Its size is unknown until it has arrived, so until then the claim holds the
+// largest size. Its error has a status.
 func (s *grpcServer) receive(ctx context.Context, stream grpc.ServerStream, claim *admission.Claim) ([]byte, error) {
 	refused, refuse := context.WithCancel(ctx)
 	defer refuse()
@@ -141,7 +141,7 @@ func (s *grpcServer) receive(ctx context.Context, stream grpc.ServerStream, clai
 	return message, nil
 }
 
-// export is what both forms of OTLP have in common. Its error has a status.
+// export delivers a request, for both forms of OTLP. Its error has a status.
 func export(ctx context.Context, path *splunkdelivery.Path, request plogotlp.ExportRequest, claim *admission.Claim) (plogotlp.ExportResponse, error) {
 	response := plogotlp.NewExportResponse()
 	report, err := path.Deliver(ctx, request.Logs(), claim)

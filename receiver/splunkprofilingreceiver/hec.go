@@ -100,7 +100,7 @@ func answerHECError(w http.ResponseWriter, r *http.Request, message string, stat
 	answer := hec.Answer{Code: hec.InvalidData, Reason: message}
 	switch status {
 	case http.StatusUnauthorized:
-		// HEC has three codes for this; the authenticator's message could tell a stranger too much.
+		// HEC has three codes for this. The authenticator's message is left out, since it could reveal too much.
 		answer.Reason = ""
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		switch {

@@ -54,7 +54,7 @@ func (s *httpServer) encodings() []string {
 	return httpserver.AcceptedEncodings(s.cfg.Server.CompressionAlgorithms)
 }
 
-// answerTransportError answers for confighttp, which calls a Content-Encoding that it has never heard of a bad request.
+// answerTransportError answers for confighttp, which treats an unknown Content-Encoding as a bad request.
 func (s *httpServer) answerTransportError(w http.ResponseWriter, r *http.Request, message string, code int) {
 	if code == http.StatusBadRequest && r.Header.Get("Content-Encoding") != "" {
 		code = http.StatusUnsupportedMediaType

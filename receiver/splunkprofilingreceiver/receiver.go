@@ -34,7 +34,7 @@ type server struct {
 }
 
 // splunkReceiver starts and stops its servers together. The Collector makes one component for each kind of pipeline
-// that a receiver is in; here they are one and the same.
+// that a receiver is in; here they are the same component.
 type splunkReceiver struct {
 	cfg      *Config
 	set      receiver.Settings
@@ -50,12 +50,12 @@ type splunkReceiver struct {
 	leave func()
 }
 
-// delivery is what the servers need to hand on requests.
+// delivery is what the servers need to pass on requests.
 type delivery struct {
 	set     component.TelemetrySettings
 	path    *splunkdelivery.Path
 	options httpserver.Options
-	// maxBodyBytes bounds bodies, beside the protocol's own configuration.
+	// maxBodyBytes bounds bodies, in addition to the protocol's own configuration.
 	maxBodyBytes int64
 }
 

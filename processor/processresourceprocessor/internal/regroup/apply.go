@@ -14,7 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// apply does what was decided. Resources that stay keep their place; new ones follow in the order of their first sample.
+// apply carries out the decision. Resources that stay keep their position; new ones follow in the order of their first
+// sample.
 func (r *Regrouper) apply(pd pprofile.Profiles) {
 	r.changeIndices(pd)
 	m := mover{
@@ -34,7 +35,7 @@ func (r *Regrouper) apply(pd pprofile.Profiles) {
 	r.addAttributes(pd)
 }
 
-// changeIndices takes the attributes that move from the samples, and gives the others their new indices.
+// changeIndices removes the attributes that move from the samples, and updates the indices of the others.
 func (r *Regrouper) changeIndices(pd pprofile.Profiles) {
 	n := 0
 	areMoved := r.changesAttributes()
@@ -95,7 +96,8 @@ type mover struct {
 	// next is the next sample of the message; profiles counts those that were begun.
 	next     int
 	profiles int32
-	// scopeContents numbers scopes by what they say, scopeContent is that of the current one, none before it is asked for.
+	// scopeContents numbers scopes by their content. scopeContent is the number of the current one, or none before it
+	// is needed.
 	scopeContents map[string]int32
 	scopeContent  int32
 	// resource is the current one. Scopes of one that was not measured are not read, and have numbers below unread.
@@ -106,18 +108,18 @@ type mover struct {
 // scopeKey is a scope of a group.
 type scopeKey struct{ group, content int32 }
 
-// target is where the samples of a group go.
+// target is the profile for the samples of a group.
 type target struct {
 	isMade   bool
 	resource pprofile.ResourceProfiles
 	// profile is a copy of the message's profile with number profileOf.
 	profileOf int32
 	profile   pprofile.Profile
-	// samples is how many there are of the current profile.
+	// samples is the number of samples of the current profile.
 	samples int
 }
 
-// moveResource moves what leaves a resource, and reports whether nothing is left of it.
+// moveResource moves the samples that leave a resource, and reports whether the resource is empty then.
 func (m *mover) moveResource(i int32) (isEmptied bool) {
 	rp := m.resources.At(int(i))
 	m.resource = i
@@ -141,7 +143,7 @@ func (m *mover) moveResource(i int32) (isEmptied bool) {
 	return hadScopes && rp.ScopeProfiles().Len() == 0
 }
 
-// claim makes a resource all of whose samples are of one group that group's.
+// claim turns a resource whose samples are all of one group into that group's.
 func (m *mover) claim(group int32, rp pprofile.ResourceProfiles) {
 	m.targets[group].isMade, m.targets[group].resource = true, rp
 	m.groups[group].writeTo(rp.Resource().Attributes())
@@ -154,7 +156,7 @@ func (m *mover) claim(group int32, rp pprofile.ResourceProfiles) {
 	}
 }
 
-// contentOf numbers the current scope by what it says.
+// contentOf returns the number of the current scope's content.
 func (m *mover) contentOf(sp pprofile.ScopeProfiles) int32 {
 	if m.scopeContent == none && !m.isMeasured[m.resource] {
 		m.unread--
@@ -244,8 +246,8 @@ func (m *mover) moveProfile(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfi
 	return stay == 0
 }
 
-// newProfile begins a profile of a group with the header of p. Each has an id of its own, the same for the same content. The
-// original payload goes with one of them.
+// newProfile begins a profile of a group with the header of p. Its id depends on the content only. The original payload
+// goes with one of them.
 func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, withPayload bool) {
 	to := &m.targets[group]
 	dst := m.scope(group, rp, sp).Profiles().AppendEmpty()

@@ -17,27 +17,27 @@ import (
 
 // decision is which resource the samples of each tuple go to.
 type decision struct {
-	// groups are the resources to be. Group 0 is: stay where you are.
+	// groups are the resources of the result. Group 0 means that samples stay in their resource.
 	groups  []resourceGroup
 	byKey   map[string]int32
 	groupOf []int32 // by tuple
 	// strips[t] has a bit for each role whose attribute moves from the samples of tuple t to the resource.
 	strips []uint64
 	others map[int32]int32 // by resource
-	// contents numbers resources by what they say: those that say the same are one.
+	// contents numbers resources by their content.
 	contents map[[32]byte]int32
-	// isMeasured tells, by resource, that there was room to read all that it says.
+	// isMeasured reports, by resource, whether the budget allowed to read all of it.
 	isMeasured []bool
 	key        []byte
 	content    []byte
-	// budget is how many bytes of resources and scopes may still be written once more, beyond the message.
+	// budget is how many more bytes of resources and scopes may be copied.
 	budget int
 }
 
-// resourceGroup is a resource to be.
+// resourceGroup is a resource of the result.
 type resourceGroup struct {
-	// set are the attributes that it gets, lowered the keys of those that it loses. The other resource keeps few of those that
-	// were there.
+	// set are the attributes that it gets, lowered the keys of those that it loses. The resource `other` keeps only few
+	// of the attributes.
 	set     pcommon.Map
 	lowered []string
 	isOther bool
@@ -81,13 +81,13 @@ func (r *Regrouper) decide(pd pprofile.Profiles, resources []Resource, group Gro
 	}
 }
 
-// base is a resource of the message, of which groups are made.
+// base is a resource of the message, which groups are made from.
 type base struct {
 	resource    int32
 	rp          pprofile.ResourceProfiles
 	serviceName string
 	isProcess   bool
-	// What is worked out with the first group.
+	// Set with the first group.
 	isKnown bool
 	bytes   int
 	lowered []string // keys of attributes that leave it
@@ -117,12 +117,12 @@ func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	}
 	for _, l := range r.lowered[base.resource] {
 		if tuple[l.role] == l.attribute {
-			r.key = append(r.key, 1) // it says itself what others gain
+			r.key = append(r.key, 1) // it has the attributes that others gain
 		} else {
 			r.key = append(r.key, 0)
 		}
 	}
-	if id.ServiceName != base.serviceName { // that one may be as long as the sender wanted
+	if id.ServiceName != base.serviceName { // which can be of any length
 		r.key = append(binary.AppendUvarint(r.key, uint64(len(id.ServiceName))), id.ServiceName...)
 	}
 	r.key = append(append(r.key, 0), id.Key...)
@@ -143,7 +143,7 @@ func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	return r.other(base)
 }
 
-// Keys that lead to no group of their own.
+// Keys without a group of their own.
 const (
 	overResources = -1
 	overCopies    = -2
@@ -192,7 +192,7 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 		set.PutStr(a.Key, a.Value)
 	}
 	r.content = profiledict.AppendMap(append(r.content[:0], base.hash[:]...), set)
-	r.budget -= size // even if it is refused: it was read
+	r.budget -= size // even if it is refused, since it was read
 	if !group.Admit(sha256.Sum256(r.content)) {
 		return overResources
 	}
@@ -209,8 +209,8 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	return int32(len(r.groups)) - 1
 }
 
-// measure finds how much a group of a resource costs, and what tells the resource from others. It reports whether there is
-// room for one.
+// measure determines the size of a group of a resource, and the hash of the resource's content. It reports whether
+// there is room for one.
 func (b *base) measure(r *Regrouper) bool {
 	if b.isKnown {
 		return b.content != none
@@ -249,7 +249,7 @@ func (b *base) measure(r *Regrouper) bool {
 	return true
 }
 
-// other returns the group of the processes of a resource that have none of their own.
+// other returns the group of the processes of a resource that have no group of their own.
 func (r *Regrouper) other(base *base) int32 {
 	at, ok := r.others[base.resource]
 	if !ok {
@@ -267,8 +267,8 @@ func (r *Regrouper) other(base *base) int32 {
 	return at
 }
 
-// sharedKeys begin the attributes that all processes of a machine share. The other resource keeps no more, so that it is
-// one for the machine.
+// sharedKeys are prefixes of the attributes that all processes of a machine share. The resource `other` keeps only
+// these, so that there is one for the machine.
 var sharedKeys = []string{"host.", "os.", "cloud.", "k8s.cluster.", "k8s.node.", "deployment.environment"}
 
 func isShared(key string) bool {
@@ -296,7 +296,7 @@ func isEmpty(v pcommon.Value) bool {
 	return v.Type() == pcommon.ValueTypeEmpty || v.Type() == pcommon.ValueTypeStr && v.Str() == ""
 }
 
-// mapBytes is about what a map takes on the wire.
+// mapBytes estimates the size of a map on the wire.
 func mapBytes(m pcommon.Map) int {
 	n := 0
 	for key, value := range m.All() {

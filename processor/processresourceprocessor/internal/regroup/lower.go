@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// lowering is what moves the other way: attributes of a resource of one process that become its samples'.
+// lowering is what moves the other way: attributes of the resource of one process that move to its samples.
 type lowering struct {
 	// added are attributes to be appended to the dictionary.
 	added []addedAttribute
@@ -49,7 +49,7 @@ func (r *Regrouper) lowerFrom(base *base) {
 		}
 		key := contentOf(int8(role), value, 0)
 		l := loweredAttribute{role: role, content: key, value: pcommon.NewValueEmpty(), attribute: none}
-		value.CopyTo(l.value) // the resource is going to lose its
+		value.CopyTo(l.value) // the resource will lose its own
 		if a, ok := r.canonical[key]; ok {
 			l.attribute = a
 		}
@@ -70,7 +70,7 @@ func (r *Regrouper) gained(t int32) []loweredAttribute {
 	return r.lowered[r.resourceOfTuple[t]]
 }
 
-// newIndex is where an attribute goes that a sample gets. The first one adds it to the dictionary.
+// newIndex returns the index of an attribute that a sample gets. The first call adds it to the dictionary.
 func (r *Regrouper) newIndex(l *loweredAttribute) int32 {
 	if l.attribute == none {
 		a, ok := r.canonical[l.content]
@@ -87,7 +87,7 @@ func (r *Regrouper) newIndex(l *loweredAttribute) int32 {
 	return l.attribute - int32(r.attributes.count)
 }
 
-// addAttributes appends to the dictionary what resources leave to samples.
+// addAttributes appends the attributes that move from resources to samples to the dictionary.
 func (r *Regrouper) addAttributes(pd pprofile.Profiles) {
 	var keys [numRoles]int32
 	for _, added := range r.added {

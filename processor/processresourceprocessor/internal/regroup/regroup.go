@@ -4,15 +4,14 @@
 // Package regroup moves the samples of a message to resources by process, in place: a message with a resource for the whole
 // host becomes one with a resource for each service.
 //
-//	scan.go     which attributes the samples of each process have in common; Group.Identify learns what to call it
-//	decide.go   which processes share a resource, within bounds
-//	lower.go    what the resource of one process leaves to its samples, to share a resource with others
-//	shrink.go   the entries of the dictionary that nothing refers to afterwards
-//	apply.go    attributes, indices and samples move
+//	scan.go     which attributes the samples of each process share; Group.Identify names it decide.go   which
+//	processes share a resource, within bounds lower.go    which attributes of the resource of one process move to its
+//	samples, so that it can be shared shrink.go   the entries of the dictionary that nothing refers to afterwards
+//	apply.go attributes, indices and samples move
 //
-// The dictionary stays as it is, except for the attributes that moved to resources. What was conformant stays conformant,
-// and what was not passes as it came: indices out of range are left alone. Everything takes time and memory in proportion
-// to the message.
+// The dictionary stays as it is, except for the attributes that moved to resources. A conformant message stays
+// conformant. Faults pass as they came: indices out of range do not change. Everything takes time and memory in
+// proportion to the message.
 package regroup
 
 import (
@@ -30,41 +29,41 @@ type Resource struct {
 	Attributes pcommon.Map
 	Processes  []Process
 
-	// IsProcess is to be set if the resource is for one process, and says so. The attributes that Options.Lower names then
-	// move to the samples, so that several processes can share a resource.
+	// IsProcess must be set by Identify if the resource is for one process. The attributes that Options.Lower names
+	// then move to the samples, so that several processes can share a resource.
 	IsProcess bool
 }
 
-// Process is what samples say of their process. Texts are as long as the sender wanted.
+// Process is what samples have about their process. Texts can be of any length.
 type Process struct {
 	PID                            int64 // NoPID if it is not known
 	ExecutableName, ExecutablePath string
 	ServiceName, Container         string
 	// OTelServiceName and OTelResourceAttributes are process.environment_variable.OTEL_SERVICE_NAME and so on.
 	OTelServiceName, OTelResourceAttributes string
-	// Samples is how many it has.
+	// Samples is the number of its samples.
 	Samples int
 
-	// Identity is to be set.
+	// Identity must be set by Identify.
 	Identity Identity
 	// tuple is the process's index in the scan.
 	tuple int32
 }
 
-// Identity is what a resource for a process gets. Without a ServiceName its samples stay where they are.
+// Identity is what a resource for a process gets. Without a ServiceName its samples stay in their resource.
 type Identity struct {
 	ServiceName string
-	// FromSample says that the name is the sample's own attribute, which moves.
+	// FromSample reports that the name is the sample's own attribute, which moves.
 	FromSample bool
-	// Attributes are others that are not among the sample's. Key is equal for equal ones.
+	// Attributes are further ones, which the samples do not have. Key identifies them.
 	Attributes []Attribute
 	Key        string
 }
 
-// Attribute is an attribute of a resource. One that the resource has already stays.
+// Attribute is an attribute of a resource. An attribute that the resource has already does not change.
 type Attribute struct{ Key, Value string }
 
-// Group tells what regrouping needs to know from outside.
+// Group has the functions that Regroup calls.
 type Group struct {
 	// Identify sets the Identity of all processes. It is called once for a message.
 	Identify func([]Resource)
@@ -80,10 +79,10 @@ type Stats struct {
 	OverCopies int
 }
 
-// NoPID is no process id. 0 is one: the kernel, where a CPU has nothing to do.
+// NoPID means that the process id is not known. 0 is a process id: the kernel on an idle CPU.
 const NoPID = -1
 
-// Other is the service name of processes that have no resource of their own, since there are too many.
+// Other is the service name of processes that have no resource of their own, because there are too many.
 const Other = "other"
 
 // The roles of sample attributes.
@@ -110,7 +109,7 @@ var roleKeys = [numRoles]string{
 
 const serviceNameKey = "service.name"
 
-// Regrouper regroups one message after the other; it keeps its memory. It is not safe for concurrent use.
+// Regrouper regroups one message after another, and reuses its memory. It is not safe for concurrent use.
 type Regrouper struct {
 	keys   []string // by role
 	moves  []bool   // by role
@@ -125,7 +124,7 @@ type Regrouper struct {
 
 // Options are keys of attributes.
 type Options struct {
-	// Move are those that move from samples to resources, at most 50. service.name does wherever it is the name.
+	// Move are those that move from samples to resources, at most 50. service.name moves if it is the name.
 	Move []string
 	// Lower are those that move from the resource of a process to its samples: process.pid and the like. No key is in both.
 	Lower []string
@@ -175,8 +174,8 @@ func (r *Regrouper) Regroup(pd pprofile.Profiles, group Group) Stats {
 	return r.stats
 }
 
-// resolveReferences puts the texts that attributes of resources and scopes refer to in their place: regrouping reads them,
-// and the dictionary's strings do not keep their indices.
+// resolveReferences replaces references in attributes of resources and scopes by the texts: regrouping reads them, and
+// the dictionary's strings change their indices.
 func resolveReferences(pd pprofile.Profiles) {
 	resolved := compact.ResolveReferences(pd)
 	if resolved == pd {
@@ -194,7 +193,7 @@ func resolveReferences(pd pprofile.Profiles) {
 // maxKeptSamples bounds the memory that is kept for the next message.
 const maxKeptSamples = 1 << 16
 
-// forget lets go of the message.
+// forget drops the references to the message.
 func (r *Regrouper) forget() {
 	if cap(r.tupleOf) > maxKeptSamples || cap(r.tuples) > maxKeptSamples {
 		r.scan = scan{roleOfKey: r.roleOfKey}
@@ -209,7 +208,7 @@ func (r *Regrouper) forget() {
 	r.lostLengths = 0
 }
 
-// text is the value of a string attribute, "" for none.
+// text returns the value of a string attribute, or "" if there is none.
 func (r *Regrouper) text(attributes pprofile.KeyValueAndUnitSlice, tuple []int32, role int) string {
 	if tuple[role] == none {
 		return ""

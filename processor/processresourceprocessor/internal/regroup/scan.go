@@ -13,11 +13,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// scan finds the processes of a message. A tuple is, for each role, the attribute that samples have in it. Samples of one
-// tuple and resource are of one process, as far as they say.
+// scan finds the processes of a message. A tuple has, for each role, the attribute of a sample. Samples of one tuple
+// and resource are treated as one process.
 type scan struct {
 	roleOfKey map[string]int8 // by key
-	// roleOfString[i] is the role of the key at index i of the string table plus two; 0 is not known yet.
+	// roleOfString[i] is the role of the key at index i of the string table plus two; 0 means not known yet.
 	roleOfString []int8
 	// roleOf[a] is the role of attribute a; none for most. keyRoleOf[a] is that of its key, whatever its value is.
 	roleOf, keyRoleOf []int8
@@ -31,7 +31,7 @@ type scan struct {
 
 	// tupleOf[n] is the tuple of sample n, counted through the message.
 	tupleOf []int32
-	// tuples has a tuple for each process, one after the other. The first is not used, since index 0 ends a search.
+	// tuples has a tuple for each process, one after another. The first is not used, since index 0 ends a search.
 	tuples          []int32
 	resourceOfTuple []int32
 	samplesOfTuple  []int32
@@ -42,7 +42,7 @@ type scan struct {
 	resources []Resource
 }
 
-// content tells attributes apart that have a role. Values that are not text are numbers.
+// content identifies attributes that have a role. Values that are not text are numbers.
 type content struct {
 	role   int8
 	kind   pcommon.ValueType
@@ -124,8 +124,8 @@ func (r *Regrouper) roleOfStringIndex(i int32, strings pcommon.StringSlice) int8
 	return role
 }
 
-// isUsable reports whether a value can have a role: a process id is a number, other known ones are text, and what else is
-// moved is one value.
+// isUsable reports whether a value can have a role: a process id is a number, other known ones are texts, and further
+// ones are single values.
 func isUsable(role int, value pcommon.Value) bool {
 	switch kind := value.Type(); {
 	case role == rolePID:
@@ -169,7 +169,7 @@ func (r *Regrouper) readSamples(resource int32, samples pprofile.SampleSlice) {
 				continue
 			}
 			r.references[a]++
-			if role := r.roleOf[a]; r.scratch[role] == none { // of several of one key the first counts
+			if role := r.roleOf[a]; r.scratch[role] == none { // of several with one key, the first is used
 				r.scratch[role] = r.canonicalOf[a]
 			}
 		}

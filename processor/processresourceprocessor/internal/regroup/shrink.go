@@ -12,8 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
-// shrink is what the dictionary loses: attributes that moved to resources, and texts that these no longer have. The rest keeps
-// its order.
+// shrink lists what the dictionary loses: attributes that moved to resources, and texts that these no longer have. The
+// rest keeps its order.
 type shrink struct {
 	attributes, strings removal
 	// lost are texts that a resource no longer has. In a message that came over the wire they are in the string table.
@@ -55,9 +55,9 @@ func (s *shrink) loseValue(v pcommon.Value) {
 	}
 }
 
-// removal tells which entries of a table are left out, and where the others go.
+// removal has the entries of a table that are left out, and the new indices of the others.
 type removal struct {
-	// at[i] is the new index of entry i once it is numbered, gone for one that is left out.
+	// at[i] is the new index of entry i once it is numbered, gone if it is left out.
 	at    []int32
 	count int
 }
@@ -97,7 +97,7 @@ func (m *removal) number() {
 	}
 }
 
-// moved is the new index of an entry. One that is out of range stays so.
+// moved returns the new index of an entry. An index out of range stays out of range.
 func (m *removal) moved(i int32) int32 {
 	if uint(i) < uint(len(m.at)) {
 		return m.at[i]
@@ -105,10 +105,10 @@ func (m *removal) moved(i int32) int32 {
 	return outOfRange
 }
 
-// outOfRange is no index of any table, however much is appended to it.
+// outOfRange is not an index of any table, however large.
 const outOfRange = math.MaxInt32
 
-// findUnused finds the attributes that nothing refers to once samples have lost what moves.
+// findUnused finds the attributes that nothing refers to once samples have lost those that move.
 func (r *Regrouper) findUnused(pd pprofile.Profiles) {
 	r.attributes.reset(len(r.roleOf))
 	r.eachStripped(func(t, a int32) { r.references[a] -= r.samplesOfTuple[t] })
@@ -144,7 +144,7 @@ func (r *Regrouper) eachStripped(do func(t, a int32)) {
 // changesAttributes reports whether the table of attributes may change.
 func (r *Regrouper) changesAttributes() bool { return r.attributes.count > 0 || len(r.lowered) > 0 }
 
-// shrinkDictionary leaves out what findUnused found, and texts that resources have lost, after all else has been done.
+// shrinkDictionary removes what findUnused found, and texts that resources have lost. It is the last step.
 func (r *Regrouper) shrinkDictionary(pd pprofile.Profiles) {
 	if r.changesAttributes() {
 		r.shrinkAttributes(pd)
@@ -216,7 +216,7 @@ func mayHideReferences(pd pprofile.Profiles) bool {
 	return compact.HasReferences(pd)
 }
 
-// eachOtherList calls a function with the attributes of all that is no sample.
+// eachOtherList calls a function with the attributes of everything but samples.
 func eachOtherList(pd pprofile.Profiles, do func(pcommon.Int32Slice)) {
 	mappings, locations := pd.Dictionary().MappingTable(), pd.Dictionary().LocationTable()
 	for i := range mappings.Len() {

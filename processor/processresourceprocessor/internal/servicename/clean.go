@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servicename finds a service's name in what is known of a process: its arguments (interpreter.go), the user's
-// own rules (rules.go), its environment (environment.go). It is pure: strings in, a name or "" out.
+// Package servicename finds a service's name in what is known about a process: its arguments (interpreter.go), the
+// user's own rules (rules.go), its environment (environment.go). It is pure: strings in, a name or "" out.
 package servicename
 
 import (
@@ -14,8 +14,7 @@ import (
 // MaxBytes bounds a name.
 const MaxBytes = 255
 
-// Clean makes a name of a text that anybody may have written: at most MaxBytes of UTF-8 without control characters or
-// spaces around it.
+// Clean makes a name from an untrusted text: at most MaxBytes of UTF-8 without control characters or spaces around it.
 func Clean(name string) string {
 	name = Clip(name, MaxBytes)
 	isClean := utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
@@ -31,7 +30,7 @@ func Clean(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// Clip returns at most n bytes of a text, and no part of a character.
+// Clip returns at most n bytes of a text, without a partial character at the end.
 func Clip(text string, n int) string {
 	if len(text) <= n {
 		return text

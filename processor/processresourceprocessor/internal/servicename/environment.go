@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ResourceAttributes goes through OTEL_RESOURCE_ATTRIBUTES: `key=value` with percent encoding, separated by commas. What
-// is not like that is skipped.
+// ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: `key=value` with percent encoding, separated by commas. It skips
+// malformed pairs.
 func ResourceAttributes(text string, yield func(key, value string)) {
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(pair, "=")
@@ -24,7 +24,7 @@ func ResourceAttributes(text string, yield func(key, value string)) {
 	}
 }
 
-// FromEnvironment returns the name in OTEL_SERVICE_NAME, else the one in OTEL_RESOURCE_ATTRIBUTES.
+// FromEnvironment returns the name in OTEL_SERVICE_NAME, or the one in OTEL_RESOURCE_ATTRIBUTES.
 func FromEnvironment(serviceName, resourceAttributes string) string {
 	if name := Clean(serviceName); name != "" {
 		return name

@@ -32,14 +32,14 @@ func FromCommand(executable string, arguments []string) string {
 	return name
 }
 
-// isPlaceholder reports whether an executable's name is less than what its first argument says: many programs in one, or
-// one that was started from memory or an open file.
+// isPlaceholder reports whether the first argument names a program better than the executable: it has many programs in
+// one, or was started from memory or an open file.
 func isPlaceholder(name string) bool {
 	return name == "busybox" || name == "toybox" || name == "coreutils" || strings.HasPrefix(name, "memfd:") ||
 		strings.Trim(name, "0123456789") == ""
 }
 
-// titleOf returns the start of what a program wrote over its arguments: `gunicorn: worker [shop]`.
+// titleOf returns the start of the title that a program wrote over its arguments: `gunicorn: worker [shop]`.
 func titleOf(arguments []string) string {
 	if len(arguments) != 1 {
 		return ""
@@ -51,8 +51,8 @@ func titleOf(arguments []string) string {
 	return Clean(strings.TrimPrefix(title, "["))
 }
 
-// interpreters read the arguments of an interpreter, by its executable's name without the version. They return what is
-// run, and "" if that has no name.
+// interpreters read the arguments of an interpreter, by its executable's name without the version. They return the name
+// of what is run, or "" if it has none.
 var interpreters = map[string]func(arguments []string) string{
 	"python": python, "pypy": python,
 	"node": node, "nodejs": node, "bun": node, "deno": node,
@@ -187,7 +187,7 @@ func dotnet(arguments []string) string {
 	return ""
 }
 
-// script tells how the arguments of shells and the like are read: the first that is no option is the script.
+// script configures how the arguments of shells and the like are read: the first that is not an option is the script.
 type script struct {
 	inline   string // letters after which there is a text to run instead of a file
 	value    string // letters whose value is the rest of the argument, or the next one
@@ -224,7 +224,8 @@ func (s script) program(arguments []string) string {
 	return ""
 }
 
-// fileName is the last element of a path, or, where that only says that the folder is run, the folder's name.
+// fileName returns the last element of a path, or the folder's name if that element has a fixed name, such as
+// __main__.py.
 func fileName(file string) string {
 	file = Clip(file, 4<<10)
 	name := path.Base(file)

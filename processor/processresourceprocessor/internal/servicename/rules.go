@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Rule names processes of a user's own kind. A nil expression matches everything.
+// Rule names the processes that match. A nil expression matches everything.
 type Rule struct {
 	// Executable is matched against the executable's name.
 	Executable *regexp.Regexp
@@ -18,10 +18,10 @@ type Rule struct {
 	Template string
 }
 
-// maxCommandLine bounds what rules are matched against.
+// maxCommandLine bounds the text that rules are matched against.
 const maxCommandLine = 4 << 10
 
-// Match returns the name by the first rule that leads to one.
+// Match returns the name of the first rule that matches and yields one.
 func Match(rules []Rule, executable string, arguments []string) string {
 	commandLine := ""
 	if len(rules) > 0 {

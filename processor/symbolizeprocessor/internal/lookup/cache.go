@@ -12,14 +12,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// Answer is what an address resolves to. It is shared: nobody changes it.
+// Answer is the result for an address. It is shared and must not be changed.
 type Answer struct {
-	// Frames are innermost first. Without any, Missing tells why.
+	// Frames are innermost first. Without any, Missing is the reason.
 	Frames  []symbols.Frame
 	Source  sources.Kind
 	Missing Reason
 
-	// round is the module's when a search found nothing: a later one searches again.
+	// round is that of the module when a search found nothing: a later round searches again.
 	round uint32
 }
 
@@ -29,8 +29,8 @@ type key struct {
 	address symbols.Position
 }
 
-// cache holds answers up to a number of bytes. When it is full, the ones go that were not asked for since the clock's hand
-// last came by.
+// cache holds answers up to a number of bytes. When it is full, it drops answers that were not used since the clock's
+// hand last passed them.
 type cache struct {
 	shards [shards]shard
 }
@@ -54,7 +54,7 @@ type slot struct {
 	used   atomic.Bool
 }
 
-// slotBytes is what an answer takes without its frames: its slot, its part of the index, and itself.
+// slotBytes is the memory of an answer without its frames: its slot, its part of the index, and itself.
 const slotBytes = int64(unsafe.Sizeof(slot{})+unsafe.Sizeof(key{})+unsafe.Sizeof(Answer{})) + 16
 
 func newCache(maxBytes int64) *cache {
@@ -71,7 +71,7 @@ func (c *cache) shard(k key) *shard {
 	return &c.shards[h>>60]
 }
 
-// get returns nil for what is not there.
+// get returns nil if there is no answer.
 func (c *cache) get(k key) *Answer {
 	s := c.shard(k)
 	s.mu.RLock()
@@ -119,7 +119,7 @@ func (c *cache) put(k key, a *Answer) {
 	}
 }
 
-// evict moves the hand on to an answer that was not used, and drops it.
+// evict moves the hand to the next answer that was not used, and drops it.
 func (s *shard) evict() {
 	for {
 		s.hand = (s.hand + 1) % len(s.slots)
@@ -135,7 +135,7 @@ func (s *shard) evict() {
 	}
 }
 
-// size returns the answers in the cache and what they take.
+// size returns the number of answers and their memory.
 func (c *cache) size() (entries, bytes int64) {
 	for i := range c.shards {
 		s := &c.shards[i]

@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lookup remembers what addresses resolve to, and finds out what it does not know, beside the pipeline.
+// Package lookup resolves addresses in the background, and remembers the results.
 //
-// Resolver.Module names a file by its build ids. Resolver.Lookup asks the cache (cache.go), which answers at once. What the
-// cache lacks goes to Resolver.Request, and a worker (worker.go) asks the sources in their order. Everything is bounded: the
-// cache, the modules that are known, the addresses that wait, the files that are open, and what their tables take.
+// Resolver.Module names a file by its build ids. Resolver.Lookup reads the cache (cache.go) and returns at once.
+// Addresses that are not there go to Resolver.Request, and a worker (worker.go) tries the sources in their order.
+// Everything is bounded: the cache, the known modules, the waiting addresses, the open files, and the memory of their
+// tables.
 package lookup

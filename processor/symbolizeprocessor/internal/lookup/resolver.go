@@ -17,20 +17,20 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// Reason tells why an address has no function.
+// Reason is why an address has no function.
 type Reason int
 
 // The reasons for which an address has no function.
 const (
 	Pending     Reason = iota // it is being looked for
-	QueueFull                 // too many wait: it is asked for again with the next message
-	NotAFile                  // the mapping is none of a file, or there is no mapping
-	NoBuildID                 // the mapping states no build id
+	QueueFull                 // too many wait: the next message requests it again
+	NotAFile                  // the mapping is not of a file, or there is no mapping
+	NoBuildID                 // the mapping has no build id
 	NotFound                  // no source has the file
-	Mismatch                  // the file that was found is of another build
+	Mismatch                  // the file is of another build
 	NoSymbol                  // the file has no function there
 	TooLarge                  // the file or its tables are above a limit
-	Malformed                 // the file's tables contradict themselves
+	Malformed                 // the file's tables are malformed
 	Unavailable               // a server or the file system failed
 	NumReasons  int    = iota
 )
@@ -44,7 +44,7 @@ func (r Reason) String() string { return reasonNames[r] }
 // Settings configure a Resolver.
 type Settings struct {
 	Finder *sources.Finder
-	// Lines asks for inlined calls, files and lines.
+	// Lines adds inlined calls, files and lines.
 	Lines    bool
 	Demangle symbols.DemangleStyle
 	Workers  int
@@ -52,18 +52,18 @@ type Settings struct {
 	// addresses of one module that wait.
 	QueueSize, MaxModules, MaxPending int
 	CacheBytes                        int64
-	// MaxOpenFiles and MaxOpenBytes bound the files that are held open, and what their tables take. KeepOpen is for how long
-	// a file is held open that nobody asks for.
+	// MaxOpenFiles and MaxOpenBytes bound the files that are held open, and the memory of their tables. KeepOpen is how
+	// long an unused file is held open.
 	MaxOpenFiles int
 	MaxOpenBytes int64
 	KeepOpen     time.Duration
-	// RetryInterval is for how long a module without symbols is not looked for again.
+	// RetryInterval is the time after which a module without symbols is looked for again.
 	RetryInterval time.Duration
-	// Observe is called for each source that was asked.
+	// Observe is called for each source that was tried.
 	Observe func(kind sources.Kind, took time.Duration)
 }
 
-// Resolver resolves addresses. Its methods may be called at the same time.
+// Resolver resolves addresses. It is safe for concurrent use.
 type Resolver struct {
 	settings Settings
 	cache    *cache
@@ -79,7 +79,7 @@ type Resolver struct {
 	lastID uint64
 }
 
-// Key names a module. The path and the process count only if there is no build id.
+// Key identifies a module. The path and the process matter only if there is no build id.
 type Key struct {
 	IDs  symbols.IDs
 	Path string
@@ -98,20 +98,20 @@ type Module struct {
 	pids   []int64
 	isBusy bool // queued, or a worker or the janitor has it
 	round  uint32
-	// lacking is why the module has no symbols at all, until it is looked for again.
+	// lacking is the reason for which the module has no symbols at all, until it is looked for again.
 	lacking Reason
 	until   time.Time
-	// finished is closed when the round under way ends.
+	// finished is closed when the current round ends.
 	finished chan struct{}
 
-	// unresolved is what the samples count whose leaf has no function.
+	// unresolved is the weight of samples whose leaf has no function.
 	unresolved Weight
 
 	opened  []opened
 	lastUse time.Time
 }
 
-// Weight is what samples count. A sender can claim any number, so they are not integers.
+// Weight is a number of samples and their time. They are floats, because a sender can claim any number.
 type Weight struct{ Samples, Nanos float64 }
 
 // New starts a Resolver. Close ends it.
@@ -131,7 +131,7 @@ func New(settings Settings) *Resolver {
 	return r
 }
 
-// Close ends the workers. One that hangs in a file system that does not answer is left behind when ctx ends.
+// Close ends the workers. A worker that hangs in a file system is left behind when ctx ends.
 func (r *Resolver) Close(ctx context.Context) error {
 	r.cancel()
 	err := await.Return(ctx, func() {
@@ -162,7 +162,7 @@ func (r *Resolver) Module(k Key, path string) *Module {
 	return m
 }
 
-// forget drops the module that was not used for longest. r.mu is held. A worker that has it goes on with it.
+// forget drops the least recently used module. r.mu is held. A worker that has the module keeps it.
 func (r *Resolver) forget() {
 	last := r.recent.Back()
 	m := last.Value.(*Module)
@@ -176,7 +176,7 @@ func (r *Resolver) forget() {
 	}
 }
 
-// Lookup returns what an address resolves to; nil if that has to be requested.
+// Lookup returns the answer for an address, or nil if it has to be requested.
 func (r *Resolver) Lookup(m *Module, at symbols.Position) *Answer {
 	a := r.cache.get(key{module: m.id, address: at})
 	if a == nil || len(a.Frames) > 0 {
@@ -193,15 +193,16 @@ func (r *Resolver) Lookup(m *Module, at symbols.Position) *Answer {
 // isOver reports whether the module may be looked for again. m.mu is held.
 func (m *Module) isOver(now time.Time) bool { return !m.until.IsZero() && !now.Before(m.until) }
 
-// Lacking returns why a module has no symbols at all. Then it is of no use to request addresses of it.
+// Lacking returns why a module has no symbols at all. Then requests for its addresses are useless.
 func (r *Resolver) Lacking(m *Module) (Reason, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lacking, m.lacking != Pending && time.Now().Before(m.until)
 }
 
-// Request has addresses of a module looked for. pids are processes that have it mapped. It does not wait: what it returns
-// is why the addresses are missing for now, and, if they are looked for, a channel that is closed when they are known.
+// Request queues addresses of a module for a worker. pids are processes that have it mapped. It does not wait: it
+// returns why the addresses are missing for now, and, if they are being looked for, a channel that is closed when they
+// are known.
 func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reason, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -237,7 +238,7 @@ func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reas
 		if slices.Contains(m.pids, pid) {
 			continue
 		}
-		if len(m.pids) >= maxPIDs { // the ones seen last are the likeliest to be there still
+		if len(m.pids) >= maxPIDs { // those seen last most likely still run
 			m.pids = m.pids[1:]
 		}
 		m.pids = append(m.pids, pid)
@@ -253,7 +254,7 @@ func (m *Module) AddUnresolved(w Weight) {
 	m.unresolved.Nanos += w.Nanos
 }
 
-// Unresolved is a module without symbols, and what samples count in it.
+// Unresolved is a module without symbols, and the weight of its samples.
 type Unresolved struct {
 	IDs    symbols.IDs
 	Path   string
@@ -261,15 +262,15 @@ type Unresolved struct {
 	Weight Weight
 }
 
-// allModules returns the modules as they are now.
+// allModules returns the current modules.
 func (r *Resolver) allModules() []*Module {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.modules))
 }
 
-// TakeUnresolved returns the n modules in which most is unresolved, the largest first, and begins to count anew.
-func (r *Resolver) TakeUnresolved(n int) (top []Unresolved, all Weight) {
+// DrainUnresolved returns the n modules with the largest unresolved weight, largest first, and resets the counts.
+func (r *Resolver) DrainUnresolved(n int) (top []Unresolved, all Weight) {
 	for _, m := range r.allModules() {
 		m.mu.Lock()
 		u := Unresolved{IDs: m.key.IDs, Path: m.path, Reason: m.lacking, Weight: m.unresolved}
@@ -279,7 +280,7 @@ func (r *Resolver) TakeUnresolved(n int) (top []Unresolved, all Weight) {
 			continue
 		}
 		if u.Reason == Pending {
-			u.Reason = NoSymbol // the file is there: single addresses are not
+			u.Reason = NoSymbol // there is a file, but it lacks some addresses
 		}
 		all.Samples += u.Weight.Samples
 		all.Nanos += u.Weight.Nanos
@@ -292,7 +293,7 @@ func (r *Resolver) TakeUnresolved(n int) (top []Unresolved, all Weight) {
 	return top[:min(n, len(top))], all
 }
 
-// Sizes is what a Resolver holds.
+// Sizes are the sizes of what a Resolver holds.
 type Sizes struct {
 	CacheEntries, CacheBytes int64
 	Modules, Queued          int64

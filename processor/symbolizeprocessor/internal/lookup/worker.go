@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// opened is what a source had: a file, or an error that is not asked for again while the module is held open.
+// opened is the result of a source: a file, or an error that stands while the module is held open.
 type opened struct {
 	kind sources.Kind
 	file *sources.Opened
@@ -38,7 +38,7 @@ func (r *Resolver) search(m *Module) {
 	for {
 		m.mu.Lock()
 		if m.isOver(time.Now()) {
-			// Everything is asked again: files may have come, and what was not found is no longer known.
+			// Try all sources again: files may have appeared, and earlier failures are forgotten.
 			m.close()
 			m.until = time.Time{}
 			m.round++
@@ -89,7 +89,7 @@ type search struct {
 	pids      []int64
 	addresses []symbols.Position
 	best      []found
-	// errs are what the sources said that had no file, hasFile whether one had.
+	// errs are the errors of sources without a file; hasFile reports whether one had a file.
 	errs    []error
 	hasFile bool
 	retry   time.Time
@@ -101,7 +101,7 @@ type found struct {
 	kind    sources.Kind
 }
 
-// run asks the sources in their order until all addresses have what is wanted.
+// run tries the sources in their order until all addresses are resolved as wanted.
 func (s *search) run() {
 	r := s.resolver
 	enough := symbols.QualityExported
@@ -153,7 +153,7 @@ func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
 	return file, err
 }
 
-// resolve asks a file for the addresses that are left.
+// resolve looks up the addresses that are left in a file.
 func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) error {
 	var indices []int
 	var addrs []uint64
@@ -177,7 +177,7 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 	return err
 }
 
-// giveUp has a source's file left alone until everything is asked again: each new address would cost as much.
+// giveUp stops using a source's file until all sources are tried again: each new address would cost as much.
 func (s *search) giveUp(kind sources.Kind, err error) {
 	for i := range s.module.opened {
 		if o := &s.module.opened[i]; o.kind == kind && o.file != nil {
@@ -210,11 +210,11 @@ func (s *search) finish(now time.Time) {
 	}
 	if !s.hasFile {
 		m.lacking = reason
-		m.close() // what the sources said is asked again in the next round
+		m.close() // the next round tries the sources again
 	}
 }
 
-// reason is why addresses were not found: what says most of what the sources said.
+// reason returns why addresses were not found: the most specific of the sources' errors.
 func (s *search) reason() Reason {
 	best := NotFound
 	if s.hasFile {
@@ -231,7 +231,7 @@ func (s *search) reason() Reason {
 	return best
 }
 
-// reasonOf returns the reason that an error stands for; NotFound for one that says nothing more.
+// reasonOf returns the reason for an error; NotFound if there is no more specific one.
 func reasonOf(err error) Reason {
 	switch {
 	case errors.Is(err, sources.ErrNotFound), errors.Is(err, sources.ErrNoBuildID):
@@ -266,7 +266,7 @@ func (m *Module) size() (files, bytes int64) {
 	return files, bytes
 }
 
-// closeIdle closes files that nobody asked for in a while.
+// closeIdle closes files that were not used for a while.
 func (r *Resolver) closeIdle() {
 	ticker := time.NewTicker(max(r.settings.KeepOpen/2, time.Millisecond))
 	defer ticker.Stop()
@@ -295,7 +295,7 @@ func (r *Resolver) eachResting(visit func(*Module)) {
 	}
 }
 
-// closeExcess closes the files that were not used for longest, while more are open than may be.
+// closeExcess closes the least recently used files until no more are open than allowed.
 func (r *Resolver) closeExcess() {
 	type holding struct {
 		module       *Module

@@ -22,8 +22,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// debuginfod asks servers of the debuginfod protocol (debuginfod(8)) for debug files by their GNU build id, and keeps
-// them on disk.
+// debuginfod downloads debug files by their GNU build id from debuginfod servers (debuginfod(8)), and keeps them on
+// disk.
 type debuginfod struct {
 	settings DebuginfodSettings
 
@@ -35,7 +35,7 @@ type debuginfod struct {
 	bytes   int64
 }
 
-// server is left alone until its time comes, after it failed.
+// server is not used for some time after it failed.
 type server struct {
 	url      string
 	failures int
@@ -47,7 +47,7 @@ type cachedFile struct {
 	used time.Time
 }
 
-// TemporaryError is returned if a server may have the file at another time.
+// TemporaryError is returned if a server may have the file later.
 type TemporaryError struct {
 	Err   error
 	Until time.Time
@@ -79,7 +79,7 @@ func (f *Finder) openDebuginfod(ctx context.Context, m Module) (*Opened, error) 
 	if o := f.try(&s, m, func() (*os.File, error) { return openFile(f.debuginfod.settings.CacheDirectory, name) }); o != nil {
 		return o, nil
 	}
-	// A server that sends something else is not asked again for a while.
+	// A server that sends another file is not used again for a while.
 	f.debuginfod.remove(name)
 	f.debuginfod.noteMissing(m.IDs.GNU)
 	return nil, s.result()
@@ -95,7 +95,7 @@ func (d *debuginfod) get(ctx context.Context, id string) (string, error) {
 	if c := d.cached[name]; c != nil {
 		c.used = time.Now()
 		d.mu.Unlock()
-		// The order of use survives a restart.
+		// Keep the order of use across restarts.
 		_ = os.Chtimes(filepath.Join(d.settings.CacheDirectory, name), time.Time{}, time.Now())
 		return name, nil
 	}
@@ -108,7 +108,7 @@ func (d *debuginfod) get(ctx context.Context, id string) (string, error) {
 	var temporary *TemporaryError
 	for i := range d.servers {
 		if until := d.busyUntil(i); time.Now().Before(until) {
-			temporary = laterOf(temporary, &TemporaryError{Err: errors.New("the server failed and is left alone"), Until: until})
+			temporary = laterOf(temporary, &TemporaryError{Err: errors.New("the server failed; not using it until its backoff has passed"), Until: until})
 			continue
 		}
 		err := d.download(ctx, i, id, name)
@@ -196,7 +196,7 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	return nil
 }
 
-// store writes a response's body to the cache by way of a temporary file.
+// store writes a response's body to the cache, through a temporary file.
 func (d *debuginfod) store(response *http.Response, name string) (size int64, err error) {
 	limit := min(d.settings.MaxFileBytes, d.settings.MaxCacheBytes)
 	if response.ContentLength > limit {
@@ -225,7 +225,7 @@ func (d *debuginfod) store(response *http.Response, name string) (size int64, er
 	return size, os.Rename(file.Name(), filepath.Join(d.settings.CacheDirectory, name))
 }
 
-// failed leaves a server alone for a time that doubles with each failure.
+// failed stops using a server for a time that doubles with each failure.
 func (d *debuginfod) failed(ctx context.Context, i int, atLeast time.Duration, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -248,7 +248,7 @@ func (d *debuginfod) succeeded(i int) {
 	d.servers[i].failures, d.servers[i].until = 0, time.Time{}
 }
 
-// load lists what an earlier run left in the cache. Half downloads go. d.mu is held.
+// load lists the files that an earlier run left in the cache, and removes partial downloads. d.mu is held.
 func (d *debuginfod) load() {
 	if d.loaded {
 		return
@@ -286,7 +286,7 @@ func (d *debuginfod) add(name string, size int64) {
 	d.evict(name)
 }
 
-// evict removes the files that were used longest ago until the rest fits. d.mu is held.
+// evict removes the least recently used files until the rest fits. d.mu is held.
 func (d *debuginfod) evict(keep string) {
 	if d.bytes <= d.settings.MaxCacheBytes {
 		return

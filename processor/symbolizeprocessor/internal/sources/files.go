@@ -14,7 +14,7 @@ import (
 )
 
 // openMapped opens the mapped file: by the processes that have it mapped, as the host sees its path, and below the
-// configured roots. A mapping without a build id whose process is known is looked for in that process alone, since the
+// configured roots. If a mapping has no build id but its process is known, only that process is searched, since the
 // host can have another file at its path.
 func (f *Finder) openMapped(m Module) (*Opened, error) {
 	if !f.settings.Files || !isFileName(m.Path) {
@@ -57,8 +57,9 @@ func isFileName(name string) bool {
 	return name != "" && !strings.HasPrefix(name, "[") && !strings.HasPrefix(name, "//") && !strings.Contains(name, "\x00")
 }
 
-// openOfProcess opens what a process has mapped under the module's name. The kernel's link to a mapping leads to the very
-// file, even if it was deleted, but needs CAP_CHECKPOINT_RESTORE; the path below the process's root does not.
+// openOfProcess opens the file that a process has mapped under the module's name. The kernel's link to a mapping leads
+// to the file itself, even if it was deleted, but needs CAP_CHECKPOINT_RESTORE; the path below the process's root does
+// not.
 func (f *Finder) openOfProcess(pid int64, m Module, s *search) *Opened {
 	dir := filepath.Join(f.settings.ProcPath, strconv.FormatInt(pid, 10))
 	maps, err := readMaps(filepath.Join(dir, "maps"), m.Path)
@@ -86,7 +87,7 @@ func (f *Finder) openOfProcess(pid int64, m Module, s *search) *Opened {
 	return nil
 }
 
-// spanOf is the name of a mapping's link in map_files: without the zeros in front that maps has.
+// spanOf returns the name of a mapping's link in map_files, which lacks the leading zeros of maps.
 func spanOf(addresses string) string {
 	start, end, _ := strings.Cut(addresses, "-")
 	return strings.TrimLeft(start, "0") + "-" + strings.TrimLeft(end, "0")
@@ -96,7 +97,7 @@ func spanOf(addresses string) string {
 type area struct{ span, path string }
 
 const (
-	// maxMapsBytes and maxAreas bound what is read of a process's maps.
+	// maxMapsBytes and maxAreas bound how much of a process's maps is read.
 	maxMapsBytes = 8 << 20
 	maxAreas     = 4
 )

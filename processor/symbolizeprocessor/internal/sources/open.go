@@ -13,8 +13,8 @@ import (
 
 var errNotRegular = errors.New("not a regular file")
 
-// openInRoot opens a regular file below a root by means of the standard library: symbolic links out of it are an error.
-// O_NONBLOCK keeps a pipe that was put in the file's place from holding the caller.
+// openInRoot opens a regular file below a root with the standard library: symbolic links out of it are an error. With
+// O_NONBLOCK, a pipe that was put in the file's place does not block the caller.
 func openInRoot(root, name string) (*os.File, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {

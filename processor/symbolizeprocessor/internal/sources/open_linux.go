@@ -14,8 +14,9 @@ import (
 
 const openFlags = unix.O_NONBLOCK | unix.O_NOCTTY
 
-// openFile opens a regular file below a root. Symbolic links are followed as the root's own processes would follow them, and
-// never lead out. The file is looked at before it is opened for reading: opening a device can have effects.
+// openFile opens a regular file below a root. Symbolic links are followed as the root's own processes would follow
+// them, and never lead out. The file's type is checked before it is opened for reading, since opening a device can have
+// effects.
 func openFile(root, name string) (*os.File, error) {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -44,7 +45,7 @@ func openLink(name string) (*os.File, error) {
 	return reopen(fd, name)
 }
 
-// reopen opens for reading what fd, which it closes, refers to, if that is a regular file of a real file system: reading
+// reopen opens the file of fd for reading, and closes fd. The file must be a regular one of a real file system: reading
 // files of /proc and /sys can block, or have effects.
 func reopen(fd int, name string) (*os.File, error) {
 	defer func() { _ = unix.Close(fd) }()

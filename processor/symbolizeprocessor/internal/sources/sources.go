@@ -31,7 +31,7 @@ var kindNames = [NumKinds]string{"file", "debug_directory", "debuginfod", "uploa
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Module is what a mapping tells of its file.
+// Module is what a mapping has about its file.
 type Module struct {
 	IDs symbols.IDs
 	// Path is the mapping's filename: a path as the process saw it, or a name alone.
@@ -40,24 +40,24 @@ type Module struct {
 	PIDs []int64
 }
 
-// Errors of a search. What is not one of them, or of package symbols, is an error of the system.
+// Errors of a search. Other errors are those of package symbols and of the system.
 var (
 	// ErrNotFound is returned if a source has no file for the module.
 	ErrNotFound = errors.New("not found")
 	// ErrMismatch is returned if there is a file of the module's name, but of another build.
 	ErrMismatch = errors.New("build id differs")
-	// ErrNoBuildID is returned for a mapping without a build id: what lies at its path could be anything.
+	// ErrNoBuildID is returned for a mapping without a build id: the file at its path could be another one.
 	ErrNoBuildID = errors.New("mapping without a build id")
 )
 
 // Settings configure a Finder.
 type Settings struct {
-	// Files lets the mapped file be used; ProcPath is where the host's /proc is; Roots are folders below which the
+	// Files allows to use the mapped file; ProcPath is where the host's /proc is; Roots are folders below which the
 	// paths of mappings are looked for.
 	Files    bool
 	ProcPath string
 	Roots    []string
-	// WithoutBuildID uses the mapped file of a mapping that states no build id.
+	// WithoutBuildID uses the mapped file of a mapping without a build id.
 	WithoutBuildID   bool
 	DebugDirectories []string
 	// UploadDirectory is empty for none. It is read again after UploadRefresh.
@@ -76,15 +76,15 @@ type DebuginfodSettings struct {
 	CacheDirectory string
 	MaxCacheBytes  int64
 	MaxFileBytes   int64
-	// MissingInterval is for how long a build id that no server has is not asked for again.
+	// MissingInterval is the time after which a build id that no server has is requested again.
 	MissingInterval time.Duration
-	// InitialBackoff and MaxBackoff bound how long a server that fails is left alone.
+	// InitialBackoff and MaxBackoff bound how long a server is not used after it failed.
 	InitialBackoff, MaxBackoff time.Duration
 	// Observe is called for each request with its result: found, not_found, error, too_large.
 	Observe func(result string)
 }
 
-// Finder finds files. Its methods may be called at the same time.
+// Finder finds files. It is safe for concurrent use.
 type Finder struct {
 	settings   Settings
 	debuginfod *debuginfod
@@ -103,7 +103,7 @@ func NewFinder(settings Settings) *Finder {
 	return f
 }
 
-// DebuginfodCacheBytes is the size of the cache on disk.
+// DebuginfodCacheBytes returns the size of the cache on disk.
 func (f *Finder) DebuginfodCacheBytes() int64 {
 	if f.debuginfod == nil {
 		return 0
@@ -137,7 +137,7 @@ func (f *Finder) Open(ctx context.Context, kind Kind, m Module) (*Opened, error)
 	return nil, ErrNotFound
 }
 
-// check makes an Opened of a file whose build ids are the module's, and closes it otherwise.
+// check returns an Opened for a file whose build ids are those of the module, and closes any other.
 func (f *Finder) check(file *os.File, m Module) (*Opened, error) {
 	info, err := file.Stat()
 	if err == nil && info.Size() > f.settings.MaxFileBytes {
@@ -160,10 +160,10 @@ func (f *Finder) check(file *os.File, m Module) (*Opened, error) {
 	return &Opened{Image: image, Match: match, file: file}, nil
 }
 
-// search remembers the error that says most, while candidates are tried.
+// search remembers the most specific error while candidates are tried.
 type search struct{ err error }
 
-// note keeps err unless it only says that a candidate is not there.
+// note keeps err, unless it only means that a candidate does not exist.
 func (s *search) note(err error) {
 	if s.err == nil || errors.Is(s.err, ErrNotFound) || errors.Is(s.err, fs.ErrPermission) && !errors.Is(err, ErrNotFound) {
 		if errors.Is(err, fs.ErrNotExist) {

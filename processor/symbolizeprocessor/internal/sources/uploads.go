@@ -15,7 +15,7 @@ import (
 )
 
 // uploads is a directory in which people put programs and debug files. Their names do not matter: each file is found by
-// the build ids that stand in it.
+// the build ids in it.
 type uploads struct {
 	root    string
 	refresh time.Duration
@@ -27,7 +27,7 @@ type uploads struct {
 	known map[string]uploaded
 }
 
-// uploaded is what is remembered of a file while it does not change.
+// uploaded is what is remembered about a file while it does not change.
 type uploaded struct {
 	size     int64
 	modified time.Time
