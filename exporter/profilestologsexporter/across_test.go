@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
@@ -79,11 +80,7 @@ func TestCapturedRecordsComeBack(t *testing.T) {
 }
 
 func clearIDs(pd pprofile.Profiles) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				p.SetProfileID(pprofile.ProfileID{})
-			}
-		}
+	for p := range pdataiter.Profiles(pd) {
+		p.SetProfileID(pprofile.ProfileID{})
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -90,12 +91,8 @@ func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 }
 
 func sampleTypes(pd pprofile.Profiles) (types []string) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				types = append(types, textOf(pd, p.SampleType().TypeStrindex()))
-			}
-		}
+	for p := range pdataiter.Profiles(pd) {
+		types = append(types, textOf(pd, p.SampleType().TypeStrindex()))
 	}
 	return types
 }

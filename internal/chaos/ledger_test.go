@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 const (
@@ -83,15 +85,11 @@ func (l *ledger) add(pd pprofile.Profiles) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, sample := range p.Samples().All() {
-					for _, i := range sample.AttributeIndices().All() {
-						if id, ok := ids[i]; ok {
-							l.arrive(id)
-						}
-					}
+	for p := range pdataiter.Profiles(pd) {
+		for _, sample := range p.Samples().All() {
+			for _, i := range sample.AttributeIndices().All() {
+				if id, ok := ids[i]; ok {
+					l.arrive(id)
 				}
 			}
 		}

@@ -6,6 +6,8 @@ package compact
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 // offsets move the indices of a message behind the tables of another.
@@ -74,12 +76,8 @@ func moveStrings(pd pprofile.Profiles, to func(int32) int32) {
 }
 
 func eachProfile(pd pprofile.Profiles, visit func(pprofile.Profile)) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				visit(p)
-			}
-		}
+	for p := range pdataiter.Profiles(pd) {
+		visit(p)
 	}
 }
 

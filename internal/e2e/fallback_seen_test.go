@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -83,14 +84,10 @@ func (s seen) addSample(key string, sample pprofile.Sample) {
 
 // totalValue adds up the values of all samples, which stays as it is where samples are split or joined.
 func totalValue(pd pprofile.Profiles) (sum int64) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, sample := range p.Samples().All() {
-					for _, value := range sample.Values().All() {
-						sum += value
-					}
-				}
+	for p := range pdataiter.Profiles(pd) {
+		for _, sample := range p.Samples().All() {
+			for _, value := range sample.Values().All() {
+				sum += value
 			}
 		}
 	}

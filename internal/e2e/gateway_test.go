@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -96,15 +97,11 @@ func (b *backend) functions(t *testing.T) map[string]int {
 	for _, pd := range b.received {
 		require.NoError(t, profiletest.Check(pd))
 		d := pd.Dictionary()
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					for _, s := range p.Samples().All() {
-						stack := d.StackTable().At(int(s.StackIndex())).LocationIndices()
-						function := d.LocationTable().At(int(stack.At(0))).Lines().At(0).FunctionIndex()
-						counts[d.StringTable().At(int(d.FunctionTable().At(int(function)).NameStrindex()))]++
-					}
-				}
+		for p := range pdataiter.Profiles(pd) {
+			for _, s := range p.Samples().All() {
+				stack := d.StackTable().At(int(s.StackIndex())).LocationIndices()
+				function := d.LocationTable().At(int(stack.At(0))).Lines().At(0).FunctionIndex()
+				counts[d.StringTable().At(int(d.FunctionTable().At(int(function)).NameStrindex()))]++
 			}
 		}
 	}

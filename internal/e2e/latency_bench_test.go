@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 // latencyPushes is the time for which BenchmarkLatency pushes in each iteration.
@@ -129,13 +131,9 @@ func (a *latencySink) Export(_ context.Context, request pprofileotlp.ExportReque
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, rp := range request.Profiles().ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				if _, found := a.at[int64(p.Time())]; !found {
-					a.at[int64(p.Time())] = now
-				}
-			}
+	for p := range pdataiter.Profiles(request.Profiles()) {
+		if _, found := a.at[int64(p.Time())]; !found {
+			a.at[int64(p.Time())] = now
 		}
 	}
 	return pprofileotlp.NewExportResponse(), nil

@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
 // Decodable are the formats that Decode reads.
@@ -84,14 +85,10 @@ func decodeFolded(data []byte, options *Options) (pprofile.Profiles, events.Stat
 func identify(pd pprofile.Profiles, data []byte) {
 	var content compact.ContentID
 	content.AddBytes(data)
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, profile := range sp.Profiles().All() {
-				content.AddNumber(1)
-				if profile.ProfileID().IsEmpty() {
-					profile.SetProfileID(content.ProfileID())
-				}
-			}
+	for profile := range pdataiter.Profiles(pd) {
+		content.AddNumber(1)
+		if profile.ProfileID().IsEmpty() {
+			profile.SetProfileID(content.ProfileID())
 		}
 	}
 }

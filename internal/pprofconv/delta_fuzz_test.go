@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -62,17 +63,13 @@ func FuzzDelta(f *testing.F) {
 }
 
 func checkNotNegative(t *testing.T, pd pprofile.Profiles) {
-	for _, r := range pd.ResourceProfiles().All() {
-		for _, s := range r.ScopeProfiles().All() {
-			for _, p := range s.Profiles().All() {
-				typ := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
-				if !naiveIsCumulative(&profile.ValueType{Type: typ}) {
-					continue
-				}
-				for _, sample := range p.Samples().All() {
-					require.Positive(t, sample.Values().At(0))
-				}
-			}
+	for p := range pdataiter.Profiles(pd) {
+		typ := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
+		if !naiveIsCumulative(&profile.ValueType{Type: typ}) {
+			continue
+		}
+		for _, sample := range p.Samples().All() {
+			require.Positive(t, sample.Values().At(0))
 		}
 	}
 }

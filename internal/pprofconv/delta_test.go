@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -84,13 +85,9 @@ func valuesOf(pd pprofile.Profiles, typ string) map[string]int64 {
 }
 
 func profileOf(pd pprofile.Profiles, typ string) (pprofile.Profile, bool) {
-	for _, r := range pd.ResourceProfiles().All() {
-		for _, s := range r.ScopeProfiles().All() {
-			for _, p := range s.Profiles().All() {
-				if pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) == typ {
-					return p, true
-				}
-			}
+	for p := range pdataiter.Profiles(pd) {
+		if pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) == typ {
+			return p, true
 		}
 	}
 	return pprofile.Profile{}, false

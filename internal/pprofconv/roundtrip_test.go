@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -54,12 +55,8 @@ func checkStays(t *testing.T, payload []byte) {
 
 // withoutIDs clears the profile ids, which come from the bytes that were decoded.
 func withoutIDs(pd pprofile.Profiles) pprofile.Profiles {
-	for _, r := range pd.ResourceProfiles().All() {
-		for _, s := range r.ScopeProfiles().All() {
-			for _, p := range s.Profiles().All() {
-				p.SetProfileID(pprofile.NewProfileIDEmpty())
-			}
-		}
+	for p := range pdataiter.Profiles(pd) {
+		p.SetProfileID(pprofile.NewProfileIDEmpty())
 	}
 	return pd
 }

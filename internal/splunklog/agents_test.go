@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -172,12 +173,8 @@ func TestBodiesAsOtherSendersWriteThem(t *testing.T) {
 
 // withoutIDs takes away the profile ids, which are hashes of bodies as they came.
 func withoutIDs(pd pprofile.Profiles) pprofile.Profiles {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				p.SetProfileID(pprofile.ProfileID{})
-			}
-		}
+	for p := range pdataiter.Profiles(pd) {
+		p.SetProfileID(pprofile.ProfileID{})
 	}
 	return pd
 }

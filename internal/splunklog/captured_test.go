@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -120,25 +121,21 @@ func varints(t *testing.T, v uint64, packed []byte) []uint64 {
 func resolvedCounts(pd pprofile.Profiles) plain {
 	p := plain{times: map[int64]int{}, links: map[[2]string]int{}}
 	dict := pd.Dictionary()
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, profile := range sp.Profiles().All() {
-				for _, s := range profile.Samples().All() {
-					n := s.TimestampsUnixNano().Len()
-					p.samples += n
-					p.frames += n * dict.StackTable().At(int(s.StackIndex())).LocationIndices().Len()
-					for _, at := range s.TimestampsUnixNano().All() {
-						p.times[int64(at)]++
-					}
-					for _, v := range s.Values().All() {
-						p.values += v
-					}
-					if s.LinkIndex() != 0 {
-						link := dict.LinkTable().At(int(s.LinkIndex()))
-						p.linked += n
-						p.links[[2]string{link.TraceID().String(), link.SpanID().String()}] += n
-					}
-				}
+	for profile := range pdataiter.Profiles(pd) {
+		for _, s := range profile.Samples().All() {
+			n := s.TimestampsUnixNano().Len()
+			p.samples += n
+			p.frames += n * dict.StackTable().At(int(s.StackIndex())).LocationIndices().Len()
+			for _, at := range s.TimestampsUnixNano().All() {
+				p.times[int64(at)]++
+			}
+			for _, v := range s.Values().All() {
+				p.values += v
+			}
+			if s.LinkIndex() != 0 {
+				link := dict.LinkTable().At(int(s.LinkIndex()))
+				p.linked += n
+				p.links[[2]string{link.TraceID().String(), link.SpanID().String()}] += n
 			}
 		}
 	}

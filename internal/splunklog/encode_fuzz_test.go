@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -18,20 +19,16 @@ import (
 func measured(pd pprofile.Profiles) map[string][2]int64 {
 	texts := pd.Dictionary().StringTable()
 	found := map[string][2]int64{}
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				periodType := valueType{texts.At(int(p.PeriodType().TypeStrindex())), texts.At(int(p.PeriodType().UnitStrindex()))}
-				key := fmt.Sprintf("%q %d %q", sampleTypeOf(texts, p), p.Period(), periodType)
-				for _, sample := range p.Samples().All() {
-					sum := found[key]
-					sum[0] += int64(sample.TimestampsUnixNano().Len())
-					for _, value := range sample.Values().All() {
-						sum[1] += value
-					}
-					found[key] = sum
-				}
+	for p := range pdataiter.Profiles(pd) {
+		periodType := valueType{texts.At(int(p.PeriodType().TypeStrindex())), texts.At(int(p.PeriodType().UnitStrindex()))}
+		key := fmt.Sprintf("%q %d %q", sampleTypeOf(texts, p), p.Period(), periodType)
+		for _, sample := range p.Samples().All() {
+			sum := found[key]
+			sum[0] += int64(sample.TimestampsUnixNano().Len())
+			for _, value := range sample.Values().All() {
+				sum[1] += value
 			}
+			found[key] = sum
 		}
 	}
 	return found

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -201,29 +202,25 @@ func TestTextKeepsStacksTimesAndLinks(t *testing.T) {
 func seenIn(pd pprofile.Profiles) map[string]int {
 	d := pd.Dictionary()
 	seen := map[string]int{}
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, s := range p.Samples().All() {
-					var stack strings.Builder
-					for _, i := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
-						for _, line := range d.LocationTable().At(int(i)).Lines().All() {
-							f := d.FunctionTable().At(int(line.FunctionIndex()))
-							name := d.StringTable().At(int(f.NameStrindex()))
-							if file := d.StringTable().At(int(f.FilenameStrindex())); name == "" && file == "" && line.Line() == 0 {
-								name = noName
-							}
-							fmt.Fprintf(&stack, "%s:%d;", name, line.Line())
-						}
+	for p := range pdataiter.Profiles(pd) {
+		for _, s := range p.Samples().All() {
+			var stack strings.Builder
+			for _, i := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
+				for _, line := range d.LocationTable().At(int(i)).Lines().All() {
+					f := d.FunctionTable().At(int(line.FunctionIndex()))
+					name := d.StringTable().At(int(f.NameStrindex()))
+					if file := d.StringTable().At(int(f.FilenameStrindex())); name == "" && file == "" && line.Line() == 0 {
+						name = noName
 					}
-					if stack.Len() == 0 {
-						stack.WriteString(noStack + ":0;")
-					}
-					for m := range moments(p, s) {
-						link := d.LinkTable().At(int(s.LinkIndex()))
-						seen[fmt.Sprint(p.Period(), m.time, m.value, link.TraceID(), link.SpanID(), stack.String())]++
-					}
+					fmt.Fprintf(&stack, "%s:%d;", name, line.Line())
 				}
+			}
+			if stack.Len() == 0 {
+				stack.WriteString(noStack + ":0;")
+			}
+			for m := range moments(p, s) {
+				link := d.LinkTable().At(int(s.LinkIndex()))
+				seen[fmt.Sprint(p.Period(), m.time, m.value, link.TraceID(), link.SpanID(), stack.String())]++
 			}
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -72,41 +73,37 @@ type interval struct {
 func intervals(pd pprofile.Profiles) (all []interval) {
 	d := pd.Dictionary()
 	text := d.StringTable()
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, s := range p.Samples().All() {
-					one := interval{profile: text.At(int(p.SampleType().TypeStrindex()))}
-					var frames []string
-					for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
-						line := d.LocationTable().At(int(l)).Lines().At(0)
-						frames = append(frames, text.At(int(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())))
-					}
-					one.stack = strings.Join(frames, ";")
-					for _, a := range s.AttributeIndices().All() {
-						attribute := d.AttributeTable().At(int(a))
-						switch text.At(int(attribute.KeyStrindex())) {
-						case events.AttributeGoroutine:
-							one.goroutine = attribute.Value().Int()
-						case events.AttributeGoroutineState, attributeRange:
-							one.state = attribute.Value().Str()
-						case attributeRegion:
-							one.region = attribute.Value().Str()
-						case attributeTaskType:
-							one.isTask = attribute.Value().Str() == "request"
-						}
-					}
-					one.link = d.LinkTable().At(int(s.LinkIndex())).TraceID()
-					for i := range max(s.Values().Len(), s.TimestampsUnixNano().Len()) {
-						if s.Values().Len() > 0 {
-							one.length = s.Values().At(i)
-						}
-						if s.TimestampsUnixNano().Len() > 0 {
-							one.end = s.TimestampsUnixNano().At(i)
-						}
-						all = append(all, one)
-					}
+	for p := range pdataiter.Profiles(pd) {
+		for _, s := range p.Samples().All() {
+			one := interval{profile: text.At(int(p.SampleType().TypeStrindex()))}
+			var frames []string
+			for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
+				line := d.LocationTable().At(int(l)).Lines().At(0)
+				frames = append(frames, text.At(int(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())))
+			}
+			one.stack = strings.Join(frames, ";")
+			for _, a := range s.AttributeIndices().All() {
+				attribute := d.AttributeTable().At(int(a))
+				switch text.At(int(attribute.KeyStrindex())) {
+				case events.AttributeGoroutine:
+					one.goroutine = attribute.Value().Int()
+				case events.AttributeGoroutineState, attributeRange:
+					one.state = attribute.Value().Str()
+				case attributeRegion:
+					one.region = attribute.Value().Str()
+				case attributeTaskType:
+					one.isTask = attribute.Value().Str() == "request"
 				}
+			}
+			one.link = d.LinkTable().At(int(s.LinkIndex())).TraceID()
+			for i := range max(s.Values().Len(), s.TimestampsUnixNano().Len()) {
+				if s.Values().Len() > 0 {
+					one.length = s.Values().At(i)
+				}
+				if s.TimestampsUnixNano().Len() > 0 {
+					one.end = s.TimestampsUnixNano().At(i)
+				}
+				all = append(all, one)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -452,15 +453,11 @@ func TestIndicesOutOfRange(t *testing.T) {
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	assert.Equal(t, samples, pd.SampleCount())
 	kept := 0
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				for _, s := range p.Samples().All() {
-					for _, a := range s.AttributeIndices().All() {
-						if a < 0 || int(a) >= d.AttributeTable().Len() {
-							kept++
-						}
-					}
+	for p := range pdataiter.Profiles(pd) {
+		for _, s := range p.Samples().All() {
+			for _, a := range s.AttributeIndices().All() {
+				if a < 0 || int(a) >= d.AttributeTable().Len() {
+					kept++
 				}
 			}
 		}
