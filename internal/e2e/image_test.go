@@ -38,7 +38,8 @@ func TestImage(t *testing.T) {
 		require.NoError(t, err, "on Debian: apt-get install -y --no-install-recommends podman buildah runc busybox-static ca-certificates")
 	}
 	image := fmt.Sprintf("localhost/otelcol-profiles-test:%d", os.Getpid())
-	buildImage(t, image, goImage(t))
+	from := goImage(t)
+	buildImage(t, image, from)
 
 	described := imageConfig(t, image)
 	require.Equal(t, "65532:65532", described.User)
@@ -58,9 +59,14 @@ func TestImage(t *testing.T) {
 	podman(t, "stop", "--time=60", c.name)
 	require.Equal(t, "0", podman(t, "inspect", "--format={{.State.ExitCode}}", c.name), "it ended by SIGTERM, in order")
 	require.Contains(t, c.logs(t), "Shutdown complete.")
-	require.Equal(t, "profiletool version 1.2.3-test", podman(t, "--runtime", "runc", "run", "--rm", "--network=host",
-		"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--entrypoint", "/profiletool", image, "--version"))
-	t.Logf("podman run %s %s\n%s", strings.Join(hardened, " "), image, podman(t, "images", "--noheading", image))
+	run := []string{"--runtime", "runc", "run", "--rm", "--network=host", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"}
+	require.Equal(t, "profiletool version 1.2.3-test", podman(t, append(run, "--entrypoint", "/profiletool", image, "--version")...))
+
+	slim := image + "-slim"
+	buildImage(t, slim, from, "SLIM=1")
+	require.Contains(t, podman(t, append(run, slim, "--help")...), "This is the slim build")
+	podman(t, append(run, slim, "validate", "--config", "/etc/otelcol-profiles/agent.yaml")...)
+	t.Logf("podman run %s %s\n%s\n%s", strings.Join(hardened, " "), image, podman(t, "images", "--noheading", image), podman(t, "images", "--noheading", slim))
 }
 
 // TestBaseImagesArePinned checks that nothing in the Dockerfile follows a tag.
@@ -98,15 +104,15 @@ func goImage(t *testing.T) string {
 	return name
 }
 
-// buildImage runs `make image`. Modules and what is compiled already come from this machine.
-func buildImage(t *testing.T, image, from string) {
+// buildImage runs `make image`, with further variables. Modules and what is compiled already come from this machine.
+func buildImage(t *testing.T, image, from string, variables ...string) {
 	t.Helper()
 	modules := tool(t, ".", "go", "env", "GOMODCACHE")
 	compiled := tool(t, ".", "go", "env", "GOCACHE")
-	build := exec.CommandContext(t.Context(), "make", "--no-print-directory", "image", "IMAGE_TOOL=podman", "IMAGE="+image,
+	build := exec.CommandContext(t.Context(), "make", append(variables, "--no-print-directory", "image", "IMAGE_TOOL=podman", "IMAGE="+image,
 		"VERSION=1.2.3-test", "REVISION=0123456789abcdef", "IMAGE_FLAGS=--pull=never --layers=false --build-arg=GO_IMAGE="+from+
 			" --build-arg=GOPROXY=off --build-arg=GOMODCACHE=/host/modules --build-arg=GOCACHE=/host/compiled"+
-			" --volume="+modules+":/host/modules:ro --volume="+compiled+":/host/compiled")
+			" --volume="+modules+":/host/modules:ro --volume="+compiled+":/host/compiled")...)
 	build.Dir = repository
 	build.Env = append(collectortest.Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL"), "BUILDAH_ISOLATION=chroot")
 	out, err := build.CombinedOutput()
