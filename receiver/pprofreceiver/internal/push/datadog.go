@@ -43,8 +43,8 @@ type datadogEvent struct {
 	} `json:"info"`
 }
 
-// handleDatadog answers POST /profiling/v1/input: 200 without a body, which older versions of dd-trace-go insist on. All files are decoded
-// before the first is delivered, so that a bad one leaves nothing behind.
+// handleDatadog answers POST /profiling/v1/input: 200 without a body, which older versions of dd-trace-go insist on. It decodes
+// all files before it delivers the first, so that a bad one leaves nothing behind.
 func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	form, err := s.readDatadogForm(r)
 	if err != nil {
@@ -144,11 +144,10 @@ var datadogAttributes = map[string]string{
 // putTo puts the tags of an upload to the attributes of its resource. Where a tag is repeated, the first counts.
 func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 	application := &e.Info.Application
-	tags := strings.Split(e.Tags, ",")
-	if len(tags) > maxDatadogTags {
-		return fmt.Errorf("%d tags: there can be %d at most", len(tags), maxDatadogTags)
+	if n := strings.Count(e.Tags, ",") + 1; n > maxDatadogTags {
+		return fmt.Errorf("%d tags: there can be %d at most", n, maxDatadogTags)
 	}
-	for _, tag := range append(tags, "service:"+application.Service, "env:"+application.Env, "version:"+application.Version, "host:"+e.Info.Platform.Hostname) {
+	for _, tag := range append(strings.Split(e.Tags, ","), "service:"+application.Service, "env:"+application.Env, "version:"+application.Version, "host:"+e.Info.Platform.Hostname) {
 		key, value, _ := strings.Cut(strings.TrimSpace(tag), ":")
 		if attribute, isKnown := datadogAttributes[key]; isKnown {
 			key = attribute
