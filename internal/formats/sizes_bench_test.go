@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
@@ -23,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 // BenchmarkSizes reports how many bytes the events of a source take: in its own format, as OTLP, and after dictionary_dedup.
@@ -31,6 +33,7 @@ func BenchmarkSizes(b *testing.B) {
 	paths := []string{
 		"gotrace/testdata/go1.26.trace.gz", "../../testdata/pprof/node-datadog-timeline-wall.pb.gz", "cpuprofile/testdata/node20.cpuprofile",
 		"perfscript/testdata/burn.perf.txt", "jfr/testdata/dump2.jfr.gz",
+		"../../testdata/splunk/v4.11.0-002-cpu-continuous.otlp-logs.pb", "../../testdata/splunk/v4.11.0-003-allocation-continuous.otlp-logs.pb",
 	}
 	for _, path := range append(paths, filepath.SplitList(os.Getenv("EVENT_FILES"))...) {
 		data, err := os.ReadFile(path)
@@ -50,9 +53,14 @@ func BenchmarkSizes(b *testing.B) {
 func decodeEvents(b *testing.B, data []byte) (pd pprofile.Profiles) {
 	b.Helper()
 	var err error
-	if format := formats.Sniff(data); format == formats.Pprof {
+	switch format := formats.Sniff(data); format {
+	case formats.Pprof:
 		pd, _, err = pprofconv.Decode(data, pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels()})
-	} else {
+	case formats.OTLPLogs:
+		request := plogotlp.NewExportRequest()
+		err = request.UnmarshalProto(data)
+		pd = splunklog.Translate(request.Logs(), splunklog.Options{}).Profiles
+	default:
 		pd, _, err = formats.Decode(data, format, formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9}}})
 	}
 	require.NoError(b, err)
