@@ -11,9 +11,11 @@ comma := ,
 TOOL := $(GO) tool -modfile=internal/tools/go.mod
 
 # SLIM=1 builds, runs and packs the collector for a node outside of Kubernetes (builder-config.slim.yaml).
-SLIM   ?=
-BINARY := bin/otelcol-profiles$(if $(SLIM),-slim)
-MAIN   := cmd/otelcol-profiles
+SLIM ?=
+DIST := otelcol-profiles$(if $(SLIM),-slim)
+MAIN := cmd/otelcol-profiles
+
+BINARY := bin/$(DIST)
 
 # -race needs cgo, thus a C compiler.
 RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
@@ -31,8 +33,10 @@ WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
 DRAWS ?= 30
 # The flags of the binary, so that what both need is compiled once.
 BUILD_FLAGS := -trimpath -tags=grpcnotrace
-# The collector's. Its other programs and all tests have no slim form.
-COLLECTOR_FLAGS := $(BUILD_FLAGS)$(if $(SLIM),$(comma)slim) -buildvcs=false -ldflags='-s -w'
+# The collector's alone: profiletool and the tests have no slim form.
+COLLECTOR_TAGS  := grpcnotrace$(if $(SLIM),$(comma)slim)
+COLLECTOR_FLAGS := -trimpath -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
+TOOL_FLAGS = $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
 TEST = CGO_ENABLED=0 RAPID_CHECKS=$(DRAWS) $(GO) test $(BUILD_FLAGS)
 RACE_TEST = CGO_ENABLED=1 RAPID_CHECKS=$(DRAWS) $(GO) test $(RACE) $(BUILD_FLAGS)
 
@@ -52,8 +56,7 @@ help: ## show this list
 .PHONY: build
 build: ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/otelcol-profiles-slim), bin/profiletool
 	CGO_ENABLED=0 $(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o $(CURDIR)/$(BINARY) .
-	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)' \
-		-o bin/profiletool ./cmd/profiletool
+	CGO_ENABLED=0 $(GO) build $(TOOL_FLAGS) -o bin/profiletool ./cmd/profiletool
 
 .PHONY: run
 run: build ## build it and run config/quickstart.yaml (or CONFIG=..., SLIM=1)
@@ -274,20 +277,19 @@ e2e-image: build ## build the container image of local images alone, and run it 
 # Each platform takes as long as a build of everything: minutes. Cgo is off, so that any machine can build for all.
 RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 .PHONY: release
-release: ## cross-compile archives of both programs, their checksums and bills of materials: bin/release (RELEASE_PLATFORMS)
+release: ## cross-compile archives of both programs, their checksums and bills of materials: bin/release (RELEASE_PLATFORMS, SLIM)
 	rm -rf bin/release
 	for platform in $(RELEASE_PLATFORMS); do \
 		os=$${platform%/*}; arch=$${platform#*/}; exe=; [ $$os != windows ] || exe=.exe; echo "== $$platform"; \
-		dir="$(CURDIR)/bin/release/otelcol-profiles_$(VERSION)_$${os}_$$arch"; mkdir -p "$$dir/config"; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) -C $(MAIN) build $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w' \
-			-o "$$dir/otelcol-profiles$$exe" .; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build $(BUILD_FLAGS) -buildvcs=false \
-			-ldflags='-s -w -X main.toolVersion=$(VERSION)' -o "$$dir/profiletool$$exe" ./cmd/profiletool; \
-		cp LICENSE NOTICE CHANGELOG.md "$$dir"; cp config/*.yaml "$$dir/config"; \
+		dir="$(CURDIR)/bin/release/$(DIST)_$(VERSION)_$${os}_$$arch"; mkdir -p "$$dir/config"; \
+		export CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch; \
+		$(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o "$$dir/$(DIST)$$exe" .; \
+		$(GO) build $(TOOL_FLAGS) -o "$$dir/profiletool$$exe" ./cmd/profiletool; \
+		cp LICENSE NOTICE CHANGELOG.md "$$dir"; cp -r config/*.yaml config/backends config/targets "$$dir/config"; \
+		[ $$os != linux ] || cp -r config/systemd "$$dir/config"; \
 	done
-	for program in otelcol-profiles profiletool; do \
-		$(GO) run ./internal/notice -C cmd/$$program -tags=grpcnotrace -sbom $(VERSION) > bin/release/$${program}_$(VERSION).cdx.json; \
-	done
+	$(GO) run ./internal/notice -C $(MAIN) -tags=$(COLLECTOR_TAGS) -sbom $(VERSION) > bin/release/$(DIST)_$(VERSION).cdx.json
+	$(GO) run ./internal/notice -C cmd/profiletool -tags=grpcnotrace -sbom $(VERSION) > bin/release/profiletool_$(VERSION).cdx.json
 	$(GO) run ./internal/release -dir bin/release -time "$$(git log -1 --format=%ct)"
 
 .PHONY: clean
