@@ -4,7 +4,6 @@
 package push
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -26,12 +24,7 @@ const DatadogPath = "/profiling/v1/input"
 // datadogForm is what a library uploads at a time.
 type datadogForm struct {
 	event    *datadogEvent
-	profiles []datadogFile
-}
-
-type datadogFile struct {
-	name string
-	data []byte
+	profiles []namedPayload
 }
 
 // datadogEvent is the part event.json.
@@ -54,22 +47,11 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	if err := form.event.putTo(identity.Stated); err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
-	left := s.ingest.Config.Limits.MaxProfileBytes
-	var all []pprofile.Profiles
-	for _, file := range form.profiles {
-		pd, stats, err := s.ingest.Decode(r.Context(), ingest.Payload{
-			Data: file.data, Claim: r.claim, Identity: identity, MaxBytes: max(left, 1), IsNamedByTypes: true,
-		})
-		if err != nil {
-			return fmt.Errorf("nothing was accepted: file %q: %w", file.name, err)
-		}
-		left -= stats.UncompressedBytes
-		all = append(all, pd)
+	for i := range form.profiles {
+		form.profiles[i].Identity = identity
 	}
-	for _, pd := range all {
-		if err := s.ingest.Deliver(r.Context(), pd, 0); err != nil {
-			return err
-		}
+	if err := s.ingestAll(r.Context(), form.profiles); err != nil {
+		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
@@ -103,8 +85,7 @@ func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
 			return form, s.rejectionOfForm(err)
 		}
 		if !isEvent {
-			// Decoding the first file gives all buffers back.
-			form.profiles = append(form.profiles, datadogFile{name: name, data: bytes.Clone(data)})
+			form.profiles = append(form.profiles, namedPayload{name, ingest.Payload{Data: data, Claim: r.claim, IsNamedByTypes: true}})
 			continue
 		}
 		form.event = new(datadogEvent)

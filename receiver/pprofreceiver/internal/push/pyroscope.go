@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
@@ -312,36 +310,17 @@ func (s pyroscope) handleConnect(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-// push decodes all profiles of a request before it delivers the first, so that a bad one leaves nothing behind.
+// push decodes and delivers the profiles of a request.
 func (s pyroscope) push(r *pushRequest, series []pyroscopewire.Series) error {
-	if len(series) != 1 || len(series[0].Profiles) > 1 {
-		// They are parts of the body, and decoding the first gives its buffer back.
-		for _, one := range series {
-			for i, data := range one.Profiles {
-				one.Profiles[i] = bytes.Clone(data)
-			}
-		}
-	}
-	left := s.ingest.Config.Limits.MaxProfileBytes
-	var all []pprofile.Profiles
+	var payloads []namedPayload
 	for _, one := range series {
 		for _, data := range one.Profiles {
 			p := s.payload(r, one.Source)
-			p.Data, p.MaxBytes = data, max(left, 1)
-			pd, stats, err := s.ingest.Decode(r.Context(), p)
-			if err != nil {
-				return err
-			}
-			left -= stats.UncompressedBytes
-			all = append(all, pd)
+			p.Data = data
+			payloads = append(payloads, namedPayload{Payload: p})
 		}
 	}
-	for _, pd := range all {
-		if err := s.ingest.Deliver(r.Context(), pd, 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.ingestAll(r.Context(), payloads)
 }
 
 // connectCodes are Connect's codes by HTTP status. Clients go by them: Alloy would send again what is resource_exhausted.

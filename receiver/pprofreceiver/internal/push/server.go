@@ -9,6 +9,7 @@
 package push
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
@@ -172,6 +174,42 @@ func (s *Server) guarded(writeError errorWriter, handle func(http.ResponseWriter
 			writeError(w, code, err)
 		}
 	}
+}
+
+// namedPayload is a payload with the name of its file, if it has one.
+type namedPayload struct {
+	name string
+	ingest.Payload
+}
+
+// ingestAll decodes all payloads of a request before it delivers the first, so that a bad one leaves nothing behind. Together
+// they may be as large as one.
+func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload) error {
+	if len(payloads) > 1 {
+		for i := range payloads {
+			payloads[i].Data = bytes.Clone(payloads[i].Data) // decoding the first one gives all buffers back
+		}
+	}
+	left := s.ingest.Config.Limits.MaxProfileBytes
+	all := make([]pprofile.Profiles, 0, len(payloads))
+	for _, p := range payloads {
+		p.MaxBytes = max(left, 1)
+		pd, stats, err := s.ingest.Decode(ctx, p.Payload)
+		switch {
+		case err != nil && p.name != "":
+			return fmt.Errorf("nothing was accepted: file %q: %w", p.name, err)
+		case err != nil:
+			return err
+		}
+		left -= stats.UncompressedBytes
+		all = append(all, pd)
+	}
+	for _, pd := range all {
+		if err := s.ingest.Deliver(ctx, pd, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var (
