@@ -177,6 +177,43 @@ func worstMessages(t testing.TB, size int) map[string][]byte {
 			s.TimestampsUnixNano().Append(1)
 		}
 	})
+	deepStack := func(m message) {
+		m.d.LocationTable().AppendEmpty().SetAddress(1)
+		list := m.d.StackTable().AppendEmpty().LocationIndices()
+		list.EnsureCapacity(size / 20)
+		for range size / 20 { // a little less than what a part takes
+			list.Append(1)
+		}
+	}
+	add("profiles of one deep stack", func(m message) {
+		deepStack(m)
+		for range size / 50 {
+			s := m.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().AppendEmpty().Samples().AppendEmpty()
+			s.SetStackIndex(1)
+			value(s)
+		}
+	})
+	add("samples of one deep stack with two observations each", func(m message) {
+		deepStack(m)
+		for i := range size / 100 {
+			m.d.AttributeTable().AppendEmpty().Value().SetInt(int64(i))
+			s := m.profile.Samples().AppendEmpty()
+			s.SetStackIndex(1)
+			s.AttributeIndices().Append(int32(i) + 1)
+			s.TimestampsUnixNano().Append(1, 2)
+		}
+	})
+	add("observations of a sample with many attributes", func(m message) {
+		s := m.profile.Samples().AppendEmpty()
+		for i := range size / 50 {
+			m.d.StringTable().Append(fmt.Sprint(i))
+			m.d.AttributeTable().AppendEmpty().SetKeyStrindex(int32(i) + 1)
+			s.AttributeIndices().Append(int32(i) + 1)
+		}
+		for range size / 16 {
+			s.TimestampsUnixNano().Append(1)
+		}
+	})
 	return all
 }
 

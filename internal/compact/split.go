@@ -5,6 +5,7 @@ package compact
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
@@ -12,44 +13,64 @@ import (
 
 // splitter cuts a batch into parts of Options.MaxBytes, in these steps:
 //
-//	groups    profiles that are sample types of the same samples
-//	atoms     what is never cut: a group that fits into a part, else one sample, or some observations of a large
-//	          one; the samples of a group that share an entry larger than a part are one atom
-//	lastNeeds which atom is the last that needs each entry
-//	fill      atoms in order, a new part wherever one is full; the smallest target that needs no more parts makes
-//	          them even
+//	measureEntries    computes the size of every entry
+//	cutGroup          lists fragments in the order in which they go into parts: the sample types of a pprof whole if they
+//	                  fit into a part, else their samples one by one, and a large sample in runs of its observations
+//	measureFragments  computes the sizes of what is before and after each fragment
+//	fillEvenly        fills part after part; the smallest target that needs no more parts makes them even
+//	join              makes one piece of what a part has of a profile
 //
-// The atoms of a group that does not fit are in the order of their stacks from the root on, those of all
-// its profiles together, so that the parts have little in common.
+// Samples are in the order of their stacks from the root on, those of all sample types together, so that parts have
+// little in common. Samples that share an entry larger than a part stay together.
 //
-// Entries that several parts need are repeated in each. With Options.MaxGrowth a part is closed only while all that is
-// repeated stays within that bound; where little but shared entries would go into a part, it becomes larger than
-// MaxBytes instead.
+// Each part repeats the entries that it shares with others. Where that would exceed Options.MaxGrowth, a part becomes
+// larger than Options.MaxBytes instead. The time is linear in the encoded size, but for sorting: whatever is shared is
+// looked at once for each part, not once for each profile or sample that refers to it.
 type splitter struct {
 	b     *Batch
 	limit int
-	// whole is the encoded size of all atoms as one message.
+	// whole is the encoded size of everything as one message.
 	whole int
 
-	pieces []piece
-	// ends[a] is where the pieces of atom a end in pieces; they begin where those of atom a−1 end.
-	ends []int32
-
-	needs [numTables][]need
-	// ending[a] is the size of the entries that atom a is the last to need.
-	ending []int
-	// part is the number of the part that is being filled, firstPart that of the first since the filling began.
-	part, firstPart int32
-	// fresh and repeated are the bytes that entering has found, new to all parts and new to this one alone.
-	fresh, repeated int
-
-	// classes is the number of entries that are larger than a part may be.
-	classes int32
-	class   [numTables][]int32
-	// stackRanks orders the stacks from the root on.
+	entries [numTables][]entry
+	// largeEntries is the number of entries that are larger than a part.
+	largeEntries int32
+	// stackRanks is the place of each stack in the order from the root on.
 	stackRanks []uint32
+	// measured is the size of all groups that fits has measured.
+	measured int
+
+	fragments []fragment
+	// before[k] and after[k] are the sizes of the fragments before k, and of those from k on, as one message each.
+	before, after []int
+
+	// part numbers the part that is being filled, size is its size so far. marks[t][i] is the last part that entry i of
+	// table t was added to.
+	part  int32
+	size  int
+	marks [numTables][]int32
+	// lastRun is the sample whose run of observations was the last to be added to the part, or unknown.
+	lastRun int32
+
 	// joinedAt[p] is, while join works, the position of profile p's piece plus one.
 	joinedAt []int32
+}
+
+// fragment is a piece that is not cut any further.
+type fragment struct {
+	piece
+	// bytes is the encoded size of its samples and its original payload.
+	bytes int32
+	// joinsNext says that the next fragment must be in the same part.
+	joinsNext bool
+}
+
+// entry is what the splitter knows about an entry of a table. Sizes stop at 2 GiB, which no message may exceed.
+type entry struct {
+	// size is its encoded size, deepSize an upper bound of its size with everything that it refers to.
+	size, deepSize int32
+	// large is the number of the entry larger than a part that this one is, or refers to, or 0.
+	large int32
 }
 
 // table is a table of the dictionary, or a list of what surrounds samples. Entries refer to entries of
@@ -71,67 +92,34 @@ const (
 	numTables
 )
 
-// need is the number of the last part that an entry was entered into, and the last atom that needs it.
-type need struct{ part, lastAtom int32 }
-
 // split returns the pieces of each part. b.subset must be arranged for all of them, size be its encoded size.
 func (b *Batch) split(all []piece, size int) [][]piece {
 	s := &b.splitter
 	s.reset(b, size)
-	s.findClasses()
+	s.measureEntries()
 	for len(all) > 0 {
 		n := b.groupLen(all)
-		s.addGroup(all[:n])
+		s.cutGroup(all[:n])
 		all = all[n:]
 	}
-	s.findLastNeeds()
-	return s.join(s.fillEvenly(size))
+	s.measureFragments()
+	return s.join(s.fillEvenly())
 }
 
 func (s *splitter) reset(b *Batch, size int) {
-	s.b, s.limit = b, b.options.MaxBytes
-	s.whole = size
-	s.pieces, s.ends = s.pieces[:0], s.ends[:0]
+	s.b, s.limit, s.whole = b, b.options.MaxBytes, size
 	for t, n := range [numTables]int{
 		b.dict.Strings.Len(), b.dict.Attributes.Len(), b.dict.AttributeSets.Len(), b.dict.Functions.Len(),
 		b.dict.Mappings.Len(), b.dict.Locations.Len(), b.dict.Stacks.Len(), b.dict.Links.Len(),
 		len(b.resources.items), len(b.scopes.items), len(b.profiles),
 	} {
-		s.needs[t] = zeroed(s.needs[t], n)
+		s.entries[t] = append(s.entries[t][:0], make([]entry, n)...)
+		s.marks[t] = append(s.marks[t][:0], make([]int32, n)...)
 	}
-	s.joinedAt = zeroed(s.joinedAt, len(b.profiles))
-	s.part, s.firstPart = 1, 1
+	s.joinedAt = append(s.joinedAt[:0], make([]int32, len(b.profiles))...)
+	s.fragments = s.fragments[:0]
+	s.largeEntries, s.part, s.measured = 0, 0, 0
 	s.stackRanks = nil
-}
-
-// zeroed returns n zero values, in the memory of s where it suffices.
-func zeroed[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
-}
-
-// maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
-const maxSampleTypes = 16
-
-// groupLen returns how many of the first profiles look like sample types of the same samples, as those of one
-// pprof do. They refer to the same stacks, so they share a part, or are cut at the same stacks.
-func (b *Batch) groupLen(pieces []piece) int {
-	first := &b.profiles[pieces[0].profile]
-	n := 1
-	for ; n < min(len(pieces), maxSampleTypes); n++ {
-		next := &b.profiles[pieces[n].profile]
-		if first.scope != next.scope || first.Time != next.Time || first.DurationNanos != next.DurationNanos ||
-			first.Attributes != next.Attributes || slices.ContainsFunc(pieces[:n], func(p piece) bool {
-			return b.profiles[p.profile].SampleType == next.SampleType
-		}) {
-			break
-		}
-	}
-	return n
 }
 
 // references calls visit for each entry that entry i of t refers to.
@@ -200,181 +188,199 @@ func (s *splitter) entryLen(t table, i int32) int {
 	}
 }
 
-// enter puts an entry, with all that it refers to, into the part that is being filled.
-func (s *splitter) enter(t table, i int32) {
-	if i == 0 && t <= tableLink {
-		return // every part has the zero values
+// measureEntries computes the size of each entry, after those that it refers to, and numbers those larger than a part.
+// An entry that refers to several of these counts for the first.
+func (s *splitter) measureEntries() {
+	for t := range numTables {
+		for i := range s.entries[t] {
+			if isZeroValue(t, int32(i)) || !s.b.subset.isUsed(t, int32(i)) {
+				continue
+			}
+			size, large := s.entryLen(t, int32(i)), int32(0)
+			deepSize := int64(size)
+			s.references(t, int32(i), func(t table, i int32) {
+				e := &s.entries[t][i]
+				deepSize += int64(e.deepSize)
+				large = cmp.Or(large, e.large)
+			})
+			if large == 0 && size > s.limit && t <= tableStack && s.b.options.MaxGrowth > 0 {
+				s.largeEntries++
+				large = s.largeEntries
+			}
+			s.entries[t][i] = entry{size: saturated(int64(size)), deepSize: saturated(deepSize), large: large}
+		}
 	}
-	n := &s.needs[t][i]
-	if n.part == s.part {
+}
+
+func saturated(n int64) int32 { return int32(min(n, math.MaxInt32)) }
+
+// isZeroValue reports whether an entry is one that every message has.
+func isZeroValue(t table, i int32) bool { return i == 0 && t <= tableLink }
+
+// emptyMessage bounds the size of a message without profiles: the prefixes of the dictionary and of the outermost
+// messages, and the zero values of the seven tables.
+const emptyMessage = 2*(1+5) + 5*2 + 2 + 2*(1+2) + 2
+
+// begin begins a part.
+func (s *splitter) begin() {
+	s.part++
+	s.size = emptyMessage
+	s.lastRun = unknown
+}
+
+// add adds an entry, with everything that it refers to, to the part.
+func (s *splitter) add(t table, i int32) {
+	mark := &s.marks[t][i]
+	if *mark == s.part || isZeroValue(t, i) {
 		return
 	}
-	if n.part < s.firstPart {
-		s.fresh += s.entryLen(t, i)
-	} else {
-		s.repeated += s.entryLen(t, i)
-	}
-	n.part = s.part
+	*mark = s.part
+	s.size += int(s.entries[t][i].size)
 	if t != tableStack {
-		s.references(t, i, s.enter)
+		s.references(t, i, s.add)
 		return
 	}
 	// Fast path for the longest lists, most of whose locations are in the part already.
-	locations := s.needs[tableLocation]
+	locations := s.marks[tableLocation]
 	for _, l := range s.b.dict.Stacks.At(profiledict.StackIndex(i)) {
-		if locations[l].part != s.part {
-			s.enter(tableLocation, l)
+		if locations[l] != s.part {
+			s.add(tableLocation, l)
 		}
 	}
 }
 
-// enterPiece enters all that a piece needs and returns the size of its samples.
-func (s *splitter) enterPiece(p *piece) (samples int) {
-	s.enter(tableProfile, p.profile)
-	profile := &s.b.profiles[p.profile]
+// addFragment adds a fragment, with everything that it refers to, to the part.
+func (s *splitter) addFragment(f *fragment) {
+	s.size += int(f.bytes)
+	s.add(tableProfile, f.profile)
+	samples := s.b.samples[f.from:f.to]
+	for i := range samples {
+		s.add(tableStack, int32(samples[i].Stack))
+		s.add(tableSet, int32(samples[i].Attributes))
+		s.add(tableLink, int32(samples[i].Link))
+	}
+	if f.skip == 0 && f.end == 0 {
+		return
+	}
+	if s.lastRun == f.from {
+		// The runs become one sample again. Its length and those of its two lists may each take one byte more.
+		const longerLengths = 3
+		s.size -= s.headerLen(&f.piece) - longerLengths
+	}
+	s.lastRun = f.from
+}
+
+// newFragment makes a fragment of a piece.
+func (s *splitter) newFragment(p piece) fragment {
+	profile, n := &s.b.profiles[p.profile], 0
 	if p.isFirst(profile) {
-		samples = profile.payloadLen()
+		n = profile.payloadLen()
 	}
 	for i := p.from; i < p.to; i++ {
 		sample := &s.b.samples[i]
-		s.enter(tableStack, int32(sample.Stack))
-		s.enter(tableSet, int32(sample.Attributes))
-		s.enter(tableLink, int32(sample.Link))
 		from, to := p.observations(i, sample)
-		samples += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset)
+		n += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset)
 	}
-	return samples
+	return fragment{piece: p, bytes: saturated(int64(n))}
 }
 
-// addGroup makes atoms of a group.
-func (s *splitter) addGroup(group []piece) {
-	if s.fits(group) {
-		s.pieces = append(s.pieces, group...)
-		s.endAtom()
-		return
-	}
-	s.rankStacks()
-	var next [maxSampleTypes]int32
-	for k, p := range group {
-		s.sortSamples(p)
-		next[k] = p.from
-		if p.from == p.to {
-			s.pieces = append(s.pieces, p)
-			s.endAtom()
-		}
-	}
-	s.pieces = slices.Grow(s.pieces, samplesOf(group))
-	s.ends = slices.Grow(s.ends, samplesOf(group))
-	for {
-		first, key := -1, uint32(0)
-		for k, p := range group {
-			if next[k] < p.to {
-				if at := s.key(next[k]); first < 0 || at < key {
-					first, key = k, at
-				}
-			}
-		}
-		if first < 0 {
-			return
-		}
-		if key >= uint32(s.classes) {
-			s.addSample(group[first].profile, next[first])
-			next[first]++
-			continue
-		}
-		for k, p := range group {
-			from := next[k]
-			for next[k] < p.to && s.key(next[k]) == key {
-				next[k]++
-			}
-			if from < next[k] {
-				s.pieces = append(s.pieces, piece{profile: p.profile, from: from, to: next[k]})
-			}
-		}
-		s.endAtom()
-	}
+// headerLen returns the encoded size of the first sample of a piece without its observations.
+func (s *splitter) headerLen(p *piece) int {
+	return s.b.sampleLen(&s.b.samples[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset)
 }
 
-func samplesOf(pieces []piece) (n int) {
-	for _, p := range pieces {
-		n += int(p.to - p.from)
+// maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
+const maxSampleTypes = 16
+
+// groupLen returns how many of the first profiles look like sample types of the same samples, as those of one
+// pprof do. They refer to the same stacks, so they share a part, or are cut at the same stacks.
+func (b *Batch) groupLen(pieces []piece) int {
+	first := &b.profiles[pieces[0].profile]
+	n := 1
+	for ; n < min(len(pieces), maxSampleTypes); n++ {
+		next := &b.profiles[pieces[n].profile]
+		if first.scope != next.scope || first.Time != next.Time || first.DurationNanos != next.DurationNanos ||
+			first.Attributes != next.Attributes || slices.ContainsFunc(pieces[:n], func(p piece) bool {
+			return b.profiles[p.profile].SampleType == next.SampleType
+		}) {
+			break
+		}
 	}
 	return n
 }
 
-func (s *splitter) endAtom() { s.ends = append(s.ends, int32(len(s.pieces))) }
-
-// fits reports whether pieces fit into a part alone.
-func (s *splitter) fits(pieces []piece) bool {
-	s.part++
-	s.fresh, s.repeated = 0, 0
-	size := emptyMessage
-	for _, p := range pieces {
-		s.enter(tableProfile, p.profile)
-		one := p
-		for at := p.from; ; at++ {
-			one.from, one.to = at, min(at+1, p.to)
-			size += s.enterPiece(&one)
-			if size+s.fresh+s.repeated > s.limit {
-				return false
-			}
-			if one.to == p.to {
-				break
-			}
-		}
+// cutGroup lists the fragments of a group: the sample types of one pprof.
+func (s *splitter) cutGroup(group []piece) {
+	if s.fits(group) {
+		return
 	}
-	return true
-}
-
-// addSample makes an atom of a sample, or, of one that takes half a part or does not fit into a part alone, of runs of
-// its observations.
-func (s *splitter) addSample(profile, i int32) {
-	sample, p := &s.b.samples[i], piece{profile: profile, from: i, to: i + 1}
-	step := sample.count
-	if size := s.b.sampleLen(sample, s.b.profiles[profile].shape, 0, sample.count, &s.b.subset); size > s.limit/2 {
-		step = max(1, uint32(int64(sample.count)*int64(s.limit)/8/int64(size)))
-	}
-	if first := p; step > 1 {
-		if first.end = step; !s.fits([]piece{first}) {
-			step = 1
-		}
-	}
-	for ; p.skip < sample.count; p.skip += step {
-		if p.end = p.skip + step; p.end >= sample.count {
-			p.end = 0
-		}
-		s.pieces = append(s.pieces, p)
-		s.endAtom()
-	}
-}
-
-// key orders the samples of a group: first those of each class, then by their stacks from the root on.
-func (s *splitter) key(i int32) uint32 {
-	sample := &s.b.samples[i]
-	if s.classes > 0 {
-		if class := cmp.Or(s.class[tableStack][sample.Stack], s.class[tableSet][sample.Attributes]); class > 0 {
-			return uint32(class - 1)
-		}
-	}
-	return uint32(s.classes) + s.stackRanks[sample.Stack]
-}
-
-func (s *splitter) sortSamples(p piece) {
-	samples := s.b.samples[p.from:p.to]
+	s.rankStacks()
 	// Keys with positions are sorted, then the samples are moved: that is cheaper than sorting samples.
-	order := make([]uint64, len(samples))
-	for i := range samples {
-		order[i] = uint64(s.key(p.from+int32(i)))<<32 | uint64(i)
+	var order []uint64
+	var samples [maxSampleTypes][]sample
+	var next [maxSampleTypes]int32
+	for k, p := range group {
+		for i := p.from; i < p.to; i++ {
+			order = append(order, uint64(s.key(i))<<32|uint64(i))
+		}
+		samples[k], next[k] = slices.Clone(s.b.samples[p.from:p.to]), p.from
+		if p.from == p.to {
+			s.fragments = append(s.fragments, s.newFragment(p))
+		}
 	}
 	slices.Sort(order)
-	sorted := make([]sample, len(samples))
-	for i, o := range order {
-		sorted[i] = samples[uint32(o)]
+	s.fragments = slices.Grow(s.fragments, len(order))
+	for n, o := range order {
+		key, i, k := uint32(o>>32), int32(uint32(o)), 0
+		for i < group[k].from || i >= group[k].to {
+			k++
+		}
+		p := piece{profile: group[k].profile, from: next[k], to: next[k] + 1}
+		s.b.samples[p.from] = samples[k][i-group[k].from]
+		next[k]++
+		f := s.newFragment(p)
+		if key >= uint32(s.largeEntries) {
+			s.cutSample(f)
+			continue
+		}
+		f.joinsNext = n+1 < len(order) && uint32(order[n+1]>>32) == key
+		s.fragments = append(s.fragments, f)
 	}
-	copy(samples, sorted)
 }
 
-// rankStacks returns every stack of the batch its place in the order from the root on, once.
+// fits lists the profiles of a group whole if they fit into a part, and reports whether they do. It counts what groups
+// share once for each of them. After a few times the size of the whole it stops, and the other groups are cut.
+func (s *splitter) fits(group []piece) bool {
+	const maxMeasured = 8
+	if s.measured/maxMeasured > s.whole {
+		return false
+	}
+	first := len(s.fragments)
+	s.begin()
+	for k := 0; k < len(group) && s.size <= s.limit; k++ {
+		f := s.newFragment(group[k])
+		f.joinsNext = k < len(group)-1
+		s.fragments = append(s.fragments, f)
+		s.addFragment(&f)
+	}
+	s.measured += s.size
+	if s.size > s.limit {
+		s.fragments = s.fragments[:first]
+	}
+	return s.size <= s.limit
+}
+
+// key orders the samples of a group: first those that share a large entry, then by their stacks from the root on.
+func (s *splitter) key(i int32) uint32 {
+	sample := &s.b.samples[i]
+	large := cmp.Or(s.entries[tableStack][sample.Stack].large, s.entries[tableSet][sample.Attributes].large)
+	if large > 0 {
+		return uint32(large - 1)
+	}
+	return uint32(s.largeEntries) + s.stackRanks[sample.Stack]
+}
+
+// rankStacks sorts all stacks of the batch from the root on, once.
 func (s *splitter) rankStacks() {
 	table := &s.b.dict.Stacks
 	if s.stackRanks != nil {
@@ -401,77 +407,63 @@ func compareFromRoot(a, b []int32) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// findClasses numbers the entries that are larger than a part may be, and notes which entries refer to
-// which of them. An entry that refers to several counts for the first.
-func (s *splitter) findClasses() {
-	s.classes = 0
-	if s.b.options.MaxGrowth == 0 || s.b.subset.largest <= s.limit {
+// cutSample lists a sample whole, or, if it takes half a part or may not fit into a part, in runs of its observations.
+func (s *splitter) cutSample(f fragment) {
+	p, sample := f.piece, &s.b.samples[f.from]
+	room := int64(s.limit - emptyMessage)
+	for _, e := range [...]*entry{
+		&s.entries[tableProfile][p.profile], &s.entries[tableStack][sample.Stack],
+		&s.entries[tableSet][sample.Attributes], &s.entries[tableLink][sample.Link],
+	} {
+		room -= int64(e.deepSize)
+	}
+	if sample.count < 2 || int64(f.bytes) <= min(room, int64(s.limit/2)) {
+		s.fragments = append(s.fragments, f)
 		return
 	}
-	for t := tableString; t <= tableStack; t++ {
-		s.class[t] = zeroed(s.class[t], len(s.needs[t]))
-		for i := 1; i < len(s.class[t]); i++ {
-			class := &s.class[t][i]
-			s.references(t, int32(i), func(t table, i int32) { *class = cmp.Or(*class, s.class[t][i]) })
-			if *class == 0 && s.b.subset.has(t, int32(i)) && s.entryLen(t, int32(i)) > s.limit {
-				s.classes++
-				*class = s.classes
-			}
+	run := room / 8
+	if s.b.options.MaxGrowth > 0 {
+		run = max(run, int64(s.headerLen(&p))) // handling a run takes the time to read its header
+	}
+	step := uint32(max(1, int64(sample.count)*run/int64(f.bytes)))
+	for ; p.skip < sample.count; p.skip += step {
+		if p.end = p.skip + step; p.end >= sample.count {
+			p.end = 0
 		}
+		s.fragments = append(s.fragments, s.newFragment(p))
 	}
 }
 
-// atom returns the pieces of an atom.
-func (s *splitter) atom(a int) []piece {
-	from := int32(0)
-	if a > 0 {
-		from = s.ends[a-1]
+// measureFragments computes before and after.
+func (s *splitter) measureFragments() {
+	s.before, s.after = s.before[:0], s.after[:0]
+	if s.b.options.MaxGrowth == 0 {
+		return
 	}
-	return s.pieces[from:s.ends[a]]
-}
-
-// findLastNeeds notes which atom is the last to need each entry.
-func (s *splitter) findLastNeeds() {
-	const never = -1
-	for t := range s.needs {
-		for i := range s.needs[t] {
-			s.needs[t][i].lastAtom = never
-		}
+	s.begin()
+	for k := range s.fragments {
+		s.before = append(s.before, s.size)
+		s.addFragment(&s.fragments[k])
 	}
-	at := int32(0)
-	visit := func(t table, i int32) { s.needs[t][i].lastAtom = max(s.needs[t][i].lastAtom, at) }
-	for a := range s.ends {
-		at = int32(a)
-		for _, p := range s.atom(a) {
-			visit(tableProfile, p.profile)
-			for i := p.from; i < p.to; i++ {
-				sample := &s.b.samples[i]
-				visit(tableStack, int32(sample.Stack))
-				visit(tableSet, int32(sample.Attributes))
-				visit(tableLink, int32(sample.Link))
-			}
-		}
-	}
-	s.ending = zeroed(s.ending, len(s.ends))
-	for t := tableProfile; t >= 0; t-- {
-		for i := range s.needs[t] {
-			if at = s.needs[t][i].lastAtom; at == never || i == 0 && t <= tableLink {
-				continue
-			}
-			s.ending[at] += s.entryLen(t, int32(i))
-			s.references(t, int32(i), visit)
-		}
+	s.begin()
+	s.after = append(s.after, s.before...)
+	for k := len(s.fragments) - 1; k >= 0; k-- {
+		s.addFragment(&s.fragments[k])
+		s.after[k] = s.size
 	}
 }
 
-// emptyMessage bounds the size of a message without profiles: the prefixes of the dictionary and of the outermost
-// messages, and the zero values of the seven tables.
-const emptyMessage = 2*(1+5) + 5*2 + 2 + 2*(1+2) + 2
+// mayCut reports whether a part may end before fragment k, where all parts up to there have closed bytes: neither these
+// parts, nor all parts if the rest became one, may exceed Options.MaxGrowth times what they have as one message.
+func (s *splitter) mayCut(k, closed int) bool {
+	growth := int64(s.b.options.MaxGrowth)
+	return growth == 0 || int64(closed) <= growth*int64(s.before[k]) && int64(closed+s.after[k]) <= growth*int64(s.whole)
+}
 
-// fillEvenly returns the first atom of each part, and then the number of atoms.
-func (s *splitter) fillEvenly(size int) []int {
+// fillEvenly returns the first fragment of each part, and then the number of fragments.
+func (s *splitter) fillEvenly() []int {
 	starts := s.fill(s.limit)
-	low, high := size/len(starts), s.limit
+	low, high := s.whole/len(starts), s.limit
 	for high-low > s.limit/16 {
 		target := (low + high) / 2
 		if even := s.fill(target); len(even) <= len(starts) {
@@ -480,90 +472,54 @@ func (s *splitter) fillEvenly(size int) []int {
 			low = target
 		}
 	}
-	return append(starts, len(s.ends))
+	return append(starts, len(s.fragments))
 }
 
-// fill puts the atoms into parts of up to limit bytes and returns the first atom of each. open is the size of the
-// entries that have been entered and are still needed: if the rest went as a single part, so much would be
-// repeated in it.
-func (s *splitter) fill(limit int) (starts []int) {
-	s.part++
-	s.firstPart = s.part
+// fill puts the fragments into parts of up to target bytes and returns the first of each.
+func (s *splitter) fill(target int) (starts []int) {
+	closed := 0
+	s.begin()
 	starts = append(starts, 0)
-	start, open := 0, 0
-	// The sums of all closed parts, and the part that is being filled.
-	allFresh, allRepeated := 0, 0
-	fresh, repeated := emptyMessage, 0
-	for a := range s.ends {
-		header := 0 // of a sample whose earlier observations are in the part
-		if first := &s.atom(a)[0]; first.skip > 0 {
-			header = s.sampleHeader(first)
+	for k := 0; k < len(s.fragments); {
+		size := s.size
+		next := s.addUncut(k)
+		if s.size > target && k > starts[len(starts)-1] && s.mayCut(k, closed+size) {
+			starts = append(starts, k)
+			closed += size
+			s.begin()
+			s.addUncut(k)
 		}
-		samples := s.enterAtom(a) - header
-		atomFresh, atomRepeated := samples+s.fresh, s.repeated
-		if a > start && fresh+repeated+atomFresh+atomRepeated > limit &&
-			s.mayRepeat(allRepeated+repeated, allFresh+fresh) &&
-			s.mayRepeat(allRepeated+repeated+open+header+emptyMessage, s.whole) {
-			starts = append(starts, a)
-			allFresh, allRepeated = allFresh+fresh, allRepeated+repeated
-			start, fresh, repeated = a, 0, emptyMessage+header
-			s.part++
-			open += s.fresh
-			s.enterAtom(a) // what was fresh before is repeated now, but only in this sum
-			atomRepeated = samples + s.repeated - atomFresh
-		} else {
-			open += s.fresh
-		}
-		fresh, repeated = fresh+atomFresh, repeated+atomRepeated
-		open -= s.ending[a]
+		k = next
 	}
 	return starts
 }
 
-// mayRepeat reports whether so much may be repeated of what is bytes long.
-func (s *splitter) mayRepeat(repeated, bytes int) bool {
-	growth := s.b.options.MaxGrowth
-	return growth == 0 || int64(repeated) <= int64(growth-1)*int64(bytes)
-}
-
-// enterAtom enters the pieces of an atom, and returns the size of their samples.
-func (s *splitter) enterAtom(a int) (samples int) {
-	s.fresh, s.repeated = 0, 0
-	pieces := s.atom(a)
-	for i := range pieces {
-		samples += s.enterPiece(&pieces[i])
+// addUncut adds fragment k, and those that must be in the same part, to the part. It returns the next fragment.
+func (s *splitter) addUncut(k int) int {
+	for s.addFragment(&s.fragments[k]); s.fragments[k].joinsNext; s.addFragment(&s.fragments[k]) {
+		k++
 	}
-	return samples
-}
-
-// sampleHeader returns the size of what a part repeats of a sample whose observations it has some of. The lengths of
-// the sample and of its two lists may each take one byte more when observations are added to those in a part.
-func (s *splitter) sampleHeader(p *piece) int {
-	const longerLengths = 3
-	sample := &s.b.samples[p.from]
-	return s.b.sampleLen(sample, s.b.profiles[p.profile].shape, p.skip, p.skip, &s.b.subset) - longerLengths
+	return k + 1
 }
 
 // join returns the pieces of each part, those of a profile as one, in the profiles' order.
 func (s *splitter) join(starts []int) [][]piece {
-	parts := make([][]piece, 0, len(starts)-1)
-	for k := range len(starts) - 1 {
+	parts := make([][]piece, len(starts)-1)
+	for n := range parts {
 		var joined []piece
-		for a := starts[k]; a < starts[k+1]; a++ {
-			for _, p := range s.atom(a) {
-				if k := s.joinedAt[p.profile]; k > 0 {
-					joined[k-1].to, joined[k-1].end = p.to, p.end
-					continue
-				}
-				joined = append(joined, p)
-				s.joinedAt[p.profile] = int32(len(joined))
+		for _, f := range s.fragments[starts[n]:starts[n+1]] {
+			if at := s.joinedAt[f.profile]; at > 0 {
+				joined[at-1].to, joined[at-1].end = f.to, f.end
+				continue
 			}
+			joined = append(joined, f.piece)
+			s.joinedAt[f.profile] = int32(len(joined))
 		}
 		for _, p := range joined {
 			s.joinedAt[p.profile] = 0
 		}
 		slices.SortFunc(joined, s.b.compareOrder)
-		parts = append(parts, joined)
+		parts[n] = joined
 	}
 	return parts
 }

@@ -148,10 +148,10 @@ func (s *Subset) table(t table) *tableUse {
 	}
 }
 
-// has reports whether the subset has an entry.
-func (s *Subset) has(t table, i int32) bool {
+// isUsed reports whether the subset has an entry. It is true for all that is in no table of the dictionary.
+func (s *Subset) isUsed(t table, i int32) bool {
 	uses := s.table(t)
-	return uses != nil && uses.uses[i] != 0
+	return uses == nil || uses.uses[i] != 0
 }
 
 func (s *Subset) tables() [7]*tableUse {
