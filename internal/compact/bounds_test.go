@@ -103,8 +103,8 @@ func worstMessages(t testing.TB, size int) map[string][]byte {
 	})
 	add("attributes of one resource", func(m message) {
 		attributes := m.ResourceProfiles().At(0).Resource().Attributes()
-		attributes.EnsureCapacity(min(size/20, 20_000)) // Put looks through all
-		for i := range min(size/20, 20_000) {
+		attributes.EnsureCapacity(min(size/20, 5000)) // Put looks through all
+		for i := range min(size/20, 5000) {
 			attributes.PutInt(fmt.Sprint("key-", i), 1)
 		}
 	})
@@ -250,13 +250,16 @@ func requireBoundedBatch(t testing.TB, wire []byte, pd pprofile.Profiles, maxByt
 func TestABatchIsBoundedByItsInput(t *testing.T) {
 	for name, wire := range worstMessages(t, 1<<20) {
 		for _, overGRPC := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, overGRPC), func(t *testing.T) {
-				pd := unmarshal(t, wire)
-				if overGRPC {
-					// Marshalling leaves references in the attributes, as they are when they have come over gRPC.
-					_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-					require.NoError(t, err)
+			pd := unmarshal(t, wire)
+			if overGRPC {
+				// Marshalling leaves references in the attributes, as they are when they have come over gRPC.
+				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+				require.NoError(t, err)
+				if rp := pd.ResourceProfiles(); rp.At(rp.Len()-1).Resource().Attributes().Len() == 0 {
+					continue // the same again
 				}
+			}
+			t.Run(fmt.Sprint(name, overGRPC), func(t *testing.T) {
 				in, whole, split := requireBoundedBatch(t, wire, pd, smallLimit)
 				t.Logf("%d bytes on the wire, %d in place; %d whole, %d split", len(wire), in, whole, split)
 				if !overGRPC {

@@ -26,22 +26,24 @@ func TestCapturedAlone(t *testing.T) {
 	}
 }
 
-// TestCapturedTogether gathers all captured payloads, each twice.
+// hugeHeap takes seconds where the others take milliseconds, so that it is in fewer tests.
+const hugeHeap = "go-compile-nethttp-heap-huge"
+
+// TestCapturedTogether gathers all captured payloads but hugeHeap, each twice.
 func TestCapturedTogether(t *testing.T) {
 	b := batchOf(all)
 	merged := pprofile.NewProfiles()
 	bytes := 0
-	for _, pd := range captured(t) {
+	payloads := captured(t)
+	delete(payloads, hugeHeap)
+	for _, pd := range payloads {
 		for range 2 {
 			b.Add(pd)
 			bytes += len(marshal(t, pd))
-			if merged.ResourceProfiles().Len() == 0 {
-				pd.CopyTo(merged)
-			} else {
-				require.NoError(t, clone(pd).MergeTo(merged))
-			}
+			merge(pd, merged)
 		}
 	}
+	emptyFirst(merged)
 	out := whole(t, b)
 	require.NoError(t, profiletest.Check(out))
 	require.NoError(t, profiletest.Equal(merged, out, profiletest.IgnoreOrder()))
@@ -54,14 +56,14 @@ func TestCapturedSplit(t *testing.T) {
 		size := len(marshal(t, pd))
 		for _, divisor := range []int{2, 5, 40} {
 			limit := size / divisor
-			if limit < 1500 {
+			if limit < 1500 || name == hugeHeap && divisor != 5 {
 				continue
 			}
 			options := all
 			options.MaxBytes = limit
 			parts := parts(batchOf(options, pd))
 			requireWithin(t, limit, parts)
-			require.NoError(t, profiletest.Equal(pd, joined(t, parts), profiletest.MergeProfiles()), name)
+			require.NoError(t, profiletest.Equal(pd, joined(parts), profiletest.MergeProfiles()), name)
 			total, largest, smallest := 0, 0, limit
 			for _, part := range parts {
 				total, largest, smallest = total+part.Bytes, max(largest, part.Bytes), min(smallest, part.Bytes)

@@ -155,7 +155,7 @@ func labelled(t testing.TB, sets int) pprofile.Profiles {
 
 // twoHeaps is the heap of the Go compiler, all allocations, of two services.
 func twoHeaps(t testing.TB) pprofile.Profiles {
-	pd := fromPprof(t, "go-compile-nethttp-heap-huge.pb.gz")
+	pd := fromPprof(t, hugeHeap+".pb.gz")
 	second := pd.ResourceProfiles().AppendEmpty()
 	pd.ResourceProfiles().At(0).CopyTo(second)
 	second.Resource().Attributes().PutStr("service.name", "second")

@@ -4,6 +4,7 @@
 package compact
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,17 +23,22 @@ var all = Options{OrderByFrequency: true, CombineSamples: true}
 // cannot import them.
 var DecodePprof func(payload []byte) (pprofile.Profiles, error)
 
-// captured gives the captured pprof payloads as profiles, by name.
+var capturedProfiles = map[string]pprofile.Profiles{}
+
+// captured returns the captured pprof payloads as profiles, by name. They are decoded once, and read-only.
 func captured(t testing.TB) map[string]pprofile.Profiles {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	profiles := map[string]pprofile.Profiles{}
-	for _, file := range files {
-		profiles[strings.TrimSuffix(filepath.Base(file), ".pb.gz")] = fromPprof(t, filepath.Base(file))
+	if len(capturedProfiles) == 0 {
+		files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			pd := fromPprof(t, filepath.Base(file))
+			pd.MarkReadOnly()
+			capturedProfiles[strings.TrimSuffix(filepath.Base(file), ".pb.gz")] = pd
+		}
 	}
-	return profiles
+	return maps.Clone(capturedProfiles)
 }
 
 func fromPprof(t testing.TB, file string) pprofile.Profiles {
@@ -99,16 +105,12 @@ func unmarshal(t testing.TB, wire []byte) pprofile.Profiles {
 	return pd
 }
 
-// joined puts parts into one message with one dictionary each resolved for itself, by the slow way of pdata.
-func joined(t testing.TB, parts []Part) pprofile.Profiles {
-	t.Helper()
+// joined returns the profiles of all parts as one message, with the tables of all parts one after the other.
+func joined(parts []Part) pprofile.Profiles {
 	to := pprofile.NewProfiles()
 	for _, part := range parts {
-		if to.Dictionary().StringTable().Len() == 0 {
-			part.Profiles.CopyTo(to)
-			continue
-		}
-		require.NoError(t, clone(part.Profiles).MergeTo(to))
+		merge(part.Profiles, to)
 	}
+	emptyFirst(to)
 	return to
 }
