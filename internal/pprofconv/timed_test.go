@@ -221,6 +221,35 @@ func TestCommentOfTimestampedValues(t *testing.T) {
 	}
 }
 
+// FuzzTimestamps takes arbitrary payloads with times to OTLP and back: what profile.Parse reads is lossless.
+func FuzzTimestamps(f *testing.F) {
+	const key = "end_timestamp_ns"
+	payload := newTimedPprof("samples", "cpu").add("a", key, "", year2026, 1, 1).add("a", key, "", year2026+1, 1, 2).add("b", "", "", 0, 1, 3)
+	f.Add(payload.bytes(f))
+	payload.Comments = []string{"first", "timestamped_values=0"}
+	f.Add(payload.bytes(f))
+	f.Add(newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", year2026-1, 1).bytes(f))
+	f.Add(newTimedPprof("samples").add("a", key, "", year2026, 0).add("a", key, "", 17, 1).bytes(f))
+	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pd, _, err := Decode(data, DecodeOptions{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
+		if err != nil {
+			return
+		}
+		require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+		want := peerReading(data, limits)
+		if want == nil || len(want.SampleType) == 0 {
+			return
+		}
+		encoded, _, err := pprofencode.Encode(pd)
+		require.NoError(t, err)
+		require.Len(t, encoded, 1)
+		got, err := profile.ParseUncompressed(encoded[0].Bytes)
+		require.NoError(t, err)
+		require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero(), profiletest.CanonicalLinks()))
+	})
+}
+
 // What dd-trace sends for Node has the time of each sample of the wall clock and of each event.
 func TestDatadogsForm(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("testdata", "dd-trace", "input.body"))
