@@ -295,14 +295,6 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 	}
 }
 
-func manyFiles(n int, data []byte) []any {
-	var parts []any
-	for i := range n {
-		parts = append(parts, fmt.Sprint(i), data)
-	}
-	return parts
-}
-
 // FuzzEntries sends anything by every entry.
 func FuzzEntries(f *testing.F) {
 	for _, body := range costlyPayloads(4 << 10) {

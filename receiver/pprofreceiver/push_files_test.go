@@ -40,6 +40,15 @@ func form(t testing.TB, parts ...any) (body []byte, contentType string) {
 	return b.Bytes(), w.FormDataContentType()
 }
 
+// manyFiles are parts for form, each with the same data.
+func manyFiles(n int, data []byte) []any {
+	var parts []any
+	for i := range n {
+		parts = append(parts, fmt.Sprint(i), data)
+	}
+	return parts
+}
+
 func TestPushFiles(t *testing.T) {
 	heap, mutex := sourcetest.Captured(t, "go-heap.pb.gz"), sourcetest.Captured(t, "go-mutex.pb.gz")
 	text := sourcetest.Captured(t, "go-goroutine-debug1.txt")
