@@ -65,19 +65,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ConnectorProfilesToLogsBytes, err = builder.meter.Int64Counter(
 		"otelcol_connector_profiles_to_logs_bytes",
-		metric.WithDescription("Encoded size of the log records that were taken. [Alpha]"),
+		metric.WithDescription("Encoded size of the log records that were accepted. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorProfilesToLogsDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_connector_profiles_to_logs_dropped_samples",
-		metric.WithDescription("Number of samples left out since they cannot be understood or expand too far. [Alpha]"),
+		metric.WithDescription("Number of samples dropped because they cannot be understood or expand too much. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorProfilesToLogsLeftOutSamples, err = builder.meter.Int64Counter(
 		"otelcol_connector_profiles_to_logs_left_out_samples",
-		metric.WithDescription("Number of samples left out since Splunk has no such type. [Alpha]"),
+		metric.WithDescription("Number of samples left out because Splunk has no such type. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -89,13 +89,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorProfilesToLogsRecords, err = builder.meter.Int64Counter(
 		"otelcol_connector_profiles_to_logs_records",
-		metric.WithDescription("Number of log records that were taken. [Alpha]"),
+		metric.WithDescription("Number of log records that were accepted. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorProfilesToLogsSamples, err = builder.meter.Int64Counter(
 		"otelcol_connector_profiles_to_logs_samples",
-		metric.WithDescription("Number of samples in them, each time at which one was taken. [Alpha]"),
+		metric.WithDescription("Number of samples in the log records, one for each timestamp. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

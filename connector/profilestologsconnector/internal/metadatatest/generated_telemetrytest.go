@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualConnectorProfilesToLogsBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_profiles_to_logs_bytes",
-		Description: "Encoded size of the log records that were taken. [Alpha]",
+		Description: "Encoded size of the log records that were accepted. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualConnectorProfilesToLogsBytes(t *testing.T, tt *componenttest.Tel
 func AssertEqualConnectorProfilesToLogsDroppedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_profiles_to_logs_dropped_samples",
-		Description: "Number of samples left out since they cannot be understood or expand too far. [Alpha]",
+		Description: "Number of samples dropped because they cannot be understood or expand too much. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualConnectorProfilesToLogsDroppedSamples(t *testing.T, tt *componen
 func AssertEqualConnectorProfilesToLogsLeftOutSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_profiles_to_logs_left_out_samples",
-		Description: "Number of samples left out since Splunk has no such type. [Alpha]",
+		Description: "Number of samples left out because Splunk has no such type. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualConnectorProfilesToLogsOversizedRecords(t *testing.T, tt *compon
 func AssertEqualConnectorProfilesToLogsRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_profiles_to_logs_records",
-		Description: "Number of log records that were taken. [Alpha]",
+		Description: "Number of log records that were accepted. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualConnectorProfilesToLogsRecords(t *testing.T, tt *componenttest.T
 func AssertEqualConnectorProfilesToLogsSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_profiles_to_logs_samples",
-		Description: "Number of samples in them, each time at which one was taken. [Alpha]",
+		Description: "Number of samples in the log records, one for each timestamp. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

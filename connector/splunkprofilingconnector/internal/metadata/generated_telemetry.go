@@ -65,13 +65,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ConnectorSplunkProfilingDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_dropped_samples",
-		metric.WithDescription("Number of samples left out of records that were otherwise taken. [Alpha]"),
+		metric.WithDescription("Number of samples dropped from records that were accepted. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorSplunkProfilingProfiles, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_profiles",
-		metric.WithDescription("Number of profiles that were made of them. [Alpha]"),
+		metric.WithDescription("Number of profiles made from log records. [Alpha]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
@@ -83,19 +83,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorSplunkProfilingRejectedRecords, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_rejected_records",
-		metric.WithDescription("Number of log records that were not taken. [Alpha]"),
+		metric.WithDescription("Number of log records that were rejected. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorSplunkProfilingRepaired, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_repaired",
-		metric.WithDescription("Number of faults in records that were read in spite of them. [Alpha]"),
+		metric.WithDescription("Number of faults in records that were repaired. [Alpha]"),
 		metric.WithUnit("{fault}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorSplunkProfilingSamples, err = builder.meter.Int64Counter(
 		"otelcol_connector_splunk_profiling_samples",
-		metric.WithDescription("Number of samples in them, each time at which one was taken. [Alpha]"),
+		metric.WithDescription("Number of samples in the log records, one for each timestamp. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

@@ -70,31 +70,31 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExporterProfilesToLogsBytes, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_to_logs_bytes",
-		metric.WithDescription("Encoded size of the log records that were taken. [Alpha]"),
+		metric.WithDescription("Encoded size of the log records that were accepted. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsDroppedPayloads, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_to_logs_dropped_payloads",
-		metric.WithDescription("Number of original payloads left out since the peer takes nothing as large. [Alpha]"),
+		metric.WithDescription("Number of original payloads left out because they are larger than the peer accepts. [Alpha]"),
 		metric.WithUnit("{payload}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_to_logs_dropped_samples",
-		metric.WithDescription("Number of samples left out since they cannot be understood or expand too far. [Alpha]"),
+		metric.WithDescription("Number of samples dropped because they cannot be understood or expand too much. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsLeftOutSamples, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_to_logs_left_out_samples",
-		metric.WithDescription("Number of samples left out since Splunk has no such type. [Alpha]"),
+		metric.WithDescription("Number of samples left out because Splunk has no such type. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsMode, err = builder.meter.Int64Gauge(
 		"otelcol_exporter_profiles_to_logs_mode",
-		metric.WithDescription("1 while profiles go out as log records, 0 while they go out as they are. [Alpha]"),
+		metric.WithDescription("1 while profiles are sent as log records, 0 while they are sent as they are. [Alpha]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
@@ -106,19 +106,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_to_logs_records",
-		metric.WithDescription("Number of log records that were taken. [Alpha]"),
+		metric.WithDescription("Number of log records that were accepted. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsRejectedItems, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_to_logs_rejected_items",
-		metric.WithDescription("Number of profiles or log records that the peer rejected of requests that it took. [Alpha]"),
+		metric.WithDescription("Number of profiles or log records that the peer rejected in requests that it accepted in part. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsSamples, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_to_logs_samples",
-		metric.WithDescription("Number of samples in them, each time at which one was taken. [Alpha]"),
+		metric.WithDescription("Number of samples in the log records, one for each timestamp. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

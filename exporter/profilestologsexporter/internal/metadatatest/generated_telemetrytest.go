@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 func AssertEqualExporterProfilesToLogsBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_bytes",
-		Description: "Encoded size of the log records that were taken. [Alpha]",
+		Description: "Encoded size of the log records that were accepted. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualExporterProfilesToLogsBytes(t *testing.T, tt *componenttest.Tele
 func AssertEqualExporterProfilesToLogsDroppedPayloads(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_dropped_payloads",
-		Description: "Number of original payloads left out since the peer takes nothing as large. [Alpha]",
+		Description: "Number of original payloads left out because they are larger than the peer accepts. [Alpha]",
 		Unit:        "{payload}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualExporterProfilesToLogsDroppedPayloads(t *testing.T, tt *componen
 func AssertEqualExporterProfilesToLogsDroppedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_dropped_samples",
-		Description: "Number of samples left out since they cannot be understood or expand too far. [Alpha]",
+		Description: "Number of samples dropped because they cannot be understood or expand too much. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualExporterProfilesToLogsDroppedSamples(t *testing.T, tt *component
 func AssertEqualExporterProfilesToLogsLeftOutSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_left_out_samples",
-		Description: "Number of samples left out since Splunk has no such type. [Alpha]",
+		Description: "Number of samples left out because Splunk has no such type. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualExporterProfilesToLogsLeftOutSamples(t *testing.T, tt *component
 func AssertEqualExporterProfilesToLogsMode(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_mode",
-		Description: "1 while profiles go out as log records, 0 while they go out as they are. [Alpha]",
+		Description: "1 while profiles are sent as log records, 0 while they are sent as they are. [Alpha]",
 		Unit:        "1",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -118,7 +118,7 @@ func AssertEqualExporterProfilesToLogsOversizedRecords(t *testing.T, tt *compone
 func AssertEqualExporterProfilesToLogsRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_records",
-		Description: "Number of log records that were taken. [Alpha]",
+		Description: "Number of log records that were accepted. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -134,7 +134,7 @@ func AssertEqualExporterProfilesToLogsRecords(t *testing.T, tt *componenttest.Te
 func AssertEqualExporterProfilesToLogsRejectedItems(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_rejected_items",
-		Description: "Number of profiles or log records that the peer rejected of requests that it took. [Alpha]",
+		Description: "Number of profiles or log records that the peer rejected in requests that it accepted in part. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -150,7 +150,7 @@ func AssertEqualExporterProfilesToLogsRejectedItems(t *testing.T, tt *componentt
 func AssertEqualExporterProfilesToLogsSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_to_logs_samples",
-		Description: "Number of samples in them, each time at which one was taken. [Alpha]",
+		Description: "Number of samples in the log records, one for each timestamp. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -130,7 +130,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProcessResourceSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_process_resource_samples",
-		metric.WithDescription("Number of samples, by where the name of their service came from. [Alpha]"),
+		metric.WithDescription("Number of samples, by the source of their service's name. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)

@@ -88,7 +88,7 @@ func AssertEqualProcessorProcessResourceResources(t *testing.T, tt *componenttes
 func AssertEqualProcessorProcessResourceSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_process_resource_samples",
-		Description: "Number of samples, by where the name of their service came from. [Alpha]",
+		Description: "Number of samples, by the source of their service's name. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -189,7 +189,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorSymbolizeCacheBytes, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_symbolize_cache_bytes",
-		metric.WithDescription("Memory that the cache of addresses takes. [Alpha]"),
+		metric.WithDescription("Memory of the cache of addresses. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -231,7 +231,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorSymbolizeOpenBytes, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_symbolize_open_bytes",
-		metric.WithDescription("Memory that the tables of open files take. [Alpha]"),
+		metric.WithDescription("Memory of the tables of open files. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -255,7 +255,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorSymbolizeSourceDuration, err = builder.meter.Float64Histogram(
 		"otelcol_processor_symbolize_source_duration",
-		metric.WithDescription("How long a source took that had a file, or failed. One search is for all addresses of a file that wait. [Alpha]"),
+		metric.WithDescription("Time that a source with a file, or with a failure, took. One search is for all waiting addresses of a file. [Alpha]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 120}...),
 	)

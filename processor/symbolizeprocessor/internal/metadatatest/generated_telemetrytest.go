@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorSymbolizeCacheBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_symbolize_cache_bytes",
-		Description: "Memory that the cache of addresses takes. [Alpha]",
+		Description: "Memory of the cache of addresses. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -136,7 +136,7 @@ func AssertEqualProcessorSymbolizeModules(t *testing.T, tt *componenttest.Teleme
 func AssertEqualProcessorSymbolizeOpenBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_symbolize_open_bytes",
-		Description: "Memory that the tables of open files take. [Alpha]",
+		Description: "Memory of the tables of open files. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -200,7 +200,7 @@ func AssertEqualProcessorSymbolizeResolvedLocations(t *testing.T, tt *componentt
 func AssertEqualProcessorSymbolizeSourceDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_symbolize_source_duration",
-		Description: "How long a source took that had a file, or failed. One search is for all addresses of a file that wait. [Alpha]",
+		Description: "Time that a source with a file, or with a failure, took. One search is for all waiting addresses of a file. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -75,7 +75,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverOtlpProfilesRepaired, err = builder.meter.Int64Counter(
 		"otelcol_receiver_otlp_profiles_repaired",
-		metric.WithDescription("Number of faults in old layouts that were read past. [Alpha]"),
+		metric.WithDescription("Number of faults in old layouts that were repaired. [Alpha]"),
 		metric.WithUnit("{fault}"),
 	)
 	errs = errors.Join(errs, err)

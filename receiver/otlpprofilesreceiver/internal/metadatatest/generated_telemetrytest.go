@@ -56,7 +56,7 @@ func AssertEqualReceiverOtlpProfilesDroppedSamples(t *testing.T, tt *componentte
 func AssertEqualReceiverOtlpProfilesRepaired(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_otlp_profiles_repaired",
-		Description: "Number of faults in old layouts that were read past. [Alpha]",
+		Description: "Number of faults in old layouts that were repaired. [Alpha]",
 		Unit:        "{fault}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverSplunkProfilingDroppedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_splunk_profiling_dropped_samples",
-		Description: "Number of samples left out of records that were otherwise taken. [Alpha]",
+		Description: "Number of samples dropped from records that were accepted. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualReceiverSplunkProfilingDroppedSamples(t *testing.T, tt *componen
 func AssertEqualReceiverSplunkProfilingProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_splunk_profiling_profiles",
-		Description: "Number of profiles that were made of them. [Alpha]",
+		Description: "Number of profiles made from log records. [Alpha]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualReceiverSplunkProfilingRecords(t *testing.T, tt *componenttest.T
 func AssertEqualReceiverSplunkProfilingRejectedRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_splunk_profiling_rejected_records",
-		Description: "Number of log records that were not taken. [Alpha]",
+		Description: "Number of log records that were rejected. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualReceiverSplunkProfilingRejectedRecords(t *testing.T, tt *compone
 func AssertEqualReceiverSplunkProfilingRepaired(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_splunk_profiling_repaired",
-		Description: "Number of faults in records that were read in spite of them. [Alpha]",
+		Description: "Number of faults in records that were repaired. [Alpha]",
 		Unit:        "{fault}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualReceiverSplunkProfilingRepaired(t *testing.T, tt *componenttest.
 func AssertEqualReceiverSplunkProfilingSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_splunk_profiling_samples",
-		Description: "Number of samples in them, each time at which one was taken. [Alpha]",
+		Description: "Number of samples in the log records, one for each timestamp. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
