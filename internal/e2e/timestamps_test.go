@@ -34,8 +34,9 @@ var recordingEnd = time.Date(2026, 11, 21, 21, 30, 0, 0, time.UTC)
 func timedPayloads(t *testing.T) map[string][]byte {
 	t.Helper()
 	payloads := map[string][]byte{
-		// The example of OTEP 239, with times of this century, and links.
-		"folded": []byte("main;foo 3 [k1=v1,k2=v2] 1687841528000000\n" +
+		// The example of OTEP 239, and more in its form.
+		"folded": []byte("foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\n" +
+			"main;foo 3 k1=v1,k2=v2 1687841528000000\n" +
 			"main;foo;bar 5 trace_id=0123456789abcdef0123456789abcdef,span_id=0123456789abcdef 1687841528000001\n" +
 			"main;foo;bar 1 1687841528000002\nmain;foo;bar 1 1687841528000002\n"),
 	}

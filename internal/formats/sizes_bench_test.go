@@ -73,7 +73,7 @@ func foldedLines(b *testing.B, data []byte) []byte {
 	for event, n := range profiletest.Events(decodeEvents(b, data)) {
 		stack := strings.Split(event.Stack, ";")
 		slices.Reverse(stack)
-		line := fmt.Sprintf("%s %d [type=%s] %d\n", strings.Join(stack, ";"), event.Value, event.SampleType, event.Timestamp)
+		line := fmt.Sprintf("%s %d type=%s %d\n", strings.Join(stack, ";"), event.Value, event.SampleType, event.Timestamp)
 		lines = append(lines, strings.Repeat(line, n))
 	}
 	slices.Sort(lines)
