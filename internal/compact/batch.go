@@ -14,11 +14,11 @@ import (
 type Options struct {
 	// MaxBytes is the largest encoded size of a part, in bytes; 0 is no limit.
 	MaxBytes int
-	// MaxGrowth bounds what splitting repeats: all parts together are at most so many times as large as the whole
-	// would be, and what shares an entry larger than MaxBytes stays together. Parts may then be larger than MaxBytes.
-	// 0 is no bound: only a single observation is ever larger.
+	// MaxGrowth bounds what splitting repeats: all parts together are at most that many times as large as the whole
+	// would be, and samples that share an entry larger than MaxBytes stay together. Parts may then be larger than
+	// MaxBytes. 0 means no bound: only a single observation is ever larger.
 	MaxGrowth int
-	// OrderByFrequency gives the entries that are referred to most the shortest indices.
+	// OrderByFrequency assigns the shortest indices to the entries that are referred to most.
 	OrderByFrequency bool
 	// CombineSamples makes one sample of those of one identity within one profile.
 	CombineSamples bool
@@ -33,7 +33,7 @@ type Batch struct {
 	options Options
 	// messages is how many have been added since Reset.
 	messages int
-	// grown is how large the dictionary of the last batch became, where that was of several messages.
+	// grown is how large the dictionary of the last batch became, if that was made of several messages.
 	grown profiledict.Sizes
 
 	dict     profiledict.Dictionary
@@ -52,7 +52,7 @@ type Batch struct {
 
 	identities identities
 	stats      Stats
-	// isUnsized says that nobody asks for the size of parts: those of resources and scopes are not worked out.
+	// isUnsized reports that nobody needs the size of parts, so that those of resources and scopes are not computed.
 	isUnsized bool
 	size      sizeEstimate
 
@@ -143,13 +143,13 @@ func (b *Batch) beginImport() {
 	}
 }
 
-// Profiles is the number of profiles in the batch.
+// Profiles returns the number of profiles in the batch.
 func (b *Batch) Profiles() int { return len(b.profiles) }
 
-// Samples is the number of samples in the batch.
+// Samples returns the number of samples in the batch.
 func (b *Batch) Samples() int { return len(b.samples) }
 
-// Stats counts what has been added since Reset, or since TakeStats.
+// Stats returns the counts of what has been added since Reset, or since TakeStats.
 func (b *Batch) Stats() Stats {
 	s := b.stats
 	s.Repairs = b.importer.Repairs
@@ -167,7 +167,7 @@ func (b *Batch) TakeStats() Stats {
 // Add adds everything in pd that can be understood. It only reads pd.
 func (b *Batch) Add(pd pprofile.Profiles) { b.add(pd, false) }
 
-// Consume is Add for a message that the caller gives away: its memory is used again, unless it is read-only.
+// Consume is Add for a message that the caller no longer needs: its memory is reused, unless it is read-only.
 func (b *Batch) Consume(pd pprofile.Profiles) {
 	consume := !pd.IsReadOnly()
 	b.add(pd, consume)
@@ -225,7 +225,7 @@ func (b *Batch) reach(pd pprofile.Profiles) {
 	b.importer.ImportReached()
 }
 
-// unknown is an index that has not been looked for yet.
+// unknown is an index that has not been looked up yet.
 const unknown = -1
 
 func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {

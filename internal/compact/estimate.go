@@ -5,8 +5,8 @@ package compact
 
 import "github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 
-// sizeEstimate follows the encoded size of a growing batch; an update costs what was added since the last one.
-// It errs on the high side: it counts what nothing refers to, and knows neither the final order of the tables
+// sizeEstimate estimates the encoded size of a growing batch. An update takes time for what was added since the last
+// one. It is rather too high: it counts entries that nothing refers to, and knows neither the final order of the tables
 // nor which samples will be combined.
 type sizeEstimate struct {
 	bytes int
@@ -80,6 +80,5 @@ func (e *sizeEstimate) addDictionary(d *profiledict.Dictionary) (indices int) {
 		3*d.Stacks.Len() + profiledict.VarintLen(uint64(d.Locations.Len()))*e.stackLocations*3/4
 }
 
-// ApproximateBytes returns about the encoded size of what is in the batch, usually some percent too high. It costs
-// nothing.
+// ApproximateBytes returns an estimate of the batch's encoded size, usually a few percent too high. It is a field access.
 func (b *Batch) ApproximateBytes() int { return b.size.bytes }

@@ -75,7 +75,7 @@ const (
 	RepairAttributeKey
 	// RepairAttributeDepth is an attribute whose value is nested too deeply: it is left out.
 	RepairAttributeDepth
-	// RepairLinkIndex is a link that is out of range: the sample has none.
+	// RepairLinkIndex is a link that is out of range: the sample loses it.
 	RepairLinkIndex
 	// RepairProfileField is an index of a profile's own type or unit that is out of range: it is cleared.
 	RepairProfileField
@@ -299,9 +299,9 @@ func (m marks) set(i int32) {
 func (im *Importer) Reach(stack int32) { im.reachedStacks.set(stack) }
 
 // ImportReached imports what has been reached, table by table, each in the message's order. Following the
-// references of one sample after the other would import the same, but jump about in memory, and leave entries in an order
-// that says nothing; the message's own order keeps what belongs together together, which compresses better, and leaves the
-// main binary's mapping first.
+// references of each sample in turn would import the same, but jump about in memory and leave entries in an arbitrary
+// order. The message's own order keeps related entries together, which compresses better, and the main binary's mapping
+// first.
 func (im *Importer) ImportReached() {
 	for i, reached := range im.reachedStacks {
 		if reached {

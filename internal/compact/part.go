@@ -52,8 +52,8 @@ func (p *piece) observations(i int32, s *sample) (from, to uint32) {
 	return from, to
 }
 
-// Parts returns all that is in the batch, in as few and as even parts as Options.MaxBytes allows. An empty batch has
-// none. The batch must not be changed meanwhile, and may be asked again.
+// Parts returns everything in the batch, in as few and as even parts as Options.MaxBytes allows. An empty batch has no
+// parts. The batch must not change during the iteration. Parts may be called again.
 func (b *Batch) Parts() iter.Seq[Part] {
 	return func(yield func(Part) bool) {
 		if len(b.profiles) == 0 {
@@ -97,7 +97,7 @@ func (b *Batch) compareOrder(x, y piece) int {
 		cmp.Compare(s, t), cmp.Compare(x.profile, y.profile))
 }
 
-// Merge returns all of several messages in one, however large. It begins anew; the messages stay as they are.
+// Merge returns several messages as one, however large. It resets the batch, and only reads the messages.
 func (b *Batch) Merge(messages []pprofile.Profiles) pprofile.Profiles {
 	b.Reset(Options{})
 	for _, pd := range messages {
@@ -165,7 +165,7 @@ func (b *Batch) write(pieces []piece) Part {
 		part.SampleCount += int(piece.to - piece.from)
 	}
 	b.donated.MoveTo(part.Profiles.Dictionary())
-	if b.isUnsized && b.subset.isWhole() { // Fast path: what was assembled mostly is
+	if b.isUnsized && b.subset.isWhole() { // Fast path for assembled messages, which mostly are
 		b.dict.CopyTo(part.Profiles.Dictionary())
 	} else {
 		b.subset.CopyTo(part.Profiles.Dictionary())

@@ -43,7 +43,7 @@ func (im *Importer) resolved() *references {
 func (r *references) attribute(i int32) pcommon.Value { return r.values.At(int(i)) }
 
 // ResolveReferences returns, by the indices of src, resources and scopes whose attributes have their
-// references resolved: src itself where there are none.
+// references resolved, or src itself if it has no references.
 func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 	if !HasReferences(src) {
 		return src
@@ -83,7 +83,7 @@ func throughWire(strings pcommon.StringSlice, fill func(pprofile.Profiles)) (ppr
 	message := pprofile.NewProfiles()
 	table := message.Dictionary().StringTable()
 	strings.CopyTo(table)
-	// A reference of 0 is none. If a text were there, the marshaller would refer to it and lose it.
+	// A reference of 0 means no reference. If a text were there, the marshaller would refer to it and lose it.
 	if table.Len() > 0 {
 		table.SetAt(0, "")
 	} else {

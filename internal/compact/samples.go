@@ -24,7 +24,7 @@ const (
 
 var shapes = [...]shape{valuesAlone, timestampsAlone, timestampsValues}
 
-// shapeOf returns the shape of a sample with so many values and timestamps, or why it has none.
+// shapeOf returns the shape of a sample with so many values and timestamps, or why the sample is dropped.
 func shapeOf(values, timestamps int) (shape, DropReason, bool) {
 	switch {
 	case timestamps == 0 && values == 1:

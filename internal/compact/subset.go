@@ -25,7 +25,7 @@ type Subset struct {
 	setUses []uint32
 	sets    []profiledict.AttributeSetIndex // those in use
 
-	// isReordered says that entries have other indices than in dict, relative to each other.
+	// isReordered reports that entries are in another order than in dict.
 	isReordered   bool
 	frequencies   frequencyScratch
 	largest       int // entry, when last measured
@@ -126,7 +126,7 @@ func (s *Subset) Arrange(byFrequency bool) {
 	}
 }
 
-// table returns what is used of a table, nil where t is none of the dictionary's seven.
+// table returns what is used of a table, or nil if t is not one of the dictionary's seven tables.
 func (s *Subset) table(t table) *tableUse {
 	switch t {
 	case tableString:
@@ -148,7 +148,7 @@ func (s *Subset) table(t table) *tableUse {
 	}
 }
 
-// isUsed reports whether the subset has an entry. It is true for all that is in no table of the dictionary.
+// isUsed reports whether the subset has an entry. It is true for entries that are in no table of the dictionary.
 func (s *Subset) isUsed(t table, i int32) bool {
 	uses := s.table(t)
 	return uses == nil || uses.uses[i] != 0
@@ -170,10 +170,10 @@ func (s *Subset) Link(i profiledict.LinkIndex) int32 { return s.links.index[i] }
 // HasString reports whether the subset has a string.
 func (s *Subset) HasString(i profiledict.StringIndex) bool { return i == 0 || s.strings.uses[i] != 0 }
 
-// Strings is the number of strings in the subset.
+// Strings returns the number of strings in the subset.
 func (s *Subset) Strings() int { return len(s.strings.order) }
 
-// Entries counts the entries of each table, the zero values included, in the order of Tables.
+// Entries returns the number of entries of each table, zero values included, in the order of Tables.
 func (s *Subset) Entries() (n [7]int) {
 	for i, t := range s.tables() {
 		n[i] = len(t.order)

@@ -73,7 +73,7 @@ func sliceBytes[T any](s []T) int {
 	return cap(s) * int(unsafe.Sizeof(entry))
 }
 
-// Freeze returns back what only Intern needs. Afterwards the dictionary is read only; Strings.Lookup still works.
+// Freeze frees the memory that only Intern needs. Afterwards the dictionary is read only; Strings.Lookup still works.
 func (d *Dictionary) Freeze() {
 	d.Strings.entries = clip(d.Strings.entries)
 	d.Strings.index.spare = nil

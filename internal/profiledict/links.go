@@ -26,7 +26,7 @@ func (l *Link) hash() uint64 {
 	return Mix(h, binary.LittleEndian.Uint64(l.SpanID[:]))
 }
 
-// ParseLink makes a link of the hexadecimal digits of a trace and a span. A zero, or anything else, is none.
+// ParseLink parses the hexadecimal digits of a trace id and a span id. ok is false if one of them is zero or malformed.
 func ParseLink(trace, span string) (link Link, ok bool) {
 	if !parseID(link.TraceID[:], trace) || !parseID(link.SpanID[:], span) {
 		return Link{}, false

@@ -25,17 +25,17 @@ type batcher struct {
 	of    *dedup
 	key   string
 	users int // guarded by batchers.mu: those inside consume, expire or sendAway
-	// ctx has the client metadata, and none of a sender's deadline.
+	// ctx has the client metadata, but no sender's deadline.
 	ctx context.Context
 
 	mu sync.Mutex
 	// free are the lanes that nobody holds. The last one used is used first: under light load all messages
 	// meet in one batch.
 	free []*lane
-	// waiting are those who wait for a lane, in order. A closed channel means that there will be none.
+	// waiting are the senders that wait for a lane, in order. A closed channel means that they will not get one.
 	waiting []chan *lane
 	lanes   int
-	// closed tells that no lane is given out any more; drained is closed when all have come back then.
+	// closed reports that no lane may be acquired any more; drained is closed when all lanes have been released then.
 	closed  bool
 	drained chan struct{}
 }
@@ -48,7 +48,7 @@ type lane struct {
 	timer    *time.Timer
 	// growth is the largest number of bytes by which a message has made the batch longer.
 	growth int
-	// expired, guarded by the batcher's mu, says that the batch's time was up while somebody held the lane.
+	// expired, guarded by the batcher's mu, reports that the timeout ended while the lane was in use.
 	expired bool
 }
 
@@ -94,7 +94,7 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 		return sent.err
 	}
 	if full {
-		// The message is in the batch, whatever becomes of that: waiting only slows the sender down.
+		// The message is in the batch whatever the result is: waiting only slows the sender down.
 		_ = wait(ctx, until, sent.done)
 	}
 	return nil

@@ -17,15 +17,15 @@ import (
 
 var errShutdown = retryLater("the processor is shutting down")
 
-// batchers has a batcher for each combination of client metadata that has something pending. One that has
-// nothing is forgotten, so what is kept depends on the load, not on the life of the process.
+// batchers has a batcher for each combination of client metadata that has something pending. A batcher that has
+// nothing pending is removed, so memory depends on the load, not on the age of the process.
 type batchers struct {
 	of   *dedup
 	keys []string // of metadata: lower case, sorted
 
 	mu    sync.Mutex
 	byKey map[string]*batcher
-	// closed tells that nothing is taken any more.
+	// closed reports that messages are no longer accepted.
 	closed bool
 }
 
@@ -38,14 +38,14 @@ func newBatchers(of *dedup) *batchers {
 	return &batchers{of: of, keys: keys, byKey: map[string]*batcher{}}
 }
 
-// len is the number of batchers.
+// len returns the number of batchers.
 func (s *batchers) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.byKey)
 }
 
-// consume returns a message to the batcher of its client metadata.
+// consume passes a message to the batcher of its client metadata.
 func (s *batchers) consume(ctx context.Context, pd pprofile.Profiles) error {
 	b, err := s.enter(client.FromContext(ctx).Metadata)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *batchers) consume(ctx context.Context, pd pprofile.Profiles) error {
 	return b.consume(ctx, pd)
 }
 
-// enter returns the batcher of the metadata, and keeps it from being forgotten until leave.
+// enter returns the batcher of the metadata, which is not removed until leave.
 func (s *batchers) enter(metadata client.Metadata) (*batcher, error) {
 	values := make(map[string][]string, len(s.keys))
 	var key strings.Builder
@@ -84,7 +84,7 @@ func (s *batchers) enter(metadata client.Metadata) (*batcher, error) {
 	return b, nil
 }
 
-// stay keeps a batcher from being forgotten until leave.
+// stay keeps a batcher from being removed until leave.
 func (s *batchers) stay(b *batcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ type Config struct {
 	// MaxBatchBytes is the largest encoded size of what is sent on, in bytes of OTLP, dictionary included;
 	// what is larger is split. 0 is no limit.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
-	// OrderByFrequency gives the entries of a dictionary that are referred to most the shortest indices.
+	// OrderByFrequency assigns the shortest indices to the entries of a dictionary that are referred to most.
 	OrderByFrequency bool `mapstructure:"order_by_frequency"`
 	// CombineSamples makes one sample of those with one identity {stack, attributes, link} within one profile.
 	CombineSamples bool `mapstructure:"combine_samples"`

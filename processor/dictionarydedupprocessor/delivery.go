@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
-// delivery is what became of a batch: err is set before done is closed.
+// delivery is the result of sending a batch: err is set before done is closed.
 type delivery struct {
 	done chan struct{}
 	err  error
@@ -89,8 +89,8 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	return consumererror.NewPermanent(err)
 }
 
-// deliver hands over a part, and repeats what was not taken of it while the next component refuses it for the moment.
-// It ends when all is taken, or with the error, the number of samples that were not taken, and why it gave up.
+// deliver hands over a part, and retries what is left of it while the next component refuses it for the moment. If some
+// samples were not accepted in the end, it returns the error, their number, and why it stopped.
 func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why loss, err error) {
 	d.warnOversized(ctx, part)
 	bytes := d.metrics.outgoingSize(ctx, part)
@@ -124,7 +124,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why 
 		case <-time.After(retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval))):
 			interval = min(time.Duration(float64(interval)*retry.Multiplier), retry.MaxInterval)
 		case <-stopping:
-			// What waits gets a chance at once, then again from the shortest interval on.
+			// The rest is tried at once, then again from the shortest interval on.
 			interval, stopping = retry.InitialInterval, nil
 		case <-ctx.Done():
 			return rest, lossShutdown, err

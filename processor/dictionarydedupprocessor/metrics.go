@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
 
-// reason tells why a batch was sent: the value of a metric's attribute.
+// reason is why a batch was sent: the value of a metric's attribute.
 type reason int
 
 // The reasons for which a batch is sent.
@@ -32,7 +32,7 @@ var reasonNames = [numReasons]string{"size", "bytes", "timeout", "shutdown"}
 
 func (r reason) String() string { return reasonNames[r] }
 
-// metrics are the processor's own, with the attributes of each measurement made once.
+// metrics are the processor's own metrics. The attributes of each measurement are made once.
 type metrics struct {
 	*metadata.TelemetryBuilder
 
@@ -73,7 +73,7 @@ func attributes(id component.ID, more ...attribute.KeyValue) metric.MeasurementO
 	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("processor", id.String()))...))
 }
 
-// countIncomingBytes measures a message, which is a walk through all of it, if a reader collects the metric.
+// countIncomingBytes measures a message if a reader collects the metric: measuring reads all of it.
 func (m *metrics) countIncomingBytes(ctx context.Context, pd pprofile.Profiles) {
 	if m.ProcessorDictionaryDedupIncomingBytes.Enabled(ctx) {
 		m.ProcessorDictionaryDedupIncomingBytes.Add(ctx, int64(sizer.ProfilesSize(pd)), m.own)

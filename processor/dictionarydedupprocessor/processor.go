@@ -40,7 +40,7 @@ type dedup struct {
 	endSends    context.CancelFunc
 	// stopping is closed when Shutdown begins.
 	stopping chan struct{}
-	// refused tells that the next component refused something and has taken nothing since.
+	// refused reports that the next component refused something and has accepted nothing since.
 	refused atomic.Bool
 	// spare holds empty batches for their memory.
 	spare sync.Pool
@@ -68,10 +68,10 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	return d, nil
 }
 
-// Capabilities: what comes in is taken apart.
+// Capabilities: incoming messages are consumed.
 func (d *dedup) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
 
-// Start has nothing to do: batchers begin with what they get.
+// Start does nothing: batchers start with the first message.
 func (d *dedup) Start(context.Context, component.Host) error { return nil }
 
 // sendEnds is how long sends may take to return once their contexts have ended.
@@ -128,9 +128,9 @@ func (d *dedup) add(ctx context.Context, batch *compact.Batch, pd pprofile.Profi
 	d.metrics.countIncoming(ctx, batch.TakeStats())
 }
 
-// passOn sends a batch of one message, whose sender learns how that went. Before the next component has taken
-// anything, its refusal is the sender's answer. Afterwards the rest is repeated for a while, since the sender would
-// send again what has been taken already.
+// passOn sends a batch of one message and returns the result to its sender. If the next component refuses the first
+// part, that is the sender's answer. Later parts are retried for a while, since the sender would repeat those that
+// have been accepted.
 func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.MaxWait)
 	defer cancel()
@@ -154,8 +154,7 @@ func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 	return nil
 }
 
-// answer returns the next component's error, or, where it is that the sender has been held long enough, one that asks
-// it to come back.
+// answer returns the next component's error, or, if the sender's wait has timed out, an error that asks it to come back.
 func (d *dedup) answer(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
 		return retryLater("the next component did not take the profiles in time")
