@@ -22,11 +22,8 @@ type Config struct {
 
 // NewFactory returns the factory of the connector `profiles_to_logs`.
 func NewFactory() connector.Factory {
-	return xconnector.NewFactory(
-		metadata.Type,
-		createDefaultConfig,
-		xconnector.WithProfilesToLogs(createProfilesToLogs, metadata.ProfilesToLogsStability),
-	)
+	return xconnector.NewFactory(metadata.Type, createDefaultConfig,
+		xconnector.WithProfilesToLogs(createProfilesToLogs, metadata.ProfilesToLogsStability))
 }
 
 // createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
