@@ -83,7 +83,7 @@ func TestConfig(t *testing.T) {
 	assert.ErrorContains(t, err, "formats")
 }
 
-// What the connector hands on, splunk_profiling's translator reads back.
+// splunk_profiling's translator reads back what the connector passes on.
 func TestProfilesToLogs(t *testing.T) {
 	for _, format := range []string{"pprof", "text", "otlp"} {
 		for _, splunkTypesOnly := range []bool{false, true} {
@@ -114,7 +114,7 @@ func TestProfilesToLogs(t *testing.T) {
 	}
 }
 
-// Nothing is handed on where nothing is left, and what the pipeline answers is what the one before it learns.
+// Nothing is passed on if nothing is left, and the pipeline's answer is returned.
 func TestNothingAndRefused(t *testing.T) {
 	set, _ := settings(t)
 	cfg := createDefaultConfig().(*Config)

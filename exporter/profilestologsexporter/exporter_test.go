@@ -212,7 +212,7 @@ func (p memoryPeer) sendLogs(_ context.Context, ld plog.Logs, _ int) answer {
 	return answer{}
 }
 
-// A refusal for good is the sender's to know, and is not retried.
+// A permanent refusal is returned, and not retried.
 func TestRefusedForGood(t *testing.T) {
 	b := &inbox{refuseLogs: func(int) error { return status.Error(codes.InvalidArgument, "never") }}
 	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false)})

@@ -25,7 +25,7 @@ func TestHTTPStatuses(t *testing.T) {
 	for _, tc := range []struct {
 		status  int
 		message string
-		// asLogs expects a switch, retried another try as profiles; else the batch is refused for good.
+		// asLogs expects a switch, retried another try as profiles; otherwise the batch is refused permanently.
 		asLogs, retried bool
 	}{
 		{status: 404, asLogs: true},

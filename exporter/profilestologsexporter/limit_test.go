@@ -187,7 +187,7 @@ func TestPeerThatTakesLess(t *testing.T) {
 	}
 }
 
-// What cannot be split is refused for good, alone.
+// A part that cannot be split is refused permanently, alone.
 func TestSingleSampleThatIsTooLarge(t *testing.T) {
 	b := &inbox{}
 	e := runExporter(t, map[string]any{"http": smallServer(t, b, 100_000, true)})

@@ -262,8 +262,8 @@ func (c *Claim) Return(n int64) {
 	b.admitWaiting()
 }
 
-// DropBuffers reports that the bytes that ReadAll returned are no longer needed. The claim keeps its size: it now
-// stands for what they were decoded to.
+// DropBuffers reports that the bytes that ReadAll returned are no longer needed. The claim keeps its size, now for what
+// they were decoded to.
 func (c *Claim) DropBuffers() {
 	for _, buffer := range c.buffers {
 		keepBuffer(buffer)

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Builder lays out OTLP profiles by names. It interns what it is given, so that what it builds passes Check as far
-// as the content does. Resource, Scope and Profile begin one of theirs, to which the calls after them apply; a Scope
-// without a Resource before it gets an empty one, and so on.
+// Builder builds OTLP profiles from names. It interns them, so that the result passes Check if the content does.
+// Resource, Scope and Profile each begin a new one, to which the later calls apply; a Scope without a Resource gets an
+// empty one, and so on.
 //
 //	pd := profiletest.New().
 //		Resource("service.name", "shop").
@@ -33,10 +33,10 @@ func New() *Builder {
 	return &Builder{pd: pd, intern: newInterner(pd.Dictionary())}
 }
 
-// Build gives what was laid out. The builder goes on building the same Profiles.
+// Build returns the profiles. Later calls still change them.
 func (b *Builder) Build() pprofile.Profiles { return b.pd }
 
-// Break hands out what was laid out so far to be changed by hand, in order to get something that Check refuses:
+// Break calls change with the profiles so far, to make something that Check refuses:
 //
 //	Break(func(pd pprofile.Profiles) { profiletest.SampleAt(pd, 0).SetStackIndex(9) })
 func (b *Builder) Break(change func(pprofile.Profiles)) *Builder {

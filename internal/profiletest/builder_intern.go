@@ -32,7 +32,7 @@ func newInterner(dict pprofile.ProfilesDictionary) *interner {
 	return in
 }
 
-// at is the index of k's entry. Where there is none yet, add appends it to a table of n entries.
+// at returns the index of k's entry. If there is none yet, add appends it to a table of n entries.
 func (in *interner) at(k resolved.Key, n int, add func()) int32 {
 	if i, ok := in.indices[string(k)]; ok {
 		return i

@@ -40,7 +40,7 @@ type Mapping struct {
 	Attributes           []Attribute
 }
 
-// Attribute is an attribute; Value is what pcommon.Value.FromRaw takes.
+// Attribute is an attribute; pcommon.Value.FromRaw must accept Value.
 type Attribute struct {
 	Key   string
 	Value any

@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profiletest holds what the tests of this project share: resolved equality of OTLP profiles and a builder
-// of them, beside the check and the text form of package resolved; for pprof, equality and a writer of raw messages;
-// and what a call costs in memory and processor time. Only tests import it.
+// Package profiletest has what the tests of this project share. For OTLP profiles: a builder and resolved equality,
+// with the check and the text form of package resolved. For pprof: equality and a writer of raw messages. For any call:
+// its cost in memory and processor time. Only tests import it.
 //
 // A note on pdata: marshalling profiles that are not read-only moves the strings of resource and scope attributes
 // into the dictionary and hides them from its own accessors. Check, compare or render before marshalling, or

@@ -12,10 +12,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// maxListedDifferences bounds what an equality error lists.
+// maxListedDifferences bounds how many differences an error lists.
 const maxListedDifferences = 10
 
-// EqualOption says what a comparison of profiles looks past.
+// EqualOption is a difference that a comparison of profiles ignores.
 type EqualOption func(*equalOptions)
 
 type equalOptions struct {
@@ -34,10 +34,11 @@ func MergeProfiles() EqualOption {
 	return func(o *equalOptions) { o.ignoreOrder, o.mergeProfiles = true, true }
 }
 
-// Equal says whether two Profiles resolve to the same, whatever the layout of their dictionaries. By default
-// resources, scopes and profiles are compared in order. Samples have no order: they are compared by their identity
-// {stack, attributes, link}, resolved. The values of several samples of one identity are added up, and what carries
-// timestamps is compared as a multiset of observations. The error lists the first differences with resolved names.
+// Equal returns an error if two Profiles do not resolve to the same, whatever the layout of their dictionaries. By
+// default resources, scopes and profiles are compared in order. Samples have no order: they are compared by their
+// identity {stack, attributes, link}, resolved. The values of several samples of one identity are added up, and what
+// carries timestamps is compared as a multiset of observations. The error lists the first differences with resolved
+// names.
 func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
 	var o equalOptions
 	for _, opt := range opts {
@@ -70,7 +71,7 @@ type comparison struct {
 	differences differences
 }
 
-// differences collects what differs, and keeps the first of it.
+// differences collects the first differences.
 type differences struct {
 	listed   []error
 	unlisted int

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// profileGroup is the profiles of both sides that belong together by their name, which says all they share.
+// profileGroup has the profiles of both sides with the same name, which describes everything that they share.
 type profileGroup struct {
 	name      string
 	want, got []pprofile.Profile
@@ -90,8 +90,8 @@ func (c *comparison) compareScopeGroup(scope *profileGroup) {
 	}
 }
 
-// header is what profiles have in common that may be compared. The format goes with the payload, which a split
-// leaves in one part.
+// header returns the fields that equal profiles share. The format goes with the payload, which a split leaves in one
+// part.
 func (s *side) header(p pprofile.Profile, o equalOptions) string {
 	texts := []string{"profile"}
 	for _, f := range s.fields(p) {

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// PprofOption changes what EqualPprof takes for equal.
+// PprofOption is a difference that EqualPprof ignores.
 type PprofOption func(*pprofOptions)
 
 type pprofOptions struct {
@@ -29,11 +29,11 @@ func StrictZero() PprofOption { return func(o *pprofOptions) { o.strictZero = tr
 // labels like any other.
 func CanonicalLinks() PprofOption { return func(o *pprofOptions) { o.canonicalLinks = true } }
 
-// EqualPprof says whether two pprof profiles hold the same, whatever the ids and the order of their entries: the
-// sample types in order, the profile's own fields, and the values of the samples, added up for each identity. A
-// sample's identity is its labels, the values of each key in order, and its locations with every field of their
-// mappings, lines and functions. That is stricter than profile.Merge, which takes mappings for equal that differ in
-// their addresses or flags, or in their file beside the same build id.
+// EqualPprof returns an error if two pprof profiles differ, whatever the ids and the order of their entries. It
+// compares the sample types in order, the profile's own fields, and the values of the samples, added up for each
+// identity. A sample's identity is its labels, the values of each key in order, and its locations with every field of
+// their mappings, lines and functions. That is stricter than profile.Merge, which takes mappings for equal that differ
+// in their addresses or flags, or in their file beside the same build id.
 //
 // Entries that no sample reaches are ignored. A unit "" is none, and a function or mapping whose fields are all empty
 // is none. The error lists the first differences.
@@ -70,7 +70,7 @@ func (c *pprofComparison) compareFields(want, got *profile.Profile) {
 	}
 }
 
-// pprofSamples is what the samples of one identity add up to on both sides, and one of them to name it by.
+// pprofSamples has the sums of the samples of one identity on both sides, and one of them for its name.
 type pprofSamples struct {
 	want, got               []int64
 	wantPresent, gotPresent bool

@@ -13,10 +13,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// pprofIdentity is what makes two samples of a pprof profile the same.
+// pprofIdentity identifies equal samples of a pprof profile.
 type pprofIdentity struct{ stack, labels resolved.ID }
 
-// pprofResolver gives what samples refer to its id in a space; locations keeps those of locations seen before.
+// pprofResolver assigns ids in a space to what samples refer to; locations keeps those of known locations.
 type pprofResolver struct {
 	space          *resolved.Space
 	canonicalLinks bool
@@ -126,8 +126,8 @@ func linkOf(s *profile.Sample) (pprofLink, bool) {
 	return pprofLink{traceID, spanID}, traceOK && spanOK
 }
 
-// hexID is the id that text writes, in the given number of digits; there is none in zero, in what is not hex, or in
-// what has more digits than that after its leading zeros.
+// hexID returns the id in text, with the given number of digits. It returns false for zero, for text that is not
+// hexadecimal, and for more digits after leading zeros.
 func hexID(text string, digits int) (string, bool) {
 	significant := strings.ToLower(strings.TrimLeft(text, "0"))
 	if significant == "" || len(significant) > digits || strings.Trim(significant, "0123456789abcdef") != "" {

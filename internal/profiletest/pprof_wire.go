@@ -5,9 +5,9 @@ package profiletest
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// PprofWire is a pprof message of any kind as bytes on the wire. Its methods give the bytes with one more field
-// behind them, so that a test lays out fields as it likes: in any order, repeated, with references to nothing, unknown
-// ones among them. That is what profile.Write cannot express. Strings are referred to by their index.
+// PprofWire is a pprof message of any kind as bytes on the wire. Its methods return the bytes with one more field, so
+// that a test can write fields in any order, repeated, unknown, or with references to nothing, which profile.Write
+// cannot do. Strings are referred to by their index.
 //
 //	payload := PprofWire(nil).
 //		Strings("", "cpu", "nanoseconds", "key", "").
@@ -108,7 +108,7 @@ func (w PprofWire) nonZero(first protowire.Number, values ...int64) PprofWire {
 // PprofLabel is a sample's label; fields that are 0 are not written.
 type PprofLabel struct{ Key, Str, Num, Unit int64 }
 
-// Label adds a label to what is a sample.
+// Label adds a label to a sample.
 func (w PprofWire) Label(l PprofLabel) PprofWire {
 	return w.Message(PprofSampleLabel, PprofWire(nil).nonZero(1, l.Key, l.Str, l.Num, l.Unit))
 }
