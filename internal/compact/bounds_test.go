@@ -178,11 +178,11 @@ func worstMessages(t testing.TB, size int) map[string][]byte {
 		}
 	})
 	deepStack := func(m message) {
-		m.d.LocationTable().AppendEmpty().SetAddress(1)
 		list := m.d.StackTable().AppendEmpty().LocationIndices()
-		list.EnsureCapacity(size / 20)
-		for range size / 20 { // a little less than what a part takes
-			list.Append(1)
+		list.EnsureCapacity(size / 200)
+		for i := range size / 200 { // with its locations a little less than what a part takes
+			m.d.LocationTable().AppendEmpty().SetAddress(uint64(i) + 1)
+			list.Append(int32(i) + 1)
 		}
 	}
 	add("profiles of one deep stack", func(m message) {
@@ -195,7 +195,7 @@ func worstMessages(t testing.TB, size int) map[string][]byte {
 	})
 	add("samples of one deep stack with two observations each", func(m message) {
 		deepStack(m)
-		for i := range size / 100 {
+		for i := range size / 50 {
 			m.d.AttributeTable().AppendEmpty().Value().SetInt(int64(i))
 			s := m.profile.Samples().AppendEmpty()
 			s.SetStackIndex(1)

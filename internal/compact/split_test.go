@@ -115,8 +115,18 @@ func TestPartsKeepTheLimit(t *testing.T) {
 		manyProfiles.Resource("service.name", fmt.Sprint("shop-", i)).Profile("cpu", "nanoseconds").
 			Sample(profiletest.Value(1, fmt.Sprint("f", i), "main"))
 	}
+	// The splitter stops measuring them alone.
+	sameStack := profiletest.New()
+	stack := make([]string, 200)
+	for i := range stack {
+		stack[i] = fmt.Sprint("f", i, strings.Repeat("n", 90))
+	}
+	for i := range 2000 {
+		sameStack.Resource("service.name", fmt.Sprint("shop-", i)).Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, stack...))
+	}
 	for name, pd := range map[string]pprofile.Profiles{
 		"observations": manyObservations, "profiles": manyProfiles.Build(), "samples": labelled(t, 3),
+		"profiles of one stack": sameStack.Build(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, total := splitAll(t, bounded(smallLimit), pd)
