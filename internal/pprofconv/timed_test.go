@@ -201,7 +201,7 @@ func requireComesBack(t require.TestingT, pd pprofile.Profiles) {
 	require.Len(t, seen, profiles.Len())
 }
 
-// The comment of values that are all 1 is one like others where it says what is not so.
+// The comment that the encoder adds is read and removed; one that it would not write stays a comment.
 func TestCommentOfTimestampedValues(t *testing.T) {
 	const key = "end_timestamp_ns"
 	payload := func(comments ...string) []byte {
