@@ -59,9 +59,13 @@ func (s *schedule) run(ctx context.Context, begin func(scrapeTask), idle func(no
 			idle(now)
 			lastIdle = now
 		}
-		timer.Reset(s.untilNext())
+		timer.Reset(max(s.untilNext(), grain))
 	}
 }
+
+// grain is how late a scrape may begin, so that those that are due within it begin together. To wake up the process for each
+// costs more than a tenth of the processor time of 160 scrapes a second.
+const grain = 50 * time.Millisecond
 
 // scrapeTask is one scrape to be done: what the endpoint was when it became due.
 type scrapeTask struct {
