@@ -76,6 +76,11 @@ func (c *Config) Validate() error {
 	if http != nil && http.Server.NetAddr.Endpoint == "" {
 		errs = append(errs, errors.New("`protocols.http.endpoint` must be set"))
 	}
+	if http != nil {
+		if err := httpserver.CheckEncodings(http.Server.CompressionAlgorithms); err != nil {
+			errs = append(errs, fmt.Errorf("`protocols.http.compression_algorithms` %w", err))
+		}
+	}
 	if c.Limits.MaxBytesInFlight < 0 {
 		errs = append(errs, fmt.Errorf("`limits.max_bytes_in_flight` must not be negative, found %d", c.Limits.MaxBytesInFlight))
 	}

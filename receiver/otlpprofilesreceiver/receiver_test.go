@@ -300,8 +300,10 @@ func TestConfig(t *testing.T) {
 		"nothing":           {map[string]any{}, "must have `grpc`, `http` or both"},
 		"an unknown key":    {map[string]any{"protocols": map[string]any{"http": map[string]any{"endpont": "x"}}}, "endpont"},
 		"an empty endpoint": {map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": ""}}}, "`protocols.grpc.endpoint` must be set"},
-		"negative budget":   {map[string]any{"protocols": map[string]any{"grpc": nil}, "limits": map[string]any{"max_bytes_in_flight": -1}}, "must not be negative, found -1"},
-		"no time to drain":  {map[string]any{"protocols": map[string]any{"grpc": nil}, "drain_timeout": "0s"}, "`drain_timeout` must be positive"},
+		"an unknown encoding": {map[string]any{"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []any{"brotli"}}}},
+			"`protocols.http.compression_algorithms` must be among"},
+		"negative budget":  {map[string]any{"protocols": map[string]any{"grpc": nil}, "limits": map[string]any{"max_bytes_in_flight": -1}}, "must not be negative, found -1"},
+		"no time to drain": {map[string]any{"protocols": map[string]any{"grpc": nil}, "drain_timeout": "0s"}, "`drain_timeout` must be positive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), tt.yaml)
