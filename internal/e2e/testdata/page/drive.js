@@ -98,11 +98,11 @@ const steps = {
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => !location.hash.includes('part.'));
 
-    const asked = [];
-    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
     await page.click('[data-view=threads]');
     await page.waitForSelector('.threads canvas');
     await page.waitForFunction(() => /^\d+ threads/.test(document.querySelector('.threads canvas').getAttribute('aria-label') ?? ''));
+    const asked = []; // from here on: the heat map's last requests may still have been under way
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
     const lanes = await page.locator('.threads canvas').boundingBox();
     await page.mouse.move(lanes.x + lanes.width * 0.6, lanes.y + 8);
     await page.mouse.down();
