@@ -42,7 +42,7 @@ const (
 // goroutine, a block and a mutex profile, through an agent and a gateway with the configurations of this repository. It
 // reports the processor time of each for one profile, and the bytes that leave each.
 func BenchmarkFleet(b *testing.B) {
-	b.Run("agent+gateway", func(b *testing.B) { benchAgentAndGateway(b, fleet{}) })
+	b.Run("agent+gateway/unpaced", func(b *testing.B) { benchAgentAndGateway(b, fleet{}) })
 	// As fast as it happens in earnest: what an agent merges depends on how long it waits for more.
 	for _, timeout := range []string{"1s", "5s", "15s"} {
 		b.Run("agent+gateway/paced/timeout="+timeout, func(b *testing.B) {
@@ -50,11 +50,14 @@ func BenchmarkFleet(b *testing.B) {
 			benchAgentAndGateway(b, fleet{pause: paced})
 		})
 	}
-	b.Run("agent+kafka+gateway", func(b *testing.B) { benchKafka(b, fleet{}) })
+	b.Run("agent+kafka+gateway/unpaced", func(b *testing.B) { benchKafka(b, fleet{}) })
 	b.Run("agent+kafka+gateway/paced/timeout=5s", func(b *testing.B) { benchKafka(b, fleet{pause: paced}) })
 }
 
 func benchAgentAndGateway(b *testing.B, f fleet) {
+	if f.pause == 0 {
+		b.Setenv("ACKNOWLEDGE", "batched") // else senders would wait for batches that are not full
+	}
 	var samples atomic.Int64
 	wire := startCounter(b, startSink(b, &samples))
 	gateway, gatewayAddress := startBenchCollector(b, gatewayConfig, "OTLP_GRPC_ENDPOINT", "BACKEND_ENDPOINT="+wire.address)
@@ -66,6 +69,9 @@ func benchAgentAndGateway(b *testing.B, f fleet) {
 }
 
 func benchKafka(b *testing.B, f fleet) {
+	if f.pause == 0 {
+		b.Setenv("ACKNOWLEDGE", "batched")
+	}
 	var samples atomic.Int64
 	wire := startCounter(b, startSink(b, &samples))
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(kafkaPartitions, kafkaTopic))
