@@ -44,7 +44,7 @@ const (
 func BenchmarkFleet(b *testing.B) {
 	b.Run("agent+gateway/unpaced", func(b *testing.B) { benchAgentAndGateway(b, fleet{}) })
 	// As fast as it happens in earnest: what an agent merges depends on how long it waits for more.
-	for _, timeout := range []string{"1s", "5s", "15s"} {
+	for _, timeout := range []string{"1s", "2s", "5s", "15s"} {
 		b.Run("agent+gateway/paced/timeout="+timeout, func(b *testing.B) {
 			b.Setenv("BATCH_TIMEOUT", timeout)
 			benchAgentAndGateway(b, fleet{pause: paced})
