@@ -36,8 +36,7 @@ type datadogEvent struct {
 	} `json:"info"`
 }
 
-// handleDatadog answers POST /profiling/v1/input: 200 without a body, which older versions of dd-trace-go insist on. It decodes
-// all files before it delivers the first, so that a bad one leaves nothing behind.
+// handleDatadog answers POST /profiling/v1/input: 200 without a body, which older versions of dd-trace-go insist on.
 func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	form, err := s.readDatadogForm(r)
 	if err != nil {
@@ -64,17 +63,9 @@ func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
 	if err != nil || mediaType != "multipart/form-data" {
 		return form, ingest.Reject(ingest.BadRequest, errors.New("not a form of Datadog's libraries: use multipart/form-data with event.json and profiles"))
 	}
-	reader, err := s.newFormReader(r.body, parameters["boundary"])
-	if err != nil {
-		return form, err
-	}
-	for {
-		part, err := reader.next()
+	for part, err := range s.partsOf(r.body, parameters["boundary"]) {
 		if err != nil {
 			return form, err
-		}
-		if part == nil {
-			break
 		}
 		name, isEvent := partName(part), part.FormName() == "event"
 		if !isEvent && (part.FileName() == "" || strings.HasSuffix(name, ".json")) {

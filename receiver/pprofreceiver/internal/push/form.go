@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"mime/multipart"
 
@@ -22,38 +23,34 @@ const (
 	maxPartHeaderBytes = 64 << 10
 )
 
-// formReader reads the parts of a form within limits.
-type formReader struct {
-	s      *Server
-	body   headerLimiter
-	reader *multipart.Reader
-	parts  int
-}
-
-func (s *Server) newFormReader(body io.Reader, boundary string) (*formReader, error) {
-	if boundary == "" {
-		return nil, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
+// partsOf yields the parts of a form within limits. Its error is a *Rejection, and comes last.
+func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.Part, error] {
+	return func(yield func(*multipart.Part, error) bool) {
+		if boundary == "" {
+			yield(nil, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary")))
+			return
+		}
+		limited := &headerLimiter{body: body}
+		reader := multipart.NewReader(limited, boundary)
+		for parts := 0; ; parts++ {
+			limited.left = maxPartHeaderBytes
+			part, err := reader.NextPart()
+			limited.left = math.MaxInt
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield(nil, s.rejectionOfForm(err))
+				return
+			case parts == maxParts:
+				yield(nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d files in one request", maxParts)))
+				return
+			}
+			if !yield(part, nil) {
+				return
+			}
+		}
 	}
-	f := &formReader{s: s, body: headerLimiter{body: body}}
-	f.reader = multipart.NewReader(&f.body, boundary)
-	return f, nil
-}
-
-// next returns the next part, nil after the last one. The error is a *Rejection.
-func (f *formReader) next() (*multipart.Part, error) {
-	f.body.left = maxPartHeaderBytes
-	part, err := f.reader.NextPart()
-	f.body.left = math.MaxInt
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, f.s.rejectionOfForm(err)
-	case f.parts == maxParts:
-		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d files in one request", maxParts))
-	}
-	f.parts++
-	return part, nil
 }
 
 // rejectionOfForm is rejectionOf for what may also be no form.

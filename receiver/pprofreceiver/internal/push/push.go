@@ -149,17 +149,9 @@ func (s *Server) readFiles(r *http.Request, f pushedForm) (files []pushedFile, f
 	ctx := r.Context()
 	// All files of a request share the limit: else a small form could unpack to many times of it.
 	left := s.ingest.Config.Limits.MaxProfileBytes
-	reader, err := s.newFormReader(f.body, f.boundary)
-	if err != nil {
-		return nil, nil, err
-	}
-	for {
-		part, err := reader.next()
+	for part, err := range s.partsOf(f.body, f.boundary) {
 		if err != nil {
 			return nil, nil, err
-		}
-		if part == nil {
-			break
 		}
 		name := partName(part)
 		if part.FileName() == "" {

@@ -164,21 +164,9 @@ type ingestForm struct{ profile, previous, config, labels []byte }
 
 // readForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels; others are passed over.
 func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, err error) {
-	reader, err := s.newFormReader(r.body, boundary)
-	if err != nil {
-		return form, err
-	}
-	for {
-		part, err := reader.next()
+	for part, err := range s.partsOf(r.body, boundary) {
 		if err != nil {
 			return form, err
-		}
-		if part == nil {
-			if form.profile == nil {
-				return form, ingest.Reject(ingest.Empty, errors.New("the form has no part profile or jfr"))
-			}
-			r.body.Complete()
-			return form, nil
 		}
 		var to *[]byte
 		switch part.FormName() {
@@ -199,6 +187,11 @@ func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, e
 		}
 		*to = data
 	}
+	if form.profile == nil {
+		return form, ingest.Reject(ingest.Empty, errors.New("the form has no part profile or jfr"))
+	}
+	r.body.Complete()
+	return form, nil
 }
 
 // baseline returns one that previous was committed to: old versions of pyroscope-go send totals, and those before.

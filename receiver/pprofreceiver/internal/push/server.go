@@ -3,9 +3,9 @@
 
 // Package push is the source `server`: profiles that are pushed over HTTP.
 //
-// POST /v1/pprof takes a pprof or a form of several (push.go, form.go), whose sender the query names (query.go). pyroscope.go
-// and datadog.go have the routes of Pyroscope's and Datadog's clients. Each opens the body on the admission budget, passes it to ingest, and answers once the
-// pipeline has accepted what it became (answer.go).
+// POST /v1/pprof takes a pprof or a form of several (push.go, form.go), whose sender the query names (query.go).
+// pyroscope.go and datadog.go have the routes of Pyroscope's and Datadog's clients. Each opens the body on the admission
+// budget, passes it to ingest, and answers once the pipeline has accepted what it became (answer.go).
 package push
 
 import (
