@@ -95,18 +95,7 @@ func (s *Scraper) run(stopping, deliver context.Context) {
 		select {
 		case tasks <- task: // an idle goroutine has it
 		default:
-			running.Go(func() {
-				s.scrape(deliver, task)
-				for idle.Add(1) <= maxIdle {
-					task, ok := <-tasks
-					idle.Add(-1)
-					if !ok {
-						return
-					}
-					s.scrape(deliver, task)
-				}
-				idle.Add(-1)
-			})
+			running.Go(func() { s.scrapeAll(deliver, task, tasks, &idle) })
 		}
 	}, func(now time.Time) {
 		for _, job := range s.schedule.jobs {
@@ -117,8 +106,20 @@ func (s *Scraper) run(stopping, deliver context.Context) {
 	running.Wait()
 }
 
-// maxIdle is how many goroutines wait for the next scrape. A new one would have to grow its stack first, from 2 to 32 KiB,
-// which is a twentieth of what a scrape costs.
+// scrapeAll does a task, and then those that follow, until maxIdle others are idle or there are no more.
+func (s *Scraper) scrapeAll(deliver context.Context, task scrapeTask, tasks <-chan scrapeTask, idle *atomic.Int32) {
+	for more := true; more; {
+		s.scrape(deliver, task)
+		more = idle.Add(1) <= maxIdle
+		if more {
+			task, more = <-tasks
+		}
+		idle.Add(-1)
+	}
+}
+
+// maxIdle is how many goroutines wait for the next scrape. Growing the stack of a new one from 2 to 32 KiB is a twentieth
+// of what a scrape costs.
 const maxIdle = 4
 
 // Shutdown breaks off the requests under way; what was fetched is delivered.
