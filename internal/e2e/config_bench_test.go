@@ -238,8 +238,11 @@ type benchPayload struct {
 	samples int
 }
 
+// benchClient keeps its connections, as each target keeps its own.
+var benchClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 5 * benchTargets}}
+
 func pushBench(b *testing.B, address string, p benchPayload) {
-	response, err := client.Post("http://"+address+"/v1/pprof?"+p.query, "application/octet-stream", bytes.NewReader(p.body))
+	response, err := benchClient.Post("http://"+address+"/v1/pprof?"+p.query, "application/octet-stream", bytes.NewReader(p.body))
 	if err != nil {
 		b.Error(err)
 		return
