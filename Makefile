@@ -31,14 +31,16 @@ WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
 
 # How many inputs a test with drawn ones draws.
 DRAWS ?= 30
-# The flags of the binary, so that what both need is compiled once.
-BUILD_FLAGS := -trimpath -tags=grpcnotrace
+# One set of flags for everything that is compiled here, programs that tests build and the linter's view included, so that a
+# dependency is compiled once.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -tags=grpcnotrace $(GOFLAGS)
 # The collector's alone: profiletool and the tests have no slim form.
 COLLECTOR_TAGS  := grpcnotrace$(if $(SLIM),$(comma)slim)
-COLLECTOR_FLAGS := -trimpath -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
-TOOL_FLAGS = $(BUILD_FLAGS) -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
-TEST = CGO_ENABLED=0 RAPID_CHECKS=$(DRAWS) $(GO) test $(BUILD_FLAGS)
-RACE_TEST = CGO_ENABLED=1 RAPID_CHECKS=$(DRAWS) $(GO) test $(RACE) $(BUILD_FLAGS)
+COLLECTOR_FLAGS := -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
+TOOL_FLAGS = -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
+TEST = RAPID_CHECKS=$(DRAWS) $(GO) test
+RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE)
 
 CONFIG      ?= config/quickstart.yaml
 FUZZ        ?= Fuzz
@@ -55,8 +57,8 @@ help: ## show this list
 
 .PHONY: build
 build: ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/otelcol-profiles-slim), bin/profiletool
-	CGO_ENABLED=0 $(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o $(CURDIR)/$(BINARY) .
-	CGO_ENABLED=0 $(GO) build $(TOOL_FLAGS) -o bin/profiletool ./cmd/profiletool
+	$(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o $(CURDIR)/$(BINARY) .
+	$(GO) build $(TOOL_FLAGS) -o bin/profiletool ./cmd/profiletool
 
 .PHONY: run
 run: build ## build it and run config/quickstart.yaml (or CONFIG=..., SLIM=1)
@@ -214,7 +216,7 @@ lint: ## formatting, imports and the usual mistakes
 VET32 ?= ./...
 .PHONY: vet-32bit
 vet-32bit: ## check that everything compiles for 32 bits (VET32: which packages)
-	GOARCH=386 CGO_ENABLED=0 $(GO) vet $(VET32)
+	GOARCH=386 $(GO) vet $(VET32)
 
 # It asks vuln.go.dev, or GOVULNDB. govulncheck's status is 3 where it found something, 1 where it could not look.
 GOVULNCHECK := $(GO) tool -modfile=$(CURDIR)/internal/tools/govulncheck/go.mod govulncheck $(if $(GOVULNDB),-db $(GOVULNDB))
@@ -282,7 +284,7 @@ release: ## cross-compile archives of both programs, their checksums and bills o
 	for platform in $(RELEASE_PLATFORMS); do \
 		os=$${platform%/*}; arch=$${platform#*/}; exe=; [ $$os != windows ] || exe=.exe; echo "== $$platform"; \
 		dir="$(CURDIR)/bin/release/$(DIST)_$(VERSION)_$${os}_$$arch"; mkdir -p "$$dir/config"; \
-		export CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch; \
+		export GOOS=$$os GOARCH=$$arch; \
 		$(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o "$$dir/$(DIST)$$exe" .; \
 		$(GO) build $(TOOL_FLAGS) -o "$$dir/profiletool$$exe" ./cmd/profiletool; \
 		cp LICENSE NOTICE CHANGELOG.md "$$dir"; cp -r config/*.yaml config/backends config/targets "$$dir/config"; \
