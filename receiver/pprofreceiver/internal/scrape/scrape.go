@@ -12,10 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
-	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
@@ -31,7 +29,7 @@ type Scraper struct {
 
 	schedule *schedule
 	// discover calls apply with every changed set of targets until ctx ends.
-	discover func(ctx context.Context, apply func(targets.Update)) error
+	discover func(ctx context.Context, apply func(targets.Update))
 	page     *statusServer
 
 	// slots bounds the payloads that are decoded and delivered at once. Requests that wait for their
@@ -59,8 +57,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) error {
 	seed, _ := os.Hostname()
 	s.schedule = newSchedule(jobs, seed)
 	if s.discover == nil {
-		// Discovery counts for itself, in a registry of its own: two receivers would collide in a shared one.
-		manager, err := targets.NewManager(s.cfg.Configs, s.set.Logger, prometheus.NewRegistry())
+		manager, err := targets.NewManager(s.cfg.Configs, s.set.Logger)
 		if err != nil {
 			return err
 		}
@@ -84,11 +81,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) error {
 // run scrapes until stopping ends, and returns when all that was fetched by then is delivered.
 func (s *Scraper) run(stopping, deliver context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.discover(stopping, s.schedule.apply); err != nil && stopping.Err() == nil {
-			s.set.Logger.Error("discovery ended; scraping the targets known so far", zap.Error(err))
-		}
-	})
+	running.Go(func() { s.discover(stopping, s.schedule.apply) })
 	tasks := make(chan scrapeTask)
 	var idle atomic.Int32
 	s.schedule.run(stopping, func(task scrapeTask) {

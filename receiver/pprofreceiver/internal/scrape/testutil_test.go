@@ -58,11 +58,11 @@ func newFixture(t testing.TB, maxProfileBytes int, edit func(*targets.Config)) *
 	}
 	f.jobs = []string{job.JobName}
 	f.scraper = New(&Config{MaxConcurrent: 8, Configs: []*targets.Config{job}}, f.Set, f.Ingester("scrape", "http", maxProfileBytes))
-	f.scraper.discover = func(ctx context.Context, apply func(targets.Update)) error {
+	f.scraper.discover = func(ctx context.Context, apply func(targets.Update)) {
 		for {
 			select {
 			case <-ctx.Done():
-				return nil
+				return
 			case update := <-f.updates:
 				apply(update)
 				f.applied <- struct{}{}

@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,15 +23,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Manager runs the discovery of several jobs.
+// Manager runs the discovery of several jobs. It does what Prometheus' manager does, but sleeps while nothing changes:
+// that one looks for changes ten times a second, without end.
 type Manager struct {
-	cfgs       []*Config
-	log        zapcore.Core
-	logger     *slog.Logger // writes to log
-	registerer prometheus.Registerer
-	metrics    *discovery.SDMetrics
-	made       discoverers
-	memos      []*memo // one for each of cfgs
+	log       zapcore.Core
+	logger    *slog.Logger // writes to log
+	jobs      []*job
+	providers []*provider
 	// every bounds how often a set of targets that changes all the time is handed on.
 	every time.Duration
 	// firstLook is how long a job may find nothing before that is worth a line in the log. The discovery of Kubernetes
@@ -36,51 +37,73 @@ type Manager struct {
 	firstLook time.Duration
 }
 
+// job is a configuration's discoveries, and what its rules made of their targets.
+type job struct {
+	*Config
+	providers []*provider
+	memo      *memo
+}
+
+// provider is a discovery, which jobs with equal configurations share, and what it has found.
+type provider struct {
+	cfg        discovery.Config
+	discoverer discovery.Discoverer
+
+	mu     sync.Mutex
+	groups map[string]*targetgroup.Group // by source
+}
+
+// settle is how long a change waits for others that come with it, when there was none for a while.
+const settle = 100 * time.Millisecond
+
 // NewManager makes a Manager. Its error says which discovery cannot work, for example because its certificate is
-// missing or the collector does not run in Kubernetes. Every manager needs a registerer of its own, or discovery's
-// metrics collide.
-func NewManager(cfgs []*Config, logger *zap.Logger, registerer prometheus.Registerer) (*Manager, error) {
-	metrics, err := discovery.CreateAndRegisterSDMetrics(registerer)
+// missing or the collector does not run in Kubernetes.
+func NewManager(cfgs []*Config, logger *zap.Logger) (*Manager, error) {
+	// Discovery demands metrics. Nobody reads these: the receiver has its own.
+	metrics, err := discovery.CreateAndRegisterSDMetrics(prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{
-		cfgs:       cfgs,
-		log:        logger.Core(),
-		logger:     newLogger(logger.Core()),
-		registerer: registerer,
-		metrics:    metrics,
-		made:       discoverers{},
-		every:      5 * time.Second,
-		firstLook:  time.Minute,
+		log:       logger.Core(),
+		logger:    newLogger(logger.Core()),
+		every:     5 * time.Second,
+		firstLook: time.Minute,
 	}
 	var errs []error
 	for _, cfg := range cfgs {
-		m.memos = append(m.memos, newMemo())
+		j := &job{Config: cfg, memo: newMemo()}
 		for _, d := range cfg.Discovery {
-			if err := m.make(cfg.JobName, d); err != nil {
+			p, err := m.provider(cfg.JobName, d, metrics)
+			if err != nil {
 				errs = append(errs, inJob(cfg.JobName, fmt.Errorf("`%s_sd_configs`: %w", d.Name(), err)))
+			} else if !slices.Contains(j.providers, p) {
+				j.providers = append(j.providers, p)
 			}
 		}
+		m.jobs = append(m.jobs, j)
 	}
 	return m, errors.Join(errs...)
 }
 
-// make makes a discoverer ahead of time: Prometheus' manager only logs what fails.
-func (m *Manager) make(job string, d discovery.Config) error {
-	if _, isStatic := d.(discovery.StaticConfig); isStatic {
-		return nil
+// provider returns the provider with this configuration, which it makes for the first job that has it.
+func (m *Manager) provider(job string, d discovery.Config, metrics *discovery.SDMetrics) (*provider, error) {
+	for _, p := range m.providers {
+		if reflect.DeepEqual(p.cfg, d) {
+			return p, nil
+		}
 	}
 	made, err := d.NewDiscoverer(discovery.DiscovererOptions{
 		Logger:  newLogger(onceIn(logEvery, m.log)).With("discovery", d.Name(), "job", job),
-		Metrics: m.metrics.MechanismMetrics[d.Name()],
+		Metrics: metrics.MechanismMetrics[d.Name()],
 		SetName: job,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	m.made[d] = made
-	return nil
+	p := &provider{cfg: d, discoverer: made, groups: map[string]*targetgroup.Group{}}
+	m.providers = append(m.providers, p)
+	return p, nil
 }
 
 // logEvery is how often one message of one discovery is logged: a discovery that fails writes it at every refresh.
@@ -100,47 +123,79 @@ func newLogger(log zapcore.Core) *slog.Logger {
 
 // Run discovers targets until ctx ends, and calls apply with every changed set, never twice at once. It returns when
 // apply will not be called again. A manager runs once.
-func (m *Manager) Run(ctx context.Context, apply func(Update)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	manager := discovery.NewManager(ctx, m.logger, m.registerer, m.metrics, discovery.Updatert(m.every))
-	if manager == nil {
-		return errors.New("the registerer has the metrics of another discovery already")
+func (m *Manager) Run(ctx context.Context, apply func(Update)) {
+	changed := make(chan struct{}, 1)
+	changed <- struct{}{} // Jobs that find nothing are reported too.
+	for _, p := range m.providers {
+		found := make(chan []*targetgroup.Group)
+		// Nothing waits for a discoverer's end: a question to a name server does not end with ctx.
+		go p.discoverer.Run(ctx, found)
+		go p.collect(ctx, found, changed)
 	}
-	defer manager.UnregisterMetrics()
-
-	jobs := map[string]discovery.Configs{}
-	for _, cfg := range m.cfgs {
-		for _, d := range cfg.Discovery {
-			if _, isStatic := d.(discovery.StaticConfig); !isStatic {
-				d = &premade{Config: d, made: m.made}
-			}
-			jobs[cfg.JobName] = append(jobs[cfg.JobName], d)
-		}
-	}
-	if err := manager.ApplyConfig(jobs); err != nil {
-		return err
-	}
-	var running sync.WaitGroup
-	running.Go(func() { _ = manager.Run() })
-	defer running.Wait()
-
-	m.follow(ctx, manager.SyncCh(), apply)
-	return nil
+	m.follow(ctx, changed, apply)
 }
 
-// follow hands on the updates until the channel is closed, which it is when ctx ends.
-func (m *Manager) follow(ctx context.Context, found <-chan map[string][]*targetgroup.Group, apply func(Update)) {
-	firstLook := time.NewTimer(m.firstLook)
-	defer firstLook.Stop()
-	var last Update
+// collect keeps what the discoverer finds, and sets changed, until ctx ends or the discoverer closes found.
+func (p *provider) collect(ctx context.Context, found <-chan []*targetgroup.Group, changed chan<- struct{}) {
 	for {
 		select {
+		case <-ctx.Done():
+			return
 		case groups, open := <-found:
 			if !open {
 				return
 			}
-			next := m.update(groups)
+			p.merge(groups)
+		}
+		select {
+		case changed <- struct{}{}:
+		default: // It is set already.
+		}
+	}
+}
+
+// merge puts groups in the place of those with the same source. One without targets says that its source is gone, and
+// some discoveries send nil among the others.
+func (p *provider) merge(groups []*targetgroup.Group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range groups {
+		switch {
+		case g == nil:
+		case len(g.Targets) == 0:
+			delete(p.groups, g.Source)
+		default:
+			p.groups[g.Source] = g
+		}
+	}
+}
+
+// follow hands on the changes until ctx ends: soon after a quiet time, and ever more rarely while there are more.
+func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply func(Update)) {
+	firstLook := time.NewTimer(m.firstLook)
+	defer firstLook.Stop()
+	var (
+		last  Update
+		pause time.Duration
+		ended time.Time        // the last pause
+		due   <-chan time.Time // nil while nothing has changed
+	)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			if due != nil {
+				continue
+			}
+			if time.Since(ended) > m.every {
+				pause = 0
+			}
+			pause = min(max(2*pause, settle), m.every)
+			due = time.After(pause)
+		case <-due:
+			due, ended = nil, time.Now()
+			next := m.update()
 			if !next.reuse(last) && ctx.Err() == nil {
 				apply(next)
 				last = next
@@ -153,21 +208,31 @@ func (m *Manager) follow(ctx context.Context, found <-chan map[string][]*targetg
 
 // warnOfNothing names the jobs that have found nothing.
 func (m *Manager) warnOfNothing(last Update) {
-	for i, cfg := range m.cfgs {
+	for i, j := range m.jobs {
 		if i >= len(last.Jobs) || last.Jobs[i].Discovered == 0 {
-			m.logger.Warn("discovery found no targets", "job", cfg.JobName, "after", m.firstLook)
+			m.logger.Warn("discovery found no targets", "job", j.JobName, "after", m.firstLook)
 		}
 	}
 }
 
-func (m *Manager) update(groups map[string][]*targetgroup.Group) Update {
+func (m *Manager) update() Update {
 	var u Update
-	for i, cfg := range m.cfgs {
-		targets, report := cfg.group(groups[cfg.JobName], m.memos[i])
+	for _, j := range m.jobs {
+		var groups []*targetgroup.Group
+		for _, p := range j.providers {
+			groups = p.appendTo(groups)
+		}
+		targets, report := j.group(groups, j.memo)
 		u.Targets = append(u.Targets, targets...)
 		u.Jobs = append(u.Jobs, report)
 	}
 	return u
+}
+
+func (p *provider) appendTo(groups []*targetgroup.Group) []*targetgroup.Group {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.AppendSeq(groups, maps.Values(p.groups))
 }
 
 // reuse puts the unchanged targets of an earlier update in the place of their equals, so that unchanged targets stay
@@ -193,20 +258,4 @@ func (u *Update) reuse(last Update) bool {
 		}
 	}
 	return true
-}
-
-// discoverers are known by the pointers that their configurations are.
-type discoverers map[discovery.Config]discovery.Discoverer
-
-// premade is a discovery that has been made already. Two of equal configurations are deeply equal, so that Prometheus'
-// manager runs one for both of two jobs.
-type premade struct {
-	discovery.Config
-
-	made discoverers
-}
-
-// NewDiscoverer gives what NewManager made.
-func (p *premade) NewDiscoverer(discovery.DiscovererOptions) (discovery.Discoverer, error) {
-	return p.made[p.Config], nil
 }

@@ -11,11 +11,17 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -153,16 +159,16 @@ func TestNothingFound(t *testing.T) {
 	m, err := NewManager([]*Config{
 		mustLoad(t, "job_name: none\nfile_sd_configs: [{files: ["+t.TempDir()+"/*.json]}]"),
 		mustLoad(t, "job_name: pods\nfile_sd_configs: [{files: ["+t.TempDir()+"/*.yml]}]"),
-	}, zap.New(core), prometheus.NewRegistry())
+	}, zap.New(core))
 	require.NoError(t, err)
 	m.firstLook = 10 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- m.Run(ctx, func(Update) {}) }()
+	var running sync.WaitGroup
+	running.Go(func() { m.Run(ctx, func(Update) {}) })
 	find := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("found no targets").All() }
 	require.Eventually(t, func() bool { return len(find()) == 2 }, patience, 5*time.Millisecond)
 	cancel()
-	require.NoError(t, <-done)
+	running.Wait()
 	assert.Equal(t, "none", find()[0].ContextMap()["job"])
 	assert.Equal(t, "pods", find()[1].ContextMap()["job"])
 	assert.Equal(t, zapcore.WarnLevel, find()[0].Level)
@@ -194,25 +200,21 @@ http_sd_configs: [{url: "`+server.URL+`", refresh_interval: 20ms}]
 
 func TestDNSConfiguration(t *testing.T) {
 	cfg := mustLoad(t, "job_name: dns\ndns_sd_configs: [{names: [shop.invalid], type: A, port: 6060}]")
-	m, err := NewManager([]*Config{cfg}, zap.NewNop(), prometheus.NewRegistry())
+	m, err := NewManager([]*Config{cfg}, zap.NewNop())
 	require.NoError(t, err)
-	assert.Len(t, m.made, 1)
+	assert.Len(t, m.providers, 1)
 }
 
 // What can never work is an error before anything starts.
 func TestNewManagerFaults(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	registry := prometheus.NewRegistry()
 	_, err := NewManager([]*Config{
 		mustLoad(t, "job_name: pods\nkubernetes_sd_configs: [{role: pod}]"),
 		mustLoad(t, "job_name: tls\nhttp_sd_configs: [{url: 'https://h', tls_config: {ca_file: /nowhere}}]"),
-	}, zap.NewNop(), registry)
+	}, zap.NewNop())
 	assert.ErrorContains(t, err, "job \"pods\": `kubernetes_sd_configs`: ")
 	assert.ErrorContains(t, err, "job \"tls\": `http_sd_configs`: ")
 	assert.ErrorContains(t, err, "/nowhere")
-
-	_, err = NewManager(nil, zap.NewNop(), registry)
-	assert.ErrorContains(t, err, "duplicate metrics collector registration")
 }
 
 // Two jobs with the same discovery share it, as two of one Prometheus do.
@@ -249,4 +251,95 @@ func TestLogIsSampled(t *testing.T) {
 	at = at.Add(logEvery)
 	write("again")
 	assert.Len(t, logs.All(), 3)
+}
+
+// fake is a discovery that a test speaks for.
+type fake chan []*targetgroup.Group
+
+func (fake) Name() string { return "fake" }
+
+func (f fake) NewDiscoverer(discovery.DiscovererOptions) (discovery.Discoverer, error) { return f, nil }
+
+func (fake) NewDiscovererMetrics(prometheus.Registerer, discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
+	return &discovery.NoopDiscovererMetrics{}
+}
+
+func (f fake) Run(ctx context.Context, found chan<- []*targetgroup.Group) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case groups := <-f:
+			found <- groups
+		}
+	}
+}
+
+func group(source string, addresses ...string) *targetgroup.Group {
+	g := &targetgroup.Group{Source: source}
+	for _, a := range addresses {
+		g.Targets = append(g.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(a)})
+	}
+	return g
+}
+
+// A change is handed on at once after a quiet time, those that follow ever more rarely, and while there are none the
+// manager sleeps. Some discoveries send one source of many, nil among the groups, and no targets when a source is gone.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // the test has it except while time passes
+		mu.Lock()
+		pass := func(d time.Duration) {
+			mu.Unlock()
+			time.Sleep(d)
+			synctest.Wait()
+			mu.Lock()
+		}
+		cfg := mustLoad(t, strings.TrimPrefix(onlyMemory, "\n"))
+		found := make(fake)
+		cfg.Discovery = discovery.Configs{found, found}
+		m, err := NewManager([]*Config{cfg}, zap.NewNop())
+		require.NoError(t, err)
+		require.Len(t, m.providers, 1)
+		var handed []time.Duration
+		var last Update
+		start := time.Now()
+		var running sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		running.Go(func() {
+			m.Run(ctx, func(u Update) {
+				mu.Lock()
+				defer mu.Unlock()
+				handed, last = append(handed, time.Since(start)), u
+			})
+		})
+		found <- []*targetgroup.Group{nil, group("a", "a:1"), group("b", "b:1")}
+		pass(time.Second)
+		assert.Equal(t, []time.Duration{settle}, handed)
+		assert.Len(t, last.Targets, 2)
+
+		pass(time.Hour)
+		start, handed = time.Now(), nil
+		found <- []*targetgroup.Group{group("a"), nil}
+		pass(settle)
+		assert.Equal(t, []time.Duration{settle}, handed)
+		require.Len(t, last.Targets, 1)
+		assert.Equal(t, "b:1", last.Targets[0].Labels.Get("instance"))
+		assert.Len(t, m.providers[0].groups, 1, "sources that are gone would accumulate")
+
+		for i := range 600 { // a minute without a quiet moment
+			pass(settle)
+			found <- []*targetgroup.Group{group("c", fmt.Sprintf("c:%d", i))}
+		}
+		assert.Less(t, len(handed), 20)
+		assert.GreaterOrEqual(t, handed[1], 3*settle)
+		assert.Less(t, handed[1], m.every)
+		n := len(handed)
+		assert.Equal(t, m.every, handed[n-1]-handed[n-2])
+		pass(m.every)
+		assert.Equal(t, "c:599", last.Targets[len(last.Targets)-1].Labels.Get("instance"))
+		mu.Unlock()
+		cancel()
+		running.Wait()
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 	"go.uber.org/goleak"
@@ -64,19 +63,19 @@ func watchWith(t testing.TB, logger *zap.Logger, jobs ...string) *watcher {
 	for _, text := range jobs {
 		cfgs = append(cfgs, mustLoad(t, text))
 	}
-	m, err := NewManager(cfgs, logger, prometheus.NewRegistry())
+	m, err := NewManager(cfgs, logger)
 	require.NoError(t, err)
 	m.every = 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{t: t}
 	var running sync.WaitGroup
 	running.Go(func() {
-		require.NoError(t, m.Run(ctx, func(u Update) {
+		m.Run(ctx, func(u Update) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.last = u
 			w.updates++
-		}))
+		})
 	})
 	w.stop = sync.OnceFunc(func() {
 		cancel()
