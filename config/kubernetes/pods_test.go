@@ -154,6 +154,24 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+// TestThreads checks that an agent has as many threads as it may use cores.
+func TestThreads(t *testing.T) {
+	forEach(t, func(t *testing.T, m manifest) {
+		for _, w := range m.workloads() {
+			c := w.container()
+			variable, set := environment(c)["GOMAXPROCS"]
+			require.Equal(t, w.kind == "DaemonSet", set, w.name)
+			if set {
+				from := variable.ValueFrom.ResourceFieldRef
+				require.Equal(t, "limits.cpu", from.Resource)
+				require.Equal(t, c.Name, from.ContainerName)
+				require.EqualValues(t, 1, from.Divisor.Value(), "GOMAXPROCS is in cores")
+				require.False(t, c.Resources.Limits.Cpu().IsZero(), "it would be all of the node's cores")
+			}
+		}
+	})
+}
+
 // TestProbes checks that all three ask the port of the health check.
 func TestProbes(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {

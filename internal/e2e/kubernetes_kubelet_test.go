@@ -152,9 +152,12 @@ func (c *cluster) environment(t *testing.T, pod *corev1.Pod) map[string]string {
 			require.NoError(t, err)
 			variables[variable.Name] = string(secret.Data[from.SecretKeyRef.Key])
 		case from.ResourceFieldRef != nil:
-			require.Equal(t, "requests.memory", from.ResourceFieldRef.Resource)
 			require.EqualValues(t, 1, from.ResourceFieldRef.Divisor.Value())
-			variables[variable.Name] = strconv.FormatInt(container.Resources.Requests.Memory().Value(), 10)
+			quantity := map[string]int64{
+				"requests.memory": container.Resources.Requests.Memory().Value(), "limits.cpu": container.Resources.Limits.Cpu().Value(),
+			}[from.ResourceFieldRef.Resource]
+			require.NotZero(t, quantity, from.ResourceFieldRef.Resource)
+			variables[variable.Name] = strconv.FormatInt(quantity, 10)
 		default:
 			t.Fatalf("variable %s of %s is from a source that this test does not know", variable.Name, pod.Name)
 		}
