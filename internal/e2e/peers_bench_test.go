@@ -6,8 +6,10 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,8 +39,8 @@ var peerKinds = map[string]string{
 }
 
 // BenchmarkPeers scrapes 200 targets every 5 s for a minute: their memory, goroutines, blocks and mutexes. It measures the
-// scraper alone: the targets and the next hop are other processes. PARCA names a binary of Parca; without it this collector
-// runs alone.
+// scraper alone: the targets and the next hop are other processes. PARCA and ALLOY name binaries of Parca and of Grafana
+// Alloy; without one, it is left out.
 func BenchmarkPeers(b *testing.B) {
 	targets := startPeerTargets(b)
 	b.Run("impl=otelcol-profiles", func(b *testing.B) {
@@ -50,10 +52,7 @@ func BenchmarkPeers(b *testing.B) {
 		targets.measure(b, exec.Command(path, "--config", config), wire)
 	})
 	b.Run("impl=parca", func(b *testing.B) {
-		parca := os.Getenv("PARCA")
-		if parca == "" {
-			b.Skip("PARCA names no binary")
-		}
+		parca := peerBinary(b, "PARCA")
 		storage := filepath.Join(b.TempDir(), "storage.yaml")
 		require.NoError(b, os.WriteFile(storage, []byte("object_storage: {bucket: {type: FILESYSTEM, config: {directory: "+b.TempDir()+"}}}\n"), 0o600))
 		address := freeAddress(b)
@@ -67,6 +66,31 @@ func BenchmarkPeers(b *testing.B) {
 		targets.measure(b, exec.Command(parca, "--mode", "scraper-only", "--config-path", config,
 			"--store-address", wire.address, "--insecure", "--http-address", freeAddress(b)), wire)
 	})
+	b.Run("impl=alloy", func(b *testing.B) {
+		alloy := peerBinary(b, "ALLOY")
+		sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "application/proto") // and no body: an empty PushResponse
+		}))
+		b.Cleanup(sink.Close)
+		wire := startCounter(b, sink.Listener.Addr().String())
+		var alloyTargets []string
+		for _, address := range targets.addresses {
+			alloyTargets = append(alloyTargets, `{"__address__" = `+address+`, "service_name" = "peers"}`)
+		}
+		config := writePeerConfig(b, "config.alloy", alloyTargets, wire.address)
+		targets.measure(b, exec.Command(alloy, "run", config, "--storage.path", b.TempDir(), "--disable-reporting",
+			"--server.http.listen-addr", freeAddress(b)), wire)
+	})
+}
+
+// peerBinary returns the binary that the variable names.
+func peerBinary(b *testing.B, variable string) string {
+	path := os.Getenv(variable)
+	if path == "" {
+		b.Skip(variable + " names no binary")
+	}
+	return path
 }
 
 // writePeerConfig fills in a configuration of testdata/peers.
