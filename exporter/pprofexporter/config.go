@@ -4,8 +4,6 @@
 package pprofexporter
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -15,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
@@ -28,14 +27,14 @@ type Config struct {
 	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
 }
 
-// ServerConfig is the page and the API.
+// ServerConfig configures the page and the API.
 type ServerConfig struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
-	// AllowedHosts are names by which the server may be asked, beside addresses and names without a dot.
+	// AllowedHosts are host names that requests may use besides addresses and names without a dot.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
 	// MaxConcurrentQueries bounds the queries that are computed at once; others wait.
 	MaxConcurrentQueries int `mapstructure:"max_concurrent_queries"`
-	// QueryTimeout bounds a query, the waiting included.
+	// QueryTimeout bounds a query, including the time that it waits.
 	QueryTimeout time.Duration `mapstructure:"query_timeout"`
 	// DrainTimeout bounds how long a shutdown waits for answers under way.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
@@ -45,7 +44,7 @@ type ServerConfig struct {
 type KeepConfig struct {
 	Window     time.Duration `mapstructure:"window"`
 	Resolution time.Duration `mapstructure:"resolution"`
-	// MaxBytes is what the process may grow by.
+	// MaxBytes is how much memory the exporter may add to the process.
 	MaxBytes  int `mapstructure:"max_bytes"`
 	MaxSeries int `mapstructure:"max_series"`
 }
@@ -53,22 +52,14 @@ type KeepConfig struct {
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *ServerConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// Validate names every fault.
+// Validate reports everything that is wrong at once.
 func (c *ServerConfig) Validate() error {
-	var errs []error
-	if c.HTTP.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("`endpoint` must be set"))
-	}
-	if c.MaxConcurrentQueries < 1 {
-		errs = append(errs, fmt.Errorf("`max_concurrent_queries` must be positive, found %d", c.MaxConcurrentQueries))
-	}
-	if c.QueryTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("`query_timeout` must be positive, found %s", c.QueryTimeout))
-	}
-	if c.DrainTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %s", c.DrainTimeout))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
+	faults.Require(c.MaxConcurrentQueries >= 1, "`max_concurrent_queries` must be positive, found %d", c.MaxConcurrentQueries)
+	faults.Require(c.QueryTimeout > 0, "`query_timeout` must be positive, found %s", c.QueryTimeout)
+	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
+	return faults.Err()
 }
 
 const (
@@ -76,20 +67,12 @@ const (
 	maxWindow    = 7 * 24 * time.Hour
 )
 
-// Validate names every fault.
+// Validate reports everything that is wrong at once.
 func (c *KeepConfig) Validate() error {
-	var errs []error
-	if c.Resolution < time.Second || c.Resolution > time.Hour {
-		errs = append(errs, fmt.Errorf("`resolution` must be from 1s to 1h, found %s", c.Resolution))
-	}
-	if c.Window < c.Resolution || c.Window > maxWindow {
-		errs = append(errs, fmt.Errorf("`window` must be from `resolution` to %s, found %s", maxWindow, c.Window))
-	}
-	if c.MaxBytes < minKeptBytes {
-		errs = append(errs, fmt.Errorf("`max_bytes` must be at least %d, found %d", minKeptBytes, c.MaxBytes))
-	}
-	if c.MaxSeries < 1 {
-		errs = append(errs, fmt.Errorf("`max_series` must be positive, found %d", c.MaxSeries))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	faults.Require(c.Resolution >= time.Second && c.Resolution <= time.Hour, "`resolution` must be from 1s to 1h, found %s", c.Resolution)
+	faults.Require(c.Window >= c.Resolution && c.Window <= maxWindow, "`window` must be from `resolution` to %s, found %s", maxWindow, c.Window)
+	faults.Require(c.MaxBytes >= minKeptBytes, "`max_bytes` must be at least %d, found %d", minKeptBytes, c.MaxBytes)
+	faults.Require(c.MaxSeries >= 1, "`max_series` must be positive, found %d", c.MaxSeries)
+	return faults.Err()
 }

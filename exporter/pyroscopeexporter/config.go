@@ -5,7 +5,6 @@ package pyroscopeexporter
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -17,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
 // Config configures the exporter. The keys of confighttp's client are beside its own.
@@ -89,35 +90,25 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	var errs []error
-	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var faults configcheck.Faults
 	switch u, err := url.Parse(c.Client.Endpoint); {
 	case c.Client.Endpoint == "":
-		errs = append(errs, errors.New("`endpoint` must be set, for example http://pyroscope:4040"))
+		faults.Add(errors.New("`endpoint` must be set, for example http://pyroscope:4040"))
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		errs = append(errs, errors.New("`endpoint` must be a URL with http or https and a host"))
+		faults.Add(errors.New("`endpoint` must be a URL with http or https and a host"))
 	}
-	if least := fixedLabels + len(c.ExternalLabels); c.Labels.Max < least {
-		fault("`labels.max` must be at least %d, for __name__, __delta__, service_name and `external_labels`, found %d", least, c.Labels.Max)
-	}
-	if c.Labels.Dots != dotsKeep && c.Labels.Dots != dotsUnderscore {
-		fault("`labels.dots` must be %s or %s, found %q", dotsKeep, dotsUnderscore, c.Labels.Dots)
-	}
+	least := fixedLabels + len(c.ExternalLabels)
+	faults.Require(c.Labels.Max >= least,
+		"`labels.max` must be at least %d, for __name__, __delta__, service_name and `external_labels`, found %d", least, c.Labels.Max)
+	faults.Require(c.Labels.Dots == dotsKeep || c.Labels.Dots == dotsUnderscore,
+		"`labels.dots` must be %s or %s, found %q", dotsKeep, dotsUnderscore, c.Labels.Dots)
 	for _, name := range slices.Sorted(maps.Keys(c.ExternalLabels)) {
-		if labelName(name, c.Labels.Dots) != name {
-			fault("`external_labels`: %q is not the name of a label", name)
-		}
+		faults.Require(labelName(name, c.Labels.Dots) == name, "`external_labels`: %q is not the name of a label", name)
 	}
-	if c.MaxProfileSamples <= 0 {
-		fault("`max_profile_samples` must be positive, found %d", c.MaxProfileSamples)
-	}
-	if c.MaxProfileBytes < minMaxProfileBytes {
-		fault("`max_profile_bytes` must be at least %d, found %d", minMaxProfileBytes, c.MaxProfileBytes)
-	}
-	if c.MaxRetryAfter <= 0 {
-		fault("`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
-	}
-	return errors.Join(errs...)
+	faults.Require(c.MaxProfileSamples > 0, "`max_profile_samples` must be positive, found %d", c.MaxProfileSamples)
+	faults.Require(c.MaxProfileBytes >= minMaxProfileBytes, "`max_profile_bytes` must be at least %d, found %d", minMaxProfileBytes, c.MaxProfileBytes)
+	faults.Require(c.MaxRetryAfter > 0, "`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
+	return faults.Err()
 }
 
 // maxSampleLabels returns the largest number of labels that samples add to a series: half of all, or what the others

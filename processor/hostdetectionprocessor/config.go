@@ -4,11 +4,11 @@
 package hostdetectionprocessor
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
 // The detectors that the slim build has.
@@ -23,7 +23,7 @@ const hostnameFromOS = "os"
 type Config struct {
 	// Detectors are run in this order; what an earlier one found stays.
 	Detectors []string `mapstructure:"detectors"`
-	// Override says that what was detected replaces what a sender says of itself.
+	// Override lets detected attributes replace those of the sender.
 	Override bool `mapstructure:"override"`
 	// System configures the detector `system`.
 	System SystemConfig `mapstructure:"system"`
@@ -41,15 +41,14 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that the slim build lacks.
 func (c *Config) Validate() error {
-	var errs []error
+	var faults configcheck.Faults
 	for i, name := range c.Detectors {
-		if name != detectorEnv && name != detectorSystem {
-			errs = append(errs, fmt.Errorf("`detectors[%d]` must be env or system in the slim build, found %q: the full build of otelcol-profiles has the others", i, name))
-		}
+		faults.Require(name == detectorEnv || name == detectorSystem,
+			"`detectors[%d]` must be env or system in the slim build, found %q: the full build of otelcol-profiles has the others", i, name)
 	}
-	// The full build asks DNS first where nothing is set. The same configuration must not name a host otherwise here.
-	if sources := c.System.HostnameSources; slices.Contains(c.Detectors, detectorSystem) && !slices.Equal(sources, []string{hostnameFromOS}) {
-		errs = append(errs, fmt.Errorf("`system::hostname_sources` must be [os] in the slim build, found %q: the full build of otelcol-profiles also asks DNS, and does so by default", sources))
-	}
-	return errors.Join(errs...)
+	// By default the full build asks DNS first. The same configuration must not result in another host name here.
+	sources := c.System.HostnameSources
+	faults.Require(!slices.Contains(c.Detectors, detectorSystem) || slices.Equal(sources, []string{hostnameFromOS}),
+		"`system::hostname_sources` must be [os] in the slim build, found %q: the full build of otelcol-profiles also asks DNS, and does so by default", sources)
+	return faults.Err()
 }

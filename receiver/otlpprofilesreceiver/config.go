@@ -4,8 +4,6 @@
 package otlpprofilesreceiver
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -14,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -65,29 +64,20 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	var errs []error
+	var faults configcheck.Faults
 	grpc, http := c.Protocols.GRPC.Get(), c.Protocols.HTTP.Get()
-	if grpc == nil && http == nil {
-		errs = append(errs, errors.New("`protocols` must have `grpc`, `http` or both"))
-	}
-	if grpc != nil && grpc.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("`protocols.grpc.endpoint` must be set"))
-	}
-	if http != nil && http.Server.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("`protocols.http.endpoint` must be set"))
+	faults.Require(grpc != nil || http != nil, "`protocols` must have `grpc`, `http` or both")
+	if grpc != nil {
+		faults.Require(grpc.NetAddr.Endpoint != "", "`protocols.grpc.endpoint` must be set")
 	}
 	if http != nil {
-		if err := httpserver.CheckEncodings(http.Server.CompressionAlgorithms); err != nil {
-			errs = append(errs, fmt.Errorf("`protocols.http.compression_algorithms` %w", err))
-		}
+		faults.Require(http.Server.NetAddr.Endpoint != "", "`protocols.http.endpoint` must be set")
+		err := httpserver.CheckEncodings(http.Server.CompressionAlgorithms)
+		faults.Require(err == nil, "`protocols.http.compression_algorithms` %w", err)
 	}
-	if c.Limits.MaxBytesInFlight < 0 {
-		errs = append(errs, fmt.Errorf("`limits.max_bytes_in_flight` must not be negative, found %d", c.Limits.MaxBytesInFlight))
-	}
-	if c.DrainTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %s", c.DrainTimeout))
-	}
-	return errors.Join(errs...)
+	faults.Require(c.Limits.MaxBytesInFlight >= 0, "`limits.max_bytes_in_flight` must not be negative, found %d", c.Limits.MaxBytesInFlight)
+	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
+	return faults.Err()
 }
 
 // maxBytesInFlight returns the budget to ask for, in bytes.

@@ -4,13 +4,13 @@
 package profilingreceiver
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
 // Config configures the receiver.
@@ -86,59 +86,35 @@ func createDefaultConfig() component.Config {
 // Validate reports everything that is wrong at once. It does not check whether this machine can be profiled: the
 // receiver does so when it starts.
 func (c *Config) Validate() error {
-	var errs []error
-	fail := func(key, bound string, found any) {
-		errs = append(errs, fmt.Errorf("`%s` must be %s, found %v", key, bound, found))
+	var faults configcheck.Faults
+	require := func(ok bool, key, bound string, found any) {
+		faults.Require(ok, "`%s` must be %s, found %v", key, bound, found)
 	}
 	p := &c.Profiler
-	for _, d := range []struct {
-		key   string
-		value time.Duration
-	}{
-		{"reporter_interval", p.ReporterInterval}, {"monitor_interval", p.MonitorInterval},
-		{"clock_sync_interval", p.ClockSyncInterval}, {"retry_initial_interval", c.RetryInitialInterval},
-		{"consume_timeout", c.ConsumeTimeout},
-	} {
-		if d.value <= 0 {
-			fail(d.key, "positive", d.value)
-		}
-	}
-	if c.RetryMaxInterval < c.RetryInitialInterval {
-		fail("retry_max_interval", "`retry_initial_interval` or more", c.RetryMaxInterval)
-	}
-	if p.ReporterJitter < 0 || p.ReporterJitter > 1 {
-		fail("reporter_jitter", "0 to 1", p.ReporterJitter)
-	}
-	if p.SamplesPerSecond < 1 || p.SamplesPerSecond > 1000 {
-		fail("samples_per_second", "1 to 1000", p.SamplesPerSecond)
-	}
-	if p.ProbabilisticInterval < time.Minute || p.ProbabilisticInterval > 5*time.Minute {
-		fail("probabilistic_interval", "1m to 5m", p.ProbabilisticInterval)
-	}
-	if p.ProbabilisticThreshold < 1 || p.ProbabilisticThreshold > 100 {
-		fail("probabilistic_threshold", "1 to 100", p.ProbabilisticThreshold)
-	}
-	if p.OffCPUThreshold < 0 || p.OffCPUThreshold > 1 {
-		fail("off_cpu_threshold", "0 to 1", p.OffCPUThreshold)
-	}
-	if p.MapScaleFactor > 8 {
-		fail("map_scale_factor", "0 to 8", p.MapScaleFactor)
-	}
-	if p.BPFVerifierLogLevel > 2 {
-		fail("bpf_verifier_log_level", "0 to 2", p.BPFVerifierLogLevel)
-	}
-	for _, name := range strings.Split(p.Tracers, ",") {
-		if name = strings.TrimSpace(name); name != "all" && !slices.Contains(tracers, name) {
-			fail("tracers", "all or a list of "+strings.Join(tracers, ","), fmt.Sprintf("%q", name))
-		}
+	require(p.ReporterInterval > 0, "reporter_interval", "positive", p.ReporterInterval)
+	require(p.MonitorInterval > 0, "monitor_interval", "positive", p.MonitorInterval)
+	require(p.ClockSyncInterval > 0, "clock_sync_interval", "positive", p.ClockSyncInterval)
+	require(c.RetryInitialInterval > 0, "retry_initial_interval", "positive", c.RetryInitialInterval)
+	require(c.ConsumeTimeout > 0, "consume_timeout", "positive", c.ConsumeTimeout)
+	require(c.RetryMaxInterval >= c.RetryInitialInterval, "retry_max_interval", "`retry_initial_interval` or more", c.RetryMaxInterval)
+	require(p.ReporterJitter >= 0 && p.ReporterJitter <= 1, "reporter_jitter", "0 to 1", p.ReporterJitter)
+	require(p.SamplesPerSecond >= 1 && p.SamplesPerSecond <= 1000, "samples_per_second", "1 to 1000", p.SamplesPerSecond)
+	require(p.ProbabilisticInterval >= time.Minute && p.ProbabilisticInterval <= 5*time.Minute,
+		"probabilistic_interval", "1m to 5m", p.ProbabilisticInterval)
+	require(p.ProbabilisticThreshold >= 1 && p.ProbabilisticThreshold <= 100, "probabilistic_threshold", "1 to 100", p.ProbabilisticThreshold)
+	require(p.OffCPUThreshold >= 0 && p.OffCPUThreshold <= 1, "off_cpu_threshold", "0 to 1", p.OffCPUThreshold)
+	require(p.MapScaleFactor <= 8, "map_scale_factor", "0 to 8", p.MapScaleFactor)
+	require(p.BPFVerifierLogLevel <= 2, "bpf_verifier_log_level", "0 to 2", p.BPFVerifierLogLevel)
+	for name := range strings.SplitSeq(p.Tracers, ",") {
+		name = strings.TrimSpace(name)
+		faults.Require(name == "all" || slices.Contains(tracers, name),
+			"`tracers` must be all or a list of %s, found %q", strings.Join(tracers, ","), name)
 	}
 	for _, link := range p.ProbeLinks {
-		if err := checkProbeLink(link); err != nil {
-			errs = append(errs, fmt.Errorf("`probe_links` has %q: %w", link, err))
-		}
+		err := checkProbeLink(link)
+		faults.Require(err == nil, "`probe_links` has %q: %w", link, err)
 	}
-	if c.OnUnavailable != onUnavailableRetry && c.OnUnavailable != onUnavailableFail {
-		fail("on_unavailable", onUnavailableRetry+" or "+onUnavailableFail, fmt.Sprintf("%q", c.OnUnavailable))
-	}
-	return errors.Join(errs...)
+	faults.Require(c.OnUnavailable == onUnavailableRetry || c.OnUnavailable == onUnavailableFail,
+		"`on_unavailable` must be %s or %s, found %q", onUnavailableRetry, onUnavailableFail, c.OnUnavailable)
+	return faults.Err()
 }

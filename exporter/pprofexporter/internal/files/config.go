@@ -4,9 +4,9 @@
 package files
 
 import (
-	"errors"
-	"fmt"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
 // Config is the section `files`.
@@ -20,7 +20,7 @@ type Config struct {
 	MaxBytes int64         `mapstructure:"max_bytes"`
 }
 
-// DefaultConfig returns the defaults of a section that is there.
+// DefaultConfig returns the defaults for a section that is present.
 func DefaultConfig() Config {
 	return Config{
 		Directory: "./profiles-out/pprof",
@@ -30,20 +30,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names every fault.
+// Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	var errs []error
-	if c.Directory == "" {
-		errs = append(errs, errors.New("`directory` must be set"))
-	}
-	if _, err := parseName(c.Name); err != nil {
-		errs = append(errs, fmt.Errorf("`name` %w, found %q", err, c.Name))
-	}
-	if c.MaxAge < 0 {
-		errs = append(errs, fmt.Errorf("`max_age` must not be negative, found %s", c.MaxAge))
-	}
-	if c.MaxBytes < 0 {
-		errs = append(errs, fmt.Errorf("`max_bytes` must not be negative, found %d", c.MaxBytes))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	faults.Require(c.Directory != "", "`directory` must be set")
+	_, err := parseName(c.Name)
+	faults.Require(err == nil, "`name` %w, found %q", err, c.Name)
+	faults.Require(c.MaxAge >= 0, "`max_age` must not be negative, found %s", c.MaxAge)
+	faults.Require(c.MaxBytes >= 0, "`max_bytes` must not be negative, found %d", c.MaxBytes)
+	return faults.Err()
 }
