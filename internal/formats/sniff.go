@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package formats names the formats in which profiles arrive, and tells by content which one a payload has. The packages
-// below it, pprofconv and otlplayouts read them.
+// Package formats names the formats in which profiles arrive, and recognises them by content. The packages below it, pprofconv
+// and otlplayouts read them.
 package formats
 
 import (
@@ -19,21 +19,21 @@ import (
 // Format is a format of profiles. Its text is its name in configurations, on command lines and in metrics.
 type Format string
 
-// The formats that can be told by content.
+// The formats that Sniff recognises.
 const (
-	// Unknown is anything else.
+	// Unknown means anything else.
 	Unknown Format = ""
 	Pprof   Format = "pprof"
-	// OTLP is an export request or a ProfilesData message of any layout, in protobuf, and OTLPJSON the same in JSON, one
-	// message or several behind each other.
+	// OTLP is an export request or a ProfilesData message of any layout, in protobuf. OTLPJSON is the same in JSON, one message or
+	// a sequence of them.
 	OTLP     Format = "otlp"
 	OTLPJSON Format = "otlp_json"
-	// OTLPLogs is log records in protobuf, which may carry profiles, and OTLPLogsJSON the same in JSON.
+	// OTLPLogs is log records in protobuf, which may carry profiles. OTLPLogsJSON is the same in JSON.
 	OTLPLogs     Format = "otlp_logs"
 	OTLPLogsJSON Format = "otlp_logs_json"
 	GoTrace      Format = "go_trace"
 	PerfScript   Format = "perf_script"
-	// CPUProfile is V8's: a .cpuprofile file, or Chrome's trace events with one in them.
+	// CPUProfile is V8's format: a .cpuprofile file, or Chrome's trace events with a profile in them.
 	CPUProfile Format = "cpuprofile"
 	Folded     Format = "folded"
 	JFR        Format = "jfr"
@@ -42,12 +42,11 @@ const (
 	Zstd Format = "zstd"
 )
 
-// headBytes is how much of a text is looked at.
+// headBytes is how much of a text Sniff reads.
 const headBytes = 8 << 10
 
-// Sniff returns the format of a payload. It reads the head of a text and the outermost fields of a protobuf message, so
-// that it costs little; the rest may still be unsound. A text dump that only looks like
-// one of the formats is Unknown.
+// Sniff returns the format of a payload. To be cheap, it reads only the head of a text or the outermost fields of a protobuf
+// message; the rest may still be malformed. A text dump that only looks like one of the formats is Unknown.
 func Sniff(data []byte) Format {
 	for _, known := range []struct {
 		prefix string
@@ -79,8 +78,8 @@ func Sniff(data []byte) Format {
 	}
 }
 
-// sniffMessage tells the messages of protobuf apart. A pprof has, outermost, numbers or fields that OTLP lacks, or
-// sample types in field 1: two numbers, where OTLP has a resource.
+// sniffMessage distinguishes protobuf messages. A pprof has outermost numbers or fields that OTLP lacks, or sample types in
+// field 1: two numbers, where OTLP has a resource.
 func sniffMessage(data []byte) Format {
 	otlp, pprof := Unknown, false
 	r := protofields.New(data)
@@ -121,8 +120,8 @@ const (
 	maxOTLPField = 8
 )
 
-// sniffResource tells log records from profiles: a record has times of eight bytes in its fields 1 and 11, and attributes,
-// which begin with a text, in field 6. No layout of profiles has either.
+// sniffResource distinguishes log records from profiles: a record has times of eight bytes in its fields 1 and 11, and
+// attributes, which begin with a text, in field 6. No layout of profiles has either.
 func sniffResource(data []byte) Format {
 	for scope := range protofields.Messages(data, 2) {
 		for item := range protofields.Messages(scope, 2) {
@@ -176,9 +175,9 @@ func sniffJSON(head []byte) Format {
 var (
 	// perfHeader is the line in front of a stack: comm pid[/tid] [cpu] time: period event:
 	perfHeader = regexp.MustCompile(`^\S.*\s\d+(/\d+)?\s+(\[\d+\]\s+)?\d+\.\d+:\s+(\d+\s+)?[\w\-/:.=,]+:`)
-	// foldedLine is a stack with a value, and what OTEP 239 has behind it.
+	// foldedLine is a stack with a value, and what OTEP 239 adds after it.
 	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
-	// dumpLine begins the text dumps of Go and gperftools.
+	// dumpLine is the first line of text dumps of Go and gperftools.
 	dumpLine = regexp.MustCompile(`^(\w+ profile: |heapz |goroutine \d+ |--- )`)
 )
 

@@ -5,12 +5,13 @@
 // events Profile and ProfileChunk, in an array or under traceEvents.
 //
 // Decode walks over the JSON without keeping it. A profile is a tree of nodes, each of which has a function, and samples that
-// name nodes: decoder.readNode interns the function, profile.finish follows the parents of each node that was sampled. Times are microseconds
-// since the machine began, unless they are a Unix time: then the end of the recording is the anchor.
+// name nodes: decoder.readNode interns the functions, decoder.stackOf follows the parents of the sampled nodes. Times are
+// microseconds, either Unix time or since the machine started; then the anchor is the end of the recording.
 package cpuprofile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,11 +27,11 @@ import (
 // maxDepth is the largest number of frames of a stack. V8 records 255.
 const maxDepth = 512
 
-// ErrNotProfile is the error for JSON that has no profile in it.
+// ErrNotProfile is the error for JSON without a profile.
 var ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
 
-// Decode returns the profiles of a file: samples/count with timestamps alone. Samples of (idle) are left out, (garbage collector) and
-// (program) are frames above the stack before them.
+// Decode returns the profiles of a file: samples/count with timestamps alone. It leaves out samples of (idle). Samples of
+// (garbage collector) and (program) become a frame on top of the previous stack.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{byKey: map[profileKey]*profile{}}
 	d.b.Reset(options)
@@ -59,7 +60,7 @@ type profileKey struct {
 
 // node is a function in the tree of calls.
 type node struct {
-	parent   int64 // by id; 0 for none
+	parent   int64 // its id; 0 means that there is none
 	kind     nodeKind
 	location int32
 }
@@ -70,14 +71,14 @@ const (
 	ordinary nodeKind = iota
 	root
 	idle
-	above // a state of the machine, on the stack before it
+	above // a state of the machine, on top of the previous stack
 )
 
-// profile is one tree, with what was sampled.
+// profile is a tree of nodes and its samples.
 type profile struct {
 	nodes       map[int64]node
 	samples     []float64 // ids of nodes
-	deltas      []float64 // microseconds since the sample before
+	deltas      []float64 // microseconds since the previous sample
 	start, end  float64   // microseconds
 	process     int64
 	thread      int64
@@ -104,47 +105,38 @@ func (d *decoder) read(data []byte) error {
 	return err
 }
 
-// object calls field for each key of the object that comes next; field reads the value.
+// object calls field for each key of the next value, which must be an object; field reads what the key has.
 func (d *decoder) object(field func(key string) error) error {
-	if open, err := d.json.Token(); err != nil || open != json.Delim('{') {
-		return cmpErr(err, "an object is wanted")
-	}
-	for d.json.More() {
+	return d.each('{', func() error {
 		key, err := d.json.Token()
 		if err != nil {
 			return err
 		}
 		name, _ := key.(string)
-		if err := field(name); err != nil {
-			return err
-		}
-	}
-	_, err := d.json.Token()
-	return err
+		return field(name)
+	})
 }
 
-// array calls element for each element of the array that comes next.
-func (d *decoder) array(element func() error) error {
-	if open, err := d.json.Token(); err != nil || open != json.Delim('[') {
-		return cmpErr(err, "an array is wanted")
-	}
-	for d.json.More() {
-		if err := element(); err != nil {
-			return err
-		}
-	}
-	_, err := d.json.Token()
-	return err
-}
+// array calls element for each element of the next value, which must be an array.
+func (d *decoder) array(element func() error) error { return d.each('[', element) }
 
-func cmpErr(err error, otherwise string) error {
+// each calls read until the object or array that comes next ends.
+func (d *decoder) each(open json.Delim, read func() error) error {
+	token, err := d.json.Token()
+	if err == nil && token != open {
+		err = fmt.Errorf("found %v, expected %v", token, open)
+	}
+	for err == nil && d.json.More() {
+		err = read()
+	}
 	if err != nil {
 		return err
 	}
-	return errors.New(otherwise)
+	_, err = d.json.Token()
+	return err
 }
 
-// value reads the next value into to. What is of another type is left out.
+// value reads the next value into to. A value of another type is ignored.
 func (d *decoder) value(to any) error {
 	err := d.json.Decode(to)
 	var other *json.UnmarshalTypeError
@@ -194,11 +186,8 @@ func (d *decoder) readNode(p *profile) error {
 	if err := d.value(&n); err != nil {
 		return err
 	}
-	known := p.nodes[n.ID]
 	made := d.makeNode(&n)
-	if made.parent = n.Parent; n.Parent == 0 {
-		made.parent = known.parent
-	}
+	made.parent = cmp.Or(n.Parent, p.nodes[n.ID].parent)
 	p.nodes[n.ID] = made
 	for _, child := range n.Children {
 		c := p.nodes[child]
@@ -289,9 +278,6 @@ func (d *decoder) readEvent() error {
 	return err
 }
 
-// year2000 in microseconds: what is later is a Unix time.
-const year2000 = 946684800e6
-
 // finish writes the samples of all profiles, whose clocks are the same one.
 func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles {
 	first, last := math.Inf(1), math.Inf(-1)
@@ -306,13 +292,13 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles
 			first, last = min(first, at), max(last, at)
 		}
 	}
-	if !(first >= 0 && last < 1<<52) { // not a number, or none of a clock in microseconds
+	if !(first >= 0 && last < 1<<52) { // not a number, or not of a clock in microseconds
 		d.b.Stats.Dropped += len(d.profiles)
 		return pprofile.NewProfiles()
 	}
 	length := uint64((last - first) * 1000)
 	begin := uint64(first) * 1000
-	isAnchored := first < year2000
+	isAnchored := first < events.Year2000*1e6 // else it is a Unix time
 	if isAnchored {
 		begin = 0
 		if anchor.EndNanos > length {
@@ -330,7 +316,7 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles
 	return d.b.Finish(plainBytes)
 }
 
-// stackKey is a node, and for one that is above, the node of the stack before.
+// stackKey identifies a stack: its node, and the node of the previous stack if it is on top of that.
 type stackKey struct{ node, before int64 }
 
 // addProfile adds the samples of a profile, at times since first.
@@ -390,8 +376,8 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 	}
 }
 
-// stackOf interns the stack of a node: its ancestors, or if it is above, itself and the stack before. It is not ok if that
-// is too deep, or a circle.
+// stackOf interns the stack of a node: its ancestors, or if its kind is above, itself and the previous stack. It is not ok if
+// the stack is too deep, or a circle.
 func (d *decoder) stackOf(p *profile, id, before int64) (profiledict.StackIndex, bool) {
 	d.stack = d.stack[:0]
 	if n := p.nodes[id]; n.kind == above {

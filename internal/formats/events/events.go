@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events is what the translators of other producers' formats share: a Builder over the common assembler, which
+// Package events has what the translators of other producers' formats share: a Builder over the common assembler, which
 // repairs texts and keeps the window of each profile, and the Anchor of a clock that is not a wall clock.
 package events
 
@@ -23,23 +23,23 @@ var ErrTooLarge = errors.New("too large")
 // DefaultMaxTextBytes is the longest text by default.
 const DefaultMaxTextBytes = 64 << 10
 
-// Anchor ties the clock of a recording to the wall clock, where the recording itself does not.
+// Anchor ties the clock of a recording to the wall clock if the recording itself does not.
 type Anchor struct {
 	// EndNanos is when the recording ended, in nanoseconds since the epoch; 0 is unknown.
 	EndNanos uint64
-	// Guess says whence EndNanos was guessed, for example arrival. It is empty where the sender stated the time.
+	// Guess names what EndNanos was guessed from, for example arrival. It is empty if the sender stated the time.
 	Guess string
 }
 
-// Options are what all formats with a clock of their own are read by.
+// Options are those of all formats.
 type Options struct {
-	// MaxTextBytes is the longest text; a longer one is cut. 0 is the default.
+	// MaxTextBytes is the longest text of a frame or attribute; a longer one is cut. 0 means DefaultMaxTextBytes.
 	MaxTextBytes int
 	// Anchor is when the recording ended.
 	Anchor Anchor
 }
 
-// AttributeClockGuess is the profile attribute that says whence the times of a profile were guessed.
+// AttributeClockGuess is the profile attribute that names what the times of a profile were guessed from.
 const AttributeClockGuess = "profile.clock.guess"
 
 // Attributes of samples. The semantic conventions have the first four.
@@ -56,25 +56,25 @@ const (
 
 // Stats counts what a translator did.
 type Stats struct {
-	// Events is the number of observations, Dropped of records that could not be understood.
+	// Events is the number of observations, Dropped that of records that could not be understood.
 	Events, Dropped int
-	// InvalidUTF8 and Truncated count the texts that were put right.
+	// InvalidUTF8 and Truncated count the texts that were repaired.
 	InvalidUTF8, Truncated int
-	// GuessedClock reports that times were anchored at a guess.
+	// GuessedClock reports that times follow from a guess.
 	GuessedClock bool
 }
 
 // Type is a sample type or period type by name.
 type Type struct{ Name, Unit string }
 
-// Profile says what the samples of a profile are.
+// Profile describes the samples of a profile.
 type Profile struct {
 	Sample, Period Type
 	Every          int64 // the period
 	Shape          compact.Shape
 }
 
-// Builder assembles profiles. Strings that it is given may be parts of the payload.
+// Builder assembles profiles. The strings passed to it may be parts of the payload.
 type Builder struct {
 	compact.Assembler
 	Dict  *profiledict.Dictionary
@@ -103,15 +103,21 @@ func (b *Builder) Reset(o Options) {
 	}
 }
 
-// GuessClock notes that the times of all profiles follow from the anchor.
+// GuessClock records that the times of all profiles follow from the anchor.
 func (b *Builder) GuessClock() {
-	if b.anchor.Guess != "" {
-		b.Stats.GuessedClock = true
-		set := b.Dict.AttributeSets.Intern([]int32{b.Attribute(AttributeClockGuess, profiledict.StringValue(b.anchor.Guess))})
-		for p := range b.windows {
-			b.Header(compact.ProfileIndex(p)).Attributes = set
-		}
+	set := b.ClockGuess()
+	for p := range b.windows {
+		b.Header(compact.ProfileIndex(p)).Attributes = set
 	}
+}
+
+// ClockGuess returns the attributes of a profile whose time follows from the anchor: none if that is not a guess.
+func (b *Builder) ClockGuess() profiledict.AttributeSetIndex {
+	if b.anchor.Guess == "" {
+		return 0
+	}
+	b.Stats.GuessedClock = true
+	return b.Dict.AttributeSets.Intern([]int32{b.Attribute(AttributeClockGuess, profiledict.StringValue(b.anchor.Guess))})
 }
 
 // NewScope adds a scope without a name to a resource without attributes.
@@ -128,12 +134,12 @@ func (b *Builder) NewProfile(scope compact.ScopeIndex, p Profile) compact.Profil
 	return b.Profile(scope, p.Shape, header)
 }
 
-// SetWindow sets a profile's time and duration, to be widened by Event where an observation lies outside.
+// SetWindow sets the times of a profile's first and last moment. Event widens the window if an observation lies outside.
 func (b *Builder) SetWindow(p compact.ProfileIndex, first, last uint64) {
 	b.windows[p] = window{isSet: true, first: first, last: last}
 }
 
-// Widen makes the window of a profile contain first and last.
+// Widen widens the window of a profile so that it contains first and last.
 func (b *Builder) Widen(p compact.ProfileIndex, first, last uint64) {
 	if w := &b.windows[p]; w.isSet {
 		first, last = min(first, w.first), max(last, w.last)
@@ -141,14 +147,14 @@ func (b *Builder) Widen(p compact.ProfileIndex, first, last uint64) {
 	b.SetWindow(p, first, last)
 }
 
-// Event adds an observation, and makes the window of its profile contain it.
+// Event adds an observation, and widens the window of its profile so that it contains the timestamp.
 func (b *Builder) Event(p compact.ProfileIndex, id compact.Identity, o compact.Observation) {
 	b.Stats.Events++
 	b.Observe(p, id, o)
 	b.Widen(p, o.Timestamp, o.Timestamp)
 }
 
-// Shift moves all timestamps and windows, for clocks whose beginning is known at the end only.
+// Shift moves all timestamps and windows, for clocks whose beginning is known only at the end.
 func (b *Builder) Shift(nanos uint64) {
 	b.ShiftTimestamps(nanos)
 	for p := range b.windows {
@@ -157,8 +163,8 @@ func (b *Builder) Shift(nanos uint64) {
 	}
 }
 
-// Finish writes the windows and returns what was added. Strings share no memory with the payload afterwards if plainBytes,
-// its size, is far more than they are.
+// Finish writes the windows and returns what was added. If the payload, of plainBytes, is far larger than the strings, they
+// share no memory with it afterwards.
 func (b *Builder) Finish(plainBytes int) pprofile.Profiles {
 	for p, w := range b.windows {
 		if !w.isSet {
@@ -173,7 +179,7 @@ func (b *Builder) Finish(plainBytes int) pprofile.Profiles {
 	return b.Build()
 }
 
-// Text makes a text of the payload valid: it is cut at the limit, and made UTF-8.
+// Text returns a text of the payload as valid UTF-8, cut at the limit.
 func (b *Builder) Text(s string) string {
 	if len(s) > b.maxTextBytes {
 		b.Stats.Truncated++
@@ -220,16 +226,27 @@ func TraceParent(text string) (profiledict.Link, bool) {
 	return profiledict.ParseLink(parts[1], parts[2])
 }
 
-// The Unix times of 2000 and 2100, in seconds: a number outside of them is no timestamp.
-const year2000, year2100 = 946684800, 4102444800
+// Year2000 and Year2100 are Unix times in seconds: a number outside of them is no timestamp.
+const Year2000, Year2100 = 946684800, 4102444800
 
 // UnixNanos converts a Unix time in seconds, milliseconds, microseconds or nanoseconds to nanoseconds. It returns 0 if v is not
 // a time from 2000 to 2100 in any of these units.
 func UnixNanos(v int64) uint64 {
 	for unit := int64(1e9); unit >= 1; unit /= 1000 {
-		if perSecond := int64(1e9) / unit; v >= year2000*perSecond && v < year2100*perSecond {
+		if perSecond := int64(1e9) / unit; v >= Year2000*perSecond && v < Year2100*perSecond {
 			return uint64(v * unit)
 		}
 	}
 	return 0
+}
+
+// ShortError returns err, or if its text is long, the beginning of the first line: a parser's error can list whole tables.
+func ShortError(err error) error {
+	const longest = 300
+	line, _, _ := strings.Cut(profiledict.ValidUTF8(err.Error()), "\n")
+	line = profiledict.ValidUTF8(line[:min(len(line), longest)])
+	if line == err.Error() {
+		return err
+	}
+	return errors.New(line)
 }

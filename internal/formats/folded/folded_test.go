@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -22,7 +23,7 @@ func TestExampleOfOTEP239(t *testing.T) {
 		"foo;bar 200 region=us\n"
 	got, stats, err := Decode([]byte(text), Options{SampleType: "cpu", Unit: "samples"})
 	require.NoError(t, err)
-	require.Equal(t, Stats{Samples: 2}, stats)
+	require.Equal(t, events.Stats{Events: 2}, stats)
 	require.NoError(t, profiletest.Check(got))
 
 	first := profiletest.Sample{
@@ -72,15 +73,15 @@ func TestLines(t *testing.T) {
 func TestLinesWithoutValues(t *testing.T) {
 	got, stats, err := Decode([]byte("main;work 3\nmain;work 3\nmain\n"), Options{WithoutValues: true, SampleType: "cpu", Unit: "samples"})
 	require.NoError(t, err)
-	require.Equal(t, 3, stats.Samples)
+	require.Equal(t, 3, stats.Events)
 	require.Contains(t, profiletest.Render(got), "sample 2\n        \"work 3\"\n        main")
 }
 
 func TestFaults(t *testing.T) {
-	got, stats, err := Decode([]byte("nonsense\nmain;\xff\xfe 3\n"+strings.Repeat("ä", 60)+" 1\n 7\n"), Options{MaxTextBytes: 51})
+	got, stats, err := Decode([]byte("nonsense\nmain;\xff\xfe 3\n"+strings.Repeat("ä", 60)+" 1\n 7\n"), Options{Options: events.Options{MaxTextBytes: 51}})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(got))
-	require.Equal(t, Stats{Samples: 2, Dropped: 2, InvalidUTF8: 1, Truncated: 1}, stats)
+	require.Equal(t, events.Stats{Events: 2, Dropped: 2, InvalidUTF8: 1, Truncated: 1}, stats)
 	require.Contains(t, profiletest.Render(got), strings.Repeat("ä", 25)+"\n")
 	_, _, err = Decode([]byte("<html>hello</html>"), Options{})
 	require.ErrorIs(t, err, ErrNotFolded)

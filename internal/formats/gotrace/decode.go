@@ -3,15 +3,15 @@
 
 // Package gotrace turns Go execution traces into OTLP profiles, in one scope:
 //
-//	samples/count       what ran when the CPU profiler looked, if it was on beside the trace
-//	off_cpu/nanoseconds goroutines that wait, are runnable or in a system call
-//	on_cpu/nanoseconds  goroutines that run
+//	samples/count        samples of the CPU profiler, if it ran beside the trace
+//	off_cpu/nanoseconds  goroutines that wait, are runnable or in a system call
+//	on_cpu/nanoseconds   goroutines that run
 //	gc_pause/nanoseconds stopping the world, and goroutines that assist the garbage collector
 //
-// An interval is an observation: its length is the value, its end the timestamp. Decode bounds what the reader may cost
+// An interval is an observation: its length is the value, its end the timestamp. checkSize bounds what the reader may cost
 // (scan.go), then golang.org/x/exp/trace reads event after event. decoder.event follows goroutines from state to state
-// (goroutines.go) and the user's tasks and regions (tasks.go); decoder.stack interns stacks. Times count from the first event until
-// the end, when they are moved to the wall clock: by the trace's clock snapshot (Go 1.25), else by the anchor.
+// (goroutines.go) and the user's tasks and regions (tasks.go); decoder.stack interns stacks. Times count from the first event.
+// At the end finish moves them to the wall clock: by the trace's clock snapshot (Go 1.25), or else by the anchor.
 package gotrace
 
 import (
@@ -30,12 +30,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// legacyReader lets one trace from before Go 1.22 be read at a time: the reader takes 32 MiB for the smallest of them, which
-// nobody who admits payloads by their size can know.
+// legacyReader allows one trace from before Go 1.22 to be read at a time: the reader allocates 32 MiB even for the smallest,
+// which admission by size does not account for.
 var legacyReader sync.Mutex
 
-// Decode returns the profiles of a trace, which is only read. One that breaks off makes profiles of what is before; that
-// counts as one record dropped.
+// Decode returns the profiles of a trace. If the trace breaks off, they are those of what is before, and one dropped record is
+// counted. data is only read.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	isLegacy, err := checkSize(data, &options)
 	if err != nil {
@@ -78,15 +78,14 @@ type decoder struct {
 	tasks      map[trace.TaskID]*task
 	ranges     map[rangeKey]openRange
 
-	// stacks and locations are those of the generation in hand.
+	// stacks and locations are those of the current generation.
 	stacks    map[trace.Stack]stackInfo
 	locations map[uint64]int32
 
 	profiles [numProfiles]compact.ProfileIndex
 
 	syncs int
-	// start, generation and now are the times of the first event, of the beginning of the generation, and of the event in
-	// hand.
+	// start, generation and now are the times of the first event, of the beginning of the generation, and of the current event.
 	start, generation, now trace.Time
 	clock                  *trace.ClockSnapshot // the first one
 
@@ -94,16 +93,16 @@ type decoder struct {
 	list, attributes []int32
 }
 
-// read passes all events to d.event. The reader panics on some traces that are not sound.
+// read passes all events to d.event. The reader panics on some malformed traces.
 func (d *decoder) read(from io.Reader) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = shorten(fmt.Errorf("the trace is damaged: %v", fault))
+			err = events.ShortError(fmt.Errorf("the trace is damaged: %v", fault))
 		}
 	}()
 	reader, err := trace.NewReader(from)
 	if err != nil {
-		return shorten(err)
+		return events.ShortError(err)
 	}
 	for {
 		event, err := reader.ReadEvent()
@@ -111,23 +110,10 @@ func (d *decoder) read(from io.Reader) (err error) {
 			return nil
 		}
 		if err != nil {
-			return shorten(err)
+			return events.ShortError(err)
 		}
 		d.event(&event)
 	}
-}
-
-// shorten cuts the reader's errors, which can list all threads and goroutines.
-func shorten(err error) error {
-	const longest = 200
-	text := profiledict.ValidUTF8(err.Error())
-	if line, _, cut := strings.Cut(text, "\n"); cut {
-		text = line
-	}
-	if len(text) > longest {
-		text = profiledict.ValidUTF8(text[:longest])
-	}
-	return errors.New(text)
 }
 
 func (d *decoder) event(e *trace.Event) {
@@ -150,7 +136,7 @@ func (d *decoder) event(e *trace.Event) {
 	}
 }
 
-// sync begins a generation: the numbers of its stacks and addresses are its own.
+// sync begins a generation, which has its own numbers of stacks and addresses.
 func (d *decoder) sync(e *trace.Event) {
 	d.syncs++
 	d.generation = d.now
@@ -160,7 +146,7 @@ func (d *decoder) sync(e *trace.Event) {
 	}
 }
 
-// stackInfo is a stack of the trace, interned, and what its root tells of the goroutine.
+// stackInfo is an interned stack of the trace, and what its root implies about the goroutine.
 type stackInfo struct {
 	stack              profiledict.StackIndex
 	isSystem, isWorker bool
@@ -226,7 +212,7 @@ func (d *decoder) sample(e *trace.Event) {
 	}, 1)
 }
 
-// addPlace appends the attributes of who ran where, unless sums are wanted.
+// addPlace appends the attributes of who ran where, unless Options.Aggregate leaves them out.
 func (d *decoder) addPlace(g trace.GoID, thread trace.ThreadID, proc trace.ProcID) {
 	if d.options.Aggregate {
 		return
@@ -242,7 +228,7 @@ func (d *decoder) addPlace(g trace.GoID, thread trace.ThreadID, proc trace.ProcI
 	}
 }
 
-// finish ends what has not ended, and moves all times to the wall clock.
+// finish ends the open intervals, and moves all times to the wall clock.
 func (d *decoder) finish(plainBytes int) pprofile.Profiles {
 	if !d.options.WithoutUnfinished {
 		d.endAll()

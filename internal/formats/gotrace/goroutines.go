@@ -24,7 +24,7 @@ type goroutine struct {
 	stack, own profiledict.StackIndex
 	thread     trace.ThreadID
 	proc       trace.ProcID
-	// isWhole says that the goroutine has been in the state since before the trace.
+	// isWhole reports that the goroutine has been in the state since before the trace.
 	isWhole            bool
 	isSystem, isWorker bool
 
@@ -63,7 +63,7 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 	}
 	g.state, g.since, g.reason, g.stack = to, d.now, t.Reason, g.own
 	g.thread, g.proc = e.Thread(), e.Proc()
-	if from == trace.GoUndetermined { // it has been so since the generation began, and somebody else may tell it
+	if from == trace.GoUndetermined { // in this state since the generation began, and another thread may report it
 		g.since, g.thread, g.proc = d.generation, trace.NoThread, trace.NoProc
 	}
 }
@@ -84,7 +84,7 @@ func (d *decoder) end(id trace.GoID, g *goroutine) {
 		state = "syscall"
 	case trace.GoWaiting:
 		if state == "" {
-			state = "waiting" // the trace does not have the beginning
+			state = "waiting" // the wait began before the trace
 		}
 	default:
 		return
@@ -102,7 +102,7 @@ func (d *decoder) end(id trace.GoID, g *goroutine) {
 	d.observe(which, compact.Identity{Stack: g.stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}, length)
 }
 
-// endAll ends the states that last beyond the trace.
+// endAll ends the states that had not ended when the trace did.
 func (d *decoder) endAll() {
 	for _, id := range slices.Sorted(maps.Keys(d.goroutines)) {
 		g := d.goroutines[id]
@@ -113,7 +113,7 @@ func (d *decoder) endAll() {
 	}
 }
 
-// rangeKey names a range: there is one of a name at a time in a goroutine.
+// rangeKey identifies a range: a goroutine has one range of a name at a time.
 type rangeKey struct {
 	name      string
 	goroutine trace.GoID
@@ -124,7 +124,7 @@ type openRange struct {
 	stack profiledict.StackIndex
 }
 
-// rangeEvent begins and ends what the garbage collector makes the program wait for.
+// rangeEvent begins and ends the ranges in which the program waits for the garbage collector.
 func (d *decoder) rangeEvent(e *trace.Event) {
 	const assist, stopping = "GC mark assist", "stop-the-world"
 	r := e.Range()

@@ -9,15 +9,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 )
 
-// Options are what Decode makes of a trace.
+// Options configure what becomes of a trace.
 type Options struct {
-	// Options has the Anchor of traces before Go 1.25.
+	// Options has the Anchor, for traces from before Go 1.25.
 	events.Options
 	// Aggregate sums the intervals of each stack and state, without timestamps and ids.
 	Aggregate bool
-	// MinDuration is the shortest interval that becomes an event; stopping the world always does. Sums have all intervals.
+	// MinDuration is the shortest interval that becomes an event. Stopping the world always does, and sums contain all intervals.
 	MinDuration time.Duration
-	// Period is how often the CPU profiler that ran beside the trace sampled.
+	// Period is the sampling period of the CPU profiler that ran beside the trace.
 	Period time.Duration
 	// SystemGoroutines keeps the waits of the runtime's own goroutines, GCWorkers all intervals of the workers of the
 	// garbage collector.

@@ -24,55 +24,46 @@ var (
 	ErrLegacy  = fmt.Errorf("%w: a trace of before Go 1.22, which is read whole", events.ErrTooLarge)
 )
 
-var errTruncated = errors.New("the trace ends within an event")
-
-// checkSize reports what would make the reader slow or large: it tries, for each event, the heads of all threads that are
-// not ready, and keeps traces before Go 1.22, which it returns true for, in memory whole.
+// checkSize refuses what would make the reader slow or large: for each event it tries the heads of all threads that are not
+// ready, and it keeps a trace from before Go 1.22, which isLegacy reports, in memory whole. A trace that ends within an event
+// passes: the reader reports where, and keeps what is before.
 func checkSize(data []byte, o *Options) (isLegacy bool, err error) {
 	version := 0
 	if _, err := fmt.Sscanf(string(data[:min(len(data), headerBytes)]), "go 1.%d trace", &version); err != nil || len(data) < headerBytes {
 		return false, errors.New("not a Go execution trace: the header is not that of one")
 	}
 	s := scanner{rest: data[headerBytes:], maxThreads: o.MaxThreads, seen: map[uint64]struct{}{}}
-	if version >= firstGeneration {
-		err = s.generations()
-	} else {
-		isLegacy = true
-		if len(data) > o.MaxLegacyBytes {
-			return isLegacy, fmt.Errorf("%w: it has more than %d bytes", ErrLegacy, o.MaxLegacyBytes)
-		}
-		err = s.legacy()
+	switch {
+	case version >= firstGeneration:
+		return false, s.generations()
+	case len(data) > o.MaxLegacyBytes:
+		return true, fmt.Errorf("%w: it has more than %d bytes", ErrLegacy, o.MaxLegacyBytes)
+	default:
+		return true, s.legacy()
 	}
-	if errors.Is(err, errTruncated) {
-		return isLegacy, nil // the reader says where, and keeps what is before
-	}
-	return isLegacy, err
 }
 
 // scanner passes over the events of a trace and counts threads.
 type scanner struct {
-	rest       []byte
+	rest []byte
+	// isCut reports that the trace ended within a number. Then rest is empty.
+	isCut      bool
 	maxThreads int
 	generation uint64
 	seen       map[uint64]struct{}
 }
 
-func (s *scanner) number() (uint64, error) {
+func (s *scanner) number() uint64 {
 	v, n := binary.Uvarint(s.rest)
 	if n <= 0 {
-		return 0, errTruncated
+		s.rest, s.isCut = nil, true
+		return 0
 	}
 	s.rest = s.rest[n:]
-	return v, nil
+	return v
 }
 
-func (s *scanner) skip(n uint64) error {
-	if n > uint64(len(s.rest)) {
-		return errTruncated
-	}
-	s.rest = s.rest[n:]
-	return nil
-}
+func (s *scanner) skip(n uint64) { s.rest = s.rest[min(n, uint64(len(s.rest))):] }
 
 func (s *scanner) thread(id uint64) error {
 	if s.seen[id] = struct{}{}; len(s.seen) > s.maxThreads {
@@ -86,32 +77,25 @@ func (s *scanner) generations() error {
 	const eventBatch, experimentalBatch = 1, 49
 	for len(s.rest) > 0 {
 		kind := s.rest[0]
-		s.rest = s.rest[1:]
+		s.skip(1)
 		if kind == experimentalBatch {
-			if err := s.skip(1); err != nil {
-				return err
-			}
+			s.skip(1)
 		}
 		if kind != eventBatch && kind != experimentalBatch {
 			continue // the end of a generation
 		}
-		var fields [4]uint64
-		for i := range fields {
-			var err error
-			if fields[i], err = s.number(); err != nil {
-				return err
-			}
+		generation, thread, _, size := s.number(), s.number(), s.number(), s.number()
+		if s.isCut {
+			return nil
 		}
-		if fields[0] != s.generation {
-			s.generation = fields[0]
+		if generation != s.generation {
+			s.generation = generation
 			clear(s.seen)
 		}
-		if err := s.thread(fields[1]); err != nil {
+		if err := s.thread(thread); err != nil {
 			return err
 		}
-		if err := s.skip(fields[3]); err != nil {
-			return err
-		}
+		s.skip(size)
 	}
 	return nil
 }
@@ -121,37 +105,28 @@ func (s *scanner) legacy() error {
 	const batch, text, userLog = 1, 37, 48
 	for len(s.rest) > 0 {
 		kind, arguments := s.rest[0]&63, s.rest[0]>>6+1
-		s.rest = s.rest[1:]
-		first, err := s.number()
+		s.skip(1)
+		first := s.number()
 		switch {
-		case err != nil:
-			return err
+		case s.isCut:
+			return nil
 		case kind == batch:
-			if err = s.thread(first); err == nil {
-				_, err = s.number()
+			if err := s.thread(first); err != nil {
+				return err
 			}
+			s.number()
 		case kind == text:
-			err = s.text()
+			s.skip(s.number())
 		case arguments == 4: // the first number is their length
-			if err = s.skip(first); err == nil && kind == userLog {
-				err = s.text()
+			s.skip(first)
+			if kind == userLog {
+				s.skip(s.number())
 			}
 		default:
-			for ; arguments > 1 && err == nil; arguments-- {
-				_, err = s.number()
+			for range arguments - 1 {
+				s.number()
 			}
-		}
-		if err != nil {
-			return err
 		}
 	}
 	return nil
-}
-
-func (s *scanner) text() error {
-	size, err := s.number()
-	if err != nil {
-		return err
-	}
-	return s.skip(size)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Attributes of samples beside those of package events: the user's annotations in the words of runtime/trace, and which
-// pause it was.
+// Attributes of samples besides those of package events: the user's annotations in the words of runtime/trace, and the name of
+// a pause.
 const (
 	attributeTaskID   = "go.task.id"
 	attributeTaskType = "go.task.type"
@@ -35,8 +35,8 @@ type task struct {
 	link     profiledict.LinkIndex
 }
 
-// user follows the user's annotations. A goroutine works on the task of its innermost region, else on the last task that
-// it began. An interval in which it runs ends here, since what follows has another context.
+// user follows the user's annotations. A goroutine works on the task of its innermost region, or else on the last task that it
+// began. If it runs, its interval ends here, since what follows has another context.
 func (d *decoder) user(e *trace.Event) {
 	g := d.goroutines[e.Goroutine()]
 	if g != nil && g.state == trace.GoRunning {

@@ -49,15 +49,25 @@ var boundEvents = []string{
 	"jdk.ActiveSetting",
 }
 
-// checker walks a recording.
+// checker walks a recording. After the first fault it reads only zeros, so that a single read needs no check; loops over counts
+// end when err is set.
 type checker struct {
 	data []byte
 	pos  int
-	end  int // of what is being read
-	work int // that is left
+	end  int   // of what is being read
+	work int   // that is left
+	err  error // the first fault
 
 	classes map[int64]*class
 	frame   *class // jdk.types.StackFrame
+}
+
+// fail keeps the first fault, and ends what is being read.
+func (c *checker) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.end = c.pos
 }
 
 type class struct {
@@ -107,17 +117,16 @@ func (c *checker) checkChunk(start int) (size int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c.end = start + size
-	c.pos = start + metadata
-	if err := c.checkMetadata(); err != nil {
-		return 0, fmt.Errorf("metadata: %w", err)
+	c.pos, c.end = start+metadata, start+size
+	if c.checkMetadata(); c.err != nil {
+		return 0, fmt.Errorf("metadata: %w", c.err)
 	}
-	if err := c.checkPools(start, start+pools); err != nil {
-		return 0, fmt.Errorf("constant pools: %w", err)
+	if c.checkPools(start, start+pools); c.err != nil {
+		return 0, fmt.Errorf("constant pools: %w", c.err)
 	}
-	c.pos, c.end = start+chunkHeaderBytes, start+size
-	if err := c.checkEvents(start + size); err != nil {
-		return 0, fmt.Errorf("events: %w", err)
+	c.pos = start + chunkHeaderBytes
+	if c.checkEvents(start + size); c.err != nil {
+		return 0, fmt.Errorf("events: %w", c.err)
 	}
 	return size, nil
 }
@@ -141,126 +150,101 @@ func checkHeader(chunk []byte) (size, metadata, pools int, err error) {
 }
 
 // number reads a number of variable length: seven bits a byte, and all eight of the ninth.
-func (c *checker) number() (v uint64, err error) {
+func (c *checker) number() (v uint64) {
 	for shift := 0; c.pos < c.end; shift += 7 {
 		b := c.data[c.pos]
 		c.pos++
 		if shift == 56 {
-			return v | uint64(b)<<shift, nil
+			return v | uint64(b)<<shift
 		}
 		v |= uint64(b&0x7f) << shift
 		if b < 0x80 {
-			return v, nil
+			return v
 		}
 	}
-	return 0, errTruncated
+	c.fail(errTruncated)
+	return 0
 }
 
-func (c *checker) byte() (byte, error) {
+func (c *checker) byte() byte {
 	if c.pos >= c.end {
-		return 0, errTruncated
+		c.fail(errTruncated)
+		return 0
 	}
 	c.pos++
-	return c.data[c.pos-1], nil
+	return c.data[c.pos-1]
 }
 
-// charge takes work from the budget.
-func (c *checker) charge(n int) error {
+// charge subtracts work from the budget.
+func (c *checker) charge(n int) {
 	if c.work -= n; c.work < 0 {
-		return errCostly
+		c.fail(errCostly)
 	}
-	return nil
 }
 
-// count reads a number of things that take a byte each at least.
-func (c *checker) count() (int, error) {
-	n, err := c.number()
-	switch {
-	case err != nil:
-		return 0, err
-	case n > uint64(c.end-c.pos):
-		return 0, errCount
+// count reads a number of things, each of which has at least one byte.
+func (c *checker) count() int {
+	n := c.number()
+	if n > uint64(c.end-c.pos) {
+		c.fail(errCount)
+		return 0
 	}
-	return int(n), nil
+	return int(n)
 }
 
 // numbers reads several numbers and returns the last one.
-func (c *checker) numbers(n int) (last uint64, err error) {
+func (c *checker) numbers(n int) (last uint64) {
 	for range n {
-		if last, err = c.number(); err != nil {
-			return 0, err
-		}
+		last = c.number()
 	}
-	return last, nil
+	return last
 }
 
-// string reads a text: none, empty, UTF-8, characters as numbers, or Latin-1.
-func (c *checker) string() ([]byte, error) {
-	form, err := c.byte()
-	if err != nil || form < 2 {
-		return nil, err
+// string reads a text: null, empty, UTF-8, characters as numbers, or Latin-1.
+func (c *checker) string() []byte {
+	form := c.byte()
+	if form < 2 {
+		return nil
 	}
-	n, err := c.count()
-	if err != nil {
-		return nil, err
-	}
+	n := c.count()
 	switch form {
 	case 3, 5:
 		c.pos += n
-		return c.data[c.pos-n : c.pos], nil
+		return c.data[c.pos-n : c.pos]
 	case 4:
 		characters := make([]rune, n)
 		for i := range characters {
-			v, err := c.number()
-			if err != nil {
-				return nil, err
-			}
-			characters[i] = rune(uint32(v))
+			characters[i] = rune(uint32(c.number()))
 		}
-		return []byte(string(characters)), nil
+		return []byte(string(characters))
 	}
-	return nil, fmt.Errorf("a text of the unknown form %d", form)
+	c.fail(fmt.Errorf("a text of the unknown form %d", form))
+	return nil
 }
 
-// element is one of the tree of metadata: its attributes are those that check needs.
+// element is an element of the metadata tree, with the attributes that check needs.
 type element struct {
 	name, id, class, title []byte
 	field                  field
 	children               int
 }
 
-func (c *checker) checkMetadata() error {
-	if _, err := c.numbers(5); err != nil { // size, type, start, duration, id
-		return err
-	}
-	n, err := c.count()
-	if err != nil {
-		return err
-	}
-	texts := make([][]byte, n)
+func (c *checker) checkMetadata() {
+	c.numbers(5) // size, type, start, duration, id
+	texts := make([][]byte, c.count())
 	for i := range texts {
-		if texts[i], err = c.string(); err != nil {
-			return err
-		}
+		texts[i] = c.string()
 	}
-	root, err := c.element(texts)
-	if err != nil {
-		return err
-	}
+	root := c.element(texts)
 	c.classes, c.frame = map[int64]*class{}, nil
 	names := map[string]bool{}
 	for range root.children {
-		part, err := c.element(texts)
-		if err != nil {
-			return err
-		}
+		part := c.element(texts)
 		if string(part.name) != "metadata" {
 			continue
 		}
 		for range part.children {
-			if err := c.checkClass(texts, names); err != nil {
-				return err
-			}
+			c.checkClass(texts, names)
 		}
 	}
 	for _, of := range c.classes {
@@ -273,254 +257,196 @@ func (c *checker) checkMetadata() error {
 			}
 		}
 	}
-	return nil
 }
 
-// checkClass reads a class with its fields. Two of one name or number are refused: which one the parser means depends on
-// where it looks.
-func (c *checker) checkClass(texts [][]byte, names map[string]bool) error {
-	e, err := c.element(texts)
-	if err != nil {
-		return err
-	}
+// checkClass reads a class with its fields. It refuses two classes with one name or number: which one the parser means
+// depends on where it looks.
+func (c *checker) checkClass(texts [][]byte, names map[string]bool) {
+	e := c.element(texts)
 	id, err := strconv.ParseInt(string(e.id), 10, 64)
 	name := string(e.title)
 	if err != nil || id < 0 || c.classes[id] != nil || names[name] {
-		return errMetadata
+		c.fail(errMetadata)
+		return
 	}
 	read := &class{name: name, isBound: slices.Contains(boundEvents, name)}
 	for range e.children {
-		child, err := c.element(texts)
-		if err != nil {
-			return err
-		}
+		child := c.element(texts)
 		if string(child.name) == "field" {
 			if child.field.class, err = strconv.ParseInt(string(child.class), 10, 64); err != nil {
-				return errMetadata
+				c.fail(errMetadata)
 			}
 			read.fields = append(read.fields, child.field)
 		}
 		for range child.children { // annotations, whose own children the parser takes for the next field
-			if _, err := c.element(texts); err != nil {
-				return err
-			}
+			c.element(texts)
 		}
 	}
 	names[name] = true
 	c.classes[id] = read
 	if name == "jdk.types.StackFrame" {
 		if c.frame = read; len(read.fields) == 0 {
-			return errMetadata
+			c.fail(errMetadata)
 		}
 	}
-	return nil
 }
 
-func (c *checker) element(texts [][]byte) (e element, err error) {
+func (c *checker) element(texts [][]byte) (e element) {
 	text := func() []byte {
-		var i uint64
-		if err == nil {
-			if i, err = c.number(); err == nil && i >= uint64(len(texts)) {
-				err = errMetadata
-			}
-		}
-		if err != nil {
+		i := c.number()
+		if i >= uint64(len(texts)) {
+			c.fail(errMetadata)
 			return nil
 		}
 		return texts[i]
 	}
 	e.name = text()
-	var attributes int
-	if err == nil {
-		attributes, err = c.count()
-	}
-	for range attributes {
+	for range c.count() {
 		key, value := text(), text()
-		if err != nil {
-			return e, err
-		}
-		var to *[]byte
+		used := value // by the parser, again and again
 		switch string(key) {
 		case "id":
-			to = &e.id
+			e.id = value
 		case "name":
-			to = &e.title
+			e.title = value
 		case "class":
-			to = &e.class
+			e.class = value
 		case "constantPool":
-			e.field.isPool = string(value) == "true"
-			continue
+			e.field.isPool, used = string(value) == "true", nil
 		case "dimension":
-			e.field.isArray = string(value) != ""
-			continue
+			e.field.isArray, used = len(value) > 0, nil
 		default:
-			if len(key) > maxAttributeBytes {
-				return e, errMetadata
-			}
-			continue
+			used = key
 		}
-		if *to = value; len(value) > maxAttributeBytes {
-			return e, errMetadata
+		if len(used) > maxAttributeBytes {
+			c.fail(errMetadata)
 		}
 	}
-	if err == nil {
-		e.children, err = c.count()
-	}
-	return e, err
+	e.children = c.count()
+	return e
 }
 
-// checkPools reads constant pools from the last to the first: each says how far before it the next one is.
-func (c *checker) checkPools(start, at int) error {
+// checkPools reads constant pools from the last to the first: each states how far before it the next one is.
+func (c *checker) checkPools(start, at int) {
 	for {
 		c.pos = at
-		if err := c.charge(8); err != nil {
-			return err
-		}
-		delta, err := c.numbers(5) // size, type, start, duration, the distance
-		if err != nil {
-			return err
-		}
-		if _, err = c.number(); err != nil { // flags
-			return err
-		}
-		n, err := c.count()
-		if err != nil {
-			return err
-		}
-		for range n {
-			id, err := c.number()
-			if err != nil {
-				return err
-			}
+		c.charge(8)
+		delta := int64(c.numbers(5)) // size, type, start, duration, the distance
+		c.number()                   // flags
+		for range c.count() {
+			id := c.number()
 			of := c.classes[int64(id)]
-			if of == nil {
-				return fmt.Errorf("%w: %d", errClass, id)
+			if of == nil || c.err != nil {
+				c.fail(fmt.Errorf("%w: %d", errClass, id))
+				return
 			}
-			if err := c.checkPool(of); err != nil {
-				return fmt.Errorf("of class %.100q: %w", of.name, err)
+			if c.checkPool(of); c.err != nil {
+				c.err = fmt.Errorf("of class %.100q: %w", of.name, c.err)
+				return
 			}
 		}
-		if delta == 0 {
-			return nil
+		if delta == 0 || c.err != nil {
+			return
 		}
-		if at += int(int64(delta)); int64(delta) > 0 || at < start+chunkHeaderBytes {
-			return errPools
+		if at += int(delta); delta > 0 || at < start+chunkHeaderBytes {
+			c.fail(errPools)
+			return
 		}
 	}
 }
 
-func (c *checker) checkPool(of *class) error {
-	if err := c.charge(2 + len(of.fields)); err != nil { // the parser looks at the fields of one without entries too
-		return err
-	}
+func (c *checker) checkPool(of *class) {
+	c.charge(2 + len(of.fields)) // the parser looks at the fields even if there are no entries
 	if of.name == "jdk.types.ChunkHeader" {
 		c.pos += chunkHeaderBytes
-		return nil
+		return
 	}
-	n, err := c.count()
-	if err != nil {
-		return err
-	}
-	for range n {
+	n := c.count()
+	for i := 0; i < n && c.err == nil; i++ {
 		start := c.pos
-		if _, err := c.number(); err != nil { // its key
-			return err
-		}
+		c.number() // its key
 		if of.name == "java.lang.String" {
-			_, err = c.string()
+			c.string()
 		} else {
-			err = c.object(of.fields, of.name == "jdk.types.StackTrace")
+			c.object(of.fields, of.name == "jdk.types.StackTrace")
 		}
-		if err != nil {
-			return err
-		}
-		if err := c.charge(c.pos - start); err != nil {
-			return err
-		}
+		c.charge(c.pos - start)
 	}
-	return nil
 }
 
-func (c *checker) checkEvents(end int) error {
+func (c *checker) checkEvents(end int) {
 	for c.pos < end {
 		start := c.pos
 		c.end = end
-		size, err := c.number()
-		if err != nil {
-			return err
-		}
+		size := c.number()
 		if size == 0 || size > uint64(end-start) {
-			return fmt.Errorf("byte %d: a size of %d", start, size)
+			c.fail(fmt.Errorf("byte %d: a size of %d", start, size))
+			return
 		}
-		id, err := c.number()
-		if err != nil {
-			return err
+		id := c.number()
+		if c.err != nil {
+			return
 		}
 		if of := c.classes[int64(id)]; of != nil && of.isBound {
 			c.end = start + int(size)
-			if err := c.object(of.fields, false); err != nil {
-				return fmt.Errorf("byte %d: %.100s: %w", start, of.name, err)
+			if c.object(of.fields, false); c.err != nil {
+				c.err = fmt.Errorf("byte %d: %.100s: %w", start, of.name, c.err)
+				return
 			}
 		}
 		c.pos = start + int(size)
 	}
-	return nil
 }
 
 // object reads the fields of an object.
-func (c *checker) object(fields []field, hasFrames bool) error {
+func (c *checker) object(fields []field, hasFrames bool) {
 	for i := range fields {
 		f := &fields[i]
-		n, err := 1, error(nil)
+		n := 1
 		if f.isArray {
-			n, err = c.count()
+			n = c.count()
 		}
-		for i := 0; i < n && err == nil; i++ {
-			err = c.value(f, hasFrames)
-		}
-		if err != nil {
-			return err
+		for i := 0; i < n && c.err == nil; i++ {
+			c.value(f, hasFrames)
 		}
 	}
-	return nil
 }
 
-func (c *checker) value(f *field, hasFrames bool) error {
+func (c *checker) value(f *field, hasFrames bool) {
 	switch {
 	case f.kind != 0:
-		return c.scalar(f)
+		c.scalar(f)
+		return
 	case f.of == nil, len(f.of.fields) == 0:
-		return fmt.Errorf("%w: %d", errClass, f.class)
+		c.fail(fmt.Errorf("%w: %d", errClass, f.class))
+		return
 	case hasFrames && f.of == c.frame:
-		return c.object(f.of.fields, false)
+		c.object(f.of.fields, false)
+		return
 	}
 	// An object within an object. For an array the parser reads the length once more for each element, and it knows nothing
 	// that is nested more deeply.
-	n, err := 1, error(nil)
+	n := 1
 	if f.isArray {
-		n, err = c.count()
+		n = c.count()
 	}
-	for range n {
+	for i := 0; i < n && c.err == nil; i++ {
 		for k := range f.of.fields {
-			if err := c.scalar(&f.of.fields[k]); err != nil {
-				return err
-			}
+			c.scalar(&f.of.fields[k])
 		}
 	}
-	return err
 }
 
 // scalar reads a value without fields.
-func (c *checker) scalar(f *field) (err error) {
+func (c *checker) scalar(f *field) {
 	switch f.kind {
 	case kindNumber:
-		_, err = c.number()
+		c.number()
 	case kindByte:
-		_, err = c.byte()
+		c.byte()
 	case kindString:
-		_, err = c.string()
+		c.string()
 	default:
-		err = fmt.Errorf("%w: %d, in an object within an object", errClass, f.class)
+		c.fail(fmt.Errorf("%w: %d, in an object within an object", errClass, f.class))
 	}
-	return err
 }

@@ -23,7 +23,7 @@ const (
 	attributeSpanName = "span_name"
 )
 
-// origin is what an event says beside its stack and values.
+// origin is what an event has besides its stack and values.
 type origin struct {
 	thread types.ThreadRef
 	state  string
@@ -89,7 +89,7 @@ func (d *decoder) thread(ref types.ThreadRef) []int32 {
 	if i, ok := d.parser.Threads.IDMap[ref]; ok {
 		thread := &d.parser.Threads.Thread[i]
 		id, name := thread.JavaThreadId, thread.JavaName
-		if id == 0 { // not a thread of Java's
+		if id == 0 { // not a Java thread
 			id = thread.OsThreadId
 		}
 		if name == "" {
@@ -123,7 +123,7 @@ func (d *decoder) context(number int64) []int32 {
 	return attributes
 }
 
-// addText adds an attribute, unless its key or value is empty, or its key is there already.
+// addText adds an attribute unless its key or value is empty, or another attribute has the key.
 func (d *decoder) addText(key, value string) {
 	if key != "" && value != "" {
 		d.add(d.Text(key), profiledict.StringValue(d.Text(value)))

@@ -4,6 +4,7 @@
 package jfr
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/bits"
@@ -16,10 +17,11 @@ import (
 	"github.com/grafana/jfr-parser/parser/types/def"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// chunk is the part of a recording that has constant pools and a clock of its own, with what has been made of them.
+// chunk is a part of a recording with its own constant pools and clock, and what has been interned of them.
 type chunk struct {
 	header     parser.ChunkHeader
 	start, end uint64 // nanoseconds since the epoch
@@ -30,8 +32,8 @@ type chunk struct {
 	threads map[types.ThreadRef][]int32
 }
 
-// The Unix times of 2000 and 2100, in nanoseconds: a recording is from in between.
-const year2000, year2100 = 946684800e9, 4102444800e9
+// A recording is from between these times, in nanoseconds.
+const year2000, year2100 = events.Year2000 * 1e9, events.Year2100 * 1e9
 
 func newChunk(header parser.ChunkHeader) (chunk, error) {
 	c := chunk{
@@ -56,7 +58,7 @@ func (c *chunk) at(ticks uint64) (nanos uint64, ok bool) {
 	return nanos, nanos >= c.start && nanos < year2100
 }
 
-// nanos returns a number of ticks in nanoseconds, the largest int64 if there are more.
+// nanos converts ticks to nanoseconds. It returns the largest int64 if there are more.
 func (c *chunk) nanos(ticks uint64) uint64 {
 	high, low := bits.Mul64(ticks, 1e9)
 	if high >= c.header.TicksPerSecond {
@@ -66,9 +68,9 @@ func (c *chunk) nanos(ticks uint64) uint64 {
 	return min(quotient, math.MaxInt64)
 }
 
-// settings are the recorder's, as far as they matter. What is 0 was not said.
+// settings are those of the recorder's settings that matter here. 0 means that the recording does not state it.
 type settings struct {
-	event                         string // that async-profiler samples by: cpu, wall, itimer …
+	event                         string // what async-profiler samples by: cpu, wall, itimer …
 	cpu, wall, allocation, malloc int64
 }
 
@@ -97,27 +99,24 @@ func (s *settings) read(of *types.ActiveSetting, classes *def.TypeMap) {
 }
 
 // period returns the time between two samples of the CPU.
-func (s *settings) period(unsaid time.Duration) int64 {
-	if s.cpu > 0 {
-		return s.cpu
-	}
-	return int64(unsaid)
+func (s *settings) period(unstated time.Duration) int64 {
+	return cmp.Or(s.cpu, int64(unstated))
 }
 
 // wallPeriod returns the time between two samples of the wall clock.
-func (s *settings) wallPeriod(unsaid time.Duration) int64 {
+func (s *settings) wallPeriod(unstated time.Duration) int64 {
 	if s.event != eventWall && s.wall > 0 {
 		return s.wall
 	}
-	return s.period(unsaid)
+	return s.period(unstated)
 }
 
-// periods returns the period of each profile: what lies between two samples, 1 where each event is one.
-func (s *settings) periods(unsaid time.Duration) (periods [numProfiles]int64) {
+// periods returns the period of each profile: what lies between two samples, or 1 if each event is one.
+func (s *settings) periods(unstated time.Duration) (periods [numProfiles]int64) {
 	for i := range periods {
 		periods[i] = 1
 	}
-	periods[cpuSamples], periods[wallTime] = s.period(unsaid), s.wallPeriod(unsaid)
+	periods[cpuSamples], periods[wallTime] = s.period(unstated), s.wallPeriod(unstated)
 	for _, p := range []profileID{tlabBytes, tlabObjects, outsideBytes, outsideObjects, sampledBytes, sampledObjects} {
 		periods[p] = max(s.allocation, 1)
 	}
@@ -134,7 +133,7 @@ const (
 	stateSleeping = "STATE_SLEEPING"
 )
 
-// event makes samples of the event that the parser holds.
+// event adds samples for the event that the parser has just read.
 func (d *decoder) event(class def.TypeID) error {
 	p := d.parser
 	switch class {
@@ -145,17 +144,19 @@ func (d *decoder) event(class def.TypeID) error {
 	case p.TypeMap.T_ALLOC_IN_NEW_TLAB:
 		e := &p.ObjectAllocationInNewTLAB
 		from := origin{thread: e.EventThread, span: span{e.ContextId, e.SpanId, e.SpanName, e.TraceIdHi, e.TraceIdLo}}
-		return d.amount(pair{tlabBytes, tlabObjects}, occurrence{e.StartTime, e.StackTrace, from}, e.TlabSize)
+		return d.observePair(pair{tlabBytes, tlabObjects}, occurrence{e.StartTime, e.StackTrace, from}, 0, e.TlabSize)
 	case p.TypeMap.T_ALLOC_OUTSIDE_TLAB:
 		e := &p.ObjectAllocationOutsideTLAB
 		from := origin{thread: e.EventThread, span: span{e.ContextId, e.SpanId, e.SpanName, e.TraceIdHi, e.TraceIdLo}}
-		return d.amount(pair{outsideBytes, outsideObjects}, occurrence{e.StartTime, e.StackTrace, from}, e.AllocationSize)
+		return d.observePair(pair{outsideBytes, outsideObjects}, occurrence{e.StartTime, e.StackTrace, from}, 0, e.AllocationSize)
 	case p.TypeMap.T_ALLOC_SAMPLE:
 		e := &p.ObjectAllocationSample
-		return d.amount(pair{sampledBytes, sampledObjects}, occurrence{e.StartTime, e.StackTrace, origin{thread: e.EventThread}}, e.Weight)
+		from := origin{thread: e.EventThread}
+		return d.observePair(pair{sampledBytes, sampledObjects}, occurrence{e.StartTime, e.StackTrace, from}, 0, e.Weight)
 	case p.TypeMap.T_MALLOC:
 		e := &p.Malloc
-		return d.amount(pair{mallocBytes, mallocObjects}, occurrence{e.StartTime, e.StackTrace, origin{thread: e.EventThread}}, e.Size)
+		from := origin{thread: e.EventThread}
+		return d.observePair(pair{mallocBytes, mallocObjects}, occurrence{e.StartTime, e.StackTrace, from}, 0, e.Size)
 	case p.TypeMap.T_LIVE_OBJECT:
 		e := &p.LiveObject
 		id, err := d.sampleOf(e.StackTrace, origin{thread: e.EventThread})
@@ -183,32 +184,27 @@ type occurrence struct {
 	origin
 }
 
-// pair is the profile of an event's values, and that which counts the events.
+// pair is the profile of an event's values, and the profile that counts the events.
 type pair struct{ values, events profileID }
 
-// amount adds an event at a point in time, with the bytes that it is about.
-func (d *decoder) amount(to pair, at occurrence, amount uint64) error {
-	t, id, err := d.place(&at, 0)
-	if t == 0 || err != nil {
-		return err
-	}
-	d.observe(to.values, id, t, int64(min(amount, math.MaxInt64)))
-	d.observe(to.events, id, t, 1)
-	return nil
-}
-
-// interval adds an event that takes a number of ticks, at its end.
+// interval adds an event that lasts for a number of ticks, at its end.
 func (d *decoder) interval(to pair, at occurrence, ticks uint64) error {
-	t, id, err := d.place(&at, d.chunk.nanos(ticks))
+	nanos := d.chunk.nanos(ticks)
+	return d.observePair(to, at, nanos, nanos)
+}
+
+// observePair adds an event's value and the event itself, at its end.
+func (d *decoder) observePair(to pair, at occurrence, lengthNanos, value uint64) error {
+	t, id, err := d.place(&at, lengthNanos)
 	if t == 0 || err != nil {
 		return err
 	}
-	d.observe(to.values, id, t, int64(d.chunk.nanos(ticks)))
+	d.observe(to.values, id, t, int64(min(value, math.MaxInt64)))
 	d.observe(to.events, id, t, 1)
 	return nil
 }
 
-// place returns the time of an event's end and the identity of its samples. Where the time is 0 the event was dropped.
+// place returns the time of an event's end and the identity of its samples. The time is 0 if the event was dropped.
 func (d *decoder) place(at *occurrence, lengthNanos uint64) (t uint64, id compact.Identity, err error) {
 	t, ok := d.chunk.at(at.ticks)
 	if t += lengthNanos; !ok || t >= year2100 {
@@ -222,8 +218,8 @@ func (d *decoder) place(at *occurrence, lengthNanos uint64) (t uint64, id compac
 	return t, id, nil
 }
 
-// executionSample adds a sample of the CPU or of wall clock time: async-profiler writes both as this event. One recording
-// by wall clock has samples of running threads count as CPU time too.
+// executionSample adds a sample of CPU or wall clock time: async-profiler writes both as this event. If it samples by wall
+// clock, a sample of a running thread counts as CPU time too.
 func (d *decoder) executionSample(e *types.ExecutionSample) error {
 	at := occurrence{e.StartTime, e.StackTrace, origin{
 		thread: e.SampledThread, state: d.state(e.State), span: span{e.ContextId, e.SpanId, e.SpanName, e.TraceIdHi, e.TraceIdLo},
@@ -243,7 +239,7 @@ func (d *decoder) executionSample(e *types.ExecutionSample) error {
 	return nil
 }
 
-// wallClockSample adds samples of wall clock time. An event can stand for several of a thread that sleeps: it begins with
+// wallClockSample adds samples of wall clock time. One event can represent several samples of a sleeping thread: it begins with
 // the first.
 func (d *decoder) wallClockSample(e *types.WallClockSample) error {
 	at := occurrence{e.StartTime, e.StackTrace, origin{
@@ -265,7 +261,7 @@ func (d *decoder) wallClockSample(e *types.WallClockSample) error {
 	return nil
 }
 
-// state returns the name of a thread's state, or nothing. Every event looks it up: a long one would cost too much.
+// state returns the name of a thread's state, or "". Every event looks it up, so a long one would cost too much.
 func (d *decoder) state(ref types.ThreadStateRef) string {
 	const longest = 64
 	if state := d.parser.GetThreadState(ref); state != nil && len(state.Name) <= longest {

@@ -5,35 +5,34 @@
 //
 //	pd, stats, err := jfr.Decode(data, jfr.Options{})
 //
-// data is the plain file, with any number of chunks; ErrNotJFR says that it is something else. Decode is a pure function,
-// and keeps nothing of data. Its steps:
+// data is the uncompressed file, with any number of chunks. Decode is a pure function, and keeps nothing of data. Its steps:
 //
-//	check         refuses what would cost the parser more than its bytes (check.go)
+//	check         refuses recordings that would cost the parser more than their bytes (check.go)
 //	parseLabels   reads the labels that Pyroscope's Java agent sends beside a recording (labels.go)
 //	event         one event of github.com/grafana/jfr-parser becomes samples (events.go)
-//	stack         its stack trace, whose methods are interned once a chunk (stacks.go)
+//	stack         its stack trace, whose methods are interned once for each chunk (stacks.go)
 //	sampleOf      its thread, labels and span, as attributes and a link (context.go)
 //	finish        times, durations and periods of the profiles (below)
 //
-// Every event keeps its time. What becomes a profile, all with Pyroscope's names for the types, by scope attribute
-// pprof.scope.profile_name:
+// Every event keeps its time. The profiles, by the scope attribute pprof.scope.profile_name, with Pyroscope's names for the
+// types:
 //
-//	process_cpu  samples/count, timestamps alone; the period is the recording's, else Options.Period
+//	process_cpu  samples/count, timestamps alone; the period is the recording's, or else Options.Period
 //	wall         wall/nanoseconds, ending at the timestamp
 //	memory       alloc_in_new_tlab_*, alloc_outside_tlab_*, alloc_sample_*, malloc_* in objects/count and bytes/bytes; live/count
 //	mutex        delay/nanoseconds and contentions/count: waiting for a monitor, ending at the timestamp
 //	block        delay/nanoseconds and contentions/count: parked threads, ending at the timestamp
 //
-// An event that has a length is a value, with its end as timestamp. Where each event counts one, timestamps stand alone.
+// An event with a length is a value, with its end as the timestamp. If each event counts as one, samples have only timestamps.
 // Live objects are a state: they have a value and no timestamp.
 package jfr
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/grafana/jfr-parser/parser"
@@ -43,34 +42,33 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// Options are what a recording does not say itself. The zero value is fine.
+// Options are what a recording does not state itself. The zero value is fine.
 type Options struct {
+	// Options has no use for an Anchor: every chunk states its time.
+	events.Options
 	// Labels is a LabelsSnapshot, as Pyroscope's Java agent sends it, in protobuf without compression. It may be empty.
 	Labels []byte
-	// Period is the time between two samples of CPU or wall clock time, for recordings that do not say it. 0 is 10 ms.
+	// Period is the time between two samples of CPU or wall clock time, for recordings that do not state it. 0 means 10 ms.
 	Period time.Duration
-	// MaxTextBytes is the longest text of a frame or attribute; a longer one is cut. 0 is 64 KiB.
-	MaxTextBytes int
 }
 
-// ErrNotJFR is the error for what does not begin as a recording does.
+// ErrNotJFR is the error for data that does not begin as a recording does.
 var ErrNotJFR = errors.New("not a recording of Java Flight Recorder")
 
 // Decode returns the profiles of a recording, on a resource without attributes. A recording without events of interest makes
-// no profiles. Events whose time is impossible are dropped. The error is ErrNotJFR, or says what is wrong with the
-// recording or the labels.
+// no profiles. Events whose time is impossible are dropped. The error is ErrNotJFR, or describes what is wrong with
+// the recording or the labels.
 func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
-	if !strings.HasPrefix(string(data[:min(len(data), len(chunkMagic))]), chunkMagic) {
+	if !bytes.HasPrefix(data, []byte(chunkMagic)) {
 		return pprofile.NewProfiles(), stats, ErrNotJFR
 	}
 	defer func() {
-		// The parser may still meet what it did not expect.
+		// The parser may still panic on what check does not know.
 		if r := recover(); r != nil {
-			pd, err = pprofile.NewProfiles(), fmt.Errorf("read recording: %.200v", r)
+			pd, err = pprofile.NewProfiles(), events.ShortError(fmt.Errorf("read recording: %v", r))
 		}
 	}()
 	if options.Period <= 0 {
@@ -83,10 +81,10 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 	if d.labels, err = parseLabels(options.Labels); err != nil {
 		return pprofile.NewProfiles(), stats, err
 	}
-	d.Reset(events.Options{MaxTextBytes: options.MaxTextBytes})
+	d.Reset(options.Options)
 	d.resource = d.Resource(pcommon.NewResource(), "")
 	if err := d.read(data); err != nil {
-		return pprofile.NewProfiles(), d.Stats, fmt.Errorf("read recording: %w", shortened(err))
+		return pprofile.NewProfiles(), d.Stats, fmt.Errorf("read recording: %w", events.ShortError(err))
 	}
 	d.finish()
 	return d.Finish(math.MaxInt), d.Stats, nil // the parser's strings are cut from data
@@ -95,26 +93,17 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 const (
 	// defaultPeriod is async-profiler's.
 	defaultPeriod = 10 * time.Millisecond
-	// nameBytesPerByte bounds the names of methods, each of which is made of two texts that others may have too.
+	// nameBytesPerByte bounds the names of methods. Each consists of two texts, which other methods can share.
 	nameBytesPerByte = 16
 )
 
 var errNames = fmt.Errorf("%w: the names of its methods together", events.ErrTooLarge)
 
-// shortened bounds the text of an error of the parser, which may have whole tables in it.
-func shortened(err error) error {
-	const longest = 300
-	if text := err.Error(); len(text) > longest {
-		return errors.New(profiledict.ValidUTF8(text[:longest]) + "…")
-	}
-	return err
-}
-
 type decoder struct {
 	events.Builder
 	options   Options
 	labels    labels
-	nameBytes int // that are left
+	nameBytes int // how many more bytes names of methods may have
 	resource  compact.ResourceIndex
 
 	parser   *parser.Parser
@@ -159,7 +148,7 @@ func (d *decoder) read(data []byte) error {
 	}
 }
 
-// cover makes a time one of the recording's.
+// cover widens the time of the recording so that it contains t.
 func (d *decoder) cover(t uint64) {
 	if d.first == 0 || t < d.first {
 		d.first = t
@@ -250,7 +239,7 @@ func (d *decoder) newProfile(of *definition) compact.ProfileIndex {
 	return d.NewProfile(d.Scope(d.resource, scope, ""), events.Profile{Sample: of.sample, Period: of.period, Shape: of.shape})
 }
 
-// finish sets what is known at the end only.
+// finish sets what is known only at the end.
 func (d *decoder) finish() {
 	periods := d.settings.periods(d.options.Period)
 	for p, has := range d.has {

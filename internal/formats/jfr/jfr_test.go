@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -252,7 +253,7 @@ func TestFaults(t *testing.T) {
 
 func TestTextsAreCut(t *testing.T) {
 	data, _ := recording(t, "jdk17")
-	pd, stats, err := Decode(data, Options{MaxTextBytes: 3})
+	pd, stats, err := Decode(data, Options{Options: events.Options{MaxTextBytes: 3}})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 	require.Positive(t, stats.Truncated)

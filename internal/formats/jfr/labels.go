@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
-// labels are what Pyroscope's Java agent sends beside a recording (LabelsSnapshot): an event has the number of a context,
-// and perhaps that of a span's name.
+// labels are what Pyroscope's Java agent sends beside a recording (LabelsSnapshot). An event has the number of a context, and
+// perhaps that of a span's name.
 type labels struct {
 	contexts map[int64][]label
 	strings  map[int64]string
@@ -19,7 +19,7 @@ type labels struct {
 // label is a key and a value, as numbers of strings.
 type label struct{ key, value int64 }
 
-// maxLabels bounds the labels of one context, and maxLabelBytes one's text: every event can refer to the same ones.
+// maxLabels bounds the labels of a context, and maxLabelBytes the text of a label: every event can refer to the same ones.
 // Pyroscope itself accepts 30 labels, and values of this size.
 const maxLabels, maxLabelBytes = 32, 2048
 
@@ -69,7 +69,7 @@ func parseContext(data []byte) (context []label, err error) {
 	return context, nil
 }
 
-// parseEntry reads an entry of a map: its key, and its value if that is a number, else the value's bytes.
+// parseEntry reads an entry of a map: its key, and its value as a number or as bytes.
 func parseEntry(data []byte) (entry label, content []byte, err error) {
 	r := protofields.New(data)
 	for r.Next() {

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// stack interns a stack trace, leaf first. One that the chunk does not have is the empty stack.
+// stack interns a stack trace, leaf first. If the chunk does not have it, the stack is empty.
 func (d *decoder) stack(ref types.StackTraceRef) (profiledict.StackIndex, error) {
 	if known, ok := d.chunk.stacks[ref]; ok {
 		return known, nil
@@ -43,13 +43,13 @@ func (d *decoder) location(frame *types.StackFrame) (int32, error) {
 		d.chunk.names[frame.Method] = name
 	}
 	line := int64(frame.LineNumber)
-	if line > math.MaxInt32 { // −1 is no line
+	if line > math.MaxInt32 { // −1 means that the line is unknown
 		line = 0
 	}
 	return d.Frame(profiledict.Function{Name: name}, line, 0), nil
 }
 
-// unknownMethod is the name of a method that the chunk does not have.
+// unknownMethod is the name if the chunk does not have the method.
 const unknownMethod = "(unknown)"
 
 // methodName returns a name such as java/lang/Thread.run, as Pyroscope shows it.
@@ -73,8 +73,8 @@ func (d *decoder) methodName(ref types.MethodRef) (string, error) {
 	return name, nil
 }
 
-// withoutAddress cuts what differs from run to run from the JDK's name of a lambda's class:
-// Shop$$Lambda$87+0x00007fba0c007a08/330084561. For async-profiler's form the parser does the same.
+// withoutAddress removes the part of the JDK's name for a lambda's class that differs from run to run:
+// Shop$$Lambda$87+0x00007fba0c007a08/330084561. The parser does the same for async-profiler's form.
 func withoutAddress(class string) string {
 	const lambda = "$$Lambda"
 	if i := strings.Index(class, lambda+"$"); i >= 0 {

@@ -4,9 +4,9 @@
 // Package perfscript reads the text of perf script: samples, each a line comm pid/tid [cpu] time: period event: with its
 // stack below, leaf first, in lines of address symbol+offset (file).
 //
-// Decode reads line after line: decoder.header takes a sample's first line apart, decoder.frame interns a frame, and decoder.sample
-// adds the observation at an empty line. Times are of the machine's monotonic clock: a line "# reference time" ties it to the
-// wall clock (perf record -k), otherwise the anchor does.
+// Decode reads line after line: parseHeader parses a sample's first line, decoder.frame interns a frame, and decoder.sample adds
+// the observation at an empty line. Times are of the machine's monotonic clock. A line "# reference time" (perf record -k)
+// ties it to the wall clock; otherwise the anchor does.
 package perfscript
 
 import (
@@ -32,8 +32,8 @@ var ErrNotPerf = errors.New("no line is a sample, such as: comm 12/14 99.000001:
 // maxDepth is the largest number of frames of a stack. The kernel records 127 by default.
 const maxDepth = 4096
 
-// Decode returns the profiles of a text: a resource for each process that is named, and in it one profile for each event. All
-// samples have a timestamp and a value.
+// Decode returns the profiles of a text: a resource for each process, and in it one profile for each event. All samples have a
+// timestamp and a value.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[string]compact.ScopeIndex{}}
 	d.b.Reset(options)
@@ -53,12 +53,12 @@ type decoder struct {
 	profiles map[profileKey]compact.ProfileIndex
 	scopes   map[string]compact.ScopeIndex // by process
 
-	// reference is the wall-clock time at which the clock was 0, if the text says it.
+	// reference is the wall-clock time at which the clock was 0, if the text states it.
 	reference    int64
 	hasReference bool
 	first, last  uint64 // of all samples
 
-	// The sample in hand.
+	// The current sample.
 	head     header
 	inSample bool
 	isDeep   bool
@@ -67,7 +67,7 @@ type decoder struct {
 	set      []int32
 }
 
-// profileKey names a profile: an event of a process.
+// profileKey identifies a profile: an event of a process.
 type profileKey struct{ process, event string }
 
 // header is a sample's first line.
@@ -89,7 +89,7 @@ func (d *decoder) line(line string) {
 	default:
 		h, ok := parseHeader(line)
 		if !ok {
-			if !d.inSample { // else a line of source below a frame
+			if !d.inSample { // otherwise it is a line of source below a frame
 				d.b.Stats.Dropped++
 			}
 			return
@@ -126,9 +126,9 @@ func seconds(whole, fraction string) (uint64, bool) {
 	return s*1e9 + f, err == nil
 }
 
-// parseHeader takes a sample's first line apart. The comm may have spaces in it: the time is what is looked for.
+// parseHeader parses a sample's first line. The comm may have spaces in it, so parseHeader looks for the time.
 func parseHeader(line string) (h header, ok bool) {
-	const longest = 4096 // a tracepoint's fields stand behind the event
+	const longest = 4096 // a tracepoint's fields follow the event
 	line = line[:min(len(line), longest)]
 	for rest := line; rest != ""; {
 		at := len(line) - len(rest)
@@ -144,7 +144,7 @@ func parseHeader(line string) (h header, ok bool) {
 	return h, false
 }
 
-// cutFirst cuts the first word, and the spaces behind it.
+// cutFirst cuts off the first word and the spaces after it.
 func cutFirst(s string) (word, rest string) {
 	word, rest, _ = strings.Cut(s, " ")
 	return word, strings.TrimLeft(rest, " ")
@@ -187,7 +187,7 @@ func isNumber(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// parseEvent reads [period] event: and leaves out what a tracepoint has behind it.
+// parseEvent reads [period] event: and ignores what a tracepoint has after it.
 func parseEvent(s string, h *header) bool {
 	word, rest := cutFirst(s)
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
@@ -244,7 +244,7 @@ func (d *decoder) push(ip uint64, file string) {
 	d.inlined = d.inlined[:0]
 }
 
-// sample adds the sample in hand.
+// sample adds the current sample.
 func (d *decoder) sample() {
 	if !d.inSample {
 		return
@@ -285,7 +285,7 @@ func (d *decoder) sample() {
 }
 
 func (d *decoder) number(key, digits string) int32 {
-	n, _ := strconv.ParseInt(digits, 10, 64) // isNumber has checked it
+	n, _ := strconv.ParseInt(digits, 10, 64) // isNumber has checked them
 	return d.b.IntAttribute(key, n)
 }
 
@@ -294,8 +294,8 @@ var (
 	offCPU  = events.Type{Name: "off_cpu", Unit: "nanoseconds"}
 )
 
-// kindOf returns the sample type of an event, and the state of the thread where the event says it. The clocks' periods are
-// times, and so are those of the scheduler's statistics and of switches that perf inject has added them to.
+// kindOf returns the sample type of an event, and the state of the thread if the event states it. The periods of clocks are
+// times, and so are those of the scheduler's statistics, and of switches if perf inject has added them.
 func kindOf(h *header) (kind events.Type, state string) {
 	stat, isStat := strings.CutPrefix(h.event, "sched:sched_stat_")
 	switch {
@@ -341,11 +341,10 @@ func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
 
 // finish moves all times to the wall clock.
 func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles {
-	const year2000 = 946684800e9
 	switch {
 	case d.hasReference:
 		d.b.Shift(uint64(d.reference))
-	case d.first < year2000:
+	case d.first < events.Year2000*1e9: // else it is a Unix time
 		d.b.GuessClock()
 		if anchor.EndNanos > d.last {
 			d.b.Shift(anchor.EndNanos - d.last)
