@@ -68,7 +68,7 @@ func grpcMethod(ctx context.Context) string {
 	return method
 }
 
-// export answers one call. Its error has a status.
+// export delivers the profiles of one call. Its error has a gRPC status.
 func (r *otlpReceiver) export(ctx context.Context, how reading, data []byte) error {
 	claim := r.budget.Begin()
 	defer claim.Release()

@@ -37,7 +37,7 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host, cfg *
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		httpserver.AnswerOTLPError(w, req, "nothing is here: send profiles to "+paths[0], http.StatusNotFound)
 	})
-	// OpenBody undoes the encoding, within the receiver's limits, so confighttp must not.
+	// OpenBody decodes the body within the receiver's limits, so confighttp must not.
 	var decoders []confighttp.ToServerOption
 	for _, encoding := range append([]string{"identity"}, httpserver.Encodings...) {
 		decoders = append(decoders, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))

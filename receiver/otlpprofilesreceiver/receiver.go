@@ -34,7 +34,10 @@ type otlpReceiver struct {
 	set     receiver.Settings
 	next    xconsumer.Profiles
 	metrics *metadata.TelemetryBuilder
-	oldOnes oldSenders
+
+	// logged are the senders of old layouts that were logged.
+	mu     sync.Mutex
+	logged map[oldSender]struct{}
 
 	budget *admission.Budget
 	leave  func()
@@ -49,7 +52,10 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	if err != nil {
 		return nil, err
 	}
-	return &otlpReceiver{cfg: cfg, set: set, next: next, metrics: metrics, addresses: map[string]net.Addr{}}, nil
+	return &otlpReceiver{
+		cfg: cfg, set: set, next: next, metrics: metrics,
+		logged: map[oldSender]struct{}{}, addresses: map[string]net.Addr{},
+	}, nil
 }
 
 // Start starts both servers, or none.
@@ -116,12 +122,11 @@ func (r *otlpReceiver) newReading(transport string, unmarshal func([]byte) (ppro
 	return reading{obsreport: obsreport, unmarshal: unmarshal, format: format}, err
 }
 
-// versionHeader names the layout of a request, if the sender is new enough (opentelemetry-proto, docs/specification.md,
-// Profiles development version). Version 1 is today's. Senders that leave it out can be of any age.
+// versionHeader states the layout of a request, if the sender is new enough (opentelemetry-proto, docs/specification.md,
+// Profiles development version). Version 1 is today's. Senders of any age may leave it out.
 const versionHeader = "otlp-profiles-development-version"
 
-// checkVersion returns an error for values of the header that mean no layout known here. isStated is false if there are
-// none.
+// checkVersion returns an error unless the header's value is a known version. isStated is false if there is no value.
 func checkVersion(values []string) (isStated bool, err error) {
 	switch {
 	case len(values) == 0:
@@ -135,8 +140,8 @@ func checkVersion(values []string) (isStated bool, err error) {
 	return true, nil
 }
 
-// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header.
-// An error in the request itself is permanent.
+// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header. The error
+// is permanent if the request itself is at fault.
 func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []string, data []byte) error {
 	isCurrent, err := checkVersion(versions)
 	if err != nil {
@@ -153,7 +158,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []stri
 	}
 	r.count(ctx, &stats)
 	if stats.Layout != otlplayouts.Current {
-		r.noteOldSender(ctx, stats.Layout)
+		r.logOldSender(ctx, stats.Layout)
 	}
 	if err != nil {
 		return consumererror.NewPermanent(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout, err))
@@ -189,22 +194,17 @@ func (r *otlpReceiver) count(ctx context.Context, stats *otlplayouts.Stats) {
 	}
 }
 
-// oldSenders remembers which senders of old layouts were logged.
-type oldSenders struct {
-	mu   sync.Mutex
-	seen map[oldSender]struct{}
-}
-
+// oldSender is a sender of an old layout.
 type oldSender struct {
 	host   string
 	layout otlplayouts.Layout
 }
 
-// maxOldSenders bounds the senders that are remembered. When there are more, the rest is not logged.
+// maxOldSenders bounds the senders that are remembered. Further ones are not logged.
 const maxOldSenders = 1000
 
-// noteOldSender logs a sender of an old layout, once.
-func (r *otlpReceiver) noteOldSender(ctx context.Context, layout otlplayouts.Layout) {
+// logOldSender logs a sender of an old layout, once.
+func (r *otlpReceiver) logOldSender(ctx context.Context, layout otlplayouts.Layout) {
 	sender := oldSender{host: "unknown", layout: layout}
 	if addr := client.FromContext(ctx).Addr; addr != nil {
 		sender.host = addr.String()
@@ -212,15 +212,12 @@ func (r *otlpReceiver) noteOldSender(ctx context.Context, layout otlplayouts.Lay
 			sender.host = host
 		}
 	}
-	r.oldOnes.mu.Lock()
-	defer r.oldOnes.mu.Unlock()
-	if _, known := r.oldOnes.seen[sender]; known || len(r.oldOnes.seen) >= maxOldSenders {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.logged[sender]; known || len(r.logged) >= maxOldSenders {
 		return
 	}
-	if r.oldOnes.seen == nil {
-		r.oldOnes.seen = map[oldSender]struct{}{}
-	}
-	r.oldOnes.seen[sender] = struct{}{}
+	r.logged[sender] = struct{}{}
 	r.set.Logger.Warn("a sender uses an old layout of OTLP profiles; its profiles are accepted, but upgrade it",
 		zap.String("sender", sender.host), zap.Stringer("opentelemetry_proto", layout))
 }

@@ -23,15 +23,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is what the checks look at: files below root, and answers of the kernel.
+// machine is what the checks examine: files below root, and answers of the kernel.
 type machine struct {
 	root string
 	cpus int
-	// memlock returns the limit on locked memory, in bytes. raiseMemlock raises it as the profiler does, and restores
-	// it.
+	// memlock returns the limit on locked memory, in bytes. raiseMemlock raises it as the profiler does, and restores it.
 	memlock      func() (uint64, error)
 	raiseMemlock func() error
-	// version checks the kernel's. bpf and perf try the profiler's system calls.
+	// version checks the kernel's version. bpf and perf try the profiler's system calls.
 	version, bpf, perf func() error
 }
 
@@ -39,7 +38,7 @@ type machine struct {
 func checkMachine(cfg *Config) problems {
 	m := machine{
 		root: "/", cpus: runtime.NumCPU(), memlock: softMemlock, bpf: probeBPF, perf: probePerf,
-		// The values were checked when the configuration was read, so only the kernel's version is left.
+		// The values were checked when the configuration was read, so only the kernel's version can be wrong.
 		version: func() error { own := config.Config(cfg.Profiler); return own.Validate() },
 		raiseMemlock: func() error {
 			restore, err := rlimit.MaximizeMemlock()
@@ -130,7 +129,7 @@ func (m *machine) check(bufferBytes int) problems {
 	return append(found, m.checkTracing(hasTrigger)...)
 }
 
-// missingCapabilities returns those without which there are no samples, or only samples without frames of processes.
+// missingCapabilities returns the capabilities without which there are no samples, or no frames of processes.
 func missingCapabilities(caps capabilities) (missing []string) {
 	if !caps.has(capBPF, capSysAdmin) {
 		missing = append(missing, "BPF")
@@ -147,7 +146,7 @@ func missingCapabilities(caps capabilities) (missing []string) {
 	return missing
 }
 
-// checkTracing checks what the profiler attaches programs to: a tracepoint, and a kprobe if needsKprobe.
+// checkTracing checks that the profiler can attach its programs to a tracepoint and, if needsKprobe, to a kprobe.
 func (m *machine) checkTracing(needsKprobe bool) (found problems) {
 	var tracefs string
 	var err error

@@ -17,9 +17,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 )
 
-// gate passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the
-// pipeline does not return, the profiler collects samples without a bound. It is shut at the end, since the profiler's
-// goroutines may outlive its Shutdown, and nothing may reach the pipeline after the receiver's.
+// gate passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the pipeline does
+// not return, the profiler collects samples without a limit. shut closes it, since the profiler's goroutines can outlive its
+// Shutdown, and nothing may reach the pipeline after the receiver's Shutdown.
 type gate struct {
 	next      xconsumer.Profiles
 	obsreport *receiverhelper.ObsReport
@@ -29,14 +29,14 @@ type gate struct {
 	mu       sync.Mutex
 	isShut   bool
 	inFlight sync.WaitGroup
-	// refused is the last refusal that was logged; empty after a success.
+	// refused is the last refusal that was logged. It is empty after a success.
 	refused string
 }
 
 // Capabilities returns those of the pipeline, which the profiler ignores.
 func (g *gate) Capabilities() consumer.Capabilities { return g.next.Capabilities() }
 
-// ConsumeProfiles always returns nil, because the profiler would only log an error for each report. What the pipeline
+// ConsumeProfiles always returns nil, because the profiler would only log an error for each report. A report that the pipeline
 // refuses is counted and lost, since the profiler keeps no reports.
 func (g *gate) ConsumeProfiles(ctx context.Context, profiles pprofile.Profiles) error {
 	g.mu.Lock()
@@ -48,7 +48,7 @@ func (g *gate) ConsumeProfiles(ctx context.Context, profiles pprofile.Profiles) 
 	g.mu.Unlock()
 	defer g.inFlight.Done()
 
-	// The profiler cancels its context when it stops. A report that is under way by then still arrives.
+	// The profiler cancels its context when it stops. A report that is under way then still arrives.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.timeout)
 	defer cancel()
 	ctx = g.obsreport.StartProfilesOp(ctx)

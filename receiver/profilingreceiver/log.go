@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// The profiler logs an error, with a stack trace, for each process that one of its parts cannot read: on a busy
-// machine, hundreds a minute. limitedCore passes on this many warnings and errors in each logPeriod, without traces. At
-// the level debug it passes on all.
+// The profiler logs an error with a stack trace for each process that one of its parts cannot read: hundreds a minute on a busy
+// machine. limitedCore passes on logLines warnings and errors in each logPeriod, without traces. At the level debug it passes on
+// all of them.
 const (
 	logLines  = 10
 	logPeriod = time.Minute
@@ -34,14 +34,14 @@ type limitedCore struct {
 	window *logWindow
 }
 
-// logWindow counts the lines since began.
+// logWindow counts the lines of a period.
 type logWindow struct {
 	mu    sync.Mutex
 	began time.Time
 	lines int
 }
 
-// add counts a line at a point in time, and returns how many there are in its period.
+// add counts a line, and returns how many lines its period has had.
 func (w *logWindow) add(at time.Time) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

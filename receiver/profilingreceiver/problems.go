@@ -22,7 +22,7 @@ const (
 
 var reasons = []reason{reasonPlatform, reasonBusy, reasonKernel, reasonPrivilege, reasonMount, reasonOther}
 
-// problem is one thing that the profiler lacks, and the remedy.
+// problem is something that the profiler lacks, and the remedy.
 type problem struct {
 	reason reason
 	text   string

@@ -20,18 +20,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
 )
 
-// slot holds the one profiler that a process can have: the profiler's logger, metrics and clock are global.
+// slot has a token while a profiler runs. A process can have only one: the profiler's logger, metrics and clock are global.
 var slot = make(chan struct{}, 1)
 
 const (
-	// settleTime passes between the end of a profiler and the start of the next one: its goroutines run on for a moment
-	// after Shutdown, and share tables without locks with the next.
+	// settleTime passes between the end of a profiler and the start of the next one: the goroutines of the first run on for a
+	// moment after Shutdown, and share tables without locks with the next.
 	settleTime = time.Second
-	// slotWait is how long a start waits for the end of another receiver, such as at a reload of the configuration.
+	// slotWait is how long a start waits for another receiver to end, for example when the configuration is reloaded.
 	slotWait = 3 * time.Second
 )
 
-// profilingReceiver starts the profiler, again and again if it cannot start, and stops it.
+// profilingReceiver starts the profiler, retrying if it cannot start, and stops it.
 type profilingReceiver struct {
 	cfg     *Config
 	set     receiver.Settings
@@ -73,28 +73,27 @@ func (r *profilingReceiver) Start(_ context.Context, host component.Host) error 
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop, r.done = stop, make(chan struct{})
 	r.metrics.ReceiverProfilingRunning.Record(ctx, 0)
+	var profiler component.Component
 	if r.cfg.OnUnavailable == onUnavailableFail {
-		profiler, err := r.attempt(ctx, host)
-		if err != nil {
+		var err error
+		if profiler, err = r.attempt(ctx, host); err != nil {
 			close(r.done)
 			return fmt.Errorf("eBPF profiling cannot start: %w", err)
 		}
-		go func() {
-			defer close(r.done)
-			r.keep(ctx, profiler)
-		}()
-		return nil
 	}
 	go func() {
 		defer close(r.done)
-		if profiler := r.startEventually(ctx, host); profiler != nil {
+		if profiler == nil {
+			profiler = r.startEventually(ctx, host)
+		}
+		if profiler != nil {
 			r.keep(ctx, profiler)
 		}
 	}()
 	return nil
 }
 
-// startEventually returns the profiler when it has started, or nil if ctx ends before.
+// startEventually returns the profiler when it has started, or nil if ctx ends first.
 func (r *profilingReceiver) startEventually(ctx context.Context, host component.Host) component.Component {
 	logged := ""
 	for wait := r.cfg.RetryInitialInterval; ; wait = min(2*wait, r.cfg.RetryMaxInterval) {
@@ -108,7 +107,7 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 		if text := err.Error(); text != logged {
 			logged = text
 			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
-			r.set.Logger.Warn("eBPF profiling cannot start; retrying, while everything else goes on; suppressing repeats until the error changes",
+			r.set.Logger.Warn("eBPF profiling cannot start; retrying while everything else goes on; suppressing repeats until the error changes",
 				zap.Duration("retry_after", wait), zap.Error(err))
 		}
 		timer := time.NewTimer(wait)
@@ -125,7 +124,7 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (component.Component, error) {
 	if !r.acquireSlot() {
 		return nil, r.countFailure(ctx, reasonBusy,
-			fmt.Errorf("another `profiling` receiver runs in this process, and there can be one: list %s in several pipelines instead of having two", r.set.ID))
+			fmt.Errorf("another `profiling` receiver runs in this process, which can have only one: list %s in several pipelines instead of configuring two", r.set.ID))
 	}
 	profiler, reason, err := r.startProfiler(ctx, host)
 	if err != nil {
@@ -156,7 +155,7 @@ func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Ho
 		return nil, reasonOther, fmt.Errorf("create the eBPF profiler: %w", err)
 	}
 	if err := profiler.Start(ctx, host); err != nil {
-		// If Start fails, it does not clean up.
+		// Start does not clean up when it fails.
 		if stopErr := profiler.Shutdown(ctx); stopErr != nil {
 			r.set.Logger.Warn("the eBPF profiler did not stop in order", zap.Error(stopErr))
 		}

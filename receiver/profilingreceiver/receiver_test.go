@@ -21,11 +21,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
 )
 
@@ -97,36 +97,18 @@ func newHarness(t *testing.T, next xconsumer.Profiles, change func(*Config)) *ha
 	return h
 }
 
-// value returns a metric's value with these attributes, and whether it has one.
-func (h *harness) value(t *testing.T, name string, attributes ...string) (int64, bool) {
+// requireFailedStarts waits until so many starts have failed for a reason.
+func (h *harness) requireFailedStarts(t *testing.T, why reason, least int64) {
 	t.Helper()
-	m, err := h.telemetry.GetMetric(name)
-	if err != nil {
-		return 0, false
-	}
-	var points []metricdata.DataPoint[int64]
-	switch data := m.Data.(type) {
-	case metricdata.Sum[int64]:
-		points = data.DataPoints
-	case metricdata.Gauge[int64]:
-		points = data.DataPoints
-	}
-	for _, point := range points {
-		if len(attributes) == 0 {
-			return point.Value, true
-		}
-		if got, _ := point.Attributes.Value("reason"); got.AsString() == attributes[0] {
-			return point.Value, true
-		}
-	}
-	return 0, false
+	require.Eventually(t, func() bool {
+		return collectortest.Sum(t, h.telemetry, "otelcol_receiver_profiling_failed_starts", "reason", string(why)) >= least
+	}, waitTimeout, time.Millisecond)
 }
 
 func (h *harness) requireRunning(t *testing.T, want int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		got, has := h.value(t, "otelcol_receiver_profiling_running")
-		return has && got == want
+		return collectortest.Sum(t, h.telemetry, "otelcol_receiver_profiling_running") == want
 	}, waitTimeout, time.Millisecond)
 }
 
@@ -137,15 +119,9 @@ func TestRetries(t *testing.T) {
 	h.lacks.Store(&problems{{reasonMount, "no tracefs"}, {reasonPrivilege, "no BPF"}})
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
 	h.requireRunning(t, 0)
-	require.Eventually(t, func() bool {
-		n, _ := h.value(t, "otelcol_receiver_profiling_failed_starts", "privilege")
-		return n >= 3
-	}, waitTimeout, time.Millisecond)
+	h.requireFailedStarts(t, reasonPrivilege, 3)
 	h.lacks.Store(&problems{{reasonMount, "no tracefs"}})
-	require.Eventually(t, func() bool {
-		n, _ := h.value(t, "otelcol_receiver_profiling_failed_starts", "mount")
-		return n >= 3
-	}, waitTimeout, time.Millisecond)
+	h.requireFailedStarts(t, reasonMount, 3)
 	warnings := h.log.FilterMessageSnippet("eBPF profiling cannot start").All()
 	require.Len(t, warnings, 2)
 	require.Equal(t, "no tracefs; no BPF", warnings[0].ContextMap()["error"])
@@ -164,10 +140,7 @@ func TestProfilerThatFails(t *testing.T) {
 	h.lacks.Store(&problems{{reasonKernel, "not to be asked"}})
 	h.fake.startErr = errors.New("no such map")
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
-	require.Eventually(t, func() bool {
-		n, _ := h.value(t, "otelcol_receiver_profiling_failed_starts", "other")
-		return n >= 2
-	}, waitTimeout, time.Millisecond)
+	h.requireFailedStarts(t, reasonOther, 2)
 	require.NoError(t, h.Shutdown(t.Context()))
 	require.Contains(t, fmt.Sprint(h.log.All()[0].ContextMap()), "start the eBPF profiler: no such map")
 }
@@ -191,10 +164,7 @@ func TestOneAtATime(t *testing.T) {
 	first.requireRunning(t, 1)
 	second.slotWait = time.Millisecond
 	require.NoError(t, second.Start(t.Context(), componenttest.NewNopHost()))
-	require.Eventually(t, func() bool {
-		n, _ := second.value(t, "otelcol_receiver_profiling_failed_starts", "busy")
-		return n >= 1
-	}, waitTimeout, time.Millisecond)
+	second.requireFailedStarts(t, reasonBusy, 1)
 	require.NoError(t, first.Shutdown(t.Context()))
 	second.requireRunning(t, 1)
 	require.NoError(t, second.Shutdown(t.Context()))
@@ -255,8 +225,7 @@ func TestGate(t *testing.T) {
 	close(leave)
 	require.NoError(t, <-stopped)
 	require.EqualValues(t, 1, seen.Load())
-	accepted, _ := h.value(t, "otelcol_receiver_accepted_profile_samples")
-	require.EqualValues(t, 1, accepted)
+	require.EqualValues(t, 1, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_profile_samples"))
 }
 
 // What the pipeline refuses is counted, and logged once.
@@ -266,8 +235,7 @@ func TestRefused(t *testing.T) {
 		require.NoError(t, h.gate.ConsumeProfiles(t.Context(), report()))
 	}
 	require.Equal(t, 1, h.log.FilterMessageSnippet("refused a report").Len())
-	refused, _ := h.value(t, "otelcol_receiver_refused_profile_samples")
-	require.EqualValues(t, 3, refused)
+	require.EqualValues(t, 3, collectortest.Sum(t, h.telemetry, "otelcol_receiver_refused_profile_samples"))
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
