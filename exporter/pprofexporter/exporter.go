@@ -25,11 +25,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/storeapi"
 )
 
-// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for what the messages and
-// queries of the moment leave to the collector.
+// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for messages and queries under way,
+// and for the garbage that they leave.
 const keptShare = 70
 
-// expireInterval is how often what is too old goes, whether or not anything arrives.
+// expireInterval is how often old profiles and files are deleted, whether or not anything arrives.
 const expireInterval = 10 * time.Second
 
 // pprofExporter keeps profiles in a store, serves them, and writes them to files.
@@ -45,14 +45,14 @@ type pprofExporter struct {
 	stopping context.CancelFunc
 	running  sync.WaitGroup
 
-	// retried are messages that the store has and the files have not: when they come again, the store is left alone.
-	mu      sync.Mutex
+	mu sync.Mutex
+	// retried are the messages that are in the store, but not in files. When they come again, they are not added to the store.
 	retried map[pprofile.Profiles]struct{}
-	// warned remembers what was said already.
+	// warned is when each reason was last logged.
 	warned [store.NumRefused]time.Time
 }
 
-// maxRetried bounds retried: of a message that was given up nobody tells.
+// maxRetried bounds retried: nothing reports that a message was given up.
 const maxRetried = 64
 
 func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, error) {
@@ -108,7 +108,7 @@ func (e *pprofExporter) handler() http.Handler {
 	})
 }
 
-// expire lets go of what is too old, in the store and among the files.
+// expire deletes what is too old, in the store and among the files, until ctx ends.
 func (e *pprofExporter) expire(ctx context.Context) {
 	tick := time.NewTicker(expireInterval)
 	defer tick.Stop()
@@ -125,7 +125,7 @@ func (e *pprofExporter) expire(ctx context.Context) {
 	}
 }
 
-// shutdown waits for the answers under way.
+// shutdown waits for answers under way.
 func (e *pprofExporter) shutdown(ctx context.Context) error {
 	if e.stopping != nil {
 		e.stopping()
@@ -142,7 +142,7 @@ func (e *pprofExporter) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// url is the address that was bound, as a browser on this machine takes it.
+// url returns the bound address as a URL for a browser on this machine.
 func (e *pprofExporter) url() string {
 	scheme := "http"
 	if e.config.Server.HTTP.TLS.HasValue() {
@@ -159,7 +159,7 @@ func (e *pprofExporter) url() string {
 	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
 }
 
-// push keeps pd and writes its files. Only the files can fail, and what they lack is retried.
+// push adds pd to the store and writes its files. Only writing files can fail, and is retried.
 func (e *pprofExporter) push(ctx context.Context, pd pprofile.Profiles) error {
 	if !e.isRetried(pd) {
 		added := e.store.Add(pd, time.Now())
@@ -188,7 +188,7 @@ func (e *pprofExporter) isRetried(pd pprofile.Profiles) bool {
 	return ok
 }
 
-// warn says, once a minute for each reason, what was not kept.
+// warn logs what was not kept, once a minute for each reason.
 func (e *pprofExporter) warn(added *store.Added) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -205,7 +205,7 @@ func (e *pprofExporter) warn(added *store.Added) {
 			e.set.Logger.Warn("profiles are not kept: they are too large for `keep.max_bytes`",
 				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes))
 		default:
-			e.set.Logger.Warn("samples are not kept: they refer to what their message does not have", zap.Int("samples", n))
+			e.set.Logger.Warn("samples are not kept: they refer to entries that their message does not have", zap.Int("samples", n))
 		}
 	}
 }

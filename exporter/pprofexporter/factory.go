@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
-// NewFactory makes the factory of the exporter `pprof`.
+// NewFactory returns the factory of the exporter `pprof`, for profiles pipelines.
 func NewFactory() exporter.Factory {
 	return xexporter.NewFactory(
 		metadata.Type,
@@ -39,7 +39,7 @@ func createDefaultConfig() component.Config {
 		QueryTimeout:         30 * time.Second,
 		DrainTimeout:         httpserver.DefaultDrainTimeout,
 	}
-	// Profiles are not for everybody: from this machine only, unless configured.
+	// Profiles can be confidential: by default only this machine can read them.
 	server.HTTP.NetAddr.Endpoint = "localhost:4042"
 	server.HTTP.MaxRequestBodySize = 1 // nothing is uploaded
 	return &Config{

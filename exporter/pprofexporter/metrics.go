@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// metrics are the exporter's own. Those of the store are observed.
+// metrics are the exporter's own. Callbacks observe those of the store.
 type metrics struct{ *metadata.TelemetryBuilder }
 
 func newMetrics(settings component.TelemetrySettings, s *store.Store) (*metrics, error) {

@@ -24,7 +24,7 @@ import (
 // pushPath is the method of Pyroscope's Connect service.
 const pushPath = "/push.v1.PusherService/Push"
 
-// maxAnswerBytes bounds how much of an answer is read, maxMessageBytes how much of it an error has.
+// maxAnswerBytes bounds how much of an answer is read, maxMessageBytes how much of it an error contains.
 const (
 	maxAnswerBytes  = 64 << 10
 	maxMessageBytes = 1 << 10
@@ -75,7 +75,7 @@ func appendHeader(b []byte, field protowire.Number, n int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
 }
 
-// post sends a series. Its error is permanent, or temporary, with the delay if the server asks for one.
+// post sends a series. Its error is permanent or temporary; a temporary one has the delay that the server asks for.
 func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(s.request()))
 	if err != nil {
@@ -100,13 +100,13 @@ func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 
 // refused returns the error for an answer other than 2xx, with the server's message.
 func (e *pyroscopeExporter) refused(response *http.Response, answer []byte) error {
-	said := string(answer[:min(len(answer), maxMessageBytes)])
+	message := string(answer)
 	var connect struct{ Code, Message string }
 	if json.Unmarshal(answer, &connect) == nil && connect.Message != "" {
-		said = connect.Code + ": " + connect.Message
-		said = said[:min(len(said), maxMessageBytes)]
+		message = connect.Code + ": " + connect.Message
 	}
-	err := fmt.Errorf("%s answered %s: %q", e.shownURL, response.Status, strings.ToValidUTF8(said, "\uFFFD"))
+	message = strings.ToValidUTF8(message[:min(len(message), maxMessageBytes)], "\uFFFD")
+	err := fmt.Errorf("%s answered %s: %q", e.shownURL, response.Status, message)
 	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code/100 == 5:
 		if delay := min(retryAfter(response.Header.Get("Retry-After"), time.Now()), e.cfg.MaxRetryAfter); delay > 0 {
@@ -118,7 +118,7 @@ func (e *pyroscopeExporter) refused(response *http.Response, answer []byte) erro
 	}
 }
 
-// retryAfter reads a Retry-After header: seconds, or a date. 0 means none.
+// retryAfter reads a Retry-After header: seconds, or a date. 0 means that there is none.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

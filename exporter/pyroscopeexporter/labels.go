@@ -37,22 +37,14 @@ var preferred = []string{
 // labeler makes the labels of series.
 type labeler struct {
 	cfg      *Config
-	rank     map[string]int // of the attributes that are kept first
-	excluded map[string]bool
+	first    []string // the attributes that are kept first
 	external []label
 }
 
 func newLabeler(cfg *Config) *labeler {
-	l := &labeler{cfg: cfg, rank: map[string]int{}, excluded: map[string]bool{attributeService: true}}
-	first := cfg.Labels.Include
-	if len(first) == 0 {
-		first = preferred
-	}
-	for i, key := range first {
-		l.rank[key] = i
-	}
-	for _, key := range cfg.Labels.Exclude {
-		l.excluded[key] = true
+	l := &labeler{cfg: cfg, first: cfg.Labels.Include}
+	if len(l.first) == 0 {
+		l.first = preferred
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.ExternalLabels)) {
 		l.external = append(l.external, label{name, cfg.ExternalLabels[name]})
@@ -61,8 +53,8 @@ func newLabeler(cfg *Config) *labeler {
 }
 
 // labels returns the labels of a series, sorted by name, and how many were dropped because there are more than allowed:
-// the preferred attributes are kept first, then the others by name. If several attributes become one label, the first
-// is used. The server adds sampleLabels labels of samples and counts them all, including __delta__.
+// the preferred attributes are kept first, then the others by name. If several attributes become the same label, the first is
+// used. The server adds sampleLabels labels of samples, and counts all labels, including __delta__.
 func (l *labeler) labels(resource pcommon.Map, profileName string, sampleLabels int) (labels []label, dropped int) {
 	service := unknownService
 	if v, ok := resource.Get(attributeService); ok && v.AsString() != "" {
@@ -81,12 +73,12 @@ func (l *labeler) labels(resource pcommon.Map, profileName string, sampleLabels 
 	}
 	var candidates []candidate
 	for key, v := range resource.All() {
-		rank, ranked := l.rank[key]
-		if l.excluded[key] || len(l.cfg.Labels.Include) > 0 && !ranked {
+		rank := slices.Index(l.first, key)
+		if key == attributeService || slices.Contains(l.cfg.Labels.Exclude, key) || len(l.cfg.Labels.Include) > 0 && rank < 0 {
 			continue
 		}
-		if !ranked {
-			rank = len(l.rank)
+		if rank < 0 {
+			rank = len(l.first)
 		}
 		if value := v.AsString(); value != "" {
 			candidates = append(candidates, candidate{label{labelName(key, l.cfg.Labels.Dots), cutText(value)}, key, rank})
@@ -109,8 +101,8 @@ func (l *labeler) labels(resource pcommon.Map, profileName string, sampleLabels 
 	return labels, dropped
 }
 
-// labelName returns the label for an attribute: characters that Prometheus does not allow become underscores, and dots
-// too if so configured.
+// labelName returns the name of the label for an attribute: characters that Prometheus does not allow become underscores, and so
+// do dots if configured.
 func labelName(key, dots string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
-// Samples of OTLP share stacks and attributes that those of pprof repeat. All pprofs of a part take at most minBytes and
-// maxExpansion times the part's size as OTLP, like those of one call of Encode.
+// Samples of OTLP share stacks and attributes, which samples of pprof repeat. Together the pprofs of a part have at most minBytes
+// plus maxExpansion times the part's size as OTLP, like those of one call of Encode.
 const (
 	minBytes     = 1 << 20
 	maxExpansion = 64
@@ -27,7 +27,7 @@ type unsent struct {
 	next    int
 }
 
-// sendPieces sends a part whose pprofs are larger than the server accepts in pieces, which are runs of each profile's
+// sendPieces sends a part whose pprofs are larger than the server accepts. It sends pieces, which are runs of each profile's
 // samples. They share the part's dictionary; a pprof has only the entries that its samples refer to.
 func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size encodedSize) {
 	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part)
@@ -62,7 +62,7 @@ func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size en
 	}
 }
 
-// morePieces returns the number of pieces to cut into if one of so many is too large by the factor excess.
+// morePieces returns a larger number of pieces, if one of the given number is too large by the factor excess.
 func morePieces(pieces int, excess float64) int {
 	return int(math.Ceil(float64(pieces) * max(1.1*excess, 1.5)))
 }
@@ -77,8 +77,8 @@ func removeSamples(part pprofile.Profiles) (list []*unsent) {
 	return list
 }
 
-// movePiece moves one of so many pieces of the unsent samples into the profiles. It returns how many samples these are,
-// and the largest number in one profile.
+// movePiece moves the first of pieces pieces of the unsent samples into the profiles. It returns how many samples it moved, and
+// the largest number in one profile.
 func movePiece(list []*unsent, pieces int) (moved, most int) {
 	for _, w := range list {
 		left := w.samples.Len() - w.next

@@ -6,6 +6,7 @@ package pyroscopeexporter
 import (
 	"encoding/hex"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,8 +25,8 @@ const (
 // maxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.
 const maxLabelBytes = 2048
 
-// preparer changes profiles into what Pyroscope can count. It must be idempotent: what was not accepted comes back
-// prepared.
+// preparer changes profiles into a form that Pyroscope can count. It must be idempotent: profiles that were not accepted come
+// back prepared.
 type preparer struct {
 	pd  pprofile.Profiles
 	cfg *LabelsConfig
@@ -39,12 +40,12 @@ type preparer struct {
 	dropped    int
 }
 
-// attributeUse is the use of an attribute of samples.
+// attributeUse describes what becomes of an attribute of samples.
 type attributeUse struct {
 	isExcluded bool
 	// isText reports that it becomes a label of series.
 	isText bool
-	// index is the attribute to use in its place, the same one or one with a shorter value.
+	// index is the attribute to use instead: the same one, or one with a shorter value.
 	index int32
 }
 
@@ -53,7 +54,7 @@ type attributeUse struct {
 //   - Samples lose the attributes that the configuration excludes. If a sample has so many text attributes that its
 //     series would have no room for labels of the resource, it loses the last ones.
 //   - Text that is too long for a label is cut.
-//   - A link becomes the attributes span_id and, if asked for, trace_id.
+//   - A link becomes the attributes span_id and, if configured, trace_id.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
 func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	p := preparer{pd: pd, cfg: &cfg.Labels, maxText: cfg.maxSampleLabels(), strings: map[string]int32{}, links: map[int32][]int32{}}
@@ -74,19 +75,18 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	return p.dropped
 }
 
-// maxKnownText is the longest text that is looked up: names of attributes and types are short.
+// maxKnownText is the longest text that preparer looks up: names of attributes and types are short.
 const maxKnownText = 64
 
 // useAttributes decides on the use of each attribute.
 func (p *preparer) useAttributes() {
-	excluded := setOf(p.cfg.SampleExclude)
 	table := p.pd.Dictionary().AttributeTable()
 	n := table.Len()
 	p.attributes = make([]attributeUse, n)
 	for i := range n {
 		entry := table.At(i)
 		key := textOf(p.pd, entry.KeyStrindex())
-		use := attributeUse{isExcluded: excluded[key], isText: isSeriesLabel(p.pd, entry), index: int32(i)}
+		use := attributeUse{isExcluded: slices.Contains(p.cfg.SampleExclude, key), isText: isSeriesLabel(p.pd, entry), index: int32(i)}
 		if entry.Value().Type() == pcommon.ValueTypeStr {
 			if value := entry.Value().Str(); len(value) > maxLabelBytes && !use.isExcluded {
 				use.index = int32(table.Len())
@@ -97,14 +97,6 @@ func (p *preparer) useAttributes() {
 		}
 		p.attributes[i] = use
 	}
-}
-
-func setOf(keys []string) map[string]bool {
-	set := make(map[string]bool, len(keys))
-	for _, key := range keys {
-		set[key] = true
-	}
-	return set
 }
 
 // isSeriesLabel reports whether a server makes an attribute of samples a label of their series.
@@ -118,10 +110,8 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 
 // isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
 func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
-	d := pd.Dictionary()
-	excluded := setOf(cfg.Labels.SampleExclude)
-	for _, entry := range d.AttributeTable().All() {
-		if excluded[textOf(pd, entry.KeyStrindex())] || entry.Value().Type() == pcommon.ValueTypeStr && len(entry.Value().Str()) > maxLabelBytes {
+	for _, entry := range pd.Dictionary().AttributeTable().All() {
+		if slices.Contains(cfg.Labels.SampleExclude, textOf(pd, entry.KeyStrindex())) || entry.Value().Type() == pcommon.ValueTypeStr && len(entry.Value().Str()) > maxLabelBytes {
 			return false
 		}
 	}
@@ -181,8 +171,8 @@ func (p *preparer) index(s string) int32 {
 	return i
 }
 
-// typeCharacters are those that the names of types cannot have: a server refuses profiles with a hyphen in them, and
-// queries separate them by colons.
+// typeCharacters replaces the characters that names of types cannot have: a server refuses a hyphen, and queries separate names
+// by colons.
 var typeCharacters = strings.NewReplacer("-", "_", ":", "_")
 
 func (p *preparer) valueType(t pprofile.ValueType) {
@@ -302,26 +292,26 @@ func countsOfCPU(pd pprofile.Profiles, profiles pprofile.ProfilesSlice) (counts 
 		time             pcommon.Timestamp
 		duration, period uint64
 	}
-	of := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
+	intervalOf := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
 	isType := func(t pprofile.ValueType, typ, unit string) bool {
 		return textOf(pd, t.TypeStrindex()) == typ && textOf(pd, t.UnitStrindex()) == unit
 	}
 	hasTime := map[interval]bool{}
 	for _, p := range profiles.All() {
 		if isType(p.SampleType(), "cpu", "nanoseconds") {
-			hasTime[of(p)] = true
+			hasTime[intervalOf(p)] = true
 		}
 	}
 	for i, p := range profiles.All() {
 		if isType(p.SampleType(), "samples", "count") && isType(p.PeriodType(), "cpu", "nanoseconds") &&
-			p.Period() > 0 && !hasTime[of(p)] {
+			p.Period() > 0 && !hasTime[intervalOf(p)] {
 			counts = append(counts, i)
 		}
 	}
 	return counts
 }
 
-// saturatingProduct returns value × period, the largest int64 if that is more. A period is positive.
+// saturatingProduct returns value × period, or the largest int64 if that is less. The period is positive.
 func saturatingProduct(value, period int64) int64 {
 	if value > math.MaxInt64/period {
 		return math.MaxInt64

@@ -57,8 +57,8 @@ func (e *pyroscopeExporter) shutdown(context.Context) error {
 // maxGrowth bounds the size of all parts together, divided by that of the whole.
 const maxGrowth = 2
 
-// push sends profiles as series. The error carries what the server refuses temporarily, for a retry. What it refuses
-// permanently is counted, and is in the error only if there is nothing to retry.
+// push sends profiles as series. The error carries the profiles that the server refused temporarily, for a retry. Permanent
+// refusals are counted, and are in the error only if there is nothing to retry.
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
 	p := pusher{pyroscopeExporter: e}
 	if !p.sendAsIs(ctx, pd) {
@@ -109,8 +109,8 @@ func (p *pusher) refusal() error {
 	return err
 }
 
-// sendAsIs sends pd if nothing has to be changed and no pprof is too large, as with most pprofs that are scraped or pushed, and
-// reports whether it did. pd is only read.
+// sendAsIs sends pd if nothing has to be changed and no pprof is too large, as is usual for scraped and pushed pprofs. It reports
+// whether it did. pd is only read.
 func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 	if !isPrepared(pd, p.cfg) {
 		return false
@@ -162,8 +162,8 @@ type encodedSize struct {
 	excess float64
 }
 
-// send sends a series for each pprof of a part. If one is larger than the server accepts, it sends nothing, unless it
-// must. If something must be retried, only that is left in part.
+// send sends a series for each pprof of a part. If one is larger than the server accepts, it sends nothing unless must is set.
+// Afterwards part has only what must be retried.
 func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (size encodedSize) {
 	added := addCPUTime(part)
 	defer func() { removeProfiles(part, added) }()

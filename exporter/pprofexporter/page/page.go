@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page holds the files of the page of flame graphs: HTML, CSS and JavaScript modules that a browser runs as they
-// are. There is no build step, and no request leaves the page's own origin.
+// Package page has the files of the page of flame graphs: HTML, CSS and JavaScript modules that a browser runs unchanged. There
+// is no build step, and no request leaves the page's own origin.
 //
 // index.html loads static/app.js, which reads the state from the URL (state.js), asks the API (api.js), builds a tree of
 // the answer (tree.js), lays it out (layout.js) and shows it: timeline.js, flamegraph.js with paint.js, table.js,

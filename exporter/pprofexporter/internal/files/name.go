@@ -17,7 +17,7 @@ import (
 type template struct {
 	texts []string
 	keys  []string
-	// made matches the paths that the template makes, the number of a collision included.
+	// made matches the paths that the template makes, including the number of a collision.
 	made *regexp.Regexp
 }
 
@@ -54,7 +54,7 @@ func parseName(name string) (*template, error) {
 	return t, nil
 }
 
-// path fills in the values of the keys; n > 1 tells apart what would have the same name.
+// path replaces the keys by their values; n > 1 distinguishes files that would have the same name.
 func (t *template) path(value func(key string) string, n int) string {
 	var b strings.Builder
 	for i, text := range t.texts {
@@ -69,14 +69,14 @@ func (t *template) path(value func(key string) string, n int) string {
 	return b.String() + suffix
 }
 
-// maxValueBytes keeps a path's parts below what file systems take.
+// maxValueBytes keeps the parts of a path below the limits of file systems.
 const maxValueBytes = 100
 
-// reserved are names that Windows keeps for devices, whatever follows a dot.
+// reserved matches names that Windows reserves for devices, whatever follows a dot.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
 
-// safe makes a value fit to be a part of a path: letters, digits, dots, - and _. What it had to change it marks with a
-// hash, so that different values stay different.
+// safe returns a value as a part of a path: letters, digits, dots, - and _. If it has to change the value, it appends a hash, so
+// that different values stay different.
 func safe(value string) string {
 	clean := []byte(value)
 	for i, c := range clean {

@@ -3,9 +3,9 @@
 
 // Package files writes OTLP profiles as pprof files, and deletes the oldest.
 //
-// Write makes one file of each pprof that the profiles were or can be (pprofencode.Encode). A file appears under its name
-// when it is complete and on the disk: it is written under a temporary name, synced and renamed. All paths stay below one
-// directory (os.Root), whatever names arrive.
+// Write makes one file for each pprof that pprofencode.Encode returns. A file appears under its name when it is complete and on
+// the disk: it is written under a temporary name, synced and renamed. All paths stay below one directory (os.Root), whatever
+// names arrive.
 package files
 
 import (
@@ -38,10 +38,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// temporary is how the names of unfinished files begin.
+// temporary is the prefix of the names of unfinished files.
 const temporary = ".writing-"
 
-// maxCollisions bounds the files of one name.
+// maxCollisions bounds the files with the same name.
 const maxCollisions = 1000
 
 // Writer writes files. It is safe for concurrent use.
@@ -53,14 +53,14 @@ type Writer struct {
 
 	mu   sync.Mutex
 	root *os.Root
-	// files are those that the template has made, the oldest first, bytes the sum of their sizes.
+	// files are those whose names the template made, the oldest first, bytes the sum of their sizes.
 	files []file
 	bytes int64
-	// failing is the last error that was logged, until a file is written again.
+	// failing reports that an error was logged, and that no file was written since.
 	failing bool
 }
 
-// Counters count files, and messages of which there are none.
+// Counters count files, and messages that cannot be written.
 type Counters struct{ Written, Deleted, Dropped metric.Int64Counter }
 
 type file struct {
@@ -69,7 +69,7 @@ type file struct {
 	taken time.Time
 }
 
-// NewWriter opens the directory, makes it where it is missing, and finds the files of earlier runs.
+// NewWriter opens the directory, makes it if it is missing, and finds the files of earlier runs.
 func NewWriter(config Config, logger *zap.Logger, counters Counters) (*Writer, error) {
 	name, err := parseName(config.Name)
 	if err != nil {
@@ -89,11 +89,11 @@ func NewWriter(config Config, logger *zap.Logger, counters Counters) (*Writer, e
 	return w, nil
 }
 
-// find lists the files that the template has made, and removes unfinished ones. Other files are left alone.
+// find lists the files whose names the template made, and removes unfinished ones. It leaves other files alone.
 func (w *Writer) find() error {
 	return fs.WalkDir(w.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // a folder that cannot be read holds nothing of ours
+			return nil //nolint:nilerr // a folder that cannot be read has no file of this writer
 		}
 		if !entry.Type().IsRegular() {
 			return nil
@@ -114,15 +114,15 @@ func (w *Writer) remember(f file) {
 	w.bytes += f.size
 }
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (w *Writer) Close() error { return w.root.Close() }
 
-// Write writes the files of pd. After an error that is not permanent it can be called again with the same profiles: what
-// was written is not written twice.
+// Write writes the files of pd. After an error that is not permanent it can be called again with the same profiles: no file is
+// written twice.
 func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
 	encoded, _, err := pprofencode.Encode(pd)
 	if err != nil {
-		// A sample that cannot be understood costs the others nothing.
+		// Leave out the samples that cannot be understood.
 		var batch compact.Batch
 		pd = batch.Merge([]pprofile.Profiles{pd})
 		if encoded, _, err = pprofencode.Encode(pd); err != nil {
@@ -155,10 +155,7 @@ func reason(value string) metric.MeasurementOption {
 }
 
 func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *pprofencode.Payload, now time.Time) error {
-	payload, err := compress(e.Bytes)
-	if err != nil {
-		return err
-	}
+	payload := compressed(e.Bytes)
 	value := w.values(pd, resolved, e, now)
 	for n := 1; n <= maxCollisions; n++ {
 		name := w.name.path(value, n)
@@ -180,22 +177,15 @@ func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *p
 	return consumererror.NewPermanent(fmt.Errorf("there are %d files named like %q", maxCollisions, w.name.path(value, 1)))
 }
 
-func compress(data []byte) ([]byte, error) {
+func compressed(data []byte) []byte {
 	var out bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&out, gzip.DefaultCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := zip.Write(data); err != nil {
-		return nil, err
-	}
-	if err := zip.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	zip := gzip.NewWriter(&out)
+	_, _ = zip.Write(data) // writing to a buffer cannot fail
+	_ = zip.Close()
+	return out.Bytes()
 }
 
-// compare reports whether the named file holds payload. The error wraps fs.ErrNotExist if there is no such file.
+// compare reports whether the named file contains payload. The error wraps fs.ErrNotExist if there is no such file.
 func (w *Writer) compare(name string, payload []byte) (bool, error) {
 	info, err := w.root.Lstat(name)
 	if err != nil {
@@ -238,7 +228,7 @@ func (w *Writer) create(name string, payload []byte) (err error) {
 	return nil
 }
 
-// syncFolder makes a new name durable, on systems where folders can be synced.
+// syncFolder makes a new name durable on systems on which folders can be synced.
 func (w *Writer) syncFolder(folder string) {
 	if f, err := w.root.Open(folder); err == nil {
 		_ = f.Sync()
@@ -283,7 +273,7 @@ func text(m pcommon.Map, key string) string {
 	return ""
 }
 
-// Expire deletes what is too old.
+// Expire deletes the files that are too old.
 func (w *Writer) Expire(ctx context.Context, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -311,7 +301,7 @@ func (w *Writer) expire(ctx context.Context, now time.Time) {
 			continue
 		}
 		w.counters.Deleted.Add(ctx, 1, reason(why))
-		// The folders above, where nothing is left in them.
+		// Remove the folders above if they are empty.
 		for folder := path.Dir(oldest.path); folder != "."; folder = path.Dir(folder) {
 			if w.root.Remove(folder) != nil {
 				break
