@@ -4,6 +4,6 @@
 // Package processresourceprocessor is the processor `process_resource`: it moves samples to a resource for each executable,
 // process or container, and names its service.
 //
-// Moving is package internal/regroup, reading /proc internal/procfs, names internal/servicename. Here are configuration,
-// the order of sources (identify.go), bounds over time (known.go) and metrics.
+// internal/regroup moves samples, internal/procfs reads /proc, and internal/servicename finds names. This package has the
+// configuration, the order of the sources (identify.go), the limit on resources over time (known.go) and the metrics.
 package processresourceprocessor

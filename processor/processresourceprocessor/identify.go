@@ -4,6 +4,7 @@
 package processresourceprocessor
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -32,18 +33,18 @@ type facts struct {
 	key        string
 }
 
-// known is what the samples or their resource have about a process, before anything is looked up.
+// known is what the samples or their resource state about a process, before anything is looked up.
 type known struct {
 	regroup.Process
-	// resourceName is the resource's own service.name, if it is one.
+	// resourceName is the resource's own service.name, unless that is a placeholder.
 	resourceName string
 	// containerName is the name by container_attributes.
 	containerName string
-	// stays reports that the resource has a name of its own, and the samples have nothing about a process.
+	// stays reports that the resource has a name of its own, and that the samples do not describe a process.
 	stays bool
 }
 
-// ownFacts identifies facts that come from the message alone. Texts are cut.
+// ownFacts identifies facts that come from the message alone. Its texts are cut.
 type ownFacts struct{ executable, serviceName, resourceAttributes string }
 
 const (
@@ -78,13 +79,13 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 				bySource[unchanged] += process.Samples
 				continue
 			}
-			said := p.ownFacts(own, &all)
-			found := said
+			stated := p.ownFacts(own, &all)
+			found := stated
 			if _, ok := p.keyOf(&all); ok {
 				found, read = read[0], read[1:]
 			}
 			var source sourceIndex
-			process.Identity, source = p.name(&all, said, found)
+			process.Identity, source = p.name(&all, stated, found)
 			bySource[source] += process.Samples
 		}
 		// A program that sets its own service.name may also set its process id; resources of the profiler have no name
@@ -94,7 +95,7 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 	return bySource
 }
 
-// fromResource returns what a resource has, whatever the samples are.
+// fromResource returns what a resource states, whatever its samples are.
 func (p *processResource) fromResource(attributes pcommon.Map) known {
 	k := known{Process: regroup.Process{PID: regroup.NoPID}}
 	text := func(key string) string {
@@ -122,11 +123,11 @@ func (p *processResource) fromResource(attributes pcommon.Map) known {
 	return k
 }
 
-// merge returns what samples have, or their resource if they have nothing.
+// merge returns what samples state, completed by what their resource states.
 func merge(from *known, process *regroup.Process) known {
 	all := *from
 	all.ServiceName, all.Samples = process.ServiceName, process.Samples
-	all.stays = all.resourceName != "" && saysNothing(process)
+	all.stays = all.resourceName != "" && isEmpty(process)
 	if process.PID != regroup.NoPID {
 		all.PID = process.PID
 	}
@@ -142,17 +143,14 @@ func merge(from *known, process *regroup.Process) known {
 	return all
 }
 
-func saysNothing(p *regroup.Process) bool {
+func isEmpty(p *regroup.Process) bool {
 	return p.PID == regroup.NoPID && p.ExecutableName == "" && p.ExecutablePath == "" && p.ServiceName == "" &&
 		p.Container == "" && p.OTelServiceName == "" && p.OTelResourceAttributes == ""
 }
 
 // executable returns the path, or the name if there is none.
 func (k *known) executable() string {
-	if k.ExecutablePath != "" {
-		return servicename.Clip(k.ExecutablePath, maxPath)
-	}
-	return servicename.Clip(k.ExecutableName, maxPath)
+	return servicename.Clip(cmp.Or(k.ExecutablePath, k.ExecutableName), maxPath)
 }
 
 func (k *known) isProcess() bool {
@@ -181,17 +179,13 @@ func (p *processResource) ownFacts(made map[ownFacts]*facts, k *known) *facts {
 	return f
 }
 
-// factsOf makes facts from what was read of a process. It returns nil if nothing was read.
+// factsOf makes facts from what was read of a process; process is nil if nothing was read.
 func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *facts {
 	if process == nil {
 		process = &procfs.Process{}
 	}
-	executable := key.Executable
-	if executable == "" {
-		executable = process.Executable
-	}
 	name := ""
-	if executable != "" {
+	if executable := cmp.Or(key.Executable, process.Executable); executable != "" {
 		name = servicename.Clean(path.Base(strings.TrimSuffix(executable, " (deleted)")))
 	}
 	f := &facts{
@@ -218,7 +212,7 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 	return f
 }
 
-// add adds an attribute. Of several with one key, the first is used.
+// add adds an attribute unless it is empty, or another one has the key.
 func (f *facts) add(key, value string) {
 	if value == "" || slices.ContainsFunc(f.attributes, func(a regroup.Attribute) bool { return a.Key == key }) {
 		return
@@ -232,9 +226,9 @@ type sourceIndex int
 
 // The values of a metric's attribute `source`, besides the sources.
 const (
-	// fromNothing: no source has a name.
+	// fromNothing means that no source has a name.
 	fromNothing sourceIndex = iota
-	// unchanged: the samples have nothing about a process, and stay in their resource.
+	// unchanged means that the samples do not describe a process, and stay in their resource.
 	unchanged
 	firstSource
 )
@@ -246,15 +240,15 @@ var sourceNames = [numSources]string{
 	string(SourceSample), string(SourceEnvironment), string(SourceContainer), string(SourceSystemd), string(SourceRules), string(SourceExecutable),
 }
 
-// name finds the name of a process by the order of sources. said are the facts from the message, found those from /proc, or
+// name finds the name of a process by the order of sources. stated are the facts from the message, found those from /proc, or
 // the same.
-func (p *processResource) name(k *known, said, found *facts) (id regroup.Identity, from sourceIndex) {
+func (p *processResource) name(k *known, stated, found *facts) (id regroup.Identity, from sourceIndex) {
 	id.Attributes, id.Key = found.attributes, found.key
-	if said != found && len(said.attributes) > 0 {
-		id.Attributes, id.Key = slices.Concat(said.attributes, found.attributes), said.key+found.key
+	if stated != found && len(stated.attributes) > 0 {
+		id.Attributes, id.Key = slices.Concat(stated.attributes, found.attributes), stated.key+found.key
 	}
 	for _, source := range p.config.ServiceNameFrom {
-		if id.ServiceName = p.nameFrom(source, k, said, found); id.ServiceName != "" {
+		if id.ServiceName = p.nameFrom(source, k, stated, found); id.ServiceName != "" {
 			id.FromSample = source == SourceSample && !servicename.IsUnknown(servicename.Clean(k.ServiceName))
 			return id, firstSource + sourceIndex(slices.Index(allSources, source))
 		}
@@ -266,11 +260,8 @@ func (p *processResource) name(k *known, said, found *facts) (id regroup.Identit
 	return id, fromNothing
 }
 
-func (p *processResource) nameFrom(source Source, k *known, said, found *facts) string {
-	container := k.Container
-	if container == "" {
-		container = found.container
-	}
+func (p *processResource) nameFrom(source Source, k *known, stated, found *facts) string {
+	container := cmp.Or(k.Container, found.container)
 	isContainer := p.config.By == ByContainer && container != ""
 	switch source {
 	case SourceSample:
@@ -279,15 +270,12 @@ func (p *processResource) nameFrom(source Source, k *known, said, found *facts) 
 		}
 		return k.resourceName
 	case SourceEnvironment:
-		if said.environment != "" {
-			return said.environment
-		}
-		return found.environment
+		return cmp.Or(stated.environment, found.environment)
 	case SourceContainer:
 		return k.containerName
 	case SourceSystemd:
 		if container != "" {
-			return "" // A unit that runs containers is not what is in them.
+			return "" // the unit runs the container, and is not what runs in it
 		}
 		return found.unit
 	case SourceRules:

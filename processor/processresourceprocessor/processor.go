@@ -60,7 +60,7 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	return p, nil
 }
 
-// optionsOf returns which attributes belong to resources, and which to samples.
+// optionsOf lists the attributes that belong to resources, and those that belong to samples.
 func optionsOf(config *Config) (o regroup.Options) {
 	o.Move = []string{"container.id"}
 	keys := []string{"process.executable.name", "process.executable.path", "process.pid"}
@@ -98,7 +98,7 @@ func (p *processResource) Shutdown(ctx context.Context) error {
 	return p.processes.Shutdown(ctx)
 }
 
-// ConsumeProfiles moves the samples of a message to their resources and passes it on. The answer is the next component's.
+// ConsumeProfiles moves the samples of a message to their resources and passes it on. It returns the next component's error.
 func (p *processResource) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()

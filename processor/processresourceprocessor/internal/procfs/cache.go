@@ -20,20 +20,20 @@ type Key struct {
 	Executable string
 }
 
-// Outcome tells how reading a process ended.
+// Outcome is how reading a process ended.
 type Outcome int
 
 // The outcomes. Only OutcomeRead has a result.
 const (
-	// OutcomeRead: the process was read.
+	// OutcomeRead means that the process was read.
 	OutcomeRead Outcome = iota
-	// OutcomeGone: there is no such process, or no longer.
+	// OutcomeGone means that there is no such process, or no longer.
 	OutcomeGone
-	// OutcomeMismatch: the process with this number runs another program than the sample says.
+	// OutcomeMismatch means that the process with this id runs another program than the sample states.
 	OutcomeMismatch
-	// OutcomeTimeout: reading it takes longer than a message waits. Later messages use the result.
+	// OutcomeTimeout means that reading takes longer than a message waits. Later messages use the result.
 	OutcomeTimeout
-	// OutcomeError: anything else.
+	// OutcomeError means any other error.
 	OutcomeError
 	// NumOutcomes is the number of outcomes.
 	NumOutcomes int = iota
@@ -47,27 +47,26 @@ func (o Outcome) String() string { return outcomeNames[o] }
 type Options struct {
 	// MaxProcesses bounds the processes that are remembered.
 	MaxProcesses int
-	// RefreshInterval is how long a process is not read again.
+	// RefreshInterval is the time after which a process is read again.
 	RefreshInterval time.Duration
 	// MaxWait bounds how long Resolve reads.
 	MaxWait time.Duration
 }
 
-// Cache remembers a T for each process, which convert makes from what could be read. It is safe for concurrent use.
+// Cache remembers a T for each process, which convert makes from what was read. It is safe for concurrent use.
 type Cache[T any] struct {
 	options Options
 	read    func(pid int64) (Process, error)
 	convert func(Key, *Process) T
 	count   func(Outcome)
 	now     func() time.Time
-	// slots bounds the goroutines that read. The kernel can block them, when it waits for a lock or a page of the
-	// process.
+	// slots bounds the goroutines that read. The kernel can block them while it waits for a lock or a page of the process.
 	slots   chan struct{}
 	readers sync.WaitGroup
 
 	mu sync.Mutex
-	// recent and older hold up to half of MaxProcesses each. When recent is full it becomes older, whose entries are
-	// forgotten, except for those that were asked for since.
+	// recent and older hold up to half of MaxProcesses each. When recent is full, it becomes older, and the entries of the former
+	// older are forgotten. lookup moves an entry from older to recent.
 	recent, older map[Key]*entry[T]
 	inFlight      map[Key]*call
 }
@@ -85,10 +84,10 @@ type call struct {
 	reading bool
 }
 
-// maxReaders is how many goroutines read at the same time, one for a message.
+// maxReaders is how many goroutines read at the same time, one for each message.
 const maxReaders = 4
 
-// NewCache makes a cache over a reader. convert makes what is remembered of a process, from nil if nothing could be
+// NewCache returns a cache over a reader. convert makes what is remembered of a process; its argument is nil if nothing could be
 // read. count is called with the outcome of each reading.
 func NewCache[T any](options Options, read func(pid int64) (Process, error), convert func(Key, *Process) T, count func(Outcome)) *Cache[T] {
 	return &Cache[T]{
@@ -105,9 +104,8 @@ func (c *Cache[T]) Len() int {
 	return len(c.recent) + len(c.older)
 }
 
-// Resolve returns what is known of processes, in their order, and reads those that are not known or not fresh, for
-// MaxWait at most. For a process that could not be read in time, and was not known before, it returns the result of
-// convert(nil).
+// Resolve returns what is known of processes, in their order. First it reads those that are unknown or due for a refresh, for at
+// most MaxWait. For a process that could not be read in time, and was not known before, it returns the result of convert(nil).
 func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
 	var mine []Key
 	var calls []*call
@@ -119,7 +117,7 @@ func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
 			continue
 		}
 		if other := c.inFlight[key]; other != nil {
-			if now.Sub(other.began) < c.options.MaxWait { // do not wait for one that takes longer
+			if now.Sub(other.began) < c.options.MaxWait { // do not wait for one that has taken longer
 				wait = append(wait, other)
 			}
 			continue
@@ -165,8 +163,7 @@ func (c *Cache[T]) put(key Key, e *entry[T]) {
 	c.recent[key] = e
 }
 
-// wait has a goroutine read keys, and waits for it and for calls of others. Readings that have not begun in time are
-// given up.
+// wait has a goroutine read keys, and waits for it and for calls of others. It abandons readings that have not begun in time.
 func (c *Cache[T]) wait(ctx context.Context, keys []Key, calls, others []*call) {
 	deadline := time.NewTimer(c.options.MaxWait)
 	defer deadline.Stop()
@@ -181,7 +178,7 @@ func (c *Cache[T]) wait(ctx context.Context, keys []Key, calls, others []*call) 
 				defer close(mine)
 				c.readAll(keys, calls, stop)
 			})
-		default: // All are blocked: go on with what is known.
+		default: // all readers are blocked: go on with what is known
 		}
 	}
 	isHeldUp := mine == nil && len(keys) > 0
@@ -229,7 +226,7 @@ func (c *Cache[T]) readAll(keys []Key, calls []*call, stop chan struct{}) {
 	}
 }
 
-// abandon gives up the calls that have not begun.
+// abandon ends the calls whose reading has not begun.
 func (c *Cache[T]) abandon(keys []Key, calls []*call, isTimeout bool) {
 	for i, key := range keys {
 		c.mu.Lock()
@@ -285,8 +282,8 @@ func (c *Cache[T]) store(key Key, process Process, err error) {
 	c.put(key, e)
 }
 
-// isSame reports whether two paths may be of one program: the same, or the same name seen from another root. An unknown
-// path can be any.
+// isSame reports whether two paths may be of the same program: equal paths, or the same name below another root. An unknown path
+// may be any.
 func isSame(a, b string) bool {
 	return a == "" || b == "" || a == b || path.Base(a) == path.Base(b)
 }

@@ -13,8 +13,8 @@ import (
 // isKernelThread is the kernel's PF_KTHREAD among the flags of a process.
 const isKernelThread = 0x00200000
 
-// parseStat reads /proc/<pid>/stat: the flags and the time when the process started, in clock ticks since boot. The
-// process chooses its name, which is in parentheses and may contain some: the fields are after the last one.
+// parseStat reads /proc/<pid>/stat: the flags and the time when the process started, in clock ticks since boot. The process
+// chooses its name, which is in parentheses and may contain parentheses: the other fields follow the last one.
 func parseStat(stat []byte) (flags, startTime uint64, err error) {
 	const flagsField, startField = 9 - 3, 22 - 3 // man 5 proc, from the state, field 3, on
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
@@ -30,7 +30,7 @@ func parseStat(stat []byte) (flags, startTime uint64, err error) {
 	return flags, startTime, nil
 }
 
-// parseCommandLine reads /proc/<pid>/cmdline: arguments, each with a zero byte after it. A process may write into it.
+// parseCommandLine reads /proc/<pid>/cmdline: arguments, each followed by a zero byte. A process may overwrite it.
 func parseCommandLine(cmdline []byte) []string {
 	text := strings.TrimRight(string(cmdline), "\x00")
 	if text == "" {

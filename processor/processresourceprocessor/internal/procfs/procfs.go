@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads what /proc has about a process: when it started, its executable, arguments, control group and,
-// if allowed, two variables of its environment. Everything that it reads was written by the process or those who
-// started it, so it is bounded and untrusted.
+// Package procfs reads what /proc has about a process: when it started, its executable, arguments, control group and, if
+// allowed, two variables of its environment. The process, or whoever started it, wrote all of that: it is untrusted, and what is
+// read of it is bounded.
 package procfs
 
 import (
@@ -45,7 +45,7 @@ type Reader struct {
 	Root string
 	// MaxFileBytes bounds what is read of a file; the rest is ignored.
 	MaxFileBytes int
-	// ReadEnvironment allows to read the environment.
+	// ReadEnvironment allows the Reader to read the environment.
 	ReadEnvironment bool
 }
 
@@ -55,8 +55,8 @@ func Check(root string) error {
 	return err
 }
 
-// Read reads a process. What it has no right to read is left out. It reads all files below one open directory, so that
-// they are of one process even if another one gets its id meanwhile.
+// Read reads a process, and leaves fields empty that it has no right to read. It reads all files below one open directory, so
+// that they are of the same process even if another process gets its id meanwhile.
 func (r *Reader) Read(pid int64) (Process, error) {
 	if pid <= 0 {
 		return Process{}, ErrGone

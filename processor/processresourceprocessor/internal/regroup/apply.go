@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -39,7 +40,7 @@ func (r *Regrouper) apply(pd pprofile.Profiles) {
 func (r *Regrouper) changeIndices(pd pprofile.Profiles) {
 	n := 0
 	areMoved := r.changesAttributes()
-	eachProfile(pd, func(p pprofile.Profile) {
+	for p := range pdataiter.Profiles(pd) {
 		samples := p.Samples()
 		for i := range samples.Len() {
 			t := r.tupleOf[n]
@@ -48,7 +49,7 @@ func (r *Regrouper) changeIndices(pd pprofile.Profiles) {
 				r.changeSample(samples.At(i), t)
 			}
 		}
-	})
+	}
 }
 
 func (r *Regrouper) changeSample(s pprofile.Sample, t int32) {
@@ -93,14 +94,15 @@ type mover struct {
 	*Regrouper
 	resources pprofile.ResourceProfilesSlice
 	targets   []target
-	// next is the next sample of the message; profiles counts those that were begun.
+	// next is the number of the next sample of the message, profiles that of the current profile.
 	next     int
 	profiles int32
-	// scopeContents numbers scopes by their content. scopeContent is the number of the current one, or none before it
-	// is needed.
+	// scopeContents numbers scopes by their content. scopeContent is the number of the current scope, or none until it is
+	// needed.
 	scopeContents map[string]int32
 	scopeContent  int32
-	// resource is the current one. Scopes of one that was not measured are not read, and have numbers below unread.
+	// resource is the current resource. If it was not measured, its scopes are not read; unread is the last number that such a
+	// scope got.
 	resource, unread int32
 	scopeOf          map[scopeKey]pprofile.ScopeProfiles
 }
@@ -143,7 +145,7 @@ func (m *mover) moveResource(i int32) (isEmptied bool) {
 	return hadScopes && rp.ScopeProfiles().Len() == 0
 }
 
-// claim turns a resource whose samples are all of one group into that group's.
+// claim makes a resource whose samples are all of one group the resource of that group.
 func (m *mover) claim(group int32, rp pprofile.ResourceProfiles) {
 	m.targets[group].isMade, m.targets[group].resource = true, rp
 	m.groups[group].writeTo(rp.Resource().Attributes())
@@ -178,7 +180,7 @@ func (m *mover) contentOf(sp pprofile.ScopeProfiles) int32 {
 	return m.scopeContent
 }
 
-// onlyGroup returns the group of all samples of a resource, and how many there are, if they have the same.
+// onlyGroup returns the group of all samples of a resource, and their number, if all have the same group.
 func (m *mover) onlyGroup(rp pprofile.ResourceProfiles) (group int32, samples int, ok bool) {
 	for _, sp := range rp.ScopeProfiles().All() {
 		for _, p := range sp.Profiles().All() {
@@ -246,8 +248,8 @@ func (m *mover) moveProfile(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfi
 	return stay == 0
 }
 
-// newProfile begins a profile of a group with the header of p. Its id depends on the content only. The original payload
-// goes with one of them.
+// newProfile begins a profile of a group with the header of p. Its id depends only on the content. Only one of the profiles gets
+// the original payload.
 func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, withPayload bool) {
 	to := &m.targets[group]
 	dst := m.scope(group, rp, sp).Profiles().AppendEmpty()
@@ -272,7 +274,7 @@ func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofil
 	to.profile, to.samples = dst, 0
 }
 
-// scope returns the scope of a group for what was in sp.
+// scope returns the scope of a group for profiles of sp.
 func (m *mover) scope(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) pprofile.ScopeProfiles {
 	to := &m.targets[group]
 	if !to.isMade {

@@ -15,18 +15,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// decision is which resource the samples of each tuple go to.
+// decision assigns the samples of each tuple to a resource.
 type decision struct {
 	// groups are the resources of the result. Group 0 means that samples stay in their resource.
 	groups  []resourceGroup
 	byKey   map[string]int32
 	groupOf []int32 // by tuple
-	// strips[t] has a bit for each role whose attribute moves from the samples of tuple t to the resource.
+	// strips[t] has a bit for each role whose attribute moves from the samples of tuple t to their resource.
 	strips []uint64
 	others map[int32]int32 // by resource
 	// contents numbers resources by their content.
 	contents map[[32]byte]int32
-	// isMeasured reports, by resource, whether the budget allowed to read all of it.
+	// isMeasured reports, by resource, whether the budget was enough to read all of it.
 	isMeasured []bool
 	key        []byte
 	content    []byte
@@ -36,8 +36,8 @@ type decision struct {
 
 // resourceGroup is a resource of the result.
 type resourceGroup struct {
-	// set are the attributes that it gets, lowered the keys of those that it loses. The resource `other` keeps only few
-	// of the attributes.
+	// set are the attributes that it gets, lowered the keys of those that it loses. The resource `other` keeps only a few
+	// attributes.
 	set     pcommon.Map
 	lowered []string
 	isOther bool
@@ -81,7 +81,7 @@ func (r *Regrouper) decide(pd pprofile.Profiles, resources []Resource, group Gro
 	}
 }
 
-// base is a resource of the message, which groups are made from.
+// base is a resource of the message from which groups are made.
 type base struct {
 	resource    int32
 	rp          pprofile.ResourceProfiles
@@ -117,7 +117,7 @@ func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	}
 	for _, l := range r.lowered[base.resource] {
 		if tuple[l.role] == l.attribute {
-			r.key = append(r.key, 1) // it has the attributes that others gain
+			r.key = append(r.key, 1) // it has the attribute that others gain
 		} else {
 			r.key = append(r.key, 0)
 		}
@@ -192,7 +192,7 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 		set.PutStr(a.Key, a.Value)
 	}
 	r.content = profiledict.AppendMap(append(r.content[:0], base.hash[:]...), set)
-	r.budget -= size // even if it is refused, since it was read
+	r.budget -= size // even if Admit refuses it, since it was read
 	if !group.Admit(sha256.Sum256(r.content)) {
 		return overResources
 	}
@@ -267,15 +267,15 @@ func (r *Regrouper) other(base *base) int32 {
 	return at
 }
 
-// sharedKeys are prefixes of the attributes that all processes of a machine share. The resource `other` keeps only
-// these, so that there is one for the machine.
+// sharedKeys are prefixes of the attributes that all processes of a machine share. The resource `other` keeps only these, so that
+// a machine has one.
 var sharedKeys = []string{"host.", "os.", "cloud.", "k8s.cluster.", "k8s.node.", "deployment.environment"}
 
 func isShared(key string) bool {
 	return slices.ContainsFunc(sharedKeys, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// writeTo writes the attributes of a group to its resource, which has those of the resource that it comes from.
+// writeTo writes the attributes of a group to its resource, which is a copy of the resource that it comes from.
 func (g *resourceGroup) writeTo(to pcommon.Map) {
 	if g.isOther {
 		to.RemoveIf(func(key string, _ pcommon.Value) bool { return !isShared(key) })

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// lowering is what moves the other way: attributes of the resource of one process that move to its samples.
+// lowering lists attributes that move the other way: from the resource of a process to its samples.
 type lowering struct {
 	// added are attributes to be appended to the dictionary.
 	added []addedAttribute
@@ -24,7 +24,7 @@ type addedAttribute struct {
 	value pcommon.Value
 }
 
-// loweredAttribute is an attribute that samples get unless they have one of the same role.
+// loweredAttribute is an attribute that samples get unless they have one with the same role.
 type loweredAttribute struct {
 	role    int
 	content content
@@ -58,7 +58,7 @@ func (r *Regrouper) lowerFrom(base *base) {
 		}
 		r.lowered[base.resource] = append(r.lowered[base.resource], l)
 		base.lowered = append(base.lowered, r.keys[role])
-		r.lose(value.Str()) // "" if it is none
+		r.lose(value.Str()) // "" if it is not a text
 	}
 }
 
@@ -100,7 +100,7 @@ func (r *Regrouper) addAttributes(pd pprofile.Profiles) {
 	}
 }
 
-// indexOf returns the index of a string, above 0, and appends one that is not there.
+// indexOf returns the index of a string, above 0. It appends the string if the table does not have it.
 func indexOf(pd pprofile.Profiles, text string) int32 {
 	table := pd.Dictionary().StringTable()
 	if at := slices.Index(table.AsRaw(), text); at > 0 {

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package regroup moves the samples of a message to resources by process, in place: a message with a resource for the whole
-// host becomes one with a resource for each service.
+// host becomes a message with a resource for each service.
 //
-//	scan.go     which attributes the samples of each process share; Group.Identify names it decide.go   which
-//	processes share a resource, within bounds lower.go    which attributes of the resource of one process move to its
-//	samples, so that it can be shared shrink.go   the entries of the dictionary that nothing refers to afterwards
-//	apply.go attributes, indices and samples move
+//	scan.go     finds the attributes that the samples of each process share; Group.Identify names the process
+//	decide.go   decides which processes share a resource, within bounds
+//	lower.go    finds the attributes of a process's resource that move to its samples, so that others can share the resource
+//	shrink.go   finds the entries of the dictionary that nothing refers to afterwards
+//	apply.go    moves attributes and samples, and changes indices
 //
-// The dictionary stays as it is, except for the attributes that moved to resources. A conformant message stays
-// conformant. Faults pass as they came: indices out of range do not change. Everything takes time and memory in
-// proportion to the message.
+// The dictionary stays as it is, except for attributes that moved to resources. A conformant message stays conformant, and
+// indices out of range stay out of range. Everything takes time and memory in proportion to the message.
 package regroup
 
 import (
@@ -29,8 +29,8 @@ type Resource struct {
 	Attributes pcommon.Map
 	Processes  []Process
 
-	// IsProcess must be set by Identify if the resource is for one process. The attributes that Options.Lower names
-	// then move to the samples, so that several processes can share a resource.
+	// Identify must set IsProcess if the resource is for one process. Then the attributes that Options.Lower lists move to the
+	// samples, so that several processes can share a resource.
 	IsProcess bool
 }
 
@@ -44,18 +44,18 @@ type Process struct {
 	// Samples is the number of its samples.
 	Samples int
 
-	// Identity must be set by Identify.
+	// Identify must set Identity.
 	Identity Identity
 	// tuple is the process's index in the scan.
 	tuple int32
 }
 
-// Identity is what a resource for a process gets. Without a ServiceName its samples stay in their resource.
+// Identity describes the resource for a process. Without a ServiceName the samples stay in their resource.
 type Identity struct {
 	ServiceName string
-	// FromSample reports that the name is the sample's own attribute, which moves.
+	// FromSample reports that the name comes from the sample's own attribute, which moves.
 	FromSample bool
-	// Attributes are further ones, which the samples do not have. Key identifies them.
+	// Attributes are further attributes, which the samples do not have. Key identifies them.
 	Attributes []Attribute
 	Key        string
 }
@@ -67,15 +67,15 @@ type Attribute struct{ Key, Value string }
 type Group struct {
 	// Identify sets the Identity of all processes. It is called once for a message.
 	Identify func([]Resource)
-	// Admit reports whether there may be a resource of that content.
+	// Admit reports whether a resource with that content is allowed.
 	Admit func(content [32]byte) bool
 }
 
 // Stats counts the samples of processes that share the resource `other`.
 type Stats struct {
-	// OverResources: Admit refused their resource.
+	// OverResources counts those whose resource Admit refused.
 	OverResources int
-	// OverCopies: the message would have become too large, since its resources are large.
+	// OverCopies counts those whose resource is so large that its copies would have made the message too large.
 	OverCopies int
 }
 
@@ -124,9 +124,9 @@ type Regrouper struct {
 
 // Options are keys of attributes.
 type Options struct {
-	// Move are those that move from samples to resources, at most 50. service.name moves if it is the name.
+	// Move lists those that move from samples to resources, at most 50. service.name moves if it is the name.
 	Move []string
-	// Lower are those that move from the resource of a process to its samples: process.pid and the like. No key is in both.
+	// Lower lists those that move from the resource of a process to its samples, such as process.pid. No key is in both lists.
 	Lower []string
 }
 
@@ -174,8 +174,8 @@ func (r *Regrouper) Regroup(pd pprofile.Profiles, group Group) Stats {
 	return r.stats
 }
 
-// resolveReferences replaces references in attributes of resources and scopes by the texts: regrouping reads them, and
-// the dictionary's strings change their indices.
+// resolveReferences replaces references in attributes of resources and scopes by their texts: regrouping reads them, and changes
+// the indices of the dictionary's strings.
 func resolveReferences(pd pprofile.Profiles) {
 	resolved := compact.ResolveReferences(pd)
 	if resolved == pd {

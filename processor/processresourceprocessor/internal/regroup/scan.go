@@ -17,12 +17,12 @@ import (
 // and resource are treated as one process.
 type scan struct {
 	roleOfKey map[string]int8 // by key
-	// roleOfString[i] is the role of the key at index i of the string table plus two; 0 means not known yet.
+	// roleOfString[i] is the role of string i as a key, plus two; 0 means that it is not known yet.
 	roleOfString []int8
 	// roleOf[a] is the role of attribute a; none for most. keyRoleOf[a] is that of its key, whatever its value is.
 	roleOf, keyRoleOf []int8
-	// canonicalOf[a] is the first attribute of the same key and value as a, which has a role. In a conformant dictionary
-	// that is a.
+	// canonicalOf[a] is the first attribute with the same key and value as attribute a, which has a role. In a conformant
+	// dictionary that is a.
 	canonicalOf   []int32
 	canonical     map[content]int32
 	hasDuplicates bool
@@ -169,7 +169,7 @@ func (r *Regrouper) readSamples(resource int32, samples pprofile.SampleSlice) {
 				continue
 			}
 			r.references[a]++
-			if role := r.roleOf[a]; r.scratch[role] == none { // of several with one key, the first is used
+			if role := r.roleOf[a]; r.scratch[role] == none { // the first with a key is used
 				r.scratch[role] = r.canonicalOf[a]
 			}
 		}

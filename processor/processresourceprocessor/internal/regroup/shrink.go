@@ -10,19 +10,20 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 )
 
-// shrink lists what the dictionary loses: attributes that moved to resources, and texts that these no longer have. The
-// rest keeps its order.
+// shrink lists what leaves the dictionary: attributes that moved to resources, and texts that resources no longer have. The rest
+// keeps its order.
 type shrink struct {
 	attributes, strings removal
-	// lost are texts that a resource no longer has. In a message that came over the wire they are in the string table.
+	// lost are the texts that a resource no longer has. If the message came over the wire, they are in the string table.
 	lost map[string]struct{}
 	// lostLengths has a bit for each of their lengths, the last for all that are longer.
 	lostLengths uint64
 }
 
-// maxLost bounds the texts that are looked for in the table: many resources may refer to one that is long.
+// maxLost bounds a lost text: many resources may refer to one long text.
 const maxLost = 4 << 10
 
 func (s *shrink) lose(text string) {
@@ -55,14 +56,14 @@ func (s *shrink) loseValue(v pcommon.Value) {
 	}
 }
 
-// removal has the entries of a table that are left out, and the new indices of the others.
+// removal lists the entries of a table that are removed, and the new indices of the others.
 type removal struct {
-	// at[i] is the new index of entry i once it is numbered, gone if it is left out.
+	// at[i] is the new index of entry i after number, or gone if entry i is removed.
 	at    []int32
 	count int
 }
 
-// gone marks an entry that is left out.
+// gone marks an entry that is removed.
 const gone = -1
 
 func (m *removal) reset(entries int) {
@@ -78,7 +79,7 @@ func (m *removal) remove(i int32) {
 	}
 }
 
-// keep takes back an entry that something refers to.
+// keep unmarks an entry that something refers to.
 func (m *removal) keep(i int32) int32 {
 	if uint(i) < uint(len(m.at)) && m.at[i] == gone {
 		m.at[i] = 0
@@ -191,7 +192,7 @@ func (r *Regrouper) shrinkAttributes(pd pprofile.Profiles) {
 		if r.attributes.at[i] != gone {
 			return false
 		}
-		// Its key is one of the resource now, which has no unit.
+		// The resource has its key now, but no unit.
 		if unit := a.UnitStrindex(); uint(unit) < uint(strings.Len()) {
 			r.lose(strings.At(int(unit)))
 		}
@@ -216,7 +217,7 @@ func mayHideReferences(pd pprofile.Profiles) bool {
 	return compact.HasReferences(pd)
 }
 
-// eachOtherList calls a function with the attributes of everything but samples.
+// eachOtherList calls a function with the attributes of everything except samples.
 func eachOtherList(pd pprofile.Profiles, do func(pcommon.Int32Slice)) {
 	mappings, locations := pd.Dictionary().MappingTable(), pd.Dictionary().LocationTable()
 	for i := range mappings.Len() {
@@ -225,10 +226,12 @@ func eachOtherList(pd pprofile.Profiles, do func(pcommon.Int32Slice)) {
 	for i := range locations.Len() {
 		do(locations.At(i).AttributeIndices())
 	}
-	eachProfile(pd, func(p pprofile.Profile) { do(p.AttributeIndices()) })
+	for p := range pdataiter.Profiles(pd) {
+		do(p.AttributeIndices())
+	}
 }
 
-// eachString changes all references to strings by a function.
+// eachString replaces every reference to a string by what a function returns for it.
 func eachString(pd pprofile.Profiles, moved func(int32) int32) {
 	d := pd.Dictionary()
 	for _, a := range d.AttributeTable().All() {
@@ -243,20 +246,10 @@ func eachString(pd pprofile.Profiles, moved func(int32) int32) {
 	for _, m := range d.MappingTable().All() {
 		m.SetFilenameStrindex(moved(m.FilenameStrindex()))
 	}
-	eachProfile(pd, func(p pprofile.Profile) {
+	for p := range pdataiter.Profiles(pd) {
 		for _, t := range [...]pprofile.ValueType{p.SampleType(), p.PeriodType()} {
 			t.SetTypeStrindex(moved(t.TypeStrindex()))
 			t.SetUnitStrindex(moved(t.UnitStrindex()))
-		}
-	})
-}
-
-func eachProfile(pd pprofile.Profiles, do func(pprofile.Profile)) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				do(p)
-			}
 		}
 	}
 }

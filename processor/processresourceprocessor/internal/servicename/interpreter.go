@@ -32,14 +32,14 @@ func FromCommand(executable string, arguments []string) string {
 	return name
 }
 
-// isPlaceholder reports whether the first argument names a program better than the executable: it has many programs in
-// one, or was started from memory or an open file.
+// isPlaceholder reports whether the first argument names a program better than its executable does: the executable contains many
+// programs, or was started from memory or an open file.
 func isPlaceholder(name string) bool {
 	return name == "busybox" || name == "toybox" || name == "coreutils" || strings.HasPrefix(name, "memfd:") ||
 		strings.Trim(name, "0123456789") == ""
 }
 
-// titleOf returns the start of the title that a program wrote over its arguments: `gunicorn: worker [shop]`.
+// titleOf returns the first word of a title that a program wrote over its arguments: `gunicorn: worker [shop]`.
 func titleOf(arguments []string) string {
 	if len(arguments) != 1 {
 		return ""
