@@ -12,7 +12,6 @@ import (
 )
 
 func newCat(term *terminal) *cobra.Command {
-	var sel selection
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "cat FILE...",
@@ -22,19 +21,14 @@ func newCat(term *terminal) *cobra.Command {
 its attributes and its stack, leaf first.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, paths []string) error {
-			messages, err := r.readAll(paths)
+			pd, err := r.readSelected(paths)
 			if err != nil {
-				return err
-			}
-			pd := cleaned(term, messages)
-			if err := sel.apply(pd); err != nil {
 				return err
 			}
 			_, err = io.WriteString(term.out, resolved.Render(pd))
 			return err
 		},
 	}
-	sel.flags(cmd)
 	r.flags(cmd)
 	return cmd
 }

@@ -39,7 +39,7 @@ const (
 
 var protocols = []string{protocolGRPC, protocolHTTP, protocolPprof}
 
-// clientConfig is where profiles are sent, and how.
+// clientConfig configures where profiles are sent, and how.
 type clientConfig struct {
 	endpoint, protocol, compression, caFile string
 	skipVerify                              bool
@@ -53,20 +53,17 @@ func (c *clientConfig) flags(cmd *cobra.Command) {
 	c.protocol, c.compression = protocolGRPC, "gzip"
 	f := cmd.Flags()
 	f.StringVar(&c.endpoint, "endpoint", "", "`address` of the receiver, with https:// for TLS (default: localhost and the protocol's port)")
-	f.Var(formatFlag{&c.protocol, protocols}, "protocol", strings.Join(protocols, ", "))
-	f.Var(formatFlag{&c.compression, compressions}, "compression", strings.Join(compressions, " or "))
+	addChoice(cmd, choice{&c.protocol, protocols}, "protocol", "", strings.Join(protocols, ", "))
+	addChoice(cmd, choice{&c.compression, compressions}, "compression", "", strings.Join(compressions, " or "))
 	f.StringToStringVar(&c.headers, "header", nil, "header of each request, `name=value`; may be repeated")
 	f.StringVar(&c.caFile, "ca-file", "", "certificates of authorities to trust, in PEM")
 	f.BoolVar(&c.skipVerify, "insecure-skip-verify", false, "accept any certificate")
 	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
-	for name, values := range map[string][]string{"protocol": protocols, "compression": compressions} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-	}
 }
 
 // answer is what became of one message.
 type answer struct {
-	// requests is how many it took, refused how many profiles the receiver counted as rejected.
+	// requests is how many requests the message needed, refused how many profiles the receiver rejected.
 	requests int
 	refused  int64
 	// err is nil if the receiver accepted all requests.
@@ -240,7 +237,7 @@ func (s *httpSender) post(ctx context.Context, target, content, encoding string,
 	return nil, errors.New(response.Status + printable(response.Header.Get("Content-Type"), text))
 }
 
-// printable is an error's text, without the bytes around it where it is in protobuf.
+// printable returns an error's text, without the bytes around it if the answer is protobuf.
 func printable(content string, text []byte) string {
 	if !strings.HasPrefix(content, "text/") && !strings.HasPrefix(content, "application/json") {
 		text = bytes.TrimLeftFunc(bytes.Map(func(r rune) rune {

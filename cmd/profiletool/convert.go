@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 )
 
-// The formats that are written.
+// The formats that convert writes.
 const (
 	outPprof      = "pprof"
 	outOTLP       = "otlp"
@@ -36,31 +36,35 @@ var extensions = map[string]string{
 	outPprof: ".pb.gz", outOTLP: ".otlp", outJSON: ".jsonl", outCollapsed: ".collapsed", outSpeedscope: ".speedscope.json",
 }
 
-// formatFlag is -o.
-type formatFlag struct {
-	format  *string
+// choice is the value of a flag that accepts only a few.
+type choice struct {
+	value   *string
 	allowed []string
 }
 
-func (f formatFlag) Type() string   { return "format" }
-func (f formatFlag) String() string { return *f.format }
-func (f formatFlag) Set(text string) error {
-	if !slices.Contains(f.allowed, text) {
-		return errors.New("must be one of " + strings.Join(f.allowed, ", "))
+func (c choice) Type() string   { return "format" }
+func (c choice) String() string { return *c.value }
+func (c choice) Set(text string) error {
+	if !slices.Contains(c.allowed, text) {
+		return errors.New("must be one of " + strings.Join(c.allowed, ", "))
 	}
-	*f.format = text
+	*c.value = text
 	return nil
 }
 
-// addFormatFlag adds -o with a default, the first of those allowed if there is one.
+// addChoice adds a flag. Its default is the value that it has.
+func addChoice(cmd *cobra.Command, c choice, name, shorthand, usage string) {
+	cmd.Flags().VarP(c, name, shorthand, usage)
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.allowed, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// addFormatFlag adds -o.
 func addFormatFlag(cmd *cobra.Command, format *string, allowed ...string) {
-	cmd.Flags().VarP(formatFlag{format, allowed}, "output", "o", "output format: "+strings.Join(allowed, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	addChoice(cmd, choice{format, allowed}, "output", "o", "output format: "+strings.Join(allowed, ", "))
 }
 
 func newConvert(term *terminal) *cobra.Command {
 	var format, out string
-	var sel selection
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "convert -o FORMAT FILE...",
@@ -85,14 +89,10 @@ A pprof has one kind of profile, collapsed stacks one sample type. If there are 
 			}
 			c := converter{term: term, format: format}
 			if out != "" {
-				return c.files(r, &sel, out, paths)
+				return c.files(r, out, paths)
 			}
-			messages, err := r.readAll(paths)
+			pd, err := r.readSelected(paths)
 			if err != nil {
-				return err
-			}
-			pd := cleaned(term, messages)
-			if err := sel.apply(pd); err != nil {
 				return err
 			}
 			file, err := c.one(pd)
@@ -104,7 +104,6 @@ A pprof has one kind of profile, collapsed stacks one sample type. If there are 
 	}
 	addFormatFlag(cmd, &format, outPprof, outOTLP, outJSON, outCollapsed, outSpeedscope)
 	cmd.Flags().StringVar(&out, "out", "", "write files to this `folder`, not to standard output")
-	sel.flags(cmd)
 	r.flags(cmd)
 	return cmd
 }
@@ -114,13 +113,13 @@ type converter struct {
 	format string
 }
 
-// outFile is a file to be written. kind is what its profiles are of.
+// outFile is a file to be written. kind describes its profiles.
 type outFile struct {
 	kind    string
 	content []byte
 }
 
-// one returns what there is as one file, or an error that lists the choices.
+// one returns all profiles as one file, or an error that lists the choices if they need several.
 func (c *converter) one(pd pprofile.Profiles) ([]byte, error) {
 	files, err := c.convert(pd)
 	switch {
@@ -189,7 +188,7 @@ func (c *converter) pprofs(pd pprofile.Profiles) ([]outFile, error) {
 	return files, err
 }
 
-// pprofOf is a pprof and what it is of: a profile, and its sample types.
+// pprofOf is a pprof of one kind: the name of a profile, and its sample types.
 type pprofOf struct {
 	kind    string
 	profile *profile.Profile
@@ -235,8 +234,7 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 	return out, nil
 }
 
-// renameTypes adds the unit to the names of sample types that have one name: pprof tells them apart by the name alone, and
-// refuses such profiles. async-profiler writes itimer/count and itimer/nanoseconds.
+// renameTypes adds the unit to the names of sample types that share a name: pprof refuses profiles with two types of one name. async-profiler writes itimer/count and itimer/nanoseconds.
 func renameTypes(p *profile.Profile) {
 	count := map[string]int{}
 	for _, t := range p.SampleType {
@@ -249,8 +247,8 @@ func renameTypes(p *profile.Profile) {
 	}
 }
 
-// files converts each input by itself.
-func (c *converter) files(r *reader, sel *selection, folder string, paths []string) error {
+// files converts each input on its own.
+func (c *converter) files(r *reader, folder string, paths []string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -260,8 +258,8 @@ func (c *converter) files(r *reader, sel *selection, folder string, paths []stri
 		if err != nil {
 			return err
 		}
-		pd := cleaned(c.term, messages)
-		if err := sel.apply(pd); err != nil {
+		pd, err := r.selected(messages...)
+		if err != nil {
 			return fmt.Errorf("%s: %w", nameOf(path), err)
 		}
 		files, err := c.convert(pd)
@@ -296,7 +294,7 @@ func baseName(path string) string {
 	return fileName(name)
 }
 
-// fileName makes a text fit for a name of a file.
+// fileName replaces the characters that a file's name should not have.
 func fileName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("/\\: \x00", r) {
@@ -310,7 +308,7 @@ func fileName(text string) string {
 func gzipped(b []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	_, _ = w.Write(b) // a buffer takes everything
+	_, _ = w.Write(b) // writing to a buffer cannot fail
 	_ = w.Close()
 	return out.Bytes()
 }

@@ -38,7 +38,7 @@ const (
 	generatedDepth     = 30
 )
 
-// generate returns a message of one profile. It is the same each time.
+// generate returns a message of one profile, the same each time.
 func (t *loadType) generate(samples int) pprofile.Profiles {
 	random := rand.New(rand.NewPCG(1, uint64(len(t.name))))
 	var a compact.Assembler

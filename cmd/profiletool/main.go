@@ -3,7 +3,7 @@
 
 // Profiletool reads, checks, converts, shows and sends profiles at a terminal, by the translators of the collector.
 //
-//	read.go     one file of any format → messages of OTLP profiles; select.go: the part of them that is wanted
+//	read.go     one file of any format → messages of OTLP profiles; select.go: the selected part of them
 //	convert.go  messages → pprof, OTLP, collapsed stacks, speedscope; merge.go: one message of several, several of one
 //	check.go    the rules of the format; stats.go: tables, bytes and shapes; cat.go: text
 //	pprof.go    the reports of google/pprof on every format
@@ -26,9 +26,9 @@ import (
 // The exit codes.
 const (
 	exitOK = iota
-	// exitFound is that a check found faults, or a receiver did not take everything.
+	// exitFound means that a check found faults, or that a receiver did not accept everything.
 	exitFound
-	// exitFailed is that the command could not do its work: wrong flags, unreadable input, no connection.
+	// exitFailed means that the command could not do its work: wrong flags, unreadable input, no connection.
 	exitFailed
 )
 

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// result is what a run of the tool did.
+// result is the outcome of a run of the tool.
 type result struct {
 	out, log string
 	code     int
@@ -67,7 +67,7 @@ func run(t *testing.T, stdin []byte, args ...string) result {
 	return result{out.String(), log.String(), cmd.ProcessState.ExitCode()}
 }
 
-// must runs the tool, which must end well, and returns its output.
+// must runs the tool, requires that it succeeds, and returns its output.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	r := run(t, nil, args...)
@@ -75,7 +75,7 @@ func must(t *testing.T, args ...string) string {
 	return r.out
 }
 
-// write makes a file of content.
+// write writes a new file and returns its path.
 func write(t *testing.T, name string, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -147,7 +147,7 @@ func TestPprofRoundTrip(t *testing.T) {
 	require.NotEmpty(t, paths)
 	for _, path := range paths {
 		if strings.Contains(path, "-huge") {
-			continue // the translators' own tests have it
+			continue // the translators' own tests cover it
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			for _, format := range []string{outOTLP, outJSON} {
@@ -161,7 +161,7 @@ func TestPprofRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReads has each format that the collector reads, as it is and compressed.
+// TestReads reads each format that the collector reads, plain and compressed.
 func TestReads(t *testing.T) {
 	var paths []string
 	for _, pattern := range []string{layoutData + "*.pb", layoutData + "*.json", splunkData + "*cpu*.otlp-logs.pb"} {
@@ -192,7 +192,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestReadsTimesInLabels has a profile of dd-trace, which has the time of each sample in a label that the receiver reads by default.
+// TestReadsTimesInLabels reads a profile of dd-trace, which has the time of each sample in a label that the receiver reads by default.
 func TestReadsTimesInLabels(t *testing.T) {
 	pd := unmarshal(t, must(t, "convert", "-o", outOTLP, pprofData+"node-datadog-timeline-wall.pb.gz"))
 	timed := 0
@@ -204,7 +204,7 @@ func TestReadsTimesInLabels(t *testing.T) {
 	assert.Equal(t, pd.SampleCount()-1, timed, "all but one have the label")
 }
 
-// TestReadsFileExporter has what the Collector's file exporter writes: lines of JSON, and messages behind their length.
+// TestReadsFileExporter reads files of the Collector's file exporter: lines of JSON, and messages that follow their length.
 func TestReadsFileExporter(t *testing.T) {
 	cpu, heap := must(t, "convert", "-o", outJSON, goCPU), must(t, "convert", "-o", outJSON, goHeap)
 	lines := write(t, "profiles.jsonl", cpu+heap)
@@ -243,7 +243,7 @@ func TestConvert(t *testing.T) {
 	assert.Contains(t, must(t, "convert", "-o", outSpeedscope, path), `"unit":"none"`)
 	assert.Equal(t, uint64(1769860800e9), uint64(profiletest.ProfileAt(unmarshal(t, must(t, "convert", "-o", outOTLP, "--at", "2026-01-31T12:00:00Z", path)), 0).Time()))
 
-	// A file of two sample types has one choice too many for collapsed stacks, and for pprof none.
+	// A file with two sample types needs a choice for collapsed stacks, but not for pprof.
 	r := run(t, nil, "convert", "-o", outCollapsed, goCPU)
 	assert.Equal(t, exitFailed, r.code)
 	assert.Contains(t, r.log, "process_cpu cpu/nanoseconds\n  process_cpu samples/count")
@@ -255,7 +255,7 @@ func TestConvert(t *testing.T) {
 	assert.Contains(t, r.log, "memory alloc_objects/count")
 	must(t, "convert", "-o", outPprof, "--profile", "memory", goCPU, goHeap)
 
-	// Two of one kind are merged.
+	// Two profiles of one kind are merged.
 	twice := parse(t, must(t, "convert", "-o", outPprof, goCPU, goCPU))
 	original, err := os.ReadFile(goCPU)
 	require.NoError(t, err)
@@ -273,7 +273,7 @@ func TestConvert(t *testing.T) {
 	assert.FileExists(t, filepath.Join(folder, "go-heap.memory_inuse_space_bytes.collapsed"))
 }
 
-// TestGoTraceModes has the two ways to read a trace: intervals with their times, and sums.
+// TestGoTraceModes reads a trace in both modes: intervals with their times, and sums.
 func TestGoTraceModes(t *testing.T) {
 	const trace = pprofData + "go-exec.trace"
 	assert.Contains(t, must(t, "stats", write(t, "events.otlp", must(t, "convert", "-o", outOTLP, trace))), "samples with values and timestamps")

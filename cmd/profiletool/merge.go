@@ -20,7 +20,6 @@ var compacted = compact.Options{OrderByFrequency: true, CombineSamples: true}
 
 func newMerge(term *terminal) *cobra.Command {
 	format := outOTLP
-	var sel selection
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "merge FILE...",
@@ -30,7 +29,7 @@ func newMerge(term *terminal) *cobra.Command {
 combined, each entry of the dictionary once, frequent entries first. Profiles stay apart: "convert -o pprof" adds them up.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, paths []string) error {
-			batch, err := gather(r, &sel, paths, compacted)
+			batch, err := gather(r, paths, compacted)
 			if err != nil {
 				return err
 			}
@@ -48,19 +47,14 @@ combined, each entry of the dictionary once, frequent entries first. Profiles st
 		},
 	}
 	addFormatFlag(cmd, &format, outOTLP, outJSON)
-	sel.flags(cmd)
 	r.flags(cmd)
 	return cmd
 }
 
 // gather reads files into a batch.
-func gather(r *reader, sel *selection, paths []string, options compact.Options) (*compact.Batch, error) {
-	messages, err := r.readAll(paths)
+func gather(r *reader, paths []string, options compact.Options) (*compact.Batch, error) {
+	pd, err := r.readSelected(paths)
 	if err != nil {
-		return nil, err
-	}
-	pd := cleaned(r.term, messages)
-	if err := sel.apply(pd); err != nil {
 		return nil, err
 	}
 	var batch compact.Batch
@@ -73,7 +67,6 @@ func newSplit(term *terminal) *cobra.Command {
 	format := outOTLP
 	var out string
 	var maxBytes int
-	var sel selection
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "split --max-bytes N FILE...",
@@ -93,7 +86,7 @@ The parts are files part-0001, part-0002 … in the folder --out, or lines of JS
 			}
 			options := compacted
 			options.MaxBytes = maxBytes
-			batch, err := gather(r, &sel, paths, options)
+			batch, err := gather(r, paths, options)
 			if err != nil {
 				return err
 			}
@@ -103,7 +96,6 @@ The parts are files part-0001, part-0002 … in the folder --out, or lines of JS
 	cmd.Flags().IntVar(&maxBytes, "max-bytes", 0, "largest size of a part, in bytes of protobuf")
 	cmd.Flags().StringVar(&out, "out", "", "write the parts to this `folder`")
 	addFormatFlag(cmd, &format, outOTLP, outJSON)
-	sel.flags(cmd)
 	r.flags(cmd)
 	return cmd
 }

@@ -28,7 +28,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// receiver keeps what is sent to it, by any protocol.
+// receiver keeps what is sent to it by any protocol.
 type receiver struct {
 	pprofileotlp.UnimplementedGRPCServer
 
@@ -37,10 +37,10 @@ type receiver struct {
 	bodies   []string // of pprof
 	urls     []string
 	tokens   []string
-	// answer is the status of what comes next, 0 for success.
+	// answer is the status of the next answers; 0 means success.
 	answer func(n int) (httpCode int, grpcCode codes.Code)
 	n      int
-	// partial is the number of the message of which a part is rejected.
+	// partial is the number of the message that is rejected in part.
 	partial int
 }
 
@@ -99,7 +99,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// listen serves r by both, and returns the endpoints.
+// listen serves r by both protocols, and returns the endpoints.
 func (r *receiver) listen(t *testing.T) (grpcEndpoint, httpEndpoint string) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

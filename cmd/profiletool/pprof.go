@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newReports returns the commands that google/pprof answers. Their flags are its own.
+// newReports returns the commands that google/pprof runs, with its own flags.
 func newReports(term *terminal) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, report := range []struct {
@@ -61,7 +61,7 @@ func prefix(first ...string) func([]string) ([]string, error) {
 	return func(args []string) ([]string, error) { return append(first, args...), nil }
 }
 
-// withRegexp takes the first argument that is no flag as a flag's value.
+// withRegexp uses the first argument that is not a flag as the value of one.
 func withRegexp(name string) func([]string) ([]string, error) {
 	return func(args []string) ([]string, error) {
 		for i, arg := range args {
@@ -85,11 +85,11 @@ func diffArgs(args []string) ([]string, error) {
 func runPprof(term *terminal, args []string) error {
 	f := &pprofFlags{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
 	f.FlagSet.SetOutput(io.Discard) // the error has the same text
-	var sel selection
-	f.FlagSet.StringVar(&sel.service, "service", "", "")
-	f.FlagSet.StringVar(&sel.profile, "profile", "", "")
+	r := newReader(term)
+	f.FlagSet.StringVar(&r.wanted.service, "service", "", "")
+	f.FlagSet.StringVar(&r.wanted.profile, "profile", "", "")
 	f.AddExtraUsage("    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …")
-	err := driver.PProf(&driver.Options{Flagset: f, Fetch: &fetcher{reader: newReader(term), sel: &sel}})
+	err := driver.PProf(&driver.Options{Flagset: f, Fetch: &fetcher{r}})
 	if f.err != nil {
 		return f.err
 	}
@@ -104,7 +104,7 @@ type pprofFlags struct {
 	err   error
 }
 
-// StringList defines a flag that may be given once, as pprof's own command has it.
+// StringList defines a flag that may be set once, as in pprof's own command.
 func (f *pprofFlags) StringList(name, value, usage string) *[]*string {
 	return &[]*string{f.FlagSet.String(name, value, usage)}
 }
@@ -112,7 +112,7 @@ func (f *pprofFlags) StringList(name, value, usage string) *[]*string {
 func (f *pprofFlags) ExtraUsage() string         { return strings.Join(f.usage, "\n") }
 func (f *pprofFlags) AddExtraUsage(usage string) { f.usage = append(f.usage, usage) }
 
-// Parse returns the arguments that are no flags. pprof ends where there are none.
+// Parse returns the arguments that are not flags. pprof ends if there are none.
 func (f *pprofFlags) Parse(usage func()) []string {
 	f.FlagSet.Usage = func() {}
 	switch err := f.FlagSet.Parse(f.args); {
@@ -131,24 +131,21 @@ func (f *pprofFlags) Parse(usage func()) []string {
 }
 
 // fetcher reads files of any format for the pprof driver. The driver fetches URLs itself.
-type fetcher struct {
-	reader *reader
-	sel    *selection
-}
+type fetcher struct{ *reader }
 
 func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, string, error) {
 	if strings.Contains(source, "://") {
 		return nil, "", nil
 	}
-	messages, err := f.reader.readAll([]string{source})
+	messages, err := f.readAll([]string{source})
 	if err != nil {
 		return nil, "", errors.Unwrap(err) // pprof names the source
 	}
-	pd := cleaned(f.reader.term, messages)
-	if err := f.sel.apply(pd); err != nil {
+	pd, err := f.selected(messages...)
+	if err != nil {
 		return nil, "", err
 	}
-	profiles, err := pprofsOf(f.reader.term, pd)
+	profiles, err := pprofsOf(f.term, pd)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -156,7 +153,7 @@ func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, st
 		return nil, "", errors.New("there are no profiles")
 	}
 	for _, other := range profiles[1:] {
-		f.reader.term.logf("%s: -profile can choose this, too: %s", nameOf(source), other.kind)
+		f.term.logf("%s: -profile can choose this, too: %s", nameOf(source), other.kind)
 	}
 	return profiles[0].profile, "", nil
 }

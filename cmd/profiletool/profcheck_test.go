@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// corpus is messages by name: one that is sound, and what becomes of it by one change.
+// corpus returns messages by name: a conformant one, and the same with one change each.
 func corpus(t *testing.T) map[string][]byte {
 	build := func() pprofile.Profiles {
 		binary := &profiletest.Mapping{Start: 1, Limit: 9, File: "/bin/shop", Attributes: []profiletest.Attribute{profiletest.Attr("build", "x")}}
@@ -132,7 +132,7 @@ func empty(s pprofile.Sample) {
 	s.TimestampsUnixNano().FromRaw(nil)
 }
 
-// modes are how both checkers are called: all rules, and without the one about unused entries.
+// modes are the arguments of both checkers: with all rules, and without the rule about unused entries.
 var modes = []struct{ profcheck, profiletool []string }{
 	{[]string{"-check-dupes", "-check-orphans"}, []string{"check", "-"}},
 	{[]string{"-check-dupes"}, []string{"check", "--allow-orphans", "-"}},

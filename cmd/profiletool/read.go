@@ -35,29 +35,31 @@ import (
 // maxInputBytes bounds what is read of one file, before and after decompression.
 const maxInputBytes = 1 << 30
 
-// message is one message of OTLP profiles, and what it was.
+// message is one message of OTLP profiles, and where it comes from.
 type message struct {
 	pprofile.Profiles
-	// Path is the file, and Source names it, and the message within it where there are several.
+	// Path is the file. Source names it, and the message within it if there are several.
 	Path, Source string
 	Format       formats.Format
-	// Layout is that of OTLP in protobuf or JSON, and Ambiguous that an older one would read as well.
+	// Layout is that of OTLP in protobuf or JSON. Ambiguous reports that an older layout is possible too.
 	Layout    string
 	Ambiguous bool
 	// Bytes is its size, decompressed.
 	Bytes int
-	// Dropped is how many samples could not be understood, Repaired how many faults were read past.
+	// Dropped counts samples that could not be understood, Repaired faults that were repaired.
 	Dropped, Repaired int
 }
 
 // reader reads files of any format.
 type reader struct {
 	term *terminal
-	// at is the time of profiles that state none, 0 for none.
+	// at is the time of profiles that state none; 0 leaves them without.
 	at pcommon.Timestamp
 	// mode is what becomes of Go execution traces, modeEvents or modeAggregated.
 	mode string
-	// Of the file in hand: how many bytes it may still unpack to, and when it was written, if that is known.
+	// wanted are the profiles that selected returns.
+	wanted selection
+	// Of the current file: how many bytes it may still unpack to, and when it was written, if that is known.
 	left     int
 	modified time.Time
 }
@@ -97,10 +99,19 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 }
 
 func (r *reader) flags(cmd *cobra.Command) {
+	r.wanted.flags(cmd)
 	cmd.Flags().Var(timeFlag{&r.at}, "at", "time of profiles that state none: now, RFC 3339 or Unix seconds")
 	modes := []string{modeEvents, modeAggregated}
-	cmd.Flags().Var(formatFlag{&r.mode, modes}, "mode", "what becomes of Go execution traces: "+strings.Join(modes, " or "))
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "what becomes of Go execution traces: "+strings.Join(modes, " or "))
+}
+
+// readSelected returns the selected profiles of all files in one message.
+func (r *reader) readSelected(paths []string) (pprofile.Profiles, error) {
+	messages, err := r.readAll(paths)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	return r.selected(messages...)
 }
 
 // readAll reads files, and logs what was left out of them.
@@ -193,10 +204,10 @@ func (r *reader) setTime(pd pprofile.Profiles) {
 	}
 }
 
-// maxPacked is how often a file may be packed: compressed messages behind their length, all of it compressed, are two.
+// maxPacked is how often a file may be packed: compressed messages after their length, all of it compressed again, are two.
 const maxPacked = 3
 
-// decode reads data of any format, which was unpacked so many times.
+// decode reads data of any format. unpacked counts how often it was unpacked.
 func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 	if unpacked > maxPacked {
 		return nil, fmt.Errorf("it is packed more than %d times", maxPacked)
@@ -245,8 +256,8 @@ func (r *reader) decodeJSON(data []byte) ([]message, error) {
 	}
 }
 
-// framesOf takes a file apart in which each message has its length in front of it, in four bytes: the Collector's file
-// exporter writes those for protobuf, and for compressed messages. It returns nil for any other file.
+// framesOf splits a file in which each message follows its length, in four bytes: the Collector's file exporter writes such
+// files for protobuf and for compressed messages. It returns nil for any other file.
 func framesOf(data []byte) (frames [][]byte) {
 	for len(data) > 0 {
 		if len(data) < 4 {
@@ -289,7 +300,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
 		err = m.decodeLogs(data)
 	case formats.Pprof, formats.Unknown:
-		// Its error names what something unknown seems to be.
+		// Its error describes what an unknown format looks like.
 		var stats pprofconv.DecodeStats
 		m.Profiles, stats, err = pprofconv.Decode(data, pprofconv.DecodeOptions{
 			Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: pprofconv.DefaultTimestampLabels(),
@@ -307,7 +318,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 	return m, err
 }
 
-// anchor is when a recording with a clock of its own ended: --at, or else when its file was written, which is a guess.
+// anchor returns when a recording with its own clock ended: --at, or else when its file was written, which is a guess.
 func (r *reader) anchor() events.Anchor {
 	if r.at != 0 || r.modified.Unix() <= 0 {
 		return events.Anchor{EndNanos: uint64(r.at)}
@@ -344,8 +355,14 @@ func sum(counts []int) (n int) {
 	return n
 }
 
+// selected returns the wanted profiles of messages in one that keeps the rules of OTLP.
+func (r *reader) selected(messages ...message) (pprofile.Profiles, error) {
+	pd := r.cleaned(messages...)
+	return pd, r.wanted.apply(pd)
+}
+
 // cleaned returns all messages in one that keeps the rules of OTLP, and logs what was left out.
-func cleaned(term *terminal, messages []message) pprofile.Profiles {
+func (r *reader) cleaned(messages ...message) pprofile.Profiles {
 	var batch compact.Batch
 	all := make([]pprofile.Profiles, len(messages))
 	for i, m := range messages {
@@ -354,7 +371,7 @@ func cleaned(term *terminal, messages []message) pprofile.Profiles {
 	merged := batch.Merge(all)
 	stats := batch.Stats()
 	if dropped := sum(stats.Dropped[:]); dropped > 0 {
-		term.logf("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults", dropped, stats.Samples)
+		r.term.logf("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults", dropped, stats.Samples)
 	}
 	return merged
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// selection is which profiles are wanted. Empty fields are all.
+// selection describes which profiles are wanted. An empty field accepts all.
 type selection struct{ service, profile, sampleType string }
 
 func (s *selection) flags(cmd *cobra.Command) {
@@ -25,7 +25,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.sampleType, "type", "", "only this sample type: cpu, alloc_space, …")
 }
 
-// kind is what one profile is of.
+// kind is what profiles have in common that belong together.
 type kind struct{ Service, Profile, Type, Unit string }
 
 func (k kind) String() string {
@@ -52,7 +52,7 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 				}
 				return !s.has(k)
 			})
-			// It describes all the types of a pprof, of which only some are left.
+			// These attributes describe all the types of a pprof, of which only some are left.
 			if s.sampleType != "" {
 				sp.Scope().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool {
 					return key == "pprof.scope.sample_type_order" || key == "pprof.scope.default_sample_type"
@@ -68,7 +68,7 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 	return nil
 }
 
-// kindOf reads what a profile is of. Indices must be in range.
+// kindOf returns the kind of a profile. Indices must be in range.
 func kindOf(dict pprofile.ProfilesDictionary, resource pcommon.Resource, scope pcommon.InstrumentationScope, p pprofile.Profile) kind {
 	text := func(i int32) string { return dict.StringTable().At(int(i)) }
 	k := kind{
@@ -96,7 +96,7 @@ type group struct {
 	profiles []pprofile.Profile
 }
 
-// groupsOf lists the profiles of each kind, in the order in which kinds first occur. Services are told apart if byService.
+// groupsOf lists the profiles of each kind, in the order in which kinds first occur. It ignores services unless byService.
 func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	var groups []*group
 	known := map[kind]*group{}
@@ -119,7 +119,7 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	return groups
 }
 
-// distinct keeps the first of equal texts.
+// distinct returns the first of each group of equal texts.
 func distinct(texts []string) []string {
 	var out []string
 	seen := map[string]bool{}

@@ -19,7 +19,6 @@ import (
 )
 
 func newSend(term *terminal) *cobra.Command {
-	var sel selection
 	var config clientConfig
 	var resource map[string]string
 	var retime bool
@@ -49,8 +48,7 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 			}
 			all := make([]pprofile.Profiles, len(messages))
 			for i, m := range messages {
-				all[i] = cleaned(term, []message{m})
-				if err := sel.apply(all[i]); err != nil && len(messages) == 1 {
+				if all[i], err = r.selected(m); err != nil && len(messages) == 1 {
 					return err
 				}
 				setResource(all[i], resource)
@@ -75,12 +73,11 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 	cmd.Flags().BoolVar(&retime, "retime", false, "move times so that the latest is now")
 	cmd.Flags().IntVar(&repeat, "repeat", 1, "how many times to send everything")
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two rounds of --repeat")
-	sel.flags(cmd)
 	r.flags(cmd)
 	return cmd
 }
 
-// wait reports false if ctx ends first.
+// wait waits for d. It reports false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -105,7 +102,7 @@ type sending struct {
 	term   *terminal
 	to     sender
 	retime bool
-	// accepted and refused count messages, requests what they took.
+	// accepted and refused count messages, requests the requests that they needed.
 	accepted, refused, requests int
 }
 
@@ -146,7 +143,7 @@ func (s *sending) report(ctx context.Context) error {
 }
 
 // retimed shifts all times by the same duration, so that the latest becomes now, and sets new profile ids: a receiver
-// must not take what is sent again for a retry.
+// must not mistake a profile that is sent again for a retry.
 func retimed(all []pprofile.Profiles, now time.Time) {
 	last := uint64(0)
 	for _, pd := range all {

@@ -23,7 +23,6 @@ import (
 
 func newServe(term *terminal) *cobra.Command {
 	var endpoint string
-	var sel selection
 	maxBytes := 1 << 30
 	r := newReader(term)
 	cmd := &cobra.Command{
@@ -35,7 +34,7 @@ clock stands at the end of the latest profile, so that "the last hour" is the la
 a service.name are shown under the name of their file, those that state no time under the present.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			kept, now, err := keep(r, &sel, paths, maxBytes)
+			kept, now, err := keep(r, paths, maxBytes)
 			if err != nil {
 				return err
 			}
@@ -51,13 +50,12 @@ a service.name are shown under the name of their file, those that state no time 
 	}
 	cmd.Flags().StringVar(&endpoint, "endpoint", "localhost:4042", "`address` to listen on")
 	cmd.Flags().IntVar(&maxBytes, "max-bytes", maxBytes, "memory for profiles, in bytes; the oldest ones make room")
-	sel.flags(cmd)
 	r.flags(cmd)
 	return cmd
 }
 
 // keep puts files into a store, whose window has room for all of them. now is the end of the latest profile.
-func keep(r *reader, sel *selection, paths []string, maxBytes int) (kept *store.Store, now time.Time, err error) {
+func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.Time, err error) {
 	if r.at == 0 {
 		r.at = pcommon.NewTimestampFromTime(time.Now())
 	}
@@ -65,19 +63,19 @@ func keep(r *reader, sel *selection, paths []string, maxBytes int) (kept *store.
 	if err != nil {
 		return nil, now, err
 	}
-	var wanted []pprofile.Profiles
+	var selected []pprofile.Profiles
 	first, last := uint64(math.MaxUint64), uint64(0)
 	for _, m := range messages {
-		pd := cleaned(r.term, []message{m})
+		pd := r.cleaned(m)
 		nameServices(pd, baseName(m.Path))
-		if err = sel.apply(pd); err != nil {
-			continue // another file may have what is wanted
+		if err = r.wanted.apply(pd); err != nil {
+			continue // another file may have what was asked for
 		}
-		wanted = append(wanted, pd)
+		selected = append(selected, pd)
 		c := countsOf(pd)
 		first, last = min(first, c.first), max(last, c.last)
 	}
-	if len(wanted) == 0 {
+	if len(selected) == 0 {
 		return nil, now, err
 	}
 	now = unixTime(last)
@@ -85,7 +83,7 @@ func keep(r *reader, sel *selection, paths []string, maxBytes int) (kept *store.
 		Window: time.Duration(last-first) + time.Hour, Resolution: time.Second, MaxBytes: maxBytes, MaxSeries: 100_000,
 	})
 	var total store.Added
-	for _, pd := range wanted {
+	for _, pd := range selected {
 		added := kept.Add(pd, now)
 		total.Profiles += added.Profiles
 		total.Samples += added.Samples
@@ -105,7 +103,7 @@ func keep(r *reader, sel *selection, paths []string, maxBytes int) (kept *store.
 	return kept, now, nil
 }
 
-// nameServices names services after their file where they have no name.
+// nameServices names services without a name after their file.
 func nameServices(pd pprofile.Profiles, name string) {
 	for _, rp := range pd.ResourceProfiles().All() {
 		if attribute(rp.Resource().Attributes(), "service.name") == "" {

@@ -74,7 +74,7 @@ func saving(before, after int) string {
 	return fmt.Sprintf("%d bytes (%+.1f %%)", after, 100*float64(after-before)/float64(before))
 }
 
-// counts are what a message has.
+// counts are the numbers of what a message has.
 type counts struct {
 	resources, scopes, profiles, samples, observations int
 	// shapes counts samples by what they have: values alone, values and timestamps, timestamps alone, neither.
@@ -116,7 +116,7 @@ func countsOf(pd pprofile.Profiles) (c counts) {
 	return c
 }
 
-// tableBytes is the encoded size of each table, in the order of compact.Tables.
+// tableBytes returns the encoded size of each table, in the order of compact.Tables.
 func tableBytes(d pprofile.ProfilesDictionary) [7]int {
 	var sizes [7]int
 	for i, copyTable := range []func(pprofile.ProfilesDictionary){
