@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -17,9 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
-// loadConfig is what load sends.
+// loadConfig configures what load sends.
 type loadConfig struct {
 	services, types, samples, connections int
 	rate                                  float64
@@ -27,24 +28,15 @@ type loadConfig struct {
 }
 
 func (c *loadConfig) validate() error {
-	var errs []error
-	for name, value := range map[string]int{
-		"--services": c.services, "--types": c.types, "--samples": c.samples, "--connections": c.connections,
-	} {
-		if value < 1 {
-			errs = append(errs, fmt.Errorf("%s must be positive, found %d", name, value))
-		}
-	}
-	if c.types > len(loadTypes) {
-		errs = append(errs, fmt.Errorf("--types must be at most %d, found %d", len(loadTypes), c.types))
-	}
-	if c.rate < 0 || math.IsNaN(c.rate) {
-		errs = append(errs, fmt.Errorf("--rate must not be negative, found %g", c.rate))
-	}
-	if c.duration <= 0 {
-		errs = append(errs, fmt.Errorf("--duration must be positive, found %s", c.duration))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	faults.Require(c.services > 0, "--services must be positive, found %d", c.services)
+	faults.Require(c.types > 0, "--types must be positive, found %d", c.types)
+	faults.Require(c.types <= len(loadTypes), "--types must be at most %d, found %d", len(loadTypes), c.types)
+	faults.Require(c.samples > 0, "--samples must be positive, found %d", c.samples)
+	faults.Require(c.connections > 0, "--connections must be positive, found %d", c.connections)
+	faults.Require(c.rate >= 0, "--rate must not be negative, found %g", c.rate)
+	faults.Require(c.duration > 0, "--duration must be positive, found %s", c.duration)
+	return faults.Err()
 }
 
 func newLoad(term *terminal) *cobra.Command {
@@ -87,7 +79,7 @@ when it was due: a receiver that stalls shows in the latency. It exits with 1 if
 	return cmd
 }
 
-// loader sends, and counts.
+// loader sends messages and counts what becomes of them.
 type loader struct {
 	term      *terminal
 	config    *loadConfig
