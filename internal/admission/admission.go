@@ -1,19 +1,19 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission bounds the bytes that a process is receiving: encoded bodies that it holds and decoded payloads
-// that are not delivered yet.
+// Package admission bounds the bytes that a process is receiving: encoded bodies that it holds, and decoded payloads that are
+// not delivered yet.
 //
-// Every payload has a Claim on the process's Budget (Share). The claim grows as bytes arrive (Acquire, ReadAll),
-// shrinks as they are dropped (Return), and ends with the delivery (Release). If the budget is used up, Acquire waits,
-// the oldest claim first, for at most MaxWait, and then returns ErrBusy: the sender should try again later.
+// Every payload has a Claim on the process's Budget (Share). The claim grows as bytes arrive (Acquire, ReadAll), shrinks as they
+// are dropped (Return), and ends with the delivery (Release). If the budget is used up, Acquire waits for at most MaxWait and
+// then returns ErrBusy: the sender should retry later. The oldest claim comes first.
 //
 // No sender can use up the budget:
-//   - An eighth of it is reserved for small payloads, so that large ones never delay those.
-//   - A claim that has the rest for itself may always grow. A payload within its receiver's limits therefore fits.
-//   - If all claims wait for each other, the youngest is refused and returns what it holds.
-//   - If a claim has waited for a second, the slowest sender is refused if it has sent less than 64 KiB/s for at least
-//     a second.
+//   - An eighth of it is reserved for small payloads, so that large ones never delay them.
+//   - A claim that is alone in the rest may always grow. Therefore every payload within its receiver's limits fits.
+//   - If all claims wait for each other, the youngest is refused, and returns its bytes.
+//   - If a claim has waited for a second, the slowest sender is refused, provided that it has sent less than 64 KiB/s for at
+//     least a second.
 package admission
 
 import (
@@ -34,13 +34,13 @@ const (
 	// MaxWait is the longest time that Acquire waits.
 	MaxWait = 3 * time.Second
 
-	// smallPart is the part of the budget that only small payloads use.
+	// Only small payloads use one smallPart-th of the budget.
 	smallPart = 8
-	// maxSmallBytes is the most that a claim acquires of that part. In a small budget it is a quarter of the part, but
-	// at least leastSmallBytes.
+	// maxSmallBytes is the most that a claim acquires of that part. In a small budget it is a quarter of the part, but at least
+	// leastSmallBytes.
 	maxSmallBytes   = 1 << 20
 	leastSmallBytes = 128 << 10
-	// largePart is the part of the budget above which a payload is decoded alone.
+	// A payload above one largePart-th of the budget is decoded alone.
 	largePart = 16
 	// patience is how long a claim waits before a slow sender is refused for it.
 	patience = time.Second
@@ -79,13 +79,6 @@ func (b *Budget) HeldBytes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.heldSmall + b.heldLarge
-}
-
-// MaxBytes returns the size of the budget.
-func (b *Budget) MaxBytes() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.maxBytes
 }
 
 // Work calls decode when a processor is free for it. Its error is that of ctx. Use Claim.Work if there is a claim.
@@ -141,14 +134,14 @@ type Claim struct {
 	// budget.mu guards what follows.
 	held    int64
 	isSmall bool
-	// isReading reports that the claim depends on its sender; otherwise it will end by itself.
+	// isReading reports that the claim waits for its sender. Otherwise it ends by itself.
 	isReading bool
 	isRefused bool
 	interrupt func()
-	// lastReceived is what received was at lastSeen: the rate counts from there.
+	// lastReceived is the value of received at lastSeen. The sender's rate is measured since then.
 	lastSeen     time.Time
 	lastReceived int64
-	// want is how many more bytes a waiting claim needs, and answer where it learns that it has them.
+	// want is how many more bytes a waiting claim needs. answer receives the outcome.
 	want   int64
 	answer chan error
 }
@@ -161,7 +154,7 @@ func (c *Claim) OnRefusal(interrupt func()) {
 	c.interrupt = interrupt
 }
 
-// Count returns a reader of r that counts what arrives from the sender, so that a slow one is known.
+// Count returns a reader of r that counts the bytes that arrive, to detect a slow sender.
 func (c *Claim) Count(r io.Reader) io.Reader { return &countingReader{reader: r, claim: c} }
 
 type countingReader struct {
@@ -175,7 +168,7 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Complete reports that all of the payload has arrived. From then on a slow sender is no reason to refuse the claim.
+// Complete declares that all of the payload has arrived. From then on the claim is not refused for a slow sender.
 func (c *Claim) Complete() {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
@@ -189,8 +182,8 @@ func (c *Claim) IsRefused() bool {
 	return c.isRefused
 }
 
-// Acquire waits until the budget has room for n more bytes and adds them to the claim. If there is no room in time it
-// returns ErrBusy, if ctx ends first its error; the claim is then unchanged.
+// Acquire waits until the budget has room for n more bytes, and adds them to the claim. If there is no room in time, it returns
+// ErrBusy; if ctx ends first, the error of ctx. The claim is then unchanged.
 func (c *Claim) Acquire(ctx context.Context, n int64) error {
 	b := c.budget
 	b.mu.Lock()
@@ -244,9 +237,8 @@ func (c *Claim) wait(ctx context.Context, answer <-chan error) error {
 	}
 }
 
-// Charge adds n bytes that are allocated already, and does not wait: what a payload was decoded to cannot be returned
-// to its sender. If the budget is exceeded, others wait. Only a few payloads are decoded at a time, so the excess is
-// small.
+// Charge adds n bytes that are allocated already, and does not wait: it is too late to refuse a payload that has been decoded.
+// If the budget is exceeded, others wait. Only a few payloads are decoded at a time, so the excess is small.
 func (c *Claim) Charge(n int64) {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
@@ -262,8 +254,8 @@ func (c *Claim) Return(n int64) {
 	b.admitWaiting()
 }
 
-// DropBuffers reports that the bytes that ReadAll returned are no longer needed. The claim keeps its size, now for what
-// they were decoded to.
+// DropBuffers declares that the bytes that ReadAll returned are no longer needed. The claim keeps its size, for what they were
+// decoded to.
 func (c *Claim) DropBuffers() {
 	for _, buffer := range c.buffers {
 		keepBuffer(buffer)
@@ -271,7 +263,7 @@ func (c *Claim) DropBuffers() {
 	c.buffers = nil
 }
 
-// Release ends the claim. What ReadAll returned must not be used afterwards. A second call does nothing.
+// Release ends the claim. The result of ReadAll must not be used afterwards. A second call does nothing.
 func (c *Claim) Release() {
 	b := c.budget
 	b.mu.Lock()
@@ -301,9 +293,9 @@ func (b *Budget) grant(c *Claim, n int64) bool {
 		return true
 	}
 	if len(b.waiting) > 0 && b.waiting[0].age < c.age {
-		return false // its turn comes later
+		return false // an older claim is first
 	}
-	move := n // to the large part: all of a claim that was small so far
+	move := n // bytes that move to the large part: all of a claim that was small so far
 	others := b.heldLarge
 	if c.isSmall {
 		move += c.held
@@ -359,7 +351,7 @@ func (b *Budget) refuseForDeadlock() {
 			continue
 		}
 		if c.answer == nil || c.isRefused {
-			return // it will release its bytes
+			return // this claim will release its bytes
 		}
 		if youngest == nil || c.age > youngest.age {
 			youngest = c
@@ -380,7 +372,7 @@ func (b *Budget) refuseSlowest(waiter *Claim) {
 	for c := range b.claims {
 		if c.isRefused {
 			if !c.isSmall && c.held > 0 {
-				return // it is about to get its bytes
+				return // this claim is about to release its bytes
 			}
 			continue
 		}
@@ -391,7 +383,7 @@ func (b *Budget) refuseSlowest(waiter *Claim) {
 		if elapsed < patience/2 {
 			continue
 		}
-		// Only the recent rate counts: a sender could send much at first and then stall.
+		// Use only the recent rate: a sender could send much at first and then stall.
 		if rate := int64(float64(received-c.lastReceived) / elapsed.Seconds()); rate < slowestRate && elapsed < 3*patience {
 			slowest, slowestRate = c, rate
 		}

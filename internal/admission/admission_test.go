@@ -75,7 +75,7 @@ func TestSmallPayloadsPassLargeOnes(t *testing.T) {
 	}
 }
 
-func TestTheLastOneInTheLineWaitsAndIsRefused(t *testing.T) {
+func TestAWaitingClaimIsRefusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(16 * mib)
 		holder := b.Begin()
@@ -100,7 +100,7 @@ func TestTheLastOneInTheLineWaitsAndIsRefused(t *testing.T) {
 	})
 }
 
-// Two claims that each hold half of what both need would wait for ever. The older one gets it.
+// Two claims that each hold half of what both need would wait for ever. The younger one is refused.
 func TestClaimsThatWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(16 * mib)
@@ -123,7 +123,7 @@ func TestClaimsThatWaitForEachOther(t *testing.T) {
 	})
 }
 
-// Two senders hold all of the budget and then send a byte a second. They must not keep others out.
+// Two senders hold all of the budget and then send one byte a second. They must not block others.
 func TestSlowSendersAreRefusedForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(16 * mib)
@@ -225,7 +225,7 @@ func TestReadAll(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// Any mix of senders ends, with nothing held, and never holds more than the budget and its small part on top.
+// Any mix of senders ends with no bytes held, and never holds more than the budget plus its small part.
 func TestAnyMixEnds(t *testing.T) {
 	const budget, limit = 64 << 10, 32 << 10
 	b := New(budget)
@@ -307,18 +307,18 @@ func TestWork(t *testing.T) {
 
 func TestShare(t *testing.T) {
 	b, leave := Share(10 * mib)
-	assert.Equal(t, int64(10*mib), b.MaxBytes())
+	assert.Equal(t, int64(10*mib), b.maxBytes)
 	again, leaveToo := Share(30 * mib)
 	assert.Same(t, b, again)
-	assert.Equal(t, int64(30*mib), b.MaxBytes(), "the largest counts")
+	assert.Equal(t, int64(30*mib), b.maxBytes, "the largest counts")
 	leaveToo()
-	assert.Equal(t, int64(10*mib), b.MaxBytes())
+	assert.Equal(t, int64(10*mib), b.maxBytes)
 	leave()
 	leave()
-	assert.Zero(t, b.MaxBytes())
+	assert.Zero(t, b.maxBytes)
 }
 
-// BenchmarkClaim reads an answer of the size of a CPU profile and does all that a payload needs of the budget.
+// BenchmarkClaim reads a body of the size of a CPU profile, with all steps of a payload's claim.
 func BenchmarkClaim(b *testing.B) {
 	body := make([]byte, 17_000)
 	budget := New(256 * mib)
@@ -348,7 +348,7 @@ func BenchmarkClaim(b *testing.B) {
 	})
 }
 
-// A buffer that one large body needed is not kept beside the budget; those of ordinary bodies are used again.
+// A buffer of a large body is not kept outside of the budget; buffers of ordinary bodies are reused.
 func TestLargeBuffersAreNotKept(t *testing.T) {
 	isKept := func(size int64) bool {
 		buffer := make([]byte, 1, size)

@@ -24,8 +24,7 @@ const (
 	trustedBytes = 64 << 10
 )
 
-// buffers are used again, until the garbage collector wants their memory. Those in buffers[i] are larger than
-// 2^(i-1) bytes and at most 2^i.
+// buffers are reused until the garbage collector frees them. Those in buffers[i] have more than 2^(i-1) and at most 2^i bytes.
 var buffers [48]sync.Pool
 
 func newBuffer(size int64) []byte {
@@ -35,8 +34,8 @@ func newBuffer(size int64) []byte {
 	return make([]byte, 0, size)
 }
 
-// maxKeptBytes is the largest buffer that is used again: until the garbage collector has run twice, the budget does not
-// count the buffers that are kept.
+// maxKeptBytes is the largest buffer that is reused: the budget does not count the buffers that are kept until the garbage
+// collector has run twice.
 const maxKeptBytes = 4 << 20
 
 func keepBuffer(buffer []byte) {
@@ -46,9 +45,8 @@ func keepBuffer(buffer []byte) {
 	buffers[bits.Len64(uint64(cap(buffer)-1))].Put(buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
 }
 
-// ReadAll reads body to its end into memory that the claim holds. At most limit bytes are accepted; a larger body
-// returns a *TooLargeError. stated is the length that the sender states; negative means unknown. The result is valid
-// until c.Release.
+// ReadAll reads body to its end into memory that the claim holds. It accepts at most limit bytes; for a larger body it returns a
+// *TooLargeError. stated is the length that the sender states; negative means unknown. The result is valid until c.Release.
 func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
 	if stated > limit {
 		return nil, &TooLargeError{Limit: limit}
@@ -68,7 +66,7 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 	for {
 		err := fill(body, &buffer, size)
 		if err == nil {
-			// The end of the body may be next: there may be no need for a larger buffer.
+			// Read one byte more: if the body ends here, there is no need for a larger buffer.
 			var probe [1]byte
 			var n int
 			for n == 0 && err == nil {

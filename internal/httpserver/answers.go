@@ -23,7 +23,7 @@ import (
 // DefaultRetryDelay is how long a sender is asked to wait if the pipeline names no delay.
 const DefaultRetryDelay = 5 * time.Second
 
-// IsPermanent reports that the pipeline would refuse the same data again.
+// IsPermanent reports whether the pipeline would refuse the same data again.
 func IsPermanent(err error) bool {
 	if consumererror.IsPermanent(err) {
 		return true
@@ -112,7 +112,7 @@ func IsRetryable(code codes.Code) bool {
 	}
 }
 
-// equivalents are gRPC codes and HTTP statuses that mean the same. Of several, the first is used.
+// equivalents are gRPC codes and HTTP statuses with the same meaning. If there are several, the first is used.
 var equivalents = []struct {
 	code   codes.Code
 	status int
@@ -184,18 +184,13 @@ func AnswerOTLP(w http.ResponseWriter, r *http.Request, response interface {
 	Answer(w, content, body, http.StatusOK)
 }
 
-// AnswerOTLPPipelineError answers for an error of the pipeline, with Retry-After if the sender should retry.
-func AnswerOTLPPipelineError(w http.ResponseWriter, r *http.Request, err error) {
-	AnswerOTLPStatus(w, r, OTLPStatus(err))
-}
-
-// AnswerOTLPStatus answers with a status that OTLPStatus returned.
+// AnswerOTLPStatus answers with a status that OTLPStatus returned, and with Retry-After if the sender should retry.
 func AnswerOTLPStatus(w http.ResponseWriter, r *http.Request, s *status.Status) {
 	SetRetryAfter(w, RetryDelay(s.Err()))
 	answerStatus(w, ContentType(r), s, HTTPStatus(s))
 }
 
-// AnswerOTLPError answers with a status message, as OTLP over HTTP asks for: in the request's encoding, or else JSON.
+// AnswerOTLPError answers with a status message, as OTLP over HTTP requires: in the request's encoding, or else in JSON.
 func AnswerOTLPError(w http.ResponseWriter, r *http.Request, message string, httpCode int) {
 	answerStatus(w, ContentType(r), status.New(codeOf(httpCode), message), httpCode)
 }

@@ -27,12 +27,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
-// Kinds of faults of a body, for errors.Is. If a body is too large the error is an *admission.TooLargeError, and if the
-// budget is used up it is admission.ErrBusy.
+// The errors of reading a body, for errors.Is. If the body is too large, the error is an *admission.TooLargeError; if the budget
+// is used up, it is admission.ErrBusy.
 var (
-	// ErrEncoding is a Content-Encoding that is not accepted.
+	// ErrEncoding means that the Content-Encoding is not accepted.
 	ErrEncoding = errors.New("Content-Encoding is not accepted")
-	// ErrStopping is a body that had not arrived when the server stopped.
+	// ErrStopping means that the body had not arrived when the server stopped.
 	ErrStopping = errors.New("the server stops")
 )
 
@@ -49,13 +49,13 @@ func (e *BodyError) Unwrap() error { return e.Err }
 type BodyOptions struct {
 	// Claim holds the body's memory. The caller releases it.
 	Claim *admission.Claim
-	// LimitBytes is the largest body, as sent and again with its Content-Encoding undone.
+	// LimitBytes is the largest body, both as sent and decoded.
 	LimitBytes int64
 	// Encodings are the accepted values of Content-Encoding. No encoding and identity always are.
 	Encodings []string
 }
 
-// Encodings are all values of Content-Encoding that OpenBody can undo.
+// Encodings are all values of Content-Encoding that OpenBody can decode.
 var Encodings = []string{"gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4"}
 
 // AcceptedEncodings returns the encodings to accept for confighttp's CompressionAlgorithms: nil means all, and "" is left
@@ -67,7 +67,7 @@ func AcceptedEncodings(configured []string) []string {
 	return slices.DeleteFunc(slices.Clone(configured), func(name string) bool { return name == "" })
 }
 
-// CheckEncodings returns an error if OpenBody cannot undo one of confighttp's CompressionAlgorithms.
+// CheckEncodings returns an error if OpenBody cannot decode one of confighttp's CompressionAlgorithms.
 func CheckEncodings(configured []string) error {
 	var unknown []string
 	for _, name := range AcceptedEncodings(configured) {
@@ -88,16 +88,16 @@ const (
 	maxSnappyRatio = 64
 )
 
-// zstdWindowBytes are the largest windows that decoders of each class accept. RFC 8878 section 3.1.1.1.2 asks for 8 MiB.
+// zstdWindowBytes are the largest windows that decoders of each class accept. RFC 8878 section 3.1.1.1.2 recommends 8 MiB.
 var zstdWindowBytes = [...]uint64{256 << 10, 1 << 20, 8 << 20}
 
-// Readers with large buffers are used again, until the garbage collector wants their memory.
+// Readers with large buffers are reused until the garbage collector frees them.
 var (
 	zstdDecoders [len(zstdWindowBytes)]sync.Pool
 	lz4Readers   = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
 )
 
-// Body reads the body of a request with its Content-Encoding undone. Its errors are *BodyError.
+// Body reads the decoded body of a request. Its errors are *BodyError.
 type Body struct {
 	reader  io.Reader
 	options BodyOptions
@@ -258,7 +258,7 @@ func (b *Body) decodeZstd(wire io.Reader) (io.Reader, error) {
 // snappyFrame is the beginning of a stream in snappy's framing format.
 const snappyFrame = "\xff\x06\x00\x00sNaPpY"
 
-// decodeSnappy decodes the block format, or the framing format, which collectors up to v0.120 call by the same name.
+// decodeSnappy decodes the block format, or the framing format, for which collectors up to v0.120 use the same name.
 func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(wire, 16)
 	if start, err := buffered.Peek(len(snappyFrame)); err == nil && string(start) == snappyFrame {

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// CheckOrigin returns an error if a browser sent the request for a page of another origin, unless allowed has that
-// origin. allowed are patterns as in CORS, where `*` matches any characters. Other clients send no origin.
+// CheckOrigin returns an error if a browser sent the request for a page of another origin, unless allowed has that origin. It has
+// patterns as in CORS, where `*` matches any characters. Clients other than browsers send no origin.
 func CheckOrigin(r *http.Request, allowed []string) error {
 	if http.NewCrossOriginProtection().Check(r) == nil {
 		return nil
 	}
 	origin := r.Header.Get("Origin")
 	for _, pattern := range allowed {
-		// An origin has slashes before its host only. They are replaced, because path.Match treats them specially.
+		// An origin has slashes only before its host. They are replaced because path.Match treats them specially.
 		flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "|") }
 		if matched, err := path.Match(flat(pattern), flat(origin)); matched && err == nil {
 			return nil

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// GRPC starts and stops a gRPC server, as Server does an HTTP server. Make one with NewGRPC, make the gRPC server with
-// Interceptor or call Context in its handlers, and then call Serve.
+// GRPC starts and stops a gRPC server, as Server does an HTTP server. Call NewGRPC, create the gRPC server with Interceptor or
+// call Context in its handlers, and then call Serve.
 type GRPC struct {
 	options Options
 	server  *grpc.Server

@@ -65,7 +65,7 @@ func encode(t testing.TB, encoding string, data []byte) []byte {
 	return b.Bytes()
 }
 
-// serve starts a server that answers with the size of the body it read, or with its fault.
+// serve starts a server that answers with the size of the body that it read, or with the error.
 func serve(t *testing.T, budget *admission.Budget, limit int64, drain time.Duration, then func(*http.Request)) (*Server, string) {
 	t.Helper()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func serve(t *testing.T, budget *admission.Budget, limit int64, drain time.Durat
 	return s, listener.Addr().String()
 }
 
-// post returns the answer's status and text; status 0 is a connection that the server closed while the body was sent.
+// post returns the answer's status and text. The status is 0 if the server closed the connection while the body was being sent.
 func post(t testing.TB, address, encoding string, body io.Reader) (int, string) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, "http://"+address, body)
@@ -193,7 +193,7 @@ func TestBombsStayWithinTheLimit(t *testing.T) {
 	}
 }
 
-// dribble sends the head of a request and then a byte a tick until the connection ends.
+// dribble sends the head of a request, and then one byte per tick until the connection ends.
 func dribble(t *testing.T, address string, start []byte, length int) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -287,7 +287,7 @@ func TestShutdownEnds(t *testing.T) {
 	})
 }
 
-// An answer is still written when the pipeline takes longer than write_timeout.
+// An answer is written even if the pipeline needs longer than write_timeout.
 func TestContextEndsBeforeTheWriteTimeout(t *testing.T) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// An error after which the sender should retry says when; a permanent one never looks like one that may pass.
+// An error after which the sender should retry has a delay; a permanent error is never a status after which senders retry.
 func TestOTLPStatus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err       error
@@ -44,7 +44,7 @@ func TestOTLPStatus(t *testing.T) {
 			for content, body := range map[string]string{ContentProtobuf: "\x08", ContentJSON: `"code":`} {
 				w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 				r.Header.Set("Content-Type", content)
-				AnswerOTLPPipelineError(w, r, tt.err)
+				AnswerOTLPStatus(w, r, s)
 				assert.Equal(t, tt.http, w.Code)
 				assert.Equal(t, content, w.Header().Get("Content-Type"))
 				assert.Contains(t, w.Body.String(), body)

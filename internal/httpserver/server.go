@@ -1,10 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpserver has what the project's HTTP servers share:
-//   - Start and Shutdown: a server ends within a drain timeout, whatever its clients and the pipeline do.
-//   - OpenBody: a request's body with its Content-Encoding undone, bounded, on the admission budget.
-//   - RetryStatus, SetRetryAfter, IsPermanent: the answer to an error of the pipeline.
+// Package httpserver has what the project's HTTP and gRPC servers share:
+//   - Start and Shutdown, GRPC: a server stops within a drain timeout, whatever its clients and the pipeline do.
+//   - OpenBody: decodes a request's body within limits, on the admission budget.
+//   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.
 //   - CheckOrigin, CheckHost: refuse requests that another site made a browser send.
 package httpserver
 
@@ -24,11 +24,11 @@ import (
 // DefaultDrainTimeout is how long a server waits for requests under way, by default.
 const DefaultDrainTimeout = 10 * time.Second
 
-// Options configure how a server ends.
+// Options configure how a server stops.
 type Options struct {
 	// DrainTimeout bounds Shutdown. Requests have three quarters of it to end by themselves; then their contexts end.
 	DrainTimeout time.Duration
-	// OnFailure is called if the server stops by itself.
+	// OnFailure is called if the server stops without Shutdown.
 	OnFailure func(error)
 }
 
@@ -42,7 +42,7 @@ type Server struct {
 	ends
 }
 
-// ends are the contexts that a stopping server ends before it closes connections: cut when it stops reading bodies,
+// ends are the contexts that a stopping server ends before it closes connections: cut ends when the server stops reading bodies,
 // abort when requests must end.
 type ends struct {
 	cut, abort       context.Context
@@ -57,8 +57,8 @@ func newEnds() (e ends) {
 
 // Start serves on listener until Shutdown. The server must not be used before; its BaseContext is replaced.
 //
-// The context of a request ends a tenth before the server's WriteTimeout, so that there is time to answer: without an
-// answer, a client would repeat what the pipeline may have accepted.
+// The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to answer:
+// without an answer, a client would repeat what the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
 	s := &Server{http: server, options: options, ends: newEnds()}
 	server.BaseContext = func(net.Listener) context.Context { return s.abort }
@@ -96,7 +96,7 @@ type bodyReading struct {
 
 type bodyReadingKey struct{}
 
-// setInterrupt sets the function that makes a blocked read return; nil while no body is read.
+// setInterrupt sets the function that makes a blocked read return. It is nil while no body is read.
 func (b *bodyReading) setInterrupt(interrupt func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

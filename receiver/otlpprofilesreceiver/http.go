@@ -84,12 +84,12 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if errors.As(err, &fault) && fault.Status != http.StatusServiceUnavailable {
 			httpserver.AnswerOTLPError(w, r, "read body: "+err.Error(), fault.Status)
 		} else {
-			httpserver.AnswerOTLPPipelineError(w, r, err)
+			httpserver.AnswerOTLPStatus(w, r, httpserver.OTLPStatus(err))
 		}
 		return
 	}
 	if err := h.receiver.deliver(r.Context(), how, r.Header.Values(versionHeader), data); err != nil {
-		httpserver.AnswerOTLPPipelineError(w, r, err)
+		httpserver.AnswerOTLPStatus(w, r, httpserver.OTLPStatus(err))
 		return
 	}
 	httpserver.AnswerOTLP(w, r, pprofileotlp.NewExportResponse())
