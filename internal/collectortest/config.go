@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,21 +34,17 @@ func LoadYAML[C any](defaults *C, section string) (*C, error) {
 	return LoadConfig(defaults, raw)
 }
 
-// Defaults returns the values of a configuration by their keys. The keys of a section have its name and a dot before
-// them; a section of one of the types in whole is one value.
+// Defaults returns the values of a configuration by their keys. The keys of a section begin with its name and a dot. A section
+// whose type is listed in whole is one value.
 func Defaults(config any, whole ...reflect.Type) map[string]any {
 	values := map[string]any{}
 	var add func(prefix string, section reflect.Value)
 	add = func(prefix string, section reflect.Value) {
 		for field, value := range section.Fields() {
 			key := field.Tag.Get("mapstructure")
-			isWhole := false
-			for _, t := range whole {
-				isWhole = isWhole || value.Type() == t
-			}
 			switch {
-			case key == "": // no key
-			case value.Kind() == reflect.Struct && !isWhole:
+			case key == "": // not a key
+			case value.Kind() == reflect.Struct && !slices.Contains(whole, value.Type()):
 				add(prefix+key+".", value)
 			default:
 				values[prefix+key] = value.Interface()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,8 +29,8 @@ const (
 	StopTimeout = 60 * time.Second
 )
 
-// Binary builds the collector once, with the very command a user builds it with, and returns its path. SlimBinary does so
-// with the slim build.
+// Binary builds the collector once, with the command that users run, and returns its path. SlimBinary does the same for the slim
+// build.
 var (
 	Binary     = sync.OnceValues(func() (string, error) { return build("otelcol-profiles") })
 	SlimBinary = sync.OnceValues(func() (string, error) { return build("otelcol-profiles-slim", "SLIM=1") })
@@ -38,7 +39,7 @@ var (
 func build(name string, variables ...string) (string, error) {
 	build := exec.Command("make", append([]string{"--no-print-directory", "build"}, variables...)...)
 	build.Dir = Repository
-	// The make that may have started these tests must not lend its flags and variables to this one.
+	// If make started these tests, its flags and variables must not affect this one.
 	build.Env = Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "SLIM")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("make build %v: %w\n%s", variables, err, out)
@@ -48,17 +49,10 @@ func build(name string, variables ...string) (string, error) {
 
 // Without returns the environment without the named variables.
 func Without(env []string, names ...string) []string {
-	kept := make([]string, 0, len(env))
-	for _, variable := range env {
-		drop := false
-		for _, name := range names {
-			drop = drop || strings.HasPrefix(variable, name+"=")
-		}
-		if !drop {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // Process is a running collector, or another program that a test started.
@@ -112,7 +106,7 @@ func (p *Process) WaitUntilReady(t testing.TB) {
 	}
 }
 
-// Terminate asks the process to end as an init system does, and expects that it does so in order.
+// Terminate asks the process to end, as an init system does, and requires that it ends without an error.
 func (p *Process) Terminate(t testing.TB) {
 	t.Helper()
 	require.NoError(t, p.Signal(syscall.SIGTERM))
@@ -124,7 +118,7 @@ func (p *Process) Terminate(t testing.TB) {
 	}
 }
 
-// Kill ends the process, whatever state it is in.
+// Kill ends the process unless it has ended already.
 func (p *Process) Kill() {
 	if err := p.Process.Kill(); errors.Is(err, os.ErrProcessDone) {
 		return
@@ -146,7 +140,7 @@ func (l *Log) Write(p []byte) (int, error) {
 
 func (l *Log) String() string { return l.From(0) }
 
-// Len returns how many bytes there are by now.
+// Len returns how many bytes were printed so far.
 func (l *Log) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

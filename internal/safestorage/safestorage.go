@@ -3,20 +3,20 @@
 
 // Package safestorage keeps the Collector's persistent queue from losing items while the disk is full.
 //
-// The queue reads its next item in a batch of operations that also records that it did. If that write fails, the queue
-// deletes the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions, so that
-// such a batch returns the item. On the disk the item is then still in the queue: after a crash it is read again, and
-// may arrive twice.
+// The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue deletes
+// the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch returns
+// the item. On the disk the item is then still in the queue: after a crash it is read again, and may arrive twice.
 //
-// When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a
-// full disk both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting then
-// makes room for adding. Otherwise the start fails, and the disk stays as it is.
+// When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a full disk
+// both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting items then makes room
+// for adding them. Otherwise the start fails, and the disk stays as it is.
 package safestorage
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
@@ -73,12 +73,8 @@ func (c client) Batch(ctx context.Context, operations ...*storage.Operation) err
 	if err == nil {
 		return nil
 	}
-	var reads []*storage.Operation
-	for _, operation := range operations {
-		if operation.Type == storage.Get {
-			reads = append(reads, operation)
-		}
-	}
+	isWrite := func(operation *storage.Operation) bool { return operation.Type != storage.Get }
+	reads := slices.DeleteFunc(slices.Clone(operations), isWrite)
 	if len(reads) == 0 || len(reads) == len(operations) || c.Client.Batch(ctx, reads...) != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pyroscopetest is a Pyroscope that keeps what it accepts, for tests of what sends to it.
+// Package pyroscopetest has a server like Pyroscope's that keeps what it accepts, for tests of senders.
 package pyroscopetest
 
 import (
@@ -50,14 +50,14 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Answer sets the answers to the next requests; nil accepts.
+// Answer sets the answers to the next requests; nil accepts a request.
 func (s *Server) Answer(answers ...http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers = append(s.answers, answers...)
 }
 
-// Discard accepts all further requests unread.
+// Discard makes the server accept all further requests without reading them.
 func (s *Server) Discard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
