@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 )
 
-// about is what --help begins with: the components that are this project's own, and where the others are listed.
+// about returns the beginning of --help: the project's own components, and where the others are listed.
 func about(info component.BuildInfo, makeFactories func() (otelcol.Factories, error)) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n", info.Description)
@@ -23,7 +23,7 @@ func about(info component.BuildInfo, makeFactories func() (otelcol.Factories, er
 	b.WriteString("Its own components:\n")
 	factories, err := makeFactories()
 	if err != nil {
-		return b.String() // The collector is going to say so.
+		return b.String() // the collector reports the error
 	}
 	for _, kind := range []struct {
 		name    string

@@ -5,5 +5,5 @@
 
 package main
 
-// slimNote is for readers of --help, and of errors about components that only the full build has.
+// slimNote is printed by --help, and after errors about components that only the full build has.
 const slimNote = "This is the slim build: the full build of otelcol-profiles has more components."

@@ -17,9 +17,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/shutdown"
 )
 
-// run stands in for main_others.go, which `make generate` removes. It runs the collector so that signals count from the
-// first moment on, and so that it stops in time; see internal/shutdown. internal/safestorage keeps queues whole while the
-// disk is full.
+// run replaces the one in main_others.go, which `make generate` removes. It runs the collector so that signals work from the
+// start and so that it stops in time (internal/shutdown), and so that queues lose nothing while the disk is full
+// (internal/safestorage).
 func run(set otelcol.CollectorSettings) error {
 	signals := shutdown.Listen()
 	timeout, err := shutdown.Timeout()

@@ -4,8 +4,9 @@
 // Command notice writes NOTICE: the licences of everything that is compiled or embedded into the binary, on any platform.
 //
 // list asks the go command which packages the binary has, and which files they embed. collect reads the licence files of
-// their folders, up to each module's root; classify names each licence, and an unknown one is an error. write prints a
-// table of modules, and each text once, with the copyright lines of all that use it; writeSBOM the table alone, for programs.
+// their folders, up to each module's root. classify names each licence; an unknown one is an error. write prints a table of
+// modules, and each text once, with the copyright lines of all modules that use it. writeSBOM prints only the table, in a format
+// for programs.
 package main
 
 import (
@@ -25,14 +26,14 @@ import (
 	"strings"
 )
 
-// platforms are those whose dependencies count.
+// platforms are those whose dependencies are listed.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
 
 func main() {
 	folder := flag.String("C", "cmd/otelcol-profiles", "folders of the main packages, with commas between them")
 	tags := flag.String("tags", "", "build tags, as for the binary")
 	own := flag.String("own", "github.com/otelcol-profiles/otelcol-profiles", "modules that begin with this are left out")
-	header := flag.String("header", "internal/notice/header.txt", "file with what stands first")
+	header := flag.String("header", "internal/notice/header.txt", "file with the text at the beginning")
 	version := flag.String("sbom", "", "write a bill of materials instead, of this version of the program")
 	flag.Parse()
 	if err := run(os.Stdout, *folder, *tags, *own, *header, *version); err != nil {
@@ -80,7 +81,7 @@ type module struct {
 // licenceFile is a licence's text, where it is in the module, and its identifier in SPDX's list.
 type licenceFile struct{ name, spdx, text string }
 
-// goList is what is read of `go list -json`.
+// goList has the fields of `go list -json` that list uses.
 type goList struct {
 	Dir, Root  string
 	Standard   bool
@@ -125,8 +126,8 @@ func list(modules map[string]*module, folder, tags, own, platform string) error 
 	}
 }
 
-// module returns the module of a package, or nil if it has none. The standard library counts as one; its version is that
-// of whoever builds.
+// module returns the module of a package, or nil if it has none. The standard library is treated as a module without a version:
+// that depends on who builds.
 func (p *goList) module() *module {
 	switch {
 	case p.Standard:
@@ -143,7 +144,7 @@ func (p *goList) module() *module {
 
 var licenceName = regexp.MustCompile(`(?i)^(un)?licen[cs]e|^copying|^notice`)
 
-// collect reads the licence files of the module's folders and of those above them.
+// collect reads the licence files of the module's folders and of the folders above them.
 func (m *module) collect() error {
 	folders := map[string]bool{}
 	for folder := range m.folders {
@@ -198,7 +199,7 @@ func (m *module) licences() []string {
 // notice is what classify returns for a NOTICE file (Apache License 2.0, section 4d).
 const notice = "NOTICE"
 
-// phrases identify licences. The first that is in the text counts.
+// phrases identify licences. The one that comes first in the text decides.
 var phrases = []struct{ text, spdx string }{
 	{"apache license version 2.0", "Apache-2.0"},
 	{"licensed under the apache license", "Apache-2.0"},

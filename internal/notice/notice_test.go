@@ -14,7 +14,7 @@ import (
 
 const mit = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software\nand so on."
 
-// newModule returns a module of which the binary has the package below.
+// newModule returns a module of whose packages the binary has the one in the folder `below`.
 func newModule(t *testing.T, path string, files map[string]string) *module {
 	t.Helper()
 	m := &module{path: path, version: "v1.0.0", root: t.TempDir(), folders: map[string]bool{}}
@@ -26,7 +26,7 @@ func newModule(t *testing.T, path string, files map[string]string) *module {
 	return m
 }
 
-// The licences of a package's folder and of those above it count, not those beside it.
+// collect reads the licences of a package's folder and of the folders above it, but not of those beside it.
 func TestCollect(t *testing.T) {
 	m := newModule(t, "example.com/a", map[string]string{
 		"LICENSE": "Apache License\nVersion 2.0, January 2004", "NOTICE": "Thanks.", "below/COPYING": "GNU GENERAL PUBLIC LICENSE\n Version 2, June 1991",
@@ -62,7 +62,7 @@ func TestSBOM(t *testing.T) {
 			{"type": "library", "name": "Go standard library", `+mitAlone+`}]}`, out.String())
 }
 
-// Texts that differ in copyright lines alone are printed once, with all of these lines.
+// Texts that differ only in copyright lines are printed once, with all of these lines.
 func TestWrite(t *testing.T) {
 	var modules []*module
 	for name, author := range map[string]string{"a": "Copyright (c) 2020 Ann", "b": "Copyright 2021 Bob. All rights reserved."} {
@@ -83,7 +83,7 @@ func TestClassify(t *testing.T) {
 		"Redistribution and use in source and binary forms":                      "BSD-2-Clause",
 		"Redistribution and use in source and binary forms, Neither the name of": "BSD-3-Clause",
 		mit: "MIT", "do what you like": "",
-		// The licence of the file is the one that stands first: the MPL names others.
+		// The first licence in the text is that of the file: the MPL names others.
 		"Mozilla Public License Version 2.0 ... GNU General Public License, Version 2.0": "MPL-2.0",
 	} {
 		require.Equal(t, want, classify("LICENSE", text))
@@ -92,7 +92,7 @@ func TestClassify(t *testing.T) {
 }
 
 // The programs that the binary loads into the kernel are under another licence than the rest.
-func TestSaysGPL(t *testing.T) {
+func TestNoticeListsGPL(t *testing.T) {
 	text, err := os.ReadFile("../../NOTICE")
 	require.NoError(t, err)
 	require.Regexp(t, `\ngo.opentelemetry.io/ebpf-profiler v[0-9.]+: Apache-2.0, GPL-2.0\n`, string(text))

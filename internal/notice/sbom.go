@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// sbom is a software bill of materials, as CycloneDX 1.5 has it: the program, and each module that it has packages of.
+// sbom is a software bill of materials in CycloneDX 1.5: the program, and each module of which it has packages.
 type sbom struct {
 	Format   string `json:"bomFormat"`
 	Spec     string `json:"specVersion"`
@@ -34,13 +34,14 @@ type license struct {
 	} `json:"license"`
 }
 
-// writeSBOM writes the bill of a program. It has no time and no number of its own, so that the same modules give the same bytes.
+// writeSBOM writes the bill of a program. It has neither a time nor a serial number, so that the same modules result in the same
+// bytes.
 func writeSBOM(w io.Writer, name, version string, modules []*module) error {
 	bill := sbom{Format: "CycloneDX", Spec: "1.5", Version: 1, Components: []component{}}
 	bill.Metadata.Component = component{Type: "application", Name: name, Version: version, Licenses: licensesOf([]string{"Apache-2.0"})}
 	for _, m := range modules {
 		c := component{Type: "library", Name: m.path, Version: m.version, Licenses: licensesOf(m.licences())}
-		if !strings.Contains(m.path, " ") { // the standard library is none
+		if !strings.Contains(m.path, " ") { // the standard library is not a module
 			c.PURL = "pkg:golang/" + m.path + "@" + m.version
 		}
 		bill.Components = append(bill.Components, c)

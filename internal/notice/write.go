@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// shared is a text that several modules have, copyright lines aside.
+// shared is a text that several modules have, apart from copyright lines.
 type shared struct {
 	spdx, text string
-	// users are the files that hold it, with their copyright lines.
+	// users are the files with this text, and their copyright lines.
 	users []string
 }
 
@@ -51,8 +51,8 @@ func write(out io.Writer, header string, modules []*module) error {
 
 var notWords = regexp.MustCompile(`https?:|[^a-z0-9]+`)
 
-// essence returns a text's words, so that those that differ in lines and signs alone are equal. What stands behind the end of
-// the Apache License's terms says how to use it.
+// essence returns a text's words, so that texts are equal that differ only in line breaks and punctuation. It ignores what
+// follows the terms of the Apache License, which describes how to apply it.
 func essence(text string) string {
 	text, _, _ = strings.Cut(strings.ToLower(text), "end of terms and conditions")
 	return notWords.ReplaceAllString(text, " ")
@@ -60,7 +60,7 @@ func essence(text string) string {
 
 const rule = "--------------------------------------------------------------------------------"
 
-// split takes a licence's copyright lines out of its text, so that licences that differ in them alone are one.
+// split separates a licence's copyright lines from its text, so that licences that differ only in them are printed once.
 func split(text string) (body string, copyrights []string) {
 	var kept []string
 	for line := range strings.Lines(text) {

@@ -3,9 +3,9 @@
 
 // Package pyroscopewire reads what Pyroscope's clients send beside their profiles:
 //
-//	ParseQuery            the query of POST /ingest: application, labels, times, format ParseSampleTypeConfig what
-//	pyroscope-go sends about a pprof: which profile it is, and whether it counts from the start ParsePush, …JSON
-//	messages of push.v1.PusherService/Push: labels, and pprofs with their ids
+//	ParseQuery                the query of POST /ingest: application, labels, times, format
+//	ParseSampleTypeConfig     what pyroscope-go sends about a pprof: which profile it is, and whether it counts from the start
+//	ParsePush, ParsePushJSON  messages of push.v1.PusherService/Push: labels and pprofs
 //
 // The facts are from the clients' public sources and the API's definitions (push/v1/push.proto, types/v1/types.proto).
 package pyroscopewire
@@ -47,9 +47,9 @@ type Source struct {
 	ProfileName             string
 	ScopeName, ScopeVersion string
 	SessionID               string
-	// IsDelta reports the label __delta__=false: the values are differences already, so there is none to compute.
+	// IsDelta reports the label __delta__=false: the values are differences already, so the receiver must not compute any.
 	IsDelta bool
-	// Labels are the others, in the order in which they came, each name once.
+	// Labels are the other labels in the order in which they came, each name once.
 	Labels []Label
 }
 
@@ -82,7 +82,7 @@ func newSource(application string, labels []Label) (Source, error) {
 		case LabelDelta:
 			s.IsDelta = l.Value == "false"
 		default:
-			if !strings.HasPrefix(l.Name, "__") { // __period_type__ … are for the server
+			if !strings.HasPrefix(l.Name, "__") { // __period_type__ and the like are for the server
 				s.Labels = append(s.Labels, l)
 			}
 		}
@@ -95,7 +95,7 @@ type Ingest struct {
 	Source
 	// From and Until are zero if they are missing or not after 1970.
 	From, Until time.Time
-	// Format is pprof, jfr, folded, lines, groups … If it is empty, the body's content decides.
+	// Format is pprof, jfr, folded, lines or groups. If it is empty, the body's content decides.
 	Format string
 	// Units and SampleRate are those of the samples in formats without types.
 	Units      string
@@ -152,8 +152,8 @@ func parseName(name string) (application string, labels []Label, err error) {
 	return application, labels, nil
 }
 
-// parseTime reads a Unix time, whose number of digits implies its unit: 10 s, 13 ms, 16 µs, 19 ns. Anything else, and a
-// time in 1970, becomes the zero time.
+// parseTime reads a Unix time, whose number of digits implies its unit: 10 for s, 13 for ms, 16 for µs, 19 for ns. Anything else,
+// and any time in 1970, becomes the zero time.
 func parseTime(digits string) time.Time {
 	v, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
@@ -181,7 +181,7 @@ const maxConfigBytes = 64 << 10
 
 // SampleTypeConfig is the content of the part sample_type_config, which pyroscope-go sends beside a pprof.
 type SampleTypeConfig struct {
-	// ProfileName is mutex, block or empty. Nothing else tells the two apart.
+	// ProfileName is mutex, block or empty. Nothing else distinguishes the two.
 	ProfileName string
 	// IsTotal reports whether values count from the start of the process, as those of old versions do.
 	IsTotal bool
@@ -219,7 +219,7 @@ type Series struct {
 	Profiles [][]byte
 }
 
-// maxSeries bounds the series and profiles of one push: each costs tables of its own, however small it is.
+// maxSeries bounds the series and the profiles of one push: each needs its own tables, however small it is.
 const maxSeries = 1024
 
 var errNotPush = errors.New("not a PushRequest of push.v1")

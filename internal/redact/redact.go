@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact keeps secrets out of logs, errors and pages: URL and Text render a URL without its credentials, Error
-// does so for an error of an HTTP client, and IsSecret reports whether a query key holds a secret.
+// Package redact keeps secrets out of logs, errors and pages: URL and Text render a URL without its credentials, Error redacts
+// the URL in an error of an HTTP client, and IsSecret reports whether the value of a query key is secret.
 package redact
 
 import (
@@ -30,7 +30,7 @@ func URL(u *url.URL) string {
 	if shown.User != nil {
 		shown.User = url.UserPassword(Placeholder, Placeholder)
 	}
-	if shown.Opaque != "" { // such as mailto:user:password@host
+	if shown.Opaque != "" { // as in mailto:user:password@host
 		shown.Opaque = Placeholder
 	}
 	shown.Fragment, shown.RawFragment = "", ""
@@ -45,7 +45,7 @@ func URL(u *url.URL) string {
 	return shown.String()
 }
 
-// Text renders a URL that is not parsed yet. If it cannot be parsed, Text returns nothing of it.
+// Text renders a URL that is not parsed yet. If it cannot be parsed, Text returns only the Placeholder.
 func Text(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || (u.Host == "" && strings.Contains(text, "@")) {

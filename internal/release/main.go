@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release packs what `make release` has built: each folder below a folder becomes an archive beside it, a zip if it is
-// for Windows, else a compressed tar, and SHA256SUMS lists all files. The same files give the same bytes.
+// Command release packs what `make release` has built. Each folder below a folder becomes an archive beside it: a zip for
+// Windows, a compressed tar otherwise. SHA256SUMS lists all files. The same files result in the same bytes.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(dir string, at time.Time) error {
 	return writeSums(dir)
 }
 
-// archive is what files are added to.
+// archive is an archive to which files are added.
 type archive interface {
 	add(name string, info fs.FileInfo, at time.Time) (io.Writer, error)
 	Close() error
@@ -76,7 +76,7 @@ func (z zipFile) add(name string, info fs.FileInfo, at time.Time) (io.Writer, er
 	return z.CreateHeader(header)
 }
 
-// mode is one of two, whatever the umask was.
+// mode returns one of two permissions, whatever the umask was.
 func mode(info fs.FileInfo) int64 {
 	if info.Mode()&0o100 != 0 {
 		return 0o755
@@ -84,7 +84,7 @@ func mode(info fs.FileInfo) int64 {
 	return 0o644
 }
 
-// pack makes an archive of a folder, with the folder in it. The files are in the order of their names.
+// pack archives a folder, whose name begins the path of each file. The files are in the order of their names.
 func pack(folder string, at time.Time) (err error) {
 	isWindows := strings.Contains(filepath.Base(folder), "_windows_")
 	name := folder + ".tar.gz"

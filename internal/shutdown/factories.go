@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Receivers wraps the factories, so that the components that they create stop within the limit. Factories without
-// profiles stay as they are. Connectors hold nothing back, and extensions stop last, so neither is wrapped.
+// Receivers wraps the factories so that the components that they create stop within the limit. Factories without profiles stay
+// as they are. Connectors and extensions are not wrapped: connectors keep no data, and extensions stop last.
 func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[component.Type]receiver.Factory {
 	return bindAll(factories, func(f xreceiver.Factory) receiver.Factory { return receivers{f, aliasOf(f), l} })
 }
@@ -45,7 +45,7 @@ func bindAll[F, X component.Factory](factories map[component.Type]F, bind func(X
 	return bound
 }
 
-// aliased is the interface by which the service reads a factory's deprecated name.
+// aliased is the interface through which the service reads a factory's deprecated name.
 type aliased interface {
 	DeprecatedAlias() component.Type
 	SetDeprecatedAlias(component.Type)
@@ -67,7 +67,7 @@ func (l *Limit) bind(c component.Component, k kind, id component.ID, logger *zap
 	return &bounded{Component: c, limit: l, kind: k, id: id, logger: logger}
 }
 
-// The components that are consumers, too.
+// The components that are consumers as well.
 type (
 	traces struct {
 		*bounded

@@ -4,10 +4,9 @@
 // Package shutdown bounds how long the collector takes to stop.
 //
 // The Collector's service stops its components one after another, receivers first, and waits for each without a limit.
-// If one waits for a client, or for room in a queue whose backend is gone, those behind it cannot write what they hold
-// to disk. So Limit wraps the factories: a component that does not stop within its part of the timeout is left behind
-// with a log line, and the service goes on to the next one. Signals is the last resort: it ends the process when the
-// timeout has passed.
+// If one waits for a client, or for room in a queue whose backend is down, those after it cannot write what they hold to disk. So
+// Limit wraps the factories: if a component does not stop within its part of the timeout, that is logged, and the service goes on
+// to the next one. Signals is the last resort: it ends the process when the timeout has passed.
 package shutdown
 
 import (
@@ -26,8 +25,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Variable is the environment variable with the timeout, DefaultTimeout its default: less than the 30 s that Kubernetes
-// and Docker's users usually allow.
+// Variable is the environment variable with the timeout. DefaultTimeout is less than the 30 s that Kubernetes, and most users of
+// Docker, allow.
 const (
 	Variable       = "OTELCOL_PROFILES_SHUTDOWN_TIMEOUT"
 	DefaultTimeout = 25 * time.Second
@@ -46,8 +45,8 @@ func Timeout() (time.Duration, error) {
 	return timeout, nil
 }
 
-// kind is a kind of component. The kinds share the timeout: by kind.until of it, all components of the kind have stopped
-// or are left behind, so that a stuck receiver leaves time for the batches of a processor and the queue of an exporter.
+// kind is a kind of component. The kinds share the timeout: when the part kind.until of it has passed, all components of the kind
+// have stopped or are left behind. So a stuck receiver leaves time for the batches of a processor and the queue of an exporter.
 type kind struct {
 	name  string
 	until float64
@@ -59,7 +58,7 @@ var (
 	exporterKind  = kind{"exporter", 0.95}
 )
 
-// minWait is the least time that a component gets, since its Shutdown closes listeners and files.
+// minWait is the least time for a component, since its Shutdown closes listeners and files.
 const minWait = 250 * time.Millisecond
 
 // Limit bounds the shutdown of one service at a time. It is safe for concurrent use.
@@ -67,14 +66,14 @@ type Limit struct {
 	timeout time.Duration
 
 	mu sync.Mutex
-	// began is the time at which the first component of the running service was told to stop; zero before that.
+	// began is when Shutdown of the service's first component was called; zero before that.
 	began time.Time
-	// left counts components of the running service that did not stop in time, failed are the errors of others.
+	// left counts components of the service that did not stop in time, failed are the errors of others.
 	left   int
 	failed []error
 }
 
-// NewLimit returns a limit for services that are to stop within timeout.
+// NewLimit returns a limit for services that must stop within timeout.
 func NewLimit(timeout time.Duration) *Limit { return &Limit{timeout: timeout} }
 
 // Renew resets the limit for the next service, that of a reloaded configuration.
@@ -119,7 +118,7 @@ type bounded struct {
 // end the process when a configuration is reloaded. Limit.Err returns it.
 func (b *bounded) Shutdown(ctx context.Context) error {
 	wait := b.limit.wait(b.kind)
-	// The context ends early, so that components that obey it have some time left to end in order.
+	// The context ends early, so that components that obey it have time left to stop in order.
 	ctx, cancel := context.WithTimeout(ctx, wait-wait/5)
 	name := b.kind.name + " " + b.id.String()
 	stopped := make(chan error, 1)

@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostdetectionprocessor is the processor `resource_detection` of the slim build: what a plain host needs of Collector
-// contrib's, which the full build has and which brings the SDKs of every cloud with it.
+// Package hostdetectionprocessor is the processor `resource_detection` of the slim build: the part of Collector contrib's that a
+// plain host needs. The full build has contrib's processor, which includes the SDKs of every cloud.
 //
-// Start runs the detectors once, in their order, and keeps what they found. ConsumeProfiles adds that to the resource of
-// every message. The keys that are there mean what they mean in contrib's, with its defaults; every other one is an error.
+// Start runs the detectors once, in their order, and keeps what they found. ConsumeProfiles adds that to every resource. Keys
+// have the meaning and the defaults that they have in contrib's processor; a key that is missing here is an error.
 package hostdetectionprocessor

@@ -14,10 +14,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/hostdetectionprocessor/internal/metadata"
 )
 
-// contribAlias is the other name that contrib's processor has.
+// contribAlias is the other name of contrib's processor.
 var contribAlias = component.MustNewType("resourcedetection")
 
-// NewFactory makes the factory of the processor `resource_detection`, which serves profiles pipelines only.
+// NewFactory returns the factory of the processor `resource_detection`, for profiles pipelines.
 func NewFactory() processor.Factory {
 	return xprocessor.NewFactory(
 		metadata.Type,

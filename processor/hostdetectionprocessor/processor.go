@@ -22,13 +22,13 @@ import (
 // schemaURL is the version of the semantic conventions that `host.name` and `os.type` are of.
 const schemaURL = "https://opentelemetry.io/schemas/1.40.0"
 
-// The variables that `env` reads. The second is what the first was called before.
+// The variables that `env` reads. The second is the former name of the first.
 const (
 	envVariable    = "OTEL_RESOURCE_ATTRIBUTES"
 	oldEnvVariable = "OTEL_RESOURCE"
 )
 
-// hostDetection adds what Start has found to every resource.
+// hostDetection adds the attributes that Start has found to every resource.
 type hostDetection struct {
 	cfg  *Config
 	next xconsumer.Profiles
@@ -78,7 +78,7 @@ func (p *hostDetection) ConsumeProfiles(ctx context.Context, pd pprofile.Profile
 	return p.next.ConsumeProfiles(ctx, pd)
 }
 
-// add copies attributes. Those that are there already are replaced only if override says so.
+// add copies attributes. It replaces those that exist only if override is set.
 func add(to, from pcommon.Map, override bool) {
 	for key, value := range from.All() {
 		if held, exists := to.GetOrPutEmpty(key); !exists || override {
@@ -97,7 +97,7 @@ func detectSystem(to pcommon.Map) error {
 	return nil
 }
 
-// osType returns the semantic conventions' word for a GOOS.
+// osType returns the name in the semantic conventions for a GOOS.
 func osType(goos string) string {
 	switch goos {
 	case "dragonfly":
@@ -122,7 +122,7 @@ func detectEnv(to pcommon.Map) error {
 
 // parse reads `key=value,key=value`, values percent-encoded.
 func parse(to pcommon.Map, text string) error {
-	// A comma at the end is no further pair.
+	// A comma at the end does not begin another pair.
 	for _, pair := range strings.Split(strings.TrimSuffix(text, ","), ",") {
 		key, value, found := strings.Cut(pair, "=")
 		key = strings.TrimSpace(key)
