@@ -28,7 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// The page, and what each answer tells a browser.
+// The page, and the headers of each answer.
 func TestPageAndHeaders(t *testing.T) {
 	f := startExporter(t, nil)
 	response, body := f.get("/")
@@ -48,7 +48,7 @@ func TestPageAndHeaders(t *testing.T) {
 	require.Len(t, f.logs.FilterMessageSnippet("open http://localhost:").All(), 1)
 }
 
-// Whatever is wrong with a query, the answer says so in plain words.
+// Whatever is wrong with a query, the answer describes it in plain words.
 func TestErrors(t *testing.T) {
 	f := startExporter(t, nil)
 	f.send(small("shop"))
@@ -135,7 +135,7 @@ func TestETagAndGzip(t *testing.T) {
 	assert.Empty(t, nothing)
 }
 
-// What is pushed as pprof is downloaded as it was, and pprof's own tools read it by its URL.
+// A pprof that was pushed is downloaded unchanged, and pprof's own tools read it by its URL.
 func TestGoToolPprofReadsTheURL(t *testing.T) {
 	f := startExporter(t, nil)
 	payload, pd := captured(t, "go-cpu-labels", false)
@@ -187,7 +187,7 @@ func TestProfileGuidedOptimisation(t *testing.T) {
 	assert.Contains(t, string(info), "-pgo="+filepath.Join(folder, "default.pgo"))
 }
 
-// Scrapers pull by the paths of net/http/pprof, also what was pushed.
+// Scrapers fetch profiles, even pushed ones, from the paths of net/http/pprof.
 func TestScrapersCanPull(t *testing.T) {
 	f := startExporter(t, nil)
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-goroutine"} {
@@ -238,7 +238,7 @@ func TestCollapsedAndSpeedscope(t *testing.T) {
 	assert.Equal(t, "leaf;x", speedscope.Shared.Frames[p.Samples[1][1]].Name)
 }
 
-// Names are data: HTML, scripts, control characters and a megabyte come out as the texts that they are.
+// Names are data: HTML, scripts, control characters and a megabyte of text are returned unchanged, as text.
 func TestHostileNames(t *testing.T) {
 	f := startExporter(t, nil)
 	names := []string{
@@ -339,7 +339,7 @@ func TestHeatMapAndEvents(t *testing.T) {
 	assert.Equal(t, []string{"lock", "main"}, events.Frames.Name)
 }
 
-// Queries wait for their turn no longer than query_timeout, and then say so.
+// Queries wait for their turn for at most query_timeout, and then the answer says so.
 func TestQueriesAreBounded(t *testing.T) {
 	f := startExporter(t, map[string]any{"server": map[string]any{"query_timeout": "1ns"}})
 	f.send(small("shop"))
@@ -357,7 +357,7 @@ func processBytes() uint64 {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// A hundred times keep.max_bytes passes through, and the process grows by 1.3 times it at most.
+// A hundred times keep.max_bytes passes through, and the process grows by at most 1.3 times keep.max_bytes.
 func TestMemoryStaysWithinMaxBytes(t *testing.T) {
 	const bound = 32 << 20
 	rounds := 30 // the store is full after a few
@@ -384,7 +384,7 @@ func TestMemoryStaysWithinMaxBytes(t *testing.T) {
 	assert.Greater(t, f.store.Stats().Bytes, bound/100*keptShare*5/10)
 }
 
-// manyFunctions is a profile of n functions, and where their names are in the string table.
+// manyFunctions returns a profile of n functions, and the indices of their names.
 func manyFunctions(n int) (pd pprofile.Profiles, names []int) {
 	pd = small("shop")
 	d := pd.Dictionary()
@@ -405,7 +405,7 @@ func manyFunctions(n int) (pd pprofile.Profiles, names []int) {
 	return pd, names
 }
 
-// FuzzQuery asks the server with any path and query: it answers in plain words, and with no error of its own.
+// FuzzQuery sends any path and query to the server: it never answers with an internal error.
 func FuzzQuery(f *testing.F) {
 	for _, target := range []string{
 		"/api/flamegraph?service=shop&profile=process_cpu&from=1&until=1e18&attr.x=y&group_by=service.name&max_nodes=1",
@@ -432,7 +432,7 @@ func FuzzQuery(f *testing.F) {
 	require.NoError(f, e.shutdown(f.Context()))
 }
 
-// recorder is the least of a ResponseWriter.
+// recorder is a minimal ResponseWriter.
 type recorder struct {
 	header http.Header
 	status int

@@ -49,7 +49,7 @@ func withFiles(folder string, more map[string]any) map[string]any {
 	return map[string]any{"files": files}
 }
 
-// What came in as pprof goes out equal, all sample types together, and our own receiver of files reads it.
+// A pprof is written equal to what was received, with all sample types in one file, and the receiver pprof reads the file.
 func TestFilesRoundTrip(t *testing.T) {
 	folder := t.TempDir()
 	f := startExporter(t, withFiles(folder, nil))
@@ -87,7 +87,7 @@ func TestFilesRoundTrip(t *testing.T) {
 	require.NoError(t, receiver.Shutdown(context.Background()))
 }
 
-// Names are made safe, and what differs stays apart.
+// Names are made safe, and different names stay different.
 func TestFilesOfHostileNames(t *testing.T) {
 	outside := t.TempDir()
 	folder := filepath.Join(outside, "in")
@@ -117,7 +117,7 @@ func TestFilesOfHostileNames(t *testing.T) {
 	assert.Len(t, filesIn(t, filepath.Join(folder, "twice")), 2)
 }
 
-// The oldest files go by age and by size, others than ours stay, and unfinished ones of an earlier run are removed.
+// The oldest files are deleted by age and by size, and so are unfinished files of an earlier run. Other files stay.
 func TestFilesAreBounded(t *testing.T) {
 	folder := t.TempDir()
 	put := func(name string, size int, age time.Duration) {
@@ -144,7 +144,7 @@ func TestFilesAreBounded(t *testing.T) {
 	assert.ErrorIs(t, err, fs.ErrNotExist, "an empty folder goes, too")
 }
 
-// While files cannot be written, the error is temporary, said once, and the page has the profiles once.
+// While files cannot be written, the error is temporary and logged once, and the page has the profiles once.
 func TestFilesAreRetried(t *testing.T) {
 	folder := t.TempDir()
 	f := startExporter(t, withFiles(folder, nil))
@@ -166,7 +166,7 @@ func TestFilesAreRetried(t *testing.T) {
 	assert.Equal(t, 1, services.Services[0].Samples)
 }
 
-// A sample that refers to nothing costs neither the page nor the files the others.
+// A malformed sample is left out; the page and the files have the others.
 func TestMalformedSamplesCostOnlyThemselves(t *testing.T) {
 	folder := t.TempDir()
 	f := startExporter(t, withFiles(folder, nil))

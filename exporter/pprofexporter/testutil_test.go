@@ -77,7 +77,7 @@ type reply struct {
 	Header     http.Header
 }
 
-// get asks the server. header are names, each before its value.
+// get sends a request to the server. header has names, each followed by its value.
 func (f *fixture) get(path string, header ...string) (reply, string) {
 	f.t.Helper()
 	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://"+f.address.String()+path, http.NoBody)
@@ -98,7 +98,7 @@ func (f *fixture) get(path string, header ...string) (reply, string) {
 	return reply{response.StatusCode, response.Header}, string(body)
 }
 
-// getJSON asks for an answer that must be 200.
+// getJSON requires the status 200.
 func (f *fixture) getJSON(path string, into any) {
 	f.t.Helper()
 	response, body := f.get(path)
@@ -113,7 +113,7 @@ func (f *fixture) send(messages ...pprofile.Profiles) {
 	}
 }
 
-// captured is a captured pprof as OTLP, of the service shop; with the time at which it was taken, or now.
+// captured returns a captured pprof, and the same as OTLP of the service shop, with its own time or the present one.
 func captured(t testing.TB, name string, now bool) (payload []byte, pd pprofile.Profiles) {
 	t.Helper()
 	payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
@@ -132,7 +132,7 @@ func captured(t testing.TB, name string, now bool) (payload []byte, pd pprofile.
 	return payload, pd
 }
 
-// small is a CPU profile of ten seconds that has just ended.
+// small returns a CPU profile of ten seconds that has just ended.
 func small(service string, samples ...profiletest.Sample) pprofile.Profiles {
 	if samples == nil {
 		samples = []profiletest.Sample{profiletest.Value(3, "leaf", "main")}

@@ -58,8 +58,7 @@ func TestOffCPUStaysApartFromCPU(t *testing.T) {
 	}, got)
 }
 
-// CPU time is worked out for what is sent: what comes back to be retried is the profiles that came, and nothing is counted
-// twice.
+// CPU time is added only to what is sent. The profiles that come back for a retry do not have it, so nothing is counted twice.
 func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 	const n = 4000
 	build := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(10, "cpu", "nanoseconds")
@@ -97,7 +96,7 @@ func sampleTypes(pd pprofile.Profiles) (types []string) {
 	return types
 }
 
-// repeatSample makes n samples of one, each with an attribute of its own.
+// repeatSample makes n samples of one, each with its own attribute.
 func repeatSample(pd pprofile.Profiles, n int) {
 	table := pd.Dictionary().AttributeTable()
 	pd.Dictionary().StringTable().Append("request")
@@ -115,7 +114,7 @@ func repeatSample(pd pprofile.Profiles, n int) {
 	}
 }
 
-// Samples of OTLP share a stack; those of pprof repeat it. What counts for the server is the size of the pprof.
+// Samples of OTLP share a stack, which samples of pprof repeat. The server limits the size of the pprof.
 func TestSizeOfThePprofDecides(t *testing.T) {
 	const n, depth, limit = 3000, 500, 64 << 10
 	stack := make([]string, depth)
@@ -136,7 +135,7 @@ func TestSizeOfThePprofDecides(t *testing.T) {
 	require.Greater(t, len(s.Series()), 10)
 }
 
-// The server counts the labels of samples among those of their series.
+// The server counts the labels of samples as labels of their series.
 func TestLabelsOfSamplesLeaveRoom(t *testing.T) {
 	resource := []any{"service.name", "shop"}
 	for i := range 40 {
@@ -216,7 +215,7 @@ func TestTraceIDs(t *testing.T) {
 	}
 }
 
-// What cannot be sent is counted, and the rest arrives.
+// Samples that cannot be sent are counted, and the rest arrives.
 func TestInvalidSamplesAreCounted(t *testing.T) {
 	pd := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
 		Sample(pt.Value(1, "f"), pt.Value(2, "g")).Build()
@@ -238,7 +237,7 @@ func TestInvalidSamplesAreCounted(t *testing.T) {
 	require.Equal(t, "invalid", reason.AsString())
 }
 
-// A message whose series are all refused makes one error of bounded size.
+// If all series of a message are refused, the error has a bounded size.
 func TestErrorsAreBounded(t *testing.T) {
 	build, s := pt.New(), pyroscopetest.New(t)
 	for i := range 200 {
@@ -256,7 +255,7 @@ func TestProductsSaturate(t *testing.T) {
 	require.EqualValues(t, math.MaxInt64, saturatingProduct(math.MaxInt64/2, 3))
 }
 
-// What a message costs is bounded by its size, however its samples share large entries.
+// The cost of a message is bounded by its size, even if its samples share large entries.
 func TestCostIsBounded(t *testing.T) {
 	const size = 256 << 10
 	text := strings.Repeat("x", size/2)

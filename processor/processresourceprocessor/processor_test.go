@@ -35,7 +35,7 @@ func without(t *testing.T) func(*Config) {
 	return func(c *Config) { c.Proc.Root = machine(t) }
 }
 
-// Each source names the process unless one before it does.
+// Each source names the process unless an earlier one does.
 func TestOrderOfSources(t *testing.T) {
 	root := machine(t, fakeProcess{
 		pid: 7, executable: "/usr/bin/python3.11", command: "python3 /srv/app.py --name cart", cgroup: "0::/system.slice/shop.service",
@@ -77,7 +77,7 @@ func TestOrderOfSources(t *testing.T) {
 	assert.EqualValues(t, 1, f.sum("samples", "source", "none"))
 }
 
-// What samples say of their process moves to the resource, by what resources are for.
+// The attributes of a process move from samples to the resource as configured by `by`.
 func TestBy(t *testing.T) {
 	root := machine(t,
 		fakeProcess{pid: 7, executable: "/usr/bin/python3.11", command: "python3 a.py"},
@@ -138,7 +138,7 @@ func TestContainers(t *testing.T) {
 	assert.Equal(t, map[string]any{"service.name": "web-0", "container.id": id, "container.name": "web", "k8s.pod.name": "web-0", "k8s.pod.uid": uid},
 		only(t, f.consume(sampledOn(resource, processes[:2]...))))
 
-	// The service that runs containers is not what is in them.
+	// The service that runs containers does not name what runs in them.
 	f = start(t, func(c *Config) {
 		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/nginx", command: "nginx", cgroup: "0::/system.slice/containerd.service"})
 	})
@@ -148,7 +148,7 @@ func TestContainers(t *testing.T) {
 	assert.Equal(t, map[string]int{"nginx": 1, "run.sh": 1, "cron": 1}, services(f.consume(sampled(processes...))))
 }
 
-// OTEL_RESOURCE_ATTRIBUTES adds the attributes that are listed, from /proc only if that is allowed.
+// OTEL_RESOURCE_ATTRIBUTES adds the listed attributes, from /proc only if that is allowed.
 func TestEnvironment(t *testing.T) {
 	root := machine(t, fakeProcess{
 		pid: 7, executable: "/srv/cart", command: "/srv/cart",
@@ -178,7 +178,7 @@ func TestKernelThreads(t *testing.T) {
 	assert.Equal(t, map[string]int{"kernel": 1}, services(f.consume(sampled(idle))))
 }
 
-// A process that has ended is named as before if it was read, else by what its samples say.
+// A process that has ended keeps its name if it was read before. Otherwise its samples name it.
 func TestProcessesThatAreGone(t *testing.T) {
 	root := machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
 	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.RefreshInterval = root, 0 })
@@ -191,7 +191,7 @@ func TestProcessesThatAreGone(t *testing.T) {
 	assert.EqualValues(t, 2, f.sum("processes"))
 }
 
-// A process of another machine, or one that got the number of another, names nobody.
+// A process of another machine, or one that got the id of another, does not name samples.
 func TestProcessesOfAnotherProgram(t *testing.T) {
 	f := start(t, func(c *Config) {
 		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
@@ -217,7 +217,7 @@ func TestAWarningWhereNothingCanBeRead(t *testing.T) {
 	assert.Equal(t, map[string]int{"node": 1}, services(f.consume(sampled(process(7, "/usr/bin/node")))))
 }
 
-// Newer profilers have a resource for each process. What they share is one all the same.
+// Newer profilers have a resource for each process. Processes can still share a resource.
 func TestResourcesThatAreProcesses(t *testing.T) {
 	root := machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"},
 		fakeProcess{pid: 8, executable: "/usr/bin/node", command: "node shop.js"})

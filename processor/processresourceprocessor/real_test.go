@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestAsAProcess is no test: it lets this program be one of the processes that the others look at.
+// TestAsAProcess is not a test: it makes this program one of the processes that the tests read.
 func TestAsAProcess(t *testing.T) {
 	if os.Getenv("PROCESS_RESOURCE_TEST") != "sleep" {
 		t.SkipNow()
@@ -29,8 +29,8 @@ func TestAsAProcess(t *testing.T) {
 	time.Sleep(time.Minute)
 }
 
-// run starts a program that prints something when it is itself, and ends it with the test. It returns what the profiler
-// says of it.
+// run starts a program that prints something when it is running, and ends it with the test. It returns the profiler's attributes
+// of its process.
 func run(t *testing.T, environment []string, name string, arguments ...string) (attributes []profiletest.Attribute, end func()) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -119,7 +119,7 @@ func TestRealProcesses(t *testing.T) {
 	}
 }
 
-// What was read of a process names the samples that come after its end.
+// A process that was read names the samples that arrive after its end.
 func TestARealProcessEnds(t *testing.T) {
 	attributes, end := run(t, nil, "python3", "-u", write(t, "app.py", "import time\nprint('started')\ntime.sleep(60)\n"))
 	f := start(t, func(c *Config) { c.Proc.RefreshInterval = 0 })
@@ -132,7 +132,7 @@ func TestARealProcessEnds(t *testing.T) {
 	assert.Equal(t, map[string]int{name: 1}, services(late.consume(sampled(attributes))))
 }
 
-// Everything that runs here can be read.
+// All processes of this machine can be read.
 func TestAllProcessesOfThisMachine(t *testing.T) {
 	entries, err := os.ReadDir("/proc")
 	require.NoError(t, err)

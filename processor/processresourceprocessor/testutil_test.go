@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
 )
 
-// fixture is a running processor before a sink.
+// fixture is a running processor with a sink after it.
 type fixture struct {
 	t         *testing.T
 	config    *Config
@@ -38,7 +38,7 @@ type fixture struct {
 	received []pprofile.Profiles
 }
 
-// start makes the processor with the default configuration as change leaves it, and starts it.
+// start starts the processor with the default configuration, which change may change.
 func start(t *testing.T, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, config: createDefaultConfig().(*Config), telemetry: componenttest.NewTelemetry()}
@@ -68,7 +68,7 @@ func start(t *testing.T, change func(*Config)) *fixture {
 	return f
 }
 
-// consume returns what became of a message, which is conformant.
+// consume passes a message to the processor and returns the result, which must be conformant.
 func (f *fixture) consume(pd pprofile.Profiles) pprofile.Profiles {
 	f.t.Helper()
 	samples := pd.SampleCount()
@@ -81,7 +81,7 @@ func (f *fixture) consume(pd pprofile.Profiles) pprofile.Profiles {
 	return got
 }
 
-// services are the resources of a message: service.name, and how many samples it has.
+// services returns the number of samples for each service.name of a message.
 func services(pd pprofile.Profiles) map[string]int {
 	all := map[string]int{}
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -95,7 +95,7 @@ func services(pd pprofile.Profiles) map[string]int {
 	return all
 }
 
-// only returns the resource of a message that has one.
+// only returns the attributes of the only resource of a message.
 func only(t *testing.T, pd pprofile.Profiles) map[string]any {
 	t.Helper()
 	require.Equal(t, 1, pd.ResourceProfiles().Len())
@@ -116,7 +116,7 @@ func sampledOn(resource []any, processes ...[]profiletest.Attribute) pprofile.Pr
 	return b.Build()
 }
 
-// process is what the profiler says of a process, and more.
+// process returns the profiler's attributes of a process, and more.
 func process(pid int, executable string, more ...profiletest.Attribute) []profiletest.Attribute {
 	attributes := []profiletest.Attribute{profiletest.Attr("thread.name", "thread"), profiletest.Attr("thread.id", int64(pid))}
 	if executable != "" {
@@ -129,7 +129,7 @@ func process(pid int, executable string, more ...profiletest.Attribute) []profil
 	return append(attributes, more...)
 }
 
-// fakeProcess is a process below a root that is no proc file system.
+// fakeProcess is a process below a root that is not a proc file system.
 type fakeProcess struct {
 	pid                 int
 	flags               int

@@ -122,7 +122,7 @@ func (h *harness) export(t *testing.T, service string, body []byte) error {
 	return client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
 }
 
-// Every layout arrives by every way in, and says the same.
+// Every layout arrives by every protocol, with the same content.
 func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
 	h := start(t, nil, nil)
 	sent := 0
@@ -161,7 +161,7 @@ func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
 		metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 }
 
-// Today's layout arrives from the Collector's own client, without a word in the log.
+// Today's layout arrives from the Collector's own client, and nothing is logged.
 func TestReceivesTodaysLayout(t *testing.T) {
 	h := start(t, nil, nil)
 	want, data := current(t)
@@ -233,7 +233,7 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A version that a sender states is believed, and one that is not known here refused before anything is read.
+// The version that a sender states determines the layout, and an unknown version is refused before anything is read.
 func TestStatedVersions(t *testing.T) {
 	h := start(t, nil, nil)
 	_, data := current(t)
@@ -267,7 +267,7 @@ func TestRefusesOtherMethodsAndOrigins(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, code)
 }
 
-// A pipeline that does not answer holds up neither server for longer than the drain timeout.
+// A pipeline that does not answer delays the shutdown of either server by at most the drain timeout.
 func TestShutdownEndsInTime(t *testing.T) {
 	arrived := make(chan struct{}, 2)
 	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {

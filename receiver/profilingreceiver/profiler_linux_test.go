@@ -43,7 +43,7 @@ func TestProbeLinks(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 }
 
-// bufferBytes is about what 20 samples a second need on each CPU.
+// bufferBytes is about the size of the buffer that 20 samples a second need on each CPU.
 const bufferBytes = 505920
 
 // newTestMachine returns a machine that lacks nothing.
@@ -91,7 +91,7 @@ func (m *machine) linkPID(t *testing.T, to string) {
 	require.NoError(t, os.Symlink(to, m.path("proc/self/ns/pid")))
 }
 
-// without writes the capabilities down, all but some.
+// without writes all capabilities except some.
 func (m *machine) without(t *testing.T, some ...capability) {
 	t.Helper()
 	caps := capabilities(1<<41 - 1)
@@ -101,10 +101,10 @@ func (m *machine) without(t *testing.T, some ...capability) {
 	m.write(t, "proc/self/status", fmt.Sprintf("CapEff:\t%016x\n", uint64(caps)))
 }
 
-// TestCheck takes away one thing after the other.
+// TestCheck removes one requirement after the other.
 func TestCheck(t *testing.T) {
 	for name, tt := range map[string]struct {
-		take   func(*testing.T, *machine)
+		change func(*testing.T, *machine)
 		reason reason
 		want   string
 	}{
@@ -166,7 +166,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newTestMachine(t)
-			tt.take(t, m)
+			tt.change(t, m)
 			found := m.check(bufferBytes)
 			if tt.want == "" {
 				require.Empty(t, found)
@@ -178,7 +178,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestProbes runs the checks on this machine, whatever it has: they return, and leave nothing open.
+// TestProbes runs the checks on this machine: they return, and leave no file open.
 func TestProbes(t *testing.T) {
 	before, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)

@@ -31,11 +31,11 @@ import (
 
 const waitTimeout = 30 * time.Second
 
-// fakeProfiler stands in for the real one.
+// fakeProfiler replaces the real one.
 type fakeProfiler struct {
 	next     xconsumer.Profiles
 	startErr error
-	// stuck, if there is one, holds Start up until it is closed.
+	// stuck blocks Start until it is closed, unless it is nil.
 	stuck   chan struct{}
 	running atomic.Bool
 }
@@ -58,7 +58,7 @@ type harness struct {
 	telemetry *componenttest.Telemetry
 	log       *observer.ObservedLogs
 	fake      *fakeProfiler
-	// lacks is what the machine lacks; nil for nothing.
+	// lacks is what the machine lacks; nil means that it lacks nothing.
 	lacks atomic.Pointer[problems]
 }
 
@@ -112,8 +112,8 @@ func (h *harness) requireRunning(t *testing.T, want int64) {
 	}, waitTimeout, time.Millisecond)
 }
 
-// What the machine lacks at first is reported once for each change, counted each time, and the profiler starts when it is
-// there.
+// If the machine lacks something, each attempt is counted, and each change is logged once. The profiler starts when nothing is
+// missing any more.
 func TestRetries(t *testing.T) {
 	h := newHarness(t, nil, nil)
 	h.lacks.Store(&problems{{reasonMount, "no tracefs"}, {reasonPrivilege, "no BPF"}})
@@ -134,7 +134,7 @@ func TestRetries(t *testing.T) {
 	require.False(t, h.fake.running.Load())
 }
 
-// A profiler that does not start in spite of the checks is told to stop what it has begun, and tried again.
+// If the profiler does not start in spite of the checks, it is shut down, and the receiver retries.
 func TestProfilerThatFails(t *testing.T) {
 	h := newHarness(t, nil, func(c *Config) { c.SkipChecks = true })
 	h.lacks.Store(&problems{{reasonKernel, "not to be asked"}})
@@ -157,7 +157,7 @@ func TestFails(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
-// A second receiver waits until the first has stopped, as after a reload that could not stop it in time.
+// A second receiver waits until the first has stopped, as after a reload that could not stop the first in time.
 func TestOneAtATime(t *testing.T) {
 	first, second := newHarness(t, nil, nil), newHarness(t, nil, nil)
 	require.NoError(t, first.Start(t.Context(), componenttest.NewNopHost()))
@@ -170,7 +170,7 @@ func TestOneAtATime(t *testing.T) {
 	require.NoError(t, second.Shutdown(t.Context()))
 }
 
-// Neither a profiler that is stuck in its start nor a pipeline that does not return holds a shutdown up.
+// Neither a profiler that is stuck in Start nor a pipeline that does not return delays a shutdown.
 func TestShutdownIsBounded(t *testing.T) {
 	h := newHarness(t, nil, func(c *Config) { c.ConsumeTimeout = 20 * time.Millisecond })
 	h.fake.stuck = make(chan struct{})
@@ -196,7 +196,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	h.gate.inFlight.Wait()
 }
 
-// A report that is under way when the profiler stops arrives, though the profiler cancels its context; none arrives later.
+// A report that is under way when the profiler stops arrives, although the profiler cancels its context. None arrives later.
 func TestGate(t *testing.T) {
 	arrived, leave := make(chan struct{}), make(chan struct{})
 	var seen atomic.Int64
@@ -228,7 +228,7 @@ func TestGate(t *testing.T) {
 	require.EqualValues(t, 1, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_profile_samples"))
 }
 
-// What the pipeline refuses is counted, and logged once.
+// A report that the pipeline refuses is counted, and refusals are logged once.
 func TestRefused(t *testing.T) {
 	h := newHarness(t, consumertest.NewErr(errors.New("data refused due to high memory usage")), nil)
 	for range 3 {
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
-// The pipeline has consume_timeout, and no more.
+// The pipeline has at most consume_timeout for a report.
 func TestConsumeTimeout(t *testing.T) {
 	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
 		<-ctx.Done()

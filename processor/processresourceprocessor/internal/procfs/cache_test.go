@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeMachine has processes that tests start and end, and some that the kernel holds.
+// fakeMachine has processes that tests start and end, and some that block their reader.
 type fakeMachine struct {
 	mu        sync.Mutex
 	processes map[int64]Process
@@ -101,7 +101,7 @@ func TestCacheReadsOnceUntilItRefreshes(t *testing.T) {
 	assert.Equal(t, []string{"read 200", "read 300"}, c.Resolve(t.Context(), []Key{{PID: 1}, {PID: 2, Executable: "gone"}}))
 }
 
-// Samples may arrive when their process has ended.
+// Samples may arrive after their process has ended.
 func TestCacheKeepsWhatHasEnded(t *testing.T) {
 	m := newMachine()
 	m.processes[1] = Process{StartTime: 100}
@@ -113,7 +113,7 @@ func TestCacheKeepsWhatHasEnded(t *testing.T) {
 	assert.Equal(t, 1, m.outcomes[OutcomeGone])
 }
 
-// The number alone does not make it the process that the sample says.
+// A process with the same id is another one if its executable differs.
 func TestCacheComparesExecutables(t *testing.T) {
 	m := newMachine()
 	m.processes[1] = Process{StartTime: 100, Executable: "/usr/bin/bash"}
@@ -140,7 +140,7 @@ func TestCacheIsBounded(t *testing.T) {
 	assert.Equal(t, 1, m.reads[1], "what is asked for again and again stays")
 }
 
-// A process that the kernel holds costs one message its wait, later ones nothing, and others are read all the same.
+// If reading a process blocks, one message waits for it, later ones do not, and other processes are read.
 func TestCacheDoesNotWaitForHeldProcesses(t *testing.T) {
 	m := newMachine()
 	for pid := range int64(20) {
@@ -152,7 +152,7 @@ func TestCacheDoesNotWaitForHeldProcesses(t *testing.T) {
 	assert.Equal(t, []string{"read 100", "said held", "said behind it"}, got)
 	assert.Equal(t, 2, m.outcomes[OutcomeTimeout])
 
-	c.options.MaxWait = time.Hour // so long would the test take if it waited
+	c.options.MaxWait = time.Hour // the test would take this long if it waited
 	m.pass(2 * time.Hour)
 	got = c.Resolve(t.Context(), []Key{{PID: 1, Executable: "held"}, {PID: 3, Executable: "behind it"}})
 	assert.Equal(t, []string{"said held", "read 100"}, got)
@@ -163,7 +163,7 @@ func TestCacheDoesNotWaitForHeldProcesses(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// If all readers are held, messages pass with what is known.
+// If all readers are blocked, messages pass with what is known.
 func TestCacheWhereAllReadersAreHeld(t *testing.T) {
 	m := newMachine()
 	release := make(chan struct{})

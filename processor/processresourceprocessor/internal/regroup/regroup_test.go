@@ -22,8 +22,8 @@ import (
 
 var byExecutable = []string{"process.executable.name", "process.executable.path", "container.id"}
 
-// host is a message as the eBPF profiler makes it: a resource for the host and one for a container, CPU samples with
-// timestamps, and off-CPU ones with values too.
+// host returns a message like the eBPF profiler's: a resource for the host and one for a container, CPU samples with timestamps,
+// and off-CPU samples with values too.
 func host(seed uint64, processes, samples int) pprofile.Profiles {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := profiletest.New()
@@ -44,7 +44,7 @@ func host(seed uint64, processes, samples int) pprofile.Profiles {
 					s.Values = []int64{int64(i)}
 				}
 				attributes := []profiletest.Attribute{profiletest.Attr("thread.name", fmt.Sprint("thread", thread))}
-				if pid%5 != 0 { // others are threads of the kernel
+				if pid%5 != 0 { // others are kernel threads
 					name := fmt.Sprint("program", pid%7)
 					attributes = append(attributes, profiletest.Attr("process.executable.name", name),
 						profiletest.Attr("process.executable.path", "/usr/bin/"+name))
@@ -65,7 +65,7 @@ func host(seed uint64, processes, samples int) pprofile.Profiles {
 	return b.Build()
 }
 
-// byProgram names processes by their executable, those without one as threads of the kernel.
+// byProgram names processes by their executable, or as kernel threads if they have none.
 func byProgram(resources []Resource) {
 	for _, resource := range resources {
 		for i := range resource.Processes {
@@ -88,7 +88,7 @@ func clone(pd pprofile.Profiles) pprofile.Profiles {
 	return to
 }
 
-// facts lists what each sample says, those attributes included that it has by its resource.
+// facts lists what each sample states, including attributes of its resource.
 func facts(pd pprofile.Profiles, ofResource ...string) (all []string) {
 	d := pd.Dictionary()
 	text := func(i int32) string { return d.StringTable().At(int(i)) }
@@ -157,7 +157,7 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	return wire
 }
 
-// processes is a message as newer profilers make it: a resource for each process.
+// processes returns a message like newer profilers': a resource for each process.
 func processes(seed uint64, n int) pprofile.Profiles {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	b := profiletest.New()
@@ -202,7 +202,7 @@ func TestProcessesShareResources(t *testing.T) {
 			}, Admit: admitAll})
 			require.NoError(t, profiletest.Check(pd))
 			require.Equal(t, before, facts(pd, all...))
-			// One for each program, and one more for samples that had said themselves what the others' resource did.
+			// One for each program, and one more for samples that had the attribute themselves.
 			require.LessOrEqual(t, pd.ResourceProfiles().Len(), 2*5)
 			for _, rp := range pd.ResourceProfiles().All() {
 				require.LessOrEqual(t, rp.ScopeProfiles().Len(), 2)
@@ -211,7 +211,7 @@ func TestProcessesShareResources(t *testing.T) {
 	}
 }
 
-// Each executable has one resource for each one that it comes from, and one profile for each of the message's.
+// Each executable has one resource for each incoming resource, and one profile for each incoming profile.
 func TestProcessesAreNotSplitNeedlessly(t *testing.T) {
 	pd := host(3, 60, 500)
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
@@ -220,7 +220,7 @@ func TestProcessesAreNotSplitNeedlessly(t *testing.T) {
 		attributes := rp.Resource().Attributes()
 		key := fmt.Sprint(attributes.AsRaw())
 		apm, _ := attributes.Get("service.name")
-		// A sample with a name of its own loses one attribute more.
+		// A sample with its own name loses one more attribute.
 		assert.False(t, seen[key] && apm.Str() != "apm", key)
 		seen[key] = true
 		require.Equal(t, 1, rp.ScopeProfiles().Len())
@@ -241,7 +241,7 @@ func sampleOf(attributes ...profiletest.Attribute) profiletest.Sample {
 	return profiletest.Value(1, fmt.Sprint(attributes)).With(attributes...)
 }
 
-// Samples that say nothing of a process keep their resource, profiles without samples too.
+// Samples without information about a process keep their resource, and so do profiles without samples.
 func TestWhatStays(t *testing.T) {
 	pd := profiletest.New().Resource("container.id", "", "host.name", "h").Scope("s", "1").
 		Profile("cpu", "ns").ID([16]byte{1}).Payload("x", []byte("payload")).
@@ -266,7 +266,7 @@ func TestWhatStays(t *testing.T) {
 	assert.NotEqual(t, pprofile.ProfileID{1}, p.ProfileID(), "an id is of one profile")
 }
 
-// A profile that moves as a whole keeps its id and payload, and a resource that is one process its place.
+// A profile that moves as a whole keeps its id and payload, and a resource of one process keeps its position.
 func TestOneProcess(t *testing.T) {
 	pd := profiletest.New().Resource("process.pid", int64(7)).Scope("s", "1").
 		Profile("cpu", "ns").ID([16]byte{1}).Payload("x", []byte("payload")).
@@ -281,7 +281,7 @@ func TestOneProcess(t *testing.T) {
 	assert.Equal(t, []string{"", "thread.id"}, keysOf(pd))
 }
 
-// A profile all of whose samples go to one resource moves as it is.
+// A profile moves unchanged if all of its samples go to one resource.
 func TestWholeProfilesMove(t *testing.T) {
 	b := profiletest.New().Resource().Scope("s", "1")
 	for i := range byte(3) {
@@ -299,7 +299,7 @@ func TestWholeProfilesMove(t *testing.T) {
 	}
 }
 
-// The original payload goes with the first part of a profile, its format too.
+// Only the first part of a profile gets the original payload and its format.
 func TestThePayloadGoesOnce(t *testing.T) {
 	b := profiletest.New().Resource().Profile("cpu", "ns").Payload("x", []byte("payload"))
 	for i := range 3 {
@@ -333,7 +333,7 @@ func TestSharedAttributesStay(t *testing.T) {
 	assert.Equal(t, 1, profiletest.SampleAt(pd, 0).AttributeIndices().Len())
 }
 
-// Processes above the limit share one resource, which has what all of the machine have; their samples keep what they say.
+// Processes above the limit share one resource, which has only attributes of the machine. Their samples keep all attributes.
 func TestOther(t *testing.T) {
 	b := profiletest.New().Resource("container.id", strings.Repeat("a", 64), "host.name", "h", "k8s.pod.name", "p").Profile("cpu", "ns")
 	for i := range 5 {
@@ -354,7 +354,7 @@ func TestOther(t *testing.T) {
 	assert.Equal(t, 2, other.ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices().Len())
 }
 
-// The same process is the same content for Admit in every message.
+// Admit gets the same content for the same process in every message.
 func TestContentIsStable(t *testing.T) {
 	seen := map[[32]byte]int{}
 	for seed := range uint64(5) {
@@ -368,7 +368,7 @@ func TestContentIsStable(t *testing.T) {
 	}
 }
 
-// Attributes of resources that came as references into the string table keep their meaning, although strings move.
+// References into the string table, in attributes of resources, keep their meaning although strings move.
 func TestReferencesKeepTheirMeaning(t *testing.T) {
 	pd := profiletest.New().Resource("zone", "north", "container.id", "").Scope("s", "1", "key", "value").Profile("cpu", "ns").
 		Sample(sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("z", "last"))).Build()
@@ -382,8 +382,8 @@ func TestReferencesKeepTheirMeaning(t *testing.T) {
 	assert.Equal(t, map[string]any{"key": "value"}, rp.ScopeProfiles().At(0).Scope().Attributes().AsRaw())
 }
 
-// Where a value may refer to the string table in a way that pdata does not show, no string moves; else those go that resources
-// no longer have.
+// If a value may refer to the string table in a way that pdata does not show, no string moves. Otherwise strings that resources no
+// longer have are removed.
 func TestStringsOfResources(t *testing.T) {
 	for _, mayHide := range []bool{true, false} {
 		resource := []any{"service.name", "unknown_service:a"}
@@ -407,7 +407,7 @@ func TestStringsOfResources(t *testing.T) {
 	}
 }
 
-// Entries with the same value are one process's.
+// Different entries with the same value belong to the same process.
 func TestDuplicateAttributes(t *testing.T) {
 	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(
 		sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("thread.id", int64(1))),
@@ -425,7 +425,7 @@ func TestDuplicateAttributes(t *testing.T) {
 	}
 }
 
-// Entry 0 stays, whatever it is.
+// Entry 0 stays, whatever its content is.
 func TestARealAttributeAtZero(t *testing.T) {
 	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(sampleOf(profiletest.Attr("process.executable.name", "a"))).Build()
 	d := pd.Dictionary()
@@ -438,7 +438,7 @@ func TestARealAttributeAtZero(t *testing.T) {
 	assert.Equal(t, "a", name.Str())
 }
 
-// What is wrong with a message stays as it is.
+// Faults of a message stay as they are.
 func TestIndicesOutOfRange(t *testing.T) {
 	pd := host(1, 10, 30)
 	d := pd.Dictionary()
@@ -466,7 +466,7 @@ func TestIndicesOutOfRange(t *testing.T) {
 	New(Options{Move: byExecutable}).Regroup(pprofile.NewProfiles(), Group{Identify: byProgram, Admit: admitAll})
 }
 
-// What a process's resource leaves to its samples does not give a meaning to what had none.
+// Indices out of range stay out of range when attributes of a resource move to its samples and tables grow.
 func TestIndicesOutOfRangeWhereTablesGrow(t *testing.T) {
 	pd := profiletest.New().Resource("process.pid", int64(7), "process.executable.name", "a").Profile("cpu", "ns").
 		Sample(sampleOf(profiletest.Attr("thread.id", int64(1)))).Build()
@@ -486,7 +486,7 @@ func TestIndicesOutOfRangeWhereTablesGrow(t *testing.T) {
 	assert.EqualValues(t, outOfRange, d.FunctionTable().At(1).NameStrindex())
 }
 
-// Values that a process cannot have are no reason to move.
+// Samples do not move for values that a process cannot have.
 func TestUnusableAttributes(t *testing.T) {
 	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(
 		sampleOf(profiletest.Attr("process.pid", "seven")),
@@ -500,7 +500,7 @@ func TestUnusableAttributes(t *testing.T) {
 	assert.Equal(t, before, marshal(t, pd))
 }
 
-// The memory for the next message is bounded, and nothing of the last message is in it.
+// A Regrouper that is used again has the same result as a new one.
 func TestUsedAgain(t *testing.T) {
 	r := New(Options{Move: byExecutable})
 	for seed := range uint64(10) {
