@@ -204,11 +204,11 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 	}
 	f.add("container.id", process.Container)
 	f.add("k8s.pod.uid", process.Pod)
-	servicename.ResourceAttributes(process.ResourceAttributes, func(key, value string) {
+	for key, value := range servicename.ResourceAttributes(process.ResourceAttributes) {
 		if slices.Contains(p.config.Proc.EnvironmentAttributes, key) {
 			f.add(key, servicename.Clean(value))
 		}
-	})
+	}
 	return f
 }
 

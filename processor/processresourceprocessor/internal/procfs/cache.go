@@ -167,39 +167,32 @@ func (c *Cache[T]) put(key Key, e *entry[T]) {
 func (c *Cache[T]) wait(ctx context.Context, keys []Key, calls, others []*call) {
 	deadline := time.NewTimer(c.options.MaxWait)
 	defer deadline.Stop()
-	var mine chan struct{}
+	isHeldUp := false
 	stop := make(chan struct{})
 	if len(keys) > 0 {
 		select {
 		case c.slots <- struct{}{}:
-			mine = make(chan struct{})
+			mine := &call{done: make(chan struct{})} // all of keys
+			others = append(others, mine)
 			c.readers.Go(func() {
 				defer func() { <-c.slots }()
-				defer close(mine)
+				defer close(mine.done)
 				c.readAll(keys, calls, stop)
 			})
 		default: // all readers are blocked: go on with what is known
+			isHeldUp = true
 		}
 	}
-	isHeldUp := mine == nil && len(keys) > 0
-	isTimeout := !allDone(ctx, deadline.C, mine, others) || isHeldUp
+	isTimeout := !allDone(ctx, deadline.C, others) || isHeldUp
 	close(stop)
 	c.abandon(keys, calls, isTimeout)
 }
 
-func allDone(ctx context.Context, deadline <-chan time.Time, mine chan struct{}, others []*call) bool {
-	if mine != nil {
+// allDone waits for calls. It reports false if the deadline or ctx ends first.
+func allDone(ctx context.Context, deadline <-chan time.Time, calls []*call) bool {
+	for _, c := range calls {
 		select {
-		case <-mine:
-		case <-deadline:
-			return false
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for _, other := range others {
-		select {
-		case <-other.done:
+		case <-c.done:
 		case <-deadline:
 			return false
 		case <-ctx.Done():

@@ -6,6 +6,7 @@ package procfs
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -136,7 +137,7 @@ func unitOf(path string) string {
 		at := strings.LastIndexByte(path, '/')
 		segment := path[at+1:]
 		path = path[:max(at, 0)]
-		if name, ok := strings.CutSuffix(segment, ".service"); ok && !isTransient(name) {
+		if name, ok := strings.CutSuffix(segment, ".service"); ok && !transient.MatchString(name) {
 			return unescape(name)
 		}
 		if strings.HasSuffix(segment, ".scope") {
@@ -146,39 +147,16 @@ func unitOf(path string) string {
 	return ""
 }
 
-func isTransient(service string) bool {
-	if strings.HasPrefix(service, "user@") {
-		return true
-	}
-	name, ok := strings.CutPrefix(service, "run-") // run-u12, run-p4711-i4712, run-r and 32 hexadecimal digits
-	if !ok || len(name) < 2 {
-		return false
-	}
-	switch name[0] {
-	case 'u', 'p':
-		return '0' <= name[1] && name[1] <= '9'
-	case 'r':
-		return len(name) == 33 && strings.Trim(name[1:], "0123456789abcdef") == ""
-	default:
-		return false
-	}
-}
+// transient matches services with temporary names, such as run-u12, run-p4711-i4712, or run-r and 32 hexadecimal digits, and
+// managers of users.
+var transient = regexp.MustCompile(`^(user@|run-([up][0-9]|r[0-9a-f]{32}$))`)
 
-// unescape undoes systemd's \x2d.
+var escaped = regexp.MustCompile(`\\x[0-9a-fA-F]{2}`)
+
+// unescape undoes systemd's escapes, such as \x2d.
 func unescape(name string) string {
-	if !strings.Contains(name, `\x`) {
-		return name
-	}
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		if strings.HasPrefix(name[i:], `\x`) && i+4 <= len(name) {
-			if c, err := strconv.ParseUint(name[i+2:i+4], 16, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(name[i])
-	}
-	return b.String()
+	return escaped.ReplaceAllStringFunc(name, func(escape string) string {
+		c, _ := strconv.ParseUint(escape[2:], 16, 8) // the expression allows only hexadecimal digits
+		return string([]byte{byte(c)})
+	})
 }

@@ -16,18 +16,13 @@ const MaxBytes = 255
 
 // Clean makes a name from an untrusted text: at most MaxBytes of UTF-8 without control characters or spaces around it.
 func Clean(name string) string {
-	name = Clip(name, MaxBytes)
-	isClean := utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
-	if !isClean {
-		name = strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, strings.ToValidUTF8(name, "\ufffd"))
-		name = Clip(name, MaxBytes)
-	}
-	return strings.TrimSpace(name)
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(Clip(name, MaxBytes), "\ufffd"))
+	return strings.TrimSpace(Clip(name, MaxBytes))
 }
 
 // Clip returns at most n bytes of a text, without a partial character at the end.

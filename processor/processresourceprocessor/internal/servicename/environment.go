@@ -4,22 +4,25 @@
 package servicename
 
 import (
+	"iter"
 	"net/url"
 	"strings"
 )
 
 // ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: `key=value` with percent encoding, separated by commas. It skips
 // malformed pairs.
-func ResourceAttributes(text string, yield func(key, value string)) {
-	for pair := range strings.SplitSeq(text, ",") {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			continue
-		}
-		key, keyErr := url.PathUnescape(strings.TrimSpace(key))
-		value, valueErr := url.PathUnescape(strings.TrimSpace(value))
-		if keyErr == nil && valueErr == nil && key != "" {
-			yield(key, value)
+func ResourceAttributes(text string) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for pair := range strings.SplitSeq(text, ",") {
+			key, value, ok := strings.Cut(pair, "=")
+			if !ok {
+				continue
+			}
+			key, keyErr := url.PathUnescape(strings.TrimSpace(key))
+			value, valueErr := url.PathUnescape(strings.TrimSpace(value))
+			if keyErr == nil && valueErr == nil && key != "" && !yield(key, value) {
+				return
+			}
 		}
 	}
 }
@@ -29,13 +32,12 @@ func FromEnvironment(serviceName, resourceAttributes string) string {
 	if name := Clean(serviceName); name != "" {
 		return name
 	}
-	name := ""
-	ResourceAttributes(resourceAttributes, func(key, value string) {
-		if key == "service.name" && name == "" {
-			name = Clean(value)
+	for key, value := range ResourceAttributes(resourceAttributes) {
+		if key == "service.name" && Clean(value) != "" {
+			return Clean(value)
 		}
-	})
-	return name
+	}
+	return ""
 }
 
 // FromJavaProperty returns the value of -Dotel.service.name, which the Java agent reads like OTEL_SERVICE_NAME.

@@ -54,49 +54,14 @@ func titleOf(arguments []string) string {
 // interpreters read the arguments of an interpreter, by its executable's name without the version. They return the name
 // of what is run, or "" if it has none.
 var interpreters = map[string]func(arguments []string) string{
-	"python": python, "pypy": python,
+	"python": python.program, "pypy": python.program,
 	"node": node, "nodejs": node, "bun": node, "deno": node,
 	"java":   java,
 	"php":    php,
 	"dotnet": dotnet,
-	"ruby":   script{inline: "e", value: "rICE", attached: "FTxKW"}.program,
-	"perl":   script{inline: "eE", value: "I", attached: "mMFxilCDV0"}.program,
+	"ruby":   ruby.program,
+	"perl":   perl.program,
 	"sh":     shell.program, "bash": shell.program, "dash": shell.program, "ksh": shell.program, "zsh": shell.program,
-}
-
-// python: `python -u -X dev app.py`, `python -m http.server`. What -c runs has no name.
-func python(arguments []string) string {
-	for i := 0; i < len(arguments); i++ {
-		argument := arguments[i]
-		switch {
-		case argument == "-" || argument == "--help-all":
-			return ""
-		case strings.HasPrefix(argument, "--"):
-			if argument == "--check-hash-based-pycs" {
-				i++
-			}
-		case strings.HasPrefix(argument, "-"):
-			option := strings.IndexAny(argument, "mcWX")
-			if option < 0 {
-				continue
-			}
-			value := argument[option+1:]
-			isApart := value == ""
-			if isApart && i+1 < len(arguments) {
-				i++
-				value = arguments[i]
-			}
-			switch argument[option] {
-			case 'm':
-				return value
-			case 'c':
-				return ""
-			}
-		default:
-			return fileName(argument)
-		}
-	}
-	return ""
 }
 
 // nodeValues are options of node, bun and deno whose value is the next argument if there is no =.
@@ -187,14 +152,22 @@ func dotnet(arguments []string) string {
 	return ""
 }
 
-// script configures how the arguments of shells and the like are read: the first that is not an option is the script.
+// script describes the arguments of an interpreter whose options are letters: the first that is not an option is the script.
 type script struct {
-	inline   string // letters after which there is a text to run instead of a file
-	value    string // letters whose value is the rest of the argument, or the next one
-	attached string // letters whose value is the rest of the argument
+	inline   string   // letters with a text to run instead of a file
+	module   string   // letters with the name of what to run
+	value    string   // letters whose value is the rest of the argument, or the next one
+	attached string   // letters whose value is the rest of the argument
+	values   []string // long options whose value is the next argument
 }
 
-var shell = script{inline: "cs", value: "oO"}
+var (
+	// `python -u -X dev app.py`, `python -m http.server`
+	python = script{inline: "c", module: "m", value: "WX", values: []string{"--check-hash-based-pycs"}}
+	ruby   = script{inline: "e", value: "rICE", attached: "FTxKW"}
+	perl   = script{inline: "eE", value: "I", attached: "mMFxilCDV0"}
+	shell  = script{inline: "cs", value: "oO"}
+)
 
 func (s script) program(arguments []string) string {
 	for i := 0; i < len(arguments); i++ {
@@ -205,16 +178,23 @@ func (s script) program(arguments []string) string {
 		case argument == "-" || argument == "--":
 			return ""
 		case strings.HasPrefix(argument, "--"):
+			if slices.Contains(s.values, argument) {
+				i++
+			}
 		case argument != "" && (argument[0] == '-' || argument[0] == '+'):
-			option := strings.IndexAny(argument, s.inline+s.value+s.attached)
+			option := strings.IndexAny(argument, s.inline+s.module+s.value+s.attached)
 			if option < 0 {
 				continue
 			}
-			letter := argument[option : option+1]
-			if strings.Contains(s.inline, letter) {
+			letter, rest := argument[option:option+1], argument[option+1:]
+			switch {
+			case strings.Contains(s.inline, letter):
 				return ""
-			}
-			if strings.Contains(s.value, letter) && option == len(argument)-1 {
+			case strings.Contains(s.module, letter) && rest != "":
+				return rest
+			case strings.Contains(s.module, letter) && i+1 < len(arguments):
+				return arguments[i+1]
+			case strings.Contains(s.value, letter) && rest == "":
 				i++
 			}
 		default:

@@ -25,7 +25,7 @@ const maxCommandLine = 4 << 10
 func Match(rules []Rule, executable string, arguments []string) string {
 	commandLine := ""
 	if len(rules) > 0 {
-		commandLine = joined(arguments)
+		commandLine = Clip(strings.Join(arguments, " "), maxCommandLine)
 	}
 	for _, rule := range rules {
 		if name := rule.name(executable, commandLine); name != "" {
@@ -33,20 +33,6 @@ func Match(rules []Rule, executable string, arguments []string) string {
 		}
 	}
 	return ""
-}
-
-func joined(arguments []string) string {
-	var b strings.Builder
-	for i, argument := range arguments {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(Clip(argument, maxCommandLine))
-		if b.Len() > maxCommandLine {
-			break
-		}
-	}
-	return Clip(b.String(), maxCommandLine)
 }
 
 func (r *Rule) name(executable, commandLine string) string {
