@@ -20,10 +20,11 @@ func newCheck(term *terminal) *cobra.Command {
 		Use:     "check FILE...",
 		Short:   "Check that OTLP profiles keep the rules of the format",
 		GroupID: groupFiles,
-		Long: `Check lists every fault of OTLP profiles with the path of where it is, one a line, and exits with 1 if there
-is one. An older layout is upgraded first.
+		Long: `Check lists every fault of OTLP profiles with its path, one on each line, and exits with 1 if there is one. An
+older layout is upgraded first.
 
-The rules: indices in range; entry 0 of each table its zero value; no resource or scope without profiles; no entry twice, and none that nothing refers to;
+The rules: indices in range; entry 0 of each table its zero value; no resource or scope without profiles; no entry twice,
+and none without a reference to it;
 attribute keys once in a list; memory_start below memory_limit; lines, columns and ids that are valid;
 one value, or as many values as timestamps, or timestamps alone, and the same for all samples of a profile; timestamps within
 the profile's time; no two samples of one identity; texts in UTF-8; an original payload only with its format.`,

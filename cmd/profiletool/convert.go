@@ -70,7 +70,7 @@ func newConvert(term *terminal) *cobra.Command {
 		Use:     "convert -o FORMAT FILE...",
 		Short:   "Write profiles in another format",
 		GroupID: groupFiles,
-		Long: `Convert reads files of any format and writes what they hold, together, in another.
+		Long: `Convert reads files of any format, and writes all of their profiles in another.
 
   pprof        gzip, one profile: those of several files or processes are merged
   otlp         protobuf in today's layout, one message

@@ -46,12 +46,12 @@ func newLoad(term *terminal) *cobra.Command {
 		Use:     "load",
 		Short:   "Send the profiles of many services at a rate, to size a gateway",
 		GroupID: groupNetwork,
-		Long: `Load sends generated profiles: each message has one profile type of one service, with stacks as a Go program has
-them. It goes round services and types at --rate messages a second, or as fast as the answers come with --rate 0.
+		Long: `Load sends generated profiles: each message has one profile type of one service, with stacks like those of a Go program.
+It cycles through services and types at --rate messages a second, or with --rate 0 as fast as the answers come.
 
-A line of progress goes to standard error every second; the report at the end has the numbers of messages that were
-accepted and refused, and how long the answers took. A message that no connection was free for in time is sent late, and its time counts from
-when it was due: a receiver that stalls shows in the latency. It exits with 1 if something was refused.`,
+It prints a line of progress to standard error every second. The report at the end has the numbers of messages that were
+accepted and refused, and how long the answers took. If no connection is free in time, a message is sent late, and its
+latency counts from when it was due: the latency shows whether a receiver stalls. It exits with 1 if something was refused.`,
 		Example: `  profiletool load --endpoint gateway:4317 --services 200 --types 3 --rate 60 --duration 5m`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -29,9 +29,9 @@ func newServe(term *terminal) *cobra.Command {
 		Use:     "serve FILE...",
 		Short:   "Show files on the page of flame graphs",
 		GroupID: groupNetwork,
-		Long: `Serve shows files on the page of the exporter pprof, with its JSON and pprof by URL, until it is interrupted. The page's
-clock stands at the end of the latest profile, so that "the last hour" is the last hour of the files. Profiles without
-a service.name are shown under the name of their file, those that state no time under the present.`,
+		Long: `Serve shows files on the page of the exporter pprof, with its JSON and pprof by URL, until it is interrupted. For the page,
+the present is the end of the latest profile, so that "the last hour" is the last hour of the files. Profiles without a
+service.name are shown under the name of their file, and profiles without a time under the present.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			kept, now, err := keep(r, paths, maxBytes)
