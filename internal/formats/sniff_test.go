@@ -82,7 +82,7 @@ func TestSniffTexts(t *testing.T) {
 	}
 }
 
-// TestSniffMessages has the messages of protobuf that resemble each other.
+// TestSniffMessages distinguishes protobuf messages that resemble each other.
 func TestSniffMessages(t *testing.T) {
 	b := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "main"))
 	marshaler := &pprofile.ProtoMarshaler{}
@@ -107,7 +107,7 @@ func FuzzSniff(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) { formats.Sniff(data) })
 }
 
-// TestSniffIsBounded has what could cost most: many fields, one long line, deep nesting.
+// TestSniffIsBounded sniffs what could cost most: many fields, one long line, deep nesting.
 func TestSniffIsBounded(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"fields":  []byte(strings.Repeat("\x12\x00", 4<<20)),

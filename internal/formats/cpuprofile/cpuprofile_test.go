@@ -23,7 +23,7 @@ var (
 	guess = events.Anchor{EndNanos: uint64(ended.UnixNano()), Guess: "arrival"}
 )
 
-// What node --cpu-prof wrote: the profile ends at the anchor, and all samples but those of (idle) are there.
+// The output of node --cpu-prof: the profile ends at the anchor, and has all samples except those of (idle).
 func TestNode(t *testing.T) {
 	data, err := os.ReadFile("testdata/node20.cpuprofile")
 	require.NoError(t, err)

@@ -226,8 +226,11 @@ func TraceParent(text string) (profiledict.Link, bool) {
 	return profiledict.ParseLink(parts[1], parts[2])
 }
 
-// Year2000 and Year2100 are Unix times in seconds: a number outside of them is no timestamp.
-const Year2000, Year2100 = 946684800, 4102444800
+// Unix times in seconds: a number outside of them is not a timestamp.
+const (
+	Year2000 = 946684800
+	Year2100 = 4102444800
+)
 
 // UnixNanos converts a Unix time in seconds, milliseconds, microseconds or nanoseconds to nanoseconds. It returns 0 if v is not
 // a time from 2000 to 2100 in any of these units.

@@ -196,8 +196,9 @@ func (d *decoder) addProfiles() {
 	}
 }
 
-// observe adds an observation that ends now.
-func (d *decoder) observe(which int, id compact.Identity, value int64) {
+// observe adds an observation with d.attributes that ends now.
+func (d *decoder) observe(which int, stack profiledict.StackIndex, link profiledict.LinkIndex, value int64) {
+	id := compact.Identity{Stack: stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}
 	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(d.now - d.start), Value: value})
 }
 
@@ -207,9 +208,7 @@ func (d *decoder) sample(e *trace.Event) {
 	g := d.goroutines[e.Goroutine()]
 	d.addPlace(e.Goroutine(), e.Thread(), e.Proc())
 	link := d.addContext(g)
-	d.observe(samples, compact.Identity{
-		Stack: d.stack(e.Stack()).stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link,
-	}, 1)
+	d.observe(samples, d.stack(e.Stack()).stack, link, 1)
 }
 
 // addPlace appends the attributes of who ran where, unless Options.Aggregate leaves them out.

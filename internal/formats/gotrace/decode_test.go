@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// testTraces are of testdata/generate, which says how they were made.
+// testTraces were made by testdata/generate.
 var testTraces = []string{"go1.21", "go1.22", "go1.23", "go1.25", "go1.26", "go1.26-flightrecorder"}
 
 // testTrace reads a trace of testdata.
@@ -42,7 +42,7 @@ func testTrace(t testing.TB, name string) []byte {
 	return data
 }
 
-// everything leaves nothing out.
+// everything returns options that leave nothing out.
 func everything() Options {
 	o := DefaultOptions()
 	o.MinDuration, o.SystemGoroutines, o.GCWorkers, o.ForeverBlocked = 0, true, true, true
@@ -110,7 +110,7 @@ func intervals(pd pprofile.Profiles) (all []interval) {
 	return all
 }
 
-// Every way of waiting in the program is there, in traces of all versions.
+// Traces of all versions have every way in which the program waits.
 func TestVersions(t *testing.T) {
 	arrival := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, name := range testTraces {
@@ -152,7 +152,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// What a reader sees of a small trace.
+// The profiles of a small trace, as text.
 func TestGolden(t *testing.T) {
 	o := DefaultOptions()
 	o.MinDuration = 5 * time.Millisecond
@@ -162,7 +162,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// With nothing left out, the states of a goroutine follow each other without a hole.
+// With nothing left out, the states of a goroutine follow each other without a gap.
 func TestNoHoles(t *testing.T) {
 	for _, name := range testTraces {
 		pd, _ := decode(t, testTrace(t, name), everything())
@@ -223,7 +223,7 @@ func TestAggregatedEqualsGoToolTrace(t *testing.T) {
 	}
 }
 
-// What is left out by default is there when it is asked for.
+// Options include what is left out by default.
 func TestLeftOut(t *testing.T) {
 	data := testTrace(t, "go1.26")
 	count := func(change func(*Options), is func(interval) bool) (n int) {
@@ -255,7 +255,7 @@ func TestLeftOut(t *testing.T) {
 	assert.Zero(t, count(func(o *Options) { o.MinDuration = time.Millisecond }, short))
 }
 
-// A trace that breaks off makes profiles of what is before; one that is damaged at once is refused.
+// A trace that breaks off results in profiles of what is before; a trace that is damaged at the start is refused.
 func TestDamaged(t *testing.T) {
 	data := testTrace(t, "go1.26")
 	_, _, err := Decode(data[:100], DefaultOptions())
@@ -309,7 +309,7 @@ func TestTraceParent(t *testing.T) {
 	}
 }
 
-// A trace costs little more than its reader does, in processor time and in memory. GO_TRACE is the path of another trace.
+// Decoding costs little more processor time and memory than the reader alone. GO_TRACE is the path of another trace.
 func TestCostBesideTheReader(t *testing.T) {
 	data := measuredTrace(t)
 	measure := func(run func()) (best profiletest.Cost) {

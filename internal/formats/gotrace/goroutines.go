@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/exp/trace"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
@@ -98,8 +97,7 @@ func (d *decoder) end(id trace.GoID, g *goroutine) {
 		thread, proc = trace.NoThread, trace.NoProc
 	}
 	d.addPlace(id, thread, proc)
-	link := d.addContext(g)
-	d.observe(which, compact.Identity{Stack: g.stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}, length)
+	d.observe(which, g.stack, d.addContext(g), length)
 }
 
 // endAll ends the states that had not ended when the trace did.
@@ -147,6 +145,5 @@ func (d *decoder) rangeEvent(e *trace.Event) {
 	}
 	d.attributes = append(d.attributes[:0], d.b.TextAttribute(attributeRange, r.Name))
 	d.addPlace(key.goroutine, e.Thread(), e.Proc())
-	link := d.addContext(d.goroutines[key.goroutine])
-	d.observe(gcPause, compact.Identity{Stack: open.stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}, length)
+	d.observe(gcPause, open.stack, d.addContext(d.goroutines[key.goroutine]), length)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// writer writes recordings of one chunk, as few classes as the parser asks for, in any state.
+// writer writes recordings of one chunk with the fewest classes that the parser requires.
 type writer struct {
 	classes []string // name, then its fields as name:class, name:class[] or name:class* for a reference
 	pools   []byte   // what follows the number of pools
@@ -162,7 +162,7 @@ func chunkOf(events, pools, metadata []byte) []byte {
 	return append(append(b, pools...), metadata...)
 }
 
-// A recording that the writer makes, so that the hostile ones are known to come as far as they should.
+// The decoder reads what the writer writes, so that hostile recordings are refused only for their fault.
 func TestWriter(t *testing.T) {
 	w := newWriter()
 	w.pool("jdk.types.Symbol", 2).entry(1, "Shop", 2, "buy").pool("java.lang.Class", 1).entry(1, 1)
@@ -307,7 +307,7 @@ func requireBounded(t *testing.T, data, labels []byte) (err error) {
 	return err
 }
 
-// wantErrors are why hostile recordings are refused; the others are read.
+// wantErrors are the errors for hostile recordings that are refused; the others are read.
 var wantErrors = map[string]error{
 	"symbols": errCount, "stacks": errCount, "frames": errCount, "characters": errCount, "metadata of 1": errCount,
 	"metadata of 9": errCount, "metadata of 10": errCount, "an event beyond its end": errCount, "objects without fields": errClass,

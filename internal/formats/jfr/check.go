@@ -15,19 +15,19 @@ import (
 // follows constant pools wherever they point, and reads an event past its end. check walks a recording as the parser
 // will, and refuses one where that would cost more than its bytes:
 //
-//	checkHeader     a chunk lies within the recording, its metadata and constant pools within the chunk
-//	checkMetadata   the classes and their fields, which say how everything else is read
+//	checkHeader     a chunk is within the recording, its metadata and constant pools are within the chunk
+//	checkMetadata   the classes and their fields, which define how everything else is read
 //	checkPools      the constant pools
-//	checkEvents     events have their sizes; those that the parser reads end where they say
+//	checkEvents     the sizes of events; those that the parser reads end where they state
 //
-// A count must fit into the bytes that are left. What is walked of the pools is charged to a budget: those that overlap would
-// cost more than their bytes. Metadata and events are walked once, since chunks do not overlap.
+// A count must fit into the bytes that are left. Walking the pools is charged to a budget: pools that overlap would cost more than
+// their bytes. Metadata and events are walked only once, since chunks do not overlap.
 
 const (
 	chunkHeaderBytes = 68
 	chunkMagic       = "FLR\x00"
-	// maxAttributeBytes bounds texts of the metadata that the parser hashes or reads as numbers, as often as something
-	// refers to them.
+	// maxAttributeBytes bounds texts of the metadata that the parser hashes or reads as numbers, each time that something refers to
+	// them.
 	maxAttributeBytes = 1024
 	// workPerByte is how often a byte of the recording may be walked as one of a pool. Once is usual.
 	workPerByte = 4
@@ -37,8 +37,8 @@ var (
 	errTruncated = errors.New("it ends too early")
 	errCount     = errors.New("a count is larger than what follows")
 	errCostly    = errors.New("its parts overlap")
-	errMetadata  = errors.New("its metadata are not those of Flight Recorder")
-	errPools     = errors.New("the pools before are elsewhere")
+	errMetadata  = errors.New("they are not the metadata of Flight Recorder")
+	errPools     = errors.New("the offset to the previous pools is invalid")
 	errClass     = errors.New("an unknown class")
 )
 
@@ -144,7 +144,7 @@ func checkHeader(chunk []byte) (size, metadata, pools int, err error) {
 		return 0, 0, 0, errTruncated
 	}
 	if read(16) < chunkHeaderBytes || read(16) >= whole || read(24) < chunkHeaderBytes || read(24) >= whole {
-		return 0, 0, 0, errors.New("its metadata or constant pools are elsewhere; is the recording still running?")
+		return 0, 0, 0, errors.New("its metadata or constant pools are not within it; is the recording still running?")
 	}
 	return int(whole), int(read(24)), int(read(16)), nil
 }
@@ -218,7 +218,7 @@ func (c *checker) string() []byte {
 		}
 		return []byte(string(characters))
 	}
-	c.fail(fmt.Errorf("a text of the unknown form %d", form))
+	c.fail(fmt.Errorf("the encoding %d of a text is unknown", form))
 	return nil
 }
 
@@ -326,7 +326,7 @@ func (c *checker) element(texts [][]byte) (e element) {
 	return e
 }
 
-// checkPools reads constant pools from the last to the first: each states how far before it the next one is.
+// checkPools reads constant pools from the last to the first: each has the offset of the previous one.
 func (c *checker) checkPools(start, at int) {
 	for {
 		c.pos = at

@@ -42,7 +42,7 @@ func newChunk(header parser.ChunkHeader) (chunk, error) {
 		origins: map[origin]interned{}, threads: map[types.ThreadRef][]int32{},
 	}
 	if header.TicksPerSecond == 0 || c.start < year2000 || c.start >= year2100 || header.DurationNanos > year2100 || c.end >= year2100 {
-		return c, errors.New("a chunk without a possible time")
+		return c, errors.New("the time of a chunk is impossible")
 	}
 	return c, nil
 }

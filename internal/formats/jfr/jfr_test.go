@@ -45,7 +45,7 @@ func recording(t testing.TB, name string) (data []byte, options Options) {
 
 var recordings = []string{"jdk17", "example", "dump2", "nativemem", "new_spancontext", "traceid", "wall_tick_sample"}
 
-// What becomes of recordings of the JDK and of async-profiler: a line for each profile, and its first samples.
+// Recordings of the JDK and of async-profiler: a line for each profile, and its first samples.
 func TestRecordings(t *testing.T) {
 	for _, name := range recordings {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func shortStacks(text string) string {
 
 // The totals of each stack are those that the parser's own conversion to pprof is tested with.
 func TestTotalsAreThoseOfTheParsersTests(t *testing.T) {
-	// Of types in the order in which the expectations have their values, our profiles.
+	// Our profiles by the types of the expectations, in the order of their values.
 	types := map[string][]string{
 		"block_contentions__count delay__nanoseconds":                              {"block contentions", "block delay"},
 		"mutex_contentions__count delay__nanoseconds":                              {"mutex contentions", "mutex delay"},
@@ -238,7 +238,7 @@ func TestFaults(t *testing.T) {
 		"cut":               {data[:len(data)-1], nil, "ends too early"},
 		"a header":          {data[:chunkHeaderBytes], nil, "ends too early"},
 		"still running":     {damaged(16, make([]byte, 16)...), nil, "still running"},
-		"no clock":          {damaged(56, make([]byte, 8)...), nil, "without a possible time"},
+		"no clock":          {damaged(56, make([]byte, 8)...), nil, "the time of a chunk is impossible"},
 		"another chunk":     {append(bytes.Clone(data), "hello"...), nil, "ends too early"},
 		"another version":   {damaged(4, 0, 9), nil, "version"},
 		"labels":            {data, []byte("\x0a\xff"), errLabels.Error()},

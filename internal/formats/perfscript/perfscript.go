@@ -218,15 +218,13 @@ func (d *decoder) frame(line string) bool {
 	if at := strings.LastIndex(symbol, "+0x"); at > 0 {
 		symbol = symbol[:at]
 	}
-	var line1 profiledict.Line
 	if symbol != "" && symbol != "[unknown]" {
-		line1.Function = d.b.Dict.Functions.Intern(profiledict.Function{Name: d.b.Dict.Strings.Intern(d.b.Text(symbol))})
-		d.inlined = append(d.inlined, line1)
+		function := d.b.Dict.Functions.Intern(profiledict.Function{Name: d.b.Dict.Strings.Intern(d.b.Text(symbol))})
+		d.inlined = append(d.inlined, profiledict.Line{Function: function})
 	}
-	if file == "inlined" {
-		return true // the frame that it is inlined into follows
+	if file != "inlined" { // otherwise the frame that it is inlined into follows
+		d.push(ip, file)
 	}
-	d.push(ip, file)
 	return true
 }
 

@@ -21,7 +21,7 @@ import (
 
 var guess = events.Anchor{EndNanos: 1795297434_000000_000, Guess: "arrival"}
 
-// What perf 6.1 wrote of a program with two threads, one of which has a space in its name.
+// The output of perf 6.1 for a program with two threads, one of which has a space in its name.
 func TestGolden(t *testing.T) {
 	data, err := os.ReadFile("testdata/burn.perf.txt")
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 	require.Equal(t, events.Stats{Events: 1, Dropped: 1, GuessedClock: true}, stats)
 }
 
-// The real perf, where there is one that may record.
+// The real perf, if it is installed and allowed to record.
 func TestLive(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "perf.data")
 	if out, err := exec.Command("perf", "record", "-q", "-e", "cpu-clock", "-F", "999", "-g", "-o", file, "--", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done").CombinedOutput(); err != nil {
