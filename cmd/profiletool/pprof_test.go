@@ -103,7 +103,7 @@ func TestFlamegraph(t *testing.T) {
 	assert.Contains(t, string(body), `"work"`)
 }
 
-// started starts a command that serves, and returns what it says that matches. The command is killed when the test ends.
+// started starts a command that serves, and returns the part of its log that matches. The command is killed when the test ends.
 func started(t *testing.T, cmd *exec.Cmd, pattern string) string {
 	t.Helper()
 	log, err := cmd.StderrPipe()

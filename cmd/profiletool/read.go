@@ -145,7 +145,7 @@ func nameOf(path string) string {
 	return path
 }
 
-// read returns the messages of a file, of which there is at least one.
+// read returns the messages of a file, at least one.
 func (r *reader) read(path string) ([]message, error) {
 	data, err := r.open(path)
 	if err != nil {

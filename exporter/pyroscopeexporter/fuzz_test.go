@@ -13,7 +13,7 @@ import (
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// FuzzPush sends any message, which may break every rule of OTLP: there is no panic, and the message stays as it is.
+// FuzzPush sends any message, which may break every rule of OTLP: push does not panic, and does not change the message.
 func FuzzPush(f *testing.F) {
 	seed := func(pd pprofile.Profiles) {
 		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)

@@ -95,7 +95,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 			require.Equal(t, options.MaxBytes > 0, len(parts) > 1)
 			require.Equal(t, want, profiletest.Events(parts...))
 
-			for at, part := range parts { // as a file or Kafka has it
+			for at, part := range parts { // encoded, as in a file or Kafka
 				data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(part)
 				require.NoError(t, err)
 				parts[at], err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)

@@ -36,7 +36,7 @@ type Options struct {
 	Labels []byte
 }
 
-// SniffBytes is how much of a payload is enough for Sniff to tell the Decodable formats.
+// SniffBytes is how much of a payload Sniff needs to recognise the Decodable formats.
 const SniffBytes = headBytes + 1
 
 // Decode returns the profiles of an uncompressed payload in one of the Decodable formats. Profiles without an id get one that

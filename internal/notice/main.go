@@ -69,7 +69,7 @@ func run(w io.Writer, folder, tags, own, header, version string) error {
 	return write(w, string(text), sorted)
 }
 
-// module is a module of which the binary has packages.
+// module is a module with packages in the binary.
 type module struct {
 	path, version, root string
 	// folders are those of its packages and of the files that they embed.

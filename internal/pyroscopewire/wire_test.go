@@ -118,7 +118,7 @@ func TestParsePush(t *testing.T) {
 	require.ErrorIs(t, err, errNotPush)
 }
 
-// hostilePushes are requests in which little says much.
+// hostilePushes are small requests with large effects.
 func hostilePushes() [][]byte {
 	label := []byte("\x0a\x00")
 	series := append([]byte("\x0a\x80\x08"), bytes.Repeat(label, 512)...)

@@ -71,7 +71,7 @@ func FuzzURL(f *testing.F) {
 		}
 		for _, text := range texts {
 			u, err := url.Parse(text)
-			// What stands behind the end of the authority is part of the path: no client takes it for a password.
+			// Text after the authority is part of the path: no client uses it as a password.
 			if err == nil && u.User == nil && u.Opaque == "" && !isSecret {
 				continue
 			}

@@ -73,7 +73,7 @@ func TestNothingStartsOnAFullDisk(t *testing.T) {
 	require.ErrorContains(t, err, "storage of disk has no room to start with")
 }
 
-// TestItemsAreReadFromAFullDisk does what the queue does to take an item, and to put one.
+// TestItemsAreReadFromAFullDisk runs the queue's operations for reading and for adding an item.
 func TestItemsAreReadFromAFullDisk(t *testing.T) {
 	client, err := clientOf(t, fullDisk{writable: true})
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 
 var stuckType = component.MustNewType("stuck")
 
-// stuckComponent is a component whose Shutdown waits until released is closed, whatever the context says.
+// stuckComponent is a component whose Shutdown waits until released is closed, whether or not the context ends.
 type stuckComponent struct {
 	component.StartFunc
 	xconsumer.Profiles

@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Options describe the values, which the format itself does not. Text fields that are empty take the defaults.
+// Options describe the values, which the format itself does not. Empty text fields have the defaults.
 type Options struct {
 	// Options has the Anchor, which is the time of values without timestamps if there is no TimeNanos.
 	events.Options
@@ -40,7 +40,7 @@ type Options struct {
 	WithoutValues bool
 }
 
-// ErrNotFolded is the error for text of which no line is a stack with a value.
+// ErrNotFolded is the error for text without a line that is a stack with a value.
 var ErrNotFolded = errors.New("no line is a stack with a value, such as main;work 12")
 
 // Decode returns the profiles of folded stacks: one resource and scope without attributes, a profile of the values without

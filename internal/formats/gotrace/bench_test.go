@@ -35,8 +35,8 @@ func readAll(data []byte) error {
 	return err
 }
 
-// measuredTrace returns the trace at the path GO_TRACE. If there is none and GO_TRACE_SECONDS is set, it records one for so
-// long. Without either it is a small one.
+// measuredTrace returns the trace at the path GO_TRACE. If there is no file and GO_TRACE_SECONDS is set, it records one for that
+// time. Without GO_TRACE it returns a small one.
 func measuredTrace(tb testing.TB) []byte {
 	tb.Helper()
 	path := os.Getenv("GO_TRACE")
@@ -96,7 +96,7 @@ func recordBusyServer(tb testing.TB, path string, duration time.Duration) {
 	tb.Logf("%d requests in %v", asked.Load(), duration)
 }
 
-// BenchmarkDecode compares with the reader's own pass. measuredTrace says which trace it reads.
+// BenchmarkDecode compares Decode with the reader alone, on measuredTrace.
 func BenchmarkDecode(b *testing.B) {
 	data := measuredTrace(b)
 	everything := DefaultOptions()

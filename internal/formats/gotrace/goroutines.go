@@ -28,7 +28,7 @@ type goroutine struct {
 	isSystem, isWorker bool
 
 	regions []region
-	task    trace.TaskID // of which the goroutine began the latest
+	task    trace.TaskID // the last one that the goroutine began
 	link    profiledict.LinkIndex
 }
 

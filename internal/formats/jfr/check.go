@@ -11,9 +11,9 @@ import (
 	"strconv"
 )
 
-// The parser trusts the counts that stand in a recording: it allocates a table of as many entries as a few bytes claim,
-// follows constant pools wherever they point, and reads an event past its end. check walks a recording as the parser
-// will, and refuses one where that would cost more than its bytes:
+// The parser trusts the counts in a recording: it allocates a table of as many entries as a few bytes claim, follows constant pools
+// to any offset, and reads past the end of an event. check walks a recording as the parser will, and refuses it if that would cost
+// more than its bytes:
 //
 //	checkHeader     a chunk is within the recording, its metadata and constant pools are within the chunk
 //	checkMetadata   the classes and their fields, which define how everything else is read
@@ -278,7 +278,7 @@ func (c *checker) checkClass(texts [][]byte, names map[string]bool) {
 			}
 			read.fields = append(read.fields, child.field)
 		}
-		for range child.children { // annotations, whose own children the parser takes for the next field
+		for range child.children { // annotations, whose own children the parser mistakes for the next field
 			c.element(texts)
 		}
 	}

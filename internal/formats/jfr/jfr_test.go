@@ -65,7 +65,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// summary describes each profile and its first three samples, of which the three frames at the leaf are shown.
+// summary describes each profile and its first three samples with their three innermost frames.
 func summary(pd pprofile.Profiles) string {
 	var b strings.Builder
 	for _, line := range strings.Split(shortStacks(profiletest.Render(firstSamples(pd, 3))), "\n") {

@@ -197,7 +197,7 @@ func TestCacheByManyMessages(t *testing.T) {
 					keys = append(keys, Key{PID: pid})
 				}
 				for i, got := range c.Resolve(t.Context(), keys) {
-					// With all readers in use it is what the sample says.
+					// If all readers are in use, the sample names the process.
 					if got != fmt.Sprint("read ", i) && got != "said " {
 						t.Errorf("process %d: %s", i, got)
 					}
