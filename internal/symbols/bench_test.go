@@ -56,7 +56,7 @@ func firstLookup(tb testing.TB, name string, addr uint64) *Image {
 	return m
 }
 
-// The first lookup in a large program takes less memory than twice its symbol tables.
+// The first lookup in a large program needs less memory than twice its symbol tables.
 func TestMemoryOfALargeProgram(t *testing.T) {
 	name, tableBytes := largeProgram(t)
 	addr := functionAddresses(t, name, 1)[0]

@@ -71,7 +71,7 @@ func buildELF(sections ...elfSection) []byte {
 	return file
 }
 
-// le appends numbers of their size, texts with a NUL, and bytes as they are.
+// le encodes numbers in little-endian order by their size, texts with a NUL, and bytes unchanged.
 func le(values ...any) (b []byte) {
 	for _, v := range values {
 		switch v := v.(type) {

@@ -12,12 +12,12 @@ import (
 // DemangleStyle is how much of a demangled name is kept.
 type DemangleStyle string
 
-// The styles, from all to nothing.
+// The styles, from the whole name to the symbol as it is.
 const (
 	DemangleFull      DemangleStyle = "full"      // with parameters and template arguments
 	DemangleTemplates DemangleStyle = "templates" // without the parameters
 	DemangleSimple    DemangleStyle = "simple"    // without either
-	DemangleNone      DemangleStyle = "none"
+	DemangleNone      DemangleStyle = "none"      // as the linker has it
 )
 
 // maxDemangled is the power of two that bounds a demangled name: a mangled name of a kilobyte can become a gigabyte.

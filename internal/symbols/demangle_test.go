@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// demangled has mangled names with what they are in full.
+// demangled maps mangled names to full ones.
 var demangled = map[string]string{
 	"main":                        "main",
 	"_start":                      "_start",
@@ -43,7 +43,7 @@ func TestDemangle(t *testing.T) {
 	assert.Equal(t, "shop::Basket::add", Demangle(name, DemangleSimple))
 }
 
-// A short name can stand for an exponentially long one.
+// A short name can demangle to an exponentially long one.
 func TestLongNamesAreCut(t *testing.T) {
 	name := "_Z1fI1aE"
 	for range 30 {

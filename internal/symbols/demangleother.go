@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// For D and Swift only the qualified name is read, without types, as flame graphs show it. A name with more, such as a
-// template's arguments, is cut there, or stays as it is.
+// For D and Swift only the qualified name is read, without types, as flame graphs show it. A name that has more, such as
+// the arguments of a template, is cut there or stays as it is.
 
 func isMangledD(name string) bool {
 	return strings.HasPrefix(name, "_D") && len(name) > 3 && isDigit(name[2])
@@ -159,7 +159,7 @@ func swiftIdentifier(s string, words *[]string) (text, rest string, ok bool) {
 	return text, s, text != ""
 }
 
-// addWords notes the words of an identifier: they begin with a capital, or after an underscore.
+// addWords appends the words of an identifier, which begin with a capital, or after an underscore.
 func addWords(text string, words *[]string) {
 	const maxWords = 26
 	start := 0

@@ -6,10 +6,10 @@
 // In: a file as an io.ReaderAt, and addresses. Out: for each address its frames, innermost first. The steps, by the
 // names of the functions:
 //
-//  1. Open reads the headers and the build ids. IDs.Match tells whether it is the file that a mapping names.
+//  1. Open reads the headers and the build ids. Image.Matches reports whether it is the build that a mapping names.
 //  2. Image.Address turns an offset in the file into a virtual address.
 //  3. Image.Resolve asks the tables that the file has, the best one first: Go's pclntab (pclntab.go), DWARF if lines
-//     are asked for (dwarf.go), .symtab, MiniDebugInfo and .dynsym (symtab.go, minidebug.go).
+//     are wanted (dwarf.go), .symtab, MiniDebugInfo and .dynsym (symtab.go, minidebug.go).
 //  4. Demangle makes a readable name of what the compiler wrote.
 //
 // Files come from containers, which are not trusted. Files are not mapped into memory: a file that shrinks while it is

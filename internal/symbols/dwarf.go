@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// dwarfTable finds functions, inlined calls and lines in DWARF 2 to 5. It keeps which unit has which addresses; a lookup
-// reads the units it needs, for all of its addresses at once.
+// dwarfTable finds functions, inlined calls and lines in DWARF 2 to 5. It keeps the address ranges of the units in memory;
+// a lookup reads the units that it needs, once for all of its addresses.
 type dwarfTable struct {
 	image  *Image
 	abbrev []byte
@@ -36,11 +36,10 @@ type dwarfUnit struct {
 	offsetSize        uint8
 	addrSize          uint8
 
-	low                                   uint64
-	textBase, addrBase, rangeBase         uint64
-	lineOff                               int64 // −1 if it has none
-	directory                             attribute
-	hasTextBase, hasAddrBase, hasRangBase bool
+	low                           uint64
+	textBase, addrBase, rangeBase uint64
+	lineOff                       int64 // −1 if it has none
+	directory                     attribute
 }
 
 // unitSpan is a range of addresses, [low, high), of a unit.
@@ -85,10 +84,7 @@ func (m *Image) readDWARF() (*dwarfTable, error) {
 	return d, nil
 }
 
-const (
-	unitTypeCompile = 1
-	unitTypePartial = 3
-)
+const unitTypeCompile = 1
 
 // readUnits reads the header and the first entry of each unit.
 func (d *dwarfTable) readUnits() error {
@@ -139,6 +135,8 @@ func (d *dwarfTable) readUnitHeader(off int64) (u dwarfUnit, kind uint8, err err
 		kind = c.u8()
 		u.addrSize = c.u8()
 		u.abbrevOff = int64(c.sized(int(u.offsetSize)))
+		// If a unit does not state them, its tables begin after the header of their section.
+		u.textBase, u.addrBase, u.rangeBase = 2*uint64(u.offsetSize), 8, 8+uint64(u.offsetSize)
 	default:
 		return u, 0, fmt.Errorf("DWARF version %d: %w", u.version, ErrMalformed)
 	}
@@ -165,17 +163,14 @@ func (d *dwarfTable) readRoot(u *dwarfUnit) error {
 		u.lineOff = int64(min(a.value, 1<<62))
 	}
 	u.directory = e.get(attrCompDir)
-	u.textBase, u.hasTextBase = e.number(attrStrOffsetsBase)
-	u.rangeBase, u.hasRangBase = e.number(attrRnglistsBase)
-	u.addrBase, u.hasAddrBase = e.number(attrAddrBase)
-	if !u.hasAddrBase {
-		u.addrBase, u.hasAddrBase = e.number(attrGNUAddrBase)
-	}
+	u.textBase = e.number(attrStrOffsetsBase, u.textBase)
+	u.rangeBase = e.number(attrRnglistsBase, u.rangeBase)
+	u.addrBase = e.number(attrAddrBase, e.number(attrGNUAddrBase, u.addrBase))
 	u.low, _ = d.address(u, e.get(attrLowPC))
 	index := int32(len(d.units))
 	return d.eachRange(u, &e, func(low, high uint64) error {
 		if low >= high || low == 0 {
-			return nil // of code that the linker left out
+			return nil // the linker left the code out
 		}
 		if err := d.image.keep(int64(unsafe.Sizeof(unitSpan{}))); err != nil {
 			return err
@@ -194,7 +189,7 @@ func (d *dwarfTable) unitAt(off int64) *dwarfUnit {
 	return &d.units[i]
 }
 
-// maxOverlap bounds how many spans are looked at for one address.
+// maxOverlap bounds how many spans are compared for one address.
 const maxOverlap = 16
 
 // unitOf returns the unit that has an address; −1 if there is none.
@@ -324,10 +319,9 @@ func (w *unitWalk) match(e *entry) error {
 			} else if len(*chain) == 0 || len(*chain) >= maxInlineDepth {
 				continue
 			}
-			file, _ := e.number(attrCallFile)
-			line, _ := e.number(attrCallLine)
-			column, _ := e.number(attrCallColumn)
-			*chain = append(*chain, call{entry: e.off, file: file, line: line, column: column})
+			*chain = append(*chain, call{
+				entry: e.off, file: e.number(attrCallFile, 0), line: e.number(attrCallLine, 0), column: e.number(attrCallColumn, 0),
+			})
 		}
 		return nil
 	})
@@ -361,7 +355,7 @@ func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
 
 func bounded(n uint64) int64 { return int64(min(n, 1<<31-1)) }
 
-// functionName is what an entry, or the one that it refers to, has about a function.
+// functionName is what an entry, or the entry that it refers to, states about a function.
 type functionName struct {
 	name, linkage string
 	line          uint64
@@ -389,7 +383,7 @@ func (w *unitWalk) name(off int64, depth int) functionName {
 	if n.linkage == "" {
 		n.linkage = d.string(u, e.get(attrMIPSLinkageName))
 	}
-	n.line, _ = e.number(attrDeclLine)
+	n.line = e.number(attrDeclLine, 0)
 	for _, attr := range []uint16{attrAbstractOrigin, attrSpecification} {
 		a := e.get(attr)
 		if a.form == 0 || depth >= maxReferences {

@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// Tags, attributes and forms of DWARF 5, sections 7.5.3 to 7.5.6, that matter here, and GNU's.
+// The tags, attributes and forms that this package reads: DWARF 5, sections 7.5.3 to 7.5.6, and extensions by GNU.
 const (
 	tagCompileUnit       = 0x11
 	tagInlinedSubroutine = 0x1d
@@ -179,14 +179,14 @@ func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error 
 
 func clip16(n uint64) uint16 { return uint16(min(n, math.MaxUint16)) }
 
-// attribute is a value that was read; form is 0 if the entry has none.
+// attribute is the value of an attribute; form is 0 if the entry does not have it.
 type attribute struct {
 	form  uint16
 	value uint64
 	text  string // of formString
 }
 
-// entry is an entry of .debug_info with those of its attributes that matter.
+// entry is an entry of .debug_info, with those of its attributes that isWanted accepts.
 type entry struct {
 	off   int64
 	decl  *abbrevDecl
@@ -203,9 +203,12 @@ func (e *entry) get(attr uint16) attribute {
 	return attribute{}
 }
 
-func (e *entry) number(attr uint16) (uint64, bool) {
-	a := e.get(attr)
-	return a.value, a.form != 0
+// number returns the value of an attribute, or another one if the entry does not have it.
+func (e *entry) number(attr uint16, without uint64) uint64 {
+	if a := e.get(attr); a.form != 0 {
+		return a.value
+	}
+	return without
 }
 
 func isWanted(attr uint16) bool {
@@ -221,7 +224,7 @@ func isWanted(attr uint16) bool {
 // maxWanted bounds an entry's attributes: each should occur at most once.
 const maxWanted = 32
 
-// read reads the attributes behind an entry's code.
+// read reads the attributes that follow an entry's code.
 func (e *entry) read(c *cursor, u *dwarfUnit, t *abbrevTable) error {
 	e.attrs, e.which = e.attrs[:0], e.which[:0]
 	for _, spec := range t.specs[e.decl.first:][:e.decl.n] {
@@ -364,12 +367,7 @@ func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 	case formLineStrp:
 		return at(d.lineText, a.value)
 	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
-		base := u.textBase
-		if !u.hasTextBase && u.version >= 5 {
-			base = 2 * uint64(u.offsetSize) // behind the section's header
-		}
-		off, ok := d.indexed(d.textIndex, base, a.value, uint64(u.offsetSize))
-		if ok {
+		if off, ok := d.indexed(d.textIndex, u.textBase, a.value, uint64(u.offsetSize)); ok {
 			return at(d.text, off)
 		}
 	}
@@ -400,11 +398,7 @@ func (d *dwarfTable) address(u *dwarfUnit, a attribute) (uint64, bool) {
 }
 
 func (d *dwarfTable) indexedAddress(u *dwarfUnit, i uint64) (uint64, bool) {
-	base := u.addrBase
-	if !u.hasAddrBase && u.version >= 5 {
-		base = 8 // behind the section's header
-	}
-	return d.indexed(d.addrs, base, i, uint64(u.addrSize))
+	return d.indexed(d.addrs, u.addrBase, i, uint64(u.addrSize))
 }
 
 // reference returns the offset in .debug_info that an attribute refers to; −1 if it is in another file.
@@ -487,15 +481,11 @@ func (d *dwarfTable) eachOldRange(u *dwarfUnit, at uint64, visit func(low, high 
 func (d *dwarfTable) eachListedRange(u *dwarfUnit, a attribute, visit func(low, high uint64) error) error {
 	at := a.value
 	if a.form == formRnglistx {
-		base := u.rangeBase
-		if !u.hasRangBase {
-			base = 8 + uint64(u.offsetSize)
-		}
-		off, ok := d.indexed(d.rangeLists, base, a.value, uint64(u.offsetSize))
+		off, ok := d.indexed(d.rangeLists, u.rangeBase, a.value, uint64(u.offsetSize))
 		if !ok {
 			return nil
 		}
-		at = base + off
+		at = u.rangeBase + off
 	}
 	if at > uint64(d.rangeLists.size) {
 		return nil

@@ -20,15 +20,13 @@ type lineTable struct {
 	offsetSize  uint8
 	directories []int32 // offsets in data
 	files       []int32
-	// directoryFormat and fileFormat are of version 5.
-	directoryFormat, fileFormat []lineFormat
+	// directoryFormat and fileFormat are of version 5: a content type in place of an attribute, and its form.
+	directoryFormat, fileFormat []abbrevSpec
 	paths                       map[uint64]string
 
 	// rows[i] is the row of address i.
 	rows []lineRow
 }
-
-type lineFormat struct{ content, form uint16 }
 
 type lineRow struct {
 	addr, file, line, column uint64
@@ -131,7 +129,7 @@ func (p *lineProgram) readHeader() error {
 	return nil
 }
 
-// readOldFiles notes the offsets of the directories and files of versions 2 to 4.
+// readOldFiles records the offsets of the directories and files of versions 2 to 4.
 func (p *lineProgram) readOldFiles() {
 	t := p.table
 	for !p.bad && len(t.directories) < maxLineFiles {
@@ -153,7 +151,7 @@ func (p *lineProgram) readOldFiles() {
 	}
 }
 
-// readFiles notes the offsets of those of version 5. Each has at least a byte.
+// readFiles does the same for version 5, where each entry has at least a byte.
 func (p *lineProgram) readFiles() error {
 	t := p.table
 	var err error
@@ -164,9 +162,9 @@ func (p *lineProgram) readFiles() error {
 	return err
 }
 
-func (p *lineProgram) readEntries() (format []lineFormat, entries []int32, err error) {
+func (p *lineProgram) readEntries() (format []abbrevSpec, entries []int32, err error) {
 	for range p.u8() {
-		format = append(format, lineFormat{content: clip16(p.uleb()), form: clip16(p.uleb())})
+		format = append(format, abbrevSpec{attr: clip16(p.uleb()), form: clip16(p.uleb())})
 	}
 	n := p.uleb()
 	if p.bad || n > uint64(len(p.data)-p.off) || n > maxLineFiles {
@@ -176,7 +174,7 @@ func (p *lineProgram) readEntries() (format []lineFormat, entries []int32, err e
 	for i := range entries {
 		entries[i] = int32(p.off)
 		for _, f := range format {
-			readForm(&p.cursor, abbrevSpec{form: f.form}, p.table.lineUnit(), false)
+			readForm(&p.cursor, f, p.table.lineUnit(), false)
 		}
 		if p.bad || p.off == int(entries[i]) || !p.table.table.image.work.spend(int64(len(format))) {
 			return nil, nil, fmt.Errorf("file %d of %d: %w", i, n, ErrMalformed)
@@ -185,7 +183,7 @@ func (p *lineProgram) readEntries() (format []lineFormat, entries []int32, err e
 	return format, entries, nil
 }
 
-// lineUnit is the unit with the size of offsets that the line table has.
+// lineUnit returns the unit with the offset size of the line table.
 func (t *lineTable) lineUnit() *dwarfUnit {
 	if t.offsetSize == t.unit.offsetSize {
 		return t.unit
@@ -197,18 +195,16 @@ func (t *lineTable) lineUnit() *dwarfUnit {
 
 // Opcodes of DWARF 5, section 7.22.
 const (
-	lineExtended         = 0
-	lineCopy             = 1
-	lineAdvancePC        = 2
-	lineAdvanceLine      = 3
-	lineSetFile          = 4
-	lineSetColumn        = 5
-	lineConstAddPC       = 8
-	lineFixedAdvancePC   = 9
-	lineExtEndSequence   = 1
-	lineExtSetAddress    = 2
-	lineExtDefineFile    = 3
-	lineExtDiscriminator = 4
+	lineExtended       = 0
+	lineCopy           = 1
+	lineAdvancePC      = 2
+	lineAdvanceLine    = 3
+	lineSetFile        = 4
+	lineSetColumn      = 5
+	lineConstAddPC     = 8
+	lineFixedAdvancePC = 9
+	lineExtEndSequence = 1
+	lineExtSetAddress  = 2
 )
 
 func (p *lineProgram) run() {
@@ -261,7 +257,7 @@ func (p *lineProgram) extended() {
 	p.off = end
 }
 
-// emit ends the range of the last row at this one.
+// emit ends the address range of the last row, and begins that of the current one.
 func (p *lineProgram) emit() {
 	if p.isStarted && p.row.addr > p.last.addr && p.last.addr != 0 {
 		first := sort.Search(len(p.addrs), func(i int) bool { return p.addrs[i] >= p.last.addr })
@@ -313,7 +309,7 @@ func (t *lineTable) readPath(file uint64) string {
 func clipped(b []byte) []byte { return b[:min(len(b), maxNameBytes)] }
 
 // readFile reads an entry of a table of version 5.
-func (t *lineTable) readFile(entries []int32, format []lineFormat, i uint64) (name string, directory uint64) {
+func (t *lineTable) readFile(entries []int32, format []abbrevSpec, i uint64) (name string, directory uint64) {
 	if i >= uint64(len(entries)) {
 		return "", 0
 	}
@@ -321,8 +317,8 @@ func (t *lineTable) readFile(entries []int32, format []lineFormat, i uint64) (na
 	c.off = int(entries[i])
 	u := t.lineUnit()
 	for _, f := range format {
-		a := readForm(&c, abbrevSpec{form: f.form}, u, true)
-		switch f.content {
+		a := readForm(&c, f, u, true)
+		switch f.attr {
 		case lineContentPath:
 			name = t.table.string(t.unit, a)
 		case lineContentDirectory:

@@ -27,7 +27,7 @@ func FuzzImage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { requireBounded(t, data) })
 }
 
-// FuzzDWARF puts what it is given into the sections of a file.
+// FuzzDWARF puts its inputs into the sections of a file.
 func FuzzDWARF(f *testing.F) {
 	header := le(1, 1, 1, int(uint8(0xfb)), 14, 1, []byte{0, 'f', 0, 0, 0, 0, 0}, []byte{0, 9, 2}, uint64(textAddr), 1, 200, 0, 1, 1)
 	line := le(uint32(2+4+len(header)), uint16(4), uint32(13), header)
@@ -47,7 +47,7 @@ func FuzzDWARF(f *testing.F) {
 	})
 }
 
-// FuzzGoTable puts what it is given in place of a pclntab, and of what inlined calls are in.
+// FuzzGoTable uses its inputs as a pclntab and as the data of inlined calls.
 func FuzzGoTable(f *testing.F) {
 	sections := goSections(true)
 	f.Add(sections[0].data, sections[1].data, sections[2].data)

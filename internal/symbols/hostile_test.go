@@ -18,10 +18,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// testLimits are small enough that a limit is reached at once if nothing else holds.
+// testLimits are so small that a limit is reached soon if no other check applies.
 var testLimits = Limits{TableBytes: 16 << 20, Work: 64 << 20}
 
-// testAddresses are where hostile tables say that there are functions.
+// testAddresses are the addresses at which hostile tables have functions.
 func testAddresses() (addrs []uint64) {
 	for i := range uint64(64) {
 		addrs = append(addrs, textAddr+i*7)
@@ -29,13 +29,13 @@ func testAddresses() (addrs []uint64) {
 	return append(addrs, 0, 1, ^uint64(0), 1<<63)
 }
 
-// resolveAll does all that is done with a file, and returns what the frames take.
+// resolveAll makes every use of a file, and returns the memory of the frames.
 func resolveAll(data []byte, limits Limits) (kept int) {
 	m, err := Open(bytes.NewReader(data), int64(len(data)), limits)
 	if err != nil {
 		return 0
 	}
-	m.Match(IDs{GNU: "00", Go: "x", Htlhash: "00"})
+	m.Matches(IDs{GNU: "00", Go: "x", Htlhash: "00"})
 	m.HasSymbols()
 	for _, p := range []Position{{Offset: 64}, {Offset: ^uint64(0)}, {Offset: 64, MappingOffset: 128}, {Virtual: true}} {
 		m.Address(p)
@@ -86,7 +86,7 @@ func TestHostileFilesAreBounded(t *testing.T) {
 	}
 }
 
-// zeroReader is a sparse file: it has any size and takes none.
+// zeroReader is a sparse file of any size.
 type zeroReader struct{ front []byte }
 
 func (z zeroReader) ReadAt(b []byte, off int64) (int, error) {
@@ -97,7 +97,7 @@ func (z zeroReader) ReadAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// A sparse file of a terabyte has any table at no cost for who made it.
+// A sparse file of a terabyte can have tables of any size at no cost.
 func TestSparseFileIsBounded(t *testing.T) {
 	const size = 1 << 40
 	for _, name := range []string{".symtab", ".gopclntab", ".debug_info", ".debug_abbrev", ".data", ".rela.dyn", ".gnu_debugdata", ".rodata"} {
@@ -176,7 +176,7 @@ func claimedNames() []byte {
 	return data
 }
 
-// compressed is a file whose .debug_info says that it has size bytes.
+// compressed is a file whose .debug_info claims to have size bytes.
 func compressed(size uint64, packed []byte) []byte {
 	data := append(le(uint32(elf.COMPRESS_ZLIB), uint32(0), size, uint64(1)), packed...)
 	return buildELF(elfSection{name: ".debug_info", kind: elf.SHT_PROGBITS, flags: elf.SHF_COMPRESSED, data: data},
@@ -204,7 +204,7 @@ func xzPacked(tb testing.TB, plain []byte) []byte {
 	return b.Bytes()
 }
 
-// largeDictionary is the beginning of an xz stream that asks for 3 GiB.
+// largeDictionary is the beginning of an xz stream that requests a dictionary of 3 GiB.
 func largeDictionary() []byte {
 	b := append([]byte(xzMagic), 0, 1, 0, 0, 0, 0)
 	return append(b, 2, 0, 0x21, 1, 39, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 'x', 0)
@@ -218,7 +218,7 @@ func nestedMini(tb testing.TB) []byte {
 	return file
 }
 
-// lineTable5 states 2^35 directories, each of no bytes.
+// lineTable5 claims to have 2^35 directories of zero bytes.
 func lineTable5() []byte {
 	header := le(1, 1, 1, int(uint8(0xfb)), 14, 1, 0, []byte{0x80, 0x80, 0x80, 0x80, 0x80, 1}, 0, 0)
 	program := le(uint16(5), 8, 0, uint32(len(header)), header)
@@ -313,12 +313,12 @@ func goSections(loop bool) []elfSection {
 		{name: ".go.module", kind: elf.SHT_PROGBITS, data: module},
 		{name: ".tree", kind: elf.SHT_PROGBITS, data: bytes.Repeat(le(0, 0, 0, 0, uint32(10), uint32(1), uint32(3)), 64)},
 	}
-	// Sections before the tree: the table, padded to 8 bytes, and the module data, behind the headers.
+	// Sections before the tree: the table, padded to 8 bytes, and the module data, after the headers.
 	binary.LittleEndian.PutUint64(module[8*moduleFuncWord120:], textAddr+64+56+uint64(len(table)+len(module)))
 	return sections
 }
 
-// The small files that the hostile ones are made from are read as they are meant.
+// The valid files from which the hostile ones are made resolve correctly.
 func TestBuiltFilesResolve(t *testing.T) {
 	open := func(data []byte) *Image {
 		m, err := Open(bytes.NewReader(data), int64(len(data)), testLimits)
@@ -350,7 +350,7 @@ func TestBuiltFilesResolve(t *testing.T) {
 	assert.Equal(t, "name", resolved[0].Frames[0].Name)
 }
 
-// What a limit does not allow is an error, and what was found before it stays.
+// Reaching a limit is an error, and what was found before is returned.
 func TestLimits(t *testing.T) {
 	data := sameAddress(1000)
 	for limits, expected := range map[Limits]error{

@@ -28,38 +28,25 @@ func (i IDs) String() string {
 	return i.Htlhash
 }
 
-// Match is how well a file's ids match those that are wanted.
-type Match int
-
-const (
-	// MatchNone is a file of another build.
-	MatchNone Match = iota
-	// MatchBuild is a file of the same build: the program itself, or its debug file.
-	MatchBuild
-	// MatchFile is the file itself.
-	MatchFile
-)
-
-// Match compares the ids that are wanted with those of a file. Every id that both have must be equal, except that
-// a debug file has the program's build id and a hash of its own.
-func (m *Image) Match(want IDs) Match {
-	build := MatchNone
+// Matches reports whether a file is of the build that has the wanted ids: the program itself, or its debug file. Every
+// GNU or Go id that is wanted must be the file's. The hash counts if none of these is wanted, since a debug file has the
+// program's build id and a hash of its own.
+func (m *Image) Matches(want IDs) bool {
+	isSameBuild := false
 	for _, pair := range [][2]string{{want.GNU, m.ids.GNU}, {want.Go, m.ids.Go}} {
-		switch {
-		case pair[0] == "":
-		case pair[1] == "" || !strings.EqualFold(pair[0], pair[1]) && pair[0] != pair[1]:
-			return MatchNone
-		default:
-			build = MatchBuild
+		if pair[0] == "" {
+			continue
 		}
+		if !strings.EqualFold(pair[0], pair[1]) {
+			return false
+		}
+		isSameBuild = true
 	}
-	if want.Htlhash == "" {
-		return build
+	if isSameBuild || want.Htlhash == "" {
+		return isSameBuild
 	}
-	if hash, err := m.Htlhash(); err == nil && strings.EqualFold(hash, want.Htlhash) {
-		return MatchFile
-	}
-	return build
+	hash, err := m.Htlhash()
+	return err == nil && strings.EqualFold(hash, want.Htlhash)
 }
 
 // IDs returns the ids in the file's notes. Htlhash is computed by Image.Htlhash only.

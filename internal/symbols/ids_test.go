@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 )
 
-// The hash is the one that the eBPF profiler writes, for files of all sizes around its blocks.
+// The hash equals that of the eBPF profiler, for file sizes around its block size.
 func TestHtlhashIsTheProfilers(t *testing.T) {
 	for _, size := range []int{64, 4095, 4096, 4097, 8191, 8192, 100_000} {
 		data := make([]byte, size)
@@ -35,32 +35,32 @@ func TestHtlhashIsTheProfilers(t *testing.T) {
 	}
 }
 
-func TestMatch(t *testing.T) {
+func TestMatches(t *testing.T) {
 	m := &Image{ids: IDs{GNU: "ab12", Go: "x/y", Htlhash: "cd34"}}
 	debug := &Image{ids: IDs{GNU: "ab12", Htlhash: "ff00"}}
 	for _, test := range []struct {
 		image    *Image
 		want     IDs
-		expected Match
+		expected bool
 	}{
-		{m, IDs{}, MatchNone},
-		{m, IDs{GNU: "ab12"}, MatchBuild},
-		{m, IDs{GNU: "AB12"}, MatchBuild},
-		{m, IDs{GNU: "ab13"}, MatchNone},
-		{m, IDs{Go: "x/y"}, MatchBuild},
-		{m, IDs{Htlhash: "cd34"}, MatchFile},
-		{m, IDs{Htlhash: "cd35"}, MatchNone},
-		{m, IDs{GNU: "ab12", Htlhash: "cd34"}, MatchFile},
-		{m, IDs{GNU: "ab13", Htlhash: "cd34"}, MatchNone},
-		{m, IDs{GNU: "ab12", Go: "x/z", Htlhash: "cd34"}, MatchNone},
-		{debug, IDs{GNU: "ab12", Htlhash: "cd34"}, MatchBuild},
-		{debug, IDs{Go: "x/y"}, MatchNone},
+		{m, IDs{}, false},
+		{m, IDs{GNU: "ab12"}, true},
+		{m, IDs{GNU: "AB12"}, true},
+		{m, IDs{GNU: "ab13"}, false},
+		{m, IDs{Go: "x/y"}, true},
+		{m, IDs{Htlhash: "cd34"}, true},
+		{m, IDs{Htlhash: "cd35"}, false},
+		{m, IDs{GNU: "ab12", Htlhash: "cd34"}, true},
+		{m, IDs{GNU: "ab13", Htlhash: "cd34"}, false},
+		{m, IDs{GNU: "ab12", Go: "x/z", Htlhash: "cd34"}, false},
+		{debug, IDs{GNU: "ab12", Htlhash: "cd34"}, true},
+		{debug, IDs{Go: "x/y"}, false},
 	} {
-		assert.Equal(t, test.expected, test.image.Match(test.want), "%+v", test.want)
+		assert.Equal(t, test.expected, test.image.Matches(test.want), "%+v", test.want)
 	}
 }
 
-// A position becomes the same address by the program and by its debug file, whose offsets are its own.
+// A position has the same address in the program and in its debug file, although their offsets differ.
 func TestAddress(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1", "-g")
 	debug := open(t, symbolstest.Changed(t, program, "objcopy", "--only-keep-debug"))

@@ -10,11 +10,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
 
-// Image is an ELF file whose headers were read. It is for one goroutine at a time.
+// Image is an ELF file whose headers were read. Only one goroutine may use it at a time.
 type Image struct {
 	file   extent
 	limits Limits
@@ -28,7 +29,7 @@ type Image struct {
 	ids      IDs
 
 	tables *tables
-	// work is what is left of the limit of the current call.
+	// work is the remaining work of the current call.
 	work meter
 	// kept is the memory of the tables, in bytes.
 	kept int64
@@ -44,7 +45,7 @@ type section struct {
 	entrySize uint64
 }
 
-// segment is a PT_LOAD.
+// segment is a program header of type PT_LOAD.
 type segment struct {
 	flags                         elf.ProgFlag
 	off, addr, fileSize, memorySz uint64
@@ -194,7 +195,8 @@ func (m *Image) readSections(at uint64, size, n, names int) error {
 	}
 	for i := range m.sections {
 		if o := nameOffsets[i]; uint64(o) < uint64(len(all)) {
-			m.sections[i].name = shortText(all[o:])
+			name, _, _ := bytes.Cut(all[o:min(int(o)+maxSectionName, len(all))], []byte{0})
+			m.sections[i].name = string(name)
 		}
 		if m.sections[i].kind == elf.SHT_NOTE {
 			m.readNotes(m.sections[i].off, m.sections[i].size)
@@ -203,26 +205,12 @@ func (m *Image) readSections(at uint64, size, n, names int) error {
 	return nil
 }
 
-// shortText copies a text of up to 64 bytes: names of sections that matter are shorter.
-func shortText(b []byte) string {
-	b = b[:min(len(b), 64)]
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i]
-	}
-	return string(b)
-}
-
 // section returns the first section of one of the names that has content in this file.
 func (m *Image) section(names ...string) *section {
 	for i := range m.sections {
 		s := &m.sections[i]
-		if s.kind == elf.SHT_NOBITS || s.size == 0 {
-			continue
-		}
-		for _, name := range names {
-			if s.name == name {
-				return s
-			}
+		if s.kind != elf.SHT_NOBITS && s.size != 0 && slices.Contains(names, s.name) {
+			return s
 		}
 	}
 	return nil
@@ -245,7 +233,7 @@ func (m *Image) keep(n int64) error {
 	return nil
 }
 
-// content returns a section's bytes for random access: from the file, or decompressed into memory.
+// content returns a section's bytes: from the file, or decompressed into memory.
 func (m *Image) content(s *section) (extent, error) {
 	plain := m.extentOf(s)
 	if s == nil || s.flags&elf.SHF_COMPRESSED == 0 {
@@ -268,7 +256,7 @@ func (m *Image) content(s *section) (extent, error) {
 	if size > uint64(m.limits.TableBytes) {
 		return extent{}, fmt.Errorf("section %s of %d bytes: %w", s.name, size, ErrTooLarge)
 	}
-	from := io.NewSectionReader(plain, int64(len(b)), plain.size-int64(len(b)))
+	from := io.NewSectionReader(plain.r, plain.off+int64(len(b)), plain.size-int64(len(b)))
 	var reader io.Reader
 	switch kind {
 	case elf.COMPRESS_ZLIB:

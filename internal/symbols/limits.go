@@ -4,6 +4,7 @@
 package symbols
 
 import (
+	"bytes"
 	"errors"
 	"io"
 )
@@ -12,7 +13,7 @@ import (
 type Limits struct {
 	// TableBytes bounds what an Image keeps in memory: symbols, unit ranges, decompressed sections.
 	TableBytes int64
-	// Work bounds what one call of Resolve may look at, in bytes of tables. A byte takes a few nanoseconds.
+	// Work bounds how many bytes of tables one call of Resolve may read. A byte costs a few nanoseconds.
 	Work int64
 }
 
@@ -23,11 +24,11 @@ var DefaultLimits = Limits{TableBytes: 256 << 20, Work: 1 << 30}
 var (
 	// ErrNotELF is returned for a file of another kind.
 	ErrNotELF = errors.New("not an ELF file")
-	// ErrMalformed is returned for tables that contradict themselves.
+	// ErrMalformed is returned for inconsistent tables.
 	ErrMalformed = errors.New("malformed")
 	// ErrTooLarge is returned for tables above Limits.TableBytes, or above a limit of the format.
 	ErrTooLarge = errors.New("too large")
-	// ErrTooMuchWork is returned if a lookup would look at more than Limits.Work.
+	// ErrTooMuchWork is returned if a lookup would read more than Limits.Work.
 	ErrTooMuchWork = errors.New("too much work")
 )
 
@@ -35,8 +36,10 @@ const (
 	// maxSections and maxSegments are far above what linkers write into programs.
 	maxSections = 1 << 13
 	maxSegments = 1 << 10
-	// maxSectionNames is the largest table of section names that is read.
+	// maxSectionNames is the largest table of section names that is read, maxSectionName the longest name: those that
+	// matter are shorter.
 	maxSectionNames = 1 << 20
+	maxSectionName  = 64
 	// maxNoteBytes is the largest note section that is read.
 	maxNoteBytes = 1 << 16
 	// maxNameBytes is the longest symbol or path: longer ones are cut.
@@ -60,21 +63,6 @@ type extent struct {
 	off, size int64
 }
 
-// ReadAt makes an extent an io.ReaderAt.
-func (e extent) ReadAt(b []byte, off int64) (int, error) {
-	if off < 0 || off >= e.size {
-		return 0, io.EOF
-	}
-	if int64(len(b)) > e.size-off {
-		n, err := e.r.ReadAt(b[:e.size-off], e.off+off)
-		if err == nil {
-			err = io.EOF
-		}
-		return n, err
-	}
-	return e.r.ReadAt(b, e.off+off)
-}
-
 // read fills b from offset off. A part that is missing is an error.
 func (e extent) read(b []byte, off int64) error {
 	if off < 0 || off > e.size || int64(len(b)) > e.size-off {
@@ -90,7 +78,7 @@ func (e extent) read(b []byte, off int64) error {
 	return err
 }
 
-// bytes reads n bytes at offset off. Memory grows with the bytes that are read, not with n.
+// bytes reads n bytes at offset off, which must all be in the extent.
 func (e extent) bytes(off, n int64) ([]byte, error) {
 	if off < 0 || n < 0 || off > e.size || n > e.size-off {
 		return nil, io.ErrUnexpectedEOF
@@ -113,12 +101,29 @@ func (e extent) text(off int64) (string, error) {
 		if err := e.read(part, off+int64(length)); err != nil {
 			return "", err
 		}
-		for i, c := range part {
-			if c == 0 {
-				return string(buffer[:length+i]), nil
-			}
+		if i := bytes.IndexByte(part, 0); i >= 0 {
+			return string(buffer[:length+i]), nil
 		}
 		length += int(n)
 	}
 	return string(buffer[:]), nil
+}
+
+// eachBlock calls visit with an extent's bytes from an offset on, in blocks of whole entries of size bytes, until visit
+// returns false. A block is valid until the next one.
+func (m *Image) eachBlock(e extent, from, size int64, visit func(off int64, block []byte) bool) error {
+	buffer := make([]byte, min(max(0, e.size-from), 64<<10)/size*size)
+	for off := from; off+size <= e.size; off += int64(len(buffer)) {
+		block := buffer[:min(int64(len(buffer)), (e.size-off)/size*size)]
+		if !m.work.spend(int64(len(block))) {
+			return ErrTooMuchWork
+		}
+		if err := e.read(block, off); err != nil {
+			return err
+		}
+		if !visit(off, block) {
+			return nil
+		}
+	}
+	return nil
 }

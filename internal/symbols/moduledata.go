@@ -64,25 +64,23 @@ func (m *Image) isText(addr uint64) bool {
 	return false
 }
 
-// searchWord returns the offset of a pointer in an extent at or after from, or −1 if there is none.
+// searchWord returns the offset of a pointer in an extent, at or after from, or −1 if there is none that can be read.
 func (m *Image) searchWord(e extent, value uint64, from int64) int64 {
 	size := int64(4)
 	if m.is64 {
 		size = 8
 	}
-	buffer := make([]byte, 64<<10)
-	for base := from; base+size <= e.size; base += int64(len(buffer)) {
-		b := buffer[:min(int64(len(buffer)), e.size-base)]
-		if !m.work.spend(int64(len(b))) || e.read(b, base) != nil {
-			return -1
-		}
-		for i := 0; i+int(size) <= len(b); i += int(size) {
-			if m.wordAt(b[i:], uint64(size)) == value {
-				return base + int64(i)
+	found := int64(-1)
+	_ = m.eachBlock(e, from, size, func(off int64, block []byte) bool {
+		for i := int64(0); i < int64(len(block)); i += size {
+			if m.wordAt(block[i:], uint64(size)) == value {
+				found = off + i
+				return false
 			}
 		}
-	}
-	return -1
+		return true
+	})
+	return found
 }
 
 // readRelocatedModuleData reads the relocations without a symbol: each writes its addend at its offset.
@@ -119,18 +117,14 @@ func (m *Image) readRelocatedModuleData(addr, funcWord uint64) moduleData {
 
 func (m *Image) eachRelocation(e extent, visit func(at, addend uint64)) {
 	const size = 24
-	buffer := make([]byte, 2048*size)
-	for off := int64(0); off+size <= e.size; off += int64(len(buffer)) {
-		b := buffer[:min(int64(len(buffer)), (e.size-off)/size*size)]
-		if !m.work.spend(int64(len(b))) || e.read(b, off) != nil {
-			return
-		}
-		for ; len(b) >= size; b = b[size:] {
-			if info := m.order.Uint64(b[8:]); info>>32 == 0 {
-				visit(m.order.Uint64(b), m.order.Uint64(b[16:]))
+	_ = m.eachBlock(e, 0, size, func(_ int64, block []byte) bool {
+		for ; len(block) > 0; block = block[size:] {
+			if info := m.order.Uint64(block[8:]); info>>32 == 0 {
+				visit(m.order.Uint64(block), m.order.Uint64(block[16:]))
 			}
 		}
-	}
+		return true
+	})
 }
 
 // extentAt returns the bytes of the file from a virtual address up to the end of its segment.

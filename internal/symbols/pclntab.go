@@ -33,7 +33,7 @@ type goTable struct {
 	inlineTrees extent
 }
 
-// goVersion is the oldest Go with a layout.
+// goVersion names a layout of the pclntab: the oldest version of Go that writes it.
 type goVersion int
 
 const (
@@ -81,38 +81,36 @@ func (m *Image) findGoTable() (extent, uint64, bool) {
 	if m.section(".go.buildinfo", ".note.go.buildid") == nil {
 		return extent{}, 0, false
 	}
-	// The external linker merges it into another section: look for its header there.
+	// The external linker merges it into another section: search for its header there.
 	for i := range m.sections {
 		s := &m.sections[i]
 		if s.kind != elf.SHT_PROGBITS || s.name != ".data.rel.ro" && s.name != ".rodata" {
 			continue
 		}
 		e := m.extentOf(s)
-		if off, ok := m.searchGoHeader(e); ok {
-			return extent{r: e.r, off: e.off + off, size: e.size - off}, s.addr + uint64(off), true
+		if table, ok := m.searchGoHeader(e); ok {
+			return table, s.addr + uint64(table.off-e.off), true
 		}
 	}
 	return extent{}, 0, false
 }
 
-func (m *Image) searchGoHeader(e extent) (int64, bool) {
-	buffer := make([]byte, 64<<10)
-	for base := int64(0); base < e.size; base += int64(len(buffer)) {
-		b := buffer[:min(int64(len(buffer)), e.size-base)]
-		if !m.work.spend(int64(len(b))) || e.read(b, base) != nil {
-			return 0, false
-		}
-		for i := 0; i+8 <= len(b); i += 8 {
-			if _, ok := goMagics[m.order.Uint32(b[i:])]; !ok || b[i+4] != 0 || b[i+5] != 0 {
+// searchGoHeader returns the part of an extent that begins with the header of a pclntab.
+func (m *Image) searchGoHeader(e extent) (table extent, ok bool) {
+	const alignment = 8
+	_ = m.eachBlock(e, 0, alignment, func(off int64, block []byte) bool {
+		for ; len(block) > 0 && !ok; block, off = block[alignment:], off+alignment {
+			if _, isMagic := goMagics[m.order.Uint32(block)]; !isMagic || block[4] != 0 || block[5] != 0 {
 				continue
 			}
-			t := goTable{table: extent{r: e.r, off: e.off + base + int64(i), size: e.size - base - int64(i)}, order: m.order}
+			t := goTable{table: extent{r: e.r, off: e.off + off, size: e.size - off}, order: m.order}
 			if t.readHeader() == nil {
-				return base + int64(i), true
+				table, ok = t.table, true
 			}
 		}
-	}
-	return 0, false
+		return !ok
+	})
+	return table, ok
 }
 
 // readHeader checks that all tables lie inside, so that the other functions only check their content.

@@ -46,7 +46,7 @@ func open(t testing.TB, name string) *Image {
 	return m
 }
 
-// functionAddresses draws n addresses inside of functions that a file's symbol table has.
+// functionAddresses draws n random addresses inside functions of a file's symbol table.
 func functionAddresses(t testing.TB, name string, n int) (addrs []uint64) {
 	t.Helper()
 	f, err := elf.Open(name)
@@ -69,7 +69,7 @@ func functionAddresses(t testing.TB, name string, n int) (addrs []uint64) {
 	return addrs
 }
 
-// peer is what another symboliser says: for each address its frames.
+// peer is what another symboliser returns: the frames of each address.
 func peer(t testing.TB, tool, name string, addrs []uint64) (frames [][]Frame) {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err != nil {
@@ -128,7 +128,7 @@ func aliases(t testing.TB, name string) func(a, b string) bool {
 	}
 }
 
-// agreement is how many of the addresses have the peer's answer.
+// agreement is how many addresses have the same result as the peer's.
 type agreement struct{ names, stacks, lines, known, total int }
 
 func compareWithPeer(t testing.TB, tool, ours, program string, n int, lines bool) agreement {
@@ -183,7 +183,8 @@ func compareWithPeer(t testing.TB, tool, ours, program string, n int, lines bool
 	return a
 }
 
-// plainName is a peer's name of a function as ours: without the symbol's version, the name of Go's ABI, and the number of a clone.
+// plainName converts a peer's function name to our form: without the symbol's version, the suffix of Go's ABI, and the number
+// of a clone.
 func plainName(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	for _, clone := range []string{".constprop.", ".isra.", ".part.", ".cold", ".abi0"} {
@@ -208,7 +209,7 @@ func TestAgreesWithPeers(t *testing.T) {
 	for _, program := range []struct {
 		name  string
 		lines bool
-		// build returns the program; strip makes of it what is resolved, while peers read the program itself.
+		// build returns the program, which the peers read; strip returns the file made of it that is resolved.
 		build func(t *testing.T) string
 		strip []string
 		peers []string

@@ -4,11 +4,11 @@
 package symbols
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -17,11 +17,11 @@ type Frame struct {
 	// Name is the name in the source; SystemName is the linker's name, if it differs.
 	Name, SystemName string
 	File             string
-	// StartLine is the line if the function begins. Lines and columns are 0 where they are not known.
+	// StartLine is the line at which the function begins. Lines and columns are 0 if they are not known.
 	StartLine, Line, Column int64
 }
 
-// Quality tells which table the frames of an address are from, the best one last.
+// Quality is the kind of table that the frames of an address are from, the best one last.
 type Quality int
 
 const (
@@ -52,8 +52,8 @@ type tables struct {
 	mini    *symbolTable
 	dynamic *symbolTable
 
-	hasDWARF bool // it was read
-	errs     []error
+	hasDWARF bool    // it was read
+	errs     []error // nil where there was none
 }
 
 // HasSymbols reports whether the file has a table with more than exported functions.
@@ -87,7 +87,7 @@ func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err er
 		m.tables.hasDWARF = true
 		var err error
 		m.tables.dwarf, err = m.readDWARF()
-		m.addError(err)
+		m.tables.errs = append(m.tables.errs, err)
 	}
 	errs := slices.Clone(m.tables.errs)
 	for i, addr := range addrs {
@@ -102,34 +102,24 @@ func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err er
 	return resolved, errors.Join(errs...)
 }
 
-func (m *Image) addError(err error) {
-	if err != nil {
-		m.tables.errs = append(m.tables.errs, err)
-	}
-}
-
 func (m *Image) readTables() {
 	if m.tables != nil {
 		return
 	}
 	t := &tables{}
 	m.tables = t
-	var err error
-	t.goTable, err = m.readGoTable()
-	m.addError(err)
-	t.symtab, err = m.readSymbolTable(elf.SHT_SYMTAB)
-	m.addError(err)
-	t.dynamic, err = m.readSymbolTable(elf.SHT_DYNSYM)
-	m.addError(err)
-	mini, err := m.readMiniDebugInfo()
-	m.addError(err)
-	if mini != nil && err == nil {
+	var goErr, symtabErr, dynamicErr error
+	t.goTable, goErr = m.readGoTable()
+	t.symtab, symtabErr = m.readSymbolTable(elf.SHT_SYMTAB)
+	t.dynamic, dynamicErr = m.readSymbolTable(elf.SHT_DYNSYM)
+	mini, miniErr := m.readMiniDebugInfo()
+	if mini != nil && miniErr == nil {
 		mini.work.left = m.work.left
-		t.mini, err = mini.readSymbolTable(elf.SHT_SYMTAB)
-		m.addError(err)
+		t.mini, miniErr = mini.readSymbolTable(elf.SHT_SYMTAB)
 		m.work.left = mini.work.left
 		m.kept += mini.kept
 	}
+	t.errs = []error{goErr, symtabErr, dynamicErr, miniErr}
 }
 
 func (m *Image) resolveOne(addr uint64) Resolved {
@@ -146,7 +136,7 @@ func (m *Image) resolveOne(addr uint64) Resolved {
 		if table == nil || m.work.left <= 0 {
 			continue
 		}
-		name, _, ok := table.lookup(addr)
+		name, ok := table.lookup(addr)
 		if !ok {
 			continue
 		}
@@ -161,7 +151,7 @@ func (m *Image) resolveOne(addr uint64) Resolved {
 	return Resolved{}
 }
 
-// withoutVersion cuts the version off that a linker may write behind the name of a symbol.
+// withoutVersion cuts off the version that a linker may append to the name of a symbol.
 func withoutVersion(name string) string {
 	if i := strings.IndexByte(name, '@'); i > 0 {
 		return name[:i]
@@ -177,7 +167,7 @@ func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
 			indices = append(indices, i)
 		}
 	}
-	sort.Slice(indices, func(a, b int) bool { return addrs[indices[a]] < addrs[indices[b]] })
+	slices.SortFunc(indices, func(a, b int) int { return cmp.Compare(addrs[a], addrs[b]) })
 	sorted := make([]uint64, len(indices))
 	for k, i := range indices {
 		sorted[k] = addrs[i]

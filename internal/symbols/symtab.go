@@ -13,10 +13,9 @@ import (
 	"unsafe"
 )
 
-// symbolTable is the functions of .symtab or .dynsym, ordered by address. Names stay in the file: a table takes 16
-// bytes for each function, two thirds of what it takes in the file.
+// symbolTable has the functions of .symtab or .dynsym, ordered by address. Names stay in the file: a table needs 16 bytes
+// for each function, two thirds of its size in the file.
 type symbolTable struct {
-	image   *Image
 	symbols []symbol
 	names   extent
 	// ends are the executable sections: a symbol without a size does not reach beyond its section.
@@ -46,7 +45,7 @@ const (
 
 // readSymbolTable reads .symtab or .dynsym. A file without one has an empty table.
 func (m *Image) readSymbolTable(kind elf.SectionType) (*symbolTable, error) {
-	t := &symbolTable{image: m}
+	t := &symbolTable{}
 	var s *section
 	for i := range m.sections {
 		if m.sections[i].kind == kind && m.sections[i].size > 0 {
@@ -86,9 +85,9 @@ func (m *Image) readSymbolTable(kind elf.SectionType) (*symbolTable, error) {
 	return t, err
 }
 
-// eachSymbol calls add with the functions of a table, in its order.
+// eachSymbol calls add with the functions of a table, in the table's order.
 func (m *Image) eachSymbol(table extent, add func(symbol)) error {
-	size := 16
+	size := int64(16)
 	if m.is64 {
 		size = 24
 	}
@@ -96,22 +95,14 @@ func (m *Image) eachSymbol(table extent, add func(symbol)) error {
 	for i := range m.sections {
 		executable[i] = m.sections[i].flags&elf.SHF_EXECINSTR != 0
 	}
-	buffer := make([]byte, int(min(table.size, 64<<10))/size*size)
-	for off := int64(0); off+int64(size) <= table.size; off += int64(len(buffer)) {
-		buffer = buffer[:min(int64(len(buffer)), (table.size-off)/int64(size)*int64(size))]
-		if !m.work.spend(int64(len(buffer))) {
-			return ErrTooMuchWork
-		}
-		if err := table.read(buffer, off); err != nil {
-			return err
-		}
-		for entry := buffer; len(entry) >= size; entry = entry[size:] {
-			if s, ok := m.readSymbol(entry[:size], executable); ok {
+	return m.eachBlock(table, 0, size, func(_ int64, block []byte) bool {
+		for ; len(block) > 0; block = block[size:] {
+			if s, ok := m.readSymbol(block[:size], executable); ok {
 				add(s)
 			}
 		}
-	}
-	return nil
+		return true
+	})
 }
 
 func (m *Image) readSymbol(entry []byte, executable []bool) (symbol, bool) {
@@ -156,12 +147,12 @@ func (m *Image) readSymbol(entry []byte, executable []bool) (symbol, bool) {
 	return symbol{addr: addr, name: name, sizeAndRank: uint32(min(size, maxSymbolSize))<<2 | rank}, true
 }
 
-// maxAliases bounds how many symbols are looked at for one address.
+// maxAliases bounds how many symbols are compared for one address.
 const maxAliases = 64
 
-// lookup returns the name and the address of the function that holds addr. Of several names for one function it returns
-// the typed and global one, then the one with fewer underscores in front, then the first by alphabet.
-func (t *symbolTable) lookup(addr uint64) (name string, start uint64, ok bool) {
+// lookup returns the name of the function that holds addr. Of several names for one function it prefers the typed and
+// global one, then the one with fewer leading underscores, then the first in alphabetical order.
+func (t *symbolTable) lookup(addr uint64) (name string, ok bool) {
 	after := sort.Search(len(t.symbols), func(i int) bool { return t.symbols[i].addr > addr })
 	best := -1
 	for i := after - 1; i >= max(0, after-maxAliases); i-- {
@@ -180,13 +171,13 @@ func (t *symbolTable) lookup(addr uint64) (name string, start uint64, ok bool) {
 			continue
 		}
 		if best < 0 || s.rank() < t.symbols[best].rank() || compareNames(text, name) < 0 {
-			best, name, start = i, text, s.addr
+			best, name = i, text
 		}
 	}
-	return name, start, best >= 0
+	return name, best >= 0
 }
 
-// sizeOf returns the size of symbol i. One without a size reaches up to the next symbol or the end of its section.
+// sizeOf returns the size of symbol i. A symbol without a size reaches up to the next symbol or the end of its section.
 func (t *symbolTable) sizeOf(i int) uint64 {
 	s := t.symbols[i]
 	if size := s.size(); size != 0 {

@@ -114,9 +114,7 @@ func (f *Finder) DebuginfodCacheBytes() int64 {
 // Opened is a file with symbols. Close ends its use.
 type Opened struct {
 	*symbols.Image
-	// Match is MatchNone for the file of a mapping without a build id.
-	Match symbols.Match
-	file  *os.File
+	file *os.File
 }
 
 // Close closes the file.
@@ -147,17 +145,14 @@ func (f *Finder) check(file *os.File, m Module) (*Opened, error) {
 	if err == nil {
 		image, err = symbols.Open(file, info.Size(), f.settings.Limits)
 	}
-	match := symbols.MatchNone
-	if err == nil && !m.IDs.IsEmpty() {
-		if match = image.Match(m.IDs); match == symbols.MatchNone {
-			err = ErrMismatch
-		}
+	if err == nil && !m.IDs.IsEmpty() && !image.Matches(m.IDs) {
+		err = ErrMismatch
 	}
 	if err != nil {
 		_ = file.Close()
 		return nil, err
 	}
-	return &Opened{Image: image, Match: match, file: file}, nil
+	return &Opened{Image: image, file: file}, nil
 }
 
 // search remembers the most specific error while candidates are tried.
