@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 )
 
-// BenchmarkMessage passes messages whose locations are all in the cache: look-up, functions, strings, lines and marks.
+// BenchmarkMessage passes messages whose locations are all in the cache: lookup, functions, strings, lines and attributes.
 func BenchmarkMessage(b *testing.B) {
 	p := read(b, symbolstest.Go(b, []string{"CGO_ENABLED=0"}))
 	for _, n := range []int{100, 5000} {

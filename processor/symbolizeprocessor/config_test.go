@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
 // load reads the processor's section as the Collector does.
@@ -58,20 +60,24 @@ report_interval: 15s
 `)
 	require.NoError(t, err)
 	expected := &Config{
-		MaxWait: time.Second, Lines: true, Demangle: "simple",
-		Files:            FilesConfig{Roots: []string{"/host"}, ProcPath: "/host/proc", WithoutBuildID: true},
-		DebugDirectories: []string{"/debug"},
-		Debuginfod: DebuginfodConfig{
-			Servers: []string{"https://debuginfod.example.org"}, HTTP: c.Debuginfod.HTTP, CacheDirectory: "/cache",
-			MaxCacheBytes: 2_000_000, MaxFileBytes: 3_000_000, MissingInterval: 4 * time.Second,
-			InitialBackoff: 5 * time.Second, MaxBackoff: 6 * time.Second,
+		MaxWait: time.Second, ReportInterval: 15 * time.Second,
+		Lookup: lookup.Config{
+			Lines: true, Demangle: "simple", Workers: 3, QueueSize: 4, MaxModules: 5, MaxPendingAddresses: 6,
+			CacheBytes: 7_000_000, MaxOpenFiles: 11, MaxOpenBytes: 12, KeepOpen: 13 * time.Second, RetryInterval: 14 * time.Second,
 		},
-		Uploads: UploadsConfig{Directory: "/uploads", RefreshInterval: 7 * time.Second},
-		Workers: 3, QueueSize: 4, MaxModules: 5, MaxPendingAddresses: 6, CacheBytes: 7_000_000, MaxFileBytes: 8,
-		MaxTableBytes: 9_000_000, MaxWorkBytes: 10_000_000, MaxOpenFiles: 11, MaxOpenBytes: 12,
-		KeepOpen: 13 * time.Second, RetryInterval: 14 * time.Second, ReportInterval: 15 * time.Second,
+		Sources: sources.Config{
+			Files:            sources.FilesConfig{Roots: []string{"/host"}, ProcPath: "/host/proc", WithoutBuildID: true},
+			DebugDirectories: []string{"/debug"},
+			Debuginfod: sources.DebuginfodConfig{
+				Servers: []string{"https://debuginfod.example.org"}, HTTP: c.Sources.Debuginfod.HTTP, CacheDirectory: "/cache",
+				MaxCacheBytes: 2_000_000, MaxFileBytes: 3_000_000, MissingInterval: 4 * time.Second,
+				InitialBackoff: 5 * time.Second, MaxBackoff: 6 * time.Second,
+			},
+			Uploads:      sources.UploadsConfig{Directory: "/uploads", RefreshInterval: 7 * time.Second},
+			MaxFileBytes: 8, MaxTableBytes: 9_000_000, MaxWorkBytes: 10_000_000,
+		},
 	}
-	assert.Equal(t, 3*time.Second, c.Debuginfod.HTTP.Timeout)
+	assert.Equal(t, 3*time.Second, c.Sources.Debuginfod.HTTP.Timeout)
 	assert.Equal(t, expected, c)
 }
 

@@ -42,10 +42,10 @@ func requireMessageIsBounded(t *testing.T, h *harness, payload []byte) {
 	assert.LessOrEqual(t, h.sink.AllProfiles()[0].SampleCount(), samples)
 }
 
-// Messages whose parts refer to each other so often that following all of it would take for ever.
+// Messages whose parts refer to each other so often that following all references would never end.
 func TestMessagesAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
-	h := start(t, func(c *Config) { c.MaxWait = 0; c.Files.WithoutBuildID = true })
+	h := start(t, func(c *Config) { c.MaxWait = 0; c.Sources.Files.WithoutBuildID = true })
 	for name, pd := range map[string]pprofile.Profiles{
 		"many samples of one long stack":      longStack(20_000, 20_000),
 		"many mappings without a build id":    manyMappings(20_000, false),
@@ -106,11 +106,11 @@ func manyMappings(n int, ids bool) pprofile.Profiles {
 	return pd
 }
 
-// Wrong indices anywhere are no harm: what can be symbolised is, and the rest passes as it came.
+// With invalid indices anywhere, everything else is symbolised, and the rest passes unchanged.
 func TestWrongIndices(t *testing.T) {
 	p := shop(t)
 	for _, wrong := range []int32{-1, -1 << 31, 1<<31 - 1, 1000} {
-		h := start(t, func(c *Config) { c.Files.WithoutBuildID = true; c.Lines = true })
+		h := start(t, func(c *Config) { c.Sources.Files.WithoutBuildID = true; c.Lookup.Lines = true })
 		build := func() pprofile.Profiles {
 			m := p.mapping(0x10000000, p.ids)
 			return sampled(p.at(m, "main"), p.at(m, "exported"))
@@ -143,7 +143,7 @@ func TestWrongIndices(t *testing.T) {
 	}
 }
 
-// FuzzMessage passes any message: nothing panics, no sample is lost, and what was conformant stays so.
+// FuzzMessage passes arbitrary messages: nothing panics, no sample is lost, and a conformant message stays conformant.
 func FuzzMessage(f *testing.F) {
 	program := symbolstest.Go(f, []string{"CGO_ENABLED=0"})
 	p := read(f, program)
@@ -153,9 +153,9 @@ func FuzzMessage(f *testing.F) {
 	f.Add(encoded(f, manyMappings(3, true)))
 	h := start(f, func(c *Config) {
 		c.MaxWait = 0
-		c.Files.WithoutBuildID = true
-		c.CacheBytes = 1 << 20
-		c.Files.ProcPath = "/nowhere"
+		c.Sources.Files.WithoutBuildID = true
+		c.Lookup.CacheBytes = 1 << 20
+		c.Sources.Files.ProcPath = "/nowhere"
 	})
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		pd, err := unmarshaler.UnmarshalProfiles(payload)

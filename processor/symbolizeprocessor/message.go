@@ -26,7 +26,7 @@ const (
 	attributePID            = "process.pid"
 )
 
-// message is a message while its locations get functions. All of its profiles share the dictionary, so a location is
+// message is a message whose locations are being resolved. All of its profiles share the dictionary, so each location is
 // looked up and changed once. Any index can be out of range.
 type message struct {
 	*symbolizer
@@ -50,7 +50,7 @@ type mapping struct {
 	isRead               bool
 	module               *lookup.Module // nil if it is not of a file
 	start, limit, offset uint64
-	isWanted             bool // addresses of it are missing
+	isWanted             bool // addresses in it are missing
 	at                   []symbols.Position
 	pids                 []int64
 	finished             <-chan struct{}
@@ -67,7 +67,7 @@ type missingLocation struct {
 	at                symbols.Position
 }
 
-// symbolize looks up all locations without lines, and writes what is known.
+// symbolize looks up all locations without lines, and adds the functions that are known.
 func (m *message) symbolize(ctx context.Context) {
 	m.lookUp()
 	if len(m.missing) > 0 {
@@ -112,12 +112,12 @@ func (m *message) lookUp() {
 		if answer != nil {
 			m.tally.cached++
 		}
-		m.answered(missingLocation{location: int32(i), mapping: index, at: at}, answer)
+		m.record(missingLocation{location: int32(i), mapping: index, at: at}, answer)
 	}
 }
 
-// answered notes what a lookup returned: an answer, or nil if it has to be requested.
-func (m *message) answered(l missingLocation, answer *lookup.Answer) {
+// record records the result of a lookup: an answer, or nil if it has to be requested.
+func (m *message) record(l missingLocation, answer *lookup.Answer) {
 	switch {
 	case answer == nil:
 		m.missing = append(m.missing, l)
@@ -140,8 +140,8 @@ func (m *message) unresolved(location int32, p *mapping, why lookup.Reason) {
 	m.modules[location] = p.module
 }
 
-// isOtherFrame reports whether a location's attributes say that it is a frame of an interpreter or of the kernel, whose
-// address is not one of the mapped file.
+// isOtherFrame reports whether a location's attributes mark it as a frame of an interpreter or of the kernel, whose address
+// is not in the mapped file.
 func (m *message) isOtherFrame(indices pcommon.Int32Slice) bool {
 	if m.isOther == nil {
 		m.readFrameTypes()
@@ -196,7 +196,7 @@ func (m *message) mapping(i int32) *mapping {
 			return p
 		}
 		key.Path = path.Clean(name)
-		if m.config.Files.WithoutBuildID {
+		if m.config.Sources.Files.WithoutBuildID {
 			m.findProcesses()
 			if len(p.pids) > 0 {
 				key.PID = p.pids[0]
@@ -263,7 +263,7 @@ func (m *message) request() {
 		if !p.isWanted {
 			continue
 		}
-		if reason, ok := m.resolver.Lacking(p.module); ok {
+		if reason, ok := m.resolver.Missing(p.module); ok {
 			p.reason, p.isWanted = reason, false
 			continue
 		}
@@ -281,13 +281,13 @@ func (m *message) request() {
 }
 
 const (
-	// maxProcesses bounds the processes that a mapping is looked for in.
+	// maxProcesses bounds the processes in which a mapping is searched.
 	maxProcesses = 4
 	// maxStackVisits bounds how often a stack is walked, so that a walk is proportional to the message.
 	maxStackVisits = 4
 )
 
-// findProcesses notes for each mapping the processes whose samples have it, once for the message.
+// findProcesses finds the processes of each mapping, by the samples that refer to it, once for the message.
 func (m *message) findProcesses() {
 	if m.hasProcesses {
 		return
@@ -316,7 +316,7 @@ func (m *message) findProcesses() {
 					index := sample.StackIndex()
 					if pid > 0 && index >= 0 && int(index) < len(visits) && visits[index] < maxStackVisits {
 						visits[index]++
-						m.noteProcess(pid, stacks.At(int(index)).LocationIndices())
+						m.addProcess(pid, stacks.At(int(index)).LocationIndices())
 					}
 				}
 			}
@@ -335,7 +335,7 @@ func (m *message) pidAttributes() map[int32]int64 {
 	return pids
 }
 
-func (m *message) noteProcess(pid int64, stack pcommon.Int32Slice) {
+func (m *message) addProcess(pid int64, stack pcommon.Int32Slice) {
 	locations := m.dictionary.LocationTable()
 	for i := range stack.Len() {
 		index := stack.At(i)
@@ -352,7 +352,7 @@ func (m *message) noteProcess(pid int64, stack pcommon.Int32Slice) {
 	}
 }
 
-// wait holds the message for at most `max_wait`, and looks up again what was missing.
+// wait waits for at most `max_wait` for the missing addresses, and looks them up again.
 func (m *message) wait(ctx context.Context) {
 	if m.config.MaxWait == 0 {
 		return
@@ -392,6 +392,6 @@ func (m *message) lookUpMissing() {
 		m.mappings[i].isWanted, m.mappings[i].at, m.mappings[i].finished = false, nil, nil
 	}
 	for _, l := range missing {
-		m.answered(l, m.resolver.Lookup(m.mappings[l.mapping].module, l.at))
+		m.record(l, m.resolver.Lookup(m.mappings[l.mapping].module, l.at))
 	}
 }

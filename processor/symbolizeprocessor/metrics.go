@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// metrics are the processor's own, with the attributes of each measurement made once.
+// metrics are the processor's own metrics, with the attribute sets of all measurements.
 type metrics struct {
 	*metadata.TelemetryBuilder
 

@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// A server that never answers holds neither the pipeline nor the shutdown.
-func TestASourceThatHangsHoldsNobody(t *testing.T) {
+// A server that never responds blocks neither the pipeline nor the shutdown.
+func TestSourceThatHangs(t *testing.T) {
 	p := shop(t)
 	asked := make(chan struct{}, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -29,9 +29,9 @@ func TestASourceThatHangsHoldsNobody(t *testing.T) {
 	for _, maxWait := range []time.Duration{0, 20 * time.Millisecond} {
 		h := start(t, func(c *Config) {
 			c.MaxWait = maxWait
-			c.Files.Enabled = false
-			c.Debuginfod.Servers = []string{server.URL}
-			c.Debuginfod.CacheDirectory = t.TempDir()
+			c.Sources.Files.Enabled = false
+			c.Sources.Debuginfod.Servers = []string{server.URL}
+			c.Sources.Debuginfod.CacheDirectory = t.TempDir()
 		})
 		m := p.mapping(0x10000000, symbols.IDs{GNU: p.ids.GNU})
 		assert.Equal(t, []string{""}, functions(h.pass(sampled(p.at(m, "main")))))

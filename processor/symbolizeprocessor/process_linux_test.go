@@ -35,8 +35,8 @@ func running(t *testing.T, path, root string) int {
 	return command.Process.Pid
 }
 
-// asProfiled is what the eBPF profiler writes: virtual addresses, the file's name without its folder, and the process on the
-// sample, or, after process_resource, on the resource.
+// asProfiled is a message like those of the eBPF profiler: virtual addresses, the file's name without its directory, and the
+// process on the sample or, after process_resource, on the resource.
 func asProfiled(p program, ids symbols.IDs, onSample, onResource int) pprofile.Profiles {
 	m := p.mapping(p.text.Vaddr, ids)
 	m.File = "shop"
@@ -122,7 +122,7 @@ func TestNoWayOutOfAProcess(t *testing.T) {
 		"/../../../.." + secret + "/secret": "", "/link": "main.price", "/inside": "main.price",
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := start(t, func(c *Config) { c.Files.WithoutBuildID = true })
+			h := start(t, func(c *Config) { c.Sources.Files.WithoutBuildID = true })
 			pd := asProfiled(p, symbols.IDs{}, pid, 0)
 			d := pd.Dictionary()
 			d.StringTable().SetAt(int(d.MappingTable().At(1).FilenameStrindex()), name)

@@ -6,6 +6,7 @@ package symbolizeprocessor
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
@@ -53,35 +53,18 @@ func (s *symbolizer) Capabilities() consumer.Capabilities {
 // Start begins the workers.
 func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 	c := s.config
-	debuginfod := sources.DebuginfodSettings{
-		Servers: c.Debuginfod.Servers, CacheDirectory: c.Debuginfod.CacheDirectory, MaxCacheBytes: c.Debuginfod.MaxCacheBytes,
-		MaxFileBytes: c.Debuginfod.MaxFileBytes, MissingInterval: c.Debuginfod.MissingInterval,
-		InitialBackoff: c.Debuginfod.InitialBackoff, MaxBackoff: c.Debuginfod.MaxBackoff,
-		Observe: func(result string) {
-			s.metrics.ProcessorSymbolizeDebuginfodRequests.Add(context.Background(), 1, s.metrics.results[result])
-		},
-	}
-	if len(c.Debuginfod.Servers) > 0 {
-		client, err := c.Debuginfod.HTTP.ToClient(ctx, host.GetExtensions(), s.settings)
-		if err != nil {
+	var client *http.Client
+	if debuginfod := &c.Sources.Debuginfod; len(debuginfod.Servers) > 0 {
+		var err error
+		if client, err = debuginfod.HTTP.ToClient(ctx, host.GetExtensions(), s.settings); err != nil {
 			return fmt.Errorf("`debuginfod.http`: %w", err)
 		}
-		debuginfod.Client = client
 	}
-	finder := sources.NewFinder(sources.Settings{
-		Files: c.Files.Enabled, ProcPath: c.Files.ProcPath, Roots: c.Files.Roots, WithoutBuildID: c.Files.WithoutBuildID,
-		DebugDirectories: c.DebugDirectories,
-		UploadDirectory:  c.Uploads.Directory, UploadRefresh: c.Uploads.RefreshInterval,
-		MaxFileBytes: c.MaxFileBytes, Limits: symbols.Limits{TableBytes: c.MaxTableBytes, Work: c.MaxWorkBytes},
-		Debuginfod: debuginfod,
+	finder := sources.NewFinder(c.Sources, client, func(result string) {
+		s.metrics.ProcessorSymbolizeDebuginfodRequests.Add(context.Background(), 1, s.metrics.results[result])
 	})
-	s.resolver = lookup.New(lookup.Settings{
-		Finder: finder, Lines: c.Lines, Demangle: c.Demangle, Workers: c.Workers, QueueSize: c.QueueSize,
-		MaxModules: c.MaxModules, MaxPending: c.MaxPendingAddresses, CacheBytes: c.CacheBytes,
-		MaxOpenFiles: c.MaxOpenFiles, MaxOpenBytes: c.MaxOpenBytes, KeepOpen: c.KeepOpen, RetryInterval: c.RetryInterval,
-		Observe: func(kind sources.Kind, took time.Duration) {
-			s.metrics.ProcessorSymbolizeSourceDuration.Record(context.Background(), took.Seconds(), s.metrics.sources[kind])
-		},
+	s.resolver = lookup.New(c.Lookup, finder, func(kind sources.Kind, took time.Duration) {
+		s.metrics.ProcessorSymbolizeSourceDuration.Record(context.Background(), took.Seconds(), s.metrics.sources[kind])
 	})
 	if c.ReportInterval > 0 {
 		s.stopped.Go(s.report)
@@ -89,7 +72,7 @@ func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 	return s.metrics.observe(s.resolver, finder)
 }
 
-// shutdownWait is how long lookups may take to end at the shutdown.
+// shutdownWait is how long Shutdown waits for lookups to end.
 const shutdownWait = 5 * time.Second
 
 // Shutdown ends the workers.
@@ -140,7 +123,7 @@ func (s *symbolizer) logUnresolved() {
 		lines[i] = fmt.Sprintf("%s (%s, build id %s): %.1f s in %.0f samples", u.Path, u.Reason, orNone(u.IDs.String()),
 			u.Weight.Nanos/1e9, u.Weight.Samples)
 	}
-	s.logger.Info("functions without a name: put a file with symbols into one of the sources",
+	s.logger.Info("samples without function names; add a file with symbols to one of the sources",
 		zap.Float64("seconds", all.Nanos/1e9), zap.Float64("samples", all.Samples),
 		zap.Duration("interval", s.config.ReportInterval), zap.Strings("top", lines))
 }

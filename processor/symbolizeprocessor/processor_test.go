@@ -44,7 +44,7 @@ func TestMappedFile(t *testing.T) {
 	assert.Contains(t, text, "0x7f00000", "the address stays")
 }
 
-// Each build id finds the file by itself, and none finds another's.
+// Each build id alone finds the file, and no other.
 func TestBuildIDs(t *testing.T) {
 	p := shop(t)
 	goProgram := read(t, symbolstest.Go(t, []string{"CGO_ENABLED=0"}))
@@ -78,11 +78,11 @@ func TestBuildIDs(t *testing.T) {
 
 func TestWithoutBuildID(t *testing.T) {
 	p := shop(t)
-	h := start(t, func(c *Config) { c.Files.WithoutBuildID = true })
+	h := start(t, func(c *Config) { c.Sources.Files.WithoutBuildID = true })
 	assert.Equal(t, []string{"main"}, functions(h.pass(sampled(p.at(p.mapping(0x10000000, symbols.IDs{}), "main")))))
 }
 
-// With `max_wait: 0` the first message passes as it is; one that comes later has names.
+// With `max_wait: 0` the first message passes unchanged; later ones have names.
 func TestAsynchronous(t *testing.T) {
 	p := shop(t)
 	h := start(t, func(c *Config) { c.MaxWait = 0 })
@@ -94,13 +94,13 @@ func TestAsynchronous(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	p := cpp(t)
-	h := start(t, func(c *Config) { c.Lines = true; c.Demangle = symbols.DemangleSimple })
+	h := start(t, func(c *Config) { c.Lookup.Lines = true; c.Lookup.Demangle = symbols.DemangleSimple })
 	out := h.pass(sampled(p.at(p.mapping(0x10000000, p.ids), cppTotal)))
 	assert.Equal(t, "shop::Basket::total", functions(out)[len(functions(out))-1])
 	assert.Contains(t, profiletest.Render(out), "shop.cc")
 }
 
-// Frames of interpreters and of the kernel, and what has lines already, stay as they are.
+// Frames of interpreters and of the kernel, and locations with lines, do not change.
 func TestOtherFramesStay(t *testing.T) {
 	p := shop(t)
 	h := start(t, nil)
@@ -116,7 +116,7 @@ func TestOtherFramesStay(t *testing.T) {
 	assert.Equal(t, []string{"", "", "as it came", "exported"}, functions(out))
 }
 
-// Functions and strings that the dictionary has are used; two locations of one function share it.
+// Functions and strings in the dictionary are reused; two locations of one function share it.
 func TestDictionaryEntriesAreShared(t *testing.T) {
 	p := shop(t)
 	h := start(t, nil)
@@ -129,7 +129,7 @@ func TestDictionaryEntriesAreShared(t *testing.T) {
 	assert.Equal(t, 2, out.Dictionary().FunctionTable().Len())
 }
 
-// The same message gives the same bytes.
+// The same message yields the same bytes.
 func TestDeterministic(t *testing.T) {
 	p := shop(t)
 	m := p.mapping(0x10000000, p.ids)
@@ -139,7 +139,7 @@ func TestDeterministic(t *testing.T) {
 	}
 	var first []byte
 	for range 3 {
-		h := start(t, func(c *Config) { c.Lines = true })
+		h := start(t, func(c *Config) { c.Lookup.Lines = true })
 		var marshaler pprofile.ProtoMarshaler
 		b, err := marshaler.MarshalProfiles(h.pass(sampled(stack...)))
 		require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// A message can hold a location both as it was before its lookup was ready and as it was after it.
+// A message can have a location twice: as it was before its lookup was ready, and after it.
 func TestLocationsThatBecomeEqualAreCombined(t *testing.T) {
 	p := shop(t)
 	h := start(t, nil)
@@ -178,7 +178,7 @@ func TestReport(t *testing.T) {
 	h.pass(sampled(p.at(p.mapping(0x10000000, symbols.IDs{GNU: missing}), "exported")))
 	h.pass(sampled(p.at(p.mapping(0x10000000, symbols.IDs{GNU: missing}), "exported")))
 	h.logUnresolved()
-	entries := h.logs.FilterMessageSnippet("functions without a name").All()
+	entries := h.logs.FilterMessageSnippet("samples without function names").All()
 	require.Len(t, entries, 1)
 	fields := entries[0].ContextMap()
 	assert.InDelta(t, 0.09, fields["seconds"], 1e-9)
@@ -191,7 +191,7 @@ func TestReport(t *testing.T) {
 	assert.Len(t, h.logs.All(), 1, "it counts anew after each report")
 }
 
-// A stripped program's own file has less than its debug file: each address is looked for in all sources.
+// A stripped program's own file has less than its debug file: each address is searched in all sources.
 func TestDebugDirectory(t *testing.T) {
 	p := shop(t)
 	stripped := read(t, symbolstest.Changed(t, p.path, "strip"))
@@ -199,17 +199,17 @@ func TestDebugDirectory(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".build-id", p.ids.GNU[:2]), 0o755))
 	require.NoError(t, os.Rename(debug, filepath.Join(dir, ".build-id", p.ids.GNU[:2], p.ids.GNU[2:]+".debug")))
-	h := start(t, func(c *Config) { c.DebugDirectories = []string{"/nowhere", dir} })
+	h := start(t, func(c *Config) { c.Sources.DebugDirectories = []string{"/nowhere", dir} })
 	for _, ids := range []symbols.IDs{{GNU: p.ids.GNU}, stripped.ids} {
 		m := stripped.mapping(0x10000000, ids)
 		out := h.pass(sampled(profiletest.Location{Address: m.Start + p.functions["exported"] - p.text.Vaddr, Mapping: m}))
 		assert.Equal(t, []string{"exported"}, functions(out))
 		assert.Contains(t, profiletest.Render(out), "debug_directory")
 	}
-	// Without the program, the debug file's own headers have to do.
+	// Without the program, only the debug file's own headers are left.
 	m := p.mapping(0x10000000, symbols.IDs{GNU: p.ids.GNU})
 	m.File = "/nowhere/program"
-	assert.Equal(t, []string{"main"}, functions(start(t, func(c *Config) { c.DebugDirectories = []string{dir} }).pass(sampled(p.at(m, "main")))))
+	assert.Equal(t, []string{"main"}, functions(start(t, func(c *Config) { c.Sources.DebugDirectories = []string{dir} }).pass(sampled(p.at(m, "main")))))
 }
 
 func TestUploads(t *testing.T) {
@@ -217,10 +217,10 @@ func TestUploads(t *testing.T) {
 	goProgram := read(t, symbolstest.Go(t, []string{"CGO_ENABLED=0"}))
 	dir := t.TempDir()
 	h := start(t, func(c *Config) {
-		c.Files.Enabled = false
-		c.Uploads.Directory = dir
-		c.RetryInterval = time.Second
-		c.Uploads.RefreshInterval = time.Second
+		c.Sources.Files.Enabled = false
+		c.Sources.Uploads.Directory = dir
+		c.Lookup.RetryInterval = time.Second
+		c.Sources.Uploads.RefreshInterval = time.Second
 	})
 	message := func() pprofile.Profiles {
 		return sampled(p.at(p.mapping(0x10000000, symbols.IDs{GNU: p.ids.GNU}), "main"),
@@ -243,7 +243,7 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o600))
 }
 
-// A captured pprof of a C++ program without build ids passes whole: nothing is guessed by paths unless that is asked for.
+// A captured pprof of a C++ program without build ids passes unchanged: paths are only used if the configuration allows it.
 func TestCapturedWithoutBuildIDs(t *testing.T) {
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "cpp-unsymbolized.pb.gz"))
 	require.NoError(t, err)
@@ -251,7 +251,7 @@ func TestCapturedWithoutBuildIDs(t *testing.T) {
 		pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
 		require.NoError(t, err)
 		before := profiletest.Render(pd)
-		h := start(t, func(c *Config) { c.Files.WithoutBuildID = byPath })
+		h := start(t, func(c *Config) { c.Sources.Files.WithoutBuildID = byPath })
 		require.NoError(t, h.ConsumeProfiles(t.Context(), pd))
 		out := h.sink.AllProfiles()[0]
 		require.NoError(t, profiletest.Check(out, profiletest.AllowRepeatedSamples()))

@@ -32,12 +32,12 @@ type harness struct {
 	telemetry *componenttest.Telemetry
 }
 
-// start begins a processor that waits long enough for all lookups, unless change says otherwise.
+// start begins a processor that waits long enough for all lookups, unless change sets another time.
 func start(tb testing.TB, change func(*Config)) *harness {
 	tb.Helper()
 	config := createDefaultConfig().(*Config)
 	config.MaxWait = 30 * time.Second
-	config.DebugDirectories = []string{}
+	config.Sources.DebugDirectories = []string{}
 	if change != nil {
 		change(config)
 	}
@@ -79,7 +79,7 @@ type program struct {
 	text elf.ProgHeader
 }
 
-// read reads a program's functions by the standard library.
+// read reads a program's functions with the standard library.
 func read(tb testing.TB, path string) program {
 	tb.Helper()
 	file, err := os.Open(path)
@@ -108,7 +108,7 @@ func read(tb testing.TB, path string) program {
 	return p
 }
 
-// mapping is the program's text as a process would have mapped it at start.
+// mapping is the program's text, mapped at an address.
 func (p program) mapping(start uint64, ids symbols.IDs) *profiletest.Mapping {
 	m := &profiletest.Mapping{Start: start, Limit: start + p.text.Memsz, Offset: p.text.Off, File: p.path}
 	for _, id := range [][2]string{

@@ -16,8 +16,8 @@ import (
 // attributeSource is the attribute of resolved locations that names the source of the symbols.
 const attributeSource = "symbolize.source"
 
-// writer adds entries to the tables of a dictionary, each value once. It first gathers what is needed and then reads
-// each table once, so that it need not index the whole table.
+// writer adds entries to the tables of a dictionary, each value once. It first collects what is needed and then reads each
+// table once, so that it does not need an index of the whole table.
 type writer struct {
 	message   *message
 	strings   map[string]int32
@@ -187,8 +187,8 @@ func (w *writer) mark(indices pcommon.Int32Slice, kind sources.Kind) {
 	indices.Append(w.attributes[kind])
 }
 
-// hasRepeats reports whether a location that gets lines now may become equal to one that has them already, as when an
-// agent has resolved an address only in the second of two messages that were merged.
+// hasRepeats reports whether a location that was resolved may now equal one that already had lines. That happens if two
+// messages are merged of which an agent had resolved the address only in one.
 func (m *message) hasRepeats() bool {
 	type place struct {
 		mapping int32

@@ -16,23 +16,26 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-func newResolver(tb testing.TB, change func(*Settings)) *Resolver {
-	settings := Settings{
-		Finder:  sources.NewFinder(sources.Settings{Files: true, ProcPath: "/proc", MaxFileBytes: 1 << 30, Limits: symbols.DefaultLimits}),
-		Workers: 1, QueueSize: 8, MaxModules: 64, MaxPending: 1 << 14, CacheBytes: 64 << 20, MaxOpenFiles: 8, MaxOpenBytes: 64 << 20,
-		KeepOpen: time.Minute, RetryInterval: time.Minute, Observe: func(sources.Kind, time.Duration) {},
+func newResolver(tb testing.TB, change func(*Config, *sources.Config)) *Resolver {
+	config := Config{
+		Workers: 1, QueueSize: 8, MaxModules: 64, MaxPendingAddresses: 1 << 14, CacheBytes: 64 << 20, MaxOpenFiles: 8,
+		MaxOpenBytes: 64 << 20, KeepOpen: time.Minute, RetryInterval: time.Minute,
+	}
+	files := sources.Config{
+		Files: sources.FilesConfig{Enabled: true, ProcPath: "/proc"}, MaxFileBytes: 1 << 30,
+		MaxTableBytes: symbols.DefaultLimits.TableBytes, MaxWorkBytes: symbols.DefaultLimits.Work,
 	}
 	if change != nil {
-		change(&settings)
+		change(&config, &files)
 	}
-	r := New(settings)
+	r := New(config, sources.NewFinder(files, nil, nil), func(sources.Kind, time.Duration) {})
 	tb.Cleanup(func() { require.NoError(tb, r.Close(context.Background())) })
 	return r
 }
 
-// BenchmarkCachedLookup looks addresses up that are in the cache, 100 000 of them in 100 files.
+// BenchmarkCachedLookup looks up addresses in the cache, 100 000 of them in 100 files.
 func BenchmarkCachedLookup(b *testing.B) {
-	r := newResolver(b, func(s *Settings) { s.MaxModules = 1000 })
+	r := newResolver(b, func(c *Config, _ *sources.Config) { c.MaxModules = 1000 })
 	var modules []*Module
 	for i := range 100 {
 		m := r.Module(Key{IDs: symbols.IDs{GNU: fmt.Sprintf("%040x", i)}}, "file")
@@ -50,6 +53,6 @@ func BenchmarkCachedLookup(b *testing.B) {
 			b.Fatal("not in the cache")
 		}
 	}
-	// Of a core, not of the clock: others may use it meanwhile.
+	// By processor time, since other processes may use the core meanwhile.
 	b.ReportMetric(float64(b.N)/(profiletest.ProcessCPU()-before).Seconds(), "lookups/s/core")
 }

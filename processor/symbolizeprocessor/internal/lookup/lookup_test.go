@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// The cache stays below its bytes, and keeps what is asked for.
+// The cache stays below its bytes, and keeps what is used.
 func TestCacheIsBounded(t *testing.T) {
 	const maxBytes = 1 << 20
 	c := newCache(maxBytes)
@@ -39,7 +39,7 @@ func TestCacheIsBounded(t *testing.T) {
 	for i := range c.shards {
 		slots += len(c.shards[i].slots)
 	}
-	assert.LessOrEqual(t, slots, int(entries)+shards, "places are used again")
+	assert.LessOrEqual(t, slots, int(entries)+shards, "slots are reused")
 
 	c.put(hot, &Answer{Frames: []symbols.Frame{{Name: strings.Repeat("y", maxBytes)}}})
 	assert.Equal(t, name, c.get(hot).Frames[0].Name, "what does not fit is not kept")
@@ -58,7 +58,7 @@ func idsOf(t *testing.T, name string) symbols.IDs {
 	return image.IDs()
 }
 
-// request asks for addresses until they are known, or missing for now.
+// request requests addresses until they are known or reported missing.
 func request(t *testing.T, r *Resolver, m *Module, at ...symbols.Position) (answers []*Answer, why Reason) {
 	t.Helper()
 	for range 3 {
@@ -84,19 +84,19 @@ func request(t *testing.T, r *Resolver, m *Module, at ...symbols.Position) (answ
 	return answers, Pending
 }
 
-// What was not found is looked for again after the interval, and not before.
-func TestMissingFilesAreLookedForAgain(t *testing.T) {
+// What was not found is searched again after the interval, and not before.
+func TestMissingFilesAreSearchedAgain(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
 	ids := idsOf(t, program)
 	there := filepath.Join(t.TempDir(), "program")
-	r := newResolver(t, func(s *Settings) { s.RetryInterval = 200 * time.Millisecond })
+	r := newResolver(t, func(c *Config, _ *sources.Config) { c.RetryInterval = 200 * time.Millisecond })
 	m := r.Module(Key{IDs: ids}, there)
 	at := symbols.Position{Offset: 0x1100, MappingOffset: 0x1000}
 	_, why := request(t, r, m, at)
 	assert.Equal(t, NotFound, why)
-	lacking, isLacking := r.Lacking(m)
-	assert.True(t, isLacking)
-	assert.Equal(t, NotFound, lacking)
+	missing, isMissing := r.Missing(m)
+	assert.True(t, isMissing)
+	assert.Equal(t, NotFound, missing)
 	require.NoError(t, os.Rename(program, there))
 	assert.Eventually(t, func() bool {
 		answers, _ := request(t, r, m, at)
@@ -104,7 +104,7 @@ func TestMissingFilesAreLookedForAgain(t *testing.T) {
 	}, 30*time.Second, 20*time.Millisecond)
 }
 
-// A file of another build does not count, and one without the address is asked again later only.
+// A file of another build is not used, and one without the address is only searched again later.
 func TestReasons(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
 	ids := idsOf(t, program)
@@ -142,13 +142,15 @@ func TestReasons(t *testing.T) {
 	answers, _ := request(t, r, m, symbols.Position{Offset: 1 << 40}, symbols.Position{Offset: 0, Virtual: true})
 	require.Len(t, answers, 2)
 	assert.Equal(t, []Reason{NoSymbol, NoSymbol}, []Reason{answers[0].Missing, answers[1].Missing})
-	_, isLacking := r.Lacking(m)
-	assert.False(t, isLacking, "other addresses of the file may be known")
+	_, isMissing := r.Missing(m)
+	assert.False(t, isMissing, "other addresses of the file may be known")
 }
 
-// A sender can name any number of files and addresses: what waits and what is remembered is bounded.
+// A sender can name any number of files and addresses: those that wait and those that are remembered are bounded.
 func TestRequestsAreBounded(t *testing.T) {
-	r := newResolver(t, func(s *Settings) { s.Workers, s.QueueSize, s.MaxModules, s.MaxPending = 0, 4, 10, 100 })
+	r := newResolver(t, func(c *Config, _ *sources.Config) {
+		c.Workers, c.QueueSize, c.MaxModules, c.MaxPendingAddresses = 0, 4, 10, 100
+	})
 	counts := map[Reason]int{}
 	for i := range 1000 {
 		m := r.Module(Key{IDs: symbols.IDs{GNU: fmt.Sprint(i)}}, "file")
@@ -169,12 +171,12 @@ func TestRequestsAreBounded(t *testing.T) {
 	assert.Equal(t, int64(4), sizes.Queued)
 }
 
-// Files are closed when too many are open, when nobody asks for them, and at the end.
+// Files are closed when too many are open, when they are not used, and at the end.
 func TestOpenFilesAreBounded(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
 	b, err := os.ReadFile(program)
 	require.NoError(t, err)
-	r := newResolver(t, func(s *Settings) { s.MaxOpenFiles = 2; s.KeepOpen = 300 * time.Millisecond })
+	r := newResolver(t, func(c *Config, _ *sources.Config) { c.MaxOpenFiles = 2; c.KeepOpen = 300 * time.Millisecond })
 	for i := range 5 {
 		copied := filepath.Join(t.TempDir(), "program")
 		require.NoError(t, os.WriteFile(copied, append(b, byte(i)), 0o600))
@@ -187,21 +189,19 @@ func TestOpenFilesAreBounded(t *testing.T) {
 	assert.NotZero(t, r.Sizes().CacheEntries, "answers stay")
 }
 
-// A file that takes too much work is asked once, and again after the interval only.
+// A file that costs too much work is searched once, and again only after the interval.
 func TestCostlyFilesAreLeftAlone(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
-	r := newResolver(t, func(s *Settings) {
-		s.Finder = sources.NewFinder(sources.Settings{Files: true, MaxFileBytes: 1 << 30, Limits: symbols.Limits{TableBytes: 1 << 20, Work: 10}})
-	})
+	r := newResolver(t, func(_ *Config, files *sources.Config) { files.MaxTableBytes, files.MaxWorkBytes = 1<<20, 10 })
 	m := r.Module(Key{IDs: idsOf(t, program)}, program)
 	_, why := request(t, r, m, symbols.Position{Offset: 0x1100})
 	assert.Equal(t, TooLarge, why)
 	assert.Zero(t, r.Sizes().OpenFiles)
 	_, why = request(t, r, m, symbols.Position{Offset: 0x1101})
 	assert.Equal(t, TooLarge, why)
-	lacking, isLacking := r.Lacking(m)
-	assert.True(t, isLacking)
-	assert.Equal(t, TooLarge, lacking)
+	missing, isMissing := r.Missing(m)
+	assert.True(t, isMissing)
+	assert.Equal(t, TooLarge, missing)
 }
 
 func TestNames(t *testing.T) {

@@ -22,8 +22,8 @@ type Reason int
 
 // The reasons for which an address has no function.
 const (
-	Pending     Reason = iota // it is being looked for
-	QueueFull                 // too many wait: the next message requests it again
+	Pending     Reason = iota // a search for it is running or queued
+	QueueFull                 // too many are waiting: the next message requests it again
 	NotAFile                  // the mapping is not of a file, or there is no mapping
 	NoBuildID                 // the mapping has no build id
 	NotFound                  // no source has the file
@@ -41,40 +41,46 @@ var reasonNames = [NumReasons]string{
 
 func (r Reason) String() string { return reasonNames[r] }
 
-// Settings configure a Resolver.
-type Settings struct {
-	Finder *sources.Finder
-	// Lines adds inlined calls, files and lines.
-	Lines    bool
-	Demangle symbols.DemangleStyle
-	Workers  int
-	// QueueSize bounds the modules that wait for a worker, MaxModules those that are remembered, and MaxPending the
-	// addresses of one module that wait.
-	QueueSize, MaxModules, MaxPending int
-	CacheBytes                        int64
-	// MaxOpenFiles and MaxOpenBytes bound the files that are held open, and the memory of their tables. KeepOpen is how
-	// long an unused file is held open.
-	MaxOpenFiles int
-	MaxOpenBytes int64
-	KeepOpen     time.Duration
-	// RetryInterval is the time after which a module without symbols is looked for again.
-	RetryInterval time.Duration
-	// Observe is called for each source that was tried.
-	Observe func(kind sources.Kind, took time.Duration)
+// Config configures a Resolver.
+type Config struct {
+	// Lines adds inlined calls, files and line numbers, also from DWARF.
+	Lines bool `mapstructure:"lines"`
+	// Demangle is how much of a demangled name is kept.
+	Demangle symbols.DemangleStyle `mapstructure:"demangle"`
+	// Workers is how many lookups run at the same time.
+	Workers int `mapstructure:"workers"`
+	// QueueSize is how many modules may wait for a worker.
+	QueueSize int `mapstructure:"queue_size"`
+	// MaxModules is how many modules are remembered.
+	MaxModules int `mapstructure:"max_modules"`
+	// MaxPendingAddresses is how many addresses of one module may wait.
+	MaxPendingAddresses int `mapstructure:"max_pending_addresses"`
+	// CacheBytes bounds the cache of addresses.
+	CacheBytes int64 `mapstructure:"cache_bytes"`
+	// MaxOpenFiles and MaxOpenBytes bound the files that are held open between lookups, and the memory of their tables.
+	MaxOpenFiles int   `mapstructure:"max_open_files"`
+	MaxOpenBytes int64 `mapstructure:"max_open_bytes"`
+	// KeepOpen is how long a file is held open after its last lookup.
+	KeepOpen time.Duration `mapstructure:"keep_open"`
+	// RetryInterval is the time after which a module without symbols is searched again.
+	RetryInterval time.Duration `mapstructure:"retry_interval"`
 }
 
 // Resolver resolves addresses. It is safe for concurrent use.
 type Resolver struct {
-	settings Settings
-	cache    *cache
-	queue    chan *Module
-	stop     context.Context
-	cancel   context.CancelFunc
-	done     sync.WaitGroup
+	config Config
+	finder *sources.Finder
+	// observe is called for each source that was tried.
+	observe func(kind sources.Kind, took time.Duration)
+	cache   *cache
+	queue   chan *Module
+	stop    context.Context
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
 
 	mu      sync.Mutex
 	modules map[Key]*Module
-	// recent has the modules in the order of their use, the last one first.
+	// recent has the modules in the order of their use, the last used one first.
 	recent *list.List
 	lastID uint64
 }
@@ -91,16 +97,18 @@ type Module struct {
 	key  Key
 	id   uint64
 	path string
-	seat *list.Element
+	// element is the module's place in Resolver.recent; nil after the module was forgotten.
+	element *list.Element
 
 	mu     sync.Mutex
 	wanted map[symbols.Position]struct{}
 	pids   []int64
-	isBusy bool // queued, or a worker or the janitor has it
+	isBusy bool // queued, or a worker has it
 	round  uint32
-	// lacking is the reason for which the module has no symbols at all, until it is looked for again.
-	lacking Reason
-	until   time.Time
+	// missing is why the module has no symbols at all, Pending if it may have some. From retryAt on, if that is set, the
+	// module may be searched again.
+	missing Reason
+	retryAt time.Time
 	// finished is closed when the current round ends.
 	finished chan struct{}
 
@@ -114,17 +122,19 @@ type Module struct {
 // Weight is a number of samples and their time. They are floats, because a sender can claim any number.
 type Weight struct{ Samples, Nanos float64 }
 
-// New starts a Resolver. Close ends it.
-func New(settings Settings) *Resolver {
+// New starts a Resolver, which Close ends. observe is called for each source that was tried.
+func New(config Config, finder *sources.Finder, observe func(kind sources.Kind, took time.Duration)) *Resolver {
 	r := &Resolver{
-		settings: settings,
-		cache:    newCache(settings.CacheBytes),
-		queue:    make(chan *Module, settings.QueueSize),
-		modules:  map[Key]*Module{},
-		recent:   list.New(),
+		config:  config,
+		finder:  finder,
+		observe: observe,
+		cache:   newCache(config.CacheBytes),
+		queue:   make(chan *Module, config.QueueSize),
+		modules: map[Key]*Module{},
+		recent:  list.New(),
 	}
 	r.stop, r.cancel = context.WithCancel(context.Background())
-	for range settings.Workers {
+	for range config.Workers {
 		r.done.Go(r.work)
 	}
 	r.done.Go(r.closeIdle)
@@ -149,15 +159,15 @@ func (r *Resolver) Module(k Key, path string) *Module {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.modules[k]; m != nil {
-		r.recent.MoveToFront(m.seat)
+		r.recent.MoveToFront(m.element)
 		return m
 	}
-	for len(r.modules) >= r.settings.MaxModules {
+	for len(r.modules) >= r.config.MaxModules {
 		r.forget()
 	}
 	r.lastID++
 	m := &Module{key: k, id: r.lastID, path: path}
-	m.seat = r.recent.PushFront(m)
+	m.element = r.recent.PushFront(m)
 	r.modules[k] = m
 	return m
 }
@@ -170,7 +180,7 @@ func (r *Resolver) forget() {
 	delete(r.modules, m.key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seat = nil
+	m.element = nil
 	if !m.isBusy {
 		m.close()
 	}
@@ -184,35 +194,35 @@ func (r *Resolver) Lookup(m *Module, at symbols.Position) *Answer {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a.round != m.round || m.isOver(time.Now()) {
+	if a.round != m.round || m.isRetryDue(time.Now()) {
 		return nil
 	}
 	return a
 }
 
-// isOver reports whether the module may be looked for again. m.mu is held.
-func (m *Module) isOver(now time.Time) bool { return !m.until.IsZero() && !now.Before(m.until) }
+// isRetryDue reports whether the module may be searched again. m.mu is held.
+func (m *Module) isRetryDue(now time.Time) bool { return !m.retryAt.IsZero() && !now.Before(m.retryAt) }
 
-// Lacking returns why a module has no symbols at all. Then requests for its addresses are useless.
-func (r *Resolver) Lacking(m *Module) (Reason, bool) {
+// Missing returns why a module has no symbols at all, and whether it has none. Requests for its addresses are useless
+// then.
+func (r *Resolver) Missing(m *Module) (Reason, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lacking, m.lacking != Pending && time.Now().Before(m.until)
+	return m.missing, m.missing != Pending && time.Now().Before(m.retryAt)
 }
 
-// Request queues addresses of a module for a worker. pids are processes that have it mapped. It does not wait: it
-// returns why the addresses are missing for now, and, if they are being looked for, a channel that is closed when they
-// are known.
+// Request queues addresses of a module for a worker. pids are processes that have it mapped. It does not wait: it returns
+// why the addresses are missing, and, if that is Pending, a channel that is closed when the search has ended.
 func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reason, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.lacking != Pending {
-		if time.Now().Before(m.until) {
-			return m.lacking, nil
+	if m.missing != Pending {
+		if time.Now().Before(m.retryAt) {
+			return m.missing, nil
 		}
-		m.lacking = Pending
+		m.missing = Pending
 	}
-	if len(m.wanted) >= r.settings.MaxPending {
+	if len(m.wanted) >= r.config.MaxPendingAddresses {
 		return QueueFull, nil
 	}
 	if !m.isBusy {
@@ -228,7 +238,7 @@ func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reas
 		m.wanted = map[symbols.Position]struct{}{}
 	}
 	for _, a := range at {
-		if len(m.wanted) >= r.settings.MaxPending {
+		if len(m.wanted) >= r.config.MaxPendingAddresses {
 			break
 		}
 		m.wanted[a] = struct{}{}
@@ -238,7 +248,7 @@ func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reas
 		if slices.Contains(m.pids, pid) {
 			continue
 		}
-		if len(m.pids) >= maxPIDs { // those seen last most likely still run
+		if len(m.pids) >= maxPIDs { // the processes seen last are most likely still running
 			m.pids = m.pids[1:]
 		}
 		m.pids = append(m.pids, pid)
@@ -273,7 +283,7 @@ func (r *Resolver) allModules() []*Module {
 func (r *Resolver) DrainUnresolved(n int) (top []Unresolved, all Weight) {
 	for _, m := range r.allModules() {
 		m.mu.Lock()
-		u := Unresolved{IDs: m.key.IDs, Path: m.path, Reason: m.lacking, Weight: m.unresolved}
+		u := Unresolved{IDs: m.key.IDs, Path: m.path, Reason: m.missing, Weight: m.unresolved}
 		m.unresolved = Weight{}
 		m.mu.Unlock()
 		if u.Weight == (Weight{}) {

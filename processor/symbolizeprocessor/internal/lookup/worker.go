@@ -14,14 +14,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// opened is the result of a source: a file, or an error that stands while the module is held open.
+// opened is the result of a source: a file, or an error that is kept as long as the module's files are open.
 type opened struct {
 	kind sources.Kind
 	file *sources.Opened
 	err  error
 }
 
-// work looks for modules until the Resolver stops.
+// work searches queued modules until the Resolver stops.
 func (r *Resolver) work() {
 	for {
 		select {
@@ -33,20 +33,20 @@ func (r *Resolver) work() {
 	}
 }
 
-// search looks for the addresses that a module waits for, until no more were added meanwhile.
+// search resolves the addresses that a module waits for, until none were added meanwhile.
 func (r *Resolver) search(m *Module) {
 	for {
 		m.mu.Lock()
-		if m.isOver(time.Now()) {
-			// Try all sources again: files may have appeared, and earlier failures are forgotten.
+		if m.isRetryDue(time.Now()) {
+			// Try all sources again: files may have appeared since.
 			m.close()
-			m.until = time.Time{}
+			m.retryAt = time.Time{}
 			m.round++
 		}
 		wanted, pids := m.wanted, slices.Clone(m.pids)
 		m.wanted = nil
 		if len(wanted) == 0 || r.stop.Err() != nil {
-			r.rest(m)
+			r.release(m)
 			m.mu.Unlock()
 			r.closeExcess()
 			return
@@ -69,11 +69,11 @@ func (r *Resolver) search(m *Module) {
 	}
 }
 
-// rest ends the worker's hold on a module. m.mu is held.
-func (r *Resolver) rest(m *Module) {
+// release ends the worker's use of a module. m.mu is held.
+func (r *Resolver) release(m *Module) {
 	m.isBusy, m.lastUse = false, time.Now()
 	close(m.finished)
-	if m.seat == nil || r.stop.Err() != nil {
+	if m.element == nil || r.stop.Err() != nil {
 		m.close()
 	}
 }
@@ -89,10 +89,10 @@ type search struct {
 	pids      []int64
 	addresses []symbols.Position
 	best      []found
-	// errs are the errors of sources without a file; hasFile reports whether one had a file.
+	// errs are the errors of the sources; hasFile reports whether one of them had a file.
 	errs    []error
 	hasFile bool
-	retry   time.Time
+	retryAt time.Time
 }
 
 type found struct {
@@ -105,7 +105,7 @@ type found struct {
 func (s *search) run() {
 	r := s.resolver
 	enough := symbols.QualityExported
-	if r.settings.Lines {
+	if r.config.Lines {
 		enough = symbols.QualityLines
 	}
 	for kind := range sources.Kind(sources.NumKinds) {
@@ -128,7 +128,7 @@ func (s *search) run() {
 			s.errs = append(s.errs, err)
 		}
 		if !errors.Is(err, sources.ErrNotFound) {
-			r.settings.Observe(kind, time.Since(began))
+			r.observe(kind, time.Since(began))
 		}
 	}
 }
@@ -141,11 +141,11 @@ func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
 			return o.file, o.err
 		}
 	}
-	file, err := s.resolver.settings.Finder.Open(s.resolver.stop, kind,
+	file, err := s.resolver.finder.Open(s.resolver.stop, kind,
 		sources.Module{IDs: m.key.IDs, Path: m.path, PIDs: s.pids})
 	if temporary := (*sources.TemporaryError)(nil); errors.As(err, &temporary) {
-		if s.retry.IsZero() || temporary.Until.Before(s.retry) {
-			s.retry = temporary.Until
+		if s.retryAt.IsZero() || temporary.Until.Before(s.retryAt) {
+			s.retryAt = temporary.Until
 		}
 		return nil, err
 	}
@@ -163,11 +163,11 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 			addrs = append(addrs, addr)
 		}
 	}
-	settings := &s.resolver.settings
-	resolved, err := file.Resolve(addrs, settings.Lines)
+	config := &s.resolver.config
+	resolved, err := file.Resolve(addrs, config.Lines)
 	for k, i := range indices {
 		if resolved[k].Quality > s.best[i].quality {
-			symbols.DemangleFrames(resolved[k].Frames, settings.Demangle)
+			symbols.DemangleFrames(resolved[k].Frames, config.Demangle)
 			s.best[i] = found{frames: resolved[k].Frames, quality: resolved[k].Quality, kind: kind}
 		}
 	}
@@ -177,7 +177,7 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 	return err
 }
 
-// giveUp stops using a source's file until all sources are tried again: each new address would cost as much.
+// giveUp stops using a source's file until all sources are tried again, since each new address would cost as much.
 func (s *search) giveUp(kind sources.Kind, err error) {
 	for i := range s.module.opened {
 		if o := &s.module.opened[i]; o.kind == kind && o.file != nil {
@@ -202,14 +202,14 @@ func (s *search) finish(now time.Time) {
 	if !isMissing {
 		return
 	}
-	if m.until.IsZero() {
-		m.until = now.Add(r.settings.RetryInterval)
-		if !s.retry.IsZero() {
-			m.until = s.retry
+	if m.retryAt.IsZero() {
+		m.retryAt = now.Add(r.config.RetryInterval)
+		if !s.retryAt.IsZero() {
+			m.retryAt = s.retryAt
 		}
 	}
 	if !s.hasFile {
-		m.lacking = reason
+		m.missing = reason
 		m.close() // the next round tries the sources again
 	}
 }
@@ -268,15 +268,15 @@ func (m *Module) size() (files, bytes int64) {
 
 // closeIdle closes files that were not used for a while.
 func (r *Resolver) closeIdle() {
-	ticker := time.NewTicker(max(r.settings.KeepOpen/2, time.Millisecond))
+	ticker := time.NewTicker(max(r.config.KeepOpen/2, time.Millisecond))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-r.stop.Done():
 			return
 		case now := <-ticker.C:
-			r.eachResting(func(m *Module) {
-				if now.Sub(m.lastUse) >= r.settings.KeepOpen {
+			r.eachIdle(func(m *Module) {
+				if now.Sub(m.lastUse) >= r.config.KeepOpen {
 					m.close()
 				}
 			})
@@ -284,8 +284,8 @@ func (r *Resolver) closeIdle() {
 	}
 }
 
-// eachResting calls visit with each module that no worker has, and holds its lock meanwhile.
-func (r *Resolver) eachResting(visit func(*Module)) {
+// eachIdle calls visit with each module that no worker has, and holds the module's lock meanwhile.
+func (r *Resolver) eachIdle(visit func(*Module)) {
 	for _, m := range r.allModules() {
 		m.mu.Lock()
 		if !m.isBusy {
@@ -304,7 +304,7 @@ func (r *Resolver) closeExcess() {
 	}
 	var all []holding
 	var files, bytes int64
-	r.eachResting(func(m *Module) {
+	r.eachIdle(func(m *Module) {
 		h := holding{module: m, lastUse: m.lastUse}
 		if h.files, h.bytes = m.size(); h.files > 0 {
 			files += h.files
@@ -312,12 +312,12 @@ func (r *Resolver) closeExcess() {
 			all = append(all, h)
 		}
 	})
-	if files <= int64(r.settings.MaxOpenFiles) && bytes <= r.settings.MaxOpenBytes {
+	if files <= int64(r.config.MaxOpenFiles) && bytes <= r.config.MaxOpenBytes {
 		return
 	}
 	slices.SortFunc(all, func(a, b holding) int { return a.lastUse.Compare(b.lastUse) })
 	for _, h := range all {
-		if files <= int64(r.settings.MaxOpenFiles) && bytes <= r.settings.MaxOpenBytes {
+		if files <= int64(r.config.MaxOpenFiles) && bytes <= r.config.MaxOpenBytes {
 			return
 		}
 		h.module.mu.Lock()
@@ -331,5 +331,5 @@ func (r *Resolver) closeExcess() {
 }
 
 func (r *Resolver) closeAll() {
-	r.eachResting((*Module).close)
+	r.eachIdle((*Module).close)
 }

@@ -4,28 +4,27 @@
 package sources
 
 import (
-	"os"
 	"path"
 	"path/filepath"
-	"strconv"
+	"strings"
 )
 
-// openDebugFile opens a module's debug file in a debug directory: by its build id, of this host and of the processes that
-// have the module mapped.
+// openDebugFile opens a module's debug file by its build id, in the debug directories of this host and of the processes
+// that have the module mapped.
 func (f *Finder) openDebugFile(m Module) (*Opened, error) {
 	id := m.IDs.GNU
 	if !isHex(id) || len(id) < 4 {
 		return nil, ErrNotFound
 	}
 	name := path.Join(".build-id", id[:2], id[2:]+".debug")
-	var s search
-	for _, dir := range f.settings.DebugDirectories {
-		if o := f.try(&s, m, func() (*os.File, error) { return openFile(dir, name) }); o != nil {
+	s := f.search(m)
+	for _, dir := range f.config.DebugDirectories {
+		if o := s.try(openFile(dir, name)); o != nil {
 			return o, nil
 		}
 		for _, pid := range m.PIDs {
-			root := filepath.Join(f.settings.ProcPath, strconv.FormatInt(pid, 10), "root")
-			if o := f.try(&s, m, func() (*os.File, error) { return openFile(root, path.Join(dir, name)) }); o != nil {
+			root := filepath.Join(f.processPath(pid), "root")
+			if o := s.try(openFile(root, path.Join(dir, name))); o != nil {
 				return o, nil
 			}
 		}
@@ -33,12 +32,5 @@ func (f *Finder) openDebugFile(m Module) (*Opened, error) {
 	return nil, s.result()
 }
 
-// isHex reports whether s has lower-case hexadecimal digits alone: it becomes part of a path and of a URL.
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return s != ""
-}
+// isHex reports whether s consists of lower-case hexadecimal digits. Only then can it be part of a path and of a URL.
+func isHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdef") == "" }

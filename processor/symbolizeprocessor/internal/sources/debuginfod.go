@@ -25,11 +25,14 @@ import (
 // debuginfod downloads debug files by their GNU build id from debuginfod servers (debuginfod(8)), and keeps them on
 // disk.
 type debuginfod struct {
-	settings DebuginfodSettings
+	config DebuginfodConfig
+	client *http.Client
+	// observe is called for each request with its result.
+	observe func(result string)
 
 	mu      sync.Mutex
 	servers []server
-	missing map[string]time.Time // until when a build id is not asked for
+	missing map[string]time.Time // until when a build id is not requested again
 	loaded  bool
 	cached  map[string]*cachedFile
 	bytes   int64
@@ -59,9 +62,11 @@ func (e *TemporaryError) Unwrap() error { return e.Err }
 // maxMissing bounds how many build ids without a file are remembered.
 const maxMissing = 100_000
 
-func newDebuginfod(settings DebuginfodSettings) *debuginfod {
-	d := &debuginfod{settings: settings, missing: map[string]time.Time{}, cached: map[string]*cachedFile{}}
-	for _, url := range settings.Servers {
+func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(result string)) *debuginfod {
+	d := &debuginfod{
+		config: config, client: client, observe: observe, missing: map[string]time.Time{}, cached: map[string]*cachedFile{},
+	}
+	for _, url := range config.Servers {
 		d.servers = append(d.servers, server{url: strings.TrimRight(url, "/")})
 	}
 	return d
@@ -75,11 +80,11 @@ func (f *Finder) openDebuginfod(ctx context.Context, m Module) (*Opened, error) 
 	if err != nil {
 		return nil, err
 	}
-	var s search
-	if o := f.try(&s, m, func() (*os.File, error) { return openFile(f.debuginfod.settings.CacheDirectory, name) }); o != nil {
+	s := f.search(m)
+	if o := s.try(openFile(f.debuginfod.config.CacheDirectory, name)); o != nil {
 		return o, nil
 	}
-	// A server that sends another file is not used again for a while.
+	// A server sent another file. Do not request it again for a while.
 	f.debuginfod.remove(name)
 	f.debuginfod.noteMissing(m.IDs.GNU)
 	return nil, s.result()
@@ -96,7 +101,7 @@ func (d *debuginfod) get(ctx context.Context, id string) (string, error) {
 		c.used = time.Now()
 		d.mu.Unlock()
 		// Keep the order of use across restarts.
-		_ = os.Chtimes(filepath.Join(d.settings.CacheDirectory, name), time.Time{}, time.Now())
+		_ = os.Chtimes(filepath.Join(d.config.CacheDirectory, name), time.Time{}, time.Now())
 		return name, nil
 	}
 	isMissing := time.Now().Before(d.missing[id])
@@ -147,7 +152,7 @@ func (d *debuginfod) noteMissing(id string) {
 	if len(d.missing) >= maxMissing {
 		clear(d.missing)
 	}
-	d.missing[id] = time.Now().Add(d.settings.MissingInterval)
+	d.missing[id] = time.Now().Add(d.config.MissingInterval)
 }
 
 // download fetches a debug file into the cache; if a server has none, the program itself.
@@ -166,7 +171,7 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	if err != nil {
 		return err
 	}
-	response, err := d.settings.Client.Do(request)
+	response, err := d.client.Do(request)
 	if err != nil {
 		return d.failed(ctx, i, 0, err)
 	}
@@ -175,7 +180,7 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	case response.StatusCode == http.StatusOK:
 	case response.StatusCode == http.StatusNotFound:
 		d.succeeded(i)
-		d.settings.Observe("not_found")
+		d.observe("not_found")
 		return ErrNotFound
 	default:
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
@@ -185,27 +190,27 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	switch {
 	case errors.Is(err, symbols.ErrTooLarge):
 		d.succeeded(i)
-		d.settings.Observe("too_large")
+		d.observe("too_large")
 		return err
 	case err != nil:
 		return d.failed(ctx, i, 0, err)
 	}
 	d.succeeded(i)
-	d.settings.Observe("found")
+	d.observe("found")
 	d.add(name, size)
 	return nil
 }
 
 // store writes a response's body to the cache, through a temporary file.
 func (d *debuginfod) store(response *http.Response, name string) (size int64, err error) {
-	limit := min(d.settings.MaxFileBytes, d.settings.MaxCacheBytes)
+	limit := min(d.config.MaxFileBytes, d.config.MaxCacheBytes)
 	if response.ContentLength > limit {
 		return 0, fmt.Errorf("%d bytes: %w", response.ContentLength, symbols.ErrTooLarge)
 	}
-	if err := os.MkdirAll(d.settings.CacheDirectory, 0o700); err != nil {
+	if err := os.MkdirAll(d.config.CacheDirectory, 0o700); err != nil {
 		return 0, err
 	}
-	file, err := os.CreateTemp(d.settings.CacheDirectory, "download-*.part")
+	file, err := os.CreateTemp(d.config.CacheDirectory, "download-*.part")
 	if err != nil {
 		return 0, err
 	}
@@ -222,7 +227,7 @@ func (d *debuginfod) store(response *http.Response, name string) (size int64, er
 	if size > limit {
 		return 0, fmt.Errorf("above %d bytes: %w", limit, symbols.ErrTooLarge)
 	}
-	return size, os.Rename(file.Name(), filepath.Join(d.settings.CacheDirectory, name))
+	return size, os.Rename(file.Name(), filepath.Join(d.config.CacheDirectory, name))
 }
 
 // failed stops using a server for a time that doubles with each failure.
@@ -230,12 +235,12 @@ func (d *debuginfod) failed(ctx context.Context, i int, atLeast time.Duration, e
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	d.settings.Observe("error")
+	d.observe("error")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := &d.servers[i]
-	wait := d.settings.InitialBackoff << min(s.failures, 20)
-	wait = min(max(wait, atLeast), d.settings.MaxBackoff)
+	wait := d.config.InitialBackoff << min(s.failures, 20)
+	wait = min(max(wait, atLeast), d.config.MaxBackoff)
 	wait += rand.N(wait/4 + 1)
 	s.failures++
 	s.until = time.Now().Add(wait)
@@ -254,7 +259,7 @@ func (d *debuginfod) load() {
 		return
 	}
 	d.loaded = true
-	entries, err := os.ReadDir(d.settings.CacheDirectory)
+	entries, err := os.ReadDir(d.config.CacheDirectory)
 	if err != nil {
 		return
 	}
@@ -269,7 +274,7 @@ func (d *debuginfod) load() {
 			d.cached[entry.Name()] = &cachedFile{size: info.Size(), used: info.ModTime()}
 			d.bytes += info.Size()
 		case strings.HasSuffix(entry.Name(), ".part"):
-			_ = os.Remove(filepath.Join(d.settings.CacheDirectory, entry.Name()))
+			_ = os.Remove(filepath.Join(d.config.CacheDirectory, entry.Name()))
 		}
 	}
 	d.evict("")
@@ -288,7 +293,7 @@ func (d *debuginfod) add(name string, size int64) {
 
 // evict removes the least recently used files until the rest fits. d.mu is held.
 func (d *debuginfod) evict(keep string) {
-	if d.bytes <= d.settings.MaxCacheBytes {
+	if d.bytes <= d.config.MaxCacheBytes {
 		return
 	}
 	names := make([]string, 0, len(d.cached))
@@ -299,7 +304,7 @@ func (d *debuginfod) evict(keep string) {
 		return cmp.Or(d.cached[a].used.Compare(d.cached[b].used), cmp.Compare(a, b))
 	})
 	for _, name := range names {
-		if d.bytes <= d.settings.MaxCacheBytes {
+		if d.bytes <= d.config.MaxCacheBytes {
 			return
 		}
 		if name != keep {
@@ -318,7 +323,7 @@ func (d *debuginfod) removeLocked(name string) {
 	if c := d.cached[name]; c != nil {
 		d.bytes -= c.size
 		delete(d.cached, name)
-		_ = os.Remove(filepath.Join(d.settings.CacheDirectory, name))
+		_ = os.Remove(filepath.Join(d.config.CacheDirectory, name))
 	}
 }
 

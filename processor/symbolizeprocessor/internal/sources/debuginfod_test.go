@@ -69,27 +69,26 @@ func (s *debuginfodServer) count() int {
 	return len(s.requests)
 }
 
-func finder(t *testing.T, change func(*DebuginfodSettings), servers ...*debuginfodServer) *Finder {
-	settings := Settings{
-		MaxFileBytes: 1 << 30, Limits: symbols.DefaultLimits,
-		Debuginfod: DebuginfodSettings{
-			Client: http.DefaultClient, CacheDirectory: filepath.Join(t.TempDir(), "cache"), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20,
+func finder(t *testing.T, change func(*DebuginfodConfig), servers ...*debuginfodServer) *Finder {
+	config := Config{
+		MaxFileBytes: 1 << 30, MaxTableBytes: symbols.DefaultLimits.TableBytes, MaxWorkBytes: symbols.DefaultLimits.Work,
+		Debuginfod: DebuginfodConfig{
+			CacheDirectory: filepath.Join(t.TempDir(), "cache"), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20,
 			MissingInterval: time.Hour, InitialBackoff: time.Hour, MaxBackoff: 2 * time.Hour,
-			Observe: func(result string) {
-				servers[0].mu.Lock()
-				defer servers[0].mu.Unlock()
-				servers[0].results = append(servers[0].results, result)
-			},
 		},
 	}
 	for _, s := range servers {
-		settings.Debuginfod.Servers = append(settings.Debuginfod.Servers, s.URL+"/")
+		config.Debuginfod.Servers = append(config.Debuginfod.Servers, s.URL+"/")
 	}
 	if change != nil {
-		change(&settings.Debuginfod)
+		change(&config.Debuginfod)
 	}
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return NewFinder(settings)
+	return NewFinder(config, http.DefaultClient, func(result string) {
+		servers[0].mu.Lock()
+		defer servers[0].mu.Unlock()
+		servers[0].results = append(servers[0].results, result)
+	})
 }
 
 func fetch(t *testing.T, f *Finder, id string) error {
@@ -118,7 +117,7 @@ func TestDebuginfodIsCached(t *testing.T) {
 	assert.Positive(t, f.DebuginfodCacheBytes())
 
 	// A restart finds what is there.
-	again := NewFinder(f.settings)
+	again := NewFinder(f.config, http.DefaultClient, func(string) {})
 	require.NoError(t, fetch(t, again, idOf(1)))
 	assert.Equal(t, 2, s.count())
 	assert.Equal(t, f.DebuginfodCacheBytes(), again.DebuginfodCacheBytes())
@@ -133,7 +132,7 @@ func TestDebuginfodRemembersWhatIsMissing(t *testing.T) {
 	assert.Equal(t, 2, s.count())
 }
 
-// What is not a file with the build id is not kept.
+// A file with another build id is not kept.
 func TestDebuginfodChecksBuildIDs(t *testing.T) {
 	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(elfWithID(2, 0)) })
 	f := finder(t, nil, s)
@@ -145,7 +144,7 @@ func TestDebuginfodChecksBuildIDs(t *testing.T) {
 }
 
 func list(t *testing.T, f *Finder) (names []string) {
-	entries, err := os.ReadDir(f.settings.Debuginfod.CacheDirectory)
+	entries, err := os.ReadDir(f.config.Debuginfod.CacheDirectory)
 	require.NoError(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -153,7 +152,7 @@ func list(t *testing.T, f *Finder) (names []string) {
 	return names
 }
 
-// A server that fails is left alone, and the next one is asked.
+// A server that fails is not used for a while; the next one is.
 func TestDebuginfodBacksOff(t *testing.T) {
 	failing := newServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	working := newServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -178,7 +177,7 @@ func TestDebuginfodBackoffGrows(t *testing.T) {
 		w.Header().Set("Retry-After", "30")
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
-	f := finder(t, func(d *DebuginfodSettings) { d.InitialBackoff = time.Second; d.MaxBackoff = 100 * time.Second }, s)
+	f := finder(t, func(d *DebuginfodConfig) { d.InitialBackoff = time.Second; d.MaxBackoff = 100 * time.Second }, s)
 	var waits []time.Duration
 	for range 9 {
 		temporary := (*TemporaryError)(nil)
@@ -205,12 +204,12 @@ func TestDebuginfodCacheIsBounded(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{idOf(1) + ".debug", idOf(9) + ".debug", idOf(10) + ".debug"}, list(t, f))
 
-	// A smaller bound holds after a restart, and half downloads go.
-	require.NoError(t, os.WriteFile(filepath.Join(f.settings.Debuginfod.CacheDirectory, "download-1.part"), make([]byte, 100), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(f.settings.Debuginfod.CacheDirectory, "someone's notes"), make([]byte, 100), 0o600))
-	settings := f.settings
-	settings.Debuginfod.MaxCacheBytes = 400 << 10
-	assert.Equal(t, int64(300<<10), NewFinder(settings).DebuginfodCacheBytes())
+	// After a restart, a smaller bound applies, and partial downloads are removed.
+	require.NoError(t, os.WriteFile(filepath.Join(f.config.Debuginfod.CacheDirectory, "download-1.part"), make([]byte, 100), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(f.config.Debuginfod.CacheDirectory, "someone's notes"), make([]byte, 100), 0o600))
+	config := f.config
+	config.Debuginfod.MaxCacheBytes = 400 << 10
+	assert.Equal(t, int64(300<<10), NewFinder(config, http.DefaultClient, func(string) {}).DebuginfodCacheBytes())
 	assert.ElementsMatch(t, []string{idOf(1) + ".debug", "someone's notes"}, list(t, f))
 }
 
@@ -233,7 +232,7 @@ func TestDebuginfodFilesAreBounded(t *testing.T) {
 		f := finder(t, nil, s)
 		require.ErrorIs(t, fetch(t, f, idOf(1)), symbols.ErrTooLarge)
 		assert.Zero(t, f.DebuginfodCacheBytes())
-		if _, err := os.Stat(f.settings.Debuginfod.CacheDirectory); err == nil {
+		if _, err := os.Stat(f.config.Debuginfod.CacheDirectory); err == nil {
 			assert.Empty(t, list(t, f))
 		}
 	}
@@ -243,7 +242,7 @@ func TestDebuginfodFilesAreBounded(t *testing.T) {
 func TestBuildIDsAreNoPaths(t *testing.T) {
 	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(elfWithID(1, 0)) })
 	f := finder(t, nil, s)
-	f.settings.DebugDirectories = []string{"/"}
+	f.config.DebugDirectories = []string{"/"}
 	for _, id := range []string{"", "ab", "../../../../etc/passwd", "../../" + idOf(1), idOf(1) + "?a=b", idOf(1)[:39] + "/", "ABCDEF0123"} {
 		require.ErrorIs(t, fetch(t, f, id), ErrNotFound, id)
 		_, err := f.Open(context.Background(), DebugDirectory, Module{IDs: symbols.IDs{GNU: id}})

@@ -17,39 +17,32 @@ import (
 // configured roots. If a mapping has no build id but its process is known, only that process is searched, since the
 // host can have another file at its path.
 func (f *Finder) openMapped(m Module) (*Opened, error) {
-	if !f.settings.Files || !isFileName(m.Path) {
+	if !f.config.Files.Enabled || !isFileName(m.Path) {
 		return nil, ErrNotFound
 	}
-	if m.IDs.IsEmpty() && !f.settings.WithoutBuildID {
+	if m.IDs.IsEmpty() && !f.config.Files.WithoutBuildID {
 		return nil, ErrNoBuildID
 	}
-	var s search
+	s := f.search(m)
 	for _, pid := range m.PIDs {
-		if o := f.openOfProcess(pid, m, &s); o != nil {
+		if o := s.openOfProcess(f.processPath(pid)); o != nil {
 			return o, nil
 		}
 	}
 	if !path.IsAbs(m.Path) || m.IDs.IsEmpty() && len(m.PIDs) > 0 {
 		return nil, s.result()
 	}
-	for _, root := range append([]string{"/"}, f.settings.Roots...) {
-		if o := f.try(&s, m, func() (*os.File, error) { return openFile(root, m.Path) }); o != nil {
+	for _, root := range append([]string{"/"}, f.config.Files.Roots...) {
+		if o := s.try(openFile(root, m.Path)); o != nil {
 			return o, nil
 		}
 	}
 	return nil, s.result()
 }
 
-func (f *Finder) try(s *search, m Module, open func() (*os.File, error)) *Opened {
-	file, err := open()
-	if err == nil {
-		var o *Opened
-		if o, err = f.check(file, m); err == nil {
-			return o
-		}
-	}
-	s.note(err)
-	return nil
+// processPath returns the directory of a process in the host's /proc.
+func (f *Finder) processPath(pid int64) string {
+	return filepath.Join(f.config.Files.ProcPath, strconv.FormatInt(pid, 10))
 }
 
 // isFileName reports whether a mapping's filename is one: [vdso], [heap] and //anon are not.
@@ -57,32 +50,32 @@ func isFileName(name string) bool {
 	return name != "" && !strings.HasPrefix(name, "[") && !strings.HasPrefix(name, "//") && !strings.Contains(name, "\x00")
 }
 
-// openOfProcess opens the file that a process has mapped under the module's name. The kernel's link to a mapping leads
-// to the file itself, even if it was deleted, but needs CAP_CHECKPOINT_RESTORE; the path below the process's root does
-// not.
-func (f *Finder) openOfProcess(pid int64, m Module, s *search) *Opened {
-	dir := filepath.Join(f.settings.ProcPath, strconv.FormatInt(pid, 10))
+// openOfProcess opens the file that a process, whose directory in /proc is dir, has mapped under the module's name. The
+// kernel's link to a mapping leads to the file itself, even if it was deleted, but needs CAP_CHECKPOINT_RESTORE; the path
+// below the process's root does not.
+func (s *search) openOfProcess(dir string) *Opened {
+	m, root := s.module, filepath.Join(dir, "root")
 	maps, err := readMaps(filepath.Join(dir, "maps"), m.Path)
 	if err != nil {
 		s.note(err)
 	}
 	for _, area := range maps {
-		if o := f.try(s, m, func() (*os.File, error) { return openLink(filepath.Join(dir, "map_files", area.span)) }); o != nil {
+		if o := s.try(openLink(filepath.Join(dir, "map_files", area.span))); o != nil {
 			return o
 		}
-		if o := f.try(s, m, func() (*os.File, error) { return openFile(filepath.Join(dir, "root"), area.path) }); o != nil {
+		if o := s.try(openFile(root, area.path)); o != nil {
 			return o
 		}
 		// The kernel writes paths as its reader sees them, unless the process has mounts of its own.
 		if m.IDs.IsEmpty() {
 			continue
 		}
-		if o := f.try(s, m, func() (*os.File, error) { return openFile("/", area.path) }); o != nil {
+		if o := s.try(openFile("/", area.path)); o != nil {
 			return o
 		}
 	}
 	if len(maps) == 0 && path.IsAbs(m.Path) {
-		return f.try(s, m, func() (*os.File, error) { return openFile(filepath.Join(dir, "root"), m.Path) })
+		return s.try(openFile(root, m.Path))
 	}
 	return nil
 }

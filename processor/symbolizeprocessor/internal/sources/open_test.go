@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Both ways to open a file below a root lead to the same files, and to none outside.
+// Both ways to open a file below a root find the same files, and none outside.
 func TestOpenStaysBelowItsRoot(t *testing.T) {
 	outside, root := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
@@ -49,7 +49,7 @@ func TestOpenStaysBelowItsRoot(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Reading files of /proc can block, or have effects: none is opened by a name that a profile chose.
+// Reading files of /proc can block or have effects, so a name from a profile never opens one.
 func TestPseudoFilesAreRefused(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("no /proc")

@@ -12,13 +12,15 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/collector/config/confighttp"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
 // Kind is a source of symbols: the value of an attribute and of a metric's attribute.
 type Kind int
 
-// The sources, in the order in which they are asked.
+// The sources, in the order in which they are tried.
 const (
 	File           Kind = iota // the mapped file itself
 	DebugDirectory             // a file in a debug directory
@@ -36,7 +38,7 @@ type Module struct {
 	IDs symbols.IDs
 	// Path is the mapping's filename: a path as the process saw it, or a name alone.
 	Path string
-	// PIDs are processes that have it mapped, if that is known.
+	// PIDs are processes that are known to have it mapped.
 	PIDs []int64
 }
 
@@ -50,55 +52,74 @@ var (
 	ErrNoBuildID = errors.New("mapping without a build id")
 )
 
-// Settings configure a Finder.
-type Settings struct {
-	// Files allows to use the mapped file; ProcPath is where the host's /proc is; Roots are folders below which the
-	// paths of mappings are looked for.
-	Files    bool
-	ProcPath string
-	Roots    []string
-	// WithoutBuildID uses the mapped file of a mapping without a build id.
-	WithoutBuildID   bool
-	DebugDirectories []string
-	// UploadDirectory is empty for none. It is read again after UploadRefresh.
-	UploadDirectory string
-	UploadRefresh   time.Duration
+// Config configures the sources.
+type Config struct {
+	Files FilesConfig `mapstructure:"files"`
+	// DebugDirectories have debug files below .build-id.
+	DebugDirectories []string         `mapstructure:"debug_directories"`
+	Debuginfod       DebuginfodConfig `mapstructure:"debuginfod"`
+	Uploads          UploadsConfig    `mapstructure:"uploads"`
 	// MaxFileBytes bounds the size of a file that is opened.
-	MaxFileBytes int64
-	Limits       symbols.Limits
-	Debuginfod   DebuginfodSettings
+	MaxFileBytes int64 `mapstructure:"max_file_bytes"`
+	// MaxTableBytes bounds what is kept in memory of one file.
+	MaxTableBytes int64 `mapstructure:"max_table_bytes"`
+	// MaxWorkBytes bounds how many bytes of tables one lookup reads.
+	MaxWorkBytes int64 `mapstructure:"max_work_bytes"`
 }
 
-// DebuginfodSettings configure the servers and the cache on disk.
-type DebuginfodSettings struct {
-	Servers        []string
-	Client         *http.Client
-	CacheDirectory string
-	MaxCacheBytes  int64
-	MaxFileBytes   int64
+func (c *Config) limits() symbols.Limits {
+	return symbols.Limits{TableBytes: c.MaxTableBytes, Work: c.MaxWorkBytes}
+}
+
+// FilesConfig configures the use of the mapped files themselves.
+type FilesConfig struct {
+	Enabled bool `mapstructure:"enabled"`
+	// Roots are directories below which the paths of mappings are searched, in addition to the root of the file system.
+	Roots []string `mapstructure:"roots"`
+	// ProcPath is where the host's /proc is.
+	ProcPath string `mapstructure:"proc_path"`
+	// WithoutBuildID uses the file at a mapping's path if the mapping has no build id.
+	WithoutBuildID bool `mapstructure:"without_build_id"`
+}
+
+// UploadsConfig configures a directory of programs and debug files. Without a directory, the source is off.
+type UploadsConfig struct {
+	Directory       string        `mapstructure:"directory"`
+	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
+}
+
+// DebuginfodConfig configures debuginfod servers and their cache on disk. Without servers, nothing is requested or
+// stored.
+type DebuginfodConfig struct {
+	Servers []string `mapstructure:"servers"`
+	// HTTP configures the client; its endpoint is not used.
+	HTTP           confighttp.ClientConfig `mapstructure:"http"`
+	CacheDirectory string                  `mapstructure:"cache_directory"`
+	MaxCacheBytes  int64                   `mapstructure:"max_cache_bytes"`
+	MaxFileBytes   int64                   `mapstructure:"max_file_bytes"`
 	// MissingInterval is the time after which a build id that no server has is requested again.
-	MissingInterval time.Duration
+	MissingInterval time.Duration `mapstructure:"missing_interval"`
 	// InitialBackoff and MaxBackoff bound how long a server is not used after it failed.
-	InitialBackoff, MaxBackoff time.Duration
-	// Observe is called for each request with its result: found, not_found, error, too_large.
-	Observe func(result string)
+	InitialBackoff time.Duration `mapstructure:"initial_backoff"`
+	MaxBackoff     time.Duration `mapstructure:"max_backoff"`
 }
 
 // Finder finds files. It is safe for concurrent use.
 type Finder struct {
-	settings   Settings
+	config     Config
 	debuginfod *debuginfod
 	uploads    *uploads
 }
 
-// NewFinder returns a Finder. It opens nothing yet.
-func NewFinder(settings Settings) *Finder {
-	f := &Finder{settings: settings}
-	if len(settings.Debuginfod.Servers) > 0 {
-		f.debuginfod = newDebuginfod(settings.Debuginfod)
+// NewFinder returns a Finder. It opens nothing yet. The client sends the requests to debuginfod servers; observe is
+// called with the result of each: found, not_found, error, too_large.
+func NewFinder(config Config, client *http.Client, observe func(result string)) *Finder {
+	f := &Finder{config: config}
+	if len(config.Debuginfod.Servers) > 0 {
+		f.debuginfod = newDebuginfod(config.Debuginfod, client, observe)
 	}
-	if settings.UploadDirectory != "" {
-		f.uploads = &uploads{root: settings.UploadDirectory, refresh: settings.UploadRefresh, limits: settings.Limits}
+	if config.Uploads.Directory != "" {
+		f.uploads = &uploads{config: config.Uploads, limits: config.limits()}
 	}
 	return f
 }
@@ -135,28 +156,46 @@ func (f *Finder) Open(ctx context.Context, kind Kind, m Module) (*Opened, error)
 	return nil, ErrNotFound
 }
 
-// check returns an Opened for a file whose build ids are those of the module, and closes any other.
-func (f *Finder) check(file *os.File, m Module) (*Opened, error) {
-	info, err := file.Stat()
-	if err == nil && info.Size() > f.settings.MaxFileBytes {
-		err = fmt.Errorf("%d bytes: %w", info.Size(), symbols.ErrTooLarge)
-	}
-	var image *symbols.Image
-	if err == nil {
-		image, err = symbols.Open(file, info.Size(), f.settings.Limits)
-	}
-	if err == nil && !m.IDs.IsEmpty() && !image.Matches(m.IDs) {
-		err = ErrMismatch
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return &Opened{Image: image, file: file}, nil
+// search tries candidates for the file of a module, and remembers their most specific error.
+type search struct {
+	finder *Finder
+	module Module
+	err    error
 }
 
-// search remembers the most specific error while candidates are tried.
-type search struct{ err error }
+func (f *Finder) search(m Module) *search { return &search{finder: f, module: m} }
+
+// try returns an Opened if a candidate could be opened and has the build ids of the module, otherwise nil. Its
+// arguments are what openFile returned.
+func (s *search) try(file *os.File, err error) *Opened {
+	if err != nil {
+		s.note(err)
+		return nil
+	}
+	image, err := s.check(file)
+	if err != nil {
+		_ = file.Close()
+		s.note(err)
+		return nil
+	}
+	return &Opened{Image: image, file: file}
+}
+
+func (s *search) check(file *os.File) (*symbols.Image, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	config := &s.finder.config
+	if info.Size() > config.MaxFileBytes {
+		return nil, fmt.Errorf("%d bytes: %w", info.Size(), symbols.ErrTooLarge)
+	}
+	image, err := symbols.Open(file, info.Size(), config.limits())
+	if err == nil && !s.module.IDs.IsEmpty() && !image.Matches(s.module.IDs) {
+		err = ErrMismatch
+	}
+	return image, err
+}
 
 // note keeps err, unless it only means that a candidate does not exist.
 func (s *search) note(err error) {

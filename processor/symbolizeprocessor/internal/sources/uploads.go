@@ -5,7 +5,6 @@ package sources
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,12 +13,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// uploads is a directory in which people put programs and debug files. Their names do not matter: each file is found by
-// the build ids in it.
+// uploads is a directory of programs and debug files under any names: each file is found by the build ids in it.
 type uploads struct {
-	root    string
-	refresh time.Duration
-	limits  symbols.Limits
+	config UploadsConfig
+	limits symbols.Limits
 
 	mu    sync.Mutex
 	read  time.Time
@@ -27,7 +24,7 @@ type uploads struct {
 	known map[string]uploaded
 }
 
-// uploaded is what is remembered about a file while it does not change.
+// uploaded is what is kept of a file until it changes.
 type uploaded struct {
 	size     int64
 	modified time.Time
@@ -39,11 +36,11 @@ const (
 	maxUploadDepth = 8
 )
 
-// names returns the files that have a build id.
+// names returns the files that have one of the build ids.
 func (u *uploads) names(ids symbols.IDs) (names []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if time.Since(u.read) >= u.refresh {
+	if time.Since(u.read) >= u.config.RefreshInterval {
 		u.scan()
 		u.read = time.Now()
 	}
@@ -59,7 +56,7 @@ func (u *uploads) names(ids symbols.IDs) (names []string) {
 func (u *uploads) scan() {
 	known := make(map[string]uploaded)
 	u.byID = make(map[string][]string)
-	root := filepath.Clean(u.root)
+	root := filepath.Clean(u.config.Directory)
 	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		relative := strings.TrimPrefix(name, root)
 		if err != nil {
@@ -97,7 +94,7 @@ func (u *uploads) scan() {
 }
 
 func (u *uploads) idsOf(name string) symbols.IDs {
-	file, err := openFile(u.root, name)
+	file, err := openFile(u.config.Directory, name)
 	if err != nil {
 		return symbols.IDs{}
 	}
@@ -119,10 +116,10 @@ func (f *Finder) openUpload(m Module) (*Opened, error) {
 	if f.uploads == nil {
 		return nil, ErrNotFound
 	}
-	var s search
+	s := f.search(m)
 	var best *Opened
 	for _, name := range f.uploads.names(m.IDs) {
-		o := f.try(&s, m, func() (*os.File, error) { return openFile(f.uploads.root, name) })
+		o := s.try(openFile(f.uploads.config.Directory, name))
 		switch {
 		case o == nil:
 		case best == nil:
