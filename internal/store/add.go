@@ -5,6 +5,7 @@ package store
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,13 +18,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// UnknownService is the name of a resource that has none.
+// UnknownService is the service of a resource without service.name.
 const UnknownService = "unknown_service"
 
 // scopeAttributes are those that describe the sample types of a pprof, so that it can be restored.
 var scopeAttributes = []string{"pprof.scope.sample_type_order", "pprof.scope.default_sample_type"}
 
-// addScratch is memory that Add uses again.
+// addScratch is memory that Add reuses.
 type addScratch struct {
 	columns columns
 	key     []byte
@@ -61,7 +62,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 		a.message(pd)
 		a.epoch.measure()
 		a.epoch.mu.Unlock()
-		if cost > largeBytes { // scratch of that size is not kept for the next message
+		if cost > largeBytes { // do not keep scratch memory of that size for the next message
 			s.importer = compact.Importer{}
 			s.importer.Reset(a.epoch.dict)
 			s.scratch = addScratch{}
@@ -76,7 +77,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	return a.added
 }
 
-// largeBytes is the size from which a message is large.
+// largeBytes is the size above which a message is large.
 const largeBytes = 4 << 20
 
 // messageBytes estimates the memory of a message in the store.
@@ -103,7 +104,7 @@ type adder struct {
 	now   time.Time
 	added Added
 
-	// Of the current resource and scope. The sets are imported when a series needs them.
+	// The current resource and scope. Their attribute sets are imported when a series needs them.
 	attributes       pcommon.Map
 	resource         *resource
 	service          string
@@ -114,7 +115,7 @@ type adder struct {
 	hasScopeSet      bool
 	stated           string
 	sampleTypesOfOne int
-	// isPprof reports that its profiles were sample types of pprofs.
+	// isPprof reports that the scope's profiles were the sample types of pprofs.
 	isPprof bool
 }
 
@@ -160,7 +161,7 @@ func (a *adder) message(pd pprofile.Profiles) {
 	})
 }
 
-// beginResource looks up the resource, which need not be there.
+// beginResource looks up the current resource, which is nil if the store does not have it yet.
 func (a *adder) beginResource() {
 	a.service, a.hasResourceSet = UnknownService, false
 	if v, ok := a.attributes.Get("service.name"); ok && v.AsString() != "" {
@@ -208,7 +209,7 @@ func (a *adder) text(i int32) string {
 
 func (a *adder) profile(index int, p pprofile.Profile, sr *series) {
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
-	a.place(&c)
+	a.setTime(&c)
 	c.values = profilekind.ValuesOf(a.epoch.dict.Strings.At(sr.typ), p.DurationNano())
 	cols := &a.scratch.columns
 	cols.reset()
@@ -234,8 +235,8 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series) {
 	}
 }
 
-// place decides under which time a profile is kept: its own, or its arrival if its own is outside the window.
-func (a *adder) place(c *chunk) {
+// setTime sets the time under which a profile is kept: its own, or its arrival if its own is outside the window.
+func (a *adder) setTime(c *chunk) {
 	now, window := a.now.UnixNano(), int64(a.cfg.Window)
 	c.start, c.end = c.time, c.time
 	if c.time <= math.MaxInt64-c.duration {
@@ -343,24 +344,16 @@ func (a *adder) scopeAttributeSet() profiledict.AttributeSetIndex {
 	return a.scopeSet
 }
 
-// importMap interns attributes, all of them or those of the given keys.
+// importMap interns the attributes of the given keys, or all of them if keys is nil.
 func (a *adder) importMap(m pcommon.Map, keys []string) profiledict.AttributeSetIndex {
 	clean := pcommon.NewMap()
 	a.importer.CleanMap(m, clean)
 	var set []int32
-	add := func(key string, v pcommon.Value) {
-		set = append(set, int32(a.epoch.dict.Attributes.Intern(profiledict.Attribute{
-			Key: a.epoch.dict.Strings.Intern(key), Value: profiledict.ValueOf(v),
-		})))
-	}
-	for _, key := range keys {
-		if v, ok := clean.Get(key); ok {
-			add(key, v)
-		}
-	}
-	if keys == nil {
-		for key, v := range clean.All() {
-			add(key, v)
+	for key, v := range clean.All() {
+		if keys == nil || slices.Contains(keys, key) {
+			set = append(set, int32(a.epoch.dict.Attributes.Intern(profiledict.Attribute{
+				Key: a.epoch.dict.Strings.Intern(key), Value: profiledict.ValueOf(v),
+			})))
 		}
 	}
 	return a.epoch.dict.AttributeSets.Intern(set)

@@ -21,8 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// service is a program whose CPU profiles are like those of a busy server: of its stacks, each profile has some, the
-// same ones mostly.
+// service is a program whose CPU profiles are like those of a busy server: each profile has some of its stacks, mostly the
+// same ones.
 type service struct {
 	rnd       *rand.Rand
 	functions []*profile.Function
@@ -116,8 +116,8 @@ func addInputs(b *testing.B) map[string][][]byte {
 	return inputs
 }
 
-// BenchmarkAdd compares the cost of storing a message with what pdata spends to read it. cpu-ns/op is what the process
-// used: on a machine that has other work, too, it says more than the time that passed.
+// BenchmarkAdd compares the cost of storing a message with what pdata spends to read it. cpu-ns/op is processor
+// time, which is more meaningful than wall-clock time on a busy machine.
 func BenchmarkAdd(b *testing.B) {
 	for name, wires := range addInputs(b) {
 		unmarshal := func(i int) pprofile.Profiles {

@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// What Add may cost for its bytes, and what all queries over what it kept may: docs/limits.md.
+// The permitted costs of Add and of all queries on what it kept, by the message's bytes: docs/limits.md.
 const (
 	addConstant, addFactor     = 16 << 20, 32
 	queryConstant, queryFactor = 64 << 20, 128
@@ -118,7 +118,7 @@ func worst() map[string]pprofile.Profiles {
 	return messages
 }
 
-// queryAll asks everything that can be asked of one profile.
+// queryAll runs every query on one profile.
 func queryAll(s *Store, service, profile string) {
 	ctx := context.Background()
 	sel := Selection{Service: service, Profile: profile}
@@ -136,7 +136,7 @@ func queryAll(s *Store, service, profile string) {
 	_, _ = s.FlameGraph(ctx, sel, 1000)
 }
 
-// queryEverything asks for all profiles that there are, up to a few.
+// queryEverything runs every query on the first few profiles of the store.
 func queryEverything(s *Store) {
 	list := s.Profiles("")
 	for _, p := range list[:min(len(list), 3)] {
@@ -161,7 +161,7 @@ func TestCostFollowsFromTheBytes(t *testing.T) {
 	}
 }
 
-// The bytes that the store says it holds are about those that it holds.
+// The bytes that the store reports are about those that it holds.
 func TestBytesAreWhatTheStoreHolds(t *testing.T) {
 	_, messages := hour(t, 40, 500)
 	var s *Store
@@ -170,8 +170,8 @@ func TestBytesAreWhatTheStoreHolds(t *testing.T) {
 	assert.Greater(t, float64(s.Stats().Bytes), 0.6*float64(cost.PeakHeapBytes-(1<<20)))
 }
 
-// A hundred times the bound passes through; the newest stays.
-func TestOldestMakesRoom(t *testing.T) {
+// If a hundred times the bound arrives, the newest profiles stay.
+func TestOldestAreDropped(t *testing.T) {
 	profiletest.SkipLarge(t)
 	cfg := testConfig()
 	cfg.MaxBytes = 2 << 20
@@ -208,14 +208,14 @@ func TestOldestMakesRoom(t *testing.T) {
 	assert.NotZero(t, stats.Evicted[EvictedBytes])
 	assert.Greater(t, stats.Bytes, cfg.MaxBytes*6/10, "no more goes than must")
 	assert.NotZero(t, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
-	// What is too large for the store leaves what is there alone.
+	// A message that is too large for the store does not change it.
 	huge := profiletest.New().Resource("service.name", "huge").Profile("cpu", "nanoseconds").
 		Sample(profiletest.Value(1, strings.Repeat("x", cfg.MaxBytes/2))).Build()
 	assert.Equal(t, 1, s.Add(huge, noon.Add(time.Hour)).Refused[RefusedSize])
 	assert.Equal(t, stats.Profiles, s.Stats().Profiles)
 }
 
-// FuzzAdd feeds messages that nothing is right about to Add and to every query.
+// FuzzAdd adds arbitrary messages and runs every query.
 func FuzzAdd(f *testing.F) {
 	for _, pd := range worst() {
 		if wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err == nil && len(wire) < 100_000 {
@@ -249,7 +249,7 @@ func FuzzAdd(f *testing.F) {
 	})
 }
 
-// Queries go on while profiles arrive and the oldest go; each sees whole profiles.
+// Queries run while profiles arrive and the oldest are dropped; each sees whole profiles.
 func TestQueriesWhileProfilesArrive(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxBytes = 1 << 20

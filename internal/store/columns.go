@@ -6,13 +6,13 @@ package store
 import "encoding/binary"
 
 // columns are the observations of one profile, by column. An observation is a sample with a value, or one timestamp of
-// a sample. Written, they are
+// a sample. The encoded form is
 //
 //	the scale of the values, then the bytes of each of the first four columns, as uvarints, then
 //	stacks      difference to the row before, zigzag
-//	attributes  likewise, of the set's index; only with hasAttributes
-//	links       likewise; only with hasLinks
-//	timestamps  likewise, nanoseconds since the profile's time; only with hasTimestamps
+//	attributes  the same for the indices of sets; only with hasAttributes
+//	links       the same; only with hasLinks
+//	timestamps  the same, nanoseconds since the profile's time; only with hasTimestamps
 //	values      divided by the scale, zigzag
 //
 // all of them varints. The scale is the greatest common divisor: CPU time comes in periods.
@@ -28,7 +28,7 @@ func (c *columns) reset() {
 	c.timestamps, c.values = c.timestamps[:0], c.values[:0]
 }
 
-// encode returns the written form, in memory of its own.
+// encode returns the encoded form, in memory of its own.
 func (c *columns) encode(flags chunkFlags) []byte {
 	scale := scaleOf(c.values)
 	parts := c.parts[:0]
@@ -78,7 +78,7 @@ func appendIndices(b []byte, indices []int32) []byte {
 	return b
 }
 
-// scaleOf returns the greatest number that all values are multiples of, at least 1.
+// scaleOf returns the greatest common divisor of the values, or 1 if one of them is negative.
 func scaleOf(values []int64) int64 {
 	scale := int64(0)
 	for _, v := range values {

@@ -11,14 +11,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// epoch has what arrived in a part of the window, over one dictionary. Only the last epoch of a store grows.
+// epoch holds what arrived in a part of the window, over one dictionary. Only the last epoch of a store grows.
 type epoch struct {
 	mu   sync.RWMutex
 	dict *profiledict.Dictionary
-	// series are in the order in which they came; byID finds them.
+	// series are in the order of their arrival; byID has their positions.
 	series []series
 	byID   map[int32]int32
-	// metas are what chunks share; byMeta finds them.
+	// metas are what chunks share; byMeta has their positions.
 	metas  []meta
 	byMeta map[meta]int32
 	// refs are the series in the store's registry, refBytes their memory there.
@@ -33,7 +33,7 @@ type epoch struct {
 	chunkBytes, bytes int
 }
 
-// series is the profiles of one service, profile, sample type and resource.
+// series holds the profiles of one service, profile, sample type and resource.
 type series struct {
 	// id is the same in all epochs of the store.
 	id                          int32
@@ -47,7 +47,7 @@ type series struct {
 	timestamps            bool
 }
 
-// meta has the fields of a pprof beside its samples, which most profiles of a series share.
+// meta has the fields of a pprof except its samples. Most profiles of a series share them.
 type meta struct {
 	periodType, periodUnit profiledict.StringIndex
 	period                 int64
@@ -61,8 +61,7 @@ type meta struct {
 type chunk struct {
 	// time and duration are those of the profile.
 	time, duration int64
-	// start and end are the time under which it is kept. It is another one if the profile's time lies outside the
-	// window.
+	// start and end are the time under which the profile is kept, which differs from its own if that is outside the window.
 	start, end int64
 	// total is the sum of its values.
 	total int64

@@ -19,6 +19,7 @@ type Events struct {
 	Lanes []string
 	// States are the words for what they did.
 	States []string
+	// List is in the order of starts.
 	List   []Event
 	Frames []Frame
 	// Stacks are indices of Frames, leaf first.
@@ -104,9 +105,9 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 	}
 	if !found {
 		if sel.Profile != "" {
-			return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, shorten(sel.Service), shorten(sel.Profile))
+			return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
 		}
-		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, shorten(sel.Service))
+		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, Shorten(sel.Service))
 	}
 	return c.finish(v), nil
 }
@@ -128,6 +129,7 @@ type eventCollector struct {
 	sets          map[profiledict.AttributeSetIndex]setNames // of the series
 }
 
+// numberOf returns the number of a name, the next one if the name is new.
 func numberOf(names map[string]int32, name string) int32 {
 	i, ok := names[name]
 	if !ok {
@@ -145,7 +147,7 @@ func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set profil
 		known.state = -1
 		for _, key := range stateKeys {
 			if value, has := f.lookup(sr, set, key); has {
-				known.state = numberOf(c.states, shorten(value))
+				known.state = numberOf(c.states, Shorten(value))
 				break
 			}
 		}
@@ -179,7 +181,7 @@ func (f *filter) lookup(sr *series, set profiledict.AttributeSetIndex, key strin
 func laneName(f *filter, sr *series, sel *Selection, set profiledict.AttributeSetIndex) string {
 	if sel.GroupBy != "" {
 		if value, has := f.lookup(sr, set, sel.GroupBy); has {
-			return shorten(value)
+			return Shorten(value)
 		}
 		return NoGroup
 	}
@@ -188,10 +190,10 @@ func laneName(f *filter, sr *series, sel *Selection, set profiledict.AttributeSe
 		if !has {
 			continue
 		}
-		name := lane.word + shorten(value)
+		name := lane.word + Shorten(value)
 		if lane.key == "thread.id" {
 			if more, has := f.lookup(sr, set, "thread.name"); has && more != "" {
-				name += " " + shorten(more)
+				name += " " + Shorten(more)
 			}
 		}
 		return name
@@ -207,7 +209,7 @@ var instanceKeys = []string{"service.instance.id", "k8s.pod.name", "container.id
 func instanceName(f *filter, sr *series) string {
 	for _, key := range instanceKeys {
 		if value, has := f.lookup(sr, 0, key); has {
-			return shorten(value)
+			return Shorten(value)
 		}
 	}
 	return ""
@@ -264,14 +266,11 @@ func (c *eventCollector) finish(v *view) *Events {
 		out.LanesLeftOut = len(order) - maxLanes
 		order = order[:maxLanes]
 	}
-	place := make([]int32, len(names))
-	for i := range place {
-		place[i] = -1
-	}
-	// So most threads keep their position when another time is selected.
+	shown := slices.Repeat([]int32{-1}, len(names)) // the index in out.Lanes of each lane
+	// Sort by name, so that most threads keep their position when another time is selected.
 	slices.SortStableFunc(order, func(a, b int32) int { return compareNumbered(names[a], names[b]) })
 	for i, lane := range order {
-		place[lane] = int32(i)
+		shown[lane] = int32(i)
 		out.Lanes = append(out.Lanes, names[lane])
 	}
 	b := newTreeBuilder()
@@ -283,7 +282,7 @@ func (c *eventCollector) finish(v *view) *Events {
 	stacks := map[stackKey]int32{}
 	slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(a.Start, b.Start) })
 	for _, e := range c.events {
-		if e.Lane = place[e.Lane]; e.Lane < 0 {
+		if e.Lane = shown[e.Lane]; e.Lane < 0 {
 			out.LeftOut++
 			continue
 		}
@@ -316,6 +315,7 @@ func compareNumbered(a, b string) int {
 	return cmp.Or(strings.Compare(wordA, wordB), cmp.Compare(digitsA, digitsB), strings.Compare(a, b))
 }
 
+// byNumber returns the names in the order of their numbers.
 func byNumber(numbers map[string]int32) []string {
 	names := make([]string, len(numbers))
 	for name, i := range numbers {

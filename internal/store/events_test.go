@@ -17,7 +17,7 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// event is an observation that ends at a time after noon and took so long, in milliseconds, of a goroutine.
+// event is an observation of a goroutine, with its end after noon and its length, both in milliseconds.
 func event(end, length int64, goroutine, state string, stack ...string) profiletest.Sample {
 	sample := profiletest.Observed([]uint64{uint64(at(0) + end*ms)}, stack...)
 	sample.Values = []int64{length * ms}
@@ -39,7 +39,7 @@ func addEvents(t testing.TB, s *Store) {
 	require.Zero(t, s.Add(b.Build(), noon.Add(10*time.Second)).Refused)
 }
 
-// A stall of 30 ms in each second stands at the same height in each column.
+// A stall of 30 ms in each second has the same rows in every column.
 func TestHeatMapShowsAStall(t *testing.T) {
 	s := New(testConfig())
 	addEvents(t, s)
@@ -100,7 +100,7 @@ func TestEventsOfGoroutines(t *testing.T) {
 }
 
 // Two instances have a goroutine 7 each.
-func TestEventsTellInstancesApart(t *testing.T) {
+func TestEventsDistinguishInstances(t *testing.T) {
 	s := New(testConfig())
 	for _, instance := range []string{"a", "b"} {
 		add(t, s, instance, "off_cpu", "nanoseconds", 0, 10, event(100, 10, "7", "sync", "lock"))
@@ -126,7 +126,7 @@ func TestHeatMapOfLongValues(t *testing.T) {
 	}
 }
 
-// What is there at a time counts in the heat map as in the flame graph: the average of what was seen.
+// States count in the heat map as in the flame graph: as their mean.
 func TestHeatMapWeighsStates(t *testing.T) {
 	s := New(testConfig())
 	for i := range 4 {

@@ -12,16 +12,21 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// Graph is the answer to a query for a tree.
-type Graph struct {
-	*Tree
+// Summary describes the profiles that a query selected.
+type Summary struct {
 	Type SampleType
 	// Values is interval or state; differences of totals are intervals.
 	Values profilekind.Values
-	// From and Until are the first start and the last end of its profiles, in Unix nanoseconds.
+	// From and Until are the first start and the last end of the profiles, in Unix nanoseconds.
 	From, Until int64
-	// Profiles is the number of its profiles.
+	// Profiles is their number.
 	Profiles int
+}
+
+// Graph is a tree and a summary of what it was made of. For a comparison, that is the selection without its base.
+type Graph struct {
+	*Tree
+	Summary
 }
 
 // FlameGraph merges the selected samples into a tree of at most maxNodes.
@@ -35,41 +40,38 @@ func (s *Store) Diff(ctx context.Context, sel, base Selection, maxNodes int) (*G
 }
 
 func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
-	b, g, err := s.grow(ctx, sides)
+	b, summary, err := s.buildTree(ctx, sides)
 	if err != nil {
 		return nil, err
 	}
-	g.Tree = b.finish(max(maxNodes, 1), len(sides) > 1)
-	return g, nil
+	return &Graph{Tree: b.finish(max(maxNodes, 1), len(sides) > 1), Summary: summary}, nil
 }
 
-// grow reads the store, which is locked until it returns.
-func (s *Store) grow(ctx context.Context, sides []Selection) (*treeBuilder, *Graph, error) {
+// buildTree merges the samples of one or two selections. The view that it reads is released when it returns.
+func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilder, summary Summary, err error) {
 	v := s.view()
 	defer v.release()
-	b := newTreeBuilder()
-	g := &Graph{}
+	b = newTreeBuilder()
 	for side := range sides {
 		sel := &sides[side]
 		t, r, err := v.read(sel)
 		if err != nil {
-			return nil, nil, err
+			return nil, summary, err
 		}
 		terms, values := v.choose(sel, t, r.filters, s.cfg.Resolution)
 		sums, err := v.sum(ctx, r, terms)
 		if err != nil {
-			return nil, nil, err
+			return nil, summary, err
 		}
 		if err := b.add(ctx, v, sel, r.groups.names, sums, side); err != nil {
-			return nil, nil, err
+			return nil, summary, err
 		}
 		if side == 0 {
-			g.Type, g.Values = t, shownValues(values)
-			g.Profiles = len(terms)
-			g.From, g.Until = span(terms)
+			summary = Summary{Type: t, Values: shownValues(values), Profiles: len(terms)}
+			summary.From, summary.Until = span(terms)
 		}
 	}
-	return b, g, nil
+	return b, summary, nil
 }
 
 func shownValues(v profilekind.Values) profilekind.Values {
@@ -139,14 +141,12 @@ func SortFunctions(rows []FunctionRow, by string) {
 type Sandwich struct {
 	// Callers goes from the function to its callers, Callees to its callees; both roots have its total.
 	Callers, Callees *Tree
-	Type             SampleType
-	Values           profilekind.Values
-	From, Until      int64
+	Summary
 }
 
 // Sandwich merges all calls of a function. If it calls itself, the outermost call counts.
 func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, maxNodes int) (*Sandwich, error) {
-	b, g, err := s.grow(ctx, []Selection{sel})
+	b, summary, err := s.buildTree(ctx, []Selection{sel})
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +160,8 @@ func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, ma
 	inside := make([]int32, len(whole.Frame))
 	inside[0] = -1
 	for i := 1; i < len(whole.Frame); i++ {
-		if err := ctxEvery(ctx, i); err != nil {
-			return nil, err
+		if i%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		above := inside[whole.Parent[i]]
 		switch {
@@ -180,15 +180,5 @@ func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, ma
 		}
 		callees.self[0][inside[i]] += whole.Self[i]
 	}
-	return &Sandwich{
-		Callers: callers.finish(maxNodes, false), Callees: callees.finish(maxNodes, false),
-		Type: g.Type, Values: g.Values, From: g.From, Until: g.Until,
-	}, nil
-}
-
-func ctxEvery(ctx context.Context, i int) error {
-	if i%4096 == 0 {
-		return ctx.Err()
-	}
-	return nil
+	return &Sandwich{Callers: callers.finish(maxNodes, false), Callees: callees.finish(maxNodes, false), Summary: summary}, nil
 }

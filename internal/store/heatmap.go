@@ -15,18 +15,18 @@ type HeatMap struct {
 	Type SampleType
 	// From is the start of the first column, a whole second, in Unix nanoseconds.
 	From int64
-	// Seconds is how many seconds are folded into one column.
+	// Seconds is how many seconds are added up in one column.
 	Seconds int
 	// Columns and Rows are the numbers of both. Cells[column*Rows+row] is the sum of values.
 	Columns, Rows int
 	Cells         []float64
-	// Observations is the number of observations in it. Those before the first column are left out.
+	// Observations is the number of observations in it. IsCut reports that those before the first column are left out.
 	Observations int
 	IsCut        bool
 }
 
 const (
-	// maxHeatSeconds bounds the time of a heat map: the last hour of the selection.
+	// maxHeatSeconds bounds the time of a heat map, which shows the end of a longer selection.
 	maxHeatSeconds = 3600
 	maxHeatColumns = 1200
 )
@@ -63,7 +63,7 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 	columns = min(max(columns, 1), maxHeatColumns)
 	h.Seconds = max((seconds+columns-1)/columns, 1)
 	h.Columns = (seconds + h.Seconds - 1) / h.Seconds
-	p := newSpreader(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
+	b := newBins(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
 	scale := timeUnit(t.Unit)
 	for i := range terms {
 		if err := ctx.Err(); err != nil {
@@ -71,19 +71,19 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 		}
 		r.observations(&terms[i], func(_ int, row *rows) {
 			end := terms[i].chunk.time + row.timestamp
-			if p.add(end-durationOf(row.value, scale), end, float64(row.value)*terms[i].weight) {
+			if b.add(end-durationOf(row.value, scale), end, float64(row.value)*terms[i].weight) {
 				h.Observations++
 			}
 		})
 	}
-	h.fold(p.sums())
+	h.addUp(b.sums())
 	return h, nil
 }
 
-// fold adds up the seconds of each column.
-func (h *HeatMap) fold(bins []float64) {
+// addUp adds up the seconds of each column.
+func (h *HeatMap) addUp(sums []float64) {
 	h.Cells = make([]float64, h.Columns*h.Rows)
-	for i, value := range bins {
+	for i, value := range sums {
 		second := i / h.Rows
 		h.Cells[second/h.Seconds*h.Rows+i%h.Rows] += value
 	}
@@ -113,56 +113,56 @@ func durationOf(value, unit int64) int64 {
 	return value * unit
 }
 
-// spreader adds values to bins of equal width. What it costs does not depend on how many bins a value covers.
-type spreader struct {
+// bins are sums over time in bins of equal width. The cost of adding a value does not depend on how many bins it covers.
+type bins struct {
 	from, width int64
-	direct      []float64
-	// slopes[i] is by how much the bins from i on get more than those before.
-	slopes []float64
+	// direct[i] is what was added to bin i alone; slopes[i] is by how much all bins from i on exceed those before.
+	direct, slopes []float64
 }
 
-func newSpreader(from, width int64, bins int) *spreader {
-	return &spreader{from: from, width: width, direct: make([]float64, bins), slopes: make([]float64, bins+1)}
+func newBins(from, width int64, n int) *bins {
+	return &bins{from: from, width: width, direct: make([]float64, n), slopes: make([]float64, n+1)}
 }
 
 // add spreads a value evenly over [start, end], and reports whether a part of it is in the bins.
-func (s *spreader) add(start, end int64, value float64) bool {
-	limit := s.from + s.width*int64(len(s.direct))
-	if end < s.from || start >= limit || len(s.direct) == 0 {
+func (b *bins) add(start, end int64, value float64) bool {
+	limit := b.from + b.width*int64(len(b.direct))
+	if end < b.from || start >= limit || len(b.direct) == 0 {
 		return false
 	}
 	if end <= start {
 		if end >= limit {
 			return false
 		}
-		s.direct[(end-s.from)/s.width] += value
+		b.direct[(end-b.from)/b.width] += value
 		return true
 	}
 	density := value / float64(end-start)
-	start, end = max(start, s.from), min(end, limit)
+	start, end = max(start, b.from), min(end, limit)
 	if end == start {
 		return false
 	}
-	first, last := (start-s.from)/s.width, (end-1-s.from)/s.width
+	first, last := (start-b.from)/b.width, (end-1-b.from)/b.width
 	if first == last {
-		s.direct[first] += density * float64(end-start)
+		b.direct[first] += density * float64(end-start)
 		return true
 	}
-	s.direct[first] += density * float64(s.from+(first+1)*s.width-start)
-	s.direct[last] += density * float64(end-(s.from+last*s.width))
-	s.slopes[first+1] += density * float64(s.width)
-	s.slopes[last] -= density * float64(s.width)
+	b.direct[first] += density * float64(b.from+(first+1)*b.width-start)
+	b.direct[last] += density * float64(end-(b.from+last*b.width))
+	b.slopes[first+1] += density * float64(b.width)
+	b.slopes[last] -= density * float64(b.width)
 	return true
 }
 
-func (s *spreader) sums() []float64 {
+// sums returns the sum of each bin, and ends the use of b.
+func (b *bins) sums() []float64 {
 	level := 0.0
-	for i := range s.direct {
-		level += s.slopes[i]
+	for i := range b.direct {
+		level += b.slopes[i]
 		// Adding and subtracting the same numbers in another order leaves a rounding error.
-		if value := s.direct[i] + level; value > 1e-6 {
-			s.direct[i] = value
+		if value := b.direct[i] + level; value > 1e-6 {
+			b.direct[i] = value
 		}
 	}
-	return s.direct
+	return b.direct
 }

@@ -90,19 +90,17 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 			}
 		}
 	}
-	type group struct{ service, profile string }
 	position := map[key]int{}
 	for k := range found {
-		g := group{k.service, k.profile}
 		if _, done := position[k]; done {
 			continue
 		}
-		types := v.sampleTypes(g.service, g.profile)
+		types := v.sampleTypes(k.service, k.profile)
 		first := defaultType(types)
 		for i, t := range types {
-			tk := key{g.service, g.profile, t}
-			position[tk] = i
-			if p := found[tk]; p != nil {
+			k.t = t
+			position[k] = i
+			if p := found[k]; p != nil {
 				p.Default = t == first
 			}
 		}
@@ -189,14 +187,15 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 	for k, values := range counts {
 		list = append(list, attributeInfo(k.key, k.sample, values, limit))
 	}
+	// Those of resources come first.
 	slices.SortFunc(list, func(a, b AttributeInfo) int {
-		if a.Sample != b.Sample {
-			if a.Sample {
-				return 1
-			}
+		if a.Sample == b.Sample {
+			return strings.Compare(a.Key, b.Key)
+		}
+		if b.Sample {
 			return -1
 		}
-		return strings.Compare(a.Key, b.Key)
+		return 1
 	})
 	return list, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
-// identity is what equal samples share: they are combined.
+// identity is what samples that are combined have in common.
 type identity struct {
 	stack, attributes, link int32
 	timed                   bool
@@ -144,7 +144,8 @@ type merger struct {
 	// isTotal marks the columns whose values are differences.
 	isTotal []bool
 
-	// Of all terms: the first start, the sum of the durations of the type with most, how many, and the latest one.
+	// time is the first start of all terms; duration and count are those of the sample type with most; newest is the
+	// latest term.
 	time, duration int64
 	count          int
 	newest         *term
@@ -243,7 +244,7 @@ func (m *merger) chunk(t *term, column int) {
 	})
 }
 
-// assemble moves the epochs' rows to one dictionary and writes them.
+// assemble moves the epochs' rows to one dictionary and writes them as profiles.
 func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 	dict := profiledict.New()
 	var all *table

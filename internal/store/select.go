@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type Selection struct {
 	From, Until int64
 	// Attributes must all match, on the resource or the sample. Of several with one key, one must match.
 	Attributes []Attribute
-	// GroupBy is the key of an attribute by whose values the answer is divided, or empty.
+	// GroupBy is the key of an attribute whose values divide the answer into groups, or empty.
 	GroupBy string
 	// LastState selects the last state of each instance instead of the mean.
 	LastState bool
@@ -38,7 +39,7 @@ type Selection struct {
 // ErrNothing is wrapped by errors for selections without profiles.
 var ErrNothing = errors.New("no such profiles")
 
-// ErrTooLarge is wrapped by errors for answers that would take too much memory.
+// ErrTooLarge is wrapped by errors for answers that would need too much memory.
 var ErrTooLarge = errors.New("the answer would be too large")
 
 // SampleType is the type and unit of a profile's values.
@@ -64,9 +65,8 @@ type instance struct {
 // sampleTypes lists the types that a profile of a service has, in the order in which its pprof had them.
 func (v *view) sampleTypes(service, profile string) []SampleType {
 	type found struct {
-		t        SampleType
-		position int32
-		at       int
+		position int32 // of the latest profile
+		at       int   // in the order in which the types were found
 	}
 	byType := map[SampleType]*found{}
 	for _, e := range v.epochs {
@@ -79,27 +79,18 @@ func (v *view) sampleTypes(service, profile string) []SampleType {
 			t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
 			position := e.metas[sr.chunks[len(sr.chunks)-1].meta].position
 			if f := byType[t]; f == nil {
-				byType[t] = &found{t: t, position: position, at: len(byType)}
+				byType[t] = &found{position: position, at: len(byType)}
 			} else {
 				f.position = position
 			}
 		}
 	}
-	var list []*found
-	for _, f := range byType {
-		list = append(list, f)
-	}
-	slices.SortFunc(list, func(a, b *found) int {
-		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.at, b.at), strings.Compare(a.t.String(), b.t.String()))
+	return slices.SortedFunc(maps.Keys(byType), func(a, b SampleType) int {
+		return cmp.Or(cmp.Compare(byType[a].position, byType[b].position), cmp.Compare(byType[a].at, byType[b].at))
 	})
-	types := make([]SampleType, len(list))
-	for i, f := range list {
-		types[i] = f.t
-	}
-	return types
 }
 
-// defaultType returns the type that is shown if a query names none.
+// defaultType returns the type that is shown if a query does not name one.
 func defaultType(types []SampleType) SampleType {
 	if len(types) == 0 {
 		return SampleType{}
@@ -115,7 +106,7 @@ func defaultType(types []SampleType) SampleType {
 func (v *view) resolveType(sel *Selection) (SampleType, error) {
 	types := v.sampleTypes(sel.Service, sel.Profile)
 	if len(types) == 0 {
-		return SampleType{}, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, shorten(sel.Service), shorten(sel.Profile))
+		return SampleType{}, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
 	}
 	if sel.Type == "" {
 		return defaultType(types), nil
@@ -125,10 +116,10 @@ func (v *view) resolveType(sel *Selection) (SampleType, error) {
 		if t.String() == sel.Type || t.Type == sel.Type {
 			return t, nil
 		}
-		names = append(names, shorten(t.String()))
+		names = append(names, Shorten(t.String()))
 	}
 	return SampleType{}, fmt.Errorf("%w: profile %q has no sample type %q; it has %s",
-		ErrNothing, shorten(sel.Profile), shorten(sel.Type), strings.Join(names, ", "))
+		ErrNothing, Shorten(sel.Profile), Shorten(sel.Type), strings.Join(names, ", "))
 }
 
 // read returns the sample type that a selection names, and the reader of its observations.
@@ -141,8 +132,8 @@ func (v *view) read(sel *Selection) (SampleType, *reader, error) {
 	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs))}, err
 }
 
-// shorten cuts a text of a client for a message.
-func shorten(s string) string {
+// Shorten cuts a text that a client or a producer chose, for a message.
+func Shorten(s string) string {
 	const most = 100
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"
@@ -195,7 +186,7 @@ func (sel *Selection) inRange(c *chunk) bool {
 	return (sel.Until == 0 || c.start < sel.Until) && (c.end > sel.From || c.start == c.end && c.end == sel.From)
 }
 
-// terms returns the chunks of an instance that a selection is made of.
+// terms returns the chunks of an instance that belong to a selection, with their weights.
 func (in *instance) terms(sel *Selection, resolution time.Duration) (terms []term) {
 	switch in.values {
 	case profilekind.State:
@@ -259,7 +250,7 @@ func (in *instance) totals(sel *Selection) (terms []term) {
 			continue
 		}
 		if i == 0 {
-			continue // nothing to subtract
+			continue // there is nothing to subtract
 		}
 		before := in.chunks[i-1]
 		n := len(terms)
@@ -321,11 +312,11 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolutio
 type filter struct {
 	dict *profiledict.Dictionary
 	keys []filterKey
-	// sets[i] is the result for attribute set i: 0 unknown, 1 it has them, 2 it does not.
+	// sets has the results of sample.
 	sets map[filterSet]bool
-	// group
-	groupKey profiledict.StringIndex
-	grouped  bool
+	// groupKey is the key of GroupBy, if hasGroupKey reports that the epoch has it.
+	groupKey    profiledict.StringIndex
+	hasGroupKey bool
 }
 
 type filterKey struct {
@@ -336,8 +327,8 @@ type filterKey struct {
 
 type filterSet struct {
 	set profiledict.AttributeSetIndex
-	// asked has bit i set if key i must be on the sample.
-	asked uint64
+	// required has bit i set if the sample must have key i.
+	required uint64
 }
 
 // maxFilterKeys bounds the distinct keys of a selection.
@@ -364,7 +355,7 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 			f.keys = append(f.keys, k)
 		}
 		if sel.GroupBy != "" {
-			f.groupKey, f.grouped = e.dict.Strings.Lookup(sel.GroupBy)
+			f.groupKey, f.hasGroupKey = e.dict.Strings.Lookup(sel.GroupBy)
 		}
 		filters[i] = f
 	}
@@ -381,7 +372,8 @@ func (f *filter) value(set profiledict.AttributeSetIndex, key profiledict.String
 	return "", false
 }
 
-// service.name of a resource without one.
+// resourceValue returns the value of a key on the resource of a series. A resource without service.name has that of the
+// series.
 func (f *filter) resourceValue(sr *series, key profiledict.StringIndex) (string, bool) {
 	if value, ok := f.value(sr.resource, key); ok {
 		return value, true
@@ -405,27 +397,27 @@ func (f *filter) resource(sr *series) bool {
 	return true
 }
 
-// asked returns the keys that samples must have, because the resource does not.
-func (f *filter) asked(sr *series) (asked uint64) {
+// required returns the keys that samples must have because their resource does not, as bits.
+func (f *filter) required(sr *series) (required uint64) {
 	for i, k := range f.keys {
 		if _, ok := f.resourceValue(sr, k.key); !ok {
-			asked |= 1 << i
+			required |= 1 << i
 		}
 	}
-	return asked
+	return required
 }
 
 // sample reports whether a sample has the attributes that the resource lacks.
-func (f *filter) sample(set profiledict.AttributeSetIndex, asked uint64) bool {
-	if asked == 0 {
+func (f *filter) sample(set profiledict.AttributeSetIndex, required uint64) bool {
+	if required == 0 {
 		return true
 	}
-	key := filterSet{set: set, asked: asked}
+	key := filterSet{set: set, required: required}
 	match, ok := f.sets[key]
 	if !ok {
 		match = true
 		for i, k := range f.keys {
-			if asked&(1<<i) != 0 {
+			if required&(1<<i) != 0 {
 				value, has := f.value(set, k.key)
 				match = match && has && slices.Contains(k.values, value)
 			}

@@ -24,8 +24,8 @@ type Config struct {
 }
 
 const (
-	// epochs is about the number of parts that the window, and the bytes, are divided into. Old profiles are dropped an
-	// epoch at a time.
+	// epochs is about how many epochs a full store has: an epoch ends after this part of the window or of the bytes. Old
+	// profiles are dropped an epoch at a time.
 	epochs = 8
 	// seriesBytes estimates the memory of a series without its texts.
 	seriesBytes = 256
@@ -55,7 +55,7 @@ type Refused int
 const (
 	// RefusedSeries is a profile of a new series beyond MaxSeries.
 	RefusedSeries Refused = iota
-	// RefusedSize is a profile that would take more than a quarter of the store.
+	// RefusedSize is a profile that would fill more than a quarter of the store.
 	RefusedSize
 	// RefusedSamples is a sample that cannot be understood: an index is out of range, or the numbers of values and
 	// timestamps do not match.
@@ -68,9 +68,9 @@ func (r Refused) String() string { return [...]string{"max_series", "size", "mal
 // NumRefused is the number of reasons.
 const NumRefused = int(numRefused)
 
-// Stats are the store's figures.
+// Stats describe what the store holds and has dropped.
 type Stats struct {
-	// Series, Profiles and Samples are their numbers, Bytes the memory that they take, about.
+	// Series, Profiles and Samples count what the store holds; Bytes estimates its memory.
 	Series, Profiles, Samples, Bytes int
 	// Evicted counts profiles that were dropped, Refused profiles (for RefusedSamples: samples) that were not kept.
 	Evicted [NumEvicted]int
@@ -85,12 +85,12 @@ type Store struct {
 	adding   sync.Mutex
 	importer compact.Importer
 	scratch  addScratch
-	// resources are those that an epoch has series of, by their attributes.
+	// resources holds the resources of which an epoch has series, by their attributes.
 	resources   map[string]*resource
 	seriesCount int
 	lastID      int32
 
-	// mu guards the list of epochs, oldest first, and the figures. The last epoch is the one that is added to.
+	// mu guards the list of epochs, oldest first, and the statistics. Add writes to the last epoch.
 	mu     sync.Mutex
 	epochs []*epoch
 	stats  Stats
@@ -142,14 +142,14 @@ func New(cfg Config) *Store {
 // Config returns the bounds.
 func (s *Store) Config() Config { return s.cfg }
 
-// Stats returns the current figures.
+// Stats returns the current statistics.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// Expire drops profiles older than the window. Add does so too; Expire is for times without new profiles.
+// Expire drops profiles older than the window, as Add does; it is for times without new profiles.
 func (s *Store) Expire(now time.Time) {
 	s.adding.Lock()
 	defer s.adding.Unlock()

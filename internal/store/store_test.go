@@ -30,7 +30,7 @@ func testConfig() Config {
 	return Config{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100}
 }
 
-// encode returns the one pprof that profiles make.
+// encode returns profiles as one pprof.
 func encode(t testing.TB, pd pprofile.Profiles) *profile.Profile {
 	t.Helper()
 	encoded, _, err := pprofencode.Encode(pd)
@@ -41,8 +41,8 @@ func encode(t testing.TB, pd pprofile.Profiles) *profile.Profile {
 	return p
 }
 
-// What came in as one pprof goes out as it was, all its sample types together.
-func TestCapturedProfilesComeOutAsTheyWere(t *testing.T) {
+// A pprof that was stored is returned unchanged, with all its sample types.
+func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 	profiletest.SkipLarge(t)
 	files, err := filepath.Glob("../../testdata/pprof/*.pb.gz")
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func add(t testing.TB, s *Store, instance, typ, unit string, from, seconds int, 
 
 func at(seconds int) int64 { return noon.Add(time.Duration(seconds) * time.Second).UnixNano() }
 
-// What happened in intervals is summed. A profile that has a part in the selected time belongs to it.
+// Values of intervals are summed. A profile that overlaps the selected time belongs to it.
 func TestIntervalsAreSummed(t *testing.T) {
 	s := New(testConfig())
 	for i := range 6 {
@@ -119,7 +119,7 @@ func TestIntervalsAreSummed(t *testing.T) {
 	assert.True(t, math.IsNaN(values[6]), "nothing is known")
 }
 
-// States are the mean over time, or the last ones; an instance that was there for half of the time counts half.
+// States are averaged over time, or the last ones are used; an instance that existed for half of the time counts half.
 func TestStatesAreMeans(t *testing.T) {
 	s := New(testConfig())
 	for i := range 6 {
@@ -146,7 +146,7 @@ func TestStatesAreMeans(t *testing.T) {
 	assert.Equal(t, []float64{1100, 1110, 1120}, tl.Groups[0].Values[:3])
 }
 
-// Totals since the process began are differenced; after a restart they begin anew.
+// Totals since the process began are subtracted from each other; after a restart they begin again.
 func TestTotalsAreDifferenced(t *testing.T) {
 	s := New(testConfig())
 	sel := Selection{Service: "shop", Profile: "memory"}
@@ -167,7 +167,7 @@ func TestTotalsAreDifferenced(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{500, 250, 300, 100}, tl.Groups[0].Values[:4], 0.001)
 }
 
-// A capture that is pushed later is kept under its arrival, says so, and goes out with its own time.
+// A capture that is pushed later is kept under its arrival, is marked as such, and goes out with its own time.
 func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	s := New(testConfig())
 	taken := noon.Add(-48 * time.Hour)
@@ -185,8 +185,8 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	assert.Equal(t, taken.UnixNano(), encode(t, merged.Profiles).TimeNanos)
 }
 
-// Samples keep attributes, links and timestamps, and are found by them.
-func TestSamplesKeepWhatTheyHave(t *testing.T) {
+// Samples keep attributes, links and timestamps, and can be selected by them.
+func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 	s := New(testConfig())
 	pd := profiletest.New().Resource("service.name", "shop", "region", "eu").Profile("wall", "nanoseconds").Time(uint64(at(0)), 60e9).
 		Sample(
@@ -237,7 +237,7 @@ func TestSamplesKeepWhatTheyHave(t *testing.T) {
 	assert.Len(t, encode(t, merged.Profiles).Sample, 3)
 }
 
-// Trees, tables and sandwiches of a program that calls itself.
+// Trees, tables and sandwiches of a recursive function.
 func TestTreeOfARecursiveProgram(t *testing.T) {
 	s := New(testConfig())
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10,
@@ -279,7 +279,7 @@ func TestTreeOfARecursiveProgram(t *testing.T) {
 	assert.EqualValues(t, 0, diff.BaseTotal[0])
 }
 
-// An hour merges to what profile.Merge makes of it, over several epochs and dictionaries.
+// An hour of profiles, in several epochs and dictionaries, merges to the result of profile.Merge.
 func TestMergeEqualsPprofs(t *testing.T) {
 	pprofs, messages := hour(t, 60, 50)
 	cfg := testConfig()
@@ -307,8 +307,8 @@ func TestMergeEqualsPprofs(t *testing.T) {
 	assert.Equal(t, "cpu/nanoseconds", g.Type.String())
 }
 
-// What is older than the window goes, with its dictionary.
-func TestOldProfilesGo(t *testing.T) {
+// Profiles older than the window are dropped, with their dictionary.
+func TestOldProfilesAreDropped(t *testing.T) {
 	s := New(testConfig())
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf"))
 	s.Expire(noon.Add(30 * time.Minute))
@@ -320,7 +320,7 @@ func TestOldProfilesGo(t *testing.T) {
 	assert.Equal(t, 1, s.Stats().Profiles)
 }
 
-// Attribute values without end cost what max_series allows, and what came before stays.
+// An unlimited number of attribute values costs what MaxSeries allows, and earlier series stay.
 func TestManySeriesAreRefused(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxSeries = 10

@@ -38,6 +38,7 @@ func newGroups(epochs int) *groups {
 	return g
 }
 
+// number returns the number of a group. Beyond maxGroups, all names share OtherGroup.
 func (g *groups) number(name string) int {
 	if i, ok := g.byName[name]; ok {
 		return i
@@ -60,7 +61,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	if sel.GroupBy == "" {
 		return g.number(""), true
 	}
-	if !f.grouped {
+	if !f.hasGroupKey {
 		return g.number(NoGroup), true
 	}
 	if value, ok := f.resourceValue(sr, f.groupKey); ok {
@@ -69,6 +70,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	return 0, false
 }
 
+// ofSample returns the group of samples with a set of attributes, of a series whose resource does not decide it.
 func (g *groups) ofSample(epoch int, f *filter, set profiledict.AttributeSetIndex) int {
 	i, ok := g.sets[epoch][set]
 	if !ok {
@@ -93,10 +95,7 @@ type reader struct {
 func (r *reader) whole(t *term) (group int, whole bool) {
 	f := r.filters[t.epoch]
 	group, same := r.groups.ofSeries(r.sel, f, t.series)
-	if same && t.chunk.flags&hasTimestamps == 0 && f.asked(t.series) == 0 {
-		return group, true
-	}
-	return group, same && f.asked(t.series) == 0 && !r.sel.cuts(t.chunk)
+	return group, same && f.required(t.series) == 0 && !r.sel.cuts(t.chunk)
 }
 
 // cuts reports whether only a part of a chunk's timestamps lies in the selected time.
@@ -105,11 +104,11 @@ func (sel *Selection) cuts(c *chunk) bool {
 		(sel.From > c.start || sel.Until != 0 && sel.Until < c.end)
 }
 
-// observations calls use for each that belongs to the selection.
+// observations calls use for each observation of a term that belongs to the selection.
 func (r *reader) observations(t *term, use func(group int, row *rows)) {
 	f := r.filters[t.epoch]
 	group, same := r.groups.ofSeries(r.sel, f, t.series)
-	asked, cuts := f.asked(t.series), r.sel.cuts(t.chunk)
+	required, cuts := f.required(t.series), r.sel.cuts(t.chunk)
 	for row := t.chunk.rows(); row.next(); {
 		if cuts {
 			at := t.chunk.time + row.timestamp
@@ -118,7 +117,7 @@ func (r *reader) observations(t *term, use func(group int, row *rows)) {
 			}
 		}
 		set := profiledict.AttributeSetIndex(row.attribute)
-		if !f.sample(set, asked) {
+		if !f.sample(set, required) {
 			continue
 		}
 		if !same {
@@ -128,7 +127,7 @@ func (r *reader) observations(t *term, use func(group int, row *rows)) {
 	}
 }
 
-// stackSums are the sums[epoch][group] of values by stack; nil if there are none.
+// stackSums[epoch][group] has the sum of values of each stack, or is nil if there are none.
 type stackSums [][][]int64
 
 // sum adds up the values of terms by stack.
@@ -145,7 +144,7 @@ func (v *view) sum(ctx context.Context, r *reader, terms []term) (stackSums, err
 func sumAs[T number](ctx context.Context, v *view, r *reader, terms []term) ([][][]T, error) {
 	sums := make([][][]T, len(v.epochs))
 	cells := 0
-	of := func(epoch, group int) []T {
+	sumsOf := func(epoch, group int) []T {
 		for len(sums[epoch]) <= group {
 			sums[epoch] = append(sums[epoch], nil)
 		}
@@ -164,12 +163,12 @@ func sumAs[T number](ctx context.Context, v *view, r *reader, terms []term) ([][
 		}
 		t := &terms[i]
 		if group, whole := r.whole(t); whole {
-			if sum := of(t.epoch, group); len(sum) > 0 {
+			if sum := sumsOf(t.epoch, group); len(sum) > 0 {
 				addTo(t.chunk, sum, T(t.weight))
 			}
 		} else {
 			r.observations(t, func(group int, row *rows) {
-				if sum := of(t.epoch, group); len(sum) > 0 {
+				if sum := sumsOf(t.epoch, group); len(sum) > 0 {
 					sum[row.stack] += T(row.value) * T(t.weight)
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
@@ -49,18 +50,12 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 			return nil, err
 		}
 	}
-	for g, name := range r.groups.names {
-		if g >= len(p.lines) || p.lines[g] == nil {
-			continue
+	for g, line := range p.lines {
+		if line != nil {
+			tl.Groups = append(tl.Groups, TimelineGroup{Name: r.groups.names[g], Values: line})
 		}
-		tl.Groups = append(tl.Groups, TimelineGroup{Name: name, Values: p.lines[g]})
 	}
-	slices.SortFunc(tl.Groups, func(a, b TimelineGroup) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(tl.Groups, func(a, b TimelineGroup) int { return strings.Compare(a.Name, b.Name) })
 	if tl.Groups == nil {
 		tl.Groups = []TimelineGroup{{Values: p.line(0)}}
 	}
@@ -102,10 +97,11 @@ type plotter struct {
 	from, step int64
 	n          int
 	lines      [][]float64
-	own        map[int]*ownLine
+	// own has what the current instance adds, by group; only for states.
+	own map[int]*ownLine
 }
 
-// ownLine is what one instance adds to a group: sums and, for states, how many of them are in a step.
+// ownLine has the sum of an instance's states in each step, and how many they are.
 type ownLine struct {
 	sums   []float64
 	counts []int32
@@ -116,10 +112,7 @@ func (p *plotter) line(group int) []float64 {
 		p.lines = append(p.lines, nil)
 	}
 	if p.lines[group] == nil {
-		p.lines[group] = make([]float64, p.n)
-		for i := range p.lines[group] {
-			p.lines[group][i] = math.NaN()
-		}
+		p.lines[group] = slices.Repeat([]float64{math.NaN()}, p.n)
 	}
 	return p.lines[group]
 }
@@ -190,6 +183,7 @@ func (p *plotter) spread(group int, start, end int64, value float64) {
 	}
 }
 
+// state records a state for hold, which draws those of an instance.
 func (p *plotter) state(group int, at int64, value float64) {
 	i := (at - p.from) / p.step
 	if at < p.from || i >= int64(p.n) {

@@ -61,10 +61,10 @@ type treeBuilder struct {
 	texts   map[string]int32
 
 	parent, frame []int32
-	// self[side] has the values of the selection (0) or its base (1).
+	// self[side] has the values of the selection (0) or of its base (1).
 	self  [2][]int64
 	index profiledict.HashIndex
-	// folded counts the nodes for which there was no room.
+	// folded counts the nodes above maxBuiltNodes: their values go to their parents.
 	folded int
 }
 
@@ -96,25 +96,15 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 	}
 	if len(b.parent) >= maxBuiltNodes {
 		b.folded++
-		return parent // which gets the value instead
+		return parent // add the value there instead
 	}
 	i := b.addNode(parent, frame)
 	b.index.Insert(p, i)
 	return i
 }
 
-// text numbers a text.
-func (b *treeBuilder) text(s string) int32 {
-	i, ok := b.texts[s]
-	if !ok {
-		i = int32(len(b.texts))
-		b.texts[s] = i
-	}
-	return i
-}
-
 func (b *treeBuilder) frameIndex(f Frame) int32 {
-	return b.keyedFrame(frameKey{b.text(f.Name), b.text(f.File), b.text(f.Kind)}, f)
+	return b.keyedFrame(frameKey{numberOf(b.texts, f.Name), numberOf(b.texts, f.File), numberOf(b.texts, f.Kind)}, f)
 }
 
 func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
@@ -127,7 +117,7 @@ func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	return i
 }
 
-// textRanks returns each text's rank in their order.
+// textRanks returns the position of each text in alphabetical order.
 func (b *treeBuilder) textRanks() []int32 {
 	texts := slices.Sorted(maps.Keys(b.texts))
 	ranks := make([]int32, len(texts))
@@ -164,13 +154,13 @@ func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []
 type epochFramer struct {
 	b    *treeBuilder
 	dict *profiledict.Dictionary
-	// spans[i] are where the frames of location i are in frames, outermost first.
+	// spans[i] is the range of location i's frames in frames, outermost first.
 	spans  []frameSpan
 	frames []int32
-	// byFunction[inlined] has the frames of functions of the usual kind, plus one, byLine the others.
+	// byFunction has the frames of functions of kind user (0) and inlined (1), plus one; byLine has those of other kinds.
 	byFunction [2][]int32
 	byLine     map[lineKey]int32
-	// texts are the numbers of the epoch's strings, plus one.
+	// texts are the builder's numbers of the epoch's strings, plus one.
 	texts []int32
 }
 
@@ -181,7 +171,7 @@ type lineKey struct {
 	kind     string
 }
 
-// begin allocates the caches at the first use.
+// begin allocates the caches on first use.
 func (f *epochFramer) begin() {
 	if f.spans != nil {
 		return
@@ -296,13 +286,13 @@ func (f *epochFramer) function(base Frame, line profiledict.Line) int32 {
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}
-	return f.b.keyedFrame(frameKey{f.text(name), f.text(function.Filename), f.b.text(base.Kind)}, base)
+	return f.b.keyedFrame(frameKey{f.text(name), f.text(function.Filename), numberOf(f.b.texts, base.Kind)}, base)
 }
 
 // text numbers a string of the epoch.
 func (f *epochFramer) text(i profiledict.StringIndex) int32 {
 	if f.texts[i] == 0 {
-		f.texts[i] = f.b.text(f.dict.Strings.At(i)) + 1
+		f.texts[i] = numberOf(f.b.texts, f.dict.Strings.At(i)) + 1
 	}
 	return f.texts[i] - 1
 }
@@ -311,7 +301,7 @@ func (f *epochFramer) text(i profiledict.StringIndex) int32 {
 func (f *epochFramer) kind(l profiledict.Location, m profiledict.Mapping) string {
 	for _, i := range f.dict.AttributeSets.At(l.Attributes) {
 		if a := f.dict.Attributes.At(profiledict.AttributeIndex(i)); f.dict.Strings.At(a.Key) == "profile.frame.type" {
-			return shorten(a.Value.Text())
+			return Shorten(a.Value.Text())
 		}
 	}
 	if name := f.dict.Strings.At(m.Filename); strings.HasPrefix(name, "[kernel") || path.Base(name) == "vmlinux" {
@@ -348,10 +338,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
 	first, next := b.children(keep)
 	t := &Tree{Truncated: b.folded}
 	position := make([]int32, n)
-	usedFrame := make([]int32, len(b.frames))
-	for i := range usedFrame {
-		usedFrame[i] = -1
-	}
+	usedFrame := slices.Repeat([]int32{-1}, len(b.frames))
 	// Depth first, with the links as the stack: to the first child, otherwise to the next sibling of the nearest
 	// ancestor.
 	for i := int32(0); i >= 0; {
@@ -449,10 +436,7 @@ func (b *treeBuilder) children(keep []bool) (first, next []int32) {
 			starts[r]++
 		}
 	}
-	first, next = make([]int32, len(keep)), make([]int32, len(keep))
-	for i := range first {
-		first[i], next[i] = -1, -1
-	}
+	first, next = slices.Repeat([]int32{-1}, len(keep)), slices.Repeat([]int32{-1}, len(keep))
 	for k := len(byRank) - 1; k >= 0; k-- {
 		i := byRank[k]
 		next[i] = first[b.parent[i]]

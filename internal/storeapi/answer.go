@@ -58,7 +58,7 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Length", strconv.Itoa(len(a.body)))
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
-			_, _ = w.Write(a.body) // an error means that the client is gone
+			_, _ = w.Write(a.body) // an error means that the client has disconnected
 		}
 		return
 	}
@@ -72,7 +72,7 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 	_ = zip.Close()
 }
 
-// matches reports whether a list of entity tags has this one (RFC 9110 section 13.1.2, weak comparison).
+// matches reports whether a list of entity tags contains etag (RFC 9110 section 13.1.2, weak comparison).
 func matches(list, etag string) bool {
 	for tag := range strings.SplitSeq(list, ",") {
 		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {

@@ -53,18 +53,10 @@ func (p *params) fail(err error) {
 func (p *params) unused() error {
 	for key := range p.values {
 		if !p.used[key] {
-			return badRequest(fmt.Sprintf("unknown parameter %q", shorten(key)), "attributes are filtered by attr.<key>=<value>; see the README for the parameters")
+			return badRequest(fmt.Sprintf("unknown parameter %q", store.Shorten(key)), "attributes are filtered by attr.<key>=<value>; see the README for the parameters")
 		}
 	}
 	return nil
-}
-
-func shorten(s string) string {
-	const most = 100
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }
 
 // number reads a whole number.
@@ -75,7 +67,7 @@ func (p *params) number(key string, without, least, most int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		p.fail(badRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, most, shorten(text)), ""))
+		p.fail(badRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, most, store.Shorten(text)), ""))
 	}
 	return n
 }
@@ -87,7 +79,7 @@ func (p *params) oneOf(key string, words ...string) string {
 		return words[0]
 	}
 	if !slices.Contains(words, text) {
-		p.fail(badRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), shorten(text)), ""))
+		p.fail(badRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), ""))
 	}
 	return text
 }
@@ -156,7 +148,7 @@ func (p *params) time(now time.Time, prefix string, sel *store.Selection) {
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(seconds > 0 && seconds <= math.MaxInt32) {
-		p.fail(badRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, shorten(text)), ""))
+		p.fail(badRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(text)), ""))
 		return
 	}
 	sel.Until = p.moment(prefix+"until", 0)
@@ -198,7 +190,7 @@ func parseTime(key, text string) (int64, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
-		return 0, badRequest(fmt.Sprintf("`%s` is not a time: %q", key, shorten(text)),
+		return 0, badRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(text)),
 			"write 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds")
 	}
 	return t.UnixNano(), nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -52,20 +53,20 @@ func (s *server) pprof(r *request) (*answer, error) {
 	return s.merged(r, sel, format)
 }
 
-// debugSeconds is the time if a scraper names none: most scrape once a minute.
+// debugSeconds is the duration if a scraper does not state one: most scrape once a minute.
 const debugSeconds = 60
 
-// debugPprof answers the paths of net/http/pprof. A scraper gets the last seconds at once.
+// debugPprof answers the paths of net/http/pprof, at once: the last seconds of what the store has.
 func (s *server) debugPprof(r *request) (*answer, error) {
 	kinds := map[string]string{
 		"profile": "process_cpu", "allocs": "memory", "heap": "memory", "goroutine": "goroutine", "block": "block", "mutex": "mutex",
 	}
 	profile, ok := kinds[r.PathValue("kind")]
 	if !ok {
-		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("there is no profile %q", shorten(r.PathValue("kind"))),
+		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
 			"it is one of profile, allocs, heap, goroutine, block, mutex"}
 	}
-	r.params.used["debug"], r.params.used["gc"] = true, true // which scrapers send
+	r.params.used["debug"], r.params.used["gc"] = true, true // scrapers send them; they change nothing
 	if !r.params.values.Has("seconds") && !r.params.values.Has("from") {
 		r.params.values.Set("seconds", strconv.Itoa(debugSeconds))
 	}
@@ -78,11 +79,8 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 }
 
 func (s *server) merged(r *request, sel store.Selection, format string) (*answer, error) {
-	switch format {
-	case formatCollapsed:
-		return s.collapsed(r, sel)
-	case formatSpeedscope:
-		return s.speedscope(r, sel)
+	if format != formatPprof {
+		return s.stacks(r, sel, format)
 	}
 	timestamps := r.params.oneOf("timestamps", "false", "true")
 	if err := r.params.err; err != nil {
@@ -93,7 +91,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 		return nil, err
 	}
 	if merged.Count == 0 {
-		return nil, nothingThen(s, sel)
+		return nil, nothingFound(s, sel)
 	}
 	encoded, _, err := pprofencode.Encode(merged.Profiles)
 	if err != nil {
@@ -107,13 +105,12 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	_, _ = zip.Write(encoded[0].Bytes)                   // writing to a buffer does not fail
 	_ = zip.Close()
 	return &answer{
-		body: body.Bytes(), contentType: "application/octet-stream", gzipped: true,
-		filename: safeName(sel.Service) + "." + safeName(sel.Profile) + formatPprof,
+		body: body.Bytes(), contentType: "application/octet-stream", gzipped: true, filename: filename(sel, formatPprof),
 	}, nil
 }
 
-// nothingThen returns an error that names the time for which there are profiles.
-func nothingThen(s *server, sel store.Selection) error {
+// nothingFound returns an error that names the time for which there are profiles.
+func nothingFound(s *server, sel store.Selection) error {
 	for _, p := range s.Store.Profiles(sel.Service) {
 		if p.Profile == sel.Profile {
 			return &httpError{http.StatusNotFound, "no profile in the selected time has these attributes", fmt.Sprintf(
@@ -123,15 +120,13 @@ func nothingThen(s *server, sel store.Selection) error {
 	return &httpError{http.StatusNotFound, "no such profiles", "GET /api/profiles lists what there is"}
 }
 
-// safeName replaces what is not safe in the name of a downloaded file.
-func safeName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, shorten(s))
+// filename returns the name of a downloaded file, in which other characters than letters, digits, _ and - are replaced.
+func filename(sel store.Selection, suffix string) string {
+	safe := func(s string) string { return unsafeCharacter.ReplaceAllString(store.Shorten(s), "_") }
+	return safe(sel.Service) + "." + safe(sel.Profile) + suffix
 }
+
+var unsafeCharacter = regexp.MustCompile(`[^0-9A-Za-z_-]`)
 
 // limited is a buffer that refuses more than maxAnswerBytes.
 type limited struct{ bytes.Buffer }
@@ -143,54 +138,35 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-func (s *server) collapsed(r *request, sel store.Selection) (*answer, error) {
-	g, err := s.wholeGraph(r, sel)
+// stacks answers in one of the formats that are text. They have no bound on nodes.
+func (s *server) stacks(r *request, sel store.Selection, format string) (*answer, error) {
+	if err := r.params.err; err != nil {
+		return nil, err
+	}
+	g, err := s.Store.FlameGraph(r.Context(), sel, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
-	var b limited
-	if err := flamefile.Collapsed(&b, flamefile.OfGraph(g, cut)); err != nil {
-		return nil, err
+	if g.Profiles == 0 {
+		return nil, nothingFound(s, sel)
 	}
-	return &answer{
-		body: b.Bytes(), contentType: "text/plain; charset=utf-8",
-		filename: safeName(sel.Service) + "." + safeName(sel.Profile) + formatCollapsed,
-	}, nil
+	var b limited
+	contentType := "text/plain; charset=utf-8"
+	stacks := flamefile.OfGraph(g, cut)
+	if format == formatCollapsed {
+		err = flamefile.Collapsed(&b, stacks)
+	} else {
+		contentType = "application/json"
+		stacks.Name = cut(sel.Service + " " + sel.Profile + " " + g.Type.Type)
+		err = flamefile.Speedscope(&b, stacks.Name, stacks)
+	}
+	return &answer{body: b.Bytes(), contentType: contentType, filename: filename(sel, format)}, err
 }
 
-// cut shortens a name, as quote does for JSON.
+// cut shortens a name as quote does for JSON.
 func cut(s string) string {
 	if len(s) > maxNameBytes {
 		return strings.ToValidUTF8(s[:maxNameBytes], "") + "…"
 	}
 	return s
-}
-
-// wholeGraph returns the tree without a bound on its nodes, for formats that have none.
-func (s *server) wholeGraph(r *request, sel store.Selection) (*store.Graph, error) {
-	if err := r.params.err; err != nil {
-		return nil, err
-	}
-	g, err := s.Store.FlameGraph(r.Context(), sel, math.MaxInt32)
-	if err == nil && g.Profiles == 0 {
-		err = nothingThen(s, sel)
-	}
-	return g, err
-}
-
-func (s *server) speedscope(r *request, sel store.Selection) (*answer, error) {
-	g, err := s.wholeGraph(r, sel)
-	if err != nil {
-		return nil, err
-	}
-	stacks := flamefile.OfGraph(g, cut)
-	stacks.Name = cut(sel.Service + " " + sel.Profile + " " + g.Type.Type)
-	var b limited
-	if err := flamefile.Speedscope(&b, stacks.Name, stacks); err != nil {
-		return nil, err
-	}
-	return &answer{
-		body: b.Bytes(), contentType: "application/json",
-		filename: safeName(sel.Service) + "." + safeName(sel.Profile) + formatSpeedscope,
-	}, nil
 }

@@ -5,7 +5,6 @@ package storeapi
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -15,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// millis returns a time as JSON has it.
+// millis returns a time in Unix milliseconds, as in JSON.
 func millis(nanos int64) int64 { return nanos / int64(time.Millisecond) }
 
 func (s *server) status(r *request) (*answer, error) {
@@ -132,12 +131,10 @@ func (s *server) timeline(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := fmt.Appendf(nil, `{"type":%s,"unit":%s,"kind":%q,"from":%d,"step_ms":%d,"groups":[`,
+	b := fmt.Appendf(nil, `{"type":%s,"unit":%s,"kind":%q,"from":%d,"step_ms":%d,"groups":`,
 		quote(t.Type.String()), quote(t.Type.Unit), t.Values, millis(t.From), millis(t.Step))
-	for i, g := range t.Groups {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b = appendList(b, len(t.Groups), func(b []byte, i int) []byte {
+		g := &t.Groups[i]
 		b = fmt.Appendf(b, `{"name":%s,"values":`, quote(g.Name))
 		b = appendList(b, len(g.Values), func(b []byte, i int) []byte {
 			if v := g.Values[i]; !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -145,9 +142,9 @@ func (s *server) timeline(r *request) (*answer, error) {
 			}
 			return append(b, "null"...)
 		})
-		b = append(b, '}')
-	}
-	return &answer{body: append(b, "]}"...), contentType: "application/json"}, nil
+		return append(b, '}')
+	})
+	return columnsAnswer(append(b, '}'))
 }
 
 func (s *server) heatmap(r *request) (*answer, error) {
@@ -169,11 +166,11 @@ func (s *server) heatmap(r *request) (*answer, error) {
 	b = appendList(b, len(h.Cells), func(b []byte, i int) []byte {
 		return strconv.AppendFloat(b, math.Round(h.Cells[i]*1000)/1000, 'f', -1, 64)
 	})
-	return &answer{body: append(b, '}'), contentType: "application/json"}, nil
+	return columnsAnswer(append(b, '}'))
 }
 
-// events answers with columns. Times are nanoseconds since base, which is Unix milliseconds: their sum would be too
-// large for a number in JavaScript.
+// events answers with columns. Times are nanoseconds since base, which is in Unix milliseconds: nanoseconds since 1970
+// would be too large for a number in JavaScript.
 func (s *server) events(r *request) (*answer, error) {
 	sel := r.params.selection(r.now, "", nil)
 	if sel.Service == "" {
@@ -188,53 +185,29 @@ func (s *server) events(r *request) (*answer, error) {
 		return nil, err
 	}
 	base := int64(0)
-	for i, event := range e.List {
-		if start := millis(event.Start); i == 0 || start < base {
-			base = start
-		}
+	if len(e.List) > 0 {
+		base = millis(e.List[0].Start)
 	}
 	b := fmt.Appendf(nil, `{"base":%d,"left_out":%d,"lanes_left_out":%d,"frames":`, base, e.LeftOut, e.LanesLeftOut)
-	if b, err = appendFrames(b, e.Frames); err != nil {
-		return nil, err
-	}
+	b = appendFrames(b, e.Frames)
+	b = appendTexts(append(b, `,"lanes":`...), e.Lanes)
+	b = appendTexts(append(b, `,"states":`...), e.States)
+	b = appendList(append(b, `,"stacks":`...), len(e.Stacks), func(b []byte, i int) []byte { return appendInts(b, e.Stacks[i]) })
 	for _, column := range []struct {
 		name  string
-		count int
-		write func(b []byte, i int) []byte
+		value func(*store.Event) int64
 	}{
-		{"lanes", len(e.Lanes), func(b []byte, i int) []byte { return append(b, quote(e.Lanes[i])...) }},
-		{"states", len(e.States), func(b []byte, i int) []byte { return append(b, quote(e.States[i])...) }},
-		{"stacks", len(e.Stacks), func(b []byte, i int) []byte { return appendInts(b, e.Stacks[i]) }},
-		{"lane", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(e.List[i].Lane), 10) }},
-		{"state", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(e.List[i].State), 10) }},
-		{"stack", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(e.List[i].Stack), 10) }},
-		{"start", len(e.List), func(b []byte, i int) []byte {
-			return strconv.AppendInt(b, e.List[i].Start-base*int64(time.Millisecond), 10)
-		}},
-		{"length", len(e.List), func(b []byte, i int) []byte { return strconv.AppendInt(b, e.List[i].End-e.List[i].Start, 10) }},
+		{"lane", func(e *store.Event) int64 { return int64(e.Lane) }},
+		{"state", func(e *store.Event) int64 { return int64(e.State) }},
+		{"stack", func(e *store.Event) int64 { return int64(e.Stack) }},
+		{"start", func(e *store.Event) int64 { return e.Start - base*int64(time.Millisecond) }},
+		{"length", func(e *store.Event) int64 { return e.End - e.Start }},
 	} {
-		b = appendList(fmt.Appendf(b, `,%q:`, column.name), column.count, column.write)
+		b = appendList(fmt.Appendf(b, `,%q:`, column.name), len(e.List), func(b []byte, i int) []byte {
+			return strconv.AppendInt(b, column.value(&e.List[i]), 10)
+		})
 	}
-	if len(b) > maxAnswerBytes {
-		return nil, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
-	}
-	return &answer{body: append(b, '}'), contentType: "application/json"}, nil
-}
-
-// appendList writes n values as a list; write appends one of them.
-func appendList(b []byte, n int, write func(b []byte, i int) []byte) []byte {
-	b = append(b, '[')
-	for i := range n {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = write(b, i)
-	}
-	return append(b, ']')
-}
-
-func appendInts[T int32 | int64](b []byte, list []T) []byte {
-	return appendList(b, len(list), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(list[i]), 10) })
+	return columnsAnswer(append(b, '}'))
 }
 
 // The default and the bound of the parameter max_nodes.
@@ -272,94 +245,10 @@ func (s *server) diff(r *request) (*answer, error) {
 
 // graphAnswer writes a tree. more has further fields, each with a comma after it.
 func graphAnswer(g *store.Graph, more string) (*answer, error) {
-	b := head(g.Type, g.Values.String(), g.Total[0], g.From, g.Until)
+	b := head(g.Summary, g.Total[0])
 	b = fmt.Appendf(b, `%s"profiles":%d,"truncated":%d,"frames":`, more, g.Profiles, g.Truncated)
-	b, err := appendFrames(b, g.Frames)
-	if err != nil {
-		return nil, err
-	}
-	b = append(b, `,"nodes":`...)
-	b = appendNodes(b, g.Tree, 0)
-	return &answer{body: append(b, '}'), contentType: "application/json"}, nil
-}
-
-func head(t store.SampleType, kind string, total, from, until int64) []byte {
-	return fmt.Appendf(nil, `{"type":%s,"unit":%s,"kind":%q,"total":%d,"from":%d,"until":%d,`,
-		quote(t.String()), quote(t.Unit), kind, total, millis(from), millis(until))
-}
-
-// maxNameBytes is the longest text of a frame in JSON. pprof has all of it.
-const maxNameBytes = 1 << 10
-
-func quote(s string) []byte {
-	if len(s) > maxNameBytes {
-		s = s[:maxNameBytes] + "…"
-	}
-	b, _ := json.Marshal(s) // strings can be marshalled; < > & and invalid UTF-8 are escaped
-	return b
-}
-
-// appendFrames writes the columns of frames.
-func appendFrames(b []byte, frames ...[]store.Frame) ([]byte, error) {
-	for i, column := range []struct {
-		name string
-		text func(*store.Frame) string
-	}{
-		{"name", func(f *store.Frame) string { return f.Name }},
-		{"file", func(f *store.Frame) string { return f.File }},
-		{"mapping", func(f *store.Frame) string { return f.Mapping }},
-		{"build_id", func(f *store.Frame) string { return f.BuildID }},
-		{"kind", func(f *store.Frame) string { return f.Kind }},
-	} {
-		b = fmt.Appendf(b, `%c%q:[`, "{,"[min(i, 1)], column.name)
-		first := true
-		for _, list := range frames {
-			for k := range list {
-				if !first {
-					b = append(b, ',')
-				}
-				first = false
-				if b = append(b, quote(column.text(&list[k]))...); len(b) > maxAnswerBytes {
-					return nil, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
-				}
-			}
-		}
-		b = append(b, ']')
-	}
-	b = append(b, `,"line":[`...)
-	first := true
-	for _, list := range frames {
-		for k := range list {
-			if !first {
-				b = append(b, ',')
-			}
-			first = false
-			b = strconv.AppendInt(b, list[k].Line, 10)
-		}
-	}
-	return append(b, "]}"...), nil
-}
-
-// appendNodes writes the columns of nodes. Their frames begin at firstFrame in the answer.
-func appendNodes(b []byte, t *store.Tree, firstFrame int32) []byte {
-	b = appendList(append(b, `{"frame":`...), len(t.Frame), func(b []byte, i int) []byte {
-		f := t.Frame[i]
-		if f >= 0 {
-			f += firstFrame
-		}
-		return strconv.AppendInt(b, int64(f), 10)
-	})
-	b = appendInts(append(b, `,"parent":`...), t.Parent)
-	for _, column := range []struct {
-		name   string
-		values []int64
-	}{{"self", t.Self}, {"total", t.Total}, {"base_self", t.BaseSelf}, {"base_total", t.BaseTotal}} {
-		if column.values == nil {
-			continue
-		}
-		b = appendInts(fmt.Appendf(b, `,%q:`, column.name), column.values)
-	}
-	return append(b, '}')
+	b = append(appendFrames(b, g.Frames), `,"nodes":`...)
+	return columnsAnswer(append(appendNodes(b, g.Tree, 0), '}'))
 }
 
 func (s *server) table(r *request) (*answer, error) {
@@ -376,19 +265,13 @@ func (s *server) table(r *request) (*answer, error) {
 	}
 	rows := g.Functions()
 	store.SortFunctions(rows, by)
-	b := head(g.Type, g.Values.String(), g.Total[0], g.From, g.Until)
-	b = fmt.Appendf(b, `"more":%d,"functions":[`, max(0, len(rows)-limit))
-	for i, row := range rows[:min(limit, len(rows))] {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"name":%s,"file":%s,"kind":%s,"self":%d,"total":%d}`,
+	b := fmt.Appendf(head(g.Summary, g.Total[0]), `"more":%d,"functions":`, max(0, len(rows)-limit))
+	b = appendList(b, min(limit, len(rows)), func(b []byte, i int) []byte {
+		row := &rows[i]
+		return fmt.Appendf(b, `{"name":%s,"file":%s,"kind":%s,"self":%d,"total":%d}`,
 			quote(row.Frame.Name), quote(row.Frame.File), quote(row.Frame.Kind), row.Self, row.Total)
-		if len(b) > maxAnswerBytes {
-			return nil, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
-		}
-	}
-	return &answer{body: append(b, "]}"...), contentType: "application/json"}, nil
+	})
+	return columnsAnswer(append(b, '}'))
 }
 
 func (s *server) sandwich(r *request) (*answer, error) {
@@ -405,14 +288,10 @@ func (s *server) sandwich(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := head(sw.Type, sw.Values.String(), cmp.Or(sw.Callees.Total[0], sw.Callers.Total[0]), sw.From, sw.Until)
+	b := head(sw.Summary, cmp.Or(sw.Callees.Total[0], sw.Callers.Total[0]))
 	b = fmt.Appendf(b, `"truncated":%d,"frames":`, sw.Callers.Truncated+sw.Callees.Truncated)
-	if b, err = appendFrames(b, sw.Callers.Frames, sw.Callees.Frames); err != nil {
-		return nil, err
-	}
-	b = append(b, `,"callers":`...)
-	b = appendNodes(b, sw.Callers, 0)
-	b = append(b, `,"callees":`...)
-	b = appendNodes(b, sw.Callees, int32(len(sw.Callers.Frames)))
-	return &answer{body: append(b, '}'), contentType: "application/json"}, nil
+	b = appendFrames(b, slices.Concat(sw.Callers.Frames, sw.Callees.Frames))
+	b = appendNodes(append(b, `,"callers":`...), sw.Callers, 0)
+	b = appendNodes(append(b, `,"callees":`...), sw.Callees, int32(len(sw.Callers.Frames)))
+	return columnsAnswer(append(b, '}'))
 }

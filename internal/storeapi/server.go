@@ -4,8 +4,8 @@
 // Package storeapi serves a store over HTTP: the page, the JSON that it shows, and pprof for pprof's tools.
 //
 // Every query passes through CheckHost, gets the headers that browsers obey, waits for one of the slots for concurrent
-// queries, reads its parameters (params.go) and the store, and is answered with ETag and gzip (answer.go). Nothing can
-// be changed.
+// queries, and reads its parameters (params.go) and the store. Large answers are written in columns (columns.go); all are
+// sent with ETag and gzip (answer.go). The server is read only.
 package storeapi
 
 import (
@@ -32,9 +32,9 @@ type Settings struct {
 	AllowedHosts  []string
 	MaxConcurrent int
 	Timeout       time.Duration
-	// HostHint and TimeoutHint say what to change if a host is not allowed, and if queries take too long.
+	// HostHint and TimeoutHint tell users what to change if a host is not allowed, and if queries take too long.
 	HostHint, TimeoutHint string
-	// Observe is called for each query: outcome is ok, refused (by the query's fault) or failed.
+	// Observe is called for each query. outcome is ok, refused (the query was at fault) or failed.
 	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
@@ -149,7 +149,7 @@ func (s *server) serve(r *http.Request, serve func(*request) (*answer, error)) (
 	if err != nil {
 		return nil, err
 	}
-	// A misspelt key would otherwise show other profiles than the user expects.
+	// Otherwise a misspelt key would show other profiles than the user expects.
 	return a, p.unused()
 }
 
