@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// BenchmarkCurrent compares reading today's layout with pdata alone.
+// BenchmarkCurrent compares reading the current layout with pdata alone.
 func BenchmarkCurrent(b *testing.B) {
 	build := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds")
 	for i := range 5000 {

@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// The bounds of docs/limits.md. A sample of two bytes becomes an object of pdata of about a hundred times that, as in
-// pdata's own unmarshalling.
+// The bounds of docs/limits.md. A sample of two bytes becomes an object of about a hundred times that size, as in pdata's
+// own unmarshalling.
 const (
 	boundConstant = 8 << 20
 	boundFactor   = 120
@@ -34,7 +34,7 @@ func repeated(n int, number int, content any) fieldsOf {
 
 func today(more ...any) []byte { return fieldsOf(more).bytes() }
 
-// worstMessages are messages in which little says much.
+// worstMessages are messages whose few bytes expand to much.
 func worstMessages() map[string][]byte {
 	long := strings.Repeat("x", 1<<20)
 	indices := make([]int, 100_000)
@@ -134,7 +134,7 @@ func FuzzUnmarshal(f *testing.F) {
 			return
 		}
 		if stats.Layout < V1_8 {
-			// What this package reads itself is conformant, whatever arrived. Resources and scopes are pdata's.
+			// What this package reads itself is conformant for any input. pdata reads resources and scopes.
 			for _, rp := range profiles.ResourceProfiles().All() {
 				pcommon.NewResource().MoveTo(rp.Resource())
 				rp.SetSchemaUrl("")

@@ -22,7 +22,7 @@ func TestAsyncProfiler(t *testing.T) {
 			pd, stats, err := Unmarshal(readFixture(t, "async-profiler/"+name+".otlp"))
 			require.NoError(t, err)
 			assert.Equal(t, Stats{Layout: want}, stats)
-			// 4.3 has no entry of zeros in three tables: what stands there is meant, and moves.
+			// In three tables of 4.3, entry 0 is not the zero value but a real one, which has to move.
 			var batch compact.Batch
 			pd = batch.Merge([]pprofile.Profiles{pd})
 			assert.Zero(t, batch.Stats().Dropped)
@@ -39,7 +39,7 @@ func TestAsyncProfiler(t *testing.T) {
 	}
 }
 
-// TestUnpackedLists has samples of a stack, and of attributes and values that are fields each.
+// TestUnpackedLists reads samples in which each attribute and value is a field of its own.
 func TestUnpackedLists(t *testing.T) {
 	number := func(b []byte, field protowire.Number, v uint64) []byte {
 		return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)

@@ -54,7 +54,7 @@ type unclearSample struct {
 	field4     uint64
 }
 
-// maxUnclear bounds how many unclear samples are kept: they are all alike.
+// maxUnclear bounds how many unclear samples are kept, since they are alike.
 const maxUnclear = 64
 
 type detector struct {
@@ -62,7 +62,7 @@ type detector struct {
 	unclear []unclearSample
 }
 
-// keep rules out the layouts that are not in s, unless that leaves none: a malformed field is no evidence.
+// keep rules out the layouts that are not in s, unless that would leave none: a malformed field is no evidence.
 func (d *detector) keep(s layoutSet) {
 	if d.left&s != 0 {
 		d.left &= s
@@ -120,8 +120,8 @@ var (
 	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
 )
 
-// request looks at the outermost fields, then at profiles, and at the dictionary only if that was not enough: it is the
-// largest part of today's messages.
+// request reads the outermost fields, then the profiles, and the dictionary only if that was not enough: it is the largest
+// part of current messages.
 func (d *detector) request(data []byte) {
 	for r := protofields.New(data); r.Next(); {
 		d.keep(requestEvidence.of(r.Number, r.Wire))
@@ -183,7 +183,7 @@ func isProfile1x3(data []byte) bool {
 	return hasSamples && !r.IsMalformed()
 }
 
-// valueType tells 1.8 and older, which have an aggregation temporality, from the newer ones.
+// valueType distinguishes 1.8 and older layouts, which have an aggregation temporality, from newer ones.
 func (d *detector) valueType(data []byte) {
 	for r := protofields.New(data); r.Next(); {
 		if r.Number == 3 {

@@ -17,23 +17,23 @@ var errOverlongTag = errors.New("a field's tag is longer than it must be")
 // errMalformed is the error for bytes that are not a protobuf message.
 var errMalformed = errors.New("not a protobuf message")
 
-// skipped is a field number that today's messages do not have, so that readers skip it.
+// skipped is a field number that current messages do not have, so readers skip it.
 const skipped = 15
 
-// The numbers that today's messages give to fields 0 to 15 of the older ones.
+// The numbers of the older messages' fields 0 to 15 in current messages.
 var (
 	movedSample  = [16]byte{0, 1, 4, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} // 1.8 and 1.9
 	movedProfile = [16]byte{0, 1, 2, 3, 4, 5, 6, skipped, 7, 8, 9, 10, 11, 13, 14, 15}
 )
 
-// leftOver is what a profile of 1.8 has and today's message has no field for.
+// leftOver is what a profile of 1.8 has but the current message has no field for.
 type leftOver struct {
 	comments   []byte // string indices, packed
 	cumulative bool
 }
 
-// moveTags changes the field numbers of profiles and samples in data to today's. It returns what is left over, by the
-// position of the profile in the message.
+// moveTags changes the field numbers of profiles and samples in data to the current ones. It returns what is left over, by
+// the position of the profile in the message.
 func moveTags(data []byte, from Layout) (map[int]leftOver, error) {
 	m := tagMover{from: from, left: map[int]leftOver{}}
 	err := m.each(data, nil, func(r *protofields.Reader) error {

@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
-// UnmarshalJSON is Unmarshal for OTLP's JSON. The key names tell which layout it is. 1.9 and 1.10 differ in field
-// numbers only, so they are the same here. Messages of older layouts are turned into bytes first.
+// UnmarshalJSON is Unmarshal for OTLP's JSON. The keys identify the layout. 1.9 and 1.10 differ only in field numbers, so
+// they are the same here. Messages of older layouts are turned into bytes first.
 func UnmarshalJSON(data []byte) (pprofile.Profiles, Stats, error) {
 	layout, err := detectJSON(data)
 	stats := Stats{Layout: layout}
@@ -50,64 +50,21 @@ func UnmarshalJSON(data []byte) (pprofile.Profiles, Stats, error) {
 	return profiles, stats, err
 }
 
-// detectJSON looks for the keys that one layout has and the newer ones do not.
+// detectJSON returns the layout that the message's keys imply: each layout has keys that the newer ones do not have.
 func detectJSON(data []byte) (Layout, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var seen struct{ container, dictionary, tables, stacks, samples, sample, lineArray bool }
-	topTables := false
-	depth := 0
-	inObject := []bool{}
-	isKey := func() bool { return len(inObject) > 0 && inObject[len(inObject)-1] }
-	expectKey := false
-	last := ""
+	seen := jsonKeys{decoder: json.NewDecoder(bytes.NewReader(data))}
+	seen.decoder.UseNumber()
 	for {
-		token, err := decoder.Token()
+		_, err := seen.readValue(0)
 		if errors.Is(err, io.EOF) {
 			break
+		}
+		if errors.Is(err, errTooNested) {
+			return Current, err
 		}
 		if err != nil {
 			return Current, fmt.Errorf("not JSON: %w", err)
 		}
-		switch v := token.(type) {
-		case json.Delim:
-			switch v {
-			case '{', '[':
-				if depth++; depth > maxNesting {
-					return Current, errTooNested
-				}
-				if v == '{' && last == "profile" {
-					seen.container = true
-				}
-				inObject = append(inObject, v == '{')
-				expectKey = v == '{'
-			default:
-				depth--
-				inObject = inObject[:len(inObject)-1]
-				expectKey = isKey()
-			}
-			last = ""
-			continue
-		case string:
-			if expectKey {
-				last, expectKey = v, false
-				switch v {
-				case "dictionary":
-					seen.dictionary = seen.dictionary || depth == 1
-				case "stackTable", "stack_table", "stackIndex", "stack_index":
-					seen.stacks = true
-				case "locationTable", "location_table", "stringTable", "string_table":
-					seen.tables = true
-					topTables = topTables || depth == 1
-				case "samples":
-					seen.samples = true
-				case "sample":
-					seen.sample = true
-				}
-				continue
-			}
-		}
-		expectKey, last = isKey(), ""
 	}
 	switch {
 	case seen.container:
@@ -118,12 +75,63 @@ func detectJSON(data []byte) (Layout, error) {
 		return V1_7, nil
 	case seen.dictionary || seen.samples:
 		return Current, nil
-	case topTables:
+	case seen.topTables:
 		return V1_6, nil
 	case seen.tables || seen.sample:
 		return V1_4, nil
 	default:
 		return Current, nil
+	}
+}
+
+// jsonKeys records which of the keys that tell layouts apart a message has.
+type jsonKeys struct {
+	decoder *json.Decoder
+	// container is the key profile with an object. topTables are tables in the outermost object.
+	container, dictionary, tables, topTables, stacks, samples, sample bool
+}
+
+// readValue reads the next value, which is nested in depth others, and reports whether it is an object.
+func (k *jsonKeys) readValue(depth int) (isObject bool, err error) {
+	token, err := k.decoder.Token()
+	isObject = token == json.Delim('{')
+	if err != nil || !isObject && token != json.Delim('[') {
+		return isObject, err
+	}
+	if depth == maxNesting {
+		return isObject, errTooNested
+	}
+	for k.decoder.More() {
+		var key json.Token
+		if isObject {
+			if key, err = k.decoder.Token(); err != nil {
+				return isObject, err
+			}
+			k.record(key.(string), depth == 0)
+		}
+		hasObject, err := k.readValue(depth + 1)
+		k.container = k.container || hasObject && key == "profile"
+		if err != nil {
+			return isObject, err
+		}
+	}
+	_, err = k.decoder.Token() // the closing bracket
+	return isObject, err
+}
+
+func (k *jsonKeys) record(key string, isTop bool) {
+	switch key {
+	case "dictionary":
+		k.dictionary = k.dictionary || isTop
+	case "stackTable", "stack_table", "stackIndex", "stack_index":
+		k.stacks = true
+	case "locationTable", "location_table", "stringTable", "string_table":
+		k.tables = true
+		k.topTables = k.topTables || isTop
+	case "samples":
+		k.samples = true
+	case "sample":
+		k.sample = true
 	}
 }
 
@@ -142,7 +150,7 @@ func (t *transcoder) next(f field, depth int) ([]byte, error) {
 	return t.value(token, f, depth)
 }
 
-// value is next for a value whose first token was read.
+// value is next for a value whose first token was already read.
 func (t *transcoder) value(token json.Token, f field, depth int) ([]byte, error) {
 	switch {
 	case token == nil:
@@ -150,7 +158,7 @@ func (t *transcoder) value(token json.Token, f field, depth int) ([]byte, error)
 	case f.kind != kindMessage:
 		return scalar(f.kind, token)
 	case token != json.Delim('{'):
-		return nil, fmt.Errorf("%w %v, where an object belongs", errUnexpectedToken, token)
+		return nil, fmt.Errorf("%w %v instead of an object", errUnexpectedToken, token)
 	case depth == maxNesting:
 		return nil, errTooNested
 	}
@@ -199,7 +207,7 @@ func (t *transcoder) field(message []byte, number protowire.Number, f field, dep
 	return message, err
 }
 
-// appendField appends a field to a message. nil is null in JSON, and no field.
+// appendField appends a field to a message. Content that is nil (null in JSON) adds no field.
 func appendField(message []byte, number protowire.Number, k kind, content []byte) []byte {
 	if content == nil {
 		return message
@@ -251,7 +259,7 @@ func scalar(k kind, token json.Token) ([]byte, error) {
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("%w %v, where a number belongs", errUnexpectedToken, token)
+			return nil, fmt.Errorf("%w %v instead of a number", errUnexpectedToken, token)
 		}
 		if k == kindFixed64 || k == kindFixeds {
 			return protowire.AppendFixed64(nil, v), nil
@@ -261,7 +269,7 @@ func scalar(k kind, token json.Token) ([]byte, error) {
 	return nil, fmt.Errorf("%w %v", errUnexpectedToken, token)
 }
 
-// enums are the names that JSON may write in place of an enum's numbers.
+// enums are the names that JSON may have in place of the numbers of enums.
 var enums = map[string]uint64{
 	"AGGREGATION_TEMPORALITY_UNSPECIFIED": 0, "AGGREGATION_TEMPORALITY_DELTA": 1,
 	"AGGREGATION_TEMPORALITY_CUMULATIVE": temporalityCumulative,

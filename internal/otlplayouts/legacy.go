@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
-// legacyReader reads a message of 1.3 to 1.7 into a dictionary of today's form:
+// legacyReader reads a message of 1.3 to 1.7 into a dictionary of the current form:
 //
 //	frames    resources and scopes are unmarshalled by pdata, without their profiles
 //	profile   for each profile: its tables are listed, then its header and samples are read
@@ -169,7 +169,7 @@ func (r *legacyReader) table(t *legacyTables, m *message, f *protofields.Reader)
 	return true
 }
 
-// unit notes the unit of an attribute's key. The string table can still be incomplete, so it keeps the indices.
+// unit records the unit of an attribute's key. The string table can still be incomplete, so it keeps the indices.
 func (r *legacyReader) unit(t *legacyTables, m *message, data []byte) {
 	var u attributeUnit
 	m.each(data, func(name string, f *protofields.Reader) {
@@ -185,7 +185,7 @@ func (r *legacyReader) unit(t *legacyTables, m *message, data []byte) {
 
 type attributeUnit struct{ key, unit uint64 }
 
-// finish prepares tables for look-ups, once all of them are listed.
+// finish prepares tables for lookups, after all their entries were added.
 func (r *legacyReader) finish(t *legacyTables) {
 	if len(t.attributeUnits) > 0 {
 		t.units = make(map[string]string, len(t.attributeUnits))
@@ -550,8 +550,8 @@ func (r *legacyReader) profileComments(t *legacyTables, comments []int32) profil
 	return profiledict.ValueOf(value)
 }
 
-// maxShared is how many bytes may be written of texts that a message has once and refers to often, in addition to the
-// message's size.
+// maxShared bounds, in addition to the message's size, how many bytes are written of texts that a message has once and
+// refers to often.
 const maxShared = 64 << 10
 
 // order returns the sample types in the order of their profiles: the default first.

@@ -4,6 +4,9 @@
 package otlplayouts
 
 import (
+	"cmp"
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -27,7 +30,7 @@ func (r *legacyReader) emit(p *legacyProfile, t *legacyTables, scope pprofile.Sc
 	}
 	order := p.order(r, t)
 	if len(order) > 1 {
-		r.noteOrder(p, t, order, scope.Scope().Attributes())
+		r.recordOrder(p, t, order, scope.Scope().Attributes())
 	}
 	if len(p.comments) > 0 {
 		p.attributes.add("pprof.profile.comment", r.profileComments(t, p.comments), 0)
@@ -58,7 +61,7 @@ type event struct {
 	timestamps []uint64
 }
 
-// emitter writes one old profile as today's.
+// emitter writes one old profile in the current form.
 type emitter struct {
 	r          *legacyReader
 	p          *legacyProfile
@@ -122,16 +125,16 @@ func (e *emitter) profile(k int, events []event) {
 }
 
 // attrTemporality marks the values of a profile as totals since a fixed start. Layouts up to 1.8 had a field for it;
-// today's has none.
+// the current one does not.
 const attrTemporality = "otlp.aggregation_temporality"
 
 func (r *legacyReader) valueType(t *legacyTables, v legacyType) [2]profiledict.StringIndex {
 	return [2]profiledict.StringIndex{r.internText(t, v.typ), r.internText(t, v.unit)}
 }
 
-// noteOrder records the order that the sample types had, and the default if one was named: OTLP's default is the first
+// recordOrder records the order that the sample types had, and the default if one was named: OTLP's default is the first
 // profile (semantic conventions, registry/attributes/pprof).
-func (r *legacyReader) noteOrder(p *legacyProfile, t *legacyTables, order []int, scope pcommon.Map) {
+func (r *legacyReader) recordOrder(p *legacyProfile, t *legacyTables, order []int, scope pcommon.Map) {
 	if p.defaultType < 0 || p.defaultType >= len(p.types) {
 		return
 	}
@@ -161,20 +164,14 @@ func derivedID(id pprofile.ProfileID, n int) pprofile.ProfileID {
 // window returns a profile's time and duration. If the profile has none, the container's are used. Both are extended so
 // that all timestamps of the samples lie inside.
 func (p *legacyProfile) window() (from, duration uint64) {
-	from, duration = p.time, p.duration
-	if from == 0 {
-		from = p.start
-	}
+	from, duration = cmp.Or(p.time, p.start), p.duration
 	if duration == 0 && p.end > from {
 		duration = p.end - from
 	}
 	if len(p.timestamps) == 0 {
 		return from, duration
 	}
-	first, last := p.timestamps[0], p.timestamps[0]
-	for _, t := range p.timestamps {
-		first, last = min(first, t), max(last, t)
-	}
+	first, last := slices.Min(p.timestamps), slices.Max(p.timestamps)
 	end := from + duration
 	if from == 0 || first < from {
 		from = first
@@ -196,16 +193,16 @@ func shapeOf(values []int64, timestamps []uint64) shape {
 	}
 }
 
-// sample adds the events of sample i, in today's terms.
+// sample adds the events of sample i.
 //
 // Old layouts have one value for each sample type and any number of timestamps; profilers sent other combinations too:
 //
-//	values           timestamps   today
+//	values           timestamps   now
 //	one each         none         the value
 //	none             n            timestamps alone, in the first profile
 //	n, of one type   n            each value with its timestamp
 //	a count of n     n > 1        timestamps alone: each is one event
-//	a count of 1     n > 1        the same: 1 stood there because a value had to
+//	a count of 1     n > 1        the same: the value was required and means nothing
 //	v                n            v is a total: it is divided evenly over the timestamps
 func (e *emitter) sample(i, first int) {
 	p := e.p
@@ -226,7 +223,7 @@ func (e *emitter) sample(i, first int) {
 		e.r.stats.Repaired[RepairValueCount]++
 		values = values[:min(len(values), len(p.types))]
 	}
-	isZero := allZero(values)
+	isZero := !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
 	for k, v := range values {
 		switch {
 		case isZero && k == min(first, len(values)-1), v != 0, len(p.types) == 1:
@@ -270,13 +267,4 @@ func (e *emitter) counts(k int) bool {
 		e.isCount[unit] = is
 	}
 	return is
-}
-
-func allZero(values []int64) bool {
-	for _, v := range values {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -233,7 +233,7 @@ var frameTypes = map[string]string{
 	"python": "cpython", "hotspot": "jvm", "java": "jvm", "v8": "v8js", "nodejs": "v8js", "phpjit": "php",
 }
 
-// frameType returns today's name of a frame type. Long texts are not looked up, because many locations can share one.
+// frameType returns the current name of a frame type. Long texts are not looked up, because many locations can share one.
 func frameType(old string) (renamed string, ok bool) {
 	if len(old) > len("nodejs") && old != "hotspot" {
 		return "", false

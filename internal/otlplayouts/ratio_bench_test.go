@@ -18,9 +18,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
-// BenchmarkRatio reads a captured message of today's layout by Unmarshal and by pdata alone, which the Collector's receiver
-// uses, in turns. It reports the median of the ratios of their times, and what detecting the layout and checking the size
-// take of pdata's time.
+// BenchmarkRatio reads a captured message of the current layout alternately by Unmarshal and by pdata, as the Collector's
+// receiver does. It reports the median of the ratios of their times, and the times for detecting the layout and checking the
+// size as shares of pdata's.
 func BenchmarkRatio(b *testing.B) {
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large", "merged"} {
 		b.Run("profile="+name, func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkRatio(b *testing.B) {
 			var ratios, detecting, checking []float64
 			for n := 0; b.Loop(); n++ {
 				var pdata, ours time.Duration
-				// Each comes first as often as the other: the second one meets the first one's garbage.
+				// Alternate the order, since the second one runs with the garbage of the first.
 				for i := range 2 {
 					if (i+n)%2 == 0 {
 						pdata = timed(b, data, func(data []byte) error { _, err := unmarshaler.UnmarshalProfiles(data); return err })

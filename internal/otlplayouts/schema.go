@@ -5,6 +5,7 @@ package otlplayouts
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -370,19 +371,9 @@ func newAnyValue() *message {
 
 // camelCase returns the name of a field in JSON.
 func camelCase(name string) string {
-	b := make([]byte, 0, len(name))
-	upper := false
-	for i := range len(name) {
-		c := name[i]
-		switch {
-		case c == '_':
-			upper = true
-		case upper:
-			b = append(b, c-'a'+'A')
-			upper = false
-		default:
-			b = append(b, c)
-		}
+	words := strings.Split(name, "_")
+	for i := 1; i < len(words); i++ {
+		words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
 	}
-	return string(b)
+	return strings.Join(words, "")
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
-// Stats tells what Unmarshal did with one message.
+// Stats describes what Unmarshal did with one message.
 type Stats struct {
 	Layout Layout
 	// Ambiguous is true if the message can be read in an older layout, too, with another meaning.
 	Ambiguous bool
-	// Dropped counts samples that could not be understood, Repaired the faults despite which reading went on.
+	// Dropped counts samples that could not be read, Repaired the faults that were repaired.
 	Dropped  [NumDropReasons]int
 	Repaired [NumRepairs]int
 }
@@ -47,7 +47,7 @@ func (r DropReason) String() string {
 	return [NumDropReasons]string{"stack_range", "unknown_location", "expansion", "empty"}[r]
 }
 
-// Repair is a fault despite which reading goes on. Its String is the value of a metric's attribute.
+// Repair is a fault that is repaired. Its String is the value of a metric's attribute.
 type Repair int
 
 // The faults of old messages that are repaired.
@@ -157,7 +157,7 @@ func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
 	}
 }
 
-// put adds the attribute of key to profile. set fills it in, unless an equal one was added before.
+// put adds an attribute to a profile. set sets its value, unless an equal attribute was added before.
 func (a *attributeAdder) put(profile pprofile.Profile, key string, packed []byte, set func(pcommon.Value)) {
 	index, known := a.known[key+"\x00"+string(packed)]
 	if !known {

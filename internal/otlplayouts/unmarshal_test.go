@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// fixtures are messages that pdata of the time wrote (testdata/generate).
+// fixtures are messages that old versions of pdata wrote (testdata/generate).
 var fixtures = map[string]Layout{
 	"111": V1_3, "116": V1_4, "124": V1_4, "133": V1_7, "136": V1_8, "145": V1_9,
 }
@@ -26,13 +26,13 @@ func readFixture(t testing.TB, name string) []byte {
 	return data
 }
 
-func TestUnmarshalReadsWhatPdataOfTheTimeWrote(t *testing.T) {
+func TestUnmarshalReadsMessagesOfOldPdata(t *testing.T) {
 	for name, layout := range fixtures {
 		t.Run(name, func(t *testing.T) {
 			profiles, stats, err := Unmarshal(readFixture(t, name+".pb"))
 			require.NoError(t, err)
 			require.Equal(t, Stats{Layout: layout}, stats)
-			// The texts of 1.8's comments stay in the string table too, until dictionary_dedup takes them out.
+			// The texts of 1.8's comments stay in the string table too, until dictionary_dedup removes them.
 			require.NoError(t, profiletest.Check(profiles, profiletest.AllowOrphans()))
 			profiletest.Golden(t, filepath.Join("testdata", name+".golden"), profiletest.Render(profiles))
 
@@ -149,7 +149,7 @@ func TestValuesAndTimestampsOfOldSamples(t *testing.T) {
 	}
 }
 
-func TestTrapsOf1x3(t *testing.T) {
+func TestPeculiaritiesOf1x3(t *testing.T) {
 	strings := []any{6, "", 6, "main", 6, "leaf", 6, "/bin/a", 6, "f00d", 6, "python", 6, "key", 6, "text", 6, "ms"}
 	build := func(more ...any) []byte {
 		inner := append(append(fieldsOf{}, strings...), more...)
@@ -208,14 +208,14 @@ func TestTablesOfTheMessageIn1x6(t *testing.T) {
 	require.Contains(t, got, "main")
 }
 
-// The default sample type comes first, whether it is named or numbered; the order that was is noted.
+// The default sample type comes first, whether it is named or numbered; the original order is recorded.
 func TestDefaultSampleType(t *testing.T) {
 	types := []any{1, fieldsOf{1, 2, 2, 3}, 1, fieldsOf{1, 4, 2, 5}, 2, fieldsOf{1, 0, 2, 1, 3, []int{7, 900}}, 16, 4}
 	got, _ := render(t, request(profile1x4(types...)))
 	require.Regexp(t, `(?s)default_sample_type="alloc".*sample_type_order=\[1, ?0\].*alloc in bytes.*samples in count`, got)
 }
 
-func TestSamplesThatCannotBeReadAreDroppedAlone(t *testing.T) {
+func TestOnlyUnreadableSamplesAreDropped(t *testing.T) {
 	got, stats := render(t, request(profile1x4(1, fieldsOf{1, 2, 2, 3},
 		2, fieldsOf{1, 0, 2, 1, 3, []int{1}},
 		2, fieldsOf{1, 0, 2, 9, 3, []int{2}},
