@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// sample has stacks that are equal by name alone, inlined lines, frames without a name, and timestamps.
+// sample has stacks that differ only in addresses, inlined lines, frames without a name, and timestamps.
 func sample() pprofile.Profiles {
 	at := func(address uint64) []profiletest.Location {
 		return []profiletest.Location{

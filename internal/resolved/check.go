@@ -16,7 +16,7 @@ import (
 // MaxListedFaults is how many faults Check lists; it counts the others.
 const MaxListedFaults = 1000
 
-// CheckOption lets a rule rest.
+// CheckOption turns a rule on or off.
 type CheckOption func(*checkOptions)
 
 type checkOptions struct {
@@ -26,25 +26,25 @@ type checkOptions struct {
 	requireProfiles bool
 }
 
-// AllowRepeatedSamples lets several samples of a profile have one identity {stack, attributes, link}.
+// AllowRepeatedSamples permits several samples of a profile with one identity {stack, attributes, link}.
 func AllowRepeatedSamples() CheckOption { return func(o *checkOptions) { o.repeatedSamples = true } }
 
-// AllowDuplicates lets a table hold a value twice.
+// AllowDuplicates permits a value to occur twice in a table.
 func AllowDuplicates() CheckOption { return func(o *checkOptions) { o.duplicates = true } }
 
-// AllowOrphans lets a table hold entries that nothing reaches.
+// AllowOrphans permits entries that no profile refers to.
 func AllowOrphans() CheckOption { return func(o *checkOptions) { o.orphans = true } }
 
-// RequireProfiles refuses messages, resources and scopes without profiles, which mean nothing.
+// RequireProfiles rejects messages, resources and scopes without profiles, which mean nothing.
 func RequireProfiles() CheckOption { return func(o *checkOptions) { o.requireProfiles = true } }
 
-// Check says whether pd keeps the rules of OTLP profiles (opentelemetry-proto profiles/v1development/profiles.proto,
-// and this project's docs). The error joins every fault, each behind the path of where it is, such as
+// Check returns an error if pd breaks a rule of OTLP profiles (opentelemetry-proto profiles/v1development/profiles.proto,
+// and this project's docs). The error joins all faults, each with its path, such as
 //
 //	resource_profiles[0].scope_profiles[0].profiles[1].samples[3].stack_index: index 9 is out of range [0..4)
 //
-// of which the first 1000 are listed. Profiles with no resource and an empty dictionary have nothing to break a rule
-// with. Any input can be checked; what pdata could unmarshal, Check can read.
+// and lists the first 1000. A message without resources, with an empty dictionary, is valid. pd may be anything that
+// pdata could unmarshal.
 func Check(pd pprofile.Profiles, opts ...CheckOption) error {
 	c := &checker{dict: pd.Dictionary()}
 	for _, opt := range opts {
@@ -83,7 +83,7 @@ type checker struct {
 	unlisted int
 }
 
-// fault records a fault at p. The path is only written out here, since most of what is checked has no fault.
+// fault records a fault at p. Paths are formatted only here, since most values have no fault.
 func (c *checker) fault(p path, format string, args ...any) {
 	if len(c.faults) >= MaxListedFaults {
 		c.unlisted++
@@ -99,7 +99,7 @@ func (c *checker) err() error {
 	return errors.Join(c.faults...)
 }
 
-// index reports whether index i lies in a table of n entries. Index 0 passes in an empty table: its missing zero value
+// index reports whether index i is in a table of n entries. Index 0 is valid in an empty table, whose missing zero value
 // is reported once, for the table.
 func (c *checker) index(p path, i int32, n int) bool {
 	if i == 0 || (i > 0 && int(i) < n) {

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// checkTables checks the dictionary's entries, whether something reaches them or not.
+// checkTables checks all entries of the dictionary, reached or not.
 func (c *checker) checkTables() {
 	r, d := c.resolver, c.dict
 	tableCheck[pprofile.Mapping]{
@@ -126,7 +126,7 @@ func (c *checker) notNegative(p path, v int64) {
 	}
 }
 
-// attributeIndices checks a list of references to attributes: none outside the table, and no key twice.
+// attributeIndices checks that all references to attributes are in the table, and that no key occurs twice.
 func (c *checker) attributeIndices(p path, indices pcommon.Int32Slice) {
 	n := indices.Len()
 	if n == 0 {

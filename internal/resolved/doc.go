@@ -3,11 +3,11 @@
 
 // Package resolved looks at OTLP profiles by what their indices refer to, whatever the layout of their dictionary.
 //
-//	Check     the rules of the format, each fault behind its path: check.go, check_tables.go, check_profiles.go, check_orphans.go
+//	Check     the rules of the format, each fault with its path: check.go, check_tables.go, check_profiles.go, check_orphans.go
 //	Render    profiles as text with names instead of indices: render.go, names.go, values.go
 //	Resolver  an ID for each entry, equal for entries of equal content: resolve.go, space.go
 //
-// A note on pdata: marshalling profiles that are not read-only moves the strings of resource and scope attributes
+// Marshalling profiles that are not read-only moves the strings of resource and scope attributes
 // into the dictionary and hides them from its own accessors. Check or render before marshalling, or mark the profiles
 // read-only first.
 package resolved

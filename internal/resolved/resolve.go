@@ -31,7 +31,7 @@ type Resolver struct {
 	noLink ID
 }
 
-// table is what the seven tables' slices have in common.
+// table is the common interface of the seven tables.
 type table[T any] interface {
 	Len() int
 	At(i int) T
@@ -120,7 +120,7 @@ func (r *Resolver) stackID(s pprofile.Stack) ID {
 	return r.space.Intern(k)
 }
 
-// attributeSet returns the id of the attributes, whatever their order and repetition.
+// attributeSet returns the id of a set of attributes, independent of their order and repetition.
 func (r *Resolver) attributeSet(indices pcommon.Int32Slice) ID {
 	ids := make([]ID, indices.Len())
 	for i, index := range indices.All() {
