@@ -3,7 +3,7 @@
 
 // Requests to the API of the page's own origin.
 
-// APIError is an answer that is not one: its message says what happened, its hint what to do next.
+// APIError is an error of the API, with a hint that tells the user what to do.
 export class APIError extends Error {
   constructor(message, hint, status) {
     super(message);
@@ -15,7 +15,7 @@ const latest = new Map(); // endpoint → the controller of its last request
 const known = new Map(); // endpoint → {url, etag, body} of its last answer
 
 // ask returns the JSON of an endpoint: the same object as before if nothing has changed. A later request to the same
-// endpoint ends an earlier one, which then returns null.
+// endpoint aborts an earlier one, which then returns null.
 export async function ask(endpoint, query = []) {
   latest.get(endpoint)?.abort();
   const controller = new AbortController();

@@ -24,7 +24,7 @@ import {Toolbar} from './toolbar.js';
 const $ = (id) => document.getElementById(id);
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 
-// What is asked for again when it changes; all else only changes how it is shown.
+// dataKey changes with what must be loaded again; everything else in a state only changes how it is shown.
 const dataKey = (state) => JSON.stringify([queryOf(state), timeQuery(state.time), state.group_by,
   {diff: baseQueryOf(state), heat: 'heat', threads: 'threads'}[state.view] ?? null]);
 
@@ -74,7 +74,7 @@ class App {
     return new URL(path, document.baseURI).href;
   }
 
-  // newGraph returns a graph of a tree. A click in the main graph zooms; in a sandwich it goes on to the function clicked.
+  // newGraph returns a graph of a tree. A click in the main graph zooms; in a sandwich it selects the function clicked.
   newGraph(label, upwards, treeOf) {
     const graph = new FlameGraph({label, upwards, on: {
       choose: (node, zooms) => {
@@ -108,7 +108,7 @@ class App {
     if (dataKey(state) !== this.loaded) this.load();
   }
 
-  // load asks for all that the state selects. While it is live, or the collector does not answer, it does so again and again.
+  // load requests everything that the state selects. While the page is live or the collector does not respond, it repeats that.
   async load() {
     clearTimeout(this.timer);
     const ticket = this.ticket = (this.ticket ?? 0) + 1;
@@ -136,7 +136,7 @@ class App {
     $('main').setAttribute('aria-busy', String(loading));
   }
 
-  // loadAll returns false where a later request has taken over.
+  // loadAll returns false if a later load has replaced this one.
   async loadAll() {
     const [status, services, profiles] = await Promise.all([ask('status'), ask('services'), ask('profiles')]);
     if (!status || !services || !profiles) return false;
@@ -191,7 +191,7 @@ class App {
     return view !== 'threads' || this.profiles.some((row) => row.service === this.state.service && row.timestamps);
   }
 
-  // shownTime returns what the state's time means now, by the collector's clock.
+  // shownTime returns the state's time as a range, by the collector's clock.
   shownTime() {
     const {time} = this.state;
     const {now} = this.status;
@@ -200,7 +200,7 @@ class App {
     return {from, until: now, now};
   }
 
-  // extent returns what the time line shows: all that there is of this profile, and all that is selected.
+  // extent returns what the time line shows: all times with this profile, and all that is selected.
   extent() {
     const {now} = this.status;
     const {base, time} = this.state;
@@ -285,7 +285,7 @@ class App {
     }
   }
 
-  // measure notes how long the first paint after an answer took.
+  // measure records how long the first paint after an answer took.
   measure() {
     if (!performance.getEntriesByName('page-answer').length) return;
     this.graph.paint();
@@ -304,7 +304,7 @@ class App {
       ` self ${formatValue(rows.self[selected], unit)} · ${formatShare(rows.self[selected], total)}, total ${formatValue(rows.total[selected], unit)} · ${formatShare(rows.total[selected], total)}`);
   }
 
-  // problem returns what is shown in the place of the graph if there is nothing to draw.
+  // problem returns what is shown instead of the graph if there is nothing to draw.
   problem() {
     const {state, model, error, profiles, status} = this;
     const all = ['show the whole window', () => this.update({time: {}, attrs: []})];
@@ -322,7 +322,7 @@ class App {
     return ui.nothingHere({state, ...this.shown, known: this.row, actions: [all, ...(state.attrs.length ? [['without the filters', () => this.update({attrs: []})]] : []), other]});
   }
 
-  // arrange puts the parts of a view into the page.
+  // arrange adds the elements of a view to the page.
   arrange(layout, problem) {
     this.layout = layout;
     const main = $('main');
@@ -366,7 +366,7 @@ class App {
     ];
   }
 
-  // functionName returns the name of a function by its key, '' if it is not here any more.
+  // functionName returns the name of a function by its key, '' if the current answer does not have it.
   functionName(fn) {
     const [id] = this.model.frames.find(fn);
     return id === undefined ? '' : this.model.frames.functionName(id);
@@ -398,7 +398,7 @@ class App {
     this.update({view, ...(view === 'diff' && !isCompared(this.state) ? this.halves() : {})});
   }
 
-  // halves returns a comparison to begin with: the later half of what there is with the earlier one.
+  // halves returns an initial comparison: the later half of the samples' time with the earlier one.
   halves() {
     const {times, shown} = this;
     if (!times) return {};
@@ -472,7 +472,7 @@ class App {
     if (fn) this.update({hide: [...new Set([...this.state.hide, fn])], zoom: '', fn: '', node: ''});
   }
 
-  // escape undoes the last thing that narrows the view.
+  // escape removes one restriction of the view, the innermost first.
   escape() {
     const {state} = this;
     if (state.fn) this.update({fn: '', node: ''}, {replace: true});

@@ -1,12 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a frame is (its package, its module, its kind) and which colour follows from that. All colours are of one lightness
-// and a low chroma, so that no frame cries out but those that a search or a comparison marks.
+// The package, module and kind of a frame, and its colour. All colours have the same lightness and a low chroma, so that only
+// the frames that a search or a comparison marks stand out.
 
 import {hash32} from './format.js';
 
-// packageOf returns the package, namespace or directory that a function belongs to, '' if nothing tells.
+// packageOf returns the package, namespace or directory that a function belongs to, '' if it is unknown.
 export function packageOf(name, file = '', mapping = '') {
   const cut = name.length > 1000 ? name.slice(0, 1000) : name;
   const head = cut.slice(0, indexOfAny(cut, '([<{ ', 1));
@@ -51,12 +51,12 @@ export function shortName(name) {
   return name.slice(head.lastIndexOf('/') + 1);
 }
 
-// kinds are what the page tells apart, with the words of its legend.
+// kinds are the kinds of frames that the page distinguishes, with their names in the legend.
 export const kinds = {
   kernel: 'kernel', runtime: 'runtime', inlined: 'inlined', unknown: 'unknown',
 };
 
-// kindOf returns one of kinds, or '' for a frame of the program's own.
+// kindOf returns one of kinds, or '' for a frame of the program itself.
 export function kindOf(frames, frame) {
   const kind = frames.kind[frame] ?? '';
   if (kind in kinds) return kind;
@@ -81,7 +81,7 @@ export function colorer(frames, by, theme) {
   const cache = new Array(frames.count);
   const hues = (key, tint) => {
     const hash = hash32(key);
-    // The hues from 60 to 110 are left to what a search marks.
+    // The hues from 60 to 110 are reserved for matches of a search.
     const hue = (110 + (hash % 310)) % 360;
     const lift = (((hash >>> 12) % 5) - 2) * 0.012 + tint;
     return `oklch(${(theme.lightness + lift).toFixed(3)} ${theme.chroma} ${hue})`;
@@ -96,15 +96,15 @@ export function colorer(frames, by, theme) {
     if (kind === 'runtime' || (kind === 'inlined' && frames.name[frame].startsWith('runtime.'))) return `oklch(${theme.lightness} 0.022 250)`;
     if (kind === 'unknown' || frames.isGroup(frame)) return `oklch(${theme.neutral} 0.004 250)`;
     const [name, file, mapping] = [frames.name[frame], frames.file[frame] ?? '', frames.mapping[frame] ?? ''];
-    // Two functions of one package differ a little, so that neighbours can be told apart.
+    // Functions of one package differ a little, so that neighbours can be distinguished.
     const tint = ((hash32(name) % 7) - 3) * 0.006;
     if (by === 'kind') return hues(kind || frames.kind[frame] || 'user', tint);
     return hues(by === 'module' ? moduleOf(name, file, mapping) : packageOf(name, file, mapping), tint);
   }
 }
 
-// changeColor returns the fill for a change from -1 (gone) over 0 to 1 (new). Both sides differ in lightness as well as in
-// hue; the sign stands in the label.
+// changeColor returns the fill for a change from -1 (gone) over 0 to 1 (new). Increases and decreases differ in lightness as
+// well as in hue; the label has the sign.
 export function changeColor(change, palette, theme) {
   const size = Math.min(1, Math.abs(change));
   if (!(size > 0.004)) return `oklch(${theme.neutral} 0.004 250)`;

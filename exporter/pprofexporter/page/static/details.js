@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is known of one frame: the tooltip, and the panel with the actions.
+// The details of a frame: the tooltip, and the panel with the actions.
 
 import {button, copyText, el, refill} from './dom.js';
 import {baseName, kindOf, packageOf} from './colors.js';
@@ -29,7 +29,7 @@ export function values(tree, node, {unit, zoomed = 0, byShare = true}) {
   return rows;
 }
 
-// place returns where a frame is from, as [label, text], without what is unknown.
+// place returns where a frame is from, as [label, text], without unknown fields.
 export function place(frames, frame) {
   if (frame < 0) return [];
   const [name, file, line, mapping] = [frames.name[frame], frames.file[frame], frames.line[frame], frames.mapping[frame]];
@@ -77,7 +77,7 @@ export class Details {
     Object.assign(this, {host, on});
   }
 
-  // show describes a node, or a function alone (node -1) as the table knows it.
+  // show describes a node, or only a function (node -1), as in the table.
   show({tree, node, id, rows, unit, zoomed, byShare, actions}) {
     const {frames} = tree;
     const frame = node > 0 ? tree.frame[node] : frames.functions[id];
@@ -100,7 +100,7 @@ export class Details {
     ]);
   }
 
-  // name shows a name whole: a long one starts folded.
+  // name shows the whole name; a long one is folded at first.
   name(text) {
     if (text.length <= 300) return el('b', {}, clean(text, 300) || '(no name)');
     return el('details', {class: 'long', open: this.unfolded === text, ontoggle: (event) => { this.unfolded = event.target.open ? text : null; }},
@@ -108,8 +108,8 @@ export class Details {
       el('pre', {}, clean(text, 2_000_000)));
   }
 
-  hide(byReader) {
+  hide(byUser) {
     this.host.hidden = true;
-    if (byReader) this.on.close();
+    if (byUser) this.on.close();
   }
 }

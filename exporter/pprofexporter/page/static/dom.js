@@ -1,10 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Elements, popovers and the clipboard. Text only ever becomes text: nothing here parses HTML.
+// Elements, popovers and the clipboard. Nothing here parses HTML: text is always inserted as text.
 
-// el returns an element. Properties that start with "on" are listeners, `class` and `text` what they say, null and false
-// are left out, and all others are attributes.
+// el returns an element. Properties that start with "on" are listeners, `class` is the class name, `text` the content, null
+// and false are omitted, and all others are attributes.
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -18,7 +18,7 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-// refill replaces an element's children if its key has changed, so that what has the focus keeps it while data comes in.
+// refill replaces an element's children only if its key has changed, so that new data does not take away the focus.
 export function refill(element, key, children) {
   const text = JSON.stringify(key);
   if (element.filled === text) return;
@@ -30,7 +30,7 @@ export function button(label, onclick, properties = {}) {
   return el('button', {type: 'button', onclick, ...properties}, label);
 }
 
-// fitCanvas makes a canvas so large, in pixels of the page, and returns its empty context in the same measure.
+// fitCanvas sets the size of a canvas in CSS pixels, and returns its empty context in the same unit.
 export function fitCanvas(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   canvas.width = width * ratio;
@@ -81,7 +81,7 @@ export function popover(anchor, content, {label, onclose} = {}) {
   return handle;
 }
 
-// menu shows a list of actions: [label, action, hint], null for a line between.
+// menu shows a list of actions: [label, action, hint]; null entries are skipped.
 export function menu(anchor, label, entries) {
   const items = entries.filter(Boolean).map(([text, action, hint]) => el('button', {
     type: 'button', role: 'menuitem', class: 'item', onclick: () => { open.close(); action(); },
@@ -97,7 +97,8 @@ export function menu(anchor, label, entries) {
   return open;
 }
 
-// copyText copies a text; without the clipboard (plain HTTP from elsewhere) through a selection. It reports whether it could.
+// copyText copies a text and reports whether it succeeded. Without access to the clipboard (plain HTTP from another host) it
+// uses a selection.
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A flame graph or icicle graph in an element: a canvas that stays in view while a scroller behind it is as tall as the
-// tree, with zoom, pan, hover and keys.
+// A flame graph or icicle graph in an element, with zoom, pan, hover and keys. The canvas stays in view; the scroller around
+// it is as tall as the tree.
 
 import {el} from './dom.js';
 import {layout, hit} from './layout.js';
@@ -11,7 +11,7 @@ import {paint, rowHeight} from './paint.js';
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
 // FlameGraph calls on.choose(node, zoom) when a frame is selected, and zoomed to if zoom is true, on.menu(node, x, y), and
-// on.hover(node, x, y), with node -1 where the pointer leaves.
+// on.hover(node, x, y), with node -1 when the pointer leaves.
 export class FlameGraph {
   constructor({label, upwards = false, on}) {
     Object.assign(this, {upwards, on, tree: null, at: null, view: {from: 0, until: 1}, zoomed: 0, hovered: -1, cursor: 0, style: null});
@@ -24,7 +24,7 @@ export class FlameGraph {
     this.listen();
   }
 
-  // show shows a tree with a node zoomed to. A view that was moved between frames is kept while the zoomed node stays.
+  // show displays a tree, zoomed to a node. A view that the user has moved is kept while the zoomed node stays the same.
   show(tree, style, {zoomed = 0, upwards = this.upwards} = {}) {
     const same = this.tree === tree;
     const turned = upwards !== this.upwards || !this.tree;
@@ -51,7 +51,7 @@ export class FlameGraph {
     return {from: x[node], until: x[node] + (weight[node] || 1)};
   }
 
-  // size makes the scroller as tall as what is below the zoomed frame.
+  // size makes the scroller as tall as the subtree of the zoomed frame.
   size() {
     if (!this.tree) return;
     const {depth, end} = this.tree;
@@ -82,7 +82,7 @@ export class FlameGraph {
     this.paint();
   }
 
-  // move changes the view, in a short motion unless the reader does not want that.
+  // move changes the view, with a short animation unless the user prefers reduced motion.
   move(target, smooth) {
     cancelAnimationFrame(this.motion);
     this.panned = false;
@@ -103,7 +103,7 @@ export class FlameGraph {
     this.motion = requestAnimationFrame(step);
   }
 
-  // draw paints once before the next frame of the screen, however often it is called.
+  // draw paints once in the next animation frame, however often it is called.
   draw() {
     this.pending ??= requestAnimationFrame(() => this.paint());
   }
@@ -243,7 +243,7 @@ export class FlameGraph {
     }
   }
 
-  // reveal scrolls to a node's row, and shows a part of the tree that it is in.
+  // reveal scrolls to a node's row, and zooms to the node if it is outside the view.
   reveal(node) {
     const {x, weight} = this.at;
     const row = this.tree.depth[node];

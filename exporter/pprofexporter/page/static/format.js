@@ -25,26 +25,26 @@ function digits(value) {
 }
 
 // formatValue returns a value of a unit in the largest step that keeps it at 1 or more: 3.10 s, 42.1 MiB, 12.3 k.
-// A unit that is not known is written behind the number.
+// An unknown unit is written after the number.
 export function formatValue(value, unit = '') {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   const [kind, factor] = scales[unit.toLowerCase()] ?? ['count', 1];
   const base = value * factor;
   let [name, size] = steps[kind][0];
   for (const [nextName, nextSize] of steps[kind]) {
-    // Rounding must not make 1000 ms of 999.6 ms.
+    // Otherwise 999.6 ms would be rounded to 1000 ms.
     if (Math.abs(base) >= nextSize * 0.9995) [name, size] = [nextName, nextSize];
   }
   const known = unit.toLowerCase() in scales;
   return [minus(digits(base / size)), name, known ? '' : clean(unit, 30)].filter(Boolean).join(' ');
 }
 
-// formatExact returns a value with all its digits, in thousands.
+// formatExact returns a value with all its digits, with separators of thousands.
 export function formatExact(value, unit = '') {
   return `${minus(Math.round(value).toLocaleString('en-US'))} ${clean(unit, 30)}`.trim();
 }
 
-// formatSigned returns a difference with its sign, which is what tells more from less where colours cannot.
+// formatSigned returns a difference with its sign, for readers who cannot rely on colours.
 export function formatSigned(value, unit) {
   return (value > 0 ? '+' : '') + formatValue(value, unit);
 }
@@ -76,7 +76,7 @@ export function formatChange(value, base) {
 
 const pad = (n) => String(n).padStart(2, '0');
 
-// formatTime returns the reader's local time; with its day if that is not today.
+// formatTime returns the user's local time, with the date if that is not today.
 export function formatTime(ms, now = Date.now()) {
   const date = new Date(ms);
   const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
@@ -96,12 +96,12 @@ export function formatDuration(ms) {
   return `${digits(Math.round(seconds / 360) / 10)} h`;
 }
 
-// Control characters, and those that turn the direction of the text around them or have no width.
+// Control characters, and those that change the direction of text or have no width.
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 const escapes = {'\n': '\\n', '\r': '\\r', '\t': '\\t'};
 
-// clean returns a producer's text so that it can be shown: control characters as in source code (\n, \x1b, \u202e), and
-// what is longer than max characters is cut.
+// clean returns a producer's text in a form that is safe to show: with control characters as in source code (\n, \x1b,
+// \u202e), and cut at max characters.
 export function clean(text, max = 400) {
   let short = String(text ?? '');
   if (short.length > max) short = `${short.slice(0, max - 1)}…`;

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The heat map: a column for each second, a row for each part of a second, so that what happens within seconds (a stall, a
-// timer) makes a pattern. What is brushed is shown as a flame graph.
+// The heat map: a column for each second, a row for each part of a second, so that events within seconds (stalls, timers)
+// form patterns. The selected part is shown as a flame graph.
 
 import {el, fitCanvas} from './dom.js';
 import {formatTime, formatValue} from './format.js';
@@ -11,8 +11,8 @@ const left = 44;
 const bottom = 16;
 const rowHeight = 4;
 
-// cellTime returns when the cell at a column and row begins, in Unix milliseconds, and how long it is. Where several seconds
-// are folded into one column, its rows have no time of their own.
+// cellTime returns the start of the cell at a column and row, in Unix milliseconds, and its length. If a column adds up
+// several seconds, each cell has the time of the whole column.
 export function cellTime({from, seconds, rows}, column, row) {
   if (seconds > 1) return {from: from + column * seconds * 1000, length: seconds * 1000};
   return {from: from + column * 1000 + row * 1000 / rows, length: 1000 / rows};
@@ -35,7 +35,7 @@ export class HeatMap {
     this.listen();
   }
 
-  // show draws the answer of /api/heatmap and the brushed part, {from, until} or null.
+  // show draws the answer of /api/heatmap and the selected part, {from, until} or null.
   show(data) {
     if (data.answer !== this.data?.answer) {
       const values = data.answer.cells.filter((value) => value > 0);
@@ -85,7 +85,7 @@ export class HeatMap {
   }
 
   color(value, theme) {
-    // What all cells have in common tells nothing.
+    // The value that all cells have in common carries no information.
     const share = this.most > this.least ? ((value - this.least) / (this.most - this.least)) ** 0.6 : 1;
     const [low, high] = theme.dark ? [0.32, 0.86] : [0.9, 0.42];
     return `oklch(${(low + (high - low) * share).toFixed(3)} ${(0.04 + 0.12 * share).toFixed(3)} ${(95 - 65 * share).toFixed(0)})`;
@@ -120,7 +120,7 @@ export class HeatMap {
     return {column: within((event.clientX - box.left - left) / this.scale, answer.columns), row: within((event.clientY - box.top) / rowHeight, answer.rows)};
   }
 
-  tell(cell) {
+  describe(cell) {
     const {answer} = this.data;
     if (!cell || !answer.columns) {
       this.readout.textContent = '';
@@ -147,7 +147,7 @@ export class HeatMap {
       if (!this.data?.answer.columns) return;
       const cell = this.cellAt(event);
       if (this.drag) this.drag.until = cell;
-      this.tell(cell);
+      this.describe(cell);
       if (this.drag) this.draw();
     });
     canvas.addEventListener('pointerup', () => {
@@ -157,7 +157,7 @@ export class HeatMap {
       this.on.select(range);
     });
     canvas.addEventListener('pointercancel', () => { this.drag = null; });
-    canvas.addEventListener('pointerleave', () => this.data && this.tell(null));
+    canvas.addEventListener('pointerleave', () => this.data && this.describe(null));
     canvas.addEventListener('dblclick', () => this.on.select(null));
     canvas.addEventListener('keydown', (event) => {
       const {answer} = this.data ?? {};
@@ -168,7 +168,7 @@ export class HeatMap {
       else if (step) {
         const {column, row} = this.cursor ?? {column: 0, row: 0};
         this.cursor = {column: Math.min(answer.columns - 1, Math.max(0, column + step[0])), row: Math.min(answer.rows - 1, Math.max(0, row + step[1]))};
-        this.tell(this.cursor);
+        this.describe(this.cursor);
         this.draw();
       } else return;
       event.preventDefault();

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The keyboard: one key for each thing that is done often; messages.js lists them for the reader.
+// The keyboard shortcuts; messages.js has the list for the user.
 
 import {help} from './messages.js';
 import {colors, views} from './toolbar.js';

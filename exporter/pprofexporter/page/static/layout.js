@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where each node of a tree lies: x and width in units of the tree's weight, rows by depth. Pure functions.
+// The positions of a tree's nodes: x and width in units of the tree's weight, rows by depth. Pure functions.
 
 // layout returns the positions of a tree's nodes, and for each row its nodes from left to right.
 export function layout(tree) {
@@ -17,7 +17,7 @@ export function layout(tree) {
     cursor[i] = x[i];
     if (depth[i] >= rows) rows = depth[i] + 1;
   }
-  // A walk in depth-first order meets the nodes of a row from left to right.
+  // A depth-first walk visits the nodes of a row from left to right.
   const first = new Int32Array(rows + 1);
   for (let i = 0; i < count; i++) first[depth[i] + 1]++;
   for (let r = 0; r < rows; r++) first[r + 1] += first[r];
@@ -27,7 +27,7 @@ export function layout(tree) {
   return {tree, x, weight, rows, first, nodes, width: weight[0]};
 }
 
-// seek returns the first position in [low, high) of a row's nodes whose right edge lies right of x.
+// seek returns the first position in [low, high) of a row's nodes whose right edge is to the right of x.
 export function seek({x, weight, nodes}, low, high, at) {
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -47,9 +47,9 @@ export function hit(at, row, x) {
   return at.x[node] <= x ? node : -1;
 }
 
-// visit calls draw(node, x0, x1) for what can be seen of a row in pixels, and skip(node, x0, x1) for each run of nodes too
-// narrow to be seen, with the first of them. The view is [from, until) in units of weight, drawn scale pixels a unit. The cost is bounded by the
-// pixels, not by the nodes: behind a narrow node the search goes on at the next pixel.
+// visit calls draw(node, x0, x1), in pixels, for each visible node of a row, and skip(node, x0, x1) for each run of nodes that
+// are too narrow, with the first of them. The view is [from, until) in units of weight, drawn at scale pixels per unit. The
+// cost depends on the pixels, not on the nodes: after a narrow node the search continues at the next pixel.
 export function visit(at, row, {from, until, scale}, draw, skip, narrow = 1) {
   const high = at.first[row + 1];
   let position = seek(at, at.first[row], high, from);

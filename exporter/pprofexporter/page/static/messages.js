@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page says where there is nothing to show: what happened, and what to do next.
+// The messages of the page: what happened, and what to do next.
 
 import {button, copyField, el} from './dom.js';
 import {clean, formatRange, formatDuration} from './format.js';
@@ -16,19 +16,19 @@ export const ui = {
     pre('receivers:\n  pprof:\n    self: {collection_interval: 10s}\n    scrape:\n      configs:\n        - job_name: shop\n          static_configs: [{targets: ["localhost:6060"]}]\nservice:\n  pipelines:\n    profiles: {receivers: [pprof], exporters: [pprof]}'),
     el('p', {class: 'faint'}, rich(`What arrives is kept for ${window ? formatDuration(window) : 'the window'} (\`keep.window\` of the \`pprof\` exporter).`))),
 
-  // nothingHere is shown where the selection has no samples.
+  // nothingHere is shown if the selection has no samples.
   nothingHere: ({state, from, until, known, actions}) => message('No samples here',
     `${clean(state.service, 80)} has no samples of ${clean(state.profile, 60)}${state.attrs.length ? ' with these attributes' : ''}` +
     `${from ? ` in ${formatRange(from, until)}` : ''}.`,
     known ? el('p', {}, `There are samples in ${formatRange(known.from, known.until)}.`) : null,
     el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
 
-  // unknown is shown where a URL names a service or a profile that is not kept (any more).
+  // unknown is shown if the URL names a service or a profile that the store does not have.
   unknown: ({what, name, actions}) => message(`${what} “${clean(name, 80)}” is not here`,
     rich('It may not have sent anything within the window, or it was evicted to stay within `keep.max_bytes` or `keep.max_series`.'),
     el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
 
-  // broken is shown where the first answer failed.
+  // broken is shown if the first request failed.
   broken: (error) => message(clean(error.message, 400), clean(error.hint ?? '', 600),
     copyField('by hand', `curl -i ${new URL('api/status', document.baseURI).href}`),
     el('p', {class: 'faint'}, rich('The address is the key `exporters.pprof.server.endpoint` (localhost:4042 by default). Behind a proxy, the Host header must be one that the exporter accepts.'))),

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// From an answer of the API and the state to what the views show. Pure functions, and a cache of the last result.
+// What the views show, computed from an answer of the API and the state. Results are cached.
 
 import {changeColor, colorer, kindOf} from './colors.js';
 import {formatChange} from './format.js';
@@ -18,7 +18,7 @@ export class Model {
     this.results = new Map();
   }
 
-  // once returns the result of a computation under a name, again only if its key has changed.
+  // once returns the result of a computation, which it repeats only if the key has changed.
   once(name, key, compute) {
     const text = JSON.stringify(key);
     const before = this.results.get(name);
@@ -28,7 +28,7 @@ export class Model {
     return value;
   }
 
-  // build derives all from a state.
+  // build computes everything that depends on the state.
   build(state) {
     const {answer, frames} = this;
     const weigh = this.weigher(state.norm);

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Draws a layout on a canvas: only the rows in view, and of these only what is at least a pixel wide.
+// Draws a layout on a canvas: only the rows in view, and only nodes that are at least a pixel wide.
 
 import {visit} from './layout.js';
 import {shortName} from './colors.js';
@@ -12,7 +12,7 @@ const font = '11.5px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono
 let characterWidth = 0;
 let hatches = {};
 
-// measure returns the width of a character; the font has one for all, so that labels are cut without measuring each.
+// measure returns the width of a character. The font is monospaced, so labels can be cut without measuring each.
 function measure(context) {
   context.font = font;
   characterWidth ||= context.measureText('abcdefghij0123456789').width / 20;
@@ -72,7 +72,7 @@ export function paint(context, scene) {
 
 function drawFrame(context, scene, node, x0, x1, y) {
   const {theme} = scene;
-  // A gap of a pixel between neighbours, where there is room.
+  // Leave a gap of a pixel between neighbours if there is room.
   const width = x1 - x0 - (x1 - x0 > 3 ? 1 : 0);
   const height = rowHeight - 1;
   const matched = scene.matched(node);
@@ -102,7 +102,7 @@ function drawFrame(context, scene, node, x0, x1, y) {
   context.globalAlpha = alpha;
 }
 
-// drawRun draws nodes too narrow to be told apart as one, in the colour of the first, fainter than a frame.
+// drawRun draws a run of narrow nodes as one, in the colour of the first, fainter than a frame.
 function drawRun(context, scene, node, x, width, y) {
   const alpha = context.globalAlpha;
   const matched = scene.matched(node);
@@ -112,7 +112,7 @@ function drawRun(context, scene, node, x, width, y) {
   context.globalAlpha = alpha;
 }
 
-// fit returns a label for so many characters: whole, without the directories of the package, or cut.
+// fit returns a label of at most room characters: whole, without the directories of the package, or cut.
 export function fit(label, room) {
   if (label.length <= room) return label;
   const short = shortName(label);

@@ -22,7 +22,7 @@ export function renderPath(host, app) {
 }
 
 // crumbs returns a button for each frame of a path, with those in the middle of a long one in a menu. Frames are found again
-// by their keys, since the tree may be another one by then.
+// by their keys, since the tree may have changed by then.
 function crumbs(app, nodes) {
   const {tree} = app.model ?? {};
   const zoom = (key) => app.update({zoom: key});
@@ -46,7 +46,7 @@ function chips({state, update}) {
   ];
 }
 
-// legend names the kinds of frames that are drawn in a way of their own, or the colours of a comparison.
+// legend lists the kinds of frames that are drawn differently, or the colours of a comparison.
 function legend({model, state, theme}) {
   const {frames, compared} = model;
   const entry = (word, color, hatched) => {

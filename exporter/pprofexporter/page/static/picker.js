@@ -8,7 +8,8 @@ import {clean} from './format.js';
 
 const shown = 200;
 
-// filterOptions returns the options with all words typed, in any case and order; those that start with them come first.
+// filterOptions returns the options that contain all typed words, in any case and order. Those that start with the first word
+// come first.
 export function filterOptions(options, typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return options;
@@ -23,8 +24,8 @@ export function filterOptions(options, typed) {
 
 let lists = 0;
 
-// pick opens a list of options ({value, label, detail}) below an anchor, and calls onpick with the option chosen. custom
-// may return a further option for what was typed.
+// pick opens a list of options ({value, label, detail}) below an anchor, and calls onpick with the chosen option. custom
+// may return another option for what was typed.
 export function pick(anchor, {label, options, current, onpick, custom, empty = 'Nothing to choose from yet.'}) {
   const id = `list-${++lists}`;
   const list = el('ul', {role: 'listbox', id, 'aria-label': label});

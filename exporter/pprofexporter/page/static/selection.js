@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The first line of the page: service, profile type, attributes, grouping, time. And the line of a comparison's base.
+// The first line of the page: service, profile type, attributes, grouping, time; and the line with the base of a comparison.
 
 import {button, el, refill} from './dom.js';
 import {clean, formatRange, formatDuration} from './format.js';
@@ -12,7 +12,7 @@ const ranges = [60, 300, 900, 1800, 3600, 6 * 3600, 24 * 3600];
 
 export const typeKey = ({profile, type}) => `${profile} ${type}`;
 
-// defaultsFor returns the service, profile and type to show: what a state names, else what a reader most likely wants.
+// defaultsFor returns the service, profile and type to show: what the state names, otherwise what a user most likely wants.
 export function defaultsFor(state, profiles) {
   const services = new Map();
   for (const row of profiles) services.set(row.service, Math.max(services.get(row.service) ?? 0, row.until));
@@ -110,7 +110,7 @@ export class SelectionBar {
   }
 }
 
-// BaseBar is the line that says what a comparison is with.
+// BaseBar is the line with the base of a comparison.
 export class BaseBar {
   constructor(host, app) {
     Object.assign(this, {host, app});

@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// All state of the page, to and from the part of the URL behind #, which never reaches a server or its logs.
+// The state of the page, which is kept in the fragment of the URL (after #). Browsers never send it to a server.
 
-// defaults has every key that is text; those that are equal to it are left out of the URL.
+// defaults has the default of every key whose value is text. Keys with their default are omitted from the URL.
 const defaults = {
   service: '', profile: '', type: '', group_by: '', view: 'flame', direction: 'icicle', color: 'package',
   q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: 'share', palette: 'red-green', theme: '',
@@ -11,7 +11,7 @@ const defaults = {
 
 export const defaultSeconds = 900;
 
-// A time is {seconds} up to now, {from, until} in milliseconds, or {} for the whole window. A part is what of it is brushed in
+// A time is {seconds} up to now, {from, until} in milliseconds, or {} for the whole window. A part is the range that is selected in
 // the heat map or zoomed to in the threads: {from, until} with fractions of milliseconds, or null.
 export function emptyState() {
   return {...defaults, time: {seconds: defaultSeconds}, part: null, attrs: [], hide: [], base: {service: '', time: null, attrs: []}};
@@ -58,7 +58,7 @@ export function formatState(state) {
     set('base.until', state.base.time.until);
   }
   for (const [key, value] of state.base.attrs) set(`base.attr.${key}`, value);
-  // What a URL may carry as it is stays readable.
+  // Characters that a URL may contain unescaped stay readable.
   return parameters.toString().replace(/%2F/g, '/').replace(/%3A/g, ':').replace(/%28/g, '(').replace(/%29/g, ')');
 }
 
@@ -110,7 +110,7 @@ export function timeQuery(time) {
   return time.seconds ? [['seconds', time.seconds]] : [];
 }
 
-// baseQueryOf returns the parameters of the other side of a comparison, which inherits what it does not name.
+// baseQueryOf returns the parameters of the base of a comparison. It inherits those that it does not set.
 export function baseQueryOf({base}) {
   const query = base.attrs.map(([key, value]) => [`base.attr.${key}`, value]);
   if (base.service) query.push(['base.service', base.service]);

@@ -9,8 +9,8 @@ import {formatValue, formatShare, formatSigned, formatChange, formatPercent} fro
 
 const rowHeight = 23;
 
-// columnsFor returns the columns of a table: of one selection, or of two that are compared. A column is sorted by `value`;
-// its cells are texts, the second of them the fainter one; `sign` tells more from less.
+// columnsFor returns the columns of a table of one selection, or of two that are compared. A column is sorted by `value`; its
+// cells are two texts, of which the second is fainter; `sign` returns whether a value grew or shrank.
 export function columnsFor({compared, unit, total, baseTotal, byShare}) {
   const name = {key: 'name', label: 'Function', cells: () => []};
   if (!compared) {
@@ -133,7 +133,7 @@ export class FunctionTable {
   }
 }
 
-// nameCell returns a function's name, of which the directories of its package are cut first where it is narrow.
+// nameCell returns a function's name. If there is not enough room, the directories of its package are cut first.
 function nameCell(label) {
   const own = shortName(label);
   return el('div', {role: 'gridcell', class: 'name', title: label}, el('span', {class: 'path'}, label.slice(0, label.length - own.length)), el('span', {}, own));

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The threads: one lane for each thread or goroutine, what it did as bars in colours of its states, from minutes down to
-// microseconds. A click shows the stack.
+// The threads: one lane for each thread or goroutine, with a bar in the colour of its state for each event, from minutes down
+// to microseconds. A click shows the stack.
 
 import {button, el, fitCanvas, refill} from './dom.js';
 import {clean, formatTime, formatValue, hash32} from './format.js';
@@ -11,7 +11,7 @@ const label = 190;
 const laneHeight = 18;
 const axis = 18;
 
-// hues are of states that are told apart everywhere; others have one of their name.
+// hues are those of well-known states; other states have a hue derived from their name.
 const hues = {running: 145, sample: 145, runnable: 75, syscall: 310, 'off CPU': 250, 'GC pause': 25, sync: 20, sleep: 250, network: 220, select: 275};
 
 export function stateColor(state, dark) {
@@ -161,7 +161,7 @@ export class Threads {
         clean(answer.frames.name[frame], 300) || '(no name)'))));
   }
 
-  // zoom shows factor times as much around a time, the middle without one.
+  // zoom shows factor times as much time, around a moment or else the middle.
   zoom(factor, around = (this.data.from + this.data.until) / 2) {
     const {from, until, whole} = this.data;
     const least = 0.01;

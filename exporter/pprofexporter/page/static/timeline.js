@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The time line: values over the window, one band for each group, a brush for what is shown and, with Shift, one for what
-// it is compared with.
+// The time line: values over the window, with one band for each group. Dragging selects what is shown; with Shift, the base
+// of a comparison.
 
 import {el, fitCanvas, refill} from './dom.js';
 import {clean, formatTime, formatValue, formatRange, formatDuration, hash32} from './format.js';
@@ -53,7 +53,7 @@ export class Timeline {
     refill(this.legend, [groups.slice(0, 40).map(({name}) => name), data.theme.dark], () => groups.slice(0, 40).map(({name}, i) => {
       const dot = el('i');
       dot.style.background = this.color(groups, i);
-      // These are no values: the API sums up samples without the attribute, and values beyond the largest.
+      // These are not values of the attribute: the API adds up samples without it, and those of further values.
       if (name === '(none)' || name === '(other)') return el('span', {class: 'chip'}, dot, name);
       return el('button', {type: 'button', class: 'chip', title: 'Show only this', onclick: () => this.on.group(name)}, dot, clean(name, 60) || '(empty)');
     }));
@@ -95,7 +95,7 @@ export class Timeline {
     }
     pen.fillStyle = theme.line;
     pen.fillRect(0, plot, width, 1);
-    // What is not chosen is veiled; the chosen ranges have edges in their colours.
+    // Fade what is not selected, and draw the edges of the selected ranges in their colours.
     const chosen = this.drag ? {...{selection, base}, [this.drag.base ? 'base' : 'selection']: this.dragged()} : {selection, base};
     pen.fillStyle = theme.background;
     pen.globalAlpha = 0.62;
@@ -136,8 +136,8 @@ export class Timeline {
     return Math.min(extent.until, Math.max(extent.from, extent.from + (event.clientX - box.left) / this.scale));
   }
 
-  // tell writes what the pointer is over, or the range that is being dragged.
-  tell() {
+  // describe writes what the pointer is over, or the range that is being dragged.
+  describe() {
     const {answer} = this.data;
     if (this.drag?.moved) {
       const {from, until} = this.dragged();
@@ -168,7 +168,7 @@ export class Timeline {
         this.drag.until = this.hover;
         this.drag.moved ||= Math.abs(event.clientX - this.drag.x) > 3;
       }
-      this.tell();
+      this.describe();
       this.draw();
     });
     canvas.addEventListener('pointerup', () => {
@@ -183,7 +183,7 @@ export class Timeline {
     canvas.addEventListener('pointerleave', () => {
       this.hover = null;
       if (!this.data) return;
-      this.tell();
+      this.describe();
       this.draw();
     });
     canvas.addEventListener('dblclick', () => this.on.all());

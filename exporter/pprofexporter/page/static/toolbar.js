@@ -17,7 +17,7 @@ export function quote(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 }
 
-// commands returns what to type to have the same data at a terminal.
+// commands returns shell commands that fetch the same data.
 export function commands(state, url) {
   const address = (path) => quote(url(path));
   const list = [

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The call tree of one answer in typed arrays, and what is made of it: focus, hide, sandwich, the table of functions,
-// search. Pure functions; 100,000 nodes cost a few milliseconds each.
+// The call tree of one answer in typed arrays, and what is computed from it: focus, hide, sandwich, the table of functions,
+// search. Pure functions; each takes a few milliseconds for 100,000 nodes.
 
 import {clean, hash32, shortKey} from './format.js';
 
@@ -42,7 +42,7 @@ export class Frames {
     return this.name[this.functions[id]];
   }
 
-  // label returns a function's name as it can be shown, cut at 400 characters.
+  // label returns a function's name for display, cut at 400 characters.
   label(id) {
     return this.labels[id] ??= clean(this.functionName(id)) || '(no name)';
   }
@@ -53,7 +53,7 @@ export class Frames {
     return this.file[frame] ? `${shortKey(this.name[frame])} ${shortKey(this.file[frame])}` : shortKey(this.name[frame]);
   }
 
-  // find returns the functions with a key, or with a name where no key is equal.
+  // find returns the functions with a key, or those with a name if no key is equal.
   find(key) {
     const found = new Set();
     const named = new Set();
@@ -172,7 +172,7 @@ function childLists(parent, weight) {
   return {first, children};
 }
 
-// sortFew sorts by insertion, which spares the common case a call of sort for each node.
+// sortFew sorts by insertion, which saves a call of sort for most nodes.
 function sortFew(nodes, low, high, weight) {
   for (let i = low + 1; i < high; i++) {
     const node = nodes[i];
@@ -182,7 +182,7 @@ function sortFew(nodes, low, high, weight) {
   }
 }
 
-// closeSubtrees sets end[i] to the first node behind i that is not below it.
+// closeSubtrees sets end[i] to the first node after i that is not below it.
 function closeSubtrees(depth, end) {
   const open = [];
   for (let i = 0; i < depth.length; i++) {
@@ -252,7 +252,7 @@ export function transform(tree, {focus, hide, weigh}) {
   const keep = focused(tree, focus);
   const merged = new Merged({frames, compared: Boolean(tree.baseTotal), capacity: count});
   const target = new Int32Array(count);
-  // With a focus, what lies above it keeps the sum of what passes through the focus.
+  // With a focus, the nodes above it keep the sum of what passes through the focus.
   const totals = {total: tree.total.slice(), baseTotal: tree.baseTotal?.slice()};
   if (focus.size) {
     for (const column of [totals.total, totals.baseTotal]) {
@@ -300,8 +300,8 @@ function focused(tree, focus) {
 const callerNodes = 400_000;
 
 // sandwich returns the callers and the callees of functions (a Set), each a tree whose root is the function. Both count a
-// recursion once, from its first call. Where callers would be very many nodes, all their paths end at one distance
-// from the function.
+// recursion once, from its first call. If there would be very many callers, all paths are cut at the same distance from
+// the function.
 export function sandwich(tree, functions, weigh) {
   const {count, frame, parent, depth, end, frames, baseTotal} = tree;
   const calls = [];
@@ -357,8 +357,8 @@ export function functionTotals(tree) {
   return rows;
 }
 
-// matcher returns a predicate on names for what was typed: a part of the name in any case, or /a regular expression/.
-// An expression that cannot be read matches nothing.
+// matcher returns a predicate on names for a query: a part of the name in any case, or /a regular expression/. An invalid
+// expression matches nothing.
 export function matcher(query) {
   const expression = /^\/(.+?)\/?$/.exec(query);
   if (expression) {
