@@ -188,7 +188,7 @@ func BenchmarkHour(b *testing.B) {
 	b.Run("merge/impl=store", func(b *testing.B) {
 		before := profiletest.ProcessCPU()
 		for b.Loop() {
-			merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
+			merged, err := s.Merge(context.Background(), sel)
 			require.NoError(b, err)
 			encoded, _, err := pprofencode.Encode(merged.Profiles)
 			require.NoError(b, err)

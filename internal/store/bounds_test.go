@@ -121,13 +121,13 @@ func worst() map[string]pprofile.Profiles {
 // queryAll runs every query on one profile.
 func queryAll(s *Store, service, profile string) {
 	ctx := context.Background()
-	sel := Selection{Service: service, Profile: profile}
+	sel := Selection{Service: service, Profile: profile, Timestamps: true}
 	grouped := sel
 	grouped.GroupBy = "key"
 	_, _ = s.FlameGraph(ctx, sel, 1000)
 	_, _ = s.FlameGraph(ctx, grouped, 1000)
 	_, _ = s.Sandwich(ctx, sel, "leaf", 1000)
-	_, _ = s.Merge(ctx, sel, ProfilesOptions{Timestamps: true})
+	_, _ = s.Merge(ctx, sel)
 	_, _ = s.Timeline(ctx, grouped, 100, noon)
 	_, _ = s.Attributes(ctx, sel, 100)
 	_, _ = s.HeatMap(ctx, sel, 600, 50)

@@ -92,12 +92,6 @@ func (t *table) value(row, column int) int64 {
 	return t.values[i] + int64(math.Round(t.fractions[i]))
 }
 
-// ProfilesOptions configure how samples are merged.
-type ProfilesOptions struct {
-	// Timestamps keeps the time of each observation that has one. Otherwise observations of one stack are added up.
-	Timestamps bool
-}
-
 // Merged are the profiles of a selection, merged: one for each sample type, all in one scope.
 type Merged struct {
 	pprofile.Profiles
@@ -106,7 +100,7 @@ type Merged struct {
 }
 
 // Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
-func (s *Store) Merge(ctx context.Context, sel Selection, options ProfilesOptions) (*Merged, error) {
+func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	v := s.view()
 	defer v.release()
 	sel.GroupBy = ""
@@ -119,7 +113,7 @@ func (s *Store) Merge(ctx context.Context, sel Selection, options ProfilesOption
 		types = v.sampleTypes(sel.Service, sel.Profile)
 	}
 	m := &merger{
-		Store: s, view: v, sel: &sel, options: options, types: types,
+		Store: s, view: v, sel: &sel, types: types,
 		reader: r,
 		tables: make([]*table, len(v.epochs)),
 	}
@@ -134,11 +128,10 @@ func (s *Store) Merge(ctx context.Context, sel Selection, options ProfilesOption
 // merger merges the columns of a pprof.
 type merger struct {
 	*Store
-	view    *view
-	sel     *Selection
-	options ProfilesOptions
-	types   []SampleType
-	reader  *reader
+	view   *view
+	sel    *Selection
+	types  []SampleType
+	reader *reader
 	// tables are those of the epochs.
 	tables []*table
 	// isTotal marks the columns whose values are differences.
@@ -219,7 +212,7 @@ func (m *merger) table(epoch int) *table {
 // split separates the terms whose samples have only stacks and values from the others.
 func (m *merger) split(terms []term) (plain, rest []term) {
 	for _, t := range terms {
-		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !m.options.Timestamps)
+		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !m.sel.Timestamps)
 		// A single profile keeps the order of its samples, and those whose value is 0.
 		if _, whole := m.reader.whole(&t); whole && simple && len(terms) > 1 {
 			plain = append(plain, t)
@@ -233,7 +226,7 @@ func (m *merger) split(terms []term) (plain, rest []term) {
 func (m *merger) chunk(t *term, column int) {
 	m.reader.observations(t, func(_ int, row *rows) {
 		id := identity{stack: row.stack, attributes: row.attribute, link: row.link}
-		if m.options.Timestamps && t.chunk.flags&hasTimestamps != 0 {
+		if m.sel.Timestamps && t.chunk.flags&hasTimestamps != 0 {
 			id.timed, id.timestamp = true, t.chunk.time+row.timestamp
 		}
 		if t.weight == math.Trunc(t.weight) {

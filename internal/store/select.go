@@ -34,6 +34,8 @@ type Selection struct {
 	GroupBy string
 	// LastState selects the last state of each instance instead of the mean.
 	LastState bool
+	// Timestamps makes Merge keep the time of each observation. Otherwise observations of one stack are added up.
+	Timestamps bool
 }
 
 // ErrNothing is wrapped by errors for selections without profiles.

@@ -65,7 +65,7 @@ func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 			}
 			require.Len(t, names, 1, "one pprof is one profile: %v", names)
 			for name := range names {
-				merged, err := s.Merge(context.Background(), Selection{Service: UnknownService, Profile: name}, ProfilesOptions{})
+				merged, err := s.Merge(context.Background(), Selection{Service: UnknownService, Profile: name})
 				require.NoError(t, err)
 				assert.NoError(t, profiletest.EqualPprof(want, encode(t, merged.Profiles), profiletest.CanonicalLinks()))
 			}
@@ -132,7 +132,7 @@ func TestStatesAreMeans(t *testing.T) {
 	}
 	sel := Selection{Service: "shop", Profile: "memory"}
 	assert.EqualValues(t, 1110, sum(t, s, sel))
-	merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
+	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1110, encode(t, merged.Profiles).Sample[0].Value[0])
 	sel.LastState = true
@@ -180,7 +180,7 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	assert.Equal(t, noon.UnixNano(), info.Until)
 	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(-20)}
 	assert.EqualValues(t, 5, sum(t, s, sel))
-	merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
+	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
 	assert.Equal(t, taken.UnixNano(), encode(t, merged.Profiles).TimeNanos)
 }
@@ -198,7 +198,7 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 		Sample(profiletest.Observed([]uint64{uint64(at(1)), uint64(at(31)), uint64(at(32))}, "leaf"))
 	s.Add(pd.Build(), noon.Add(time.Minute))
 	sel := Selection{Service: "shop", Profile: "wall"}
-	merged, err := s.Merge(context.Background(), sel, ProfilesOptions{})
+	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
 	p := encode(t, merged.Profiles)
 	require.Len(t, p.Sample, 3)
@@ -232,7 +232,8 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 	timed := Selection{Service: "shop", Profile: "process_cpu", From: at(30), Until: at(32)}
 	assert.EqualValues(t, 1, sum(t, s, timed), "observations with times of their own")
 	timed.From, timed.Until = 0, 0
-	merged, err = s.Merge(context.Background(), timed, ProfilesOptions{Timestamps: true})
+	timed.Timestamps = true
+	merged, err = s.Merge(context.Background(), timed)
 	require.NoError(t, err)
 	assert.Len(t, encode(t, merged.Profiles).Sample, 3)
 }
@@ -293,7 +294,7 @@ func TestMergeEqualsPprofs(t *testing.T) {
 	s.mu.Unlock()
 	want, err := profile.Merge(pprofs)
 	require.NoError(t, err)
-	got, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu"}, ProfilesOptions{})
+	got, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu"})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(got.Profiles))
 	assert.NoError(t, profiletest.EqualPprof(want, encode(t, got.Profiles)))

@@ -82,11 +82,11 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if format != formatPprof {
 		return s.stacks(r, sel, format)
 	}
-	timestamps := r.params.oneOf("timestamps", "false", "true")
+	sel.Timestamps = r.params.oneOf("timestamps", "false", "true") == "true"
 	if err := r.params.err; err != nil {
 		return nil, err
 	}
-	merged, err := s.Store.Merge(r.Context(), sel, store.ProfilesOptions{Timestamps: timestamps == "true"})
+	merged, err := s.Store.Merge(r.Context(), sel)
 	if err != nil {
 		return nil, err
 	}
