@@ -96,6 +96,16 @@ type field struct {
 	message *message
 }
 
+func varint(name string) field                   { return field{name, kindVarint, nil} }
+func varints(name string) field                  { return field{name, kindVarints, nil} }
+func fixed64(name string) field                  { return field{name, kindFixed64, nil} }
+func fixed64s(name string) field                 { return field{name, kindFixeds, nil} }
+func double(name string) field                   { return field{name, kindDouble, nil} }
+func text(name string) field                     { return field{name, kindText, nil} }
+func rawBytes(name string) field                 { return field{name, kindBytes, nil} }
+func hexID(name string) field                    { return field{name, kindID, nil} }
+func nested(name string, message *message) field { return field{name, kindMessage, message} }
+
 // message lists a message's fields by number.
 type message struct {
 	fields [24]field
@@ -129,87 +139,76 @@ type schema struct {
 
 // The messages that no layout changed.
 var (
-	messageLink = newMessage(fields{
-		1: {"trace_id", kindID, nil}, 2: {"span_id", kindID, nil},
+	messageLink          = newMessage(fields{1: hexID("trace_id"), 2: hexID("span_id")})
+	messageAttributeUnit = newMessage(fields{1: varint("attribute_key_strindex"), 2: varint("unit_strindex")})
+	messageValueType     = newMessage(fields{
+		1: varint("type_strindex"), 2: varint("unit_strindex"), 3: varint("aggregation_temporality"),
 	})
-	messageAttributeUnit = newMessage(fields{
-		1: {"attribute_key_strindex", kindVarint, nil}, 2: {"unit_strindex", kindVarint, nil},
-	})
-	messageValueType = newMessage(fields{
-		1: {"type_strindex", kindVarint, nil}, 2: {"unit_strindex", kindVarint, nil},
-		3: {"aggregation_temporality", kindVarint, nil},
-	})
-	messageLine = newMessage(fields{
-		1: {"function_index", kindVarint, nil}, 2: {"line", kindVarint, nil}, 3: {"column", kindVarint, nil},
-	})
+	messageLine     = newMessage(fields{1: varint("function_index"), 2: varint("line"), 3: varint("column")})
 	messageFunction = newMessage(fields{
-		1: {"name_strindex", kindVarint, nil}, 2: {"system_name_strindex", kindVarint, nil},
-		3: {"filename_strindex", kindVarint, nil}, 4: {"start_line", kindVarint, nil},
+		1: varint("name_strindex"), 2: varint("system_name_strindex"), 3: varint("filename_strindex"),
+		4: varint("start_line"),
 	})
 )
 
 var schemas = [NumLayouts]*schema{schema1x3(), schema1x4(), schema1x6(), schema1x7(), schema1x8(), schema1x9(), schema1x10()}
 
+// newSchema returns a schema whose requests have further fields beside the resources and the dictionary.
 func newSchema(profile, sample, dictionary *message, request fields) *schema {
 	s := &schema{profile: profile, sample: sample, dictionary: dictionary}
 	s.scopeProfiles = newMessage(fields{
-		1: {"scope", kindMessage, messageScope}, 2: {"profiles", kindMessage, profile}, 3: {"schema_url", kindText, nil},
+		1: nested("scope", messageScope), 2: nested("profiles", profile), 3: text("schema_url"),
 	})
 	s.resourceProfiles = newMessage(fields{
-		1: {"resource", kindMessage, messageResource}, 2: {"scope_profiles", kindMessage, s.scopeProfiles},
-		3: {"schema_url", kindText, nil},
+		1: nested("resource", messageResource), 2: nested("scope_profiles", s.scopeProfiles), 3: text("schema_url"),
 	})
-	request[1] = field{"resource_profiles", kindMessage, s.resourceProfiles}
+	request[1] = nested("resource_profiles", s.resourceProfiles)
+	if dictionary != nil {
+		request[2] = nested("dictionary", dictionary)
+	}
 	s.request = newMessage(request)
 	return s
 }
 
 func schema1x3() *schema {
 	sample := newMessage(fields{
-		1: {"location_index", kindVarints, nil}, 2: {"value", kindVarints, nil},
-		3: {"label", kindMessage, newMessage(fields{
-			1: {"key", kindVarint, nil}, 2: {"str", kindVarint, nil}, 3: {"num", kindVarint, nil}, 4: {"num_unit", kindVarint, nil},
-		})},
-		7: {"locations_start_index", kindVarint, nil}, 8: {"locations_length", kindVarint, nil},
-		9: {"stacktrace_id_index", kindVarint, nil}, 10: {"attributes", kindVarints, nil},
-		12: {"link", kindVarint, nil}, 13: {"timestamps_unix_nano", kindVarints, nil},
+		1: varints("location_index"), 2: varints("value"),
+		3: nested("label", newMessage(fields{
+			1: varint("key"), 2: varint("str"), 3: varint("num"), 4: varint("num_unit"),
+		})),
+		7: varint("locations_start_index"), 8: varint("locations_length"), 9: varint("stacktrace_id_index"),
+		10: varints("attributes"), 12: varint("link"), 13: varints("timestamps_unix_nano"),
 	})
 	valueType := newMessage(fields{
-		1: {"type", kindVarint, nil}, 2: {"unit", kindVarint, nil}, 3: {"aggregation_temporality", kindVarint, nil},
+		1: varint("type"), 2: varint("unit"), 3: varint("aggregation_temporality"),
 	})
 	profile := newMessage(fields{
-		1: {"sample_type", kindMessage, valueType}, 2: {"sample", kindMessage, sample},
-		3: {"mapping", kindMessage, newMessage(fields{
-			1: {"id", kindVarint, nil}, 2: {"memory_start", kindVarint, nil}, 3: {"memory_limit", kindVarint, nil},
-			4: {"file_offset", kindVarint, nil}, 5: {"filename", kindVarint, nil}, 6: {"build_id", kindVarint, nil},
-			7: {"has_functions", kindVarint, nil}, 8: {"has_filenames", kindVarint, nil},
-			9: {"has_line_numbers", kindVarint, nil}, 10: {"has_inline_frames", kindVarint, nil},
-			11: {"build_id_kind", kindVarint, nil}, 12: {"attributes", kindVarints, nil},
-		})},
-		4: {"location", kindMessage, newMessage(fields{
-			1: {"id", kindVarint, nil}, 2: {"mapping_index", kindVarint, nil}, 3: {"address", kindVarint, nil},
-			4: {"line", kindMessage, messageLine}, 5: {"is_folded", kindVarint, nil}, 6: {"type_index", kindVarint, nil},
-			7: {"attributes", kindVarints, nil},
-		})},
-		5: {"function", kindMessage, newMessage(fields{
-			1: {"id", kindVarint, nil}, 2: {"name", kindVarint, nil}, 3: {"system_name", kindVarint, nil},
-			4: {"filename", kindVarint, nil}, 5: {"start_line", kindVarint, nil},
-		})},
-		6: {"string_table", kindText, nil}, 7: {"drop_frames", kindVarint, nil}, 8: {"keep_frames", kindVarint, nil},
-		9: {"time_nanos", kindVarint, nil}, 10: {"duration_nanos", kindVarint, nil},
-		11: {"period_type", kindMessage, valueType}, 12: {"period", kindVarint, nil},
-		13: {"comment", kindVarints, nil}, 14: {"default_sample_type", kindVarint, nil},
-		15: {"location_indices", kindVarints, nil}, 16: {"attribute_table", kindMessage, messageKeyValue},
-		17: {"attribute_units", kindMessage, newMessage(fields{
-			1: {"attribute_key", kindVarint, nil}, 2: {"unit", kindVarint, nil},
-		})},
-		18: {"link_table", kindMessage, messageLink},
+		1: nested("sample_type", valueType), 2: nested("sample", sample),
+		3: nested("mapping", newMessage(fields{
+			1: varint("id"), 2: varint("memory_start"), 3: varint("memory_limit"), 4: varint("file_offset"),
+			5: varint("filename"), 6: varint("build_id"), 7: varint("has_functions"), 8: varint("has_filenames"),
+			9: varint("has_line_numbers"), 10: varint("has_inline_frames"), 11: varint("build_id_kind"),
+			12: varints("attributes"),
+		})),
+		4: nested("location", newMessage(fields{
+			1: varint("id"), 2: varint("mapping_index"), 3: varint("address"), 4: nested("line", messageLine),
+			5: varint("is_folded"), 6: varint("type_index"), 7: varints("attributes"),
+		})),
+		5: nested("function", newMessage(fields{
+			1: varint("id"), 2: varint("name"), 3: varint("system_name"), 4: varint("filename"),
+			5: varint("start_line"),
+		})),
+		6: text("string_table"), 7: varint("drop_frames"), 8: varint("keep_frames"), 9: varint("time_nanos"),
+		10: varint("duration_nanos"), 11: nested("period_type", valueType), 12: varint("period"),
+		13: varints("comment"), 14: varint("default_sample_type"), 15: varints("location_indices"),
+		16: nested("attribute_table", messageKeyValue),
+		17: nested("attribute_units", newMessage(fields{1: varint("attribute_key"), 2: varint("unit")})),
+		18: nested("link_table", messageLink),
 	})
 	container := newMessage(fields{
-		1: {"profile_id", kindID, nil}, 2: {"start_time_unix_nano", kindFixed64, nil}, 3: {"end_time_unix_nano", kindFixed64, nil},
-		4: {"attributes", kindMessage, messageKeyValue}, 5: {"dropped_attributes_count", kindVarint, nil},
-		6: {"original_payload_format", kindText, nil}, 7: {"original_payload", kindBytes, nil},
-		8: {"profile", kindMessage, profile},
+		1: hexID("profile_id"), 2: fixed64("start_time_unix_nano"), 3: fixed64("end_time_unix_nano"),
+		4: nested("attributes", messageKeyValue), 5: varint("dropped_attributes_count"),
+		6: text("original_payload_format"), 7: rawBytes("original_payload"), 8: nested("profile", profile),
 	})
 	return newSchema(container, sample, nil, fields{})
 }
@@ -217,130 +216,115 @@ func schema1x3() *schema {
 // The messages of 1.4 to 1.7.
 var (
 	oldSample = newMessage(fields{
-		1: {"locations_start_index", kindVarint, nil}, 2: {"locations_length", kindVarint, nil}, 3: {"value", kindVarints, nil},
-		4: {"attribute_indices", kindVarints, nil}, 5: {"link_index", kindVarint, nil}, 6: {"timestamps_unix_nano", kindVarints, nil},
+		1: varint("locations_start_index"), 2: varint("locations_length"), 3: varints("value"),
+		4: varints("attribute_indices"), 5: varint("link_index"), 6: varints("timestamps_unix_nano"),
 	})
 	oldMapping = newMessage(fields{
-		1: {"memory_start", kindVarint, nil}, 2: {"memory_limit", kindVarint, nil}, 3: {"file_offset", kindVarint, nil},
-		4: {"filename_strindex", kindVarint, nil}, 5: {"attribute_indices", kindVarints, nil},
-		6: {"has_functions", kindVarint, nil}, 7: {"has_filenames", kindVarint, nil},
-		8: {"has_line_numbers", kindVarint, nil}, 9: {"has_inline_frames", kindVarint, nil},
+		1: varint("memory_start"), 2: varint("memory_limit"), 3: varint("file_offset"),
+		4: varint("filename_strindex"), 5: varints("attribute_indices"), 6: varint("has_functions"),
+		7: varint("has_filenames"), 8: varint("has_line_numbers"), 9: varint("has_inline_frames"),
 	})
 	oldLocation = newMessage(fields{
-		1: {"mapping_index", kindVarint, nil}, 2: {"address", kindVarint, nil}, 3: {"line", kindMessage, messageLine},
-		4: {"is_folded", kindVarint, nil}, 5: {"attribute_indices", kindVarints, nil},
+		1: varint("mapping_index"), 2: varint("address"), 3: nested("line", messageLine), 4: varint("is_folded"),
+		5: varints("attribute_indices"),
 	})
 )
 
 func schema1x4() *schema {
 	return newSchema(newMessage(fields{
-		1: {"sample_type", kindMessage, messageValueType}, 2: {"sample", kindMessage, oldSample},
-		3: {"mapping_table", kindMessage, oldMapping}, 4: {"location_table", kindMessage, oldLocation},
-		5: {"location_indices", kindVarints, nil}, 6: {"function_table", kindMessage, messageFunction},
-		7: {"attribute_table", kindMessage, messageKeyValue}, 8: {"attribute_units", kindMessage, messageAttributeUnit},
-		9: {"link_table", kindMessage, messageLink}, 10: {"string_table", kindText, nil},
-		11: {"time_nanos", kindVarint, nil}, 12: {"duration_nanos", kindVarint, nil},
-		13: {"period_type", kindMessage, messageValueType}, 14: {"period", kindVarint, nil},
-		15: {"comment_strindices", kindVarints, nil}, 16: {"default_sample_type_strindex", kindVarint, nil},
-		17: {"profile_id", kindID, nil}, 18: {"attributes", kindMessage, messageKeyValue},
-		19: {"dropped_attributes_count", kindVarint, nil}, 20: {"original_payload_format", kindText, nil},
-		21: {"original_payload", kindBytes, nil}, 22: {"attribute_indices", kindVarints, nil},
+		1: nested("sample_type", messageValueType), 2: nested("sample", oldSample),
+		3: nested("mapping_table", oldMapping), 4: nested("location_table", oldLocation),
+		5: varints("location_indices"), 6: nested("function_table", messageFunction),
+		7: nested("attribute_table", messageKeyValue), 8: nested("attribute_units", messageAttributeUnit),
+		9: nested("link_table", messageLink), 10: text("string_table"), 11: varint("time_nanos"),
+		12: varint("duration_nanos"), 13: nested("period_type", messageValueType), 14: varint("period"),
+		15: varints("comment_strindices"), 16: varint("default_sample_type_strindex"), 17: hexID("profile_id"),
+		18: nested("attributes", messageKeyValue), 19: varint("dropped_attributes_count"),
+		20: text("original_payload_format"), 21: rawBytes("original_payload"), 22: varints("attribute_indices"),
 	}), oldSample, nil, fields{})
 }
 
 // sharedTablesProfile is Profile of 1.6 and 1.7.
 var sharedTablesProfile = newMessage(fields{
-	1: {"sample_type", kindMessage, messageValueType}, 2: {"sample", kindMessage, oldSample},
-	3: {"location_indices", kindVarints, nil}, 4: {"time_nanos", kindVarint, nil}, 5: {"duration_nanos", kindVarint, nil},
-	6: {"period_type", kindMessage, messageValueType}, 7: {"period", kindVarint, nil},
-	8: {"comment_strindices", kindVarints, nil}, 9: {"default_sample_type_index", kindVarint, nil},
-	10: {"profile_id", kindID, nil}, 11: {"dropped_attributes_count", kindVarint, nil},
-	12: {"original_payload_format", kindText, nil}, 13: {"original_payload", kindBytes, nil},
-	14: {"attribute_indices", kindVarints, nil},
+	1: nested("sample_type", messageValueType), 2: nested("sample", oldSample), 3: varints("location_indices"),
+	4: varint("time_nanos"), 5: varint("duration_nanos"), 6: nested("period_type", messageValueType),
+	7: varint("period"), 8: varints("comment_strindices"), 9: varint("default_sample_type_index"),
+	10: hexID("profile_id"), 11: varint("dropped_attributes_count"), 12: text("original_payload_format"),
+	13: rawBytes("original_payload"), 14: varints("attribute_indices"),
 })
 
 func schema1x6() *schema {
 	return newSchema(sharedTablesProfile, oldSample, nil, fields{
-		2: {"mapping_table", kindMessage, oldMapping}, 3: {"location_table", kindMessage, oldLocation},
-		4: {"function_table", kindMessage, messageFunction}, 5: {"link_table", kindMessage, messageLink},
-		6: {"string_table", kindText, nil}, 7: {"attribute_table", kindMessage, messageKeyValue},
-		8: {"attribute_units", kindMessage, messageAttributeUnit},
+		2: nested("mapping_table", oldMapping), 3: nested("location_table", oldLocation),
+		4: nested("function_table", messageFunction), 5: nested("link_table", messageLink), 6: text("string_table"),
+		7: nested("attribute_table", messageKeyValue), 8: nested("attribute_units", messageAttributeUnit),
 	})
 }
 
 func schema1x7() *schema {
 	dictionary := newMessage(fields{
-		1: {"mapping_table", kindMessage, oldMapping}, 2: {"location_table", kindMessage, oldLocation},
-		3: {"function_table", kindMessage, messageFunction}, 4: {"link_table", kindMessage, messageLink},
-		5: {"string_table", kindText, nil}, 6: {"attribute_table", kindMessage, messageKeyValue},
-		7: {"attribute_units", kindMessage, messageAttributeUnit},
+		1: nested("mapping_table", oldMapping), 2: nested("location_table", oldLocation),
+		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: text("string_table"),
+		6: nested("attribute_table", messageKeyValue), 7: nested("attribute_units", messageAttributeUnit),
 	})
-	return newSchema(sharedTablesProfile, oldSample, dictionary, fields{2: {"dictionary", kindMessage, dictionary}})
+	return newSchema(sharedTablesProfile, oldSample, dictionary, fields{})
 }
 
 // newDictionary is ProfilesDictionary since 1.8. lines is what a location's lines are called: only JSON writes it.
 func newDictionary(lines string) *message {
 	return newMessage(fields{
-		1: {"mapping_table", kindMessage, newMessage(fields{
-			1: {"memory_start", kindVarint, nil}, 2: {"memory_limit", kindVarint, nil}, 3: {"file_offset", kindVarint, nil},
-			4: {"filename_strindex", kindVarint, nil}, 5: {"attribute_indices", kindVarints, nil},
-		})},
-		2: {"location_table", kindMessage, newMessage(fields{
-			1: {"mapping_index", kindVarint, nil}, 2: {"address", kindVarint, nil}, 3: {lines, kindMessage, messageLine},
-			4: {"attribute_indices", kindVarints, nil},
-		})},
-		3: {"function_table", kindMessage, messageFunction}, 4: {"link_table", kindMessage, messageLink},
-		5: {"string_table", kindText, nil},
-		6: {"attribute_table", kindMessage, newMessage(fields{
-			1: {"key_strindex", kindVarint, nil}, 2: {"value", kindMessage, messageAnyValue}, 3: {"unit_strindex", kindVarint, nil},
-		})},
-		7: {"stack_table", kindMessage, newMessage(fields{1: {"location_indices", kindVarints, nil}})},
+		1: nested("mapping_table", newMessage(fields{
+			1: varint("memory_start"), 2: varint("memory_limit"), 3: varint("file_offset"),
+			4: varint("filename_strindex"), 5: varints("attribute_indices"),
+		})),
+		2: nested("location_table", newMessage(fields{
+			1: varint("mapping_index"), 2: varint("address"), 3: nested(lines, messageLine),
+			4: varints("attribute_indices"),
+		})),
+		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: text("string_table"),
+		6: nested("attribute_table", newMessage(fields{
+			1: varint("key_strindex"), 2: nested("value", messageAnyValue), 3: varint("unit_strindex"),
+		})),
+		7: nested("stack_table", newMessage(fields{1: varints("location_indices")})),
 	})
 }
 
 // stackSample is Sample of 1.8 and 1.9.
 var stackSample = newMessage(fields{
-	1: {"stack_index", kindVarint, nil}, 2: {"values", kindVarints, nil}, 3: {"attribute_indices", kindVarints, nil},
-	4: {"link_index", kindVarint, nil}, 5: {"timestamps_unix_nano", kindFixeds, nil},
+	1: varint("stack_index"), 2: varints("values"), 3: varints("attribute_indices"), 4: varint("link_index"),
+	5: fixed64s("timestamps_unix_nano"),
 })
 
 func schema1x8() *schema {
-	dictionary := newDictionary("line")
 	return newSchema(newMessage(fields{
-		1: {"sample_type", kindMessage, messageValueType}, 2: {"sample", kindMessage, stackSample},
-		3: {"time_unix_nano", kindFixed64, nil}, 4: {"duration_nano", kindVarint, nil},
-		5: {"period_type", kindMessage, messageValueType}, 6: {"period", kindVarint, nil},
-		7: {"comment_strindices", kindVarints, nil}, 8: {"profile_id", kindID, nil},
-		9: {"dropped_attributes_count", kindVarint, nil}, 10: {"original_payload_format", kindText, nil},
-		11: {"original_payload", kindBytes, nil}, 12: {"attribute_indices", kindVarints, nil},
-	}), stackSample, dictionary, fields{2: {"dictionary", kindMessage, dictionary}})
+		1: nested("sample_type", messageValueType), 2: nested("sample", stackSample), 3: fixed64("time_unix_nano"),
+		4: varint("duration_nano"), 5: nested("period_type", messageValueType), 6: varint("period"),
+		7: varints("comment_strindices"), 8: hexID("profile_id"), 9: varint("dropped_attributes_count"),
+		10: text("original_payload_format"), 11: rawBytes("original_payload"), 12: varints("attribute_indices"),
+	}), stackSample, newDictionary("line"), fields{})
 }
 
 // newProfile is Profile since 1.9.
 func newProfile(sample *message) *message {
-	valueType := newMessage(fields{1: {"type_strindex", kindVarint, nil}, 2: {"unit_strindex", kindVarint, nil}})
+	valueType := newMessage(fields{1: varint("type_strindex"), 2: varint("unit_strindex")})
 	return newMessage(fields{
-		1: {"sample_type", kindMessage, valueType}, 2: {"samples", kindMessage, sample},
-		3: {"time_unix_nano", kindFixed64, nil}, 4: {"duration_nano", kindVarint, nil},
-		5: {"period_type", kindMessage, valueType}, 6: {"period", kindVarint, nil},
-		7: {"profile_id", kindID, nil}, 8: {"dropped_attributes_count", kindVarint, nil},
-		9: {"original_payload_format", kindText, nil}, 10: {"original_payload", kindBytes, nil},
-		11: {"attribute_indices", kindVarints, nil},
+		1: nested("sample_type", valueType), 2: nested("samples", sample), 3: fixed64("time_unix_nano"),
+		4: varint("duration_nano"), 5: nested("period_type", valueType), 6: varint("period"), 7: hexID("profile_id"),
+		8: varint("dropped_attributes_count"), 9: text("original_payload_format"), 10: rawBytes("original_payload"),
+		11: varints("attribute_indices"),
 	})
 }
 
 func schema1x9() *schema {
-	dictionary := newDictionary("lines")
-	return newSchema(newProfile(stackSample), stackSample, dictionary, fields{2: {"dictionary", kindMessage, dictionary}})
+	return newSchema(newProfile(stackSample), stackSample, newDictionary("lines"), fields{})
 }
 
 func schema1x10() *schema {
-	dictionary := newDictionary("lines")
 	sample := newMessage(fields{
-		1: {"stack_index", kindVarint, nil}, 2: {"attribute_indices", kindVarints, nil}, 3: {"link_index", kindVarint, nil},
-		4: {"values", kindVarints, nil}, 5: {"timestamps_unix_nano", kindFixeds, nil},
+		1: varint("stack_index"), 2: varints("attribute_indices"), 3: varint("link_index"), 4: varints("values"),
+		5: fixed64s("timestamps_unix_nano"),
 	})
-	return newSchema(newProfile(sample), sample, dictionary, fields{2: {"dictionary", kindMessage, dictionary}})
+	return newSchema(newProfile(sample), sample, newDictionary("lines"), fields{})
 }
 
 // The messages of common.proto and resource.proto, the same in all layouts.
@@ -348,23 +332,22 @@ var (
 	messageAnyValue = newAnyValue()
 	messageKeyValue = messageAnyValue.fields[6].message.fields[1].message
 	messageResource = newMessage(fields{
-		1: {"attributes", kindMessage, messageKeyValue}, 2: {"dropped_attributes_count", kindVarint, nil},
+		1: nested("attributes", messageKeyValue), 2: varint("dropped_attributes_count"),
 	})
 	messageScope = newMessage(fields{
-		1: {"name", kindText, nil}, 2: {"version", kindText, nil}, 3: {"attributes", kindMessage, messageKeyValue},
-		4: {"dropped_attributes_count", kindVarint, nil},
+		1: text("name"), 2: text("version"), 3: nested("attributes", messageKeyValue),
+		4: varint("dropped_attributes_count"),
 	})
 )
 
 func newAnyValue() *message {
 	value := &message{}
-	keyValue := newMessage(fields{1: {"key", kindText, nil}, 2: {"value", kindMessage, value}})
+	keyValue := newMessage(fields{1: text("key"), 2: nested("value", value)})
 	*value = *newMessage(fields{
-		1: {"string_value", kindText, nil}, 2: {"bool_value", kindVarint, nil}, 3: {"int_value", kindVarint, nil},
-		4: {"double_value", kindDouble, nil},
-		5: {"array_value", kindMessage, newMessage(fields{1: {"values", kindMessage, value}})},
-		6: {"kvlist_value", kindMessage, newMessage(fields{1: {"values", kindMessage, keyValue}})},
-		7: {"bytes_value", kindBytes, nil},
+		1: text("string_value"), 2: varint("bool_value"), 3: varint("int_value"), 4: double("double_value"),
+		5: nested("array_value", newMessage(fields{1: nested("values", value)})),
+		6: nested("kvlist_value", newMessage(fields{1: nested("values", keyValue)})),
+		7: rawBytes("bytes_value"),
 	})
 	return value
 }
