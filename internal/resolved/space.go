@@ -51,7 +51,6 @@ const (
 	KindLocation
 	KindStack
 	KindSet
-	KindHeader
 	KindScope
 	KindPprofLocation
 	KindPprofLabels

@@ -4,6 +4,7 @@
 package symbols
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -18,15 +19,8 @@ type IDs struct{ GNU, Go, Htlhash string }
 // IsEmpty reports whether no id is known.
 func (i IDs) IsEmpty() bool { return i == IDs{} }
 
-func (i IDs) String() string {
-	switch {
-	case i.GNU != "":
-		return i.GNU
-	case i.Go != "":
-		return i.Go
-	}
-	return i.Htlhash
-}
+// String returns the first id that is known.
+func (i IDs) String() string { return cmp.Or(i.GNU, i.Go, i.Htlhash) }
 
 // Matches reports whether a file is of the build that has the wanted ids: the program itself, or its debug file. Every
 // GNU or Go id that is wanted must be the file's. The hash counts if none of these is wanted, since a debug file has the

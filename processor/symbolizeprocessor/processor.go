@@ -4,6 +4,7 @@
 package symbolizeprocessor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -120,17 +121,10 @@ func (s *symbolizer) logUnresolved() {
 	}
 	lines := make([]string, len(top))
 	for i, u := range top {
-		lines[i] = fmt.Sprintf("%s (%s, build id %s): %.1f s in %.0f samples", u.Path, u.Reason, orNone(u.IDs.String()),
+		lines[i] = fmt.Sprintf("%s (%s, build id %s): %.1f s in %.0f samples", u.Path, u.Reason, cmp.Or(u.IDs.String(), "unknown"),
 			u.Weight.Nanos/1e9, u.Weight.Samples)
 	}
 	s.logger.Info("samples without function names; add a file with symbols to one of the sources",
 		zap.Float64("seconds", all.Nanos/1e9), zap.Float64("samples", all.Samples),
 		zap.Duration("interval", s.config.ReportInterval), zap.Strings("top", lines))
-}
-
-func orNone(id string) string {
-	if id == "" {
-		return "unknown"
-	}
-	return id
 }

@@ -146,7 +146,7 @@ func (r *Resolver) Close(ctx context.Context) error {
 	r.cancel()
 	err := await.Return(ctx, func() {
 		r.done.Wait()
-		r.closeAll()
+		r.eachIdle((*Module).close)
 	})
 	if err != nil {
 		return context.Cause(ctx)

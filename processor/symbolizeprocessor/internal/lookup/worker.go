@@ -329,7 +329,3 @@ func (r *Resolver) closeExcess() {
 		h.module.mu.Unlock()
 	}
 }
-
-func (r *Resolver) closeAll() {
-	r.eachIdle((*Module).close)
-}
