@@ -4,12 +4,12 @@
 package otlplayouts
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -41,36 +41,21 @@ func TestAsyncProfiler(t *testing.T) {
 
 // TestUnpackedLists reads samples in which each attribute and value is a field of its own.
 func TestUnpackedLists(t *testing.T) {
-	number := func(b []byte, field protowire.Number, v uint64) []byte {
-		return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
-	}
-	nested := func(field protowire.Number, content []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), content)
-	}
 	for name, c := range map[string]struct {
-		sample       []byte
+		sample       fieldsOf
 		want         Layout
 		uncertain    bool
 		links, attrs int
 	}{
-		"1.10: a value": {sample: number(number(nil, 1, 1), 4, 7), want: V1_10, links: 1, attrs: 1},
-		"1.10: an attribute, a value above all links": {sample: number(number(number(nil, 1, 1), 2, 1), 4, 7), want: V1_10, links: 1, attrs: 2},
-		"1.9: a value above all attributes, a link":   {sample: number(number(number(nil, 1, 1), 2, 9), 4, 1), want: V1_9, links: 2, attrs: 2},
-		"either":                        {sample: number(number(number(nil, 1, 1), 2, 1), 4, 1), want: V1_10, uncertain: true, links: 2, attrs: 2},
-		"1.9: a value":                  {sample: number(number(nil, 1, 1), 2, 7), want: V1_9, links: 1, attrs: 1},
-		"1.9: a value and an attribute": {sample: number(number(number(nil, 1, 1), 2, 7), 3, 1), want: V1_9, links: 1, attrs: 2},
+		"1.10: a value": {sample: fieldsOf{1, 1, 4, 7}, want: V1_10, links: 1, attrs: 1},
+		"1.10: an attribute, a value above all links": {sample: fieldsOf{1, 1, 2, 1, 4, 7}, want: V1_10, links: 1, attrs: 2},
+		"1.9: a value above all attributes, a link":   {sample: fieldsOf{1, 1, 2, 9, 4, 1}, want: V1_9, links: 2, attrs: 2},
+		"either":                        {sample: fieldsOf{1, 1, 2, 1, 4, 1}, want: V1_10, uncertain: true, links: 2, attrs: 2},
+		"1.9: a value":                  {sample: fieldsOf{1, 1, 2, 7}, want: V1_9, links: 1, attrs: 1},
+		"1.9: a value and an attribute": {sample: fieldsOf{1, 1, 2, 7, 3, 1}, want: V1_9, links: 1, attrs: 2},
 	} {
-		profile := append(nested(2, c.sample), protowire.AppendFixed64(protowire.AppendTag(nil, 3, protowire.Fixed64Type), 1e18)...)
-		data := nested(1, nested(2, nested(2, profile)))
-		var dictionary []byte
-		for range c.links {
-			dictionary = append(dictionary, nested(4, nil)...)
-		}
-		for range c.attrs {
-			dictionary = append(dictionary, nested(6, nil)...)
-		}
-		dictionary = append(dictionary, nested(7, nested(1, []byte{1}))...)
-		layout, certain := Detect(append(data, nested(2, dictionary)...))
+		dictionary := slices.Concat(repeated(c.links, 4, ""), repeated(c.attrs, 6, ""), fieldsOf{7, fieldsOf{1, []byte{1}}})
+		layout, certain := Detect(request(fieldsOf{2, c.sample, 3, uint64(1e18)}, 2, dictionary))
 		assert.Equal(t, c.want, layout, name)
 		assert.Equal(t, !c.uncertain, certain, name)
 	}
