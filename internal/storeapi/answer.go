@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
@@ -38,38 +38,24 @@ func jsonAnswer(v any) (*answer, error) {
 	return &answer{body: body, contentType: "application/json"}, nil
 }
 
-// minGzipBytes is the smallest body that is compressed.
-const minGzipBytes = 1 << 10
-
 func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
-	h.Add("Vary", "Accept-Encoding")
 	etag := fmt.Sprintf(`W/"%016x"`, xxhash.Sum64(a.body))
 	h.Set("ETag", etag)
 	if a.filename != "" {
 		h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(a.filename))
 	}
+	if a.gzipped {
+		h.Set(gzhttp.HeaderNoCompression, "1")
+	}
 	if matches(r.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	if a.gzipped || len(a.body) < minGzipBytes || !acceptsGzip(r) {
-		h.Set("Content-Length", strconv.Itoa(len(a.body)))
-		w.WriteHeader(http.StatusOK)
-		if r.Method != http.MethodHead {
-			_, _ = w.Write(a.body) // an error means that the client has disconnected
-		}
-		return
-	}
-	h.Set("Content-Encoding", "gzip")
-	w.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodHead {
-		return
-	}
-	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
-	_, _ = zip.Write(a.body)
-	_ = zip.Close()
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	// The server drops the body of an answer to HEAD. Any other error means that the client has disconnected.
+	_, _ = w.Write(a.body)
 }
 
 // matches reports whether a list of entity tags contains etag (RFC 9110 section 13.1.2, weak comparison).
@@ -77,18 +63,6 @@ func matches(list, etag string) bool {
 	for tag := range strings.SplitSeq(list, ",") {
 		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
 			return true
-		}
-	}
-	return false
-}
-
-// acceptsGzip reports whether the client accepts gzip.
-func acceptsGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, quality, _ := strings.Cut(strings.TrimSpace(coding), ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			q := strings.ReplaceAll(quality, " ", "")
-			return q != "q=0" && q != "q=0.0"
 		}
 	}
 	return false

@@ -5,7 +5,7 @@
 //
 // Every query passes through CheckHost, gets the headers that browsers obey, waits for one of the slots for concurrent
 // queries, and reads its parameters (params.go) and the store. Large answers are written in columns (columns.go); all are
-// sent with ETag and gzip (answer.go). The server is read only.
+// sent with ETag (answer.go) and gzip. The server is read only.
 package storeapi
 
 import (
@@ -15,6 +15,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -63,15 +66,16 @@ func New(settings Settings) http.Handler {
 	if s.Observe == nil {
 		s.Observe = func(context.Context, string, string, time.Duration) {}
 	}
+	compress, _ := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false)) // the level is valid
 	for name, serve := range map[string]func(*request) (*answer, error){
 		"status": s.status, "services": s.services, "profiles": s.profiles, "attributes": s.attributes,
 		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff, "sandwich": s.sandwich,
 		"heatmap": s.heatmap, "events": s.events,
 	} {
-		s.mux.HandleFunc("GET /api/"+name, s.query(name, serve))
+		s.mux.Handle("GET /api/"+name, compress(s.query(name, serve)))
 	}
-	s.mux.HandleFunc("GET /profiles/{service}/{profile}", s.query("pprof", s.pprof))
-	s.mux.HandleFunc("GET /services/{service}/debug/pprof/{kind}", s.query("debug_pprof", s.debugPprof))
+	s.mux.Handle("GET /profiles/{service}/{profile}", compress(s.query("pprof", s.pprof)))
+	s.mux.Handle("GET /services/{service}/debug/pprof/{kind}", compress(s.query("debug_pprof", s.debugPprof)))
 	files := http.FileServerFS(settings.Page)
 	s.mux.Handle("GET /{$}", files)
 	s.mux.Handle("GET /static/", files)
