@@ -91,7 +91,7 @@ func decompressXZ(b []byte, limit int64) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// xzDictionary returns the size of the dictionary that a block's header asks for. Only LZMA2 alone is read.
+// xzDictionary returns the size of the dictionary that a block's header asks for. LZMA2 is the only filter that is supported.
 func xzDictionary(header []byte) (int, error) {
 	c := cursor{data: header, order: binary.LittleEndian}
 	c.skip(1)

@@ -53,7 +53,7 @@ type tables struct {
 	dynamic *symbolTable
 
 	hasDWARF bool    // it was read
-	errs     []error // nil where there was none
+	errs     []error // nil if there was none
 }
 
 // HasSymbols reports whether the file has a table with more than exported functions.

@@ -36,7 +36,7 @@ func (k Kind) String() string { return kindNames[k] }
 // Module is what a mapping has about its file.
 type Module struct {
 	IDs symbols.IDs
-	// Path is the mapping's filename: a path as the process saw it, or a name alone.
+	// Path is the mapping's filename: a path as the process saw it, or only a name.
 	Path string
 	// PIDs are processes that are known to have it mapped.
 	PIDs []int64
