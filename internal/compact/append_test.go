@@ -13,7 +13,7 @@ import (
 // offsets move the indices of a message behind the tables of another.
 type offsets struct{ str, attribute, link, function, mapping, location, stack int }
 
-// pad gives a table without entries the zero value, which an index 0 then means.
+// pad adds the zero value, which index 0 means, to a table without entries.
 func pad(d pprofile.ProfilesDictionary) {
 	if d.StringTable().Len() == 0 {
 		d.StringTable().Append("")
@@ -38,7 +38,7 @@ func pad(d pprofile.ProfilesDictionary) {
 	}
 }
 
-// by gives an index moved by an offset. One that is out of range must stay so: nothing refers to the entry any more.
+// by returns an index moved by an offset. One that is out of range must stay out of range.
 func by(i int32, offset int) int32 {
 	if i < 0 || i > 1<<20 {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Assembler puts profiles together that did not come as OTLP. A translator interns stacks, attributes and links in its
-// Dictionary, and names resources, scopes, profiles and observations, in any order:
+// Assembler builds a message from profiles in other formats than OTLP. A translator interns stacks, attributes and links
+// in its Dictionary, and adds resources, scopes, profiles and observations in any order:
 //
 //	a.Reset()
 //	scope := a.Scope(a.Resource(resource, schemaURL), instrumentationScope, schemaURL)
@@ -20,10 +20,9 @@ import (
 //	a.Header(cpu).Time = first // a header may be changed until Build
 //	pd := a.Build()
 //
-// Equal resources and equal scopes are one, and samples of one identity {stack, attributes, link} are one within
-// a profile. What comes out is conformant as far as the headers and observations are; dictionary entries that nothing
-// refers to are left out. An Assembler is not safe for concurrent use. It may be used again after Reset, which
-// keeps its memory.
+// It combines equal resources, equal scopes, and samples of a profile with the same identity {stack, attributes, link}.
+// The message is conformant if the headers and observations are; dictionary entries that nothing refers to are left out.
+// An Assembler is not safe for concurrent use. Reset prepares it for the next message and keeps its memory.
 type Assembler struct {
 	batch    Batch
 	profiles []assembled
@@ -34,30 +33,28 @@ type Assembler struct {
 }
 
 type (
-	// ResourceIndex names a resource of an Assembler.
+	// ResourceIndex is the index of a resource in an Assembler.
 	ResourceIndex int32
-	// ScopeIndex names a scope of an Assembler.
+	// ScopeIndex is the index of a scope in an Assembler.
 	ScopeIndex int32
-	// ProfileIndex names a profile of an Assembler.
+	// ProfileIndex is the index of a profile in an Assembler.
 	ProfileIndex int32
 )
 
-// Shape tells what the observations of a profile have: a timestamp, a value, or both.
-type Shape struct{ Timestamps, Values bool }
-
-// Observation is one observation of a sample. What its profile's shape lacks is ignored.
+// Observation is one observation of a sample. A field that its profile's shape lacks is ignored.
 type Observation struct {
 	Timestamp uint64 // nanoseconds since the epoch
 	Value     int64
 }
 
-// assembled is a profile and the ends of the list of its samples.
+// assembled is a profile with the first and last of its samples, which are a linked list.
 type assembled struct {
 	profile
 	firstSample, lastSample int32
 }
 
-// assembledSample is a sample, the next one of its profile, and the ends of the list of its observations.
+// assembledSample is a sample, the next one of its profile, and the first and last of its observations, which are a
+// linked list.
 type assembledSample struct {
 	Identity
 	profile     ProfileIndex
@@ -82,7 +79,7 @@ func (a *Assembler) Reset() {
 	a.batch.Reset(Options{})
 	a.batch.isUnsized = true
 	a.batch.dict.Reset(profiledict.Sizes{})
-	a.batch.beginImport()
+	a.batch.importer.Reset(&a.batch.dict)
 	clear(a.profiles)
 	a.profiles = a.profiles[:0]
 	a.samples = append(a.samples[:0], assembledSample{})
@@ -92,9 +89,6 @@ func (a *Assembler) Reset() {
 
 // Dictionary returns the dictionary that all indices refer to. Its strings must be valid UTF-8.
 func (a *Assembler) Dictionary() *profiledict.Dictionary { return &a.batch.dict }
-
-// Repairs counts what was put right in resources and scopes since Reset.
-func (a *Assembler) Repairs() [NumRepairs]int { return a.batch.importer.Repairs }
 
 // Resource returns the index of a resource, which is only read. Text that is not UTF-8 is repaired.
 func (a *Assembler) Resource(r pcommon.Resource, schemaURL string) ResourceIndex {
@@ -106,7 +100,7 @@ func (a *Assembler) Scope(resource ResourceIndex, s pcommon.InstrumentationScope
 	return ScopeIndex(a.batch.scope(int32(resource), s, s.Attributes(), schemaURL))
 }
 
-// Value returns the comparable form of a value, its text repaired. It is not ok if it is nested too deeply.
+// Value returns the comparable form of a value, its text repaired. ok is false if the value is nested too deeply.
 func (a *Assembler) Value(v pcommon.Value) (value profiledict.Value, ok bool) {
 	clean, ok := a.batch.importer.CleanValue(v)
 	if !ok {
@@ -117,15 +111,8 @@ func (a *Assembler) Value(v pcommon.Value) (value profiledict.Value, ok bool) {
 
 // Profile adds a profile. Profiles of a scope keep the order in which they were added.
 func (a *Assembler) Profile(scope ScopeIndex, s Shape, header Header) ProfileIndex {
-	p := profile{Header: header, scope: int32(scope), donated: pprofile.NewSampleSlice()}
-	switch {
-	case !s.Timestamps:
-		p.shape = valuesAlone
-	case s.Values:
-		p.shape = timestampsValues
-	default:
-		p.shape = timestampsAlone
-	}
+	s.Values = s.Values || !s.Timestamps // an observation has one of them
+	p := profile{Header: header, scope: int32(scope), shape: s, donated: pprofile.NewSampleSlice()}
 	a.profiles = append(a.profiles, assembled{profile: p})
 	return ProfileIndex(len(a.profiles)) - 1
 }
@@ -133,8 +120,8 @@ func (a *Assembler) Profile(scope ScopeIndex, s Shape, header Header) ProfileInd
 // Header returns the header of a profile, to be changed until the next call of Profile.
 func (a *Assembler) Header(p ProfileIndex) *Header { return &a.profiles[p].Header }
 
-// Observe adds an observation to the sample of an identity. Where a profile has values alone they are added up; a sum
-// that would overflow stays apart.
+// Observe adds an observation to the sample of an identity. If the profile has only values, they are added up; a value
+// with which the sum would overflow becomes a sample of its own.
 func (a *Assembler) Observe(p ProfileIndex, id Identity, o Observation) {
 	h := profiledict.Mix(uint64(uint32(id.Stack))<<32|uint64(uint32(id.Attributes)), uint64(uint32(id.Link))<<32|uint64(uint32(p)))
 	probe := a.identities.Start(h)
@@ -147,21 +134,18 @@ func (a *Assembler) Observe(p ProfileIndex, id Identity, o Observation) {
 	a.identities.Insert(probe, a.appendSample(p, id, o))
 }
 
-// Append adds a sample of one observation without looking for another of the same identity.
-func (a *Assembler) Append(p ProfileIndex, id Identity, o Observation) { a.appendSample(p, id, o) }
-
 func (a *Assembler) appendSample(p ProfileIndex, id Identity, o Observation) int32 {
 	i := int32(len(a.samples))
 	at := a.appendObservation(o)
 	a.samples = append(a.samples, assembledSample{Identity: id, profile: p, first: at, last: at})
-	of := &a.profiles[p]
-	if of.lastSample == 0 {
-		of.firstSample = i
+	profile := &a.profiles[p]
+	if profile.lastSample == 0 {
+		profile.firstSample = i
 	} else {
-		a.samples[of.lastSample].next = i
+		a.samples[profile.lastSample].next = i
 	}
-	of.lastSample = i
-	of.count++
+	profile.lastSample = i
+	profile.count++
 	return i
 }
 
@@ -172,7 +156,7 @@ func (a *Assembler) appendObservation(o Observation) int32 {
 
 func (a *Assembler) observe(i int32, o Observation) {
 	s := &a.samples[i]
-	if a.profiles[s.profile].shape == valuesAlone {
+	if !a.profiles[s.profile].shape.Timestamps {
 		if sum := &a.observations[s.first].Value; !overflows(*sum, o.Value) {
 			*sum += o.Value
 		} else {
@@ -185,15 +169,15 @@ func (a *Assembler) observe(i int32, o Observation) {
 	s.last = at
 }
 
-// ShiftTimestamps adds nanos to the timestamps of all observations: a clock may be known at the end only.
+// ShiftTimestamps adds nanos to the timestamps of all observations, for formats that have the clock at the end.
 func (a *Assembler) ShiftTimestamps(nanos uint64) {
 	for i := range a.observations {
 		a.observations[i].Timestamp += nanos
 	}
 }
 
-// Build returns what has been added. The strings of the dictionary are shared with it: call DetachStrings on the
-// Dictionary before where they are cut from something much larger.
+// Build returns a message of all that has been added. It shares its strings with the Dictionary: if they are parts of
+// something much larger, call DetachStrings on the Dictionary first.
 func (a *Assembler) Build() pprofile.Profiles {
 	b := &a.batch
 	b.profiles, b.samples, b.values, b.timestamps = b.profiles[:0], b.samples[:0], b.values[:0], b.timestamps[:0]
@@ -205,14 +189,11 @@ func (a *Assembler) Build() pprofile.Profiles {
 		}
 		b.profiles = append(b.profiles, p.profile)
 	}
-	for part := range b.Parts() {
-		return part.Profiles
-	}
-	return pprofile.NewProfiles()
+	return b.whole()
 }
 
-// flatten appends a sample to those of the batch, and its observations one after the other.
-func (a *Assembler) flatten(s *assembledSample, shape shape) {
+// flatten appends a sample and its observations to those of the batch.
+func (a *Assembler) flatten(s *assembledSample, shape Shape) {
 	b := &a.batch
 	to := sample{
 		Identity:   s.Identity,
@@ -220,10 +201,10 @@ func (a *Assembler) flatten(s *assembledSample, shape shape) {
 	}
 	for i := s.first; i != 0; i = a.observations[i].next {
 		o := &a.observations[i]
-		if shape != timestampsAlone {
+		if shape.Values {
 			b.values = append(b.values, o.Value)
 		}
-		if shape != valuesAlone {
+		if shape.Timestamps {
 			b.timestamps = append(b.timestamps, o.Timestamp)
 		}
 		to.count++

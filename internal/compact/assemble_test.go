@@ -92,7 +92,7 @@ func TestAssemblerRepairsText(t *testing.T) {
 	got := a.Build().ResourceProfiles().At(0)
 	assert.Equal(t, map[string]any{"service.name": "sh\uFFFDop"}, got.Resource().Attributes().AsRaw())
 	assert.Equal(t, "ag\uFFFDent", got.ScopeProfiles().At(0).Scope().Name())
-	assert.Equal(t, 2, a.Repairs()[RepairInvalidUTF8])
+	assert.Equal(t, 2, a.batch.Stats().Repairs[RepairInvalidUTF8])
 }
 
 func TestAssemblerOfNothing(t *testing.T) {

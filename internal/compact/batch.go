@@ -4,50 +4,52 @@
 package compact
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // Options configure a batch.
 type Options struct {
-	// MaxBytes is the largest encoded size of a part, in bytes; 0 is no limit.
+	// MaxBytes is the largest encoded size of a part, in bytes; 0 means no limit.
 	MaxBytes int
-	// MaxGrowth bounds what splitting repeats: all parts together are at most that many times as large as the whole
-	// would be, and samples that share an entry larger than MaxBytes stay together. Parts may then be larger than
-	// MaxBytes. 0 means no bound: only a single observation is ever larger.
+	// MaxGrowth bounds the entries that parts repeat: all parts together are at most this many times as large as the
+	// whole would be, and samples that share an entry larger than MaxBytes stay together. A part can then be larger than
+	// MaxBytes. 0 means no bound: a part is larger than MaxBytes only if it is a single observation.
 	MaxGrowth int
 	// OrderByFrequency assigns the shortest indices to the entries that are referred to most.
 	OrderByFrequency bool
-	// CombineSamples makes one sample of those of one identity within one profile.
+	// CombineSamples combines samples of a profile that have the same identity.
 	CombineSamples bool
 }
 
-// Batch gathers profiles. Reset comes before anything else. It is not safe for concurrent use.
+// Batch collects profiles. Reset must be called first. A Batch is not safe for concurrent use.
 //
-// Everything is kept flat: samples of all profiles are in one slice, and refer to their observations as ranges
-// of two others. Of what was added only strings are kept, and, of what was given away to Consume, memory to write
-// parts into.
+// Its tables are flat: samples of all profiles are in one slice, and refer to ranges of two others for their
+// observations. It keeps the strings of added messages and, from messages passed to Consume, memory for the parts.
 type Batch struct {
 	options Options
-	// messages is how many have been added since Reset.
+	// messages is the number of messages added since Reset.
 	messages int
-	// grown is how large the dictionary of the last batch became, if that was made of several messages.
+	// grown is the final size of the last batch's dictionary, if that batch had several messages.
 	grown profiledict.Sizes
 
 	dict     profiledict.Dictionary
 	importer Importer
 
-	resources texts[resource]
-	scopes    texts[scope]
+	resources interned[resource]
+	scopes    interned[scope]
 	profiles  []profile
 
 	samples    []sample
 	values     []int64
 	timestamps []uint64
 
-	// donated is the dictionary of the first consumed message, to be overwritten by that of the first part.
+	// donated is the dictionary of the first consumed message, which that of the first part overwrites.
 	donated pprofile.ProfilesDictionary
 
 	identities identities
@@ -56,15 +58,14 @@ type Batch struct {
 	isUnsized bool
 	size      sizeEstimate
 
-	// What Parts works with: the dictionary of a part, the texts that its resources and scopes would add to
-	// the string table, with their bytes, and the splitter.
-	subset    Subset
-	texts     map[string]struct{}
-	textBytes int
-	splitter  splitter
+	// Scratch of Parts: the dictionary of a part, the texts that its resources and scopes would add to the string table,
+	// and the splitter.
+	subset   subset
+	texts    map[string]struct{}
+	splitter splitter
 }
 
-// Header is a profile's own fields. Indices are those of the dictionary that the profile's samples refer to.
+// Header has a profile's own fields. Its indices refer to the same dictionary as those of the profile's samples.
 type Header struct {
 	ID                     pprofile.ProfileID
 	Time                   pcommon.Timestamp
@@ -73,7 +74,7 @@ type Header struct {
 	SampleType, PeriodType ValueType
 	Attributes             profiledict.AttributeSetIndex
 	DroppedAttributesCount uint32
-	// The original payload and its format are set together or not at all. The payload is borrowed.
+	// The original payload and its format are both set, or neither. The payload is borrowed.
 	PayloadFormat string
 	Payload       []byte
 }
@@ -81,26 +82,26 @@ type Header struct {
 // ValueType is a sample type or a period type.
 type ValueType struct{ Type, Unit profiledict.StringIndex }
 
-// profile is a profile's header, and where its samples are.
+// profile is a profile's header and the range of its samples.
 type profile struct {
 	Header
 	scope        int32
-	shape        shape
+	shape        Shape
 	first, count int32 // of samples
 
-	// donated are the samples of a consumed message, to be overwritten by those of a part with all of them.
+	// donated are the samples of a consumed message, which a part that has all samples of the profile overwrites.
 	donated pprofile.SampleSlice
 }
 
-// sample is a sample's identity and observations: count values from firstValue on, count timestamps
-// from firstTimestamp on, or both, depending on its profile's shape.
+// sample is a sample's identity and observations: depending on its profile's shape, count values from firstValue on, count
+// timestamps from firstTimestamp on, or both.
 type sample struct {
 	Identity
 	firstValue, firstTimestamp uint32
 	count                      uint32
 }
 
-// Identity is what tells the samples of a profile apart.
+// Identity distinguishes the samples of a profile.
 type Identity struct {
 	Stack      profiledict.StackIndex
 	Attributes profiledict.AttributeSetIndex
@@ -125,7 +126,7 @@ func (b *Batch) Reset(options Options) {
 	b.donated = pprofile.NewProfilesDictionary()
 }
 
-// begin makes room for a dictionary like the last batch's, or the first message's, which saves growing.
+// begin makes room for a dictionary like the last batch's or the first message's, so that it need not grow.
 func (b *Batch) begin(d pprofile.ProfilesDictionary) {
 	b.dict.Reset(profiledict.Sizes{
 		Strings:   max(b.grown.Strings, d.StringTable().Len()),
@@ -133,14 +134,7 @@ func (b *Batch) begin(d pprofile.ProfilesDictionary) {
 		Locations: max(b.grown.Locations, d.LocationTable().Len()),
 		Stacks:    max(b.grown.Stacks, d.StackTable().Len()),
 	})
-	b.beginImport()
-}
-
-func (b *Batch) beginImport() {
 	b.importer.Reset(&b.dict)
-	if b.texts == nil {
-		b.texts = make(map[string]struct{})
-	}
 }
 
 // Profiles returns the number of profiles in the batch.
@@ -212,20 +206,16 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 
 // reach imports all stacks that samples refer to.
 func (b *Batch) reach(pd pprofile.Profiles) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				samples := p.Samples()
-				for i := range samples.Len() {
-					b.importer.Reach(samples.At(i).StackIndex())
-				}
-			}
+	for p := range pdataiter.Profiles(pd) {
+		samples := p.Samples()
+		for i := range samples.Len() {
+			b.importer.Reach(samples.At(i).StackIndex())
 		}
 	}
 	b.importer.ImportReached()
 }
 
-// unknown is an index that has not been looked up yet.
+// unknown is an index that is not known yet.
 const unknown = -1
 
 func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {
@@ -247,15 +237,15 @@ func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {
 		scope:   scope,
 		donated: pprofile.NewSampleSlice(),
 	}
-	// A profile whose samples differ in shape goes on as one profile for each shape.
-	rest := b.addSamples(p, src.Samples(), anyShape)
+	// A profile whose samples differ in shape becomes one profile for each shape.
+	others := b.addSamples(p, src.Samples(), anyShape)
 	p.PayloadFormat, p.Payload = "", nil
 	for _, shape := range shapes {
-		if rest&shape != 0 {
+		if slices.Contains(others, shape) {
 			b.addSamples(p, src.Samples(), shape)
 		}
 	}
-	if consume && rest == 0 {
+	if consume && len(others) == 0 {
 		src.Samples().MoveAndAppendTo(b.profiles[len(b.profiles)-1].donated)
 	}
 }
@@ -265,16 +255,16 @@ func (b *Batch) valueType(src pprofile.ValueType) ValueType {
 }
 
 // copyTo writes the profile's own fields. The payload goes with one part only.
-func (p *Header) copyTo(dst pprofile.Profile, s *Subset, withPayload bool) {
+func (p *Header) copyTo(dst pprofile.Profile, s *subset, withPayload bool) {
 	dst.SetProfileID(p.ID)
 	dst.SetTime(p.Time)
 	dst.SetDurationNano(p.DurationNanos)
 	dst.SetPeriod(p.Period)
-	dst.SampleType().SetTypeStrindex(s.String(p.SampleType.Type))
-	dst.SampleType().SetUnitStrindex(s.String(p.SampleType.Unit))
-	dst.PeriodType().SetTypeStrindex(s.String(p.PeriodType.Type))
-	dst.PeriodType().SetUnitStrindex(s.String(p.PeriodType.Unit))
-	s.CopyAttributes(p.Attributes, dst.AttributeIndices())
+	dst.SampleType().SetTypeStrindex(s.stringIndex(p.SampleType.Type))
+	dst.SampleType().SetUnitStrindex(s.stringIndex(p.SampleType.Unit))
+	dst.PeriodType().SetTypeStrindex(s.stringIndex(p.PeriodType.Type))
+	dst.PeriodType().SetUnitStrindex(s.stringIndex(p.PeriodType.Unit))
+	s.copyAttributes(p.Attributes, dst.AttributeIndices())
 	dst.SetDroppedAttributesCount(p.DroppedAttributesCount)
 	if withPayload {
 		dst.SetOriginalPayloadFormat(p.PayloadFormat)

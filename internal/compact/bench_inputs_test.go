@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// overlap says what the dictionaries of generated messages share.
+// overlap is what the dictionaries of generated messages share.
 type overlap int
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func (o overlap) String() string { return [...]string{"same", "half", "disjoint"}[o] }
 
-// generated gives n messages of 290 to 380 KB, each a CPU profile with labels of one of eight services. The program of a
+// generated returns n messages of 290 to 380 KB, each a CPU profile with labels of one of eight services. The program of a
 // message has the same functions as the others', half of them, or none.
 func generated(t testing.TB, n int, o overlap) []pprofile.Profiles {
 	t.Helper()
@@ -50,7 +50,7 @@ func generated(t testing.TB, n int, o overlap) []pprofile.Profiles {
 // plain translator takes them from a pprof: each entry once, and only what samples refer to.
 type callTree struct {
 	functions, samples, depth, labelSets int
-	// name gives the number that names a function.
+	// name returns the number in a function's name.
 	name func(function int) int
 }
 

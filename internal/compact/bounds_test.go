@@ -217,7 +217,7 @@ func worstMessages(t testing.TB, size int) map[string][]byte {
 	return all
 }
 
-// requireBoundedBatch compacts what pdata makes of a message, split and whole, and bounds its cost and what comes out.
+// requireBoundedBatch compacts a message, split and whole, and bounds the cost and the size of the output.
 func requireBoundedBatch(t testing.TB, wire []byte, pd pprofile.Profiles, maxBytes int) (in, whole, split int) {
 	t.Helper()
 	in = sizer.ProfilesSize(pd)
@@ -295,7 +295,7 @@ func TestExpansionOfReferences(t *testing.T) {
 	assert.Equal(t, 1, b.Stats().Repairs[RepairAttributeExpansion])
 }
 
-// FuzzCompactCost bounds what any message costs, and what it becomes.
+// FuzzCompactCost bounds the cost of any message and the size of the output.
 func FuzzCompactCost(f *testing.F) {
 	for _, wire := range worstMessages(f, 2_000) {
 		f.Add(wire, uint16(100))

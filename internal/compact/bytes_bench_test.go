@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// BenchmarkBytes reports encoded sizes: of what a chain of pdata's MergeTo makes of the inputs, and of what a batch
-// makes of them. Its times mean nothing.
+// BenchmarkBytes reports encoded sizes: of the result of a chain of pdata's MergeTo, and of a batch of the same inputs. Its
+// times mean nothing.
 func BenchmarkBytes(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		b.Run(input.name, func(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkBytes(b *testing.B) {
 	}
 }
 
-// BenchmarkPprofBytes sets what becomes of a pprof beside the pprof: both uncompressed.
+// BenchmarkPprofBytes compares the size of compacted profiles with that of their pprof, both uncompressed.
 func BenchmarkPprofBytes(b *testing.B) {
 	messages := captured(b)
 	for _, name := range slices.Sorted(maps.Keys(messages)) {

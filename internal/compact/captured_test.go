@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestCapturedAlone compacts each captured payload: nothing that it says is lost, and it becomes no larger.
+// TestCapturedAlone compacts each captured payload: nothing is lost, and it becomes no larger.
 func TestCapturedAlone(t *testing.T) {
 	for name, pd := range captured(t) {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestCapturedAlone(t *testing.T) {
 // hugeHeap takes seconds where the others take milliseconds, so that it is in fewer tests.
 const hugeHeap = "go-compile-nethttp-heap-huge"
 
-// TestCapturedTogether gathers all captured payloads but hugeHeap, each twice.
+// TestCapturedTogether batches all captured payloads except hugeHeap, each twice.
 func TestCapturedTogether(t *testing.T) {
 	b := batchOf(all)
 	merged := pprofile.NewProfiles()
@@ -73,7 +73,7 @@ func TestCapturedSplit(t *testing.T) {
 	}
 }
 
-// requireWithin expects conformant parts, each within the limit in both forms, and sizes that were told right.
+// requireWithin expects conformant parts, each within the limit in both forms, with correct sizes.
 func requireWithin(t testing.TB, limit int, parts []Part) {
 	t.Helper()
 	for i, part := range parts {

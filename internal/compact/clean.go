@@ -7,19 +7,19 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/xpdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// maxValueDepth is the largest number of arrays and maps inside each other. Protobuf's readers give
-// up on a message after 100 levels, of which a map takes three: one value deeper than this would cost
-// everybody whose profiles are in the same message.
+// maxValueDepth is the largest number of arrays and maps inside each other. Readers of protobuf reject a message that is
+// nested more than 100 levels deep, and a map has three levels: with one deeper value, all profiles of the message would
+// be lost.
 const maxValueDepth = 24
 
-// CleanValue returns v, or, if a text in it is not UTF-8, a copy in which it is. A value that is nested too deeply, or
-// that repeats too much of what the message holds once, is not ok. All are counted.
+// CleanValue returns v or, if a text in it is not UTF-8, a repaired copy. ok is false for a value that is nested too
+// deeply, or that repeats too much of what the message holds once. It counts all of these.
 func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 	if !shallow(v, maxValueDepth) {
 		im.Repairs[RepairAttributeDepth]++
@@ -29,7 +29,7 @@ func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 		im.Repairs[RepairAttributeExpansion]++
 		return v, false
 	}
-	if validText(v) {
+	if everyText(v, utf8.ValidString) {
 		return v, true
 	}
 	im.Repairs[RepairInvalidUTF8]++
@@ -38,10 +38,10 @@ func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 	return clean, true
 }
 
-// CleanMap copies the entries of a resource's or scope's attributes that can be understood to dst. Of several
-// with one key the first counts. Nothing of the message's dictionary is left in them.
+// CleanMap copies those attributes of a resource or scope that can be understood to dst. Of several with one key, it
+// copies the first. The copies do not refer to the message's dictionary.
 func (im *Importer) CleanMap(src, dst pcommon.Map) {
-	const few = 16 // up to here looking through them all is faster than a map
+	const few = 16 // for so many keys, a linear search is faster than a map
 	var seen map[string]struct{}
 	var keys [few]string
 	if src.Len() > few {
@@ -83,7 +83,7 @@ func (im *Importer) CleanText(s string) string {
 	return profiledict.ValidUTF8(s)
 }
 
-// shallow reports whether no more than depth arrays and maps are inside each other.
+// shallow reports whether at most depth arrays and maps are inside each other.
 func shallow(v pcommon.Value, depth int) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeSlice:
@@ -104,30 +104,36 @@ func shallow(v pcommon.Value, depth int) bool {
 	return true
 }
 
-func validText(v pcommon.Value) bool {
+// everyText reports whether ok is true for every text and key in v. It stops at the first for which it is not.
+func everyText(v pcommon.Value, ok func(text string) bool) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		return utf8.ValidString(v.Str())
+		return ok(v.Str())
 	case pcommon.ValueTypeSlice:
 		values := v.Slice()
 		for i := range values.Len() {
-			if !validText(values.At(i)) {
+			if !everyText(values.At(i), ok) {
 				return false
 			}
 		}
 	case pcommon.ValueTypeMap:
-		for key, value := range v.Map().All() {
-			if !utf8.ValidString(key) || !validText(value) {
-				return false
-			}
-		}
+		return everyTextOf(v.Map(), ok)
 	default:
 	}
 	return true
 }
 
-// copyValid copies v part by part, since pdata's own copy would take along references that only the
-// message's dictionary resolves.
+func everyTextOf(m pcommon.Map, ok func(text string) bool) bool {
+	for key, value := range m.All() {
+		if !ok(key) || !everyText(value, ok) {
+			return false
+		}
+	}
+	return true
+}
+
+// copyValid copies v part by part, since pdata's own copy would include references that only the message's dictionary
+// resolves.
 func copyValid(v, dst pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:

@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// ContentID makes a profile id from all that a profile was made of, so that what is sent again carries the same ids.
+// ContentID makes a profile id from the content of a profile, so that a profile that is sent again has the same id.
 type ContentID [2]uint64
 
-// AddNumber makes n part of the content. The two halves are folded with multipliers of their own (from the digits of π).
+// AddNumber makes n part of the content. Each half is folded with constants of its own (from the digits of π).
 func (id *ContentID) AddNumber(n uint64) {
 	id[0] = fold(id[0], n, 0x243f6a8885a308d3, 0x13198a2e03707345)
 	id[1] = fold(id[1], n, 0xa4093822299f31d1, 0x082efa98ec4e6c89)

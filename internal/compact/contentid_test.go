@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Each half of an id tells contents apart that are much alike: a bit changed, a number more, another order.
+// Each half of an id differs for contents that are almost equal: a changed bit, one more number, another order.
 func TestContentIDs(t *testing.T) {
 	halves := [2]map[uint64]bool{{}, {}}
 	n := 0

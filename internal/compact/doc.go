@@ -1,26 +1,26 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compact makes messages of OTLP profiles in the smallest conformant form: one dictionary without duplicates
-// or orphans, equal resources, scopes and sample identities combined, split by encoded bytes if there is a limit. What
-// comes out resolves to what went in.
+// Package compact writes messages of OTLP profiles in the smallest conformant form: one dictionary without duplicates and
+// orphans, with equal resources, scopes and sample identities combined, and split by encoded bytes if there is a limit.
+// The output resolves to the same profiles as the input.
 //
-// In, from messages of any quality, by Batch.Add:
+// Input from OTLP messages, which may be malformed, by Batch.Add:
 //
-//	import.go      Importer checks a message's dictionary and interns what samples reach
-//	clean.go       attribute values: depth, UTF-8; references.go and shared.go: texts that they refer to
-//	resources.go   equal resources and scopes become one
-//	samples.go     samples of one identity become one
-//	estimate.go    how large the batch has become
+//	import.go      Importer checks a message's dictionary and interns what samples refer to
+//	clean.go       checks and repairs attribute values; references.go and shared.go: texts that they refer to
+//	resources.go   combines equal resources and scopes
+//	samples.go     combines samples of one identity
+//	estimate.go    estimates the size of the batch
 //
-// In, from other formats, by Assembler (assemble.go): indices of its dictionary, combined in the same way.
+// Input from other formats, by Assembler (assemble.go), whose samples refer to its dictionary.
 //
-// Out, by Batch.Parts:
+// Output by Batch.Parts:
 //
 //	part.go        inOrder, arrange, sizeOf, write
 //	subset.go      the entries that a part needs, their indices (order.go) and pdata
 //	size.go        encoded sizes
-//	split.go       which samples go into which part
+//	split.go       assigns samples to parts
 //
 // It is pure: no clock, no goroutines, no configuration, no logging.
 package compact

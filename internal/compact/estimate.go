@@ -5,19 +5,20 @@ package compact
 
 import "github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 
-// sizeEstimate estimates the encoded size of a growing batch. An update takes time for what was added since the last
-// one. It is rather too high: it counts entries that nothing refers to, and knows neither the final order of the tables
-// nor which samples will be combined.
+// sizeEstimate estimates the encoded size of a growing batch. An update only looks at what was added since the last one.
+// The estimate is usually too high: it counts entries that nothing refers to, and does not know the final order of the
+// tables.
 type sizeEstimate struct {
 	bytes int
-	// What has been counted so far.
+	// The number of items that have been counted so far.
 	resources, scopes, profiles, values               int
 	strings, attributes, functions, locations, stacks int
-	// The bytes of it beside indices into tables that still grow, and how many of those there are.
+	// fixed is their size without indices into tables that still grow; lines and stackLocations are the numbers of those
+	// indices.
 	fixed, lines, stackLocations int
 }
 
-// What entries take beside the fields that are looked at.
+// The bytes of items apart from the fields that are looked at.
 const (
 	profileBytes     = 80
 	observationBytes = 2 + 2
@@ -49,7 +50,7 @@ func (e *sizeEstimate) update(b *Batch) {
 	e.bytes = e.fixed + 8*len(b.timestamps) + indices
 }
 
-// addDictionary adds the entries that are new, and returns what depends on how large the tables have become.
+// addDictionary counts the new entries, and returns the bytes that depend on how large the tables have become.
 func (e *sizeEstimate) addDictionary(d *profiledict.Dictionary) (indices int) {
 	for ; e.strings < d.Strings.Len(); e.strings++ {
 		e.fixed += profiledict.FieldLen(len(d.Strings.At(profiledict.StringIndex(e.strings))))
@@ -71,8 +72,8 @@ func (e *sizeEstimate) addDictionary(d *profiledict.Dictionary) (indices int) {
 	for ; e.stacks < d.Stacks.Len(); e.stacks++ {
 		e.stackLocations += len(d.Stacks.At(profiledict.StackIndex(e.stacks)))
 	}
-	// Each index is taken for one of the last, those in stacks for three quarters as long, since a few
-	// locations are in most of the stacks.
+	// Each index counts as long as the last one. Those in stacks count three quarters of that, since a few locations are in
+	// most of the stacks.
 	str := profiledict.VarintLen(uint64(d.Strings.Len()))
 	return d.Mappings.Len()*mappingBytes + d.Links.Len()*linkBytes +
 		3*(1+str)*d.Functions.Len() + 2*(1+str)*d.Attributes.Len() +

@@ -14,8 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// theSendersOwn are faults in what a message says rather than in how it is laid out. They pass, since nobody but
-// the sender could put them right.
+// theSendersOwn are faults in a message's content, not in its layout. They pass, since only the sender could correct them.
 var theSendersOwn = []string{
 	"is not below memory_limit", "below 0", "outside the profile's time", "_id: is zero", "original_payload",
 }
@@ -38,7 +37,7 @@ func requireConformantLayout(t *testing.T, pd pprofile.Profiles) {
 	}
 }
 
-// FuzzMutatedOTLP gathers, beside a sound message, what pdata makes of any bytes.
+// FuzzMutatedOTLP batches a well-formed message and whatever pdata reads from any bytes.
 func FuzzMutatedOTLP(f *testing.F) {
 	for name, pd := range captured(f) {
 		if wire := marshal(f, pd); len(wire) < 5_000 {

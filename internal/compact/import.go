@@ -4,6 +4,7 @@
 package compact
 
 import (
+	"iter"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -12,33 +13,30 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Importer moves entries of a message's dictionary into a Dictionary that many messages share:
-// only what is asked for, with all that it refers to, each entry once. Nothing about the message is
-// trusted: its tables may be missing, hold values twice, begin with something other than the zero
-// value, and refer to entries that do not exist.
+// Importer copies entries of a message's dictionary into a Dictionary that many messages share: only those that are
+// needed, with all that they refer to, each once. It trusts nothing about the message: tables may be missing, hold
+// values twice, begin with something other than the zero value, and refer to entries that do not exist.
 //
-// An index 0 means the entry at 0; a table without entries reads as if it had its zero value there. The message is
-// only read; what stays in the Dictionary of it are strings.
+// Index 0 means the entry at 0, or the zero value if the table is empty. The message is only read; the Dictionary keeps
+// nothing of it but strings.
 type Importer struct {
 	dict *profiledict.Dictionary
 	src  source
 
 	strings, functions, mappings, locations, stacks, attributes, links remap
 
-	reachedStacks, reachedLocations, reachedMappings, reachedFunctions marks
-
 	// Repairs counts what was put right since the last Reset, by fault.
 	Repairs [NumRepairs]int
 
-	// keySeen[k] tells which attribute set had the key k last, and where from.
+	// keySeen[k] is the last attribute set with the key k, and the attribute that it had. set numbers the sets.
 	keySeen []seenKey
 	set     uint32
 
 	// shared bounds what references into the string table expand to.
 	shared sharedTexts
 
-	// referenced is nil until an attribute looks as if pdata had left references in it.
-	referenced *references
+	// referenced is the result of resolved, unset until that is called.
+	referenced pcommon.Slice
 
 	// Scratch.
 	stackScratch []int32
@@ -51,19 +49,6 @@ type seenKey struct {
 	attribute profiledict.AttributeIndex
 }
 
-// Reason tells why an entry cannot be understood: which index, in it or below it, is out of range.
-type Reason int8
-
-// The reasons. Each is named by the table that the index should have pointed into.
-const (
-	Understood Reason = iota
-	StackOutOfRange
-	LocationOutOfRange
-	FunctionOutOfRange
-	MappingOutOfRange
-	StringOutOfRange
-)
-
 // Repair names a fault that costs no sample.
 type Repair int
 
@@ -71,7 +56,7 @@ type Repair int
 const (
 	// RepairAttributeIndex is an attribute whose index, or whose key's or unit's index, is out of range: it is left out.
 	RepairAttributeIndex Repair = iota
-	// RepairAttributeKey is an attribute whose key stood before in the same set: it is left out.
+	// RepairAttributeKey is an attribute whose key another attribute of the same set has: it is left out.
 	RepairAttributeKey
 	// RepairAttributeDepth is an attribute whose value is nested too deeply: it is left out.
 	RepairAttributeDepth
@@ -81,8 +66,8 @@ const (
 	RepairProfileField
 	// RepairInvalidUTF8 is a text that is not UTF-8: each invalid run becomes U+FFFD.
 	RepairInvalidUTF8
-	// RepairAttributeExpansion is an attribute of which the message holds only references, too many of them to long texts:
-	// it is left out.
+	// RepairAttributeExpansion is an attribute that refers to long texts which the message repeats too often: it is left
+	// out.
 	RepairAttributeExpansion
 	// NumRepairs is the number of faults.
 	NumRepairs int = iota
@@ -94,42 +79,59 @@ var repairNames = [NumRepairs]string{
 
 func (r Repair) String() string { return repairNames[r] }
 
-// remap holds, for each entry of a table of the message, 0 where nothing has asked for it, its index
-// in the Dictionary plus one, or the negated Reason why it cannot be understood.
+// remap holds, for each entry of a table of the message, what has become of it: its index in the Dictionary plus one,
+// 0 if nothing refers to it yet, reached if a sample does, or reached - 1 - why if it cannot be understood.
 type remap []int32
 
-func (r *remap) reset(entries int) {
-	if cap(*r) < entries {
-		*r = make(remap, entries)
-		return
+const reached = -1
+
+// known returns the index in the Dictionary of an entry that has been imported. It is small enough to be inlined, as the
+// fast path before get.
+func (r remap) known(i int32) (int32, bool) {
+	if uint(i) < uint(len(r)) && r[i] > 0 { // a negative index is a huge one
+		return r[i] - 1, true
 	}
-	*r = (*r)[:entries]
-	clear(*r)
+	return 0, false
 }
 
-// find returns what is known of entry i. It is not done where the entry exists and was not asked for yet.
-func (r remap) find(i int32, outOfRange Reason) (index int32, why Reason, done bool) {
-	if uint(i) >= uint(len(r)) { // a negative index is a huge one
-		return 0, outOfRange, true
+// get returns the index of entry i in the Dictionary. add interns the entry when it is needed for the first time.
+func (r remap) get(i int32, outOfRange DropReason, add func(int32) (int32, DropReason)) (int32, DropReason) {
+	if uint(i) >= uint(len(r)) {
+		return 0, outOfRange
 	}
 	if v := r[i]; v > 0 {
-		return v - 1, Understood, true
-	} else if v < 0 {
-		return 0, Reason(-v), true
+		return v - 1, Understood
+	} else if v < reached {
+		return 0, DropReason(reached - 1 - v)
 	}
-	return 0, Understood, false
-}
-
-func (r remap) put(i, index int32, why Reason) (int32, Reason) {
+	index, why := add(i)
 	if why != Understood {
-		r[i] = -int32(why)
+		r[i] = reached - 1 - int32(why)
 		return 0, why
 	}
 	r[i] = index + 1
 	return index, Understood
 }
 
-// Reset binds the importer to a Dictionary that is empty.
+// reach marks an entry for ImportReached. An index that is out of range is ignored here and reported by get.
+func (r remap) reach(i int32) {
+	if uint(i) < uint(len(r)) && r[i] == 0 {
+		r[i] = reached
+	}
+}
+
+// allReached iterates over the marked entries.
+func (r remap) allReached() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for i, v := range r {
+			if v == reached && !yield(int32(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Reset begins to import into a Dictionary, which must be empty.
 func (im *Importer) Reset(dict *profiledict.Dictionary) {
 	im.dict = dict
 	im.Repairs = [NumRepairs]int{}
@@ -138,40 +140,40 @@ func (im *Importer) Reset(dict *profiledict.Dictionary) {
 	im.End()
 }
 
-// Begin turns to the dictionary of the next message, borrowed until End.
+// Begin begins to import from the dictionary of the next message, which is borrowed until End.
 func (im *Importer) Begin(src pprofile.ProfilesDictionary) {
 	im.src = sourceOf(src)
 	im.shared.reset()
-	im.strings.reset(im.src.strings.Len())
-	im.functions.reset(im.src.functions.Len())
-	im.mappings.reset(im.src.mappings.Len())
-	im.locations.reset(im.src.locations.Len())
-	im.stacks.reset(im.src.stacks.Len())
-	im.attributes.reset(im.src.attributes.Len())
-	im.links.reset(im.src.links.Len())
-	im.reachedFunctions.reset(im.src.functions.Len())
-	im.reachedMappings.reset(im.src.mappings.Len())
-	im.reachedLocations.reset(im.src.locations.Len())
-	im.reachedStacks.reset(im.src.stacks.Len())
+	im.strings = zeroed(im.strings, im.src.strings.Len())
+	im.functions = zeroed(im.functions, im.src.functions.Len())
+	im.mappings = zeroed(im.mappings, im.src.mappings.Len())
+	im.locations = zeroed(im.locations, im.src.locations.Len())
+	im.stacks = zeroed(im.stacks, im.src.stacks.Len())
+	im.attributes = zeroed(im.attributes, im.src.attributes.Len())
+	im.links = zeroed(im.links, im.src.links.Len())
 }
 
-// End lets go of the message.
+// zeroed returns a slice of n zero values, in the memory of s if that suffices.
+func zeroed[S ~[]E, E any](s S, n int) S { return append(s[:0], make(S, n)...) }
+
+// End forgets the message.
 func (im *Importer) End() {
 	im.src = source{}
-	im.referenced = nil
+	im.referenced = pcommon.Slice{}
 }
 
-// String imports a string. Out of range it is StringOutOfRange.
-func (im *Importer) String(i int32) (profiledict.StringIndex, Reason) {
-	v, why, done := im.strings.find(i, StringOutOfRange)
-	if !done {
-		s, repaired := im.dict.Strings.InternValid(im.src.strings.At(int(i)))
-		if repaired {
-			im.Repairs[RepairInvalidUTF8]++
-		}
-		v, why = im.strings.put(i, int32(s), Understood)
-	}
+// String imports a string.
+func (im *Importer) String(i int32) (profiledict.StringIndex, DropReason) {
+	v, why := im.strings.get(i, DropStringIndex, im.newString)
 	return profiledict.StringIndex(v), why
+}
+
+func (im *Importer) newString(i int32) (int32, DropReason) {
+	s, repaired := im.dict.Strings.InternValid(im.src.strings.At(int(i)))
+	if repaired {
+		im.Repairs[RepairInvalidUTF8]++
+	}
+	return int32(s), Understood
 }
 
 // Field imports a string that a profile's own field names. Out of range it reads as empty and is counted.
@@ -189,41 +191,38 @@ func (im *Importer) Link(i int32) profiledict.LinkIndex {
 	if i == 0 {
 		return 0
 	}
-	v, why, done := im.links.find(i, StringOutOfRange)
-	if !done {
-		link := im.src.links.At(int(i))
-		index := im.dict.Links.Intern(profiledict.Link{TraceID: link.TraceID(), SpanID: link.SpanID()})
-		v, why = im.links.put(i, int32(index), Understood)
-	}
+	v, why := im.links.get(i, notImported, im.newLink)
 	if why != Understood {
 		im.Repairs[RepairLinkIndex]++
 	}
 	return profiledict.LinkIndex(v)
 }
 
+func (im *Importer) newLink(i int32) (int32, DropReason) {
+	link := im.src.links.At(int(i))
+	return int32(im.dict.Links.Intern(profiledict.Link{TraceID: link.TraceID(), SpanID: link.SpanID()})), Understood
+}
+
 // Stack imports a stack with its locations and all that those refer to.
-func (im *Importer) Stack(i int32) (profiledict.StackIndex, Reason) {
-	v, why, done := im.stacks.find(i, StackOutOfRange)
-	if !done {
-		v, why = im.stack(i)
-		v, why = im.stacks.put(i, v, why)
+func (im *Importer) Stack(i int32) (profiledict.StackIndex, DropReason) {
+	if v, ok := im.stacks.known(i); ok {
+		return profiledict.StackIndex(v), Understood
 	}
+	v, why := im.stacks.get(i, DropStackIndex, im.newStack)
 	return profiledict.StackIndex(v), why
 }
 
-func (im *Importer) stack(i int32) (int32, Reason) {
+func (im *Importer) newStack(i int32) (int32, DropReason) {
 	indices := im.src.stacks.At(int(i)).LocationIndices()
 	n := indices.Len()
 	list := slices.Grow(im.stackScratch[:0], n)[:n]
 	im.stackScratch = list
 	for k := range n {
-		at := indices.At(k)
-		// Fast path: the location was met before.
-		if uint(at) < uint(len(im.locations)) && im.locations[at] > 0 {
-			list[k] = im.locations[at] - 1
+		if v, ok := im.locations.known(indices.At(k)); ok {
+			list[k] = v
 			continue
 		}
-		v, why := im.location(at)
+		v, why := im.location(indices.At(k))
 		if why != Understood {
 			return 0, why
 		}
@@ -232,7 +231,7 @@ func (im *Importer) stack(i int32) (int32, Reason) {
 	return int32(im.dict.Stacks.Intern(list)), Understood
 }
 
-// source is the tables of a message, each with an entry at least.
+// source is the tables of a message, each with at least one entry.
 type source struct {
 	strings    pcommon.StringSlice
 	attributes pprofile.KeyValueAndUnitSlice
@@ -243,7 +242,7 @@ type source struct {
 	stacks     pprofile.StackSlice
 }
 
-// zeroValues stands in for the tables that a message lacks. It is read only.
+// zeroValues replaces the tables that a message lacks. It is read only.
 var zeroValues = newZeroValues()
 
 func newZeroValues() pprofile.ProfilesDictionary {
@@ -277,82 +276,48 @@ func orZero[T interface{ Len() int }](table, zero T) T {
 	return table
 }
 
-// marks tells which entries of a table of the message samples reach.
-type marks []bool
+// Reach notes that a sample refers to a stack.
+func (im *Importer) Reach(stack int32) { im.stacks.reach(stack) }
 
-func (m *marks) reset(entries int) {
-	if cap(*m) < entries {
-		*m = make(marks, entries)
-		return
-	}
-	*m = (*m)[:entries]
-	clear(*m)
-}
-
-func (m marks) set(i int32) {
-	if uint(i) < uint(len(m)) {
-		m[i] = true
-	}
-}
-
-// Reach notes that a sample refers to a stack. An index that is out of range is ignored here and reported by Stack.
-func (im *Importer) Reach(stack int32) { im.reachedStacks.set(stack) }
-
-// ImportReached imports what has been reached, table by table, each in the message's order. Following the
-// references of each sample in turn would import the same, but jump about in memory and leave entries in an arbitrary
-// order. The message's own order keeps related entries together, which compresses better, and the main binary's mapping
-// first.
+// ImportReached imports all stacks that samples refer to, and what those refer to, table by table, each in the message's
+// order. Following the references of each sample in turn would import the same, but jump about in memory and leave
+// entries in an arbitrary order. The message's own order keeps related entries together, which compresses better, and
+// the main binary's mapping first.
 func (im *Importer) ImportReached() {
-	for i, reached := range im.reachedStacks {
-		if reached {
-			indices := im.src.stacks.At(i).LocationIndices()
-			for k := range indices.Len() {
-				im.reachedLocations.set(indices.At(k))
-			}
+	for i := range im.stacks.allReached() {
+		indices := im.src.stacks.At(int(i)).LocationIndices()
+		for k := range indices.Len() {
+			im.locations.reach(indices.At(k))
 		}
 	}
-	for i, reached := range im.reachedLocations {
-		if reached {
-			l := im.src.locations.At(i)
-			im.reachedMappings.set(l.MappingIndex())
-			lines := l.Lines()
-			for k := range lines.Len() {
-				im.reachedFunctions.set(lines.At(k).FunctionIndex())
-			}
+	for i := range im.locations.allReached() {
+		l := im.src.locations.At(int(i))
+		im.mappings.reach(l.MappingIndex())
+		lines := l.Lines()
+		for k := range lines.Len() {
+			im.functions.reach(lines.At(k).FunctionIndex())
 		}
 	}
-	for i, reached := range im.reachedMappings {
-		if reached {
-			im.mapping(int32(i))
-		}
+	for i := range im.mappings.allReached() {
+		im.mapping(i)
 	}
-	for i, reached := range im.reachedFunctions {
-		if reached {
-			im.function(int32(i))
-		}
+	for i := range im.functions.allReached() {
+		im.function(i)
 	}
-	for i, reached := range im.reachedLocations {
-		if reached {
-			im.location(int32(i))
-		}
+	for i := range im.locations.allReached() {
+		im.location(i)
 	}
-	for i, reached := range im.reachedStacks {
-		if reached {
-			im.Stack(int32(i))
-		}
+	for i := range im.stacks.allReached() {
+		im.Stack(i)
 	}
 }
 
-func (im *Importer) location(i int32) (int32, Reason) {
-	v, why, done := im.locations.find(i, LocationOutOfRange)
-	if !done {
-		v, why = im.newLocation(im.src.locations.At(int(i)))
-		v, why = im.locations.put(i, v, why)
-	}
-	return v, why
+func (im *Importer) location(i int32) (int32, DropReason) {
+	return im.locations.get(i, DropLocationIndex, im.newLocation)
 }
 
-func (im *Importer) newLocation(src pprofile.Location) (int32, Reason) {
+func (im *Importer) newLocation(i int32) (int32, DropReason) {
+	src := im.src.locations.At(int(i))
 	mapping, why := im.mapping(src.MappingIndex())
 	if why != Understood {
 		return 0, why
@@ -376,16 +341,11 @@ func (im *Importer) newLocation(src pprofile.Location) (int32, Reason) {
 	return int32(im.dict.Locations.Intern(l, lines)), Understood
 }
 
-func (im *Importer) mapping(i int32) (int32, Reason) {
-	v, why, done := im.mappings.find(i, MappingOutOfRange)
-	if !done {
-		v, why = im.newMapping(i)
-		v, why = im.mappings.put(i, v, why)
-	}
-	return v, why
+func (im *Importer) mapping(i int32) (int32, DropReason) {
+	return im.mappings.get(i, DropMappingIndex, im.newMapping)
 }
 
-func (im *Importer) newMapping(i int32) (int32, Reason) {
+func (im *Importer) newMapping(i int32) (int32, DropReason) {
 	src := im.src.mappings.At(int(i))
 	filename, why := im.String(src.FilenameStrindex())
 	if why != Understood {
@@ -400,16 +360,12 @@ func (im *Importer) newMapping(i int32) (int32, Reason) {
 	})), Understood
 }
 
-func (im *Importer) function(i int32) (int32, Reason) {
-	v, why, done := im.functions.find(i, FunctionOutOfRange)
-	if !done {
-		v, why = im.newFunction(im.src.functions.At(int(i)))
-		v, why = im.functions.put(i, v, why)
-	}
-	return v, why
+func (im *Importer) function(i int32) (int32, DropReason) {
+	return im.functions.get(i, DropFunctionIndex, im.newFunction)
 }
 
-func (im *Importer) newFunction(src pprofile.Function) (int32, Reason) {
+func (im *Importer) newFunction(i int32) (int32, DropReason) {
+	src := im.src.functions.At(int(i))
 	name, why := im.String(src.NameStrindex())
 	if why != Understood {
 		return 0, why
@@ -426,8 +382,8 @@ func (im *Importer) newFunction(src pprofile.Function) (int32, Reason) {
 	return int32(im.dict.Functions.Intern(f)), Understood
 }
 
-// AttributeSet imports the attributes of a sample, location, mapping or profile. One that cannot be
-// understood is left out; of several with one key the first in the list counts.
+// AttributeSet imports the attributes of a sample, location, mapping or profile. Attributes that cannot be understood are
+// left out; of several with one key, the first is used.
 func (im *Importer) AttributeSet(indices pcommon.Int32Slice) profiledict.AttributeSetIndex {
 	n := indices.Len()
 	if n == 0 {
@@ -445,7 +401,7 @@ func (im *Importer) AttributeSet(indices pcommon.Int32Slice) profiledict.Attribu
 			im.keySeen = append(im.keySeen, make([]seenKey, im.dict.Strings.Len()-len(im.keySeen))...)
 		}
 		if seen := im.keySeen[key]; seen.set == im.set {
-			// The same attribute twice is one, as in any set. Two values of one key are a fault.
+			// In a set, the same attribute twice is one. Two values of one key are a fault.
 			if seen.attribute != a {
 				im.Repairs[RepairAttributeKey]++
 			}
@@ -459,17 +415,18 @@ func (im *Importer) AttributeSet(indices pcommon.Int32Slice) profiledict.Attribu
 }
 
 func (im *Importer) attribute(i int32) (profiledict.AttributeIndex, bool) {
-	v, why, done := im.attributes.find(i, StringOutOfRange)
-	if !done {
-		v, why = im.newAttribute(i)
-		v, why = im.attributes.put(i, v, why)
-	} else if why != Understood {
+	if v, ok := im.attributes.known(i); ok {
+		return profiledict.AttributeIndex(v), true
+	}
+	isNew := uint(i) < uint(len(im.attributes)) && im.attributes[i] == 0
+	v, why := im.attributes.get(i, notImported, im.newAttribute)
+	if why != Understood && !isNew { // newAttribute counts the first time
 		im.Repairs[RepairAttributeIndex]++
 	}
 	return profiledict.AttributeIndex(v), why == Understood
 }
 
-func (im *Importer) newAttribute(i int32) (int32, Reason) {
+func (im *Importer) newAttribute(i int32) (int32, DropReason) {
 	src := im.src.attributes.At(int(i))
 	key, why := im.String(src.KeyStrindex())
 	if why != Understood {
@@ -483,11 +440,11 @@ func (im *Importer) newAttribute(i int32) (int32, Reason) {
 	}
 	value := src.Value()
 	if mayReference(value, maxValueDepth) {
-		value = im.resolved().attribute(i)
+		value = im.resolved().At(int(i))
 	}
 	value, ok := im.CleanValue(value)
 	if !ok {
-		return 0, StringOutOfRange
+		return 0, notImported
 	}
 	return int32(im.dict.Attributes.Intern(profiledict.Attribute{Key: key, Unit: unit, Value: profiledict.ValueOf(value)})), Understood
 }

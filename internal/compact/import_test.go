@@ -22,8 +22,8 @@ func importer(src pprofile.ProfilesDictionary) *Importer {
 	return im
 }
 
-// Index 0 means what stands there, in tables that do not begin with the zero value.
-func TestIndexZeroMeansWhatStandsThere(t *testing.T) {
+// Index 0 means the entry at 0, in tables that do not begin with the zero value.
+func TestIndexZeroMeansTheFirstEntry(t *testing.T) {
 	src := pprofile.NewProfilesDictionary()
 	src.StringTable().Append("main")
 	src.FunctionTable().AppendEmpty()
@@ -46,17 +46,17 @@ func TestMissingTablesReadAsZeroValues(t *testing.T) {
 	assert.Zero(t, stack)
 	for _, i := range []int32{1, -1, 1<<31 - 1, -1 << 31} {
 		_, why = im.Stack(i)
-		assert.Equal(t, StackOutOfRange, why)
+		assert.Equal(t, DropStackIndex, why)
 	}
 }
 
-// A reason is found however deep it lies, and is the same when asked again.
+// The importer finds a reason at any depth, and reports the same one every time.
 func TestReasons(t *testing.T) {
-	for want, breakIt := range map[Reason]func(pprofile.ProfilesDictionary){
-		LocationOutOfRange: func(d pprofile.ProfilesDictionary) { d.StackTable().At(1).LocationIndices().SetAt(0, 9) },
-		FunctionOutOfRange: func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetFunctionIndex(-2) },
-		MappingOutOfRange:  func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).SetMappingIndex(3) },
-		StringOutOfRange:   func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetFilenameStrindex(77) },
+	for want, breakIt := range map[DropReason]func(pprofile.ProfilesDictionary){
+		DropLocationIndex: func(d pprofile.ProfilesDictionary) { d.StackTable().At(1).LocationIndices().SetAt(0, 9) },
+		DropFunctionIndex: func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetFunctionIndex(-2) },
+		DropMappingIndex:  func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).SetMappingIndex(3) },
+		DropStringIndex:   func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetFilenameStrindex(77) },
 	} {
 		d := pprofile.NewProfilesDictionary()
 		newZeroValues().CopyTo(d)
@@ -74,7 +74,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The main binary's mapping is the first of the table, whichever a sample reaches first.
+// The main binary's mapping is the first of the table, whichever mapping a sample refers to first.
 func TestMappingsKeepTheirOrder(t *testing.T) {
 	d := pprofile.NewProfilesDictionary()
 	newZeroValues().CopyTo(d)
@@ -92,12 +92,12 @@ func TestMappingsKeepTheirOrder(t *testing.T) {
 	im.Reach(1)
 	im.ImportReached()
 	stack, _ := im.Stack(1)
-	var s Subset
-	s.Reset(im.dict)
-	s.UseStack(stack)
-	s.Arrange(true)
+	var s subset
+	s.reset(im.dict)
+	s.useStack(stack)
+	s.arrange(true)
 	out := pprofile.NewProfilesDictionary()
-	s.CopyTo(out)
+	s.copyTo(out)
 	assert.Equal(t, "/bin/main", out.StringTable().At(int(out.MappingTable().At(1).FilenameStrindex())))
 }
 
@@ -165,7 +165,7 @@ func TestReferencesAreResolved(t *testing.T) {
 	assert.Equal(t, profiledict.StringValue("shop"), im.dict.Attributes.At(a).Value)
 }
 
-// A set of very many attributes takes time in proportion.
+// A set of very many attributes takes time in proportion to their number.
 func TestManyAttributesOfOneKey(t *testing.T) {
 	const n = 300_000
 	d := pprofile.NewProfilesDictionary()

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// cpuTime is what the process has used of the processors, the garbage collector's share included.
+// cpuTime is the CPU time of the process, including the garbage collector.
 func cpuTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
@@ -24,7 +24,7 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 // measured runs f on fresh input, whose making is not measured, nor the collection of what making it has left behind, and
-// reports CPU time beside the time on the clock.
+// reports CPU time in addition to wall-clock time.
 func measured[T any](b *testing.B, fresh func() T, f func(T)) {
 	b.ReportAllocs()
 	cpu := time.Duration(0)
@@ -40,7 +40,7 @@ func measured[T any](b *testing.B, fresh func() T, f func(T)) {
 	b.ReportMetric(float64(cpu)/float64(b.N), "cpu-ns/op")
 }
 
-// consumer takes messages into one batch that it uses again and again, as the processor does.
+// consumer adds messages to a batch that it reuses, as the processor does.
 type consumer struct{ batch Batch }
 
 func (c *consumer) run(messages []pprofile.Profiles) {

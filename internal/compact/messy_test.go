@@ -182,8 +182,8 @@ func (m *messy) profile(p pprofile.Profile) {
 	}
 }
 
-// naive makes of a message what should come out, by taking away what cannot be understood, the slow and plain
-// way: it changes the message itself and leaves its dictionary as large as it is.
+// naive reduces a message to the expected output, in the slow and simple way: it removes everything that cannot be
+// understood from the message itself, and leaves the dictionary as large as it is.
 type naive struct {
 	dict    pprofile.ProfilesDictionary
 	strings int // in the message; more may be added
@@ -203,8 +203,8 @@ func expected(pd pprofile.Profiles) pprofile.Profiles {
 	return pd
 }
 
-// emptyFirst puts the empty string at 0 and lets all that means it say so, since profiletest names some
-// things by whether their index is 0.
+// emptyFirst puts the empty string at 0 and changes all indices of empty strings to 0, since profiletest names some things
+// by whether their index is 0.
 func emptyFirst(pd pprofile.Profiles) {
 	pad(pd.Dictionary())
 	table := pd.Dictionary().StringTable()
@@ -233,12 +233,12 @@ func (n naive) profile(p pprofile.Profile) {
 		if !within(s.LinkIndex(), n.dict.LinkTable().Len()) {
 			s.SetLinkIndex(0)
 		}
-		_, _, ok := shapeOf(s.Values().Len(), s.TimestampsUnixNano().Len())
-		return !ok || !n.stack(s.StackIndex())
+		_, why := shapeOf(s.Values().Len(), s.TimestampsUnixNano().Len())
+		return why != Understood || !n.stack(s.StackIndex())
 	})
 }
 
-// empty gives the index of an empty string, which it adds.
+// empty adds an empty string and returns its index.
 func (n naive) empty() int32 {
 	n.dict.StringTable().Append("")
 	return int32(n.dict.StringTable().Len() - 1)

@@ -3,26 +3,21 @@
 
 package compact
 
-// tableUse tells which entries of a table are in a Subset, how often each is referred to, and where it goes.
+import "slices"
+
+// tableUse is what a subset has of a table.
 type tableUse struct {
 	// uses[i] is how often entry i is referred to; 0 means that it is not in the subset.
 	uses []uint32
-	// order[k] is the entry that goes to k; order[0] is the zero value.
+	// order[k] is the entry whose index in the subset is k; order[0] is the zero value.
 	order []int32
-	// index[i] is where entry i goes, valid where uses[i] is not 0.
+	// index[i] is the index of entry i in the subset, valid if uses[i] is not 0.
 	index []int32
 }
 
 func (t *tableUse) reset(entries int) {
-	if cap(t.uses) < entries {
-		t.uses = make([]uint32, entries)
-		t.index = make([]int32, entries)
-	} else {
-		t.uses = t.uses[:entries]
-		clear(t.uses)
-		t.index = t.index[:entries]
-	}
-	t.index[0] = 0
+	t.uses = zeroed(t.uses, entries)
+	t.order = t.order[:0]
 }
 
 // add counts a reference and reports whether it is the first.
@@ -31,7 +26,7 @@ func (t *tableUse) add(i int32) bool {
 	return t.uses[i] == 1
 }
 
-// collect puts the entries in use in their dictionary's order.
+// collect lists the entries in use in their order in the dictionary.
 func (t *tableUse) collect() {
 	t.order = append(t.order[:0], 0)
 	for i, n := range t.uses {
@@ -41,39 +36,41 @@ func (t *tableUse) collect() {
 	}
 }
 
+// number assigns the indices.
 func (t *tableUse) number() {
+	t.index = slices.Grow(t.index[:0], len(t.uses))[:len(t.uses)]
 	for k, i := range t.order {
 		t.index[i] = int32(k)
 	}
 }
 
-// The number of indices above 0 that a varint of one, two and three bytes can tell apart. Within a width
-// entries keep their order: the one they were met in compresses better than that of their counts.
-var widthPlaces = [...]int{1<<7 - 1, 1<<14 - 1<<7, 1<<21 - 1<<14}
+// indicesOfWidth are the numbers of indices above 0 that take a varint of one, two and three bytes. Indices of one width
+// keep the entries' order: that in which they were interned compresses better than that of their counts.
+var indicesOfWidth = [...]int{1<<7 - 1, 1<<14 - 1<<7, 1<<21 - 1<<14}
 
-// maxCounted bounds the histogram of counts. What is used more often is told apart by its order alone.
+// maxCounted bounds the histogram of counts. Entries that are used more often are ordered as if they were used this often.
 const maxCounted = 1 << 14
 
 // byFrequency moves the entries that are used most to the indices that are encoded shortest.
 func (t *tableUse) byFrequency(s *frequencyScratch) {
 	entries := t.order[1:]
-	if len(entries) <= widthPlaces[0] {
+	if len(entries) <= indicesOfWidth[0] {
 		return
 	}
 	s.count(t.uses, entries)
 	s.moved = append(s.moved[:0], entries...)
 	from := 0
-	positions := [len(widthPlaces) + 1]int{}
-	cuts := [len(widthPlaces)]cut{}
-	for w, places := range widthPlaces {
+	positions := [len(indicesOfWidth) + 1]int{}
+	cuts := [len(indicesOfWidth)]cut{}
+	for w, n := range indicesOfWidth {
 		positions[w] = from
-		cuts[w] = s.cut(places)
-		from += places
+		cuts[w] = s.cut(n)
+		from += n
 	}
-	positions[len(widthPlaces)] = from
+	positions[len(indicesOfWidth)] = from
 	for _, e := range s.moved {
 		w := 0
-		for w < len(cuts) && !cuts[w].takes(min(t.uses[e], maxCounted)) {
+		for w < len(cuts) && !cuts[w].includes(min(t.uses[e], maxCounted)) {
 			w++
 		}
 		entries[positions[w]] = e
@@ -81,14 +78,14 @@ func (t *tableUse) byFrequency(s *frequencyScratch) {
 	}
 }
 
-// cut tells the entries of one width from the rest: those used more than count times, and the first ties
+// cut separates the entries of one width from the rest: it includes those used more than count times, and the first ties
 // of those used count times.
 type cut struct {
 	count uint32
 	ties  int
 }
 
-func (c *cut) takes(uses uint32) bool {
+func (c *cut) includes(uses uint32) bool {
 	if uses != c.count || c.ties == 0 {
 		return uses > c.count
 	}
@@ -96,7 +93,7 @@ func (c *cut) takes(uses uint32) bool {
 	return true
 }
 
-// frequencyScratch is memory that arranging one table after the other uses.
+// frequencyScratch is memory that byFrequency reuses for the next table.
 type frequencyScratch struct {
 	histogram [maxCounted + 1]uint32
 	highest   uint32
@@ -113,16 +110,16 @@ func (s *frequencyScratch) count(uses []uint32, entries []int32) {
 	}
 }
 
-// cut removes the next most used entries from the histogram, all of them if there are no more than places.
-func (s *frequencyScratch) cut(places int) cut {
-	for n := s.highest; n > 0; n-- {
-		if in := int(s.histogram[n]); in >= places {
-			s.histogram[n] -= uint32(places)
-			return cut{count: n, ties: places}
-		} else {
-			places -= in
-			s.histogram[n] = 0
+// cut removes the n entries that are used most from the histogram, or all if there are fewer.
+func (s *frequencyScratch) cut(n int) cut {
+	for count := s.highest; count > 0; count-- {
+		entries := int(s.histogram[count])
+		if entries >= n {
+			s.histogram[count] -= uint32(n)
+			return cut{count: count, ties: n}
 		}
+		n -= entries
+		s.histogram[count] = 0
 	}
 	return cut{}
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Part is profiles to be sent as one message.
+// Part is profiles that are sent as one message.
 type Part struct {
 	Profiles pprofile.Profiles
 	// ProfileCount and SampleCount are the numbers of profiles and samples in it.
 	ProfileCount, SampleCount int
-	// Bytes is the encoded size, at most a few bytes too high; 0 where Options.MaxBytes is.
+	// Bytes is the encoded size, at most a few bytes too high; 0 if Options.MaxBytes is 0.
 	Bytes int
-	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with what that
-	// must carry, or smaller parts would repeat too much of what its samples share.
+	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with everything that
+	// this refers to, or smaller parts would repeat too much of what its samples share.
 	Oversized bool
-	// Entries counts the dictionary's entries by table, in the order of Tables.
+	// Entries is the number of entries in each table of the dictionary, in the order of Tables.
 	Entries [len(Tables)]int
 }
 
@@ -32,8 +32,8 @@ type piece struct {
 	profile int32
 	// from and to bound the samples.
 	from, to int32
-	// The first sample begins with its observation skip; of the last sample the observations from end on are
-	// left out, where end is not 0.
+	// The first sample begins with its observation skip; if end is not 0, the last sample ends before its observation
+	// end.
 	skip, end uint32
 }
 
@@ -80,7 +80,8 @@ func (b *Batch) Parts() iter.Seq[Part] {
 	}
 }
 
-// inOrder returns all profiles whole: those of a scope together, scopes of a resource together, else as they came.
+// inOrder returns all profiles whole, in the order in which they were added, except that profiles of a scope and scopes of
+// a resource are consecutive.
 func (b *Batch) inOrder() []piece {
 	pieces := make([]piece, len(b.profiles))
 	for i := range b.profiles {
@@ -97,14 +98,32 @@ func (b *Batch) compareOrder(x, y piece) int {
 		cmp.Compare(s, t), cmp.Compare(x.profile, y.profile))
 }
 
-// Merge returns several messages as one, however large. It resets the batch, and only reads the messages.
+// begins reports whether piece k is the first of its resource and the first of its scope.
+func (b *Batch) begins(pieces []piece, k int) (resource, scope bool) {
+	if k == 0 {
+		return true, true
+	}
+	last, next := b.profiles[pieces[k-1].profile].scope, b.profiles[pieces[k].profile].scope
+	return b.scopes.items[last].resource != b.scopes.items[next].resource, last != next
+}
+
+func (b *Batch) scopeOf(p *profile) *scope { return &b.scopes.items[p.scope] }
+
+func (b *Batch) resourceOf(p *profile) *resource { return &b.resources.items[b.scopeOf(p).resource] }
+
+// Merge returns several messages as one of any size. It resets the batch, and only reads the messages.
 func (b *Batch) Merge(messages []pprofile.Profiles) pprofile.Profiles {
 	b.Reset(Options{})
 	for _, pd := range messages {
 		b.Add(pd)
 	}
-	for whole := range b.Parts() {
-		return whole.Profiles
+	return b.whole()
+}
+
+// whole returns everything as one message. Options.MaxBytes must be 0.
+func (b *Batch) whole() pprofile.Profiles {
+	for part := range b.Parts() {
+		return part.Profiles
 	}
 	return pprofile.NewProfiles()
 }
@@ -119,42 +138,40 @@ func (b *Batch) measured(pieces []piece, size int) Part {
 
 // arrange makes b.subset the dictionary of the pieces.
 func (b *Batch) arrange(pieces []piece) {
-	b.subset.Reset(&b.dict)
+	b.subset.reset(&b.dict)
 	for _, piece := range pieces {
 		p := &b.profiles[piece.profile]
-		b.subset.UseString(p.SampleType.Type)
-		b.subset.UseString(p.SampleType.Unit)
-		b.subset.UseString(p.PeriodType.Type)
-		b.subset.UseString(p.PeriodType.Unit)
-		b.subset.UseAttributes(p.Attributes)
+		b.subset.useString(p.SampleType.Type)
+		b.subset.useString(p.SampleType.Unit)
+		b.subset.useString(p.PeriodType.Type)
+		b.subset.useString(p.PeriodType.Unit)
+		b.subset.useAttributes(p.Attributes)
 		samples := b.samples[piece.from:piece.to]
 		for i := range samples {
 			s := &samples[i]
-			b.subset.UseStack(s.Stack)
-			b.subset.UseAttributes(s.Attributes)
-			b.subset.UseLink(s.Link)
+			b.subset.useStack(s.Stack)
+			b.subset.useAttributes(s.Attributes)
+			b.subset.useLink(s.Link)
 		}
 	}
-	b.subset.Arrange(b.options.OrderByFrequency)
+	b.subset.arrange(b.options.OrderByFrequency)
 }
 
 // write makes the message of the pieces, whose dictionary is b.subset.
 func (b *Batch) write(pieces []piece) Part {
-	part := Part{Profiles: pprofile.NewProfiles(), ProfileCount: len(pieces), Entries: b.subset.Entries()}
-	resource, scope := int32(unknown), int32(unknown)
+	part := Part{Profiles: pprofile.NewProfiles(), ProfileCount: len(pieces), Entries: b.subset.entries()}
 	var rp pprofile.ResourceProfiles
 	var sp pprofile.ScopeProfiles
-	for _, piece := range pieces {
+	for k, piece := range pieces {
 		p := &b.profiles[piece.profile]
-		if p.scope != scope {
-			scope = p.scope
-			if of := b.scopes.items[scope].resource; of != resource {
-				resource = of
-				rp = part.Profiles.ResourceProfiles().AppendEmpty()
-				b.resources.items[resource].template.CopyTo(rp)
-			}
+		newResource, newScope := b.begins(pieces, k)
+		if newResource {
+			rp = part.Profiles.ResourceProfiles().AppendEmpty()
+			b.resourceOf(p).template.CopyTo(rp)
+		}
+		if newScope {
 			sp = rp.ScopeProfiles().AppendEmpty()
-			b.scopes.items[scope].template.CopyTo(sp)
+			b.scopeOf(p).template.CopyTo(sp)
 		}
 		dst := sp.Profiles().AppendEmpty()
 		p.copyTo(dst, &b.subset, piece.isFirst(p))
@@ -165,58 +182,52 @@ func (b *Batch) write(pieces []piece) Part {
 		part.SampleCount += int(piece.to - piece.from)
 	}
 	b.donated.MoveTo(part.Profiles.Dictionary())
-	if b.isUnsized && b.subset.isWhole() { // Fast path for assembled messages, which mostly are
+	if b.isUnsized && b.subset.isWhole() { // Fast path: most assembled messages use all entries
 		b.dict.CopyTo(part.Profiles.Dictionary())
 	} else {
-		b.subset.CopyTo(part.Profiles.Dictionary())
+		b.subset.copyTo(part.Profiles.Dictionary())
 	}
 	return part
 }
 
-func (b *Batch) writeSamples(piece piece, shape shape, dst pprofile.SampleSlice) {
+func (b *Batch) writeSamples(piece piece, shape Shape, dst pprofile.SampleSlice) {
 	resize(dst, int(piece.to-piece.from))
 	for i := piece.from; i < piece.to; i++ {
 		s := &b.samples[i]
 		entry := dst.At(int(i - piece.from))
-		entry.SetStackIndex(b.subset.Stack(s.Stack))
-		entry.SetLinkIndex(b.subset.Link(s.Link))
-		b.subset.CopyAttributes(s.Attributes, entry.AttributeIndices())
+		entry.SetStackIndex(b.subset.stackIndex(s.Stack))
+		entry.SetLinkIndex(b.subset.linkIndex(s.Link))
+		b.subset.copyAttributes(s.Attributes, entry.AttributeIndices())
 		from, to := piece.observations(i, s)
 		var values []int64
-		if shape != timestampsAlone {
+		if shape.Values {
 			values = b.values[s.firstValue+from : s.firstValue+to]
 		}
 		entry.Values().FromRaw(values)
 		var timestamps []uint64
-		if shape != valuesAlone {
+		if shape.Timestamps {
 			timestamps = b.timestamps[s.firstTimestamp+from : s.firstTimestamp+to]
 		}
 		entry.TimestampsUnixNano().FromRaw(timestamps)
 	}
 }
 
-// sizeOf is the encoded size of the pieces, whose dictionary is b.subset, in the larger of the two forms.
+// sizeOf returns the encoded size of the pieces, whose dictionary is b.subset, in the larger of headerSize's two forms.
 func (b *Batch) sizeOf(pieces []piece) int {
 	var inPlace, referenced tree
-	width := b.referenceWidth(pieces)
-	resource, scope := int32(unknown), int32(unknown)
-	for _, piece := range pieces {
+	width, textBytes := b.references(pieces)
+	for k, piece := range pieces {
 		p := &b.profiles[piece.profile]
-		if p.scope != scope {
-			scope = p.scope
-			inPlace.endScope()
-			referenced.endScope()
-			if of := b.scopes.items[scope].resource; of != resource {
-				resource = of
-				inPlace.endResource()
-				referenced.endResource()
-				size := &b.resources.items[resource].size
-				inPlace.resource = size.inPlace
-				referenced.resource = size.withReferences(width)
-			}
-			size := &b.scopes.items[scope].size
-			inPlace.scope = size.inPlace
-			referenced.scope = size.withReferences(width)
+		newResource, newScope := b.begins(pieces, k)
+		if newResource {
+			size := &b.resourceOf(p).size
+			inPlace.beginResource(size.inPlace)
+			referenced.beginResource(size.withReferences(width))
+		}
+		if newScope {
+			size := &b.scopeOf(p).size
+			inPlace.beginScope(size.inPlace)
+			referenced.beginScope(size.withReferences(width))
 		}
 		n := p.headerLen(&b.subset)
 		if piece.isFirst(p) {
@@ -230,60 +241,63 @@ func (b *Batch) sizeOf(pieces []piece) int {
 		inPlace.scope += profiledict.FieldLen(n)
 		referenced.scope += profiledict.FieldLen(n)
 	}
-	dict := b.subset.Size()
-	return max(inPlace.end(dict), referenced.end(dict+b.textBytes))
+	dict := b.subset.encodedLen()
+	return max(inPlace.end(dict), referenced.end(dict+textBytes))
 }
 
-// tree adds up the sizes of nested messages from the outside in.
+// tree adds up the sizes of nested messages. scope and resource are those of the current ones so far.
 type tree struct{ total, resource, scope int }
 
-func (t *tree) endScope() {
-	if t.scope > 0 {
-		t.resource += profiledict.FieldLen(t.scope)
-		t.scope = 0
-	}
-}
-
-func (t *tree) endResource() {
-	t.endScope()
+func (t *tree) beginResource(bytes int) {
+	t.beginScope(0)
 	if t.resource > 0 {
 		t.total += profiledict.FieldLen(t.resource)
-		t.resource = 0
 	}
+	t.resource = bytes
+}
+
+func (t *tree) beginScope(bytes int) {
+	if t.scope > 0 {
+		t.resource += profiledict.FieldLen(t.scope)
+	}
+	t.scope = bytes
 }
 
 func (t *tree) end(dictionary int) int {
-	t.endResource()
+	t.beginResource(0)
 	return t.total + profiledict.FieldLen(dictionary)
 }
 
-// referenceWidth returns the bytes that a reference from a resource or scope into the string table takes
-// at most, and leaves in b.textBytes what the texts would add to that table.
-func (b *Batch) referenceWidth(pieces []piece) int {
+// references returns the largest number of bytes of a reference from a resource or scope into the string table, and the
+// number of bytes that their texts would add to that table.
+func (b *Batch) references(pieces []piece) (width, textBytes int) {
+	if b.texts == nil {
+		b.texts = make(map[string]struct{})
+	}
 	clear(b.texts)
-	b.textBytes = 0
-	resource, scope := int32(unknown), int32(unknown)
-	for _, piece := range pieces {
-		if next := b.profiles[piece.profile].scope; next != scope {
-			scope = next
-			b.addTexts(b.scopes.items[scope].size.texts)
-			if of := b.scopes.items[scope].resource; of != resource {
-				resource = of
-				b.addTexts(b.resources.items[resource].size.texts)
-			}
+	for k, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		newResource, newScope := b.begins(pieces, k)
+		if newResource {
+			textBytes += b.addTexts(b.resourceOf(p).size.texts)
+		}
+		if newScope {
+			textBytes += b.addTexts(b.scopeOf(p).size.texts)
 		}
 	}
-	return profiledict.VarintLen(uint64(b.subset.Strings() + len(b.texts)))
+	return profiledict.VarintLen(uint64(len(b.subset.strings.order) + len(b.texts))), textBytes
 }
 
-func (b *Batch) addTexts(texts []string) {
+// addTexts adds to b.texts those that are not in the subset, and returns the bytes that they would add to it.
+func (b *Batch) addTexts(texts []string) (bytes int) {
 	for _, text := range texts {
-		if i, ok := b.dict.Strings.Lookup(text); ok && b.subset.HasString(i) {
+		if i, ok := b.dict.Strings.Lookup(text); ok && b.subset.hasString(i) {
 			continue
 		}
 		if _, seen := b.texts[text]; !seen {
 			b.texts[text] = struct{}{}
-			b.textBytes += profiledict.FieldLen(len(text))
+			bytes += profiledict.FieldLen(len(text))
 		}
 	}
+	return bytes
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestAnyInput gathers up to three messages that break the rules and compares what comes out with what an
-// independent reading leaves of them.
+// TestAnyInput batches up to three messages that break the rules, and compares the output with an independent reading of
+// the messages.
 func TestAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		options := Options{
@@ -104,8 +104,8 @@ func observations(pd pprofile.Profiles) int {
 	return n
 }
 
-// merge appends src to dst by giving it a dictionary of its own: all tables one after the other. pdata's MergeTo
-// would refuse what the tables of a message may hold.
+// merge appends src and its tables to dst, with offset indices. pdata's MergeTo would refuse what the tables of a message
+// may hold.
 func merge(src, dst pprofile.Profiles) {
 	if dst.Dictionary().StringTable().Len() == 0 && dst.ResourceProfiles().Len() == 0 {
 		src.CopyTo(dst)
@@ -131,7 +131,7 @@ func merge(src, dst pprofile.Profiles) {
 	from.ResourceProfiles().MoveAndAppendTo(dst.ResourceProfiles())
 }
 
-// deterministic expects the same bytes of a batch that has been used before, and of messages that are given away.
+// deterministic expects the same bytes from a batch that has been used before, and from consumed messages.
 func deterministic(t *rapid.T, options Options, messages []pprofile.Profiles, want []Part) {
 	b := batchOf(options, drawMessy(t, 5))
 	for range b.Parts() {

@@ -8,42 +8,37 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// references are attribute values in which string references (key_strindex, string_value_strindex)
-// have been resolved. pdata resolves those of resources and scopes when it unmarshals a message,
-// but neither those that arrive over gRPC nor those in the attribute table, and it gives no access to
-// them: a key reads as empty, a value as absent. Its marshaller and unmarshaller know them.
-type references struct{ values pcommon.Slice }
-
-// resolved resolves, once for each message, what looks like a reference in the attribute table.
-func (im *Importer) resolved() *references {
-	if im.referenced == nil {
-		table := im.src.attributes
-		holder := pcommon.NewValueSlice()
-		holder.Slice().EnsureCapacity(table.Len())
-		for i := range table.Len() {
-			// All keep their place; those without references are not asked for.
-			value := holder.Slice().AppendEmpty()
-			if v := table.At(i).Value(); mayReference(v, maxValueDepth) {
-				v.CopyTo(value)
-			}
+// resolved returns the values of the message's attribute table in which string references (key_strindex,
+// string_value_strindex) have been resolved, at the same indices; those without references are empty. pdata resolves
+// references of resources and scopes when it unmarshals a message, but neither those that arrive over gRPC nor those in
+// the attribute table, and it gives no access to them: a key reads as empty, a value as absent. Only its marshaler and
+// unmarshaler know them.
+func (im *Importer) resolved() pcommon.Slice {
+	if im.referenced != (pcommon.Slice{}) {
+		return im.referenced
+	}
+	holder := pcommon.NewValueSlice()
+	im.referenced = holder.Slice()
+	im.referenced.EnsureCapacity(im.src.attributes.Len())
+	for _, attribute := range im.src.attributes.All() {
+		value := im.referenced.AppendEmpty()
+		if mayReference(attribute.Value(), maxValueDepth) {
+			attribute.Value().CopyTo(value)
 		}
-		im.referenced = &references{values: holder.Slice()}
-		message, ok := throughWire(im.src.strings, func(message pprofile.Profiles) {
-			attributes := message.ResourceProfiles().AppendEmpty().Resource().Attributes()
-			holder.CopyTo(attributes.PutEmpty("values"))
-		})
-		if ok {
-			values, _ := message.ResourceProfiles().At(0).Resource().Attributes().Get("values")
-			im.referenced.values = values.Slice()
-		}
+	}
+	message, ok := throughWire(im.src.strings, func(message pprofile.Profiles) {
+		attributes := message.ResourceProfiles().AppendEmpty().Resource().Attributes()
+		holder.CopyTo(attributes.PutEmpty("values"))
+	})
+	if ok {
+		values, _ := message.ResourceProfiles().At(0).Resource().Attributes().Get("values")
+		im.referenced = values.Slice()
 	}
 	return im.referenced
 }
 
-func (r *references) attribute(i int32) pcommon.Value { return r.values.At(int(i)) }
-
-// ResolveReferences returns, by the indices of src, resources and scopes whose attributes have their
-// references resolved, or src itself if it has no references.
+// ResolveReferences returns resources and scopes, at the same indices as in src, whose attributes have their references
+// resolved. It returns src itself if it has no references.
 func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 	if !HasReferences(src) {
 		return src
@@ -66,11 +61,11 @@ func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 // HasReferences reports whether an attribute of a resource or scope reads as empty and may be a reference.
 func HasReferences(src pprofile.Profiles) bool {
 	for _, rp := range src.ResourceProfiles().All() {
-		if hasReferences(rp.Resource().Attributes()) {
+		if hasReferences(rp.Resource().Attributes(), maxValueDepth) {
 			return true
 		}
 		for _, sp := range rp.ScopeProfiles().All() {
-			if hasReferences(sp.Scope().Attributes()) {
+			if hasReferences(sp.Scope().Attributes(), maxValueDepth) {
 				return true
 			}
 		}
@@ -78,7 +73,7 @@ func HasReferences(src pprofile.Profiles) bool {
 	return false
 }
 
-// throughWire sends what fill makes, beside the strings of its message, through pdata's marshaller.
+// throughWire marshals and unmarshals a message that has a string table and what fill adds.
 func throughWire(strings pcommon.StringSlice, fill func(pprofile.Profiles)) (pprofile.Profiles, bool) {
 	message := pprofile.NewProfiles()
 	table := message.Dictionary().StringTable()
@@ -98,10 +93,10 @@ func throughWire(strings pcommon.StringSlice, fill func(pprofile.Profiles)) (ppr
 	return message, err == nil
 }
 
-// hasReferences reports whether something reads as empty that may be a reference.
-func hasReferences(m pcommon.Map) bool {
+// hasReferences reports whether something in m reads as empty and may be a reference.
+func hasReferences(m pcommon.Map, depth int) bool {
 	for key, value := range m.All() {
-		if key == "" || mayReference(value, maxValueDepth) {
+		if key == "" || mayReference(value, depth) {
 			return true
 		}
 	}
@@ -109,21 +104,20 @@ func hasReferences(m pcommon.Map) bool {
 }
 
 func mayReference(v pcommon.Value, depth int) bool {
+	if depth < 0 {
+		return false
+	}
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:
 		return true
 	case pcommon.ValueTypeSlice:
 		for _, value := range v.Slice().All() {
-			if depth > 0 && mayReference(value, depth-1) {
+			if mayReference(value, depth-1) {
 				return true
 			}
 		}
 	case pcommon.ValueTypeMap:
-		for key, value := range v.Map().All() {
-			if key == "" || depth > 0 && mayReference(value, depth-1) {
-				return true
-			}
-		}
+		return hasReferences(v.Map(), depth-1)
 	default:
 	}
 	return false

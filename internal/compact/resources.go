@@ -26,23 +26,23 @@ type scope struct {
 	size     headerSize
 }
 
-// texts interns items by a key that holds all of their content.
-type texts[T any] struct {
+// interned is a list of items without duplicates. An item's key holds all of its content.
+type interned[T any] struct {
 	keys    []string
 	items   []T
 	index   profiledict.HashIndex
 	scratch []byte
 }
 
-func (t *texts[T]) reset() {
+func (t *interned[T]) reset() {
 	clear(t.keys)
 	clear(t.items)
 	t.keys, t.items = t.keys[:0], t.items[:0]
 	t.index.Reset(0)
 }
 
-// find returns the item whose text is in scratch. A new one is for the caller to fill in.
-func (t *texts[T]) find() (at int32, isNew bool) {
+// find returns the item whose key is in scratch. The caller must fill in a new one.
+func (t *interned[T]) find() (at int32, isNew bool) {
 	p := t.index.Start(profiledict.HashBytes(t.scratch))
 	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
 		if t.keys[e-1] == string(t.scratch) {
@@ -56,7 +56,8 @@ func (t *texts[T]) find() (at int32, isNew bool) {
 	return int32(len(t.items)) - 1, true
 }
 
-// resource returns the index of a resource, equal ones being one. Its attributes, with their references resolved, come apart.
+// resource returns the index of a resource. Equal resources have one index. attributes are the resource's own, with
+// their references resolved.
 func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL string) int32 {
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
@@ -80,16 +81,20 @@ func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL
 		for _, e := range entities.All() {
 			b.copyEntity(e, to.AppendEmpty())
 		}
-		bare := 0
-		if !b.isUnsized {
-			bare = sizer.ResourceProfilesSize(r.template)
-		}
-		clean.MoveTo(r.template.Resource().Attributes())
-		if !b.isUnsized {
-			r.size = newHeaderSize(bare, sizer.ResourceProfilesSize(r.template), r.template.Resource().Attributes())
-		}
+		r.size = b.moveAttributes(clean, r.template.Resource().Attributes(), func() int { return sizer.ResourceProfilesSize(r.template) })
 	}
 	return at
+}
+
+// moveAttributes completes the template of a resource or scope, which had no attributes, and returns its size.
+func (b *Batch) moveAttributes(from, to pcommon.Map, templateLen func() int) headerSize {
+	if b.isUnsized {
+		from.MoveTo(to)
+		return headerSize{}
+	}
+	bare := templateLen()
+	from.MoveTo(to)
+	return newHeaderSize(bare, templateLen(), to)
 }
 
 func (b *Batch) copyEntity(src, dst entity.EntityRef) {
@@ -103,7 +108,7 @@ func (b *Batch) copyEntity(src, dst entity.EntityRef) {
 	}
 }
 
-// scope returns the index of a scope of a resource, as resource does.
+// scope returns the index of a scope of a resource, in the same way as resource.
 func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attributes pcommon.Map, schemaURL string) int32 {
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
@@ -120,16 +125,8 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	b.scopes.scratch = profiledict.AppendMap(key, clean)
 	at, isNew := b.scopes.find()
 	if isNew {
-		s := scope{resource: resource, template: template}
-		bare := 0
-		if !b.isUnsized {
-			bare = sizer.ScopeProfilesSize(template)
-		}
-		clean.MoveTo(template.Scope().Attributes())
-		if !b.isUnsized {
-			s.size = newHeaderSize(bare, sizer.ScopeProfilesSize(template), template.Scope().Attributes())
-		}
-		b.scopes.items[at] = s
+		size := b.moveAttributes(clean, template.Scope().Attributes(), func() int { return sizer.ScopeProfilesSize(template) })
+		b.scopes.items[at] = scope{resource: resource, template: template, size: size}
 	}
 	return at
 }

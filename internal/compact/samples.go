@@ -5,54 +5,45 @@ package compact
 
 import (
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// shape is which of its two lists a sample uses. Samples of one profile have one shape.
-type shape uint8
+// Shape is what the observations of a profile have: a timestamp, a value, or both.
+type Shape struct{ Timestamps, Values bool }
 
-const (
-	valuesAlone shape = 1 << iota
-	timestampsAlone
-	timestampsValues
-
-	anyShape = shape(0)
+var (
+	shapes   = []Shape{{Values: true}, {Timestamps: true}, {Timestamps: true, Values: true}}
+	anyShape = Shape{}
 )
 
-var shapes = [...]shape{valuesAlone, timestampsAlone, timestampsValues}
-
 // shapeOf returns the shape of a sample with so many values and timestamps, or why the sample is dropped.
-func shapeOf(values, timestamps int) (shape, DropReason, bool) {
+func shapeOf(values, timestamps int) (Shape, DropReason) {
 	switch {
-	case timestamps == 0 && values == 1:
-		return valuesAlone, 0, true
 	case timestamps == 0 && values == 0:
-		return 0, DropNoObservation, false
-	case timestamps == 0:
-		return 0, DropSeveralValues, false
-	case values == 0:
-		return timestampsAlone, 0, true
-	case values == timestamps:
-		return timestampsValues, 0, true
+		return Shape{}, DropNoObservation
+	case timestamps == 0 && values > 1:
+		return Shape{}, DropSeveralValues
+	case timestamps > 0 && values > 0 && values != timestamps:
+		return Shape{}, DropLengths
 	default:
-		return 0, DropLengths, false
+		return Shape{Timestamps: timestamps > 0, Values: values > 0}, Understood
 	}
 }
 
-// addSamples adds a profile with its samples of one shape, and returns the other shapes that occur.
-// With anyShape, that is the shape of the first sample that has one, and samples without one are counted.
-func (b *Batch) addSamples(p profile, src pprofile.SampleSlice, want shape) (others shape) {
+// addSamples adds a profile with its samples of one shape, and returns the other shapes that occur. anyShape means the shape
+// of the first sample that has one; samples without a shape are then counted as dropped.
+func (b *Batch) addSamples(p profile, src pprofile.SampleSlice, want Shape) (others []Shape) {
 	first := want == anyShape
 	p.first = int32(len(b.samples))
 	b.identities.begin(p.first)
 	for i := range src.Len() {
 		from := src.At(i)
-		values := from.Values().Len()
-		shape, why, ok := shapeOf(values, from.TimestampsUnixNano().Len())
-		if !ok {
+		shape, why := shapeOf(from.Values().Len(), from.TimestampsUnixNano().Len())
+		if why != Understood {
 			if first {
 				b.stats.Dropped[why]++
 			}
@@ -62,13 +53,15 @@ func (b *Batch) addSamples(p profile, src pprofile.SampleSlice, want shape) (oth
 			want = shape
 		}
 		if shape != want {
-			others |= shape
+			if !slices.Contains(others, shape) {
+				others = append(others, shape)
+			}
 			continue
 		}
 		b.addSample(from, shape)
 	}
 	p.shape = want
-	if want&(timestampsAlone|timestampsValues) != 0 {
+	if want.Timestamps {
 		b.gatherObservations(p.first, src, want)
 	}
 	p.count = int32(len(b.samples)) - p.first
@@ -76,13 +69,15 @@ func (b *Batch) addSamples(p profile, src pprofile.SampleSlice, want shape) (oth
 	return others
 }
 
-// addSample adds one sample, or a value alone to the sample of the same identity. Observations with
-// timestamps are only counted here; gatherObservations fetches them when it is known how many a sample has.
-func (b *Batch) addSample(from pprofile.Sample, shape shape) {
+// addSample adds a sample, or adds its value to that of the sample with the same identity. It only counts observations
+// with timestamps: gatherObservations copies them when the number of each sample's observations is known.
+func (b *Batch) addSample(from pprofile.Sample, shape Shape) {
 	stack, why := b.importer.Stack(from.StackIndex())
-	if why != 0 {
-		b.stats.Dropped[dropReason(why)]++
-		b.identities.skip(shape)
+	if why != Understood {
+		b.stats.Dropped[why]++
+		if shape.Timestamps {
+			b.identities.targets = append(b.identities.targets, unknown)
+		}
 		return
 	}
 	id := Identity{
@@ -94,12 +89,12 @@ func (b *Batch) addSample(from pprofile.Sample, shape shape) {
 	if b.options.CombineSamples {
 		at, known = b.identities.find(b.samples, id)
 	}
-	if shape != valuesAlone {
+	if shape.Timestamps {
 		if !known {
 			b.samples = append(b.samples, sample{Identity: id})
 		}
 		b.samples[at].count += uint32(from.TimestampsUnixNano().Len())
-		b.identities.record(at)
+		b.identities.targets = append(b.identities.targets, at)
 		return
 	}
 	value := from.Values().At(0)
@@ -109,7 +104,7 @@ func (b *Batch) addSample(from pprofile.Sample, shape shape) {
 			*sum += value
 			return
 		}
-		// A sum that does not fit stays apart rather than wrap around.
+		// The sum would overflow, so the value becomes a sample of its own.
 	}
 	b.samples = append(b.samples, sample{Identity: id, firstValue: uint32(len(b.values)), count: 1})
 	b.values = append(b.values, value)
@@ -119,9 +114,9 @@ func overflows(a, b int64) bool {
 	return b > 0 && a > math.MaxInt64-b || b < 0 && a < math.MinInt64-b
 }
 
-// gatherObservations copies the timestamps, and the values beside them, of the samples from first on, so that
-// those of one sample lie together in the order they came in.
-func (b *Batch) gatherObservations(first int32, src pprofile.SampleSlice, want shape) {
+// gatherObservations copies the timestamps, and values if there are any, of the samples from first on, so that those of
+// each sample are consecutive and in their original order.
+func (b *Batch) gatherObservations(first int32, src pprofile.SampleSlice, want Shape) {
 	total := uint32(0)
 	for i := int(first); i < len(b.samples); i++ {
 		s := &b.samples[i]
@@ -131,14 +126,14 @@ func (b *Batch) gatherObservations(first int32, src pprofile.SampleSlice, want s
 		s.count = 0 // counts up again while they are copied
 	}
 	b.timestamps = append(b.timestamps, make([]uint64, total)...)
-	if want == timestampsValues {
+	if want.Values {
 		b.values = append(b.values, make([]int64, total)...)
 	}
 	targets := b.identities.targets
 	for i := range src.Len() {
 		from := src.At(i)
 		timestamps, values := from.TimestampsUnixNano(), from.Values()
-		if shape, _, ok := shapeOf(values.Len(), timestamps.Len()); !ok || shape != want {
+		if shape, _ := shapeOf(values.Len(), timestamps.Len()); shape != want {
 			continue
 		}
 		at := targets[0]
@@ -151,7 +146,7 @@ func (b *Batch) gatherObservations(first int32, src pprofile.SampleSlice, want s
 		for k := range timestamps.Len() {
 			to[k] = timestamps.At(k)
 		}
-		if want == timestampsValues {
+		if want.Values {
 			to := b.values[s.firstValue+s.count:]
 			for k := range values.Len() {
 				to[k] = values.At(k)
@@ -161,21 +156,20 @@ func (b *Batch) gatherObservations(first int32, src pprofile.SampleSlice, want s
 	}
 }
 
-// identities finds a profile's sample of an identity. The first sample of a stack is found by the
-// stack's index, which is all that most profiles need; the others of that stack, which differ in their
-// attributes or link, by hash.
+// identities finds the sample of a profile that has a given identity: the first sample of each stack by the stack's index,
+// which is all that most profiles need, and its other samples, which differ in attributes or link, by hash.
 type identities struct {
-	// firstOfStack[i] is the first sample of stack i. Below start it is another profile's.
+	// firstOfStack[i] is the first sample of stack i. If it is less than start, it belongs to another profile.
 	firstOfStack []int32
 	start        int32
 	others       profiledict.HashIndex
 	inOthers     int
-	// targets are, for the samples with timestamps in the order they came in, where they went; unknown for
-	// one that was dropped.
+	// targets has, for each incoming sample with timestamps, the sample to which it was added, or unknown if it was
+	// dropped.
 	targets []int32
 }
 
-// begin turns to a profile whose samples begin at start.
+// begin starts a profile whose samples begin at start.
 func (d *identities) begin(start int32) {
 	if start == 0 {
 		d.firstOfStack = d.firstOfStack[:0]
@@ -188,7 +182,7 @@ func (d *identities) begin(start int32) {
 	d.targets = d.targets[:0]
 }
 
-// find returns the sample of an identity, or where to append it.
+// find returns the index of the sample with an identity, or, if there is none, the index at which the caller appends it.
 func (d *identities) find(samples []sample, id Identity) (at int32, known bool) {
 	next := int32(len(samples))
 	for int(id.Stack) >= len(d.firstOfStack) {
@@ -212,14 +206,4 @@ func (d *identities) find(samples []sample, id Identity) (at int32, known bool) 
 	d.others.Insert(p, next)
 	d.inOthers++
 	return next, false
-}
-
-// record notes where a sample with timestamps went.
-func (d *identities) record(at int32) { d.targets = append(d.targets, at) }
-
-// skip notes that a sample was dropped.
-func (d *identities) skip(shape shape) {
-	if shape != valuesAlone {
-		d.targets = append(d.targets, unknown)
-	}
 }

@@ -113,7 +113,7 @@ func TestEqualResourcesAndScopesBecomeOne(t *testing.T) {
 	assert.Equal(t, []byte{1, 4, 5, 2, 3}, ids, "within a scope they keep their order")
 }
 
-// A profile that is split keeps what it says of itself in every part, and its payload goes with the first.
+// A profile that is split keeps its own fields in every part. Its payload goes with the first.
 func TestASplitProfileKeepsItsMetadata(t *testing.T) {
 	b := profiletest.New().Resource("service.name", "shop").Scope("agent", "1").
 		Profile("cpu", "ns").ID([16]byte{7}).Time(5, 1000).Period(10, "cpu", "ns").
@@ -191,7 +191,7 @@ func TestManyResourcesFitInBothForms(t *testing.T) {
 	}
 }
 
-// A message that is given away is compacted in the memory that it brings.
+// A consumed message is compacted in its own memory.
 func TestConsumingAllocatesLittle(t *testing.T) {
 	message := fromPprof(t, "go-build-merged-cpu-large.pb.gz")
 	var c consumer
@@ -205,7 +205,7 @@ func TestConsumingAllocatesLittle(t *testing.T) {
 	assert.Less(t, consume, copying/10, "a copy takes %.0f allocations", copying)
 }
 
-// A small batch after a large one costs what a small one does: what is kept is memory, not entries.
+// A small batch after a large one costs as much as any small batch: the batch keeps memory, not entries.
 func TestResetForgets(t *testing.T) {
 	b := batchOf(all, fromPprof(t, "go-build-merged-cpu-large.pb.gz"))
 	whole(t, b)
@@ -217,7 +217,7 @@ func TestResetForgets(t *testing.T) {
 	assert.Equal(t, marshal(t, whole(t, batchOf(all, small))), marshal(t, whole(t, b)))
 }
 
-// The estimate that a batch's end is decided by is not far from what the batch takes.
+// The estimate that decides when a batch is sent is close to the batch's size.
 func TestApproximateBytes(t *testing.T) {
 	for name, pd := range captured(t) {
 		b := batchOf(all, pd)

@@ -9,10 +9,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// sharedTexts bounds what a message can make of few bytes: its attributes can refer to texts of its string table, which
-// pdata puts in their place without copying them. Read as values, compared and encoded in place, a text counts as
-// often as it is referred to. One that occurs for the first time is part of the message; repeats of long ones
-// are allowed as far as the budget, which follows from the size of those texts, goes.
+// sharedTexts bounds what few bytes of a message can expand to: attributes can refer to texts of the string table, which
+// pdata puts in place of the references without copying them. Reading, comparing and encoding such a text costs as much
+// as if it were repeated. The first occurrence of a text is free, since it is part of the message; repeats of long texts
+// have a budget, which depends on the size of these texts.
 type sharedTexts struct {
 	seen     map[*byte]struct{}
 	distinct int // bytes of the texts in seen
@@ -20,10 +20,10 @@ type sharedTexts struct {
 }
 
 const (
-	// sharedTextBytes is the size from which texts are looked at. A reference takes some ten bytes itself.
+	// sharedTextBytes is the size from which texts are counted. A reference itself takes some ten bytes.
 	sharedTextBytes = 64
-	// So much may be repeated in a message, over a constant, for each byte of the texts. Hundreds of processes of
-	// one host repeat all that they have in common, which is short.
+	// A message may repeat sharedTextConstant + sharedTextFactor × the size of the texts. Hundreds of processes on one
+	// host repeat everything that they have in common, which is short.
 	sharedTextConstant = 4 << 20
 	sharedTextFactor   = 32
 )
@@ -33,7 +33,7 @@ func (t *sharedTexts) reset() {
 	t.distinct, t.repeated = 0, 0
 }
 
-// add reports whether the budget allows a text. It compares where texts are in memory, so it does not read them.
+// add counts a text and reports whether the budget allows it. It compares addresses, so it does not read the text.
 func (t *sharedTexts) add(text string) bool {
 	if len(text) < sharedTextBytes {
 		return true
@@ -54,33 +54,12 @@ func (t *sharedTexts) add(text string) bool {
 	return true
 }
 
-// addValue is add for all texts of a value, which must be shallow: for all or none.
+// addValue is add for all texts of a value, which must be shallow. Either all are added or none.
 func (t *sharedTexts) addValue(v pcommon.Value) bool {
 	before := t.repeated
-	if !t.addTexts(v) {
+	if !everyText(v, t.add) {
 		t.repeated = before
 		return false
-	}
-	return true
-}
-
-func (t *sharedTexts) addTexts(v pcommon.Value) bool {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		return t.add(v.Str())
-	case pcommon.ValueTypeSlice:
-		for _, value := range v.Slice().All() {
-			if !t.addTexts(value) {
-				return false
-			}
-		}
-	case pcommon.ValueTypeMap:
-		for key, value := range v.Map().All() {
-			if !t.add(key) || !t.addTexts(value) {
-				return false
-			}
-		}
-	default:
 	}
 	return true
 }

@@ -12,24 +12,24 @@ import (
 
 var sizer pprofile.ProtoMarshaler
 
-// headerSize is the encoded size of a resource or scope without what is below it, in both forms that
-// exporters write: with the attributes' texts in place, and as references into the string table, which
-// pdata moves them into when it marshals by itself.
+// headerSize is the encoded size of a resource or scope without what is below it, in both forms that exporters write:
+// with the attributes' texts in place, and with references into the string table, to which pdata moves the texts when it
+// marshals by itself.
 type headerSize struct {
 	inPlace int
-	// referenced is the size without the attributes; they depend on how many bytes a reference takes.
+	// referenced is the size without the attributes, whose size depends on the number of bytes of a reference.
 	referenced int
 	attributes pcommon.Map
-	// texts are those that references would need in the string table.
+	// texts are those that references need in the string table.
 	texts []string
-	// bound is the larger of the two, where nothing else has any of the texts.
+	// bound is the larger of the two sizes if the string table has none of the texts.
 	bound int
 }
 
 // maxReference is the number of bytes of a reference into a string table of less than two million strings.
 const maxReference = 3
 
-// maxPrefixGrowth is what the length prefix of a resource or scope message can grow by with its attributes.
+// maxPrefixGrowth is the number of bytes that attributes can add to the length prefix of a resource or scope message.
 const maxPrefixGrowth = 4
 
 func newHeaderSize(bare, inPlace int, attributes pcommon.Map) headerSize {
@@ -37,41 +37,19 @@ func newHeaderSize(bare, inPlace int, attributes pcommon.Map) headerSize {
 	if attributes.Len() > 0 {
 		h.referenced += maxPrefixGrowth
 	}
-	h.collectTexts(attributes)
 	texts := 0
-	for _, text := range h.texts {
-		texts += profiledict.FieldLen(len(text))
-	}
+	everyTextOf(attributes, func(text string) bool {
+		if text != "" {
+			h.texts = append(h.texts, text)
+			texts += profiledict.FieldLen(len(text))
+		}
+		return true
+	})
 	h.bound = max(h.inPlace, h.withReferences(maxReference)+texts)
 	return h
 }
 
-func (h *headerSize) collectTexts(m pcommon.Map) {
-	for key, value := range m.All() {
-		if key != "" {
-			h.texts = append(h.texts, key)
-		}
-		h.collectValue(value)
-	}
-}
-
-func (h *headerSize) collectValue(v pcommon.Value) {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		if v.Str() != "" {
-			h.texts = append(h.texts, v.Str())
-		}
-	case pcommon.ValueTypeSlice:
-		for _, value := range v.Slice().All() {
-			h.collectValue(value)
-		}
-	case pcommon.ValueTypeMap:
-		h.collectTexts(v.Map())
-	default:
-	}
-}
-
-// withReferences is the size where each reference takes width bytes.
+// withReferences is the size if each reference takes width bytes.
 func (h *headerSize) withReferences(width int) int {
 	return h.referenced + referencedMapLen(h.attributes, width)
 }
@@ -88,12 +66,14 @@ func referencedMapLen(m pcommon.Map, width int) int {
 	return n
 }
 
+// referencedLen is the number of bytes of v as an AnyValue message in which each text is a reference of width bytes.
 func referencedLen(v pcommon.Value, width int) int {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		if v.Str() != "" {
-			return 1 + width
+		if v.Str() == "" {
+			return profiledict.FieldLen(0)
 		}
+		return 1 + width
 	case pcommon.ValueTypeSlice:
 		n := 0
 		for _, value := range v.Slice().All() {
@@ -103,12 +83,12 @@ func referencedLen(v pcommon.Value, width int) int {
 	case pcommon.ValueTypeMap:
 		return profiledict.FieldLen(referencedMapLen(v.Map(), width))
 	default:
+		return profiledict.ValueOf(v).EncodedLen()
 	}
-	return ValueLen(v)
 }
 
 // headerLen is the encoded size of a profile without its samples and payload.
-func (p *Header) headerLen(s *Subset) int {
+func (p *Header) headerLen(s *subset) int {
 	n := valueTypeLen(p.SampleType, s) + valueTypeLen(p.PeriodType, s)
 	if p.Time != 0 {
 		n += 9
@@ -119,7 +99,7 @@ func (p *Header) headerLen(s *Subset) int {
 	} else {
 		n += profiledict.FieldLen(len(p.ID))
 	}
-	return n + s.AttributesLen(p.Attributes)
+	return n + s.attributesLen(p.Attributes)
 }
 
 // payloadLen is the encoded size of the original payload and its format.
@@ -134,8 +114,8 @@ func (p *Header) payloadLen() int {
 	return n
 }
 
-func valueTypeLen(t ValueType, s *Subset) int {
-	return profiledict.FieldLen(numberLen(uint64(s.String(t.Type))) + numberLen(uint64(s.String(t.Unit))))
+func valueTypeLen(t ValueType, s *subset) int {
+	return profiledict.FieldLen(numberLen(uint64(s.stringIndex(t.Type))) + numberLen(uint64(s.stringIndex(t.Unit))))
 }
 
 func numberLen(v uint64) int {
@@ -146,16 +126,16 @@ func numberLen(v uint64) int {
 }
 
 // sampleLen is the encoded size of the observations [from, to) of a sample.
-func (b *Batch) sampleLen(s *sample, shape shape, from, to uint32, in *Subset) int {
-	n := numberLen(uint64(in.Stack(s.Stack))) + numberLen(uint64(in.Link(s.Link))) + in.AttributesLen(s.Attributes)
-	if shape != timestampsAlone {
+func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *subset) int {
+	n := numberLen(uint64(in.stackIndex(s.Stack))) + numberLen(uint64(in.linkIndex(s.Link))) + in.attributesLen(s.Attributes)
+	if shape.Values {
 		values := 0
 		for _, v := range b.values[s.firstValue+from : s.firstValue+to] {
 			values += profiledict.VarintLen(uint64(v))
 		}
 		n += profiledict.FieldLen(values)
 	}
-	if shape != valuesAlone {
+	if shape.Timestamps {
 		n += profiledict.FieldLen(8 * int(to-from))
 	}
 	return profiledict.FieldLen(n)
@@ -163,33 +143,25 @@ func (b *Batch) sampleLen(s *sample, shape shape, from, to uint32, in *Subset) i
 
 func indexLen(i int32) int { return numberLen(uint64(uint32(i))) }
 
-// Size is the number of bytes of the dictionary's message that CopyTo writes, as pdata encodes it. It notes
-// the largest entry.
-func (s *Subset) Size() int {
-	total := 0
-	s.largest = 0
-	for t := tableString; t < numTables; t++ {
-		uses := s.table(t)
-		if uses == nil {
-			continue
-		}
-		for _, i := range uses.order {
-			n := profiledict.FieldLen(s.entryLen(t, i))
-			s.largest = max(s.largest, n)
-			total += n
+// encodedLen is the number of bytes of the dictionary that copyTo writes, as pdata encodes it.
+func (s *subset) encodedLen() int {
+	n := 0
+	for t, uses := range s.tables() {
+		for _, i := range uses.order { // empty for sets
+			n += profiledict.FieldLen(s.entryLen(table(t), i))
 		}
 	}
-	return total
+	return n
 }
 
 // entryLen is the number of bytes of an entry as a message of its own.
-func (s *Subset) entryLen(t table, i int32) int {
+func (s *subset) entryLen(t table, i int32) int {
 	switch t {
 	case tableString:
 		return len(s.dict.Strings.At(profiledict.StringIndex(i)))
 	case tableAttribute:
 		a := s.dict.Attributes.At(profiledict.AttributeIndex(i))
-		return indexLen(s.String(a.Key)) + indexLen(s.String(a.Unit)) + profiledict.FieldLen(a.Value.EncodedLen())
+		return indexLen(s.stringIndex(a.Key)) + indexLen(s.stringIndex(a.Unit)) + profiledict.FieldLen(a.Value.EncodedLen())
 	case tableFunction:
 		return s.functionLen(profiledict.FunctionIndex(i))
 	case tableMapping:
@@ -213,21 +185,21 @@ func (s *Subset) entryLen(t table, i int32) int {
 	}
 }
 
-func (s *Subset) functionLen(i profiledict.FunctionIndex) int {
+func (s *subset) functionLen(i profiledict.FunctionIndex) int {
 	f := s.dict.Functions.At(i)
-	return indexLen(s.String(f.Name)) + indexLen(s.String(f.SystemName)) +
-		indexLen(s.String(f.Filename)) + numberLen(uint64(f.StartLine))
+	return indexLen(s.stringIndex(f.Name)) + indexLen(s.stringIndex(f.SystemName)) +
+		indexLen(s.stringIndex(f.Filename)) + numberLen(uint64(f.StartLine))
 }
 
-func (s *Subset) mappingLen(i profiledict.MappingIndex) int {
+func (s *subset) mappingLen(i profiledict.MappingIndex) int {
 	m := s.dict.Mappings.At(i)
 	return numberLen(m.MemoryStart) + numberLen(m.MemoryLimit) + numberLen(m.FileOffset) +
-		indexLen(s.String(m.Filename)) + s.AttributesLen(m.Attributes)
+		indexLen(s.stringIndex(m.Filename)) + s.attributesLen(m.Attributes)
 }
 
-func (s *Subset) locationLen(i profiledict.LocationIndex) int {
+func (s *subset) locationLen(i profiledict.LocationIndex) int {
 	l, lines := s.dict.Locations.At(i)
-	n := indexLen(s.mappings.index[l.Mapping]) + numberLen(l.Address) + s.AttributesLen(l.Attributes)
+	n := indexLen(s.mappings.index[l.Mapping]) + numberLen(l.Address) + s.attributesLen(l.Attributes)
 	for k := range lines {
 		n += profiledict.FieldLen(indexLen(s.functions.index[lines[k].Function]) +
 			numberLen(uint64(lines[k].Line)) + numberLen(uint64(lines[k].Column)))
@@ -235,7 +207,7 @@ func (s *Subset) locationLen(i profiledict.LocationIndex) int {
 	return n
 }
 
-func (s *Subset) stackLen(i profiledict.StackIndex) int {
+func (s *subset) stackLen(i profiledict.StackIndex) int {
 	list := s.dict.Stacks.At(i)
 	if len(list) == 0 {
 		return 0
@@ -247,8 +219,8 @@ func (s *Subset) stackLen(i profiledict.StackIndex) int {
 	return profiledict.FieldLen(n)
 }
 
-// AttributesLen is the number of bytes of a field of attribute indices.
-func (s *Subset) AttributesLen(i profiledict.AttributeSetIndex) int {
+// attributesLen is the number of bytes of a field of attribute indices.
+func (s *subset) attributesLen(i profiledict.AttributeSetIndex) int {
 	if i == 0 {
 		return 0
 	}
@@ -257,43 +229,4 @@ func (s *Subset) AttributesLen(i profiledict.AttributeSetIndex) int {
 		n += profiledict.VarintLen(uint64(uint32(s.attributes.index[a])))
 	}
 	return profiledict.FieldLen(n)
-}
-
-// ValueLen is the number of bytes of v as an AnyValue message, with its texts in place.
-func ValueLen(v pcommon.Value) int {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		return profiledict.FieldLen(len(v.Str()))
-	case pcommon.ValueTypeBytes:
-		return profiledict.FieldLen(v.Bytes().Len())
-	case pcommon.ValueTypeBool:
-		return 2
-	case pcommon.ValueTypeInt:
-		return 1 + profiledict.VarintLen(uint64(v.Int()))
-	case pcommon.ValueTypeDouble:
-		return 9
-	case pcommon.ValueTypeSlice:
-		n := 0
-		for _, value := range v.Slice().All() {
-			n += profiledict.FieldLen(ValueLen(value))
-		}
-		return profiledict.FieldLen(n)
-	case pcommon.ValueTypeMap:
-		return profiledict.FieldLen(MapLen(v.Map()))
-	default:
-		return 0
-	}
-}
-
-// MapLen is the number of bytes of the attributes m, with their texts in place.
-func MapLen(m pcommon.Map) int {
-	n := 0
-	for key, value := range m.All() {
-		entry := profiledict.FieldLen(ValueLen(value))
-		if key != "" {
-			entry += profiledict.FieldLen(len(key))
-		}
-		n += profiledict.FieldLen(entry)
-	}
-	return n
 }

@@ -15,17 +15,17 @@ import (
 //
 //	measureEntries    computes the size of every entry
 //	cutGroup          lists fragments in the order in which they go into parts: the sample types of a pprof whole if they
-//	                  fit into a part, else their samples one by one, and a large sample in runs of its observations
-//	measureFragments  computes the sizes of what is before and after each fragment
-//	fillEvenly        fills part after part; the smallest target that needs no more parts makes them even
-//	join              makes one piece of what a part has of a profile
+//	                  fit into a part, otherwise each of their samples, and a large sample in runs of its observations
+//	measureFragments  computes the size of all fragments before each fragment, and from each on
+//	fillEvenly        fills part after part, up to the smallest target that needs no more parts, which makes them even
+//	join              joins the fragments of a part that belong to the same profile
 //
-// Samples are in the order of their stacks from the root on, those of all sample types together, so that parts have
-// little in common. Samples that share an entry larger than a part stay together.
+// Samples are sorted by their stacks from the root on, those of all sample types together, so that parts have little in
+// common. Samples that share an entry larger than a part stay together.
 //
-// Each part repeats the entries that it shares with others. Where that would exceed Options.MaxGrowth, a part becomes
-// larger than Options.MaxBytes instead. The time is linear in the encoded size, but for sorting: whatever is shared is
-// looked at once for each part, not once for each profile or sample that refers to it.
+// Each part repeats the entries that it shares with others. If that would exceed Options.MaxGrowth, a part becomes larger
+// than Options.MaxBytes instead. Apart from sorting, the time is linear in the encoded size: shared entries are visited
+// once for each part, not once for each profile or sample that refers to them.
 type splitter struct {
 	b     *Batch
 	limit int
@@ -35,9 +35,9 @@ type splitter struct {
 	entries [numTables][]entry
 	// largeEntries is the number of entries that are larger than a part.
 	largeEntries int32
-	// stackRanks is the place of each stack in the order from the root on.
+	// stackRanks is the position of each stack in the order of compareFromRoot.
 	stackRanks []uint32
-	// measured is the size of all groups that fits has measured.
+	// measured is the total size of the groups that fits has measured.
 	measured int
 
 	fragments []fragment
@@ -61,38 +61,19 @@ type fragment struct {
 	piece
 	// bytes is the encoded size of its samples and its original payload.
 	bytes int32
-	// joinsNext says that the next fragment must be in the same part.
+	// joinsNext reports that the next fragment must be in the same part.
 	joinsNext bool
 }
 
-// entry is what the splitter knows about an entry of a table. Sizes stop at 2 GiB, which no message may exceed.
+// entry has the sizes of an entry of a table. They are limited to 2 GiB, which no message may exceed.
 type entry struct {
 	// size is its encoded size, deepSize an upper bound of its size with everything that it refers to.
 	size, deepSize int32
-	// large is the number of the entry larger than a part that this one is, or refers to, or 0.
+	// large is the number of the entry, this one or one that it refers to, which is larger than a part; 0 if there is none.
 	large int32
 }
 
-// table is a table of the dictionary, or a list of what surrounds samples. Entries refer to entries of
-// lower tables only. A set of attributes is no entry of its own in OTLP and has no size.
-type table int8
-
-const (
-	tableString table = iota
-	tableAttribute
-	tableSet
-	tableFunction
-	tableMapping
-	tableLocation
-	tableStack
-	tableLink
-	tableResource
-	tableScope
-	tableProfile
-	numTables
-)
-
-// split returns the pieces of each part. b.subset must be arranged for all of them, size be its encoded size.
+// split returns the pieces of each part. b.subset must be arranged for all of them; size is their encoded size.
 func (b *Batch) split(all []piece, size int) [][]piece {
 	s := &b.splitter
 	s.reset(b, size)
@@ -108,15 +89,12 @@ func (b *Batch) split(all []piece, size int) [][]piece {
 
 func (s *splitter) reset(b *Batch, size int) {
 	s.b, s.limit, s.whole = b, b.options.MaxBytes, size
-	for t, n := range [numTables]int{
-		b.dict.Strings.Len(), b.dict.Attributes.Len(), b.dict.AttributeSets.Len(), b.dict.Functions.Len(),
-		b.dict.Mappings.Len(), b.dict.Locations.Len(), b.dict.Stacks.Len(), b.dict.Links.Len(),
-		len(b.resources.items), len(b.scopes.items), len(b.profiles),
-	} {
-		s.entries[t] = append(s.entries[t][:0], make([]entry, n)...)
-		s.marks[t] = append(s.marks[t][:0], make([]int32, n)...)
+	lens := tableLens(&b.dict)
+	for t, n := range append(lens[:], len(b.resources.items), len(b.scopes.items), len(b.profiles)) {
+		s.entries[t] = zeroed(s.entries[t], n)
+		s.marks[t] = zeroed(s.marks[t], n)
 	}
-	s.joinedAt = append(s.joinedAt[:0], make([]int32, len(b.profiles))...)
+	s.joinedAt = zeroed(s.joinedAt, len(b.profiles))
 	s.fragments = s.fragments[:0]
 	s.largeEntries, s.part, s.measured = 0, 0, 0
 	s.stackRanks = nil
@@ -171,7 +149,7 @@ func (s *splitter) references(t table, i int32, visit func(table, int32)) {
 // maxPrefix bounds the tag and length of a message of less than 256 MB.
 const maxPrefix = 1 + 4
 
-// entryLen returns the encoded size of an entry with the indices of the whole, which those of a part can hardly exceed.
+// entryLen returns the encoded size of an entry with the indices of the whole, which are hardly ever smaller than a part's.
 func (s *splitter) entryLen(t table, i int32) int {
 	b := s.b
 	switch t {
@@ -188,12 +166,13 @@ func (s *splitter) entryLen(t table, i int32) int {
 	}
 }
 
-// measureEntries computes the size of each entry, after those that it refers to, and numbers those larger than a part.
-// An entry that refers to several of these counts for the first.
+// measureEntries computes the size of each entry, after those that it refers to, and numbers the entries that are larger
+// than a part. An entry that refers to several of these has the number of the first.
 func (s *splitter) measureEntries() {
+	tables := s.b.subset.tables()
 	for t := range numTables {
 		for i := range s.entries[t] {
-			if isZeroValue(t, int32(i)) || !s.b.subset.isUsed(t, int32(i)) {
+			if isZeroValue(t, int32(i)) || t < numDictTables && tables[t].uses[i] == 0 {
 				continue
 			}
 			size, large := s.entryLen(t, int32(i)), int32(0)
@@ -214,7 +193,7 @@ func (s *splitter) measureEntries() {
 
 func saturated(n int64) int32 { return int32(min(n, math.MaxInt32)) }
 
-// isZeroValue reports whether an entry is one that every message has.
+// isZeroValue reports whether every message has this entry.
 func isZeroValue(t table, i int32) bool { return i == 0 && t <= tableLink }
 
 // emptyMessage bounds the size of a message without profiles: the prefixes of the dictionary and of the outermost
@@ -292,8 +271,8 @@ func (s *splitter) headerLen(p *piece) int {
 // maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
 const maxSampleTypes = 16
 
-// groupLen returns how many of the first profiles look like sample types of the same samples, as those of one
-// pprof do. They refer to the same stacks, so they share a part, or are cut at the same stacks.
+// groupLen returns how many of the first profiles look like sample types of the same samples, as in a pprof. They refer to
+// the same stacks, so they share a part or are cut at the same stacks.
 func (b *Batch) groupLen(pieces []piece) int {
 	first := &b.profiles[pieces[0].profile]
 	n := 1
@@ -315,7 +294,7 @@ func (s *splitter) cutGroup(group []piece) {
 		return
 	}
 	s.rankStacks()
-	// Keys with positions are sorted, then the samples are moved: that is cheaper than sorting samples.
+	// Sorting keys with positions and then moving the samples is cheaper than sorting samples.
 	var order []uint64
 	var samples [maxSampleTypes][]sample
 	var next [maxSampleTypes]int32
@@ -348,8 +327,8 @@ func (s *splitter) cutGroup(group []piece) {
 	}
 }
 
-// fits lists the profiles of a group whole if they fit into a part, and reports whether they do. It counts what groups
-// share once for each of them. After a few times the size of the whole it stops, and the other groups are cut.
+// fits reports whether a group fits into a part, and lists its profiles whole if it does. Groups that share entries count
+// them again, so after measuring a few times the size of the whole, fits reports false for all other groups.
 func (s *splitter) fits(group []piece) bool {
 	const maxMeasured = 8
 	if s.measured/maxMeasured > s.whole {
@@ -407,7 +386,7 @@ func compareFromRoot(a, b []int32) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// cutSample lists a sample whole, or, if it takes half a part or may not fit into a part, in runs of its observations.
+// cutSample lists a sample whole or, if it is larger than half a part or may not fit into one, in runs of its observations.
 func (s *splitter) cutSample(f fragment) {
 	p, sample := f.piece, &s.b.samples[f.from]
 	room := int64(s.limit - emptyMessage)
@@ -434,7 +413,7 @@ func (s *splitter) cutSample(f fragment) {
 	}
 }
 
-// measureFragments computes before and after.
+// measureFragments computes s.before and s.after.
 func (s *splitter) measureFragments() {
 	s.before, s.after = s.before[:0], s.after[:0]
 	if s.b.options.MaxGrowth == 0 {

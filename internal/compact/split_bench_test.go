@@ -94,7 +94,7 @@ func reportParts(b *testing.B, sizes []int, in int) {
 	b.ReportMetric(sum(sizes)/float64(in), "parts/in")
 }
 
-// throughExporterHelper gives the encoded sizes of what an exporter with a batcher of the same limit sends, and the
+// throughExporterHelper returns the encoded sizes of what an exporter with a batcher of the same limit sends, and the
 // number of samples that it does not.
 func throughExporterHelper(b *testing.B, pd pprofile.Profiles) (sizes []int, lost int) {
 	var mu sync.Mutex
@@ -117,7 +117,7 @@ func throughExporterHelper(b *testing.B, pd pprofile.Profiles) (sizes []int, los
 	e, err := xexporterhelper.NewProfiles(b.Context(), set, &struct{}{}, push, exporterhelper.WithQueue(configoptional.Some(queue)))
 	require.NoError(b, err)
 	require.NoError(b, e.Start(b.Context(), componenttest.NewNopHost()))
-	// Of a profile that is larger than the limit it says so, and drops it.
+	// It drops a profile that is larger than the limit, and reports that.
 	_ = e.ConsumeProfiles(b.Context(), pd)
 	require.NoError(b, e.Shutdown(context.Background()))
 	return sizes, lost

@@ -33,7 +33,7 @@ func splitAll(t *testing.T, options Options, pd pprofile.Profiles) (out []Part, 
 	return out, total
 }
 
-// What shares an entry larger than a part goes as one message, and the rest of the profile in parts of the usual size.
+// Samples that share an entry larger than a part are in one message, and the rest of the profile in parts of the usual size.
 func TestAnEntryLargerThanAPartIsSentOnce(t *testing.T) {
 	long := strings.Repeat("n", 70_000)
 	for name, stack := range map[string]func(i int) profiletest.Sample{
@@ -115,7 +115,7 @@ func TestPartsKeepTheLimit(t *testing.T) {
 		manyProfiles.Resource("service.name", fmt.Sprint("shop-", i)).Profile("cpu", "nanoseconds").
 			Sample(profiletest.Value(1, fmt.Sprint("f", i), "main"))
 	}
-	// The splitter stops measuring them alone.
+	// The splitter stops measuring them by themselves.
 	sameStack := profiletest.New()
 	stack := make([]string, 200)
 	for i := range stack {

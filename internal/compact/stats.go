@@ -3,11 +3,18 @@
 
 package compact
 
-// DropReason tells why a sample was left out. Its String is the value of a metric's attribute.
+// DropReason is why a sample was left out. Its String is the value of a metric's attribute.
 type DropReason int
 
-// The reasons for which a sample is dropped while the rest of its message arrives. The first five
-// are named by the table that an index, of the sample or below it, should have pointed into.
+// Understood means that there is no reason to drop a sample: no index, of it or of anything that it refers to, is out of
+// range.
+const Understood DropReason = -1
+
+// notImported is the reason for entries without which a sample is still understood.
+const notImported = DropStringIndex
+
+// The reasons for which a sample is dropped, but not the rest of its message. The first five are named by the table for
+// which an index, of the sample or of anything that it refers to, is out of range.
 const (
 	DropStackIndex DropReason = iota
 	DropLocationIndex
@@ -18,7 +25,7 @@ const (
 	DropNoObservation
 	// DropLengths is a sample with values and timestamps, but not equally many.
 	DropLengths
-	// DropSeveralValues is a sample with more than one value and no timestamps to tell them apart.
+	// DropSeveralValues is a sample with several values and no timestamps.
 	DropSeveralValues
 	// NumDropReasons is the number of reasons.
 	NumDropReasons int = iota
@@ -31,14 +38,9 @@ var dropReasonNames = [NumDropReasons]string{
 
 func (r DropReason) String() string { return dropReasonNames[r] }
 
-// dropReason is the reason for which a sample is dropped whose stack could not be imported.
-func dropReason(why Reason) DropReason {
-	return DropReason(why - StackOutOfRange)
-}
-
 // Stats counts what went into a batch.
 type Stats struct {
-	// Samples and Profiles are what the messages held.
+	// Samples and Profiles are the numbers of those in the messages.
 	Samples, Profiles int
 	// Dropped counts samples that were left out, by reason.
 	Dropped [NumDropReasons]int

@@ -55,7 +55,7 @@ func TestByFrequencyIsAsShortAsSorting(t *testing.T) {
 	}
 }
 
-// What is used more often than is counted still comes first.
+// Entries that are used more often than the histogram counts still come first.
 func TestByFrequencyOfVeryManyUses(t *testing.T) {
 	var table tableUse
 	var scratch frequencyScratch
@@ -81,28 +81,28 @@ func TestSubsetHoldsWhatIsUsed(t *testing.T) {
 	stack := d.Stacks.Intern([]int32{int32(used), int32(used)})
 	d.Stacks.Intern([]int32{2})
 
-	var s Subset
-	s.Reset(d)
-	s.UseStack(stack)
-	s.Arrange(true)
+	var s subset
+	s.reset(d)
+	s.useStack(stack)
+	s.arrange(true)
 	out := pprofile.NewProfilesDictionary()
-	s.CopyTo(out)
+	s.copyTo(out)
 	assert.Equal(t, []string{"", "main", "main.go", "/bin/main", "id"}, out.StringTable().AsRaw())
 	assert.Equal(t, [7]int{2, 2, 2, 1, 5, 2, 2}, EntriesOf(out))
-	assert.Equal(t, s.Entries(), EntriesOf(out))
+	assert.Equal(t, s.entries(), EntriesOf(out))
 	assert.Equal(t, []int32{1, 1}, out.StackTable().At(1).LocationIndices().AsRaw())
-	assert.EqualValues(t, 1, s.Stack(stack))
-	assert.True(t, s.HasString(0))
+	assert.EqualValues(t, 1, s.stackIndex(stack))
+	assert.True(t, s.hasString(0))
 	orphan, found := d.Strings.Lookup("orphan")
 	require.True(t, found)
-	assert.False(t, s.HasString(orphan))
+	assert.False(t, s.hasString(orphan))
 }
 
-// CopyTo over a dictionary that has been in use leaves nothing of it.
+// copyTo over a dictionary that has been in use leaves nothing of it.
 func TestCopyToOverwrites(t *testing.T) {
-	build := func(names int) *Subset {
+	build := func(names int) *subset {
 		d := profiledict.New()
-		var s Subset
+		var s subset
 		var stacks []profiledict.StackIndex
 		for i := range names {
 			f := d.Functions.Intern(profiledict.Function{Name: d.Strings.Intern(fmt.Sprint("f", i))})
@@ -113,18 +113,18 @@ func TestCopyToOverwrites(t *testing.T) {
 			l := d.Locations.Intern(profiledict.Location{Address: uint64(i + 1)}, lines)
 			stacks = append(stacks, d.Stacks.Intern(slices.Repeat([]int32{int32(l)}, 1+i%4)))
 		}
-		s.Reset(d)
+		s.reset(d)
 		for _, stack := range stacks {
-			s.UseStack(stack)
+			s.useStack(stack)
 		}
-		s.Arrange(false)
+		s.arrange(false)
 		return &s
 	}
 	for _, sizes := range [][2]int{{5, 50}, {50, 5}, {20, 20}} {
 		clean, used := pprofile.NewProfilesDictionary(), pprofile.NewProfilesDictionary()
-		build(sizes[0]).CopyTo(used)
-		build(sizes[1]).CopyTo(used)
-		build(sizes[1]).CopyTo(clean)
+		build(sizes[0]).copyTo(used)
+		build(sizes[1]).copyTo(used)
+		build(sizes[1]).copyTo(clean)
 		assert.Equal(t, marshalDictionary(t, clean), marshalDictionary(t, used))
 	}
 }
@@ -150,7 +150,7 @@ func TestMapsHaveNoOrder(t *testing.T) {
 	assert.Equal(t, one.AsRaw(), back.AsRaw())
 }
 
-func TestValueLen(t *testing.T) {
+func TestEncodedLenOfValues(t *testing.T) {
 	for _, raw := range []any{
 		nil, "", "text", true, int64(0), int64(-1), int64(300), 1.5, []byte{1, 2, 3},
 		[]any{"a", int64(1), nil}, map[string]any{"": "", "k": []any{map[string]any{"deep": true}}},
@@ -161,7 +161,6 @@ func TestValueLen(t *testing.T) {
 		bare := len(marshalDictionary(t, d))
 		value.CopyTo(d.AttributeTable().AppendEmpty().Value())
 		// The dictionary's own length is below 128 in all cases.
-		assert.Equal(t, len(marshalDictionary(t, d))-bare, profiledict.FieldLen(profiledict.FieldLen(ValueLen(value))), "%v", raw)
-		assert.Equal(t, ValueLen(value), profiledict.ValueOf(value).EncodedLen(), "%v", raw)
+		assert.Equal(t, len(marshalDictionary(t, d))-bare, profiledict.FieldLen(profiledict.FieldLen(profiledict.ValueOf(value).EncodedLen())), "%v", raw)
 	}
 }

@@ -67,7 +67,7 @@ func batchOf(options Options, messages ...pprofile.Profiles) *Batch {
 	return b
 }
 
-// whole gives the one part of a batch without a limit.
+// whole returns the only part of a batch without a limit.
 func whole(t testing.TB, b *Batch) pprofile.Profiles {
 	t.Helper()
 	parts := parts(b)
@@ -83,7 +83,7 @@ func parts(b *Batch) []Part {
 	return parts
 }
 
-// encodedSizes gives the size with attributes' texts in place, as the gRPC exporter writes them, and with
+// encodedSizes returns the size with attributes' texts in place, as the gRPC exporter writes them, and with
 // references, as pdata marshals them.
 func encodedSizes(t testing.TB, pd pprofile.Profiles) (inPlace, referenced int) {
 	t.Helper()
