@@ -171,7 +171,7 @@ func TestBodiesAsOtherSendersWriteThem(t *testing.T) {
 	}
 }
 
-// withoutIDs takes away the profile ids, which are hashes of bodies as they came.
+// withoutIDs removes the profile ids, which are hashes of the bodies as sent.
 func withoutIDs(pd pprofile.Profiles) pprofile.Profiles {
 	for p := range pdataiter.Profiles(pd) {
 		p.SetProfileID(pprofile.ProfileID{})

@@ -26,7 +26,7 @@ import (
 func benchRequests(b *testing.B) map[string]plog.Logs {
 	b.Helper()
 	all := captured(b)
-	// Agents send one record a request. Three of one process are what a batch processor between makes of them.
+	// Agents send one record a request. A batch processor in between combines three of one process.
 	batch := plog.NewLogs()
 	for _, name := range []string{"v4.11.0-001-cpu-snapshot", "v4.11.0-002-cpu-continuous", "v4.11.0-003-allocation-continuous"} {
 		if batch.LogRecordCount() == 0 {
@@ -98,7 +98,7 @@ func javaRequest(samples int) plog.Logs {
 	return ld
 }
 
-// textRequest is what a Java agent that writes text makes of 500 threads.
+// textRequest is the request of a Java agent that writes 500 threads as text.
 func textRequest() plog.Logs {
 	random := rand.New(rand.NewPCG(3, 4))
 	ld := plog.NewLogs()
@@ -126,10 +126,9 @@ func bodies(ld plog.Logs) (list []string, bytes int64) {
 	return list, bytes
 }
 
-// BenchmarkPprof compares Translate with what it costs to undo base64 and gzip alone: with the decompressor that
-// Translate uses, and memory that is used again (floor), and as one would write it with the standard library (stdlib).
-// Between them and Translate lies what pdata takes to hold the result (pdata: unmarshalling it, beside the floor).
-// Bytes are those of the bodies as they are sent.
+// BenchmarkPprof compares Translate with only decoding base64 and gzip: with the decompressor that Translate uses and
+// reused memory (floor), and with the standard library (stdlib). pdata is the floor plus unmarshalling the result. Bytes
+// are those of the bodies as sent.
 func BenchmarkPprof(b *testing.B) {
 	for name, ld := range benchRequests(b) {
 		records, size := bodies(ld)
@@ -184,7 +183,7 @@ func translateAll(ld plog.Logs, opts Options) error {
 	return nil
 }
 
-// measure reports the processor's time beside that on the clock, since other work may run beside this.
+// measure reports CPU time in addition to wall-clock time, since other work may run at the same time.
 func measure(b *testing.B, records int, size int64, run func() error) {
 	b.SetBytes(size)
 	b.ReportAllocs()
@@ -208,7 +207,7 @@ func cpuTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// floor undoes base64 and gzip, and keeps its memory.
+// floor decodes base64 and gzip, and reuses its memory.
 type floor struct {
 	payload, plain []byte
 	source         bytes.Reader

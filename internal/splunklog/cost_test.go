@@ -161,7 +161,7 @@ func worstRequests(t testing.TB) map[string]worst {
 	return all
 }
 
-// Whatever a request holds, it costs memory and time in proportion to its bytes.
+// Any request costs memory and time in proportion to its bytes.
 func TestTranslateIsBounded(t *testing.T) {
 	for name, request := range worstRequests(t) {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestSharedAttributesAreBounded(t *testing.T) {
 	require.Equal(t, ReasonTooLarge, result.Rejected[0].Reason, result.Rejected[0].Err)
 }
 
-// FuzzRequestCost reads a request as the receiver does, and asserts what it costs.
+// FuzzRequestCost reads a request as the receiver does, and bounds the cost.
 func FuzzRequestCost(f *testing.F) {
 	for _, request := range worstRequests(f) {
 		body, err := new(plog.ProtoMarshaler).MarshalLogs(request.logs)

@@ -5,6 +5,7 @@ package splunklog
 
 import (
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -37,49 +38,36 @@ func isDescription(key string) bool {
 	return false
 }
 
-// shape is which of values and timestamps the samples of a profile have (profiles.proto, Sample).
-type shape uint8
+// The shapes of samples and, at the same indices, their names.
+var (
+	shapeTimes  = compact.Shape{Timestamps: true}
+	shapeValues = compact.Shape{Values: true}
+	shapeBoth   = compact.Shape{Timestamps: true, Values: true}
 
-const (
-	shapeTimes shape = iota
-	shapeValues
-	shapeBoth
+	shapes     = []compact.Shape{shapeTimes, shapeValues, shapeBoth}
+	shapeNames = []string{"timestamps", "values", "timestamps+values"}
 )
 
-var shapeNames = [...]string{"timestamps", "values", "timestamps+values"}
-
-func (s shape) String() string { return shapeNames[s] }
-func (s shape) timed() bool    { return s != shapeValues }
-func (s shape) valued() bool   { return s != shapeTimes }
-
-func shapeNamed(name string) shape {
-	for s := shapeTimes; s < shapeBoth; s++ {
-		if shapeNames[s] == name {
-			return s
-		}
+// shapeNamed returns the shape with a name, or shapeBoth if there is none.
+func shapeNamed(name string) compact.Shape {
+	if i := slices.Index(shapeNames, name); i >= 0 {
+		return shapes[i]
 	}
 	return shapeBoth
 }
 
-func shapeOf(sample pprofile.Sample) shape {
-	switch {
-	case sample.Values().Len() == 0:
-		return shapeTimes
-	case sample.TimestampsUnixNano().Len() == 0:
-		return shapeValues
-	default:
-		return shapeBoth
-	}
+func shapeOf(sample pprofile.Sample) compact.Shape {
+	return compact.Shape{Timestamps: sample.TimestampsUnixNano().Len() > 0, Values: sample.Values().Len() > 0}
 }
 
 // valueType is a type and its unit.
 type valueType struct{ typ, unit string }
 
-// description is what the attributes of a described record are about.
+// description is what the attributes of a described record express.
 type description struct {
 	sample, periodType valueType
 	period             int64
-	shape              shape
+	shape              compact.Shape
 	// spans reports whether time and duration are those that the samples span. If not, the next two fields have them,
 	// in nanoseconds.
 	spans    bool
@@ -118,7 +106,7 @@ func (d *description) put(to *xpdata.MapBuilder) {
 			to.AppendEmpty(text.key).SetStr(text.value)
 		}
 	}
-	to.AppendEmpty(keySampleShape).SetStr(d.shape.String())
+	to.AppendEmpty(keySampleShape).SetStr(shapeNames[slices.Index(shapes, d.shape)])
 	if d.period != 0 {
 		to.AppendEmpty(keyPeriod).SetInt(d.period)
 	}
@@ -165,7 +153,7 @@ func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed boo
 		duration:   min(p.DurationNano(), math.MaxInt64),
 	}
 	// A text has one time, that of its stack.
-	d.spans = s.opts.Format == BodyText && d.shape.timed()
+	d.spans = s.opts.Format == BodyText && d.shape.Timestamps
 	return d, s.hasUnnamed || !d.isPlain(typ) || !d.spans && !spannedBy(p, max(d.period, 1))
 }
 
@@ -207,7 +195,7 @@ func (d *description) addTo(id *compact.ContentID) {
 	for _, text := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit} {
 		id.AddText(text)
 	}
-	for _, n := range []int64{d.period, int64(d.shape), d.time, int64(d.duration)} {
+	for _, n := range []int64{d.period, int64(slices.Index(shapes, d.shape)), d.time, int64(d.duration)} {
 		id.AddNumber(uint64(n))
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// Whatever a captured pprof measures comes back from the format pprof: types, values, times, periods; also in parts.
+// Everything that a captured pprof measures is restored from the format pprof: types, values, times, periods; also in parts.
 func TestEveryTypeComesBack(t *testing.T) {
 	for name, want := range pprofs(t) {
 		for limit, opts := range map[string][]profiletest.EqualOption{
@@ -52,7 +52,7 @@ func types(t testing.TB, pd pprofile.Profiles, opts EncodeOptions) map[string]in
 	return found
 }
 
-// Each type has one of Splunk's words or a word that Splunk does not know, and comes back as it was from both forms.
+// Each type is sent under one of Splunk's words or another word, and is restored from both formats.
 func TestTypes(t *testing.T) {
 	builder := profiletest.New().Resource("service.name", "shop")
 	want := map[string]int{"cpu": 4, "allocation": 2, "inuse_space": 1, "goroutine": 1, "unknown": 1, "allocation/count": 1}
@@ -78,7 +78,7 @@ func TestTypes(t *testing.T) {
 	assert.Equal(t, 10, parts[0].Samples, "OTLP carries all")
 }
 
-// Each shape of samples comes back from both forms.
+// Each shape of samples is restored from both formats.
 func TestShapes(t *testing.T) {
 	for _, typ := range []valueType{cpuSamples, allocatedSpace, {"contentions", "count"}} {
 		for name, sample := range map[string]profiletest.Sample{
@@ -97,8 +97,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Two sample types of one pprof that Splunk knows as cpu are counted once there, and both come back; profiles of
-// different observations, such as those on and off CPU, are each cpu.
+// Of two sample types of one pprof that Splunk knows as cpu, only one is sent as cpu, and both are restored; profiles of
+// different observations, such as those on and off CPU, are each sent as cpu.
 func TestCPUIsCountedOnce(t *testing.T) {
 	all := pprofs(t)
 	for name, want := range map[string]map[string]int{
@@ -110,7 +110,7 @@ func TestCPUIsCountedOnce(t *testing.T) {
 		require.True(t, ok, name)
 		assert.Equal(t, want, types(t, pd, EncodeOptions{Format: BodyPprof}), name)
 	}
-	// In parts too, which do not each have both.
+	// Also in parts that do not have both.
 	split := types(t, all["go-build-merged-cpu-large.pb.gz"], EncodeOptions{Format: BodyPprof, MaxRecordBytes: 20_000})
 	assert.Greater(t, split["cpu"], 10)
 	assert.Len(t, split, 2)
@@ -122,7 +122,7 @@ func TestCPUIsCountedOnce(t *testing.T) {
 	assert.Equal(t, map[string]int{"cpu": 2}, types(t, two, EncodeOptions{Format: BodyPprof}))
 }
 
-// What a record says of itself can be anything. It is read as far as it makes sense, and the result is conformant.
+// A description can contain anything. It is read as far as it makes sense, and the result is conformant.
 func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	ld, _ := newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleType, "wall\xff", keySampleUnit, 7, keySampleShape, "round",
 		keySampleValue, "1e3", keyPeriod, int64(-9_223_372_036_854_775_808), keyPeriodUnit, "nanoseconds", keyDuration, -5)
@@ -140,21 +140,21 @@ func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	assert.EqualValues(t, 5_000_000, p.Time())
 	assert.EqualValues(t, int64(1<<43)*1_000_000+1-5_000_000, p.DurationNano())
 
-	// A value and a time are kept where nothing says which of them counts.
+	// A value and a time are both kept if the shape is missing.
 	ld, record := newRecord(javaStack, keyFormat, "text", keySampleType, "wall", keySampleValue, 3)
 	record.SetTimestamp(7)
 	both := profiletest.SampleAt(translated(t, ld, Options{}).Profiles, 0)
 	assert.Equal(t, []int64{3}, both.Values().AsRaw())
 	assert.Equal(t, []uint64{7}, both.TimestampsUnixNano().AsRaw())
 
-	// Without its word a record of an unknown type stays one, whatever else it says.
+	// Without a sample type a record of an unknown type is rejected, whatever other attributes it has.
 	ld, _ = newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleUnit, "nanoseconds", keySampleShape, "values")
 	result := Translate(ld, Options{})
 	require.Len(t, result.Rejected, 1)
 	assert.Equal(t, ReasonType, result.Rejected[0].Reason)
 }
 
-// A record's time that has lost its nanoseconds on the way, as in HEC, can say them beside it.
+// A record's time that has lost its nanoseconds on the way, as in HEC, can have them in an attribute.
 func TestTimeOfARecordInNanoseconds(t *testing.T) {
 	for stamp, want := range map[uint64]uint64{start - 123: start, start - 123 + millisecond: start, start + 1e9: start + 1e9} {
 		ld, record := newRecord(javaStack, keyFormat, "text", keyType, "cpu", KeyEventTimeNanos, "1700000000000000123")
@@ -164,7 +164,7 @@ func TestTimeOfARecordInNanoseconds(t *testing.T) {
 	}
 }
 
-// A profile without a time comes back without one, and one of a period that is too long to be one comes back with it.
+// A profile without a time is restored without one, and a period that is too long is restored too.
 func TestOddTimes(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").Scope("otel.profiling", "").
 		Profile("samples", "count").Period(1<<62, "cpu", "nanoseconds").Time(start, 1<<62).Sample(profiletest.Observed([]uint64{start}, "leaf")).
@@ -175,7 +175,7 @@ func TestOddTimes(t *testing.T) {
 	assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(translated(t, ld, Options{}).Profiles)))
 }
 
-// Profile ids are of the content, to which the description belongs.
+// Profile ids depend on the content, of which the description is a part.
 func TestDescriptionIsContent(t *testing.T) {
 	ids := map[pprofile.ProfileID]bool{}
 	for _, unit := range []string{"bytes", "count", "bytes"} {
@@ -192,7 +192,7 @@ func TestReadmeHasDescriptions(t *testing.T) {
 	for _, key := range []string{
 		keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
 		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion, keyBodyCompression,
-		shapeTimes.String(), shapeValues.String(), shapeBoth.String(),
+		shapeNames[0], shapeNames[1], shapeNames[2],
 	} {
 		assert.Contains(t, string(readme), "`"+key+"`")
 	}

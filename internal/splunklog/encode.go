@@ -45,8 +45,8 @@ type EncodeOptions struct {
 // Encoder turns profiles into log records, part by part. It is not safe for concurrent use.
 type Encoder struct {
 	opts EncodeOptions
-	// todo are the profiles that no part was made of yet, the next one last.
-	todo []sized
+	// todo has the profiles that are not in a part yet, in reverse order.
+	todo []compact.Part
 	// batch splits and merges profiles.
 	batch    compact.Batch
 	recounts recounts
@@ -56,8 +56,8 @@ type Encoder struct {
 	budget int
 }
 
-// Profiles share stacks and attributes by index, texts repeat them for each sample, and pprof does so with the indices
-// of a stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the profiles.
+// Profiles share stacks and attributes by index; texts repeat them for each sample, and pprof repeats the indices of a
+// stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the profiles.
 // Beyond it, texts are written as pprof, and samples of a pprof are dropped. Splunk's agents stay far below: a sample
 // of 100 frames is a time of 8 bytes in OTLP, about 250 bytes as pprof and 10,000 as text.
 const (
@@ -66,12 +66,6 @@ const (
 	// maxPprofBytes is the largest uncompressed pprof: a larger one is split.
 	maxPprofBytes = 16 << 20
 )
-
-// sized is profiles and their encoded size in bytes.
-type sized struct {
-	profiles pprofile.Profiles
-	bytes    int
-}
 
 // EncodedPart has the records of one request.
 type EncodedPart struct {
@@ -113,11 +107,11 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 	for _, n := range e.batch.Stats().Dropped {
 		e.Dropped += n
 	}
-	if observations(whole.profiles) > 0 || whole.bytes > 0 {
+	if observations(whole.Profiles) > 0 || whole.Bytes > 0 {
 		e.todo = append(e.todo, whole)
 	}
-	e.recounts = findRecounts(whole.profiles)
-	e.budget = expansionBudget(whole.bytes)
+	e.recounts = findRecounts(whole.Profiles)
+	e.budget = expansionBudget(whole.Bytes)
 	return e
 }
 
@@ -129,23 +123,23 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	for len(e.todo) > 0 {
 		next := e.todo[len(e.todo)-1]
 		e.todo = e.todo[:len(e.todo)-1]
-		part, excess, stopped := e.encode(next.profiles, true)
+		part, excess, stopped := e.encode(next.Profiles, true)
 		if e.budget <= 0 && e.opts.Format == BodyText {
-			e.opts.Format, e.budget = BodyPprof, expansionBudget(next.bytes)
+			e.opts.Format, e.budget = BodyPprof, expansionBudget(next.Bytes)
 			for _, later := range e.todo {
-				e.budget += maxExpansion * later.bytes
+				e.budget += maxExpansion * later.Bytes
 			}
-			part, excess, stopped = e.encode(next.profiles, true)
+			part, excess, stopped = e.encode(next.Profiles, true)
 		}
 		if excess > 1 {
 			if e.split(next, excess, stopped) {
 				continue
 			}
 			if stopped {
-				part, _, _ = e.encode(next.profiles, false)
+				part, _, _ = e.encode(next.Profiles, false)
 			}
 		}
-		part.Profiles = next.profiles
+		part.Profiles = next.Profiles
 		return part, true
 	}
 	return EncodedPart{}, false
@@ -153,7 +147,7 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 
 // split replaces profiles by pieces with an equal share of the observations each, unless there is a single one. excess
 // is the size of the records of the whole, divided by the limit.
-func (e *Encoder) split(whole sized, excess float64, mustSplit bool) bool {
+func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool {
 	const (
 		margin = 1.05
 		// maxPieces bounds the passes over a dictionary: pieces that are still too large are split again.
@@ -164,21 +158,21 @@ func (e *Encoder) split(whole sized, excess float64, mustSplit bool) bool {
 		// fixedBytes of a piece do not count as growth: resource, scope, type.
 		fixedBytes = 512
 	)
-	n := observations(whole.profiles)
+	n := observations(whole.Profiles)
 	if n < 2 {
 		return false
 	}
 	dictionary := pprofile.NewProfiles().Dictionary()
-	whole.profiles.Dictionary().CopyTo(dictionary)
+	whole.Profiles.Dictionary().CopyTo(dictionary)
 	for pieces := min(n, int(margin*excess)+1, maxPieces); pieces > 1; pieces /= 2 {
-		maxBytes := int(maxGrowth*float64(whole.bytes)) + pieces*fixedBytes
+		maxBytes := int(maxGrowth*float64(whole.Bytes)) + pieces*fixedBytes
 		if mustSplit {
 			pieces, maxBytes = 2, math.MaxInt
 		}
 		first := len(e.todo)
 		for i := range pieces {
-			piece := e.piece(whole.profiles, dictionary, i, pieces)
-			if maxBytes -= piece.bytes; maxBytes < 0 {
+			piece := e.piece(whole.Profiles, dictionary, i, pieces)
+			if maxBytes -= piece.Bytes; maxBytes < 0 {
 				break
 			}
 			e.todo = append(e.todo, piece)
@@ -195,7 +189,7 @@ func (e *Encoder) split(whole sized, excess float64, mustSplit bool) bool {
 
 // piece returns piece i of n of profiles. If all profiles are large enough it has the same share of each, since the
 // sample types of one pprof have the same stacks in the same order. dictionary is a copy of theirs; it is borrowed.
-func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDictionary, i, n int) sized {
+func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDictionary, i, n int) compact.Part {
 	part := pprofile.NewProfiles()
 	smallest, total := smallestProfile(whole)
 	at := 0
@@ -274,14 +268,14 @@ func copyObservations(p, dst pprofile.Profile, from, to int) {
 }
 
 // compacted returns profiles, which may be malformed, in their smallest form.
-func (e *Encoder) compacted(pd pprofile.Profiles) sized {
+func (e *Encoder) compacted(pd pprofile.Profiles) compact.Part {
 	e.batch.Reset(compact.Options{MaxBytes: math.MaxInt}) // so that parts come with their size
 	e.batch.Add(pd)
 	for part := range e.batch.Parts() {
 		part.Profiles.MarkReadOnly() // otherwise the marshaler writes into them
-		return sized{part.Profiles, part.Bytes}
+		return part
 	}
-	return sized{profiles: pprofile.NewProfiles()}
+	return compact.Part{Profiles: pprofile.NewProfiles()}
 }
 
 // Rest returns all profiles from the part on, which Next returned last: those to send again if the part was not
@@ -289,7 +283,7 @@ func (e *Encoder) compacted(pd pprofile.Profiles) sized {
 func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	messages := []pprofile.Profiles{part.Profiles}
 	for _, next := range slices.Backward(e.todo) {
-		messages = append(messages, next.profiles)
+		messages = append(messages, next.Profiles)
 	}
 	return e.batch.Merge(messages)
 }
@@ -297,8 +291,10 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 // encode makes records of conformant profiles. excess is their size divided by the limit. If mayStop, encode may stop
 // when they are far too large.
 func (e *Encoder) encode(pd pprofile.Profiles, mayStop bool) (part EncodedPart, excess float64, stopped bool) {
-	s := &sink{opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts, total: observations(pd),
-		hasUnnamed: hasUnnamedFunctions(pd.Dictionary())}
+	s := &sink{
+		opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts,
+		total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
+	}
 	if e.opts.Format == BodyPprof {
 		s.pprof = pprofencode.NewWriter(pd)
 		defer s.pprof.Close()

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// BenchmarkEncode sets each format beside OTLP's own marshalling of the same profiles.
+// BenchmarkEncode compares each format with OTLP's own marshalling of the same profiles.
 func BenchmarkEncode(b *testing.B) {
 	inputs := map[string]pprofile.Profiles{}
 	for name, request := range benchRequests(b) {

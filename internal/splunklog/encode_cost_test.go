@@ -184,7 +184,7 @@ func worstProfiles() map[string]pprofile.Profiles {
 	return all
 }
 
-// Whatever profiles share, their records cost memory in proportion to their size, and are bounded in number.
+// Records of any profiles cost memory in proportion to the profiles' size, and their number is bounded.
 func TestEncodeIsBounded(t *testing.T) {
 	for name, pd := range worstProfiles() {
 		pd.MarkReadOnly()
@@ -211,7 +211,7 @@ func TestEncodeIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzEncodeCost makes records of whatever is a ProfilesData message, and asserts what that costs.
+// FuzzEncodeCost encodes any ProfilesData message, and bounds the cost.
 func FuzzEncodeCost(f *testing.F) {
 	for _, pd := range pprofs(f) {
 		if body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd); err == nil && len(body) < 20_000 {

@@ -34,8 +34,8 @@ func measured(pd pprofile.Profiles) map[string][2]int64 {
 	return found
 }
 
-// FuzzEncode makes records of whatever is a ProfilesData message. Nothing panics, every record can be read, and in the
-// format otlp everything that goes out comes back.
+// FuzzEncode encodes any ProfilesData message. Nothing panics, every record can be read, and the format otlp restores
+// everything.
 func FuzzEncode(f *testing.F) {
 	add := func(pd pprofile.Profiles) {
 		body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// Limits hold for each record and for each part, each part is complete, and nothing is lost or doubled.
+// Limits hold for each record and for each part, each part is complete, and nothing is lost or duplicated.
 func TestPartsStayBelowTheLimits(t *testing.T) {
 	var want pprofile.Profiles
 	for _, pd := range pprofs(t) {
@@ -59,8 +59,8 @@ func TestPartsStayBelowTheLimits(t *testing.T) {
 	}
 }
 
-// A single observation above the limit goes out as it is, and so do those that share what is too large: splitting them
-// would make many records as large. They are counted.
+// A single observation above the limit is sent unchanged, and so are observations that share an entry that is too large:
+// splitting them would make many records as large. They are counted.
 func TestObservationsAboveTheLimit(t *testing.T) {
 	for times := 1; times < 3; times++ {
 		pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 2).
@@ -83,7 +83,7 @@ func random(n int) string {
 	return b.String()
 }
 
-// From any part on, the rest and the parts before it are the whole.
+// At any part, the parts before it and the rest together are the whole.
 func TestRestOfParts(t *testing.T) {
 	for _, want := range pprofs(t) {
 		opts := EncodeOptions{Format: BodyPprof, MaxRecordBytes: 2000, MaxPartBytes: 4000}
@@ -105,7 +105,7 @@ func TestRestOfParts(t *testing.T) {
 	}
 }
 
-// Whatever the profiles are, the encoder does not panic, and what it can understand goes out.
+// With any profiles, the encoder does not panic, and sends what it can understand.
 func TestEncodeBrokenProfiles(t *testing.T) {
 	pd := shop()
 	broken := pprofile.NewProfiles()

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// records returns all parts, checks what they say of themselves, and puts the records into one request.
+// records checks the counts of all parts, and returns their records as one request.
 func records(t testing.TB, pd pprofile.Profiles, opts EncodeOptions) (plog.Logs, []EncodedPart) {
 	t.Helper()
 	pd.MarkReadOnly()
@@ -66,7 +66,7 @@ func pprofs(t testing.TB) map[string]pprofile.Profiles {
 	return all
 }
 
-// What was made of each captured record is, in pprof and in OTLP, sent and received again, what it was.
+// The profiles of each captured record, sent and received again as pprof and as OTLP, are unchanged.
 func TestCapturedRecordsComeBack(t *testing.T) {
 	for name, ld := range captured(t) {
 		want := translated(t, ld, Options{})
@@ -117,7 +117,7 @@ func TestOTLPIsWhole(t *testing.T) {
 
 const start = 1_700_000_000_000_000_123
 
-// shop has what captured profiles lack: several resources, nanoseconds, values beside times, odd attributes.
+// shop has what captured profiles lack: several resources, nanoseconds, values with times, odd attributes.
 func shop() pprofile.Profiles {
 	return profiletest.New().
 		Resource("service.name", "shop", "shop.open", true).
@@ -140,8 +140,8 @@ func shop() pprofile.Profiles {
 		Build()
 }
 
-// asSent returns profiles as they come back from records in the format pprof: without what the form cannot say, which is ids,
-// payloads, and a scope's name but as an attribute.
+// asSent returns profiles as they are restored from records in the format pprof, which lacks ids and payloads, and has a
+// scope's name only as an attribute.
 func asSent(pd pprofile.Profiles) pprofile.Profiles {
 	sent := pprofile.NewProfiles()
 	pd.CopyTo(sent)
@@ -168,7 +168,7 @@ func asSent(pd pprofile.Profiles) pprofile.Profiles {
 	return sent
 }
 
-// A pprof record says all of a profile that one of Splunk's agents could have sent, to the nanosecond.
+// A pprof record has everything of a profile that one of Splunk's agents could have sent, to the nanosecond.
 func TestPprofKeepsTimesLabelsAndLinks(t *testing.T) {
 	want := shop()
 	ld, _ := records(t, want, EncodeOptions{Format: BodyPprof})
@@ -182,7 +182,7 @@ func TestPprofKeepsTimesLabelsAndLinks(t *testing.T) {
 	assert.Equal(t, []int64{4, 1}, frames)
 }
 
-// Captured stacks cross the text, apart from what a text cannot say.
+// Captured stacks are restored from text, except for what a text lacks.
 func TestTextKeepsStacksTimesAndLinks(t *testing.T) {
 	for name, ld := range captured(t) {
 		want := translated(t, ld, Options{})

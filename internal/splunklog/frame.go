@@ -39,7 +39,7 @@ func parseFrame(text string) (f frame, ok bool) {
 		return frame{}, false
 	}
 	f.function = strings.TrimRight(text[:open], " \t")
-	f.place(text[open+1 : end])
+	f.readPosition(text[open+1 : end])
 	return f, f != frame{}
 }
 
@@ -61,9 +61,9 @@ func openingOf(text string) int {
 	return strings.LastIndexByte(text, '(')
 }
 
-// place reads the text in the parentheses: file, file:line, file:line:column, or file:line:line and columns after a
+// readPosition reads the text in the parentheses: file, file:line, file:line:column, or file:line:line and columns after a
 // space. Each number may be a range, whose start is used. A file may contain colons.
-func (f *frame) place(text string) {
+func (f *frame) readPosition(text string) {
 	columns, hasColumns := int64(0), false
 	if space := strings.LastIndexByte(text, ' '); space > 0 && endsInNumber(text[:space]) {
 		if first, ok := rangeStart(text[space+1:]); ok {

@@ -45,7 +45,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzPprof takes the bytes of a pprof before they are compressed, so that the fuzzer reaches what is inside.
+// FuzzPprof mutates a pprof before it is compressed, so that the fuzzer reaches its content.
 func FuzzPprof(f *testing.F) {
 	for _, ld := range captured(f) {
 		f.Add(decoded(f, onlyRecord(ld).Body().Str()), false)
@@ -62,7 +62,7 @@ func FuzzPprof(f *testing.F) {
 	})
 }
 
-// FuzzRequest takes a whole request, as the servers get it.
+// FuzzRequest mutates a whole request, as the servers get it.
 func FuzzRequest(f *testing.F) {
 	for _, ld := range captured(f) {
 		body, err := new(plog.ProtoMarshaler).MarshalLogs(ld)

@@ -50,14 +50,13 @@ type observation struct {
 	valued bool
 }
 
-// groupKey is what the samples of one Profile share. All samples of a Profile have one shape: those with a time, and
-// those with a value, are kept apart from those without.
+// groupKey is what the samples of one Profile share.
 type groupKey struct {
-	scope         compact.ScopeIndex
-	attributes    profiledict.AttributeSetIndex
-	period        int64
-	typ           Type
-	timed, valued bool
+	scope      compact.ScopeIndex
+	attributes profiledict.AttributeSetIndex
+	period     int64
+	typ        Type
+	shape      compact.Shape
 	// description is that of the records, by its position in groups.descriptions; 0 for none.
 	description int32
 }
@@ -72,7 +71,7 @@ type group struct {
 	record int
 }
 
-// groups finds the Profile of an observation. Entry 0 of each list is unused.
+// groups finds the group of an observation. Entry 0 of each list is unused.
 type groups struct {
 	list           []group
 	indexOf        map[groupKey]int32
@@ -107,7 +106,7 @@ func (g *groups) internDescription(d description) int32 {
 	return i
 }
 
-// add adds an observation of the record under way.
+// add adds an observation of the current record.
 func (t *translator) add(o *observation) {
 	if !t.begun {
 		t.begin()
@@ -116,11 +115,10 @@ func (t *translator) add(o *observation) {
 	t.result.Samples++
 	key := groupKey{
 		scope: t.origin.scope, attributes: t.profileAttributes, period: o.period, typ: t.record.typ,
-		timed: o.time != 0, valued: o.valued || o.time == 0, description: t.description,
+		shape: compact.Shape{Timestamps: o.time != 0, Values: o.valued || o.time == 0}, description: t.description,
 	}
 	if key.description != 0 {
-		s := t.record.description.shape
-		key.typ, key.period, key.timed, key.valued = 0, 0, s.timed(), s.valued()
+		key.typ, key.period, key.shape = 0, 0, t.record.description.shape
 	}
 	if g := t.groups.last; g == 0 || t.groups.list[g].groupKey != key {
 		t.groups.last = t.group(key)
@@ -131,7 +129,7 @@ func (t *translator) add(o *observation) {
 		g.id.AddNumber(t.bodyID[0])
 		g.id.AddNumber(t.bodyID[1])
 	}
-	if g.timed {
+	if g.shape.Timestamps {
 		if g.first == 0 || o.time < g.first {
 			g.first = o.time
 		}
@@ -168,7 +166,7 @@ func (t *translator) group(key groupKey) int32 {
 	g := int32(len(t.groups.list))
 	t.groups.indexOf[key] = g
 	next := group{groupKey: key, record: -1}
-	next.profile = t.assembler.Profile(key.scope, compact.Shape{Timestamps: key.timed, Values: key.valued}, compact.Header{Attributes: key.attributes})
+	next.profile = t.assembler.Profile(key.scope, key.shape, compact.Header{Attributes: key.attributes})
 	next.id.AddNumber(uint64(g))
 	next.id.AddNumber(uint64(key.period))
 	if key.description != 0 {
@@ -216,12 +214,12 @@ func (t *translator) describe(g *group) description {
 		}
 	}
 	switch {
-	case !g.timed:
+	case !g.shape.Timestamps:
 	case d.spans:
 		d.time = g.first
 		d.duration = uint64(g.last-g.first) + uint64(max(d.periodNanos(), 1))
 	default:
-		// Every time lies before time + duration (profiles.proto, Sample.timestamps_unix_nano).
+		// Every time is before time + duration (profiles.proto, Sample.timestamps_unix_nano).
 		end := max(uint64(d.time)+d.duration, uint64(g.last)+1)
 		d.time = min(d.time, g.first)
 		d.duration = end - uint64(d.time)

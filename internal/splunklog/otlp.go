@@ -31,10 +31,10 @@ const (
 	compressionNone = "none"
 )
 
-// compressions are the first bytes of compressed bodies, by the name of the compression.
+// compressions are the first bytes of bodies, by the name of their compression.
 var compressions = map[string]string{compressionZstd: "\x28\xb5\x2f\xfd", compressionGzip: "\x1f\x8b", compressionNone: ""}
 
-// addOTLP makes one record of all of pd, with one dictionary. If pd has one resource, the record has it too.
+// addOTLP writes all of pd as one record. If pd has one resource, the record has it too.
 func (s *sink) addOTLP(pd pprofile.Profiles) {
 	body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 	s.finish(record, s.total)
 }
 
-// zstdEncoder is safe for concurrent use. Making one takes much memory.
+// zstdEncoder is safe for concurrent use. There is only one, since it takes much memory.
 var zstdEncoder = func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(0))
 	if err != nil {
@@ -180,24 +180,15 @@ func sharedBytes(pd pprofile.Profiles) (n int) {
 	return n
 }
 
-// joinWhole appends the profiles of OTLP bodies to those that were made of the other records, under one dictionary.
+// joinWhole merges the profiles of OTLP bodies with those of the other records.
 func (t *translator) joinWhole() {
 	if len(t.whole) == 0 {
 		return
 	}
 	var batch compact.Batch
-	batch.Reset(compact.Options{})
-	made := t.result.Profiles
-	if made.ResourceProfiles().Len() > 0 {
-		batch.Add(made)
-	}
-	for _, pd := range t.whole {
-		batch.Add(pd)
-	}
-	for part := range batch.Parts() {
-		t.result.Profiles = part.Profiles
-	}
-	t.result.Samples += observations(t.result.Profiles) - observations(made)
+	translated := t.result.Profiles
+	t.result.Profiles = batch.Merge(append([]pprofile.Profiles{translated}, t.whole...))
+	t.result.Samples += observations(t.result.Profiles) - observations(translated)
 	for _, n := range batch.Stats().Dropped {
 		t.result.Dropped[pprofconv.DropMalformed] += n
 	}

@@ -26,11 +26,11 @@ type record struct {
 	formatText, typeText string
 	// time and period are in nanoseconds, 0 if they are not known.
 	time, period int64
-	// timeNanos and periodNanos are attributes that are more exact than the time and period in milliseconds.
-	timeNanos, periodNanos int64
-	allocated              int64
-	link                   profiledict.Link
-	linked                 bool
+	// timeNanos is an attribute that is more exact than a time in milliseconds.
+	timeNanos int64
+	allocated int64
+	link      profiledict.Link
+	linked    bool
 	// described reports that the record has a description of its profile. value is the value of a text.
 	described   bool
 	description description
@@ -41,6 +41,7 @@ type record struct {
 func (r *record) read(log plog.LogRecord, badTimes *int) {
 	*r = record{log: log, description: description{shape: shapeBoth, spans: true}}
 	var trace, span string
+	var periodNanos int64
 	for key, value := range log.Attributes().All() {
 		switch key {
 		case keyFormat:
@@ -53,7 +54,7 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 			millis, ok := number(value)
 			r.period = millisToNanos(millis, ok, maxPeriodMillis, badTimes)
 		case keyEventPeriodNanos:
-			r.periodNanos, _ = number(value)
+			periodNanos, _ = number(value)
 		case keyAllocated:
 			r.allocated, _ = number(value)
 		case KeyTraceID:
@@ -68,7 +69,7 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 			}
 		}
 	}
-	r.period = exactTime(r.period, r.periodNanos)
+	r.period = exactTime(r.period, periodNanos)
 	r.setTime(badTimes)
 	if traceID, spanID := log.TraceID(), log.SpanID(); !traceID.IsEmpty() && !spanID.IsEmpty() {
 		r.link, r.linked = profiledict.Link{TraceID: traceID, SpanID: spanID}, true
@@ -132,8 +133,6 @@ func (r *record) classify() {
 // uses reports whether an attribute of the record is used for something other than an attribute of the Profile.
 func (r *record) uses(key string) bool {
 	switch key {
-	case KeySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos:
-		return true
 	case KeyEventTimeNanos:
 		return r.timeNanos != 0 && r.time == r.timeNanos
 	case KeyTraceID, KeySpanID:
@@ -141,11 +140,14 @@ func (r *record) uses(key string) bool {
 	case keyAllocated:
 		return r.format == FormatText && r.typ == TypeAllocation
 	}
-	return r.described && isDescription(key) || r.isOfSample(key)
+	if isDescription(key) {
+		return r.described
+	}
+	return describesRecord(key) || r.isOfSample(key)
 }
 
-// isOfRecord reports whether an attribute of this name describes its record, in Splunk's words or in those of a description.
-func isOfRecord(key string) bool {
+// describesRecord reports whether an attribute of this name describes its record, in Splunk's words or this project's.
+func describesRecord(key string) bool {
 	switch key {
 	case KeySourceType, keyType, keyFormat, keyFrameCount, keyEventPeriod, keyEventPeriodNanos, KeyEventTimeNanos:
 		return true
@@ -153,7 +155,7 @@ func isOfRecord(key string) bool {
 	return isDescription(key)
 }
 
-// isOfSample reports whether an attribute of the record is one of its only sample.
+// isOfSample reports whether an attribute of the record belongs to its only sample.
 func (r *record) isOfSample(key string) bool {
 	return r.format == FormatText && (key == keyEventName || strings.HasPrefix(key, keyThreadPrefix))
 }

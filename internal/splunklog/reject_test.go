@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// A record that cannot be read is rejected alone, and leaves nothing behind in what the others became.
+// Only the record that cannot be read is rejected, and nothing of it is in the profiles of the others.
 func TestRejections(t *testing.T) {
 	good := func() (plog.Logs, plog.LogRecord) {
 		return newRecord(javaStack, keyFormat, "text", keyType, "cpu")
@@ -59,7 +59,7 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// A bomb is what unpacks to much more than it weighs. It stops at the limit, and the limit is that of the request.
+// A bomb unpacks to much more than its own size. Unpacking stops at the limit of the request.
 func TestBombs(t *testing.T) {
 	const limit = 1 << 20
 	// Valid pprof: strings that nothing refers to.
@@ -90,7 +90,7 @@ func TestTextsShareTheLimit(t *testing.T) {
 	assert.Equal(t, 1, result.Rejected[0].Record)
 }
 
-// So do samples, whatever they are made of.
+// Samples of all formats share a limit too.
 func TestSamplesShareALimit(t *testing.T) {
 	p := &rawPprof{}
 	for range 3 {

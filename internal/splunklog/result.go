@@ -15,7 +15,7 @@ import (
 // Reason is why a record was rejected. Its String is the value of a metric's attribute.
 type Reason uint8
 
-// The reasons for which a record that claims to be profiling is rejected; the records beside it are read.
+// The reasons for which a record that claims to be profiling is rejected. Other records of the request are read.
 const (
 	// ReasonFormat is a data format that is not known.
 	ReasonFormat Reason = iota

@@ -85,18 +85,18 @@ func copyScope(from pprofile.ScopeProfiles, to plog.ScopeLogs) {
 	}
 }
 
-func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
+func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	n := observationsOf(p)
 	if n == 0 {
 		return
 	}
-	if is.typ == TypeOther && s.opts.SplunkTypesOnly {
+	if k.typ == TypeOther && s.opts.SplunkTypesOnly {
 		s.part.LeftOut += n
 		s.done += n
 		return
 	}
 	if s.opts.Format == BodyText {
-		s.addTexts(p, is, to)
+		s.addTexts(p, k, to)
 		return
 	}
 	if *s.budget <= 0 {
@@ -104,12 +104,12 @@ func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 		s.done += n
 		return
 	}
-	record := s.newRecord(p, is, to)
+	record := s.newRecord(p, k, to)
 	room := *s.budget
 	if s.mayStop {
 		room = min(room, maxPprofBytes)
 	}
-	written, frames := s.writePprof(p, is.typ, room)
+	written, frames := s.writePprof(p, k.typ, room)
 	pprof := s.pprof.Bytes()
 	*s.budget -= len(pprof)
 	if written < n && *s.budget > 0 {
@@ -127,20 +127,20 @@ func (s *sink) addProfile(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 }
 
 // newRecord adds a record with the attributes that all formats share.
-func (s *sink) newRecord(p pprofile.Profile, is kind, to plog.ScopeLogs) plog.LogRecord {
+func (s *sink) newRecord(p pprofile.Profile, k kind, to plog.ScopeLogs) plog.LogRecord {
 	record := to.LogRecords().AppendEmpty()
 	record.SetTimestamp(p.Time())
 	var attributes xpdata.MapBuilder // Map.Put would look through all attributes before each
 	attributes.EnsureCapacity(8 + p.AttributeIndices().Len())
 	attributes.AppendEmpty(KeySourceType).SetStr(ProfilingName)
-	attributes.AppendEmpty(keyType).SetStr(is.name)
-	if d, needed := s.describe(p, is.typ); needed {
+	attributes.AppendEmpty(keyType).SetStr(k.name)
+	if d, needed := s.describe(p, k.typ); needed {
 		d.put(&attributes)
 	}
 	for _, i := range p.AttributeIndices().All() {
 		attribute := s.dict.AttributeTable().At(int(i))
 		// An attribute of that name would change what the record is.
-		if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); !isOfRecord(key) {
+		if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); !describesRecord(key) {
 			attribute.Value().CopyTo(attributes.AppendEmpty(key))
 		}
 	}

@@ -44,11 +44,6 @@ func (s *stackText) reset() {
 	s.lineIndex.Reset(0)
 }
 
-func (s *stackText) release() {
-	clear(s.lines)
-	s.lines = s.lines[:0]
-}
-
 // readText reads a body that is one call stack: a line about the thread, a line with its state, and the frames.
 func (t *translator) readText(body string) *Rejection {
 	if len(body) > t.bytesLeft || t.samplesLeft <= 0 {
@@ -205,8 +200,8 @@ func parseThread(line string) (t thread) {
 	return t
 }
 
-// cutName cuts the quoted name off the line. Names can have quotes themselves: the one that ends it stands before the
-// thread's number, or last in the line.
+// cutName cuts the quoted name off the line. Names can contain quotes: the closing one is before the thread's number, or
+// the last in the line.
 func cutName(line string) (name, rest string) {
 	if line == "" || line[0] != '"' {
 		return "", line
@@ -291,18 +286,18 @@ func (t *translator) textAttributes(line, state string) profiledict.AttributeSet
 }
 
 // addTexts makes a record of each observation of a profile.
-func (s *sink) addTexts(p pprofile.Profile, is kind, to plog.ScopeLogs) {
+func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	for _, sample := range p.Samples().All() {
 		if s.stopped {
 			return
 		}
 		template := plog.NewScopeLogs()
-		record := s.newRecord(p, is, template)
+		record := s.newRecord(p, k, template)
 		attributes := record.Attributes()
 		attributes.PutStr(keyFormat, formatTextValue)
 		stack := s.dict.StackTable().At(int(sample.StackIndex())).LocationIndices()
 		attributes.PutInt(keyFrameCount, int64(s.framesOf(sample.StackIndex())))
-		if period := periodOfProfile(s.dict, p); period != 0 && is.typ == TypeCPU {
+		if period := periodOfProfile(s.dict, p); period != 0 && k.typ == TypeCPU {
 			attributes.PutInt(keyEventPeriod, period/millisecond)
 			if period%millisecond != 0 {
 				attributes.PutInt(keyEventPeriodNanos, period)
@@ -323,7 +318,7 @@ func (s *sink) addTexts(p pprofile.Profile, is kind, to plog.ScopeLogs) {
 			record.CopyTo(next)
 			next.SetTimestamp(pcommon.Timestamp(m.time))
 			switch {
-			case is.typ == TypeAllocation:
+			case k.typ == TypeAllocation:
 				next.Attributes().PutInt(keyAllocated, m.value)
 			case m.counted:
 				next.Attributes().PutInt(keySampleValue, m.value)

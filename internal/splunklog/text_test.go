@@ -60,7 +60,7 @@ func TestTextGolden(t *testing.T) {
 	}
 }
 
-// Many records of one stack each become one profile with one dictionary, which says every frame once.
+// Many records of one stack each become one profile with one dictionary, which has every frame once.
 func TestTextRecordsBecomeOneProfile(t *testing.T) {
 	const records = 500
 	ld, first := newRecord(javaStack, keyFormat, "text", keyType, "cpu", keyEventPeriod, 1000)
@@ -80,7 +80,7 @@ func TestTextRecordsBecomeOneProfile(t *testing.T) {
 	assert.EqualValues(t, records-1+1_000_000_000, profile.DurationNano())
 }
 
-// Records that differ in type, period, source or scope stay apart; those that say the same twice do not.
+// Records that differ in type, period, source or scope become different profiles; equal ones do not.
 func TestGroups(t *testing.T) {
 	ld, _ := newRecord(javaStack, keyFormat, "text", keyType, "cpu", keyEventPeriod, 1000)
 	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)

@@ -21,7 +21,7 @@ func TestParseThread(t *testing.T) {
 		`"Reference Handler" #2 daemon prio=10 os_prio=0 tid=0x00007fde4d00c000 nid=0x7 runnable`: {
 			name: "Reference Handler", id: 2, priority: 10, tid: address, osID: 7, status: "runnable",
 		},
-		// Since Java 19 the native id is decimal, and stands beside the number too.
+		// Since Java 19 the native id is decimal, and is also next to the number.
 		`"main" #1 [12345] prio=5 os_prio=0 cpu=61.35ms elapsed=1.02s tid=0x1 nid=12345 waiting`: {
 			name: "main", id: 1, priority: 5, cpuNanos: 61_350_000, wallNanos: 1_020_000_000, tid: 1, osID: 12345, status: "waiting",
 		},

@@ -19,7 +19,7 @@ import (
 // Options configures how records are read, and bounds what one request may cost.
 type Options struct {
 	// FullThreadMetadata keeps all of the first line of a text stack. Priorities, times and addresses differ from stack
-	// to stack, so that hardly two samples have the same identity.
+	// to stack, so hardly any two samples have the same identity.
 	FullThreadMetadata bool
 	// Limits are those of pprofconv, but for all bodies of a request together: MaxProfileBytes and MaxSamples count
 	// texts and OTLP too. Stacks deeper than MaxStackDepth are left out; 0 means 1024, the limit of the agents
@@ -51,7 +51,7 @@ type translator struct {
 	bytesLeft, samplesLeft, memoryLeft, workLeft int
 
 	// The current record.
-	at     place
+	at     position
 	record record
 	number int
 	// anyRead reports that a record of the request was read.
@@ -88,6 +88,8 @@ const (
 
 var translators = sync.Pool{New: func() any {
 	t := &translator{}
+	t.groups.reset()
+	t.stackText.reset()
 	t.assembler.Reset()
 	t.dict = t.assembler.Dictionary()
 	return t
@@ -120,8 +122,6 @@ func Translate(ld plog.Logs, opts Options) Result {
 func (t *translator) start(opts Options) {
 	t.opts = opts.withDefaults()
 	t.result = Result{}
-	t.groups.reset()
-	t.stackText.reset()
 	t.dict.Reset(t.sizes)
 	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
 	t.memoryLeft = constantMemory + memoryFactor*t.opts.Limits.MaxProfileBytes
@@ -182,9 +182,9 @@ func (t *translator) body() (string, *Rejection) {
 
 // release drops what belongs to the request. The translator is kept for the next one unless it is too large.
 func (t *translator) release() {
-	t.at, t.record, t.result, t.origin = place{}, record{}, Result{}, origin{}
+	t.at, t.record, t.result, t.origin = position{}, record{}, Result{}, origin{}
 	t.groups.reset()
-	t.stackText.release()
+	t.stackText.reset()
 	if cap(t.encoded) > maxKeptBytes {
 		t.encoded, t.payload = nil, nil
 	}
@@ -205,8 +205,8 @@ func (t *translator) release() {
 	translators.Put(t)
 }
 
-// place is where a record is in its request.
-type place struct {
+// position is the resource and scope of a record.
+type position struct {
 	resource plog.ResourceLogs
 	scope    plog.ScopeLogs
 	// isProfiling reports that the record claims to carry a profile, or that its scope or resource does.
@@ -214,14 +214,14 @@ type place struct {
 }
 
 // recordsOf iterates over the records of a request.
-func recordsOf(ld plog.Logs) iter.Seq2[plog.LogRecord, place] {
-	return func(yield func(plog.LogRecord, place) bool) {
+func recordsOf(ld plog.Logs) iter.Seq2[plog.LogRecord, position] {
+	return func(yield func(plog.LogRecord, position) bool) {
 		for _, rl := range ld.ResourceLogs().All() {
 			ofResource := isProfiling(rl.Resource().Attributes())
 			for _, sl := range rl.ScopeLogs().All() {
 				ofScope := ofResource || sl.Scope().Name() == ProfilingName
 				for _, log := range sl.LogRecords().All() {
-					if !yield(log, place{rl, sl, ofScope || isProfiling(log.Attributes())}) {
+					if !yield(log, position{rl, sl, ofScope || isProfiling(log.Attributes())}) {
 						return
 					}
 				}
@@ -248,7 +248,7 @@ func Rest(ld plog.Logs) plog.Logs {
 		return ld
 	}
 	rest := plog.NewLogs()
-	var last place
+	var last position
 	var toResource plog.ResourceLogs
 	var toScope plog.ScopeLogs
 	for log, at := range recordsOf(ld) {

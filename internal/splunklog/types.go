@@ -4,6 +4,8 @@
 package splunklog
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -16,7 +18,7 @@ type kind struct {
 	name string
 }
 
-// recounts are profiles of types that Splunk knows as cpu, whose samples another profile counts already: a Go profile
+// recounts has profiles of types that Splunk knows as cpu, if another profile already counts their samples: a Go profile
 // has samples and cpu, and Splunk must count only one of them. They are identified by content, since a profile that is
 // split becomes several.
 type recounts struct {
@@ -54,33 +56,31 @@ func (r *recounts) scope(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 	return i
 }
 
-// maxSampleTypes is how many profiles back another sample type of the same pprof is looked for: real ones have a
+// maxSampleTypes is how many profiles findRecounts looks back for another sample type of the same pprof. Real ones have a
 // handful.
 const maxSampleTypes = 16
 
-// findRecounts finds those of conformant profiles.
+// findRecounts returns the recounts among conformant profiles.
 func findRecounts(pd pprofile.Profiles) recounts {
 	found := recounts{profiles: map[profileKey]bool{}, scopes: map[recountScope]int32{}}
 	texts := pd.Dictionary().StringTable()
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			scope := int32(-1)
-			var cpu []pprofile.Profile // one of all that count the same
+			var cpu []pprofile.Profile // one of each set that counts the same samples
 			for _, p := range sp.Profiles().All() {
 				if typ := sampleTypeOf(texts, p); splunkType(typ) != TypeCPU {
 					continue
 				}
-				i := len(cpu) - 1
-				for i >= max(0, len(cpu)-maxSampleTypes) && !sameObservations(texts, cpu[i], p) {
-					i--
-				}
-				if i < max(0, len(cpu)-maxSampleTypes) {
+				recent := cpu[max(0, len(cpu)-maxSampleTypes):]
+				i := slices.IndexFunc(recent, func(other pprofile.Profile) bool { return sameObservations(texts, other, p) })
+				if i < 0 {
 					cpu = append(cpu, p)
 					continue
 				}
 				other := p
-				if sampleTypeOf(texts, p).unit == cpuSamples.unit && sampleTypeOf(texts, cpu[i]).unit != cpuSamples.unit {
-					cpu[i], other = p, cpu[i] // Splunk's cpu is a number of stacks
+				if sampleTypeOf(texts, p).unit == cpuSamples.unit && sampleTypeOf(texts, recent[i]).unit != cpuSamples.unit {
+					recent[i], other = p, recent[i] // Splunk's cpu is a number of stacks
 				}
 				if scope < 0 {
 					scope = found.scope(rp, sp)
@@ -130,22 +130,22 @@ func timesOf(p pprofile.Profile) (n int) {
 // kindOf classifies a profile of the current scope.
 func (s *sink) kindOf(p pprofile.Profile) kind {
 	texts := s.dict.StringTable()
-	is := sampleTypeOf(texts, p)
-	typ := splunkType(is)
+	sampleType := sampleTypeOf(texts, p)
+	typ := splunkType(sampleType)
 	if typ == TypeCPU && len(s.recounts.profiles) > 0 && s.recounts.profiles[keyOf(texts, s.scope, p)] {
 		typ = TypeOther
 	}
 	if typ != TypeOther {
 		return kind{typ, typ.String()}
 	}
-	switch is.typ {
+	switch sampleType.typ {
 	case "":
 		return kind{TypeOther, "unknown"}
 	case TypeCPU.String(), TypeAllocation.String():
 		// Splunk has no words for these.
-		return kind{TypeOther, is.typ + "/" + is.unit}
+		return kind{TypeOther, sampleType.typ + "/" + sampleType.unit}
 	default:
-		return kind{TypeOther, is.typ}
+		return kind{TypeOther, sampleType.typ}
 	}
 }
 
@@ -154,18 +154,18 @@ func sampleTypeOf(texts pcommon.StringSlice, p pprofile.Profile) valueType {
 }
 
 // splunkType classifies a sample type. Splunk knows where a thread was (cpu) and the bytes it allocated (allocation).
-func splunkType(is valueType) Type {
+func splunkType(t valueType) Type {
 	const longest = 64 // many profiles can share a long unit
-	if len(is.unit) > longest {
+	if len(t.unit) > longest {
 		return TypeOther
 	}
-	switch is.typ {
+	switch t.typ {
 	case "cpu", "wall", "samples", "sample", "on_cpu", "off_cpu", "on-cpu", "off-cpu", "offcpu", "oncpu",
 		"events": // the eBPF profiler's word for off-CPU time
 		return TypeCPU
 	case "allocation", "allocated_space", "alloc_space", "alloc_bytes", "allocated_bytes", "alloc_in_new_tlab_bytes",
 		"alloc_outside_tlab_bytes":
-		if is.unit == "bytes" || is.unit == "By" {
+		if t.unit == "bytes" || t.unit == "By" {
 			return TypeAllocation
 		}
 	}
