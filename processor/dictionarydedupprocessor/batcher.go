@@ -17,44 +17,44 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
-// batcher gathers the messages of one combination of client metadata. It has a lane for each core. A sender
-// adds its message to a lane's batch by itself, so senders work side by side. A batch that is full is sent from its
-// lane, which nobody else can use until all of it is taken: there are never more batches pending or on their way
-// than lanes, and senders wait for a lane where the next component is slower than they are.
+// batcher batches the messages of one combination of client metadata. It has a lane for each core. A sender adds its
+// message to a lane's batch by itself, so senders work in parallel. A full batch is sent from its lane, which nobody else
+// can use until the next component has accepted all of it: there are never more batches pending or on their way than
+// lanes, and senders wait for a lane if the next component is slower than they are.
 type batcher struct {
-	of    *dedup
+	dedup *dedup
 	key   string
 	users int // guarded by batchers.mu: those inside consume, expire or sendAway
 	// ctx has the client metadata, but no sender's deadline.
 	ctx context.Context
 
 	mu sync.Mutex
-	// free are the lanes that nobody holds. The last one used is used first: under light load all messages
-	// meet in one batch.
+	// free has the lanes that nobody holds. The last one used is used first, so that under light load all messages are in
+	// one batch.
 	free []*lane
-	// waiting are the senders that wait for a lane, in order. A closed channel means that they will not get one.
+	// waiting has the senders that wait for a lane, in order. If the batcher closes a channel, that sender gets none.
 	waiting []chan *lane
 	lanes   int
-	// closed reports that no lane may be acquired any more; drained is closed when all lanes have been released then.
+	// closed reports that no lane may be acquired any more. After that, drained is closed when all lanes are free.
 	closed  bool
 	drained chan struct{}
 }
 
-// lane is a place for a batch. Only its holder may touch it.
+// lane holds a batch. Only the holder of the lane may use it.
 type lane struct {
-	batch *compact.Batch // nil where nothing is pending
+	batch *compact.Batch // nil if nothing is pending
 	// delivery is what the senders of the batch wait for.
 	delivery *delivery
 	timer    *time.Timer
-	// growth is the largest number of bytes by which a message has made the batch longer.
+	// growth is the largest number of bytes that a message has added to the batch.
 	growth int
 	// expired, guarded by the batcher's mu, reports that the timeout ended while the lane was in use.
 	expired bool
 }
 
-func newBatcher(of *dedup, key string, metadata map[string][]string) *batcher {
-	b := &batcher{of: of, key: key, lanes: runtime.GOMAXPROCS(0), drained: make(chan struct{})}
-	b.ctx = client.NewContext(of.sendContext, client.Info{Metadata: client.NewMetadata(metadata)})
+func newBatcher(d *dedup, key string, metadata map[string][]string) *batcher {
+	b := &batcher{dedup: d, key: key, lanes: runtime.GOMAXPROCS(0), drained: make(chan struct{})}
+	b.ctx = client.NewContext(d.sendContext, client.Info{Metadata: client.NewMetadata(metadata)})
 	for range b.lanes {
 		b.free = append(b.free, &lane{})
 	}
@@ -62,20 +62,20 @@ func newBatcher(of *dedup, key string, metadata map[string][]string) *batcher {
 }
 
 func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
-	until := time.Now().Add(b.of.config.MaxWait)
-	if b.of.config.Acknowledge == AcknowledgeDelivered {
-		until = until.Add(b.of.config.Timeout) // until then the batch waits for more by itself
+	until := time.Now().Add(b.dedup.config.MaxWait)
+	if b.dedup.config.Acknowledge == AcknowledgeDelivered {
+		until = until.Add(b.dedup.config.Timeout) // for which the batch waits for more messages
 	}
 	l, err := b.acquire(ctx, until)
 	if err != nil {
 		return err
 	}
 	if l.batch == nil {
-		l.batch, l.delivery = b.of.newBatch(), newDelivery()
+		l.batch, l.delivery = b.dedup.newBatch(), newDelivery()
 		l.growth = 0
 	}
 	before := l.batch.ApproximateBytes()
-	b.of.add(ctx, l.batch, pd)
+	b.dedup.add(ctx, l.batch, pd)
 	l.growth = max(l.growth, l.batch.ApproximateBytes()-before)
 	sent := l.delivery
 	why, full := b.isFull(l)
@@ -83,11 +83,11 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 		b.sendAway(l, why)
 	} else {
 		if l.timer == nil {
-			l.timer = time.AfterFunc(b.of.config.Timeout, func() { b.expire(l) })
+			l.timer = time.AfterFunc(b.dedup.config.Timeout, func() { b.expire(l) })
 		}
 		b.release(l)
 	}
-	if b.of.config.Acknowledge == AcknowledgeDelivered {
+	if b.dedup.config.Acknowledge == AcknowledgeDelivered {
 		if err := wait(ctx, until, sent.done); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 	return nil
 }
 
-// wait returns nil when done is closed, and an error when the sender's context or its time to wait ends before.
+// wait returns nil when done is closed, and an error if the sender's context or its time to wait ends first.
 func wait(ctx context.Context, until time.Time, done <-chan struct{}) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -108,35 +108,35 @@ func wait(ctx context.Context, until time.Time, done <-chan struct{}) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the next component to take the profiles: %w", ctx.Err())
+		return fmt.Errorf("wait for the next component to accept the profiles: %w", ctx.Err())
 	case <-timer.C:
-		return retryLater("the next component has not taken the profiles yet; they may still arrive")
+		return retryLater("the next component has not accepted the profiles yet; they may still arrive")
 	}
 }
 
-// isFull reports whether the batch should go before another message comes.
+// isFull reports whether the batch should be sent before another message is added.
 func (b *batcher) isFull(l *lane) (why reason, full bool) {
 	// A profile without samples counts as one, so that empty profiles cannot accumulate.
-	if max(l.batch.Samples(), l.batch.Profiles()) >= b.of.config.SendBatchSize {
+	if max(l.batch.Samples(), l.batch.Profiles()) >= b.dedup.config.SendBatchSize {
 		return reasonSize, true
 	}
-	// Better a batch that is not quite full than two halves that share a dictionary.
-	limit := b.of.config.MaxBatchBytes
+	// A batch that is not quite full is better than two halves that repeat a dictionary.
+	limit := b.dedup.config.MaxBatchBytes
 	return reasonBytes, limit > 0 && l.batch.ApproximateBytes()+l.growth > limit
 }
 
-// sendAway sends the batch of a lane that the caller holds, and then releases the lane, without the caller.
+// sendAway sends the batch of a lane that the caller holds in the background, and then releases the lane.
 func (b *batcher) sendAway(l *lane, why reason) {
-	b.of.batchers.stay(b)
+	b.dedup.batchers.stay(b)
 	go func() {
 		finish := b.flush(l, why)
 		b.release(l)
-		b.of.batchers.leave(b)
+		b.dedup.batchers.leave(b)
 		finish()
 	}()
 }
 
-// flush sends the batch of a lane that the caller holds. finish tells its senders.
+// flush sends the batch of a lane that the caller holds. finish tells the batch's senders the result.
 func (b *batcher) flush(l *lane, why reason) (finish func()) {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -144,23 +144,19 @@ func (b *batcher) flush(l *lane, why reason) (finish func()) {
 	}
 	batch, sent := l.batch, l.delivery
 	l.batch, l.delivery = nil, nil
-	err := b.of.send(b.ctx, batch, why)
-	b.of.endBatch(batch)
+	err := b.dedup.send(b.ctx, batch, why)
+	b.dedup.endBatch(batch)
 	return func() { sent.finish(err) }
 }
 
-// expire sends the batch of a lane whose time is up, or leaves that to who holds the lane.
+// expire sends the batch of a lane whose timeout has ended, or leaves that to the holder of the lane.
 func (b *batcher) expire(l *lane) {
-	b.of.batchers.stay(b)
-	defer b.of.batchers.leave(b)
+	b.dedup.batchers.stay(b)
+	defer b.dedup.batchers.leave(b)
 	b.mu.Lock()
 	i := slices.Index(b.free, l)
-	if i >= 0 && l.batch == nil {
-		b.mu.Unlock()
-		return
-	}
-	if i < 0 {
-		l.expired = true
+	if i < 0 || l.batch == nil {
+		l.expired = i < 0
 		b.mu.Unlock()
 		return
 	}
@@ -169,7 +165,7 @@ func (b *batcher) expire(l *lane) {
 	b.sendAway(l, reasonTimeout)
 }
 
-// acquire returns a lane for a message; it waits for one in turn.
+// acquire returns a lane for a message. Senders that wait get a lane in the order in which they came.
 func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
 	b.mu.Lock()
 	if b.closed {
@@ -205,14 +201,14 @@ func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
 		return nil, err
 	}
 	b.mu.Unlock()
-	// A lane came at the same moment, or shutdown did.
+	// At the same moment the sender got a lane, or the batcher was shut down.
 	if l, ok := <-ready; ok {
 		return l, nil
 	}
 	return nil, errShutdown
 }
 
-// release returns a lane back, or sends its batch away first if that is due.
+// release frees a lane, or sends its batch first if that is due.
 func (b *batcher) release(l *lane) {
 	b.mu.Lock()
 	why, due := reasonTimeout, l.expired
@@ -237,7 +233,7 @@ func (b *batcher) release(l *lane) {
 	}
 }
 
-// isIdle reports whether nothing is pending and nobody is inside.
+// isIdle reports whether nothing is pending and all lanes are free.
 func (b *batcher) isIdle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -247,8 +243,7 @@ func (b *batcher) isIdle() bool {
 	return !slices.ContainsFunc(b.free, func(l *lane) bool { return l.batch != nil })
 }
 
-// shutdown sends what is pending, and returns when nothing is on its way any more. Senders that wait for a lane are
-// told to come back.
+// shutdown sends pending batches and returns when no batch is on its way. Senders that wait for a lane are told to retry.
 func (b *batcher) shutdown() {
 	b.mu.Lock()
 	b.closed = true

@@ -17,11 +17,11 @@ import (
 
 var errShutdown = retryLater("the processor is shutting down")
 
-// batchers has a batcher for each combination of client metadata that has something pending. A batcher that has
-// nothing pending is removed, so memory depends on the load, not on the age of the process.
+// batchers has a batcher for each combination of client metadata with pending messages. A batcher without any is removed,
+// so memory depends on the load, not on the age of the process.
 type batchers struct {
-	of   *dedup
-	keys []string // of metadata: lower case, sorted
+	dedup *dedup
+	keys  []string // of metadata: lower case, sorted
 
 	mu    sync.Mutex
 	byKey map[string]*batcher
@@ -29,13 +29,13 @@ type batchers struct {
 	closed bool
 }
 
-func newBatchers(of *dedup) *batchers {
-	keys := make([]string, 0, len(of.config.MetadataKeys))
-	for _, key := range of.config.MetadataKeys {
+func newBatchers(d *dedup) *batchers {
+	keys := make([]string, 0, len(d.config.MetadataKeys))
+	for _, key := range d.config.MetadataKeys {
 		keys = append(keys, strings.ToLower(key))
 	}
 	slices.Sort(keys)
-	return &batchers{of: of, keys: keys, byKey: map[string]*batcher{}}
+	return &batchers{dedup: d, keys: keys, byKey: map[string]*batcher{}}
 }
 
 // len returns the number of batchers.
@@ -74,10 +74,10 @@ func (s *batchers) enter(metadata client.Metadata) (*batcher, error) {
 	}
 	b := s.byKey[key.String()]
 	if b == nil {
-		if limit := s.of.config.MetadataCardinalityLimit; len(s.keys) > 0 && limit > 0 && len(s.byKey) >= limit {
+		if limit := s.dedup.config.MetadataCardinalityLimit; len(s.keys) > 0 && limit > 0 && len(s.byKey) >= limit {
 			return nil, retryLater(fmt.Sprintf("more than %d combinations of client metadata have profiles pending", limit))
 		}
-		b = newBatcher(s.of, key.String(), values)
+		b = newBatcher(s.dedup, key.String(), values)
 		s.byKey[b.key] = b
 	}
 	b.users++
@@ -100,7 +100,7 @@ func (s *batchers) leave(b *batcher) {
 	}
 }
 
-// shutdown hands over what is pending and returns when all sends have ended.
+// shutdown sends pending batches and returns when all sends have ended.
 func (s *batchers) shutdown() {
 	s.mu.Lock()
 	s.closed = true

@@ -96,7 +96,7 @@ func TestARefusedBatchIsCountedAndLogged(t *testing.T) {
 	})
 	var refuse atomic.Bool
 	refuse.Store(true)
-	f.sink.take = func(context.Context, pprofile.Profiles) error {
+	f.sink.accept = func(context.Context, pprofile.Profiles) error {
 		if refuse.Load() {
 			return consumererror.NewPermanent(errors.New("no"))
 		}
@@ -111,20 +111,20 @@ func TestARefusedBatchIsCountedAndLogged(t *testing.T) {
 	assert.EqualValues(t, 5, f.sum("outgoing_samples"))
 }
 
-// A sender whose context ends after its profiles were taken loses nothing, and the batch goes on without it.
+// A sender whose context ends after its profiles were accepted loses nothing, and the batch continues without it.
 func TestACancelledSenderLosesNothing(t *testing.T) {
 	f := start(t, slowly)
 	ctx, cancel := context.WithCancel(t.Context())
 	require.NoError(t, f.processor.ConsumeProfiles(ctx, message("shop", 3)))
 	cancel()
 	require.ErrorIs(t, f.processor.ConsumeProfiles(ctx, message("shop", 4)), context.Canceled)
-	f.sink.take = func(ctx context.Context, _ pprofile.Profiles) error { return ctx.Err() }
+	f.sink.accept = func(ctx context.Context, _ pprofile.Profiles) error { return ctx.Err() }
 	f.stop()
 	assert.Equal(t, 3, f.sink.samples())
 }
 
-// TestBackpressure lets the next component hang. No more is taken than there are lanes for, the others wait, those
-// who give up are told so, and in the end all that was taken arrives.
+// TestBackpressure lets the next component hang. No more messages are accepted than there are lanes for, the other senders
+// wait, those that give up get an error, and in the end everything that was accepted arrives.
 func TestBackpressure(t *testing.T) {
 	f := start(t, func(c *Config) {
 		slowly(c)
@@ -132,7 +132,7 @@ func TestBackpressure(t *testing.T) {
 	})
 	hang := make(chan struct{})
 	var entered atomic.Int64
-	f.sink.take = func(context.Context, pprofile.Profiles) error {
+	f.sink.accept = func(context.Context, pprofile.Profiles) error {
 		entered.Add(1)
 		<-hang
 		return nil

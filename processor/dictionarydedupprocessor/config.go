@@ -15,44 +15,44 @@ import (
 
 // Config is the processor's configuration.
 type Config struct {
-	// Timeout is how long a batch waits for more. 0: every request is compacted alone and passed on at once.
+	// Timeout is how long a batch waits for more requests. With 0, every request is compacted alone and passed on at once.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Acknowledge tells when a sender gets its answer: AcknowledgeBatched or AcknowledgeDelivered.
+	// Acknowledge is when a sender gets its answer: AcknowledgeBatched or AcknowledgeDelivered.
 	Acknowledge Acknowledge `mapstructure:"acknowledge"`
-	// MaxWait bounds how long a sender is held; then it is told to come back. With AcknowledgeDelivered it begins when the
-	// batch's Timeout has passed. Where receivers wait for senders when they stop, it bounds that too.
+	// MaxWait bounds how long a sender waits; then it is told to retry. With AcknowledgeDelivered it begins when the batch's
+	// Timeout has passed. If receivers wait for senders when they stop, it bounds that too.
 	MaxWait time.Duration `mapstructure:"max_wait"`
-	// DrainTimeout bounds how long Shutdown goes on handing over what is pending.
+	// DrainTimeout bounds how long Shutdown sends pending batches.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
-	// RetryOnFailure configures how a batch is handed over again after the next component refused it for the moment.
+	// RetryOnFailure configures how a batch is sent again after the next component refused it temporarily.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
-	// SendBatchSize is the number of samples after which a batch goes at once.
+	// SendBatchSize is the number of samples at which a batch is sent at once.
 	SendBatchSize int `mapstructure:"send_batch_size"`
-	// MaxBatchBytes is the largest encoded size of what is sent on, in bytes of OTLP, dictionary included;
-	// what is larger is split. 0 is no limit.
+	// MaxBatchBytes is the largest encoded size of an outgoing message, in bytes of OTLP, dictionary included. Larger batches
+	// are split. 0 means no limit.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
 	// OrderByFrequency assigns the shortest indices to the entries of a dictionary that are referred to most.
 	OrderByFrequency bool `mapstructure:"order_by_frequency"`
-	// CombineSamples makes one sample of those with one identity {stack, attributes, link} within one profile.
+	// CombineSamples combines samples of a profile that have the same identity {stack, attributes, link}.
 	CombineSamples bool `mapstructure:"combine_samples"`
-	// MetadataKeys names client metadata by whose values requests are kept apart. Case does not matter.
+	// MetadataKeys are the keys of client metadata whose values keep requests in separate batches. Case does not matter.
 	MetadataKeys []string `mapstructure:"metadata_keys"`
-	// MetadataCardinalityLimit is the largest number of distinct combinations of those values that may have
-	// something pending at the same time. 0 is no limit.
+	// MetadataCardinalityLimit is the largest number of distinct combinations of those values with pending requests. 0 means
+	// no limit.
 	MetadataCardinalityLimit int `mapstructure:"metadata_cardinality_limit"`
 }
 
-// Acknowledge tells when a sender gets its answer.
+// Acknowledge is when a sender gets its answer.
 type Acknowledge string
 
 const (
 	// AcknowledgeBatched is when the request is in a batch.
 	AcknowledgeBatched Acknowledge = "batched"
-	// AcknowledgeDelivered is when the next component has taken the batch.
+	// AcknowledgeDelivered is when the next component has accepted the batch.
 	AcknowledgeDelivered Acknowledge = "delivered"
 )
 
-// minMaxBatchBytes keeps splitting from taking more time than sending: each part has a header of its own.
+// minMaxBatchBytes prevents splitting from taking longer than sending: each part has a header of its own.
 const minMaxBatchBytes = 64 << 10
 
 func createDefaultConfig() component.Config {
@@ -74,7 +74,7 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Validate reports everything that is wrong at once.
+// Validate reports all faults.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.Timeout < 0 {

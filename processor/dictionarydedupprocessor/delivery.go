@@ -13,10 +13,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
@@ -35,16 +31,10 @@ func (d *delivery) finish(err error) {
 	close(d.done)
 }
 
-// retryLater returns an error that asks the sender to come back: gRPC's Unavailable with RetryInfo, HTTP's 503.
-func retryLater(reason string) error {
-	s := status.New(codes.Unavailable, reason)
-	if with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(httpserver.DefaultRetryDelay)}); err == nil {
-		s = with
-	}
-	return s.Err()
-}
+// retryLater returns an error that asks the sender to retry: gRPC's Unavailable with RetryInfo, HTTP's 503.
+func retryLater(reason string) error { return httpserver.OTLPStatus(errors.New(reason)).Err() }
 
-// loss is why samples could not be handed over: the value of a metric's attribute.
+// loss is why samples could not be delivered. Its String is the value of a metric's attribute.
 type loss int
 
 const (
@@ -58,7 +48,8 @@ var lossNames = [numLosses]string{"refused", "gave_up", "shutdown"}
 
 func (l loss) String() string { return lossNames[l] }
 
-// send hands over a batch, part by part, and returns nil if all were taken. Samples that are lost are counted and logged.
+// send delivers a batch part by part, and returns nil if the next component accepted all of them. It counts and logs lost
+// samples.
 func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) error {
 	parts := 0
 	var lost [numLosses]int
@@ -79,18 +70,18 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	for reason, samples := range lost {
 		if samples > 0 {
 			d.metrics.ProcessorDictionaryDedupFailedSamples.Add(ctx, int64(samples), d.metrics.losses[reason])
-			d.logger.Warn("dropping profiles that the next component did not take",
+			d.logger.Warn("dropping profiles that the next component did not accept",
 				zap.Stringer("reason", loss(reason)), zap.Int("samples", samples), zap.Error(err))
 		}
 	}
 	if !httpserver.IsPermanent(err) {
-		return retryLater("the next component did not take the profiles: " + err.Error())
+		return retryLater("the next component did not accept the profiles: " + err.Error())
 	}
 	return consumererror.NewPermanent(err)
 }
 
-// deliver hands over a part, and retries what is left of it while the next component refuses it for the moment. If some
-// samples were not accepted in the end, it returns the error, their number, and why it stopped.
+// deliver passes on a part, and retries the rest of it while the next component temporarily refuses it. If the next
+// component does not accept all samples, deliver returns the error, the number of other samples, and why it stopped.
 func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why loss, err error) {
 	d.warnOversized(ctx, part)
 	bytes := d.metrics.outgoingSize(ctx, part)
@@ -101,7 +92,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why 
 	for {
 		if err = d.next.ConsumeProfiles(ctx, d.copyIfChanged(pd)); err == nil {
 			d.metrics.countOutgoing(ctx, part, rest, bytes)
-			d.tookAgain()
+			d.acceptedAgain()
 			return 0, 0, nil
 		}
 		var partial xconsumererror.Profiles
@@ -124,7 +115,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why 
 		case <-time.After(retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval))):
 			interval = min(time.Duration(float64(interval)*retry.Multiplier), retry.MaxInterval)
 		case <-stopping:
-			// The rest is tried at once, then again from the shortest interval on.
+			// The rest is retried at once, and then from the shortest interval on.
 			interval, stopping = retry.InitialInterval, nil
 		case <-ctx.Done():
 			return rest, lossShutdown, err
@@ -132,7 +123,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why 
 	}
 }
 
-// copyIfChanged returns what to hand over so that pd can be handed over again.
+// copyIfChanged returns pd, or a copy if the next component changes what it gets, so that pd can be sent again.
 func (d *dedup) copyIfChanged(pd pprofile.Profiles) pprofile.Profiles {
 	if !d.next.Capabilities().MutatesData {
 		return pd
@@ -142,23 +133,23 @@ func (d *dedup) copyIfChanged(pd pprofile.Profiles) pprofile.Profiles {
 	return to
 }
 
-// retryDelay returns how long to wait: the interval, give or take the randomization factor, or the delay that the next
-// component asks for if that is longer.
+// retryDelay returns how long to wait: the randomized interval, or the delay that the next component asks for if that is
+// longer.
 func retryDelay(randomization float64, interval, asked time.Duration) time.Duration {
-	spread := 1 + randomization*(2*rand.Float64()-1)
-	return max(time.Duration(spread*float64(interval)), asked)
+	factor := 1 + randomization*(2*rand.Float64()-1)
+	return max(time.Duration(factor*float64(interval)), asked)
 }
 
-// refusedForNow logs that the next component refuses profiles, when that begins.
+// refusedForNow logs the first error of a series in which the next component temporarily refuses profiles.
 func (d *dedup) refusedForNow(err error) {
 	if !d.refused.Swap(true) {
-		d.logger.Warn("the next component refuses profiles for the moment; retrying, and suppressing repeats "+
-			"until it takes some", zap.Error(err))
+		d.logger.Warn("the next component temporarily refuses profiles; retrying, and suppressing repeats "+
+			"until it accepts some", zap.Error(err))
 	}
 }
 
-func (d *dedup) tookAgain() {
+func (d *dedup) acceptedAgain() {
 	if d.refused.Load() && d.refused.Swap(false) {
-		d.logger.Info("the next component takes profiles again")
+		d.logger.Info("the next component accepts profiles again")
 	}
 }

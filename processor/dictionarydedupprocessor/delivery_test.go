@@ -30,7 +30,7 @@ import (
 
 var errBusy = errors.New("busy")
 
-// requireRetryLater requires that senders are asked to come back, and when.
+// requireRetryLater requires that senders are asked to retry, and when.
 func requireRetryLater(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -42,7 +42,7 @@ func requireRetryLater(t *testing.T, err error) {
 // refuseFirst makes the sink refuse the first n messages with err.
 func (s *sink) refuseFirst(n int64, err error) *atomic.Int64 {
 	var calls atomic.Int64
-	s.take = func(context.Context, pprofile.Profiles) error {
+	s.accept = func(context.Context, pprofile.Profiles) error {
 		if calls.Add(1) <= n {
 			return err
 		}
@@ -68,11 +68,11 @@ func TestABatchRefusedForTheMomentIsKept(t *testing.T) {
 	assert.EqualValues(t, 3, f.sum("retries"))
 	assert.EqualValues(t, 5, f.sum("outgoing_samples"))
 	assert.Zero(t, f.sum("failed_samples"))
-	assert.Equal(t, 1, f.logs.FilterMessageSnippet("refuses profiles for the moment").Len(), "repeats are suppressed")
-	assert.Equal(t, 1, f.logs.FilterMessageSnippet("takes profiles again").Len())
+	assert.Equal(t, 1, f.logs.FilterMessageSnippet("temporarily refuses profiles").Len(), "repeats are suppressed")
+	assert.Equal(t, 1, f.logs.FilterMessageSnippet("accepts profiles again").Len())
 }
 
-// While the next component refuses, senders are held, then told to come back; in the end all that was accepted arrives.
+// While the next component refuses, senders wait and are then told to retry; in the end, everything that was accepted arrives.
 func TestRefusalsHoldSenders(t *testing.T) {
 	f := start(t, func(c *Config) {
 		slowly(c)
@@ -81,7 +81,7 @@ func TestRefusalsHoldSenders(t *testing.T) {
 	})
 	var busy atomic.Bool
 	busy.Store(true)
-	f.sink.take = func(context.Context, pprofile.Profiles) error {
+	f.sink.accept = func(context.Context, pprofile.Profiles) error {
 		if busy.Load() {
 			return errBusy
 		}
@@ -131,7 +131,7 @@ func TestRetriesEndWhereTheyAreConfiguredTo(t *testing.T) {
 	}
 }
 
-// Of a batch of several parts only the one that was refused goes again, with timeout: 0 too.
+// If one of several parts of a batch is refused, only that part is sent again, also with timeout: 0.
 func TestOnlyWhatWasNotTakenIsRepeated(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Hour} {
 		f := start(t, func(c *Config) {
@@ -140,7 +140,7 @@ func TestOnlyWhatWasNotTakenIsRepeated(t *testing.T) {
 			c.MaxBatchBytes = minMaxBatchBytes
 		})
 		var calls atomic.Int64
-		f.sink.take = func(context.Context, pprofile.Profiles) error {
+		f.sink.accept = func(context.Context, pprofile.Profiles) error {
 			if n := calls.Add(1); n == 2 || n == 3 {
 				return errBusy
 			}
@@ -160,7 +160,7 @@ func TestAPartialFailureRepeatsTheRest(t *testing.T) {
 		c.SendBatchSize = 1
 	})
 	var calls atomic.Int64
-	f.sink.take = func(_ context.Context, pd pprofile.Profiles) error {
+	f.sink.accept = func(_ context.Context, pd pprofile.Profiles) error {
 		if calls.Add(1) > 1 {
 			return nil
 		}
@@ -184,7 +184,7 @@ func TestARetryDoesNotHaveWhatTheNextComponentChanged(t *testing.T) {
 		c.SendBatchSize = 1
 	})
 	var calls atomic.Int64
-	f.sink.take = func(_ context.Context, pd pprofile.Profiles) error {
+	f.sink.accept = func(_ context.Context, pd pprofile.Profiles) error {
 		if calls.Add(1) == 1 {
 			pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
 			return errBusy
@@ -198,14 +198,14 @@ func TestARetryDoesNotHaveWhatTheNextComponentChanged(t *testing.T) {
 	assert.Equal(t, 10, f.sink.samples())
 }
 
-// Senders that come at the same time share a batch, and none has its answer before that is taken.
+// Senders that come at the same time share a batch, and none gets its answer before that is accepted.
 func TestDeliveredSendersShareABatch(t *testing.T) {
 	f := start(t, func(c *Config) {
 		delivered(c)
 		c.Timeout = time.Second // all come within it, on a busy machine too
 	})
 	var answered, early atomic.Int64
-	f.sink.take = func(context.Context, pprofile.Profiles) error {
+	f.sink.accept = func(context.Context, pprofile.Profiles) error {
 		early.Add(answered.Load())
 		return nil
 	}
@@ -240,11 +240,11 @@ func TestDeliveredSendersLearnOfARefusal(t *testing.T) {
 	assert.EqualValues(t, 9, f.sum("failed_samples", "reason", "refused"))
 }
 
-// A sender that cannot wait is told so; its request is in the batch and arrives.
+// A sender that cannot wait gets an error; its request is in the batch and arrives.
 func TestDeliveredToASenderThatCannotWait(t *testing.T) {
 	f := start(t, delivered)
 	release := make(chan struct{})
-	f.sink.take = func(context.Context, pprofile.Profiles) error {
+	f.sink.accept = func(context.Context, pprofile.Profiles) error {
 		<-release
 		return nil
 	}
@@ -281,7 +281,7 @@ func TestShutdownEndsThoughTheNextComponentBlocks(t *testing.T) {
 				c.DrainTimeout = 100 * time.Millisecond
 			})
 			var entered atomic.Int64
-			f.sink.take = func(ctx context.Context, _ pprofile.Profiles) error {
+			f.sink.accept = func(ctx context.Context, _ pprofile.Profiles) error {
 				entered.Add(1)
 				<-ctx.Done()
 				return ctx.Err()
@@ -328,7 +328,7 @@ func (f *fixture) waiting() (n int) {
 	return n
 }
 
-// What is pending, and what is being retried, still gets a chance when the processor stops.
+// Pending batches and batches that are being retried are sent once more when the processor stops.
 func TestShutdownHandsOverWhatItCan(t *testing.T) {
 	f := start(t, func(c *Config) {
 		slowly(c)
@@ -354,7 +354,7 @@ func TestShutdownEndsThoughTheNextComponentHangs(t *testing.T) {
 		c.DrainTimeout = 10 * time.Millisecond
 	})
 	hang := make(chan struct{})
-	f.sink.take = func(context.Context, pprofile.Profiles) error {
+	f.sink.accept = func(context.Context, pprofile.Profiles) error {
 		<-hang
 		return nil
 	}
@@ -370,7 +370,7 @@ func TestAloneASenderIsNotHeldForEver(t *testing.T) {
 		alone(c)
 		c.MaxWait = 20 * time.Millisecond
 	})
-	f.sink.take = func(ctx context.Context, _ pprofile.Profiles) error {
+	f.sink.accept = func(ctx context.Context, _ pprofile.Profiles) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
 
-// NewFactory makes the factory of the processor `dictionary_dedup`, which serves profiles pipelines only.
+// NewFactory returns the factory of the processor `dictionary_dedup`, for profiles pipelines only.
 func NewFactory() processor.Factory {
 	return xprocessor.NewFactory(
 		metadata.Type,

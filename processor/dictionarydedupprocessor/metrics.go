@@ -53,19 +53,23 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, batchers 
 	for i, name := range compact.Tables {
 		m.tables[i] = attributes(id, attribute.String("table", name))
 	}
-	fill(m.reasons[:], id, "reason", func(i int) fmt.Stringer { return reason(i) })
-	fill(m.losses[:], id, "reason", func(i int) fmt.Stringer { return loss(i) })
-	fill(m.drops[:], id, "reason", func(i int) fmt.Stringer { return compact.DropReason(i) })
-	fill(m.repairs[:], id, "fault", func(i int) fmt.Stringer { return compact.Repair(i) })
+	fill[reason](m.reasons[:], id, "reason")
+	fill[loss](m.losses[:], id, "reason")
+	fill[compact.DropReason](m.drops[:], id, "reason")
+	fill[compact.Repair](m.repairs[:], id, "fault")
 	return m, m.RegisterProcessorDictionaryDedupBatchersCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(batchers()), m.own)
 		return nil
 	})
 }
 
-func fill(options []metric.MeasurementOption, id component.ID, key string, name func(int) fmt.Stringer) {
+// fill sets the option at each index to an attribute with the name of R(index).
+func fill[R interface {
+	~int
+	fmt.Stringer
+}](options []metric.MeasurementOption, id component.ID, key string) {
 	for i := range options {
-		options[i] = attributes(id, attribute.String(key, name(i).String()))
+		options[i] = attributes(id, attribute.String(key, R(i).String()))
 	}
 }
 
@@ -73,7 +77,7 @@ func attributes(id component.ID, more ...attribute.KeyValue) metric.MeasurementO
 	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("processor", id.String()))...))
 }
 
-// countIncomingBytes measures a message if a reader collects the metric: measuring reads all of it.
+// countIncomingBytes measures a message if the metric is enabled: measuring reads all of the message.
 func (m *metrics) countIncomingBytes(ctx context.Context, pd pprofile.Profiles) {
 	if m.ProcessorDictionaryDedupIncomingBytes.Enabled(ctx) {
 		m.ProcessorDictionaryDedupIncomingBytes.Add(ctx, int64(sizer.ProfilesSize(pd)), m.own)
@@ -82,7 +86,7 @@ func (m *metrics) countIncomingBytes(ctx context.Context, pd pprofile.Profiles) 
 
 var sizer pprofile.ProtoMarshaler
 
-// countIncoming counts what went into a batch.
+// countIncoming counts what was added to a batch.
 func (m *metrics) countIncoming(ctx context.Context, s compact.Stats) {
 	m.ProcessorDictionaryDedupIncomingSamples.Add(ctx, int64(s.Samples), m.own)
 	m.ProcessorDictionaryDedupIncomingProfiles.Add(ctx, int64(s.Profiles), m.own)
@@ -91,7 +95,7 @@ func (m *metrics) countIncoming(ctx context.Context, s compact.Stats) {
 	addAll(ctx, m.ProcessorDictionaryDedupRepaired, s.Repairs[:], m.repairs[:])
 }
 
-// countOutgoing counts a part, with its size, that the next component has taken; of its samples those taken last.
+// countOutgoing counts a part that the next component has accepted: its size, and the samples that it accepted last.
 func (m *metrics) countOutgoing(ctx context.Context, part *compact.Part, samples, bytes int) {
 	m.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(samples), m.own)
 	m.ProcessorDictionaryDedupOutgoingProfiles.Add(ctx, int64(part.ProfileCount), m.own)
@@ -99,7 +103,7 @@ func (m *metrics) countOutgoing(ctx context.Context, part *compact.Part, samples
 	addAll(ctx, m.ProcessorDictionaryDedupOutgoingEntries, part.Entries[:], m.tables[:])
 }
 
-// outgoingSize returns the size of a part before it is handed on, if a reader collects the metric.
+// outgoingSize returns the size of a part before it is passed on, or 0 if it is unknown and the metric is not enabled.
 func (m *metrics) outgoingSize(ctx context.Context, part *compact.Part) int {
 	if part.Bytes != 0 || !m.ProcessorDictionaryDedupOutgoingBytes.Enabled(ctx) {
 		return part.Bytes

@@ -19,11 +19,11 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
 
-// maxGrowth bounds what splitting repeats: no batch leaves as messages that together have more than twice the
-// bytes of the whole.
+// maxGrowth bounds what splitting repeats: the messages of one batch have together at most twice the bytes of the whole.
 const maxGrowth = 2
 
 // dedup is the processor.
@@ -35,7 +35,7 @@ type dedup struct {
 	metrics *metrics
 
 	batchers *batchers
-	// sendContext is the parent of all contexts in which batches are sent; endSends ends it.
+	// sendContext is the parent of all contexts in which batches are sent; endSends cancels it.
 	sendContext context.Context
 	endSends    context.CancelFunc
 	// stopping is closed when Shutdown begins.
@@ -74,38 +74,33 @@ func (d *dedup) Capabilities() consumer.Capabilities { return consumer.Capabilit
 // Start does nothing: batchers start with the first message.
 func (d *dedup) Start(context.Context, component.Host) error { return nil }
 
-// sendEnds is how long sends may take to return once their contexts have ended.
+// sendEnds is the time in which sends must return after their contexts have ended.
 const sendEnds = time.Second
 
-// Shutdown hands over what is pending, for `drain_timeout` at most. Senders that wait are told to come back. What could
-// not be handed over by then is counted and logged.
+// Shutdown sends pending batches for at most `drain_timeout`, and tells waiting senders to retry. It counts and logs the
+// samples that could not be sent by then.
 func (d *dedup) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.DrainTimeout)
 	defer cancel()
 	defer d.metrics.Shutdown()
 	defer d.endSends()
 	close(d.stopping)
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		d.batchers.shutdown()
-	}()
-	select {
-	case <-drained:
+	var draining sync.WaitGroup
+	draining.Go(d.batchers.shutdown)
+	if await.Return(ctx, draining.Wait) == nil {
 		return nil
-	case <-ctx.Done():
 	}
 	d.endSends()
-	select {
-	case <-drained:
-		return nil
-	case <-time.After(sendEnds):
+	ending, cancel := context.WithTimeout(context.Background(), sendEnds)
+	defer cancel()
+	if await.Return(ending, draining.Wait) != nil {
 		return errors.New("the next component does not return, although its context has ended")
 	}
+	return nil
 }
 
-// ConsumeProfiles adds a message to a batch. It returns when the message is in one, or, as `acknowledge` says, when
-// the next component has taken that; so a sender waits while the next component is slower, for `max_wait` at most.
+// ConsumeProfiles adds a message to a batch. Depending on `acknowledge`, it returns when the message is in a batch, or when
+// the next component has accepted that batch. A sender waits for at most `max_wait` if the next component is slower.
 func (d *dedup) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -122,7 +117,7 @@ func (d *dedup) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error
 // add adds a message to a batch, which consumes it.
 func (d *dedup) add(ctx context.Context, batch *compact.Batch, pd pprofile.Profiles) {
 	d.metrics.countIncomingBytes(ctx, pd)
-	// Memory of the message lives on in the batch.
+	// The batch keeps memory of the message.
 	pref.RefProfiles(pd)
 	batch.Consume(pd)
 	d.metrics.countIncoming(ctx, batch.TakeStats())
@@ -154,10 +149,10 @@ func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 	return nil
 }
 
-// answer returns the next component's error, or, if the sender's wait has timed out, an error that asks it to come back.
+// answer returns the next component's error, or, if the sender's wait has timed out, an error that asks it to retry.
 func (d *dedup) answer(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
-		return retryLater("the next component did not take the profiles in time")
+		return retryLater("the next component did not accept the profiles in time")
 	}
 	return err
 }

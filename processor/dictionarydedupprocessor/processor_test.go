@@ -38,7 +38,7 @@ func TestAloneEveryRequestGoesAtOnce(t *testing.T) {
 func TestAloneAnErrorReachesTheSender(t *testing.T) {
 	f := start(t, alone)
 	refusal := errors.New("come back later")
-	f.sink.take = func(context.Context, pprofile.Profiles) error { return refusal }
+	f.sink.accept = func(context.Context, pprofile.Profiles) error { return refusal }
 	err := f.processor.ConsumeProfiles(t.Context(), message("shop", 3))
 	require.ErrorIs(t, err, refusal)
 	assert.Zero(t, f.sum("outgoing_samples"))

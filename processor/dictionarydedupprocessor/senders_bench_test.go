@@ -59,7 +59,7 @@ func send(b *testing.B, wire []byte, to func(context.Context, pprofile.Profiles)
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 }
 
-// cpuTime is what the process has used of the processors, the garbage collector's share included.
+// cpuTime is the CPU time of the process, including the garbage collector.
 func cpuTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

@@ -24,17 +24,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
 
-// sink is the next component. It takes what comes unless take says otherwise.
+// sink is the next component. It accepts everything for which accept returns no error.
 type sink struct {
 	mu       sync.Mutex
 	received []pprofile.Profiles
 	contexts []context.Context
-	take     func(context.Context, pprofile.Profiles) error
+	accept   func(context.Context, pprofile.Profiles) error
 }
 
 func (s *sink) consume(ctx context.Context, pd pprofile.Profiles) error {
-	if s.take != nil {
-		if err := s.take(ctx, pd); err != nil {
+	if s.accept != nil {
+		if err := s.accept(ctx, pd); err != nil {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorDictionaryDedupBatchers, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_dictionary_dedup_batchers",
-		metric.WithDescription("Number of combinations of client metadata that have something pending. [Alpha]"),
+		metric.WithDescription("Number of combinations of client metadata with pending profiles. [Alpha]"),
 		metric.WithUnit("{batcher}"),
 	)
 	errs = errors.Join(errs, err)
@@ -126,49 +126,49 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupIncomingBytes, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_incoming_bytes",
-		metric.WithDescription("Encoded size of what came in. [Alpha]"),
+		metric.WithDescription("Encoded size of incoming messages. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupIncomingEntries, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_incoming_entries",
-		metric.WithDescription("Number of dictionary entries that came in. [Alpha]"),
+		metric.WithDescription("Number of dictionary entries in incoming messages. [Alpha]"),
 		metric.WithUnit("{entry}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupIncomingProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_incoming_profiles",
-		metric.WithDescription("Number of profiles that came in. [Alpha]"),
+		metric.WithDescription("Number of incoming profiles. [Alpha]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupIncomingSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_incoming_samples",
-		metric.WithDescription("Number of samples that came in. [Alpha]"),
+		metric.WithDescription("Number of incoming samples. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupOutgoingBytes, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_outgoing_bytes",
-		metric.WithDescription("Encoded size of what the next component took. [Alpha]"),
+		metric.WithDescription("Encoded size of messages that the next component accepted. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupOutgoingEntries, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_outgoing_entries",
-		metric.WithDescription("Number of dictionary entries that the next component took. [Alpha]"),
+		metric.WithDescription("Number of dictionary entries that the next component accepted. [Alpha]"),
 		metric.WithUnit("{entry}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupOutgoingProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_outgoing_profiles",
-		metric.WithDescription("Number of profiles that the next component took. [Alpha]"),
+		metric.WithDescription("Number of profiles that the next component accepted. [Alpha]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupOutgoingSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_outgoing_samples",
-		metric.WithDescription("Number of samples that the next component took. [Alpha]"),
+		metric.WithDescription("Number of samples that the next component accepted. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -186,13 +186,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupRetries, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_retries",
-		metric.WithDescription("Number of times that the next component refused a message for the moment. [Alpha]"),
+		metric.WithDescription("Number of times that the next component temporarily refused a message. [Alpha]"),
 		metric.WithUnit("{retry}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorDictionaryDedupSplits, err = builder.meter.Int64Counter(
 		"otelcol_processor_dictionary_dedup_splits",
-		metric.WithDescription("Number of times that a batch was cut in two for its size. [Alpha]"),
+		metric.WithDescription("Number of times that a batch was split because of its size. [Alpha]"),
 		metric.WithUnit("{split}"),
 	)
 	errs = errors.Join(errs, err)

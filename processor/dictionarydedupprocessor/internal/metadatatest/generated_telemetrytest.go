@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorDictionaryDedupBatchers(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_batchers",
-		Description: "Number of combinations of client metadata that have something pending. [Alpha]",
+		Description: "Number of combinations of client metadata with pending profiles. [Alpha]",
 		Unit:        "{batcher}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualProcessorDictionaryDedupFailedSamples(t *testing.T, tt *componen
 func AssertEqualProcessorDictionaryDedupIncomingBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_incoming_bytes",
-		Description: "Encoded size of what came in. [Alpha]",
+		Description: "Encoded size of incoming messages. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualProcessorDictionaryDedupIncomingBytes(t *testing.T, tt *componen
 func AssertEqualProcessorDictionaryDedupIncomingEntries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_incoming_entries",
-		Description: "Number of dictionary entries that came in. [Alpha]",
+		Description: "Number of dictionary entries in incoming messages. [Alpha]",
 		Unit:        "{entry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -120,7 +120,7 @@ func AssertEqualProcessorDictionaryDedupIncomingEntries(t *testing.T, tt *compon
 func AssertEqualProcessorDictionaryDedupIncomingProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_incoming_profiles",
-		Description: "Number of profiles that came in. [Alpha]",
+		Description: "Number of incoming profiles. [Alpha]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -136,7 +136,7 @@ func AssertEqualProcessorDictionaryDedupIncomingProfiles(t *testing.T, tt *compo
 func AssertEqualProcessorDictionaryDedupIncomingSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_incoming_samples",
-		Description: "Number of samples that came in. [Alpha]",
+		Description: "Number of incoming samples. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -152,7 +152,7 @@ func AssertEqualProcessorDictionaryDedupIncomingSamples(t *testing.T, tt *compon
 func AssertEqualProcessorDictionaryDedupOutgoingBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_outgoing_bytes",
-		Description: "Encoded size of what the next component took. [Alpha]",
+		Description: "Encoded size of messages that the next component accepted. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -168,7 +168,7 @@ func AssertEqualProcessorDictionaryDedupOutgoingBytes(t *testing.T, tt *componen
 func AssertEqualProcessorDictionaryDedupOutgoingEntries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_outgoing_entries",
-		Description: "Number of dictionary entries that the next component took. [Alpha]",
+		Description: "Number of dictionary entries that the next component accepted. [Alpha]",
 		Unit:        "{entry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -184,7 +184,7 @@ func AssertEqualProcessorDictionaryDedupOutgoingEntries(t *testing.T, tt *compon
 func AssertEqualProcessorDictionaryDedupOutgoingProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_outgoing_profiles",
-		Description: "Number of profiles that the next component took. [Alpha]",
+		Description: "Number of profiles that the next component accepted. [Alpha]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -200,7 +200,7 @@ func AssertEqualProcessorDictionaryDedupOutgoingProfiles(t *testing.T, tt *compo
 func AssertEqualProcessorDictionaryDedupOutgoingSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_outgoing_samples",
-		Description: "Number of samples that the next component took. [Alpha]",
+		Description: "Number of samples that the next component accepted. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -248,7 +248,7 @@ func AssertEqualProcessorDictionaryDedupRepaired(t *testing.T, tt *componenttest
 func AssertEqualProcessorDictionaryDedupRetries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_retries",
-		Description: "Number of times that the next component refused a message for the moment. [Alpha]",
+		Description: "Number of times that the next component temporarily refused a message. [Alpha]",
 		Unit:        "{retry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -264,7 +264,7 @@ func AssertEqualProcessorDictionaryDedupRetries(t *testing.T, tt *componenttest.
 func AssertEqualProcessorDictionaryDedupSplits(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_dictionary_dedup_splits",
-		Description: "Number of times that a batch was cut in two for its size. [Alpha]",
+		Description: "Number of times that a batch was split because of its size. [Alpha]",
 		Unit:        "{split}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
