@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
 )
 
-// startSplunkProfiling starts the project's receiver of records for one protocol, and gives what it makes of them.
+// startSplunkProfiling starts the project's receiver of records for one protocol, and returns its output.
 func startSplunkProfiling(t *testing.T, protocol, address string) *consumertest.ProfilesSink {
 	t.Helper()
 	factory := splunkprofilingreceiver.NewFactory().(xreceiver.Factory)
@@ -43,7 +43,7 @@ func startSplunkProfiling(t *testing.T, protocol, address string) *consumertest.
 	return sink
 }
 
-// What agents of Splunk sent, made into profiles, goes out as records and comes back as the same profiles.
+// Profiles of Splunk's agents, sent as records, are restored as the same profiles.
 func TestCapturedRecordsComeBack(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/splunk/*.pb")
 	require.NoError(t, err)

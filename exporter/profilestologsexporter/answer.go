@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,10 +170,5 @@ func namesSize(message string) bool {
 }
 
 func containsAny(message string, words ...string) bool {
-	for _, word := range words {
-		if strings.Contains(message, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(message, word) })
 }

@@ -4,11 +4,13 @@
 package profilestologsexporter
 
 import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
@@ -110,29 +112,20 @@ func withoutPayloads(pd pprofile.Profiles) (without pprofile.Profiles, payloads 
 	return without, payloads
 }
 
-// newProbe returns a small profile as this version of OTLP has it, with something in every table that a sample needs.
+// newProbe returns a small profile in this version of OTLP, with entries in the tables that every sample needs.
 func newProbe() pprofile.Profiles {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("", "samples", "count", "probe")
-	d.MappingTable().AppendEmpty()
-	d.LinkTable().AppendEmpty()
-	d.AttributeTable().AppendEmpty()
-	d.FunctionTable().AppendEmpty()
-	d.FunctionTable().AppendEmpty().SetNameStrindex(3)
-	d.LocationTable().AppendEmpty()
-	d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(1)
-	d.StackTable().AppendEmpty()
-	d.StackTable().AppendEmpty().LocationIndices().Append(1)
-	rp := pd.ResourceProfiles().AppendEmpty()
-	rp.Resource().Attributes().PutStr("service.name", "otelcol-profiles")
-	sp := rp.ScopeProfiles().AppendEmpty()
-	sp.Scope().SetName(metadata.ScopeName)
-	p := sp.Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(1)
-	p.SampleType().SetUnitStrindex(2)
-	sample := p.Samples().AppendEmpty()
-	sample.SetStackIndex(1)
-	sample.Values().Append(1)
-	return pd
+	var a compact.Assembler
+	a.Reset()
+	dict := a.Dictionary()
+	function := dict.Functions.Intern(profiledict.Function{Name: dict.Strings.Intern("probe")})
+	location := dict.Locations.Intern(profiledict.Location{}, []profiledict.Line{{Function: function}})
+	resource, scope := pcommon.NewResource(), pcommon.NewInstrumentationScope()
+	resource.Attributes().PutStr("service.name", "otelcol-profiles")
+	scope.SetName(metadata.ScopeName)
+	p := a.Profile(a.Scope(a.Resource(resource, ""), scope, ""), compact.Shape{Values: true}, compact.Header{
+		SampleType: compact.ValueType{Type: dict.Strings.Intern("samples"), Unit: dict.Strings.Intern("count")},
+	})
+	stack := dict.Stacks.Intern([]int32{int32(location)})
+	a.Observe(p, compact.Identity{Stack: stack}, compact.Observation{Value: 1})
+	return a.Build()
 }

@@ -20,7 +20,7 @@ import (
 
 // TestDrainTimeout stops exporters whose peer does not answer, with a queue that is full and senders that wait.
 func TestDrainTimeout(t *testing.T) {
-	silent, err := net.Listen("tcp", "localhost:0") // connects, and says nothing
+	silent, err := net.Listen("tcp", "localhost:0") // accepts connections, and does not answer
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	for section, peer := range map[string]map[string]any{

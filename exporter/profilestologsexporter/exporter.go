@@ -155,7 +155,8 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	return errors.Join(lost...)
 }
 
-// minRequestBytes is a size that every peer accepts. If a peer refuses less as too large, splitting does not help.
+// minRequestBytes is a size that every peer accepts. If a peer refuses smaller requests as too large, splitting does not
+// help.
 const minRequestBytes = 16 << 10
 
 // maxPartBytes returns the largest size of the profiles or records of a request. Requests of records also have
@@ -197,26 +198,26 @@ func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 		limit = 0
 	}
 	var sent answer
-	of := signalProfiles
+	sentSignal := signalProfiles
 	switch {
 	case !p.asRecords:
 		sent = e.peer.sendProfiles(ctx, p.profiles, limit)
 	case p.records.Records == 0: // all of it is left out
 		return answer{}
 	default:
-		of = signalLogs
+		sentSignal = signalLogs
 		sent = e.peer.sendLogs(ctx, p.records.Logs, limit)
 	}
 	if sent.outcome == tooLarge && !errors.Is(sent.err, errAboveLimit) {
-		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, signal("signal", of))
+		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, signal("signal", sentSignal))
 		if !e.tooLargeLogged.Swap(true) {
 			e.logger.Warn("the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
 				zap.Int("request_bytes", sent.size), zap.Error(sent.err))
 		}
 	}
 	if sent.outcome == accepted && (sent.rejected > 0 || sent.message != "") {
-		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, signal("signal", of))
-		e.logger.Warn("the peer accepted a request in part", zap.String("signal", of),
+		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, signal("signal", sentSignal))
+		e.logger.Warn("the peer accepted a request in part", zap.String("signal", sentSignal),
 			zap.Int64("rejected", sent.rejected), zap.String("message", shorten(sent.message)))
 	}
 	return sent

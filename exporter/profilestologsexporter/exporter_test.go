@@ -52,7 +52,7 @@ func TestPeerWithProfiles(t *testing.T) {
 	assert.Zero(t, e.log.Len())
 }
 
-// A peer without the service gets the very batch that it did not take, and those after it, as log records.
+// A peer without the service gets the batch that it refused, and those after it, as log records.
 func TestPeerWithoutProfiles(t *testing.T) {
 	for _, format := range []string{"pprof", "text", "otlp"} {
 		b := &inbox{}

@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// hecStub checks what it gets and notes the events of requests that it takes.
+// hecStub checks requests, and records the events of those that it accepts.
 type hecStub struct {
 	mu     sync.Mutex
 	asked  int
@@ -119,7 +119,7 @@ func TestHECEvents(t *testing.T) {
 	assert.Zero(t, e.metric(t, "switches"))
 }
 
-// 429 and 503 pass, a wrong token does not; an answer that counts what it rejected has taken the rest.
+// 429 and 503 are temporary, a wrong token is not; a peer whose answer counts rejected events has accepted the others.
 func TestHECAnswers(t *testing.T) {
 	for status, passes := range map[int]bool{429: true, 503: true, 500: true, 401: false, 403: false, 400: false} {
 		s := &hecStub{answer: func(w http.ResponseWriter, n int) bool {
@@ -150,7 +150,7 @@ func TestHECAnswers(t *testing.T) {
 	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
 }
 
-// What splunk_profiling makes of the events is what went in.
+// splunk_profiling restores the profiles from the events.
 func TestHECToSplunkProfiling(t *testing.T) {
 	for _, format := range []string{"pprof", "otlp", "text"} {
 		t.Run(format, func(t *testing.T) {
@@ -184,7 +184,7 @@ func timed() pprofile.Profiles {
 	return builder.Build()
 }
 
-// The server says when to come back.
+// The server names the delay.
 func TestHECRetryAfter(t *testing.T) {
 	for _, status := range []int{429, 503} {
 		var refused time.Time

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// Each status means what it means to the stock exporters, but for those that say "no profiles here".
+// Each status means the same as to the stock exporters, except for those that mean "no profiles here".
 func TestHTTPStatuses(t *testing.T) {
 	for _, tc := range []struct {
 		status  int
@@ -79,7 +79,7 @@ func TestHTTPStatuses(t *testing.T) {
 	}
 }
 
-// While records are taken, a recheck that is refused for another reason costs nothing.
+// While the peer accepts records, a recheck that is refused for another reason costs nothing.
 func TestRecheckRefused(t *testing.T) {
 	b := &inbox{}
 	e := runExporter(t, map[string]any{"recheck_interval": "1ms", "http": httpServer(t, b, func(w http.ResponseWriter, n int) bool {
@@ -94,7 +94,7 @@ func TestRecheckRefused(t *testing.T) {
 	assert.Equal(t, int64(1), e.metric(t, "mode"))
 }
 
-// The project's own receiver serves logs alone: what it makes of the records is what went in.
+// The project's own receiver serves only logs: it restores the profiles from the records.
 func TestAcrossSplunkProfiling(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http"} {
 		for _, format := range []string{"pprof", "otlp"} {

@@ -42,7 +42,7 @@ func captured(t *testing.T, name string, options pprofconv.DecodeOptions) pprofi
 // sizeOf is the encoded size of profiles.
 func sizeOf(pd pprofile.Profiles) int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) }
 
-// requireWhole expects that all that was taken is together what was sent, and each part complete.
+// requireWhole expects that all accepted parts together are what was sent, and that each part is complete.
 func (b *inbox) requireWhole(t *testing.T, want pprofile.Profiles) {
 	t.Helper()
 	b.mu.Lock()
@@ -68,7 +68,7 @@ func (b *inbox) requireWhole(t *testing.T, want pprofile.Profiles) {
 	require.Fail(t, "nothing was taken")
 }
 
-// A profile that is larger than what a server of gRPC takes by default arrives in parts.
+// A profile that is larger than a gRPC server's default limit arrives in parts.
 func TestLargerThanGRPCTakes(t *testing.T) {
 	profiletest.SkipLarge(t)
 	huge := captured(t, "go-compile-nethttp-heap-huge.pb.gz", pprofconv.DecodeOptions{IncludeOriginalPayload: true})
@@ -120,7 +120,7 @@ func (b *inbox) logSamples(t *testing.T) (n int) {
 	return n
 }
 
-// What stands around the records counts too.
+// Resources and scopes around the records count too.
 func TestLargeResources(t *testing.T) {
 	profiletest.SkipLarge(t)
 	builder := profiletest.New()
@@ -187,7 +187,7 @@ func TestPeerThatTakesLess(t *testing.T) {
 	}
 }
 
-// A part that cannot be split is refused permanently, alone.
+// If a part that cannot be split is refused permanently, only that part is lost.
 func TestSingleSampleThatIsTooLarge(t *testing.T) {
 	b := &inbox{}
 	e := runExporter(t, map[string]any{"http": smallServer(t, b, 100_000, true)})
@@ -204,7 +204,7 @@ func TestSingleSampleThatIsTooLarge(t *testing.T) {
 	assert.Equal(t, 2, samples, "the others are delivered")
 }
 
-// Samples that share an entry that is larger than a request cannot be split usefully: they go out together.
+// Samples that share an entry larger than a request cannot be split usefully: they are sent together.
 func TestSharedEntryThatIsTooLarge(t *testing.T) {
 	profiletest.SkipLarge(t)
 	random := make([]byte, 150_000)
@@ -226,7 +226,7 @@ func TestSharedEntryThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// An original payload that is too large does not take a sample along.
+// A sample is not lost because its original payload is too large.
 func TestPayloadThatIsTooLarge(t *testing.T) {
 	random := make([]byte, 300_000)
 	_, err := rand.Read(random)

@@ -48,12 +48,12 @@ func batch(name string, n int) pprofile.Profiles {
 // inbox is what a server was sent and took.
 type inbox struct {
 	mu sync.Mutex
-	// profiles and logs are what was taken.
+	// profiles and logs are what was accepted.
 	profiles []pprofile.Profiles
 	logs     []plog.Logs
 	asked    int
 	tooLarge int
-	// refuseProfiles and refuseLogs answer the n-th request, from 1 on; without them all is taken.
+	// refuseProfiles and refuseLogs answer the n-th request, from 1 on; without them everything is accepted.
 	refuseProfiles, refuseLogs func(n int) error
 	partialLogs                int64
 	profilesSeen, logsSeen     int
@@ -85,7 +85,7 @@ func (b *inbox) takeLogs(ld plog.Logs) error {
 	return nil
 }
 
-// samples counts the observations that were taken, by the name of their leaf, and how many came as log records.
+// samples counts the accepted observations by the name of their leaf, and those that came as log records.
 func (b *inbox) samples(t *testing.T) (byLeaf map[string]int, asLogs int) {
 	t.Helper()
 	b.mu.Lock()
@@ -151,7 +151,7 @@ func (s *logsService) Export(_ context.Context, r plogotlp.ExportRequest) (plogo
 	return answer, s.takeLogs(r.Logs())
 }
 
-// grpcServer serves logs, and profiles too if withProfiles, and gives the exporter's configuration of it.
+// grpcServer serves logs and, if withProfiles, profiles. It returns the exporter's configuration for it.
 func grpcServer(t *testing.T, b *inbox, withProfiles bool, options ...grpc.ServerOption) map[string]any {
 	t.Helper()
 	server := grpc.NewServer(options...)
