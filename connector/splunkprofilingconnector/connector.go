@@ -16,15 +16,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// stateless is a component with nothing to start.
-type stateless struct {
-	component.StartFunc
-	component.ShutdownFunc
-}
-
-// Capabilities reports that records are only read, so that pipelines can share them.
-func (stateless) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
 // toProfiles passes on the profiles of log records.
 type toProfiles struct {
 	logger *zap.Logger
@@ -65,9 +56,13 @@ func (c *toProfiles) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 
 // toLogs passes on the records that have nothing to do with profiling.
 type toLogs struct {
-	stateless
+	component.StartFunc
+	component.ShutdownFunc
 	next consumer.Logs
 }
+
+// Capabilities reports that records are only read, so that pipelines can share them.
+func (*toLogs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // ConsumeLogs passes on the other records of one request, if there are any.
 func (c *toLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {

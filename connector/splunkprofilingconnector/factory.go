@@ -56,7 +56,7 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 		Budget:   admission.Process(),
 		Metrics:  metrics,
 		Profiles: next.ConsumeProfiles,
-		// They are not lost: the pipeline that they came from can have other consumers.
+		// Other records are not lost: the pipeline that they came from can have other consumers.
 		IgnoreOthers: true,
 	}}, nil
 }

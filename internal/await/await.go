@@ -7,7 +7,7 @@ package await
 import "context"
 
 // Return calls fn in a goroutine and returns nil as soon as fn has returned. If ctx ends first, it returns the error of
-// ctx, and fn goes on.
+// ctx, and fn continues.
 func Return(ctx context.Context, fn func()) error {
 	returned := make(chan struct{})
 	go func() {

@@ -23,14 +23,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// Path leads requests to pipelines. It is safe for concurrent use.
+// Path passes requests to pipelines. It is safe for concurrent use.
 type Path struct {
 	Options splunklog.Options
 	// Budget is the budget of the requests' claims.
 	Budget  *admission.Budget
 	Metrics *Metrics
-	// Profiles and Logs are the next consumers. Logs is for the records that have nothing to do with profiling; without it they
-	// are rejected.
+	// Profiles and Logs are the next consumers. Logs is for the records that have nothing to do with profiling; without it
+	// they are rejected.
 	Profiles func(context.Context, pprofile.Profiles) error
 	Logs     func(context.Context, plog.Logs) error
 	// IgnoreOthers ignores the records that have nothing to do with profiling if Logs is nil.
@@ -58,13 +58,13 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim
 	for _, rejection := range result.Rejected {
 		r.add(1, rejection.Record, rejection.Error())
 	}
-	taken := false
+	accepted := false
 	var refused error
 	if profiles := result.Profiles; profiles.ResourceProfiles().Len() > 0 {
 		count := profiles.ProfileCount()
 		switch err := p.Profiles(ctx, profiles); {
 		case err == nil:
-			taken = true
+			accepted = true
 			p.Metrics.Profiles.Add(ctx, int64(count))
 			p.Metrics.Samples.Add(ctx, int64(result.Samples))
 		case !httpserver.IsPermanent(err):
@@ -81,10 +81,10 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim
 		if err != nil && !httpserver.IsPermanent(err) {
 			return Report{}, err
 		}
-		taken = taken || (err == nil && p.Logs != nil)
+		accepted = accepted || (err == nil && p.Logs != nil)
 		refused = errors.Join(refused, err)
 	}
-	if refused != nil && !taken {
+	if refused != nil && !accepted {
 		return Report{}, consumererror.NewPermanent(refused)
 	}
 	return r.report(), nil
@@ -123,7 +123,7 @@ func (p *Path) others(ctx context.Context, ld plog.Logs, result *splunklog.Resul
 		if !p.IgnoreOthers {
 			p.Metrics.reject(ctx, ReasonNotProfiling, result.Others)
 			r.add(result.Others, result.FirstOther, fmt.Sprintf(
-				"%d records carry no profile, and no logs pipeline takes them, the first: record %d", result.Others, result.FirstOther))
+				"%d records carry no profile, and there is no logs pipeline for them, the first: record %d", result.Others, result.FirstOther))
 		}
 		return nil
 	}
@@ -167,7 +167,7 @@ func (r *reporter) report() Report {
 	return Report{Rejected: r.rejected, First: r.first, Message: strings.ToValidUTF8(strings.Join(r.reasons, "; "), "\uFFFD")}
 }
 
-// The reasons for which records are rejected, beside those of splunklog.
+// The reasons for which records are rejected, in addition to those of splunklog.
 const (
 	// ReasonNotProfiling is a record without a profile if there is no logs pipeline.
 	ReasonNotProfiling = "not_profiling"

@@ -70,7 +70,7 @@ func TestProfilesGoFirst(t *testing.T) {
 	assert.Equal(t, order{"profiles", "2 logs"}, o)
 }
 
-// A refusal for now of the profiles leaves the logs where they are: the sender will bring both again.
+// If the profiles are refused temporarily, the logs are not passed on: the sender will send both again.
 func TestRefusalForNowStops(t *testing.T) {
 	var o order
 	later := errors.New("later")
@@ -107,7 +107,7 @@ func TestRefusalForGood(t *testing.T) {
 	}
 }
 
-// What says that it is not retryable is as permanent as what says that it is permanent.
+// An error that is marked as not retryable is permanent.
 func TestIsPermanent(t *testing.T) {
 	assert.False(t, httpserver.IsPermanent(nil))
 	assert.False(t, httpserver.IsPermanent(errors.New("x")))

@@ -123,7 +123,7 @@ func TestHECSeveralEvents(t *testing.T) {
 	assert.Equal(t, map[string]any{"a": []any{true, "x", 1.5}, "b": int64(1)}, record.Body().AsRaw())
 }
 
-// withoutID takes the line of a profile's id out of a rendering.
+// withoutID removes the line of a profile's id from a rendering.
 func withoutID(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {
@@ -134,7 +134,7 @@ func withoutID(text string) string {
 	return strings.Join(kept, "")
 }
 
-// Splunk's collector names a host where there is none, gives a record's severity as fields, and rounds its time to the
+// Splunk's collector names a host even if there is none, writes a record's severity as fields, and rounds its time to the
 // millisecond. None of it is the profile's.
 func TestHECAsSplunkCollectorWritesIt(t *testing.T) {
 	f := startFixture(t, allOfThem, true)
@@ -162,7 +162,7 @@ func TestHECAsSplunkCollectorWritesIt(t *testing.T) {
 	assert.Equal(t, 7, rl.ScopeLogs().At(0).LogRecords().At(0).Attributes().Len())
 }
 
-// The number is that of the first event that was not taken, also where it is the pipeline that refuses.
+// The number is that of the first event that was not accepted, also if the pipeline refuses it.
 func TestHECNumberOfARefusedEvent(t *testing.T) {
 	f := startFixture(t, allOfThem, true)
 	f.next.refuse(consumererror.NewPermanent(errors.New("never")), nil)
@@ -174,7 +174,7 @@ func TestHECNumberOfARefusedEvent(t *testing.T) {
 	}
 }
 
-// What profiles_to_logs says of a profile beside Splunk's form crosses HEC: every type of a heap profile comes back.
+// The descriptions of profiles_to_logs pass through HEC: every type of a heap profile is restored.
 func TestHECKeepsDescriptions(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-heap.pb.gz"))
@@ -273,7 +273,7 @@ func TestHECAnswers(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, got.StatusCode)
 }
 
-// An event that cannot be read is refused alone: the others were taken.
+// Only the event that cannot be read is refused: the others were accepted.
 func TestHECTakesTheOthers(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	good := `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`
@@ -320,7 +320,7 @@ func TestHECTakesGzip(t *testing.T) {
 	assert.Equal(t, hec.InvalidData, answer.Code)
 }
 
-// authenticator stands for an auth extension that knows one token.
+// authenticator replaces an auth extension that knows one token.
 type authenticator struct {
 	component.StartFunc
 	component.ShutdownFunc

@@ -137,7 +137,7 @@ func TestHostileSendersAreBounded(t *testing.T) {
 	profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, 0, 160<<20, 0)
 }
 
-// Requests that are nested without end are refused before they are unmarshalled, which would take the stack.
+// Requests that are nested without end are refused before they are unmarshalled, which would overflow the stack.
 func TestNestedRequests(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	value := []byte(nil)
@@ -170,7 +170,7 @@ func (f *fixture) sendRaw(t testing.TB, message []byte) error {
 	return conn.Invoke(t.Context(), "/"+logsService.ServiceName+"/Export", &message, new([]byte), grpc.ForceCodecV2(httpserver.RawCodec{}))
 }
 
-// Without room, senders are asked to come back.
+// Without room, senders are told to retry.
 func TestBusy(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	claim := admission.Process().Begin()

@@ -32,7 +32,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// sender sends a request, and gives the answer or an error with a status.
+// sender sends a request, and returns the answer or an error with a status.
 type sender func(t *testing.T, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error)
 
 // senders returns a sender for each form of OTLP.
@@ -111,7 +111,7 @@ func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content
 	return taken, taken.UnmarshalProto(response.body)
 }
 
-// Every captured request, over every form of OTLP, is what the translator makes of it.
+// Every captured request, over every form of OTLP, becomes the translator's output.
 func TestCapturedRequests(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	for name, send := range senders(f) {
@@ -140,7 +140,7 @@ func TestCapturedRequests(t *testing.T) {
 	assert.Positive(t, f.sum("otelcol_receiver_accepted_profile_samples", "transport", "grpc"))
 }
 
-// With a logs pipeline the rest passes through; a record that cannot be read is rejected alone.
+// With a logs pipeline the rest passes through; only a record that cannot be read is rejected.
 func TestMixedTrafficWithLogs(t *testing.T) {
 	f := startFixture(t, allOfThem, true)
 	for name, send := range senders(f) {
@@ -169,7 +169,7 @@ func TestMixedTrafficWithoutLogs(t *testing.T) {
 			response, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
 			require.NoError(t, err)
 			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
-			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "1 records carry no profile, and no logs pipeline takes them")
+			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "1 records carry no profile, and there is no logs pipeline for them")
 			profiles, logs := f.next.drain()
 			assert.Len(t, profiles, 1)
 			assert.Empty(t, logs)
@@ -194,7 +194,7 @@ func TestOrdinaryLogsPassThrough(t *testing.T) {
 	require.NoError(t, err, "an empty request")
 }
 
-// throttled is an error as a pipeline under pressure gives it.
+// throttled is the error of a pipeline under pressure.
 func throttled(t *testing.T, code codes.Code) error {
 	t.Helper()
 	s, err := status.New(code, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(6100_000_000)})
@@ -241,7 +241,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A pipeline that does not say how long to wait, as the memory limiter does not, still makes the sender wait.
+// If a pipeline, such as the memory limiter, names no delay, the sender is still told to wait.
 func TestRefusalWithoutADelay(t *testing.T) {
 	for code, err := range map[codes.Code]error{
 		codes.Unavailable:       errors.New("data refused due to high memory usage"),

@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
 
-// server is one that was started.
+// server is a running server.
 type server struct {
 	// protocol is its key in the configuration.
 	protocol string
@@ -61,8 +61,8 @@ type delivery struct {
 
 var (
 	sharedMu sync.Mutex
-	// shared holds the receivers that are not shut down yet, by their configuration, which the Collector hands to
-	// every component that it makes of it.
+	// shared has the receivers that are not shut down yet, by their configuration. The Collector passes the same one for
+	// every kind of pipeline.
 	shared = map[*Config]*splunkReceiver{}
 )
 
@@ -97,7 +97,7 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 
 func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
 	if r.profiles == nil {
-		return errors.New("no profiles pipeline has this receiver, which has nowhere to hand profiles to")
+		return errors.New("the receiver is in no profiles pipeline, so it cannot deliver profiles")
 	}
 	_, r.leave = admission.Share(r.cfg.Translation.Limits.BytesInFlight())
 	var err error
@@ -168,7 +168,7 @@ func (r *splunkReceiver) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// newPath makes the way from one server to the pipelines, with the Collector's standard metrics of receivers on it.
+// newPath returns the path from one server to the pipelines, with the Collector's standard metrics of receivers.
 func (r *splunkReceiver) newPath(transport string) (*splunkdelivery.Path, error) {
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: r.set.ID, Transport: transport, ReceiverCreateSettings: r.set,

@@ -77,7 +77,7 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// A second pipeline neither starts the servers again nor stops them for itself alone.
+// A second pipeline starts and stops the same servers only once.
 func TestPipelinesShareTheServers(t *testing.T) {
 	f := startFixture(t, allOfThem, true)
 	require.NoError(t, f.receiver.Start(t.Context(), host{}))
@@ -96,7 +96,7 @@ func TestLogsPipelineAloneIsAnError(t *testing.T) {
 	set := receiver.Settings{ID: component.MustNewID("splunk_profiling"), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 	r, err := NewFactory().CreateLogs(t.Context(), set, cfg, &pipelines{t: t})
 	require.NoError(t, err)
-	assert.ErrorContains(t, r.Start(t.Context(), host{}), "no profiles pipeline has this receiver")
+	assert.ErrorContains(t, r.Start(t.Context(), host{}), "the receiver is in no profiles pipeline")
 	assert.NoError(t, r.Shutdown(t.Context()))
 }
 

@@ -31,11 +31,11 @@ const (
 	allOfThem = "protocols: {grpc: {endpoint: 'localhost:0'}, http: {endpoint: 'localhost:0'}, hec: {endpoint: 'localhost:0'}}"
 )
 
-// pipelines are the next consumers. They refuse with what refuse gives, and check what they take.
+// pipelines are the next consumers. They return the errors of the functions below, and check what they accept.
 type pipelines struct {
 	t  testing.TB
 	mu sync.Mutex
-	// refuseProfiles and refuseLogs are called before anything is taken.
+	// refuseProfiles and refuseLogs are called before anything is accepted.
 	refuseProfiles, refuseLogs func() error
 	profiles                   []pprofile.Profiles
 	logs                       []plog.Logs
@@ -130,7 +130,7 @@ func startFixture(t testing.TB, config string, withLogs bool) *fixture {
 	return f
 }
 
-// address returns where a server was bound.
+// address returns the address of a server.
 func (f *fixture) address(name string) string {
 	for _, s := range f.receiver.started {
 		if s.protocol == name {
