@@ -134,7 +134,7 @@ func collect() {
 }
 
 func measure(in *input, f *flavour) (r row) {
-	f.convert(in) // once, for what is kept between runs
+	f.convert(in) // once, for the memory that is kept between runs
 	r.labelSets = labelSets(in.profile)
 	r.whole = allocatedBy(func() {
 		var kept any
@@ -210,7 +210,7 @@ func BenchmarkOTEP239(b *testing.B) {
 	}
 }
 
-// results are the rows by the benchmark's name, without the suffix that tells the number of processors.
+// results are the rows by the benchmark's name, without the suffix for the number of processors.
 var results = map[string]row{}
 
 // thousands writes n as the OTEP does: 1,234,567.

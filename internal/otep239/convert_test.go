@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// timestampLabel is how a pprof of the benchmark says when a sample was.
+// timestampLabel is the label for a sample's time in a pprof of the benchmark.
 const timestampLabel = "__timestamp__"
 
 // wrap is the message around a profile.
@@ -271,11 +271,11 @@ func toExtended(p *pprofProfile) *wrapper {
 	return wrap(container{Extended: out})
 }
 
-// starts[id] is where a location is in LocationIndices. The OTEP's code tries each place instead, which takes hours for large
-// profiles and no memory: this is kept between runs, so that it takes none either.
+// starts[id] is the position of a location in LocationIndices. The OTEP's code tries each position instead, which takes hours
+// for large profiles and no memory: this is kept between runs, so that it takes none either.
 var starts [][]int32
 
-// find returns where the locations are in LocationIndices, and adds them if they are not.
+// find returns the position of the locations in LocationIndices, and adds them if they are missing.
 func (e *extendedProfile) find(locations []uint64) uint64 {
 	if len(locations) == 0 {
 		return 0

@@ -28,7 +28,7 @@ type input struct {
 }
 
 // shape is what a stand-in is generated from. The OTEP published sizes and numbers of objects, not the profiles: these numbers
-// were chosen so that the pprof of the stand-in comes near to those.
+// were chosen so that the pprof of the stand-in is close to those.
 type shape struct {
 	name                                   string
 	samples, locations, functions, strings int
@@ -185,7 +185,7 @@ func timed(p *pprofProfile) *pprofProfile {
 	return &out
 }
 
-// oneType keeps the last sample type alone.
+// oneType keeps only the last sample type.
 func oneType(p *pprofProfile) *pprofProfile {
 	out := *p
 	out.SampleType = p.SampleType[len(p.SampleType)-1:]

@@ -41,7 +41,7 @@ func nested(depth int) []byte {
 	return value
 }
 
-// worstLogs and worstProfiles are messages that become most for their size.
+// worstLogs and worstProfiles are messages that take the most memory for their size.
 func worstLogs() map[string][]byte {
 	const size = 1 << 20
 	return map[string][]byte{
@@ -73,7 +73,7 @@ func worstProfiles() map[string][]byte {
 	}
 }
 
-// requireBounded expects that what passes the check takes no more memory than the package promises.
+// requireBounded expects that messages that pass the check take no more memory than the package promises.
 func requireBounded(t *testing.T, name string, data []byte, check func([]byte) (int, error), unmarshal func([]byte) any) {
 	t.Helper()
 	var estimate int
@@ -130,7 +130,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// Real requests and the smallest records that say something pass.
+// Real requests and the smallest useful records pass.
 func TestRealMessagesPass(t *testing.T) {
 	for _, name := range []string{"real records", "small values", "nested"} {
 		_, err := Logs(worstLogs()[name])
