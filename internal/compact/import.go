@@ -79,8 +79,8 @@ var repairNames = [NumRepairs]string{
 
 func (r Repair) String() string { return repairNames[r] }
 
-// remap holds, for each entry of a table of the message, what has become of it: its index in the Dictionary plus one,
-// 0 if nothing refers to it yet, reached if a sample does, or reached - 1 - why if it cannot be understood.
+// remap has a number for each entry of a table of the message: its index in the Dictionary plus one if it has been
+// imported, reached if a sample refers to it, reached - 1 - why if it cannot be understood, or otherwise 0.
 type remap []int32
 
 const reached = -1
@@ -96,12 +96,13 @@ func (r remap) known(i int32) (int32, bool) {
 
 // get returns the index of entry i in the Dictionary. add interns the entry when it is needed for the first time.
 func (r remap) get(i int32, outOfRange DropReason, add func(int32) (int32, DropReason)) (int32, DropReason) {
+	if v, ok := r.known(i); ok {
+		return v, Understood
+	}
 	if uint(i) >= uint(len(r)) {
 		return 0, outOfRange
 	}
-	if v := r[i]; v > 0 {
-		return v - 1, Understood
-	} else if v < reached {
+	if v := r[i]; v < reached {
 		return 0, DropReason(reached - 1 - v)
 	}
 	index, why := add(i)
