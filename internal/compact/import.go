@@ -155,7 +155,13 @@ func (im *Importer) Begin(src pprofile.ProfilesDictionary) {
 }
 
 // zeroed returns a slice of n zero values, in the memory of s if that suffices.
-func zeroed[S ~[]E, E any](s S, n int) S { return append(s[:0], make(S, n)...) }
+func zeroed[S ~[]E, E any](s S, n int) S {
+	if cap(s) < n {
+		return make(S, n)
+	}
+	clear(s[:n])
+	return s[:n]
+}
 
 // End forgets the message.
 func (im *Importer) End() {
