@@ -110,7 +110,7 @@ func TestRemoteFaults(t *testing.T) {
 		"a bomb, Content-Encoding":  {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y", "Content-Encoding", "gzip"), ingest.TooLarge, "larger than"},
 		"an answer that breaks off": {breakOff, ingest.Unreachable, "unexpected EOF"},
 		"another host":              {redirect("http://127.0.0.2:1/"), ingest.Unreachable, "redirects to another scheme, host or port"},
-		"a circle":                  {redirect("/"), ingest.Unreachable, "in a circle"},
+		"a loop":                    {redirect("/"), ingest.Unreachable, "in a loop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			site := sourcetest.NewSite(t, sourcetest.Serve(good))

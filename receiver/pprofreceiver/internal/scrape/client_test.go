@@ -103,7 +103,7 @@ func TestScrapeRedirects(t *testing.T) {
 	})
 	assert.Empty(t, <-referers)
 	assert.Contains(t, f.endpoint(0, "away").Error, "another scheme, host or port")
-	assert.Contains(t, f.endpoint(0, "circle").Error, "in a circle")
+	assert.Contains(t, f.endpoint(0, "circle").Error, "in a loop")
 	assert.Zero(t, elsewhere.Asked.Load())
 
 	f = newFixture(t, 0, func(c *targets.Config) { c.HTTPClient.FollowRedirects = false })
