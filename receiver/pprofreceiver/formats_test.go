@@ -69,7 +69,7 @@ func TestFormatsRestricted(t *testing.T) {
 	f := startFixture(t, serverOnly+"formats: [pprof]\n")
 	code, _, a := send(t, f.profilesURL(), []byte(foldedText))
 	assert.Equal(t, http.StatusBadRequest, code)
-	assert.Contains(t, a.Error, "taken for folded, and `formats` has [pprof]")
+	assert.Contains(t, a.Error, "seems to be folded, but `formats` has only [pprof]")
 	code, _, a = send(t, f.profilesURL()+"?format=folded", []byte(foldedText))
 	assert.Equal(t, http.StatusBadRequest, code, "%v", a)
 	assert.EqualValues(t, 2, f.Sum(sourcetest.MetricRejected, "reason", string(ingest.NotPprof)))

@@ -12,10 +12,12 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/remote"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
@@ -37,11 +39,11 @@ type pprofReceiver struct {
 	cfg     *Config
 	// leave returns the receiver's share of the admission budget.
 	leave   func()
-	metrics *ingest.Metrics
+	metrics *metadata.TelemetryBuilder
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
-	metrics, err := ingest.NewMetrics(set.TelemetrySettings)
+	metrics, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +75,15 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	return r, errors.Join(errs...)
 }
 
-// Start starts every source, or none: if one fails, those before it are shut down again.
+// Start starts all sources. If one fails, those before it are shut down again.
 func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 	var budget *admission.Budget
 	budget, r.leave = admission.Share(r.cfg.Limits.bytesInFlight())
-	if err := r.metrics.Observe(budget); err != nil {
+	err := r.metrics.RegisterReceiverPprofBytesInFlightCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(budget.HeldBytes())
+		return nil
+	})
+	if err != nil {
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	for _, s := range r.sources {
@@ -89,8 +95,8 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown stops all sources at once, within the drain timeout or until ctx ends. What they have in hand reaches the
-// pipeline, unless the pipeline needs longer than that.
+// Shutdown stops all sources at once, within the drain timeout or until ctx ends. The payloads that they are processing reach the
+// pipeline unless it needs longer than that.
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.DrainTimeout)
 	defer cancel()

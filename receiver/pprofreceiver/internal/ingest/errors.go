@@ -11,25 +11,25 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
-// Reason names why a payload was rejected: the value of a metric's attribute.
+// Reason is why a payload was rejected, as the metric's attribute names it.
 type Reason string
 
 // The reasons for which a payload is rejected before it reaches the pipeline.
 const (
 	Empty       Reason = "empty"           // no bytes at all
-	NotPprof    Reason = "not_pprof"       // none of the accepted formats, or too damaged to be read
+	NotPprof    Reason = "not_pprof"       // not in an accepted format, or too damaged to be read
 	TooLarge    Reason = "too_large"       // over a limit
 	Busy        Reason = "busy"            // no room in the admission budget
-	Stopping    Reason = "stopping"        // a body that had not arrived at shutdown
+	Stopping    Reason = "stopping"        // a body that had not arrived by shutdown
 	BadRequest  Reason = "bad_request"     // a push whose query, origin or form is wrong
 	UnknownPath Reason = "unknown_path"    // a push to a path that does not exist
-	Encoding    Reason = "encoding"        // a push or a scrape whose Content-Encoding is unknown
-	ContentType Reason = "content_type"    // an answer that says it is text
+	Encoding    Reason = "encoding"        // a push or a scrape with an unknown Content-Encoding
+	ContentType Reason = "content_type"    // an answer that is text by its Content-Type
 	HTTPStatus  Reason = "http_status"     // an answer other than 200
-	Unreachable Reason = "unreachable"     // no answer, or one that broke off
+	Unreachable Reason = "unreachable"     // no answer, or an incomplete one
 	Timeout     Reason = "timeout"         // a target or a sender that took too long
 	Unreadable  Reason = "unreadable"      // a file or body that could not be read
-	Overrun     Reason = "pipeline_behind" // the pipeline is slower than the collector profiles itself
+	Overrun     Reason = "pipeline_behind" // the pipeline is slower than the collector records its own profiles
 )
 
 // Reasons are all reasons.
@@ -49,7 +49,7 @@ func (r *Rejection) Unwrap() error { return r.Err }
 // Reject returns a *Rejection.
 func Reject(why Reason, err error) error { return &Rejection{Reason: why, Err: err} }
 
-// ReasonOf returns the reason of a *Rejection within err, or nothing.
+// ReasonOf returns the reason of a *Rejection within err, or "".
 func ReasonOf(err error) Reason {
 	var rejected *Rejection
 	if errors.As(err, &rejected) {
@@ -58,13 +58,13 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// IsBusy reports that the receiver had no room or no time for a payload, which may be fine later.
+// IsBusy reports that the receiver had no room or no time for a payload, so that a retry may succeed.
 func IsBusy(err error) bool {
 	why := ReasonOf(err)
 	return why == Busy || why == Stopping
 }
 
-// IsPermanent reports that the same bytes would fail again: they are bad, or the pipeline says so.
+// IsPermanent reports that the same bytes would fail again: they are bad, or the pipeline refuses them permanently.
 func IsPermanent(err error) bool {
 	return (ReasonOf(err) != "" && !IsBusy(err)) || httpserver.IsPermanent(err)
 }
@@ -76,8 +76,8 @@ func (s StatusError) Error() string {
 	return fmt.Sprintf("status %d %s", int(s), http.StatusText(int(s)))
 }
 
-// StateOf names an error as coarsely as the metrics do, so that a changing detail is no new state. Another status is more
-// than a detail.
+// StateOf returns a coarse name of an error: its reason, and the status if it has one. Errors that differ only in details have the
+// same name.
 func StateOf(err error) string {
 	why := ReasonOf(err)
 	if why == "" {

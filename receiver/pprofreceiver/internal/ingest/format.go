@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
-// AllFormats are the formats that payloads are recognised as by default.
+// AllFormats returns the names of all formats, which is the default of `formats`.
 func AllFormats() []string {
 	names := []string{string(formats.Pprof)}
 	for _, format := range formats.Decodable {
@@ -27,13 +27,13 @@ func AllFormats() []string {
 	return names
 }
 
-// How a recording whose clock is no wall clock was placed in time.
+// How a recording without wall-clock times was placed in time.
 const (
 	guessArrival  = "arrival"
 	guessModified = "file_modified"
 )
 
-// anchor returns when the recording of a payload ended.
+// anchor returns when the recording ended.
 func (p *Payload) anchor() events.Anchor {
 	switch {
 	case !p.Ended.IsZero():
@@ -52,9 +52,9 @@ func (in *Ingester) accepts(format formats.Format) bool {
 	return slices.Contains(in.Config.Formats, string(format))
 }
 
-// seemingFormat returns the format that data seems to have: one that formats.Decode reads, or else pprof, whose decoder
-// explains what is none of them.
-func seemingFormat(data []byte) formats.Format {
+// sniffFormat returns the format that data seems to have: one that formats.Decode reads, or else pprof, whose decoder explains what
+// is wrong with the data.
+func sniffFormat(data []byte) formats.Format {
 	if seen := formats.Sniff(pprofconv.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
 		return seen
 	}
@@ -75,7 +75,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		Labels:  p.Labels,
 	}
 	if format == formats.GoTrace {
-		p.ProfileName = "" // a trace has several kinds of profiles, which their types name
+		p.ProfileName = "" // a trace has several kinds of profiles, named by their types
 	}
 	var done events.Stats
 	if ended := p.Claim.Work(ctx, func() { pd, done, err = formats.Decode(data, format, options) }); ended != nil {
@@ -95,7 +95,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	stats.Dropped[pprofconv.DropMalformed] = done.Dropped
 	stats.Repaired[pprofconv.RepairInvalidUTF8] = done.InvalidUTF8
 	stats.Repaired[pprofconv.RepairTruncatedText] = done.Truncated
-	in.Metrics.count(ctx, &stats)
+	in.countFaults(ctx, &stats)
 	if done.GuessedClock {
 		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, AttributesOption("format", string(format)))
 	}
@@ -106,5 +106,5 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	return pd, stats, nil
 }
 
-// bytesPerEvent is what an observation takes in pdata: a value and a timestamp.
+// bytesPerEvent is the size of an observation in pdata: a value and a timestamp.
 const bytesPerEvent = 16

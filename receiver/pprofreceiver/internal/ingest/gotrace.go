@@ -13,13 +13,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 )
 
-// GoTraceConfig is what becomes of Go execution traces.
+// GoTraceConfig configures the decoding of Go execution traces.
 type GoTraceConfig struct {
 	// Mode is events or aggregated.
 	Mode string `mapstructure:"mode"`
 	// MinDuration is the shortest interval that becomes an event.
 	MinDuration time.Duration `mapstructure:"min_duration"`
-	// Period is how often the CPU profiler sampled.
+	// Period is the interval at which the CPU profiler sampled.
 	Period time.Duration `mapstructure:"period"`
 	// SystemGoroutines keeps the waits of the runtime's own goroutines.
 	SystemGoroutines bool `mapstructure:"system_goroutines"`
@@ -41,7 +41,7 @@ const (
 
 var goTraceModes = []string{goTraceEvents, goTraceAggregated}
 
-// DefaultGoTrace returns the defaults.
+// DefaultGoTrace returns the default configuration.
 func DefaultGoTrace() GoTraceConfig {
 	o := gotrace.DefaultOptions()
 	return GoTraceConfig{
@@ -49,7 +49,7 @@ func DefaultGoTrace() GoTraceConfig {
 	}
 }
 
-// Validate names every fault.
+// Validate returns all faults.
 func (c *GoTraceConfig) Validate() error {
 	var errs []error
 	if !slices.Contains(goTraceModes, c.Mode) {

@@ -20,15 +20,15 @@ const (
 	unknownService = "unknown_service"
 )
 
-// Identity says where a payload comes from. Its maps are shared between payloads and read only.
+// Identity is where a payload comes from. Its maps are shared between payloads and read only.
 type Identity struct {
-	// Derived is what the receiver found out by itself; configured attributes win over it.
+	// Derived are the attributes that the receiver found out by itself; configured attributes win over them.
 	Derived pcommon.Map
-	// Stated is what the sender said; it wins over configured attributes.
+	// Stated are the attributes that the sender stated; they win over configured ones.
 	Stated pcommon.Map
 }
 
-// NewIdentity returns that of an unknown service.
+// NewIdentity returns the identity of an unknown service.
 func NewIdentity() Identity {
 	id := Identity{Derived: pcommon.NewMap(), Stated: pcommon.NewMap()}
 	id.Derived.PutStr(AttributeServiceName, unknownService)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ingest is the path that all payloads take, whatever their source: decode, name, deliver.
+// Package ingest is the path of all payloads, whatever their source: decode, name, deliver.
 //
 // A source begins a claim on the admission budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if
 // something happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts it
@@ -32,77 +32,77 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
-// Payload is what a source passes on.
+// Payload is what a source received, and what it knows about it.
 type Payload struct {
 	Data []byte
-	// Claim holds the payload's bytes, and those that it is decoded to. The source releases it after the delivery.
+	// Claim holds the bytes of the payload and of what it is decoded to. The source releases it after the delivery.
 	Claim *admission.Claim
 	Identity
-	// ProfileName is which profile it is in the words of profilekind, or empty.
+	// ProfileName is which profile it is, as profilekind names it, or empty.
 	ProfileName string
 	// IsNamedByTypes names a profile without a ProfileName by its sample and period types.
 	IsNamedByTypes bool
 	// ScopeName and ScopeVersion are the sender's, if it states them; otherwise the scope is this receiver.
 	ScopeName, ScopeVersion string
-	// From and Until are when the sender recorded, for profiles that do not have a time themselves.
+	// From and Until are the time of the recording, for profiles that do not have a time themselves.
 	From, Until time.Time
-	// IsTotal says that values count from the start of the process: without a duration of its own, the profile keeps none.
-	// IsDelta says that they are what is new: a profile without a duration gets the shortest, since one without is a total.
+	// IsTotal means that values count from the start of the process: a profile without a duration keeps none.
+	// IsDelta means that values are differences: a profile without a duration gets the shortest, since one without is a total.
 	IsTotal, IsDelta bool
-	// Baseline makes cumulative values say what has happened since the payload before, which was
-	// fetched at another time than this one. The caller commits it.
+	// Baseline turns cumulative values into what has happened since the payload before, and Fetched is when this one was
+	// fetched. The caller commits the Baseline.
 	Baseline *pprofconv.Baseline
 	Fetched  time.Time
-	// Format is that of Data, if the sender states it; otherwise it is recognised by content.
+	// Format is the format of Data if the sender states it; otherwise it is recognised by content.
 	Format formats.Format
-	// Folded is what the sender states of folded stacks.
+	// Folded is what the sender states about folded stacks.
 	Folded folded.Options
 	// Period is the time between two samples, and Labels the labels beside the profile, of a recording of Flight Recorder.
 	Period time.Duration
 	Labels []byte
 	// Ended is when the recording ended, if the sender states it, and Modified when its file was written. They are for
-	// formats whose clock is no wall clock; without them it is the time of arrival.
+	// formats without wall-clock times; without them the recording is taken to have ended at its arrival.
 	Ended, Modified time.Time
 	// MaxBytes lowers the limit on the decompressed size; 0 leaves it as configured.
 	MaxBytes int
 }
 
-// Config is what all sources share.
+// Config is the part of the receiver's configuration that all sources share.
 type Config struct {
 	// ResourceAttributes are added to every resource. Values are scalars.
 	ResourceAttributes map[string]any
-	// IncludeOriginalPayload keeps the pprof bytes beside what was made of them.
+	// IncludeOriginalPayload keeps the bytes of a pprof in the profile that it was decoded to.
 	IncludeOriginalPayload bool
 	// Limits bound what one payload may cost.
 	Limits pprofconv.Limits
 	// Formats are the names of the formats that payloads may have.
 	Formats []string
-	// GoTrace is what becomes of Go execution traces.
+	// GoTrace configures the decoding of Go execution traces.
 	GoTrace GoTraceConfig
-	// TimestampLabels are the keys of labels of a pprof that are the times of its samples.
+	// TimestampLabels are the keys of the labels that hold the times of a pprof's samples.
 	TimestampLabels []string
-	// DrainTimeout bounds the time that a source waits for what is under way when it stops.
+	// DrainTimeout bounds the time that a source waits for payloads in progress when it stops.
 	DrainTimeout time.Duration
 }
 
-// Settings make an Ingester.
+// Settings are the settings of an Ingester.
 type Settings struct {
 	Set     receiver.Settings
 	Config  Config
 	Budget  *admission.Budget
 	Next    xconsumer.Profiles
-	Metrics *Metrics
+	Metrics *metadata.TelemetryBuilder
 	// Source is the source's key in the configuration.
 	Source string
-	// Transport is what the collector's standard metrics call it.
+	// Transport is the source's transport in the collector's standard metrics.
 	Transport string
 }
 
-// Ingester takes the payloads of one source.
+// Ingester processes the payloads of one source.
 type Ingester struct {
 	Settings
 	obsreport *receiverhelper.ObsReport
-	// configured is read only once made.
+	// configured are the configured resource attributes; read only.
 	configured pcommon.Map
 }
 
@@ -123,29 +123,29 @@ func New(s Settings) (*Ingester, error) {
 	return in, nil
 }
 
-// Decode makes OTLP profiles of a payload, with their resource and scope, and counts what it met.
-// The error is a *Rejection, or that of ctx.
+// Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection, or that
+// of ctx.
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
 	if len(p.Data) == 0 {
 		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(Empty, errors.New("the payload is empty"))
 	}
 	if p.Format == formats.Unknown && in.accepts(formats.Pprof) {
-		// Nearly every payload is pprof, and no other format can be read as pprof. Looking at the head first would decompress
-		// most of a small payload twice.
+		// Nearly every payload is pprof, and no other format can be read as pprof. Sniffing first would decompress most of a
+		// small payload twice.
 		pd, stats, err := in.decodePprof(ctx, &p)
 		if ReasonOf(err) != NotPprof {
 			return pd, stats, err
 		}
-		if p.Format = seemingFormat(p.Data); p.Format == formats.Pprof {
+		if p.Format = sniffFormat(p.Data); p.Format == formats.Pprof {
 			return pd, stats, err
 		}
 	}
 	if p.Format == formats.Unknown {
-		p.Format = seemingFormat(p.Data)
+		p.Format = sniffFormat(p.Data)
 	}
 	if !in.accepts(p.Format) {
 		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(NotPprof,
-			fmt.Errorf("the payload is taken for %s, and `formats` has %v", p.Format, in.Config.Formats))
+			fmt.Errorf("the payload seems to be %s, but `formats` has only %v", p.Format, in.Config.Formats))
 	}
 	if p.Format == formats.Pprof {
 		return in.decodePprof(ctx, &p)
@@ -169,7 +169,7 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pprofile.Profi
 	default:
 		return pd, stats, Reject(NotPprof, err)
 	}
-	in.Metrics.count(ctx, &stats)
+	in.countFaults(ctx, &stats)
 	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
 		return pd, stats, err
 	}
@@ -177,7 +177,7 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pprofile.Profi
 	return pd, stats, nil
 }
 
-// checkStated bounds what the attributes that the sender states take: each resource of the payload repeats them.
+// checkStated bounds the size of the attributes that the sender states: each resource of the payload repeats them.
 func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 	const leastBytes, maxFactor, attributeBytes = 64 << 10, 16, 64
 	size := 0
@@ -192,10 +192,10 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 	return nil
 }
 
-// Admit prepares what a payload of plainBytes became for its delivery: it takes the payload's place in the budget, and gets
-// its resource and scope. The buffers of the payload's claim must not be used afterwards.
+// Admit prepares profiles, decoded from a payload of plainBytes, for their delivery: they replace the payload in its claim, and get
+// their resource and scope. The buffers of the claim must not be used afterwards.
 func (in *Ingester) Admit(pd pprofile.Profiles, p *Payload, plainBytes int) {
-	// What the pipeline gets replaces the payload. It takes more memory, and the pipeline may hold it for a while.
+	// Profiles take more memory than the payload, and the pipeline may hold them for a while.
 	p.Claim.DropBuffers()
 	p.Claim.Charge(max(0, pdataBytes(pd)-int64(len(p.Data)+plainBytes)))
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -217,7 +217,7 @@ func (in *Ingester) Admit(pd pprofile.Profiles, p *Payload, plainBytes int) {
 	}
 }
 
-// profileName returns which profile a scope holds, empty if that is not to be said.
+// profileName returns which profile a scope holds, or "" if the scope gets no name.
 func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
 	if p.ProfileName != "" || !p.IsNamedByTypes || sp.Profiles().Len() == 0 {
 		return p.ProfileName
@@ -230,7 +230,7 @@ func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) s
 	return profilekind.Name("", texts.At(int(first.SampleType().TypeStrindex())), periodType)
 }
 
-// setTime sets the time and duration that a profile does not have itself. A time in 1970 is none.
+// setTime sets the time and duration of a profile that has none. A time in 1970 counts as none.
 func (p *Payload) setTime(profile pprofile.Profile) {
 	const year1971 = 365 * 24 * time.Hour
 	if !p.From.IsZero() && profile.Time() < pcommon.Timestamp(year1971) {
@@ -275,8 +275,8 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
 	}
 }
 
-// decodeAdmitted decodes a payload within what its claim holds. Compression hides how large the result is: the claim
-// grows by what the payload states, and fourfold while that is not enough; after an error it is as before.
+// decodeAdmitted decodes a payload within what its claim holds. Compression hides the size of the result: the claim grows by the size
+// that the payload states, and then fourfold while that is not enough. After an error the claim is as before.
 func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
 	limit := in.Config.Limits.MaxProfileBytes
 	if p.MaxBytes > 0 {
@@ -297,7 +297,7 @@ func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile
 	}()
 	for size := statedSize(p.Data); ; size *= 4 {
 		options.Limits.MaxProfileBytes = min(size, limit)
-		if size == 0 { // the payload itself is decoded: the claim has it already
+		if size == 0 { // not compressed: the claim holds the payload already
 			options.Limits.MaxProfileBytes = limit
 		} else if err = p.Claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-acquired)); err != nil {
 			return pd, stats, err
@@ -307,14 +307,14 @@ func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile
 		if workErr := p.Claim.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.Data, options) }); workErr != nil {
 			return pd, stats, workErr
 		}
-		// Other limits than that of the size do not depend on what the claim holds.
+		// Only the limit on the size depends on what the claim holds.
 		if !errors.Is(err, pprofconv.ErrTooLarge) || stats.UncompressedBytes > 0 || options.Limits.MaxProfileBytes == limit {
 			return pd, stats, err
 		}
 	}
 }
 
-// pdataBytes returns about how much memory the tables of profiles take, their texts aside.
+// pdataBytes estimates the memory of the tables of profiles, without their texts.
 func pdataBytes(pd pprofile.Profiles) int64 {
 	const bytesPerEntry, bytesPerSample, bytesPerString = 80, 100, 16
 	d := pd.Dictionary()
@@ -323,13 +323,12 @@ func pdataBytes(pd pprofile.Profiles) int64 {
 	return int64(entries)*bytesPerEntry + int64(pd.SampleCount())*bytesPerSample + int64(d.StringTable().Len())*bytesPerString
 }
 
-// statedSize returns the size that a compressed payload states for its plain bytes, or a guess; 0 if it is not
-// compressed.
+// statedSize returns the plain size that a compressed payload states, or a guess; 0 if the payload is not compressed.
 func statedSize(data []byte) int {
 	const (
 		least = 64 << 10
-		// mostDeflate is what deflate can make of a byte, and usual is above what is usual for profiles.
-		mostDeflate, usual = 1032, 8
+		// maxDeflateRatio is the largest ratio of deflate, and guessedRatio is above those of most profiles.
+		maxDeflateRatio, guessedRatio = 1032, 8
 	)
 	isGzip := bytes.HasPrefix(data, []byte{0x1f, 0x8b})
 	if !isGzip && !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
@@ -337,28 +336,21 @@ func statedSize(data []byte) int {
 	}
 	if isGzip && len(data) >= 18 {
 		// The last four bytes of gzip are the size modulo 2^32.
-		if stated := int64(binary.LittleEndian.Uint32(data[len(data)-4:])); stated <= int64(len(data))*mostDeflate {
+		if stated := int64(binary.LittleEndian.Uint32(data[len(data)-4:])); stated <= int64(len(data))*maxDeflateRatio {
 			return int(max(least, stated))
 		}
 	}
-	return max(least, usual*len(data))
-}
-
-// CountRejected counts a payload if err is a *Rejection.
-func (in *Ingester) CountRejected(ctx context.Context, err error) {
-	if why := ReasonOf(err); why != "" {
-		in.Metrics.ReceiverPprofRejectedPayloads.Add(ctx, 1, AttributesOption("reason", string(why), "source", in.Source))
-	}
+	return max(least, guessedRatio*len(data))
 }
 
 // Begin returns a claim on the admission budget for one payload.
 func (in *Ingester) Begin() *admission.Claim { return in.Budget.Begin() }
 
-// MaxBytes is the largest payload.
+// MaxBytes returns the size of the largest payload.
 func (in *Ingester) MaxBytes() int64 { return int64(in.Config.Limits.MaxProfileBytes) }
 
-// Deliver passes profiles to the pipeline, which owns them from then on. A payload without samples
-// makes no profiles, and there is nothing to deliver.
+// Deliver passes profiles to the pipeline, which owns them from then on. It does nothing if there are none, as after a payload
+// without samples.
 func (in *Ingester) Deliver(ctx context.Context, pd pprofile.Profiles, timeout time.Duration) error {
 	if pd.ResourceProfiles().Len() == 0 {
 		return nil
@@ -375,7 +367,7 @@ func (in *Ingester) Deliver(ctx context.Context, pd pprofile.Profiles, timeout t
 	return err
 }
 
-// Ingest decodes and delivers.
+// Ingest decodes a payload and delivers the profiles.
 func (in *Ingester) Ingest(ctx context.Context, p Payload, timeout time.Duration) error {
 	pd, _, err := in.Decode(ctx, p)
 	if err != nil {

@@ -5,14 +5,13 @@ package ingest
 
 import "go.uber.org/zap"
 
-// ChangeLog logs what fails when it begins, when it fails otherwise, and when it works again: a
-// target that is down for a day gives two lines.
+// ChangeLog logs when failures begin, when their reason changes, and when they end: a target that is down for a day takes two lines.
 type ChangeLog struct {
 	Logger *zap.Logger
 	state  string
 }
 
-// Note logs err unless the last call had the same state. A nil err means that all is well.
+// Note logs err unless the last call had the same state. A nil err is a success.
 func (c *ChangeLog) Note(state string, err error) {
 	if err == nil {
 		state = ""

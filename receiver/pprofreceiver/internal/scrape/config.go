@@ -17,15 +17,15 @@ import (
 
 // Config configures the scraping of many targets, which are discovered.
 type Config struct {
-	// MaxConcurrent bounds how many answers are decoded and delivered at once.
+	// MaxConcurrent bounds how many payloads are decoded and delivered at once.
 	MaxConcurrent int `mapstructure:"max_concurrent"`
-	// Configs are the jobs, in the words of Prometheus' `scrape_configs`.
+	// Configs are the jobs, with the keys of Prometheus' `scrape_configs`.
 	Configs []*targets.Config `mapstructure:"configs"`
 	// Status serves a page that lists the targets.
 	Status configoptional.Optional[StatusConfig] `mapstructure:"status"`
 }
 
-// Validate names the faults of the section; each job names its own.
+// Validate returns all faults of the section; each job validates itself.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.MaxConcurrent <= 0 {
@@ -37,11 +37,11 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, targets.ValidateJobs(c.Configs))...)
 }
 
-// StatusConfig configures the page that lists the targets of `scrape`. The zpages extension
-// has no way in for pages of components, so that the receiver serves its own.
+// StatusConfig configures the page that lists the targets of `scrape`. The zpages extension does not support pages of components, so
+// that the receiver serves its own.
 type StatusConfig struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
-	// AllowedHosts are the DNS names by which the page may be asked for, beside addresses and names without a dot.
+	// AllowedHosts are the DNS names that a request for the page may have as host, besides addresses and names without a dot.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
 }
 
@@ -50,7 +50,7 @@ func (c *StatusConfig) Unmarshal(conf *confmap.Conf) error {
 	return strictconfig.Unmarshal(conf, c)
 }
 
-// Validate names every fault.
+// Validate returns all faults.
 func (c *StatusConfig) Validate() error {
 	if c.HTTP.NetAddr.Endpoint == "" {
 		return errors.New("`endpoint` must be set")

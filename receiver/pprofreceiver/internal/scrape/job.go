@@ -21,32 +21,40 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// scrapeJob is what the targets of one configuration share.
+// scrapeJob is the state that the targets of one configuration share.
 type scrapeJob struct {
 	name    string
 	fetcher fetch.Fetcher
 	log     *scrapeLog
-	// isHidden reports that a discovered label is not for the page.
+	// isHidden reports whether the page must not show a discovered label.
 	isHidden func(label string) bool
-	metrics  *jobMetrics
-	// requests is the number of scrapes under way; the schedule's mutex guards it.
-	requests int64
+	metrics  *metadata.TelemetryBuilder
 	// baselineBytes is the memory that the baselines of all its targets hold.
 	baselineBytes atomic.Int64
+
+	// The schedule's mutex guards what follows.
+
+	// requests is the number of scrapes in progress.
+	requests int64
+	// targets are those of the last update, in its order.
+	targets []*scrapedTarget
+	// dropped counts the discovered targets of the last update that are not scraped, by reason.
+	dropped [targets.NumDropReasons]int
 }
 
-func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Logger, metrics *ingest.Metrics) (*scrapeJob, error) {
-	// A target's connections are used again at the next interval, and not kept for much longer.
+func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Logger, metrics *metadata.TelemetryBuilder) (*scrapeJob, error) {
+	// A target's connection is used again at the next interval, and not kept for much longer.
 	idle := promconfig.WithIdleConnTimeout(min(cfg.ScrapeInterval+5*time.Second, 5*time.Minute))
 	client, err := promconfig.NewClientFromConfig(cfg.HTTPClient, cfg.JobName, idle)
 	if err != nil {
 		return nil, fmt.Errorf("job %q: %w", cfg.JobName, err)
 	}
 	makeLight(client)
-	if cfg.HTTPClient.FollowRedirects { // else Prometheus' client returns the redirect
+	if cfg.HTTPClient.FollowRedirects { // otherwise Prometheus' client returns the redirect
 		client.CheckRedirect = fetch.SameOriginOnly
 	}
 	return &scrapeJob{
@@ -54,7 +62,7 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 		fetcher: fetch.Fetcher{
 			Client: client,
 			Header: http.Header{
-				// A pprof is compressed by itself; another layer would only be taken off again.
+				// A pprof is compressed by itself: another layer would gain nothing.
 				"Accept-Encoding": {"identity"},
 				"User-Agent":      {fmt.Sprintf("%s/%s (%s/%s)", info.Command, info.Version, runtime.GOOS, runtime.GOARCH)},
 			},
@@ -62,14 +70,13 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 		},
 		isHidden: cfg.HiddenLabels(),
 		log:      newScrapeLog(logger.With(zap.String("job", cfg.JobName))),
-		metrics:  newJobMetrics(metrics, cfg.JobName),
+		metrics:  metrics,
 	}, nil
 }
 
-// makeLight halves what a connection costs. Prometheus' client keeps a log of the events of each, 13 kB
-// large, for a page that the collector does not have, a request needs no buffer of 4 kB, and no answer's
-// header is anywhere near the 10 MB that are allowed by default. Jobs with credentials, or with
-// certificates in files, have a client that does not show its transport, and keep all that.
+// makeLight halves the memory of a connection. Prometheus' client keeps a log of each connection's events, 13 kB large, for a page that
+// the collector does not have. A request needs no buffer of 4 kB, and a header not the 10 MB that are allowed by default. The client
+// of jobs with credentials, or with certificates in files, hides its transport and stays as it is.
 func makeLight(client *http.Client) {
 	if transport, found := client.Transport.(*http.Transport); found {
 		transport.DialContext = (&net.Dialer{}).DialContext
@@ -78,96 +85,72 @@ func makeLight(client *http.Client) {
 	}
 }
 
-// observe reads the gauges from the schedule until the receiver shuts its metrics down.
-func (s *schedule) observe(m *ingest.Metrics) error {
-	ofEachJob := func(observe func(metric.Int64Observer, jobNumbers)) metric.Int64Callback {
+// observe registers the gauges of m, which follow the schedule until the receiver shuts m down. Each job has a value for every
+// state and reason, 0 included, so that no gauge keeps an old value.
+func (s *schedule) observe(m *metadata.TelemetryBuilder) error {
+	ofEachJob := func(observe func(metric.Int64Observer, *scrapeJob)) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
-			for _, job := range s.numbers() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, job := range s.jobs {
 				observe(o, job)
 			}
 			return nil
 		}
 	}
 	return errors.Join(
-		m.RegisterReceiverPprofScrapeTargetsCallback(ofEachJob(func(o metric.Int64Observer, job jobNumbers) {
-			for state, n := range job.states {
-				o.Observe(n, ingest.AttributesOption("job", job.name, "state", state))
+		m.RegisterReceiverPprofScrapeTargetsCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
+			numbers := map[string]int64{}
+			for _, t := range job.targets {
+				numbers[t.state()]++
+			}
+			for _, state := range allStates {
+				o.Observe(numbers[state], ingest.AttributesOption("job", job.name, "state", state))
 			}
 		})),
-		m.RegisterReceiverPprofScrapeDroppedTargetsCallback(ofEachJob(func(o metric.Int64Observer, job jobNumbers) {
+		m.RegisterReceiverPprofScrapeDroppedTargetsCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
 			for why, n := range job.dropped {
-				o.Observe(n, ingest.AttributesOption("job", job.name, "reason", why))
+				o.Observe(int64(n), ingest.AttributesOption("job", job.name, "reason", targets.DropReason(why).String()))
 			}
 		})),
-		m.RegisterReceiverPprofScrapeRequestsCallback(ofEachJob(func(o metric.Int64Observer, job jobNumbers) {
+		m.RegisterReceiverPprofScrapeRequestsCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
 			o.Observe(job.requests, ingest.AttributesOption("job", job.name))
 		})),
-		m.RegisterReceiverPprofScrapeBaselineBytesCallback(ofEachJob(func(o metric.Int64Observer, job jobNumbers) {
-			o.Observe(s.jobs[job.name].baselineBytes.Load(), ingest.AttributesOption("job", job.name))
+		m.RegisterReceiverPprofScrapeBaselineBytesCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
+			o.Observe(job.baselineBytes.Load(), ingest.AttributesOption("job", job.name))
 		})),
 	)
 }
 
-// jobMetrics counts the scrapes of one job.
-type jobMetrics struct {
-	*ingest.Metrics
-	job string
-
-	mu    sync.Mutex
-	kinds map[string]metric.MeasurementOption
-}
-
-func newJobMetrics(m *ingest.Metrics, job string) *jobMetrics {
-	return &jobMetrics{Metrics: m, job: job, kinds: map[string]metric.MeasurementOption{}}
-}
-
-// kind returns the attributes of one kind of profile, made once.
-func (m *jobMetrics) kind(name string) metric.MeasurementOption {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	option := m.kinds[name]
-	if option == nil {
-		option = ingest.AttributesOption("job", m.job, "profile", name)
-		m.kinds[name] = option
-	}
-	return option
-}
-
-// count notes one scrape. Where it was broken off, there is nothing to count.
-func (m *jobMetrics) count(ctx context.Context, kind string, result *scrapeResult) {
-	if result.brokenOff() {
+// count adds one scrape to the metrics, unless it was cancelled.
+func (j *scrapeJob) count(ctx context.Context, kind string, result *scrapeResult) {
+	if result.isCancelled() {
 		return
 	}
-	m.ReceiverPprofScrapeAttempts.Add(ctx, 1, ingest.AttributesOption("job", m.job, "profile", kind, "outcome", result.outcome))
-	m.ReceiverPprofScrapeDuration.Record(ctx, result.took.Seconds(), m.kind(kind))
+	attributes := ingest.AttributesOption("job", j.name, "profile", kind)
+	j.metrics.ReceiverPprofScrapeAttempts.Add(ctx, 1, ingest.AttributesOption("job", j.name, "profile", kind, "outcome", result.outcome))
+	j.metrics.ReceiverPprofScrapeDuration.Record(ctx, result.took.Seconds(), attributes)
 	if result.bodyBytes > 0 {
-		m.ReceiverPprofScrapeBytes.Add(ctx, int64(result.bodyBytes), m.kind(kind))
+		j.metrics.ReceiverPprofScrapeBytes.Add(ctx, int64(result.bodyBytes), attributes)
 	}
-}
-
-// restartTooManyStacks is the reason where a payload has too many stacks to be compared with.
-const restartTooManyStacks = "too_many_stacks"
-
-func (m *jobMetrics) restart(ctx context.Context, kind, why string) {
-	m.ReceiverPprofScrapeRestarts.Add(ctx, 1, ingest.AttributesOption("job", m.job, "profile", kind, "reason", why))
 }
 
 const (
-	// logLines is how many changes of its targets a job logs one by one in logWindow; it counts the rest.
+	// logLines is how many changes a job logs one by one in logWindow; it counts the rest.
 	logLines  = 10
 	logWindow = time.Minute
 )
 
-// stateChange is a change of why an endpoint fails. reason is the new one, or the old one of what succeeds again.
+// stateChange is the begin or end of failures of an endpoint for one reason.
 type stateChange struct {
 	reason    string
-	begins    bool // or else it has ended
+	begins    bool
 	backedOff bool
 	isLogged  bool
 }
 
-// scrapeLog logs the changes of a job's targets: when something fails, fails for another reason, and works
-// again. When a network breaks, thousands of targets do at once, and a line for each would bury the rest.
+// scrapeLog logs the changes of a job's targets: when scrapes begin to fail, fail for another reason, and succeed again. When a network
+// fails, thousands of targets do at once, and a line for each would bury the rest.
 type scrapeLog struct {
 	logger *zap.Logger
 	now    func() time.Time
@@ -175,16 +158,12 @@ type scrapeLog struct {
 	mu    sync.Mutex
 	since time.Time // of the current window
 	lines int
-	held  map[heldChange]int
-}
-
-type heldChange struct {
-	reason string
-	begins bool
+	// held counts the changes that are not logged one by one, by reason and begins.
+	held map[stateChange]int
 }
 
 func newScrapeLog(logger *zap.Logger) *scrapeLog {
-	return &scrapeLog{logger: logger, now: time.Now, held: map[heldChange]int{}}
+	return &scrapeLog{logger: logger, now: time.Now, held: map[stateChange]int{}}
 }
 
 // note logs one change, or counts it for the summary.
@@ -194,9 +173,9 @@ func (l *scrapeLog) note(change stateChange, kind, shown string, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.turn(l.now())
+	l.startWindow(l.now())
 	if l.lines++; l.lines > logLines {
-		l.held[heldChange{change.reason, change.begins}]++
+		l.held[stateChange{reason: change.reason, begins: change.begins}]++
 		return
 	}
 	fields := []zap.Field{zap.String("profile", kind), zap.String("url", shown), zap.String("reason", change.reason)}
@@ -204,17 +183,17 @@ func (l *scrapeLog) note(change stateChange, kind, shown string, err error) {
 	case !change.begins:
 		l.logger.Info("scrape succeeds again", fields...)
 	case change.backedOff:
-		l.logger.Warn("target does not serve this profile; asking less often", append(fields, zap.Error(err))...)
+		l.logger.Warn("target does not serve this profile; scraping it less often", append(fields, zap.Error(err))...)
 	default:
 		l.logger.Warn("scrape failed; suppressing repeats until the reason changes", append(fields, zap.Error(err))...)
 	}
 }
 
-// flush logs the summary once its window is over.
+// flush logs the summary if the window is over.
 func (l *scrapeLog) flush(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.turn(now)
+	l.startWindow(now)
 }
 
 // close logs the summary.
@@ -224,7 +203,8 @@ func (l *scrapeLog) close() {
 	l.summarise()
 }
 
-func (l *scrapeLog) turn(now time.Time) {
+// startWindow logs the summary and starts a new window, if the last one is over.
+func (l *scrapeLog) startWindow(now time.Time) {
 	if now.Sub(l.since) < logWindow {
 		return
 	}

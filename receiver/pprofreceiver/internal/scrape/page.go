@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// statusPath is where the page is, as Prometheus users know it.
+	// statusPath is the path of the page, as in Prometheus.
 	statusPath = "/targets"
-	// statusTargets is how many targets the page lists where the query does not say.
+	// statusTargets is how many targets the page lists by default.
 	statusTargets = 500
-	// maxStatusTargets bounds how many it lists at all: each adds some 5 kB to the page.
+	// maxStatusTargets bounds how many the query can ask for: each adds some 5 kB to the page.
 	maxStatusTargets = 5000
 )
 
@@ -43,7 +43,7 @@ var statusPage = template.Must(template.New("targets").Funcs(template.FuncMap{
 	"ago":   func(now, then time.Time) string { return shortDuration(now.Sub(then)) },
 	"until": func(now, then time.Time) string { return shortDuration(then.Sub(now)) },
 	"took":  func(seconds float64) string { return shortDuration(time.Duration(seconds * float64(time.Second))) },
-	"size":  shownSize,
+	"size":  shortSize,
 }).Parse(statusPageText))
 
 // statusServer serves the page.
@@ -70,7 +70,7 @@ func (s *statusServer) start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	s.address = listener.Addr()
-	s.set.Logger.Info("the targets of `scrape` are listed", zap.Stringer("endpoint", s.address), zap.String("path", statusPath))
+	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.address), zap.String("path", statusPath))
 	s.http = httpserver.Start(server, listener, httpserver.Options{
 		DrainTimeout: s.drainTimeout,
 		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
@@ -78,7 +78,7 @@ func (s *statusServer) start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// statusView is what the template gets.
+// statusView is the input of the template.
 type statusView struct {
 	scrapeStatus
 	Query  url.Values
@@ -107,12 +107,12 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	if query.Get("format") == "json" || (query.Get("format") == "" && strings.HasPrefix(r.Header.Get("Accept"), "application/json")) {
 		header.Set("Content-Type", "application/json")
-		// The reader is gone where this fails, and there is nobody else to tell.
+		// An error means that the reader is gone.
 		_ = json.NewEncoder(w).Encode(status)
 		return
 	}
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	// Labels come from elsewhere; the template escapes them, and nothing on the page may run or load.
+	// Labels come from the targets. The template escapes them, and the policy forbids scripts and requests.
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
 	err := statusPage.Execute(w, statusView{scrapeStatus: status, Query: query, States: allStates, Limit: filter.limit})
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// host is the name by which the configuration knows the server.
+// host returns the host of the configured endpoint.
 func (s *statusServer) host() string {
 	name, _, err := net.SplitHostPort(s.cfg.HTTP.NetAddr.Endpoint)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *statusServer) host() string {
 	return name
 }
 
-// shortDuration keeps what a reader can use.
+// shortDuration rounds to the digits that a reader can use.
 func shortDuration(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:
@@ -140,7 +140,7 @@ func shortDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-func shownSize(bytes int) string {
+func shortSize(bytes int) string {
 	switch {
 	case bytes < 1<<10:
 		return strconv.Itoa(bytes) + " B"
@@ -154,20 +154,20 @@ func shownSize(bytes int) string {
 type scrapeStatus struct {
 	Time time.Time   `json:"time"`
 	Jobs []jobStatus `json:"jobs"`
-	// Targets counts those of all listed jobs by state, and Requests their scrapes under way.
+	// Targets counts the targets of all listed jobs by state, and Requests their scrapes in progress.
 	Targets  map[string]int `json:"targets"`
 	Requests int64          `json:"requests"`
-	// Left counts the targets that were asked for and that the limit left out.
+	// Left counts the selected targets beyond the limit.
 	Left int `json:"left_out"`
 }
 
-// jobStatus is the part of one job.
+// jobStatus is one job of the page.
 type jobStatus struct {
 	Job        string         `json:"job"`
 	Discovered int            `json:"discovered"`
 	States     map[string]int `json:"states"`
 	Dropped    map[string]int `json:"dropped"`
-	// Examples are some of the dropped ones.
+	// Examples are some of the dropped targets.
 	Examples []droppedStatus `json:"dropped_examples"`
 	Targets  []targetStatus  `json:"targets"`
 }
@@ -199,67 +199,62 @@ type endpointStatus struct {
 	Samples int       `json:"samples"`
 	Outcome string    `json:"outcome,omitempty"`
 	Error   string    `json:"error,omitempty"`
-	// Asking says that a scrape is under way.
+	// Asking means that a scrape is in progress.
 	Asking bool `json:"asking"`
 }
 
-// statusFilter says which targets are wanted. Empty fields want all.
+// statusFilter selects targets. Empty fields select all.
 type statusFilter struct {
 	job, state, text string
 	limit            int
 }
 
-// status copies what the page needs. Counts are of all targets, the lists of those that filter wants.
+// status copies what the page needs. It counts all targets, and lists those that filter selects.
 func (s *schedule) status(filter statusFilter) scrapeStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := scrapeStatus{Time: s.now(), Targets: map[string]int{}, Jobs: make([]jobStatus, 0, len(s.report))}
-	place := map[string]int{}
-	for i := range s.report {
-		if job := s.jobStatusOf(&s.report[i]); filter.job == "" || filter.job == job.Job {
-			place[job.Job] = len(made.Jobs)
-			made.Jobs = append(made.Jobs, job)
-			made.Requests += s.jobs[job.Job].requests
-		}
-	}
-	for _, t := range s.latest {
-		i, wanted := place[t.target.Job]
-		if !wanted {
+	made := scrapeStatus{Time: s.now(), Targets: map[string]int{}, Jobs: []jobStatus{}}
+	for _, report := range s.reports {
+		if filter.job != "" && filter.job != report.Job {
 			continue
 		}
-		state, job := t.state(), &made.Jobs[i]
-		made.Targets[state]++
-		job.States[state]++
-		if filter.state != "" && filter.state != state || !t.has(filter.text) {
-			continue
+		job := s.jobs[report.Job]
+		status := job.status(report)
+		for _, t := range job.targets {
+			state := t.state()
+			made.Targets[state]++
+			status.States[state]++
+			switch {
+			case filter.state != "" && filter.state != state || !t.has(filter.text):
+			case filter.limit == 0:
+				made.Left++
+			default:
+				filter.limit--
+				status.Targets = append(status.Targets, t.status(state, job))
+			}
 		}
-		if filter.limit == 0 {
-			made.Left++
-			continue
-		}
-		filter.limit--
-		job.Targets = append(job.Targets, t.status(state, s.jobs[job.Job]))
+		made.Requests += job.requests
+		made.Jobs = append(made.Jobs, status)
 	}
 	return made
 }
 
-func (s *schedule) jobStatusOf(report *targets.JobReport) jobStatus {
-	job := jobStatus{
+func (j *scrapeJob) status(report targets.JobReport) jobStatus {
+	status := jobStatus{
 		Job: report.Job, Discovered: report.Discovered, States: map[string]int{}, Dropped: map[string]int{},
 		Examples: []droppedStatus{}, Targets: []targetStatus{},
 	}
 	for why, n := range report.Dropped {
 		if n > 0 {
-			job.Dropped[targets.DropReason(why).String()] = n
+			status.Dropped[targets.DropReason(why).String()] = n
 		}
 	}
 	for _, dropped := range report.Examples {
-		job.Examples = append(job.Examples, droppedStatus{
-			Discovered: s.jobs[report.Job].shownLabels(dropped.Discovered), Profile: dropped.Profile,
-			Reason: dropped.Reason.String(), Detail: dropped.Detail,
+		status.Examples = append(status.Examples, droppedStatus{
+			Discovered: j.shownLabels(dropped.Discovered), Profile: dropped.Profile, Reason: dropped.Reason.String(), Detail: dropped.Detail,
 		})
 	}
-	return job
+	return status
 }
 
 // has reports whether text is part of a label's value or of a URL of the target.
@@ -288,7 +283,7 @@ func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 			endpoint.Next = e.due
 		}
 		if e.last.err != nil {
-			// The URL stands beside it.
+			// URL has it already.
 			endpoint.Error = strings.TrimPrefix(e.last.err.Error(), "get "+e.shown+": ")
 		}
 		made.Endpoints = append(made.Endpoints, endpoint)
@@ -296,7 +291,7 @@ func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 	return made
 }
 
-// shownLabels leaves out annotations that nothing uses, and the values of query parameters that look secret.
+// shownLabels returns labels without the hidden ones, and without the values of query parameters whose names look secret.
 func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
 	shown := from.Map()
 	for name := range shown {
@@ -309,41 +304,4 @@ func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
 		}
 	}
 	return shown
-}
-
-// jobNumbers are the values of a job's gauges.
-type jobNumbers struct {
-	name            string
-	requests        int64
-	states, dropped map[string]int64
-}
-
-// numbers has an entry for each job, state and reason, 0 included, so that no gauge keeps an old value.
-func (s *schedule) numbers() []jobNumbers {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var numbers []jobNumbers
-	place := map[string]int{}
-	for name, known := range s.jobs {
-		job := jobNumbers{name: name, requests: known.requests, states: map[string]int64{}, dropped: map[string]int64{}}
-		for _, state := range allStates {
-			job.states[state] = 0
-		}
-		for why := range targets.NumDropReasons {
-			job.dropped[why.String()] = 0
-		}
-		place[name] = len(numbers)
-		numbers = append(numbers, job)
-	}
-	for _, report := range s.report {
-		if i, found := place[report.Job]; found {
-			for why, n := range report.Dropped {
-				numbers[i].dropped[targets.DropReason(why).String()] = int64(n)
-			}
-		}
-	}
-	for _, t := range s.latest {
-		numbers[place[t.target.Job]].states[t.state()]++
-	}
-	return numbers
 }

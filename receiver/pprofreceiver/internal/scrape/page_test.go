@@ -71,7 +71,7 @@ func TestScrapePage(t *testing.T) {
 	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
 	for _, want := range []string{
 		"<h2>shop</h2>", "12 discovered, 10 relabelled", "till-1", "/memory?token=REDACTED", "status 404 Not Found",
-		"by-a-rule", "by-identity", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shownSize(len(good)), `<td class="error">status 404`,
+		"by-a-rule", "by-identity", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shortSize(len(good)), `<td class="error">status 404`,
 	} {
 		assert.Contains(t, html, want)
 	}
@@ -147,7 +147,7 @@ func TestScrapePageOfNothing(t *testing.T) {
 }
 
 func TestShownSizesAndDurations(t *testing.T) {
-	assert.Equal(t, []string{"0 B", "1023 B", "1.0 KiB", "1.5 MiB"}, []string{shownSize(0), shownSize(1023), shownSize(1024), shownSize(3 << 19)})
+	assert.Equal(t, []string{"0 B", "1023 B", "1.0 KiB", "1.5 MiB"}, []string{shortSize(0), shortSize(1023), shortSize(1024), shortSize(3 << 19)})
 	var shown []string
 	for _, d := range []time.Duration{-time.Second, 1234567, 14230 * time.Millisecond, 3723 * time.Second} {
 		shown = append(shown, shortDuration(d))

@@ -9,13 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// schedule knows all targets, and which endpoint is due next. An endpoint that waits costs an entry
-// in a heap; there is no goroutine and no timer but the schedule's own.
+// schedule holds all targets, and which endpoint is due next. An endpoint that waits costs only an entry in a heap: one goroutine and one
+// timer serve all.
 type schedule struct {
 	jobs map[string]*scrapeJob
 	seed string
@@ -24,10 +26,9 @@ type schedule struct {
 	mu      sync.Mutex
 	waiting dueHeap
 	byKey   map[string]*scrapedTarget
-	// latest is what discovery found last, in its order.
-	latest []*scrapedTarget
-	report []targets.JobReport
-	// changed says that the first of waiting may be another one.
+	// reports are those of the last update.
+	reports []targets.JobReport
+	// changed signals that the first of waiting may be another one.
 	changed chan struct{}
 }
 
@@ -35,8 +36,8 @@ func newSchedule(jobs map[string]*scrapeJob, seed string) *schedule {
 	return &schedule{jobs: jobs, seed: seed, now: time.Now, byKey: map[string]*scrapedTarget{}, changed: make(chan struct{}, 1)}
 }
 
-// run calls begin for each endpoint when it is due, and idle once in a while, until ctx ends. begin must
-// return at once.
+// run calls begin for each endpoint when it is due, and idle about once a second or less often, until ctx ends. begin must return at
+// once.
 func (s *schedule) run(ctx context.Context, begin func(scrapeTask), idle func(now time.Time)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -63,20 +64,20 @@ func (s *schedule) run(ctx context.Context, begin func(scrapeTask), idle func(no
 	}
 }
 
-// grain is how late a scrape may begin, so that those that are due within it begin together. Waking up for each of 160
-// scrapes a second is nearly half of their processor time (docs/benchmarks/peers.md).
+// grain is how late a scrape may begin, so that scrapes that are due within it begin together. Waking up for each of 160
+// scrapes a second takes nearly half of their processor time (docs/benchmarks/peers.md).
 const grain = 50 * time.Millisecond
 
-// scrapeTask is one scrape to be done: what the endpoint was when it became due.
+// scrapeTask is one scrape of an endpoint as it was when it became due.
 type scrapeTask struct {
 	*scrapedEndpoint
-	// ctx ends with the scrape's timeout, and when the target vanishes.
+	// ctx ends with the scrape's timeout, or when the target vanishes.
 	ctx      context.Context
 	endpoint targets.Endpoint
 	identity ingest.Identity
 }
 
-// nextDue removes an endpoint that is due from the heap.
+// nextDue removes an endpoint that is due from the heap and returns its task, if there is one.
 func (s *schedule) nextDue(ctx context.Context, now time.Time) (scrapeTask, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,11 +99,11 @@ func (s *schedule) untilNext() time.Duration {
 	return min(time.Minute, max(0, s.waiting[0].due.Sub(s.now())))
 }
 
-// scrapeReport is what follows from a scrape.
+// scrapeReport is what the schedule found when a scrape was done.
 type scrapeReport struct {
-	// gone says that the endpoint vanished meanwhile.
+	// gone means that the endpoint has vanished.
 	gone bool
-	// skipped is the number of ticks that passed while the scrape was under way.
+	// skipped is the number of ticks during the scrape.
 	skipped int64
 	change  stateChange
 }
@@ -119,7 +120,7 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 	}
 	interval := e.owner.target.Interval
 	report := scrapeReport{skipped: max(0, int64(s.now().Sub(e.due)/interval))}
-	if !result.brokenOff() {
+	if !result.isCancelled() {
 		report.change = e.record(result)
 	}
 	ticks := report.skipped + 1
@@ -127,11 +128,14 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 		ticks = max(ticks, backoffTicks(e.unserved, interval))
 	}
 	e.due = e.due.Add(time.Duration(ticks) * interval)
-	s.push(e)
+	heap.Push(&s.waiting, e)
+	if e.position == 0 {
+		s.wake()
+	}
 	return report
 }
 
-// record makes result the endpoint's last one.
+// record sets the endpoint's last result.
 func (e *scrapedEndpoint) record(result scrapeResult) stateChange {
 	before := e.reason()
 	e.last = result
@@ -149,14 +153,6 @@ func (e *scrapedEndpoint) record(result scrapeResult) stateChange {
 	return stateChange{
 		reason: reason, begins: now != "", backedOff: e.unserved > 0,
 		isLogged: before != now && !e.othersHave(reason),
-	}
-}
-
-// push queues an endpoint.
-func (s *schedule) push(e *scrapedEndpoint) {
-	heap.Push(&s.waiting, e)
-	if e.position == 0 {
-		s.wake()
 	}
 }
 
@@ -185,7 +181,7 @@ func (h *dueHeap) Push(x any) {
 	*h = append(*h, e)
 }
 
-// Pop removes the last one; container/heap calls it.
+// Pop removes the last element; container/heap calls it.
 func (h *dueHeap) Pop() any {
 	last := len(*h) - 1
 	e := (*h)[last]
@@ -195,26 +191,27 @@ func (h *dueHeap) Pop() any {
 	return e
 }
 
-// apply makes update the targets that are scraped. What is still there keeps its place in time, its
-// backoff and its baselines; what vanished is broken off and forgotten.
+// apply replaces the targets that are scraped. Endpoints that are still there keep their place in time, their backoff and their baselines;
+// scrapes of those that have vanished are cancelled.
 func (s *schedule) apply(update targets.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report = update.Jobs
-	s.latest = make([]*scrapedTarget, 0, len(update.Targets))
+	s.reports = update.Jobs
+	for _, report := range update.Jobs {
+		s.jobs[report.Job].dropped = report.Dropped
+	}
+	for _, job := range s.jobs {
+		job.targets = nil
+	}
 	before := s.byKey
 	s.byKey = make(map[string]*scrapedTarget, len(update.Targets))
 	for _, t := range update.Targets {
-		job := s.jobs[t.Job]
-		if job == nil || s.byKey[t.Key] != nil {
-			continue // discovery returns neither
-		}
-		known := before[t.Key]
+		job, known := s.jobs[t.Job], before[t.Key]
 		if known == nil || known.target != t {
 			known = s.carryOver(known, t, job)
 		}
 		s.byKey[t.Key] = known
-		s.latest = append(s.latest, known)
+		job.targets = append(job.targets, known)
 		delete(before, t.Key)
 	}
 	for _, vanished := range before {
@@ -225,9 +222,9 @@ func (s *schedule) apply(update targets.Update) {
 	s.wake()
 }
 
-// carryOver makes the new state of a target. known is its old one, or nil.
+// carryOver returns the new state of a target. known is its old state, or nil.
 func (s *schedule) carryOver(known *scrapedTarget, t *targets.Target, job *scrapeJob) *scrapedTarget {
-	made := newScrapedTarget(t)
+	made := &scrapedTarget{target: t, identity: ingest.Identity{Derived: t.Resource, Stated: pcommon.NewMap()}}
 	old := map[string]*scrapedEndpoint{}
 	if known != nil {
 		for _, e := range known.endpoints {
@@ -241,7 +238,7 @@ func (s *schedule) carryOver(known *scrapedTarget, t *targets.Target, job *scrap
 			e = s.newEndpoint(made, job, endpoint)
 		} else {
 			delete(old, kind)
-			// A scrape under way ends by the old timeout and with the old identity.
+			// A scrape in progress keeps the old timeout and identity.
 			e.owner, e.Endpoint = made, endpoint
 		}
 		made.endpoints = append(made.endpoints, e)
@@ -260,7 +257,7 @@ func (s *schedule) newEndpoint(owner *scrapedTarget, job *scrapeJob, endpoint ta
 	return e
 }
 
-// forget ends the scraping of an endpoint. A scrape under way releases the rest.
+// forget ends the scraping of an endpoint. If a scrape is in progress, it drops the endpoint's baseline when it ends.
 func (s *schedule) forget(e *scrapedEndpoint) {
 	e.gone = true
 	switch {

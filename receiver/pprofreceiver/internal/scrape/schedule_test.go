@@ -156,7 +156,7 @@ func TestScheduleUpdates(t *testing.T) {
 	changed.Endpoints[1].URL = &url.URL{Scheme: "http", Host: "a", Path: "/elsewhere"}
 	moved := a.endpoints[1]
 	s.apply(targets.Update{Targets: []*targets.Target{changed}})
-	require.Len(t, s.latest, 1)
+	require.Len(t, s.jobs["shop"].targets, 1)
 	assert.Same(t, kept, s.byKey["a"].endpoints[0])
 	assert.Equal(t, due, kept.due)
 	assert.Equal(t, unserved, kept.unserved)

@@ -11,20 +11,19 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// scrapedTarget is a target with what is known of its endpoints. The schedule's mutex guards it.
+// scrapedTarget is a target with the state of its endpoints. The schedule's mutex guards it.
 type scrapedTarget struct {
 	target    *targets.Target
 	identity  ingest.Identity
 	endpoints []*scrapedEndpoint
 }
 
-// scrapedEndpoint is one kind of profile of one target: scraped once at a time.
+// scrapedEndpoint is one kind of profile of one target. It is scraped at most once at a time.
 type scrapedEndpoint struct {
 	owner *scrapedTarget
 	job   *scrapeJob
@@ -34,14 +33,14 @@ type scrapedEndpoint struct {
 	// The schedule's mutex guards what follows.
 	due      time.Time
 	position int // in the schedule's heap; notWaiting while it is scraped or gone
-	// cancel breaks off the request under way, and gone says that nobody wants another one.
+	// cancel cancels the scrape in progress, and gone means that the endpoint has vanished.
 	cancel context.CancelFunc
 	gone   bool
-	// unserved counts the answers in a row that say that there is no such profile.
+	// unserved counts the last answers in a row by which the target does not serve this profile.
 	unserved int
 	last     scrapeResult
 
-	// delta belongs to the scrape under way.
+	// delta belongs to the scrape in progress.
 	delta deltaState
 }
 
@@ -52,13 +51,13 @@ const notWaiting = -1
 const (
 	stateUnknown   = "unknown"    // not scraped yet
 	stateUp        = "up"         // the last scrape returned a profile, which may be empty
-	stateDown      = "down"       // it returned none
-	stateBackedOff = "backed_off" // the target does not serve this kind, and is asked less often
+	stateDown      = "down"       // the last scrape returned none
+	stateBackedOff = "backed_off" // the target does not serve this kind, which is scraped less often
 )
 
 var allStates = []string{stateUp, stateDown, stateBackedOff, stateUnknown}
 
-// The outcomes of a scrape that returned a profile; others are named by their reason.
+// The outcomes of a scrape that returned a profile; other outcomes are the reasons of rejections.
 const (
 	outcomeDelivered = "delivered"
 	outcomeNoSamples = "no_samples"
@@ -68,16 +67,16 @@ const (
 // scrapeResult is the result of one scrape.
 type scrapeResult struct {
 	began     time.Time
-	took      time.Duration // until the answer was there; decoding and delivery come on top
+	took      time.Duration // until the answer had arrived, without decoding and delivery
 	bodyBytes int
 	samples   int
-	outcome   string // empty: not scraped yet, or broken off
+	outcome   string // empty: not scraped yet, or cancelled
 	// err is a *ingest.Rejection, or the pipeline's refusal.
 	err error
 }
 
-// brokenOff reports that the scrape was cancelled: its target is gone, or the receiver stops.
-func (r *scrapeResult) brokenOff() bool { return r.outcome == "" }
+// isCancelled reports that the scrape was cancelled: its target has vanished, or the receiver stops.
+func (r *scrapeResult) isCancelled() bool { return r.outcome == "" }
 
 func (e *scrapedEndpoint) state() string {
 	switch {
@@ -91,21 +90,17 @@ func (e *scrapedEndpoint) state() string {
 	return stateDown
 }
 
-// state is up if any kind returns profiles, and down if none does.
+// state returns up if any kind is up; otherwise down, backed off or unknown, in this order.
 func (t *scrapedTarget) state() string {
-	found := map[string]bool{}
-	for _, e := range t.endpoints {
-		found[e.state()] = true
-	}
 	for _, state := range allStates {
-		if found[state] {
+		if slices.ContainsFunc(t.endpoints, func(e *scrapedEndpoint) bool { return e.state() == state }) {
 			return state
 		}
 	}
 	return stateUnknown
 }
 
-// reason returns why the last scrape failed, as coarsely as the log says it; empty if it did not.
+// reason returns why the last scrape failed, as the log names it, or "" if it did not fail.
 func (e *scrapedEndpoint) reason() string {
 	if e.last.err == nil {
 		return ""
@@ -115,25 +110,20 @@ func (e *scrapedEndpoint) reason() string {
 
 // othersHave reports whether another endpoint of the same target failed for the same reason.
 func (e *scrapedEndpoint) othersHave(reason string) bool {
-	for _, other := range e.owner.endpoints {
-		if other != e && other.reason() == reason {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.owner.endpoints, func(other *scrapedEndpoint) bool { return other != e && other.reason() == reason })
 }
 
-// maxBackoff bounds the time between two requests for a profile that is not served.
+// maxBackoff bounds the time between two scrapes of a profile that is not served.
 const maxBackoff = 10 * time.Minute
 
-// backoffTicks is after how many intervals a profile that was not served n times in a row is asked for again.
+// backoffTicks returns after how many intervals a profile that was not served n times in a row is scraped again.
 func backoffTicks(n int, interval time.Duration) int64 {
-	const enough = 20 // 2^20 of even the shortest interval is longer than the longest wait
-	return min(int64(1)<<min(n, enough), max(1, int64(maxBackoff/interval)))
+	const maxShift = 20 // 2^20 of even the shortest interval are longer than maxBackoff
+	return min(int64(1)<<min(n, maxShift), max(1, int64(maxBackoff/interval)))
 }
 
-// isUnserved reports an answer that will be the same next time: the target has no such profile, or
-// its answer is no profile. Asking as often as ever would cost both sides for nothing.
+// isUnserved reports whether the answer will probably be the same next time: the target has no such profile, or its answer is not a
+// profile. Scraping it at every interval would waste the time of both sides.
 func isUnserved(err error) bool {
 	var rejected *ingest.Rejection
 	if !errors.As(err, &rejected) {
@@ -149,11 +139,11 @@ func isUnserved(err error) bool {
 	return false
 }
 
-// unservedStatuses say of a path that it will not be there next time either.
+// unservedStatuses mean that a path does not exist, and probably will not at the next scrape.
 var unservedStatuses = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
 
-// offsetOf returns the fixed place of an endpoint within its interval. It depends on nothing but the
-// endpoint and seed, so that it stays over updates and restarts, and differs between collectors.
+// offsetOf returns the fixed place of an endpoint within its interval. It depends only on the endpoint and on seed, so that updates and
+// restarts do not change it, and it differs between collectors.
 func offsetOf(seed, key, kind string, interval time.Duration) time.Duration {
 	var digest xxhash.Digest
 	digest.Reset()
@@ -164,16 +154,11 @@ func offsetOf(seed, key, kind string, interval time.Duration) time.Duration {
 	return time.Duration(digest.Sum64() % uint64(interval))
 }
 
-// untilTick is the time from now to the next moment that lies offset behind a whole number of
-// intervals since 1970, which no two endpoints need to agree on.
+// untilTick returns the time from now to the next moment that is offset after a whole number of intervals since 1970.
 func untilTick(now time.Time, offset, interval time.Duration) time.Duration {
 	since := (now.UnixNano() - int64(offset)) % int64(interval)
 	if since < 0 {
 		since += int64(interval)
 	}
 	return interval - time.Duration(since)
-}
-
-func newScrapedTarget(t *targets.Target) *scrapedTarget {
-	return &scrapedTarget{target: t, identity: ingest.Identity{Derived: t.Resource, Stated: pcommon.NewMap()}}
 }

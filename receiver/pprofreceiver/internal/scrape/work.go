@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// scrape does one task, from the request to the delivery, and reports it to the schedule.
+// scrape does one task, from the request to the delivery, and passes the result to the schedule.
 func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 	e, kind := task.scrapedEndpoint, task.endpoint.Profile.Name
 	result := s.collect(deliver, &task)
@@ -23,10 +23,9 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 		e.delta.drop(e.job)
 		return
 	}
-	metrics := e.job.metrics
-	metrics.count(deliver, kind, &result)
+	e.job.count(deliver, kind, &result)
 	if report.skipped > 0 {
-		metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, metrics.kind(kind))
+		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, ingest.AttributesOption("job", e.job.name, "profile", kind))
 	}
 	e.job.log.note(report.change, kind, e.shown, result.err)
 }
@@ -41,15 +40,16 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	result.took, result.bodyBytes = fetched.Sub(result.began), len(data)
 	if err != nil {
 		if errors.Is(task.ctx.Err(), context.Canceled) {
-			return result // the target is gone or the receiver stops, which is no fault
+			return result // the target has vanished or the receiver stops
 		}
 		return result.failed(err)
 	}
-	if !acquire(deliver, s.slots) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-deliver.Done():
 		return result
 	}
-	defer release(s.slots)
-
 	p := ingest.Payload{Data: data, Identity: task.identity, ProfileName: task.endpoint.Profile.Name, Claim: claim}
 	if task.endpoint.Profile.Delta {
 		p.Baseline, p.Fetched = task.delta.get(), fetched
@@ -59,16 +59,16 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 		task.delta.finish(task.job, false)
 		return result.failed(err)
 	}
-	s.noteRestart(deliver, task, &stats)
+	task.job.countRestart(deliver, task.endpoint.Profile.Name, &stats)
 	result.samples = pd.SampleCount()
 	if result.samples == 0 {
-		// Nothing has blocked, or nothing was allocated since: that is worth no delivery.
+		// Nothing to deliver: for example, nothing has blocked since the last scrape.
 		result.outcome = outcomeNoSamples
 		task.delta.finish(task.job, true)
 		return result
 	}
 	err = s.ingest.Deliver(deliver, pd, 0)
-	// What is refused for good would be refused again as a part of the next difference.
+	// What is refused permanently would be refused again as a part of the next difference.
 	task.delta.finish(task.job, err == nil || httpserver.IsPermanent(err))
 	if err != nil {
 		return result.failed(err)
@@ -85,37 +85,28 @@ func (r scrapeResult) failed(err error) scrapeResult {
 	return r
 }
 
-// acquire waits for a place and reports whether there is one before ctx ends.
-func acquire(ctx context.Context, places chan struct{}) bool {
-	select {
-	case places <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+// restartTooManyStacks is the reason for which a payload has too many stacks to be compared with the next.
+const restartTooManyStacks = "too_many_stacks"
 
-func release(places chan struct{}) { <-places }
-
-// noteRestart counts totals that do not continue those before them.
-func (s *Scraper) noteRestart(ctx context.Context, task *scrapeTask, stats *pprofconv.DecodeStats) {
+// countRestart counts totals that do not continue those before them.
+func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *pprofconv.DecodeStats) {
 	why := stats.Delta.Reason.String()
 	if stats.Delta.Overflowed {
 		why = restartTooManyStacks
 	}
 	if why != "" {
-		task.job.metrics.restart(ctx, task.endpoint.Profile.Name, why)
+		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1, ingest.AttributesOption("job", j.name, "profile", kind, "reason", why))
 	}
 }
 
-// deltaState is what an endpoint with `delta` remembers of its last payload.
+// deltaState is the last payload of an endpoint with `delta`.
 type deltaState struct {
 	baseline *pprofconv.Baseline
-	// bytes is what the job's sum holds of it.
+	// bytes is its part of the job's baselineBytes.
 	bytes int64
 }
 
-// get returns the baseline, which is made when the first payload is there: a target that never answers has none.
+// get returns the baseline. The first payload creates it, so that a target that never answers has none.
 func (d *deltaState) get() *pprofconv.Baseline {
 	if d.baseline == nil {
 		d.baseline = pprofconv.NewBaseline(pprofconv.BaselineOptions{})
@@ -123,27 +114,27 @@ func (d *deltaState) get() *pprofconv.Baseline {
 	return d.baseline
 }
 
-// finish ends what a payload began. Where the pipeline did not take its difference, the next one
-// covers that too, so that nothing is lost.
-func (d *deltaState) finish(job *scrapeJob, taken bool) {
+// finish keeps a payload as the baseline of the next one, if it was accepted. Otherwise the next difference covers this one too, so that
+// nothing is lost.
+func (d *deltaState) finish(job *scrapeJob, accepted bool) {
 	if d.baseline == nil {
 		return
 	}
-	if !taken {
+	if !accepted {
 		d.baseline.Discard()
 		return
 	}
 	d.baseline.Commit()
-	d.account(job, int64(d.baseline.Bytes()))
+	d.setBytes(job, int64(d.baseline.Bytes()))
 }
 
 // drop forgets the last payload.
 func (d *deltaState) drop(job *scrapeJob) {
 	d.baseline = nil
-	d.account(job, 0)
+	d.setBytes(job, 0)
 }
 
-func (d *deltaState) account(job *scrapeJob, bytes int64) {
+func (d *deltaState) setBytes(job *scrapeJob, bytes int64) {
 	job.baselineBytes.Add(bytes - d.bytes)
 	d.bytes = bytes
 }

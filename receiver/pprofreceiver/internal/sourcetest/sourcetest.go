@@ -35,6 +35,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 // The receiver's own metrics that tests of several sources read.
@@ -150,7 +151,7 @@ func New(t testing.TB) *Fixture {
 // default.
 func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *ingest.Ingester {
 	f.T.Helper()
-	metrics, err := ingest.NewMetrics(f.Set.TelemetrySettings)
+	metrics, err := metadata.NewTelemetryBuilder(f.Set.TelemetrySettings)
 	require.NoError(f.T, err)
 	f.T.Cleanup(metrics.Shutdown)
 	limits := pprofconv.DefaultLimits()
