@@ -9,64 +9,76 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// answer is the JSON body of every answer but 204.
-type answer struct {
-	Error string       `json:"error"`
-	Files []fileAnswer `json:"files,omitempty"`
-}
-
-// fileAnswer says what became of one file of a form; one without an error was taken.
-type fileAnswer struct {
-	File  string `json:"file"`
+// pushedFile is one file of a form, and what became of it. It has no error if the pipeline accepted it.
+type pushedFile struct {
+	Name  string `json:"file"`
 	Error string `json:"error,omitempty"`
-	err   error
+
+	err      error
+	profiles pprofile.Profiles
 }
 
-func writeAnswer(w http.ResponseWriter, status int, body answer) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	// The sender is gone where this fails, and there is nobody else to tell.
-	_ = json.NewEncoder(w).Encode(body)
+// formError is the error of a form, with its files.
+type formError struct {
+	error
+	files []pushedFile
 }
 
-// writeError answers with an error alone.
+func (e *formError) Unwrap() error { return e.error }
+
+// errorWriter answers with an error.
+type errorWriter func(w http.ResponseWriter, status int, err error)
+
+// writeError answers in JSON, as every route does that has no form of its own for errors.
 func writeError(w http.ResponseWriter, status int, err error) {
-	writeAnswer(w, status, answer{Error: err.Error()})
+	answer := struct {
+		Error string       `json:"error"`
+		Files []pushedFile `json:"files,omitempty"`
+	}{Error: err.Error()}
+	var form *formError
+	if errors.As(err, &form) {
+		answer.Files = form.files
+	}
+	body, _ := json.Marshal(answer) // strings always marshal
+	httpserver.Answer(w, httpserver.ContentJSON, append(body, '\n'), status)
 }
 
-// fail answers with what went wrong, by the sender's fault or the pipeline's, and counts what was rejected: each bad file
-// of a form, or the request.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, files []fileAnswer) {
-	counted := false
-	for _, file := range files {
-		s.ingest.CountRejected(r.Context(), file.err)
-		counted = counted || file.err != nil
-	}
-	if !counted {
+// fail answers for an error, which may be the sender's fault or the pipeline's. It counts what was rejected: each bad file of a
+// form, or else the request.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, write errorWriter, err error) {
+	var form *formError
+	if errors.As(err, &form) {
+		for _, file := range form.files {
+			s.ingest.CountRejected(r.Context(), file.err)
+		}
+	} else {
 		s.ingest.CountRejected(r.Context(), err)
 	}
-	code, retryAfter := statusOf(err)
+	status, retryAfter := statusOf(err)
 	httpserver.SetRetryAfter(w, retryAfter)
-	writeAnswer(w, code, answer{Error: err.Error(), Files: files})
+	write(w, status, err)
 }
 
 // statusOf returns the status for an error, and how long to wait before a retry if one may help.
-func statusOf(err error) (code int, retryAfter time.Duration) {
-	var rejected *ingest.Rejection
+func statusOf(err error) (status int, retryAfter time.Duration) {
 	var body *httpserver.BodyError
+	why := ingest.ReasonOf(err)
 	switch {
 	case ingest.IsBusy(err):
 		return httpserver.RetryStatus(err)
 	case errors.As(err, &body):
 		return body.Status, 0
-	case errors.As(err, &rejected) && rejected.Reason == ingest.TooLarge:
+	case errors.Is(err, errFormat):
+		return http.StatusUnsupportedMediaType, 0
+	case why == ingest.TooLarge:
 		return http.StatusRequestEntityTooLarge, 0
-	case rejected != nil:
+	case why != "":
 		return http.StatusBadRequest, 0
 	case httpserver.IsPermanent(err):
 		return http.StatusUnprocessableEntity, 0

@@ -20,7 +20,7 @@ import (
 // Config configures the HTTP server that profiles are pushed to.
 type Config struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
-	// Pyroscope takes what Pyroscope's clients push, on the same address.
+	// Pyroscope configures the routes for Pyroscope's clients, on the same address.
 	Pyroscope PyroscopeConfig `mapstructure:"pyroscope"`
 }
 
@@ -29,9 +29,9 @@ type PyroscopeConfig struct {
 	Enabled bool `mapstructure:"enabled"`
 	// Formats are the accepted formats of POST /ingest.
 	Formats []string `mapstructure:"formats"`
-	// Labels renames labels to resource attributes; an empty name drops one. Labels that are not in it keep their name.
+	// Labels renames labels to resource attributes; an empty name drops one. Other labels keep their names.
 	Labels map[string]string `mapstructure:"labels"`
-	// SessionID is the resource attribute for the client's session id, or drop.
+	// SessionID is the resource attribute for the client's session id, or sessionDrop.
 	SessionID string `mapstructure:"session_id"`
 	// TenantAttribute is the resource attribute for the header X-Scope-OrgID; empty ignores the header.
 	TenantAttribute string `mapstructure:"tenant_attribute"`
@@ -51,7 +51,7 @@ func DefaultPyroscope() PyroscopeConfig {
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// Validate names every fault.
+// Validate returns all faults.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.HTTP.NetAddr.Endpoint == "" {
@@ -63,10 +63,10 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unmarshal reads the section strictly, since what holds it is not read so by itself.
+// Unmarshal reads the section strictly, which does not follow from the strictness of Config.
 func (c *PyroscopeConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// Validate names every fault. Two things that became one attribute would hide each other.
+// Validate returns all faults. Two keys must not set the same attribute: one would hide the other.
 func (c *PyroscopeConfig) Validate() error {
 	if !c.Enabled {
 		return nil
@@ -83,25 +83,25 @@ func (c *PyroscopeConfig) Validate() error {
 	if c.SessionID == "" {
 		errs = append(errs, fmt.Errorf("`session_id` must be %s or the name of an attribute", sessionDrop))
 	}
-	from := map[string]string{}
+	setBy := map[string]string{}
 	for _, label := range slices.Sorted(maps.Keys(c.Labels)) {
-		errs = append(errs, claim(from, c.Labels[label], fmt.Sprintf("`labels::%s`", label)))
+		errs = append(errs, checkUnique(setBy, c.Labels[label], fmt.Sprintf("`labels::%s`", label)))
 	}
-	errs = append(errs, claim(from, c.TenantAttribute, "`tenant_attribute`"))
+	errs = append(errs, checkUnique(setBy, c.TenantAttribute, "`tenant_attribute`"))
 	if c.SessionID != sessionDrop {
-		errs = append(errs, claim(from, c.SessionID, "`session_id`"))
+		errs = append(errs, checkUnique(setBy, c.SessionID, "`session_id`"))
 	}
 	return errors.Join(errs...)
 }
 
-// claim notes which key makes an attribute. The error is for a second one.
-func claim(from map[string]string, attribute, key string) error {
+// checkUnique records in setBy which key sets an attribute. It returns an error if another key sets it too.
+func checkUnique(setBy map[string]string, attribute, key string) error {
 	if attribute == "" {
 		return nil
 	}
-	if other, known := from[attribute]; known {
+	if other, known := setBy[attribute]; known {
 		return fmt.Errorf("%s must differ from %s, found %q in both", key, other, attribute)
 	}
-	from[attribute] = key
+	setBy[attribute] = key
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 // DatadogPath is where Datadog's libraries push to, in place of Datadog's agent.
 const DatadogPath = "/profiling/v1/input"
 
-// datadogForm is what a library uploads at a time.
+// datadogForm is the content of one upload.
 type datadogForm struct {
 	event    *datadogEvent
 	profiles []namedPayload
@@ -56,8 +56,8 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-// readDatadogForm reads event.json, which the libraries send first or last, and the profiles. Other attachments, such as
-// metrics.json and code-provenance.json, are passed over.
+// readDatadogForm reads event.json, which the libraries send first or last, and the profiles. It ignores other attachments, such as
+// metrics.json and code-provenance.json.
 func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
 	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" {
@@ -97,8 +97,8 @@ func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
 // maxDatadogTags bounds the tags of an upload.
 const maxDatadogTags = 256
 
-// datadogAttributes are the attributes of the semantic conventions for tags. A tag with an empty name here says nothing of
-// the resource: it differs from one upload to the next, or is the same for all.
+// datadogAttributes are the semantic conventions' attributes for tags. Tags with an empty name here do not describe the resource: they
+// differ from one upload to the next, or are the same for all.
 var datadogAttributes = map[string]string{
 	"service":         ingest.AttributeServiceName,
 	"env":             "deployment.environment.name",
@@ -113,7 +113,7 @@ var datadogAttributes = map[string]string{
 	"snapshot":        "",
 }
 
-// putTo puts the tags of an upload to the attributes of its resource. Where a tag is repeated, the first counts.
+// putTo adds the tags of an upload to the attributes of its resource. If a tag is repeated, the first counts.
 func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 	application := &e.Info.Application
 	if n := strings.Count(e.Tags, ",") + 1; n > maxDatadogTags {
@@ -124,7 +124,7 @@ func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 		if attribute, isKnown := datadogAttributes[key]; isKnown {
 			key = attribute
 		}
-		if key == "" || value == "" || value == "undefined" { // as dd-trace for Node writes what is not set
+		if key == "" || value == "" || value == "undefined" { // dd-trace for Node writes undefined for what is not set
 			continue
 		}
 		key = profiledict.ValidUTF8(key)

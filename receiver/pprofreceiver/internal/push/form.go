@@ -19,11 +19,11 @@ import (
 const (
 	// maxParts bounds the files and other parts of one request. Each file costs tables of its own, however small it is.
 	maxParts = 128
-	// maxPartHeaderBytes bounds the boundary and header before each part of a form.
+	// maxPartHeaderBytes bounds the boundary and header before the body of each part.
 	maxPartHeaderBytes = 64 << 10
 )
 
-// partsOf yields the parts of a form within limits. Its error is a *Rejection, and comes last.
+// partsOf yields the parts of a form within limits. An error is a *Rejection and ends the iteration.
 func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.Part, error] {
 	return func(yield func(*multipart.Part, error) bool) {
 		if boundary == "" {
@@ -53,7 +53,7 @@ func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.P
 	}
 }
 
-// rejectionOfForm is rejectionOf for what may also be no form.
+// rejectionOfForm is rejectionOf for a body that may also be a malformed form.
 func (s *Server) rejectionOfForm(err error) error {
 	var fault *httpserver.BodyError
 	if errors.As(err, &fault) || errors.Is(err, admission.ErrBusy) {

@@ -6,6 +6,7 @@ package push
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/grpc/codes"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
@@ -25,8 +29,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// Where Pyroscope's clients push to. Alloy also calls the methods of debugInfoPath, which are not served: it goes on
-// without them if the answer says so.
+// Where Pyroscope's clients push to. Alloy also calls the methods of debugInfoPath, which are not served: it continues without them if
+// the answer is "unimplemented".
 const (
 	connectPath   = "/push.v1.PusherService/Push"
 	debugInfoPath = "/debuginfo.v1alpha1.DebuginfoService/"
@@ -34,7 +38,7 @@ const (
 
 var ingestPaths = []string{"/ingest", "/pyroscope/ingest"}
 
-// The formats of POST /ingest. Without one in the query, a body is pprof.
+// The formats of POST /ingest. The default is pprof.
 const (
 	formatPprof  = "pprof"
 	formatJFR    = "jfr"
@@ -43,9 +47,11 @@ const (
 	formatGroups = "groups"
 )
 
+var errFormat = errors.New("this format is not accepted")
+
 var ingestFormats = []string{formatPprof, formatJFR, formatFolded, formatLines, formatGroups}
 
-// pyroscope takes what Pyroscope's clients push.
+// pyroscope serves the routes of Pyroscope's clients.
 type pyroscope struct {
 	*Server
 	cfg *PyroscopeConfig
@@ -54,28 +60,28 @@ type pyroscope struct {
 // register adds the routes to mux.
 func (s pyroscope) register(mux *http.ServeMux) {
 	for _, path := range ingestPaths {
-		mux.HandleFunc(path, s.guarded(writeConnectError, s.handleIngest))
+		mux.HandleFunc(path, s.handler(writeConnectError, s.handleIngest))
 	}
 	mux.HandleFunc(connectPath, func(w http.ResponseWriter, r *http.Request) {
 		handle := s.handleConnect
 		if isGRPC(r) {
 			handle = s.handleGRPC
 		}
-		s.guarded(errorWriterFor(r), handle)(w, r)
+		s.handler(errorWriterFor(r), handle)(w, r)
 	})
 	mux.HandleFunc(debugInfoPath, func(w http.ResponseWriter, r *http.Request) {
 		errorWriterFor(r)(w, http.StatusNotFound, errors.New("debug information is not stored here"))
 	})
 }
 
-// isPyroscope reports whether a path is one of those above.
+// isPyroscope reports whether a path is one of Pyroscope's.
 func isPyroscope(path string) bool {
 	path = singleSlashes(path)
 	return slices.Contains(ingestPaths, path) || path == connectPath || strings.HasPrefix(path, debugInfoPath)
 }
 
-// withoutDoubleSlashes makes one slash of several that follow each other in a path: @pyroscope/nodejs sends them, and would
-// not follow the redirect that a ServeMux answers with.
+// withoutDoubleSlashes replaces repeated slashes in a path by one: @pyroscope/nodejs sends them, and does not follow the redirect that a
+// ServeMux answers with.
 func withoutDoubleSlashes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path := singleSlashes(r.URL.Path); path != r.URL.Path {
@@ -92,7 +98,7 @@ func singleSlashes(path string) string {
 	return "/" + strings.Join(strings.FieldsFunc(path, func(c rune) bool { return c == '/' }), "/")
 }
 
-// errorWriterFor returns how a client is told about an error.
+// errorWriterFor returns the errorWriter for a client's protocol.
 func errorWriterFor(r *http.Request) errorWriter {
 	if isGRPC(r) {
 		return writeGRPCError
@@ -118,10 +124,7 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	if err == nil && mediaType == "multipart/form-data" {
 		form, err = s.readForm(r, parameters["boundary"])
 	} else {
-		form.profile, err = r.body.ReadAll()
-		if err != nil {
-			err = s.rejectionOf(err)
-		}
+		form.profile, err = s.readBody(r)
 	}
 	if err != nil {
 		return err
@@ -136,16 +139,16 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	switch format {
 	case formatPprof:
 		if form.previous != nil {
-			p.Data = bytes.Clone(p.Data) // decoding the other one gives both buffers back
+			p.Data = bytes.Clone(p.Data) // decoding form.previous releases both buffers
 			if p.Baseline, err = s.baseline(r.Context(), p, form.previous); err != nil {
 				return err
 			}
 		}
 	case formatJFR:
-		if p.Labels, err = s.plainLabels(r, form.labels); err != nil {
-			return err
+		if p.Labels, err = s.ingest.Plain(r.Context(), &ingest.Payload{Data: form.labels, Claim: r.claim}); err != nil {
+			return fmt.Errorf("labels: %w", err)
 		}
-		p.Format, p.ProfileName, p.IsNamedByTypes = formats.JFR, "", false // a recording has several profiles, and names them
+		p.Format, p.ProfileName, p.IsNamedByTypes = formats.JFR, "", false // a recording holds several profiles with names
 		if in.SampleRate > 0 {
 			p.Period = time.Second / time.Duration(in.SampleRate)
 		}
@@ -162,7 +165,7 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 // ingestForm are the parts of a form that have a meaning.
 type ingestForm struct{ profile, previous, config, labels []byte }
 
-// readForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels; others are passed over.
+// readForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels, and ignores others.
 func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, err error) {
 	for part, err := range s.partsOf(r.body, boundary) {
 		if err != nil {
@@ -194,7 +197,7 @@ func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, e
 	return form, nil
 }
 
-// baseline returns one that previous was committed to: old versions of pyroscope-go send totals, and those before.
+// baseline returns a Baseline with the totals of previous: old versions of pyroscope-go send the last totals beside the new ones.
 func (s pyroscope) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*pprofconv.Baseline, error) {
 	b := pprofconv.NewBaseline(pprofconv.BaselineOptions{})
 	p.Data, p.Baseline = previous, b
@@ -208,20 +211,7 @@ func (s pyroscope) baseline(ctx context.Context, p ingest.Payload, previous []by
 	return b, nil
 }
 
-// plainLabels returns the labels of a recording without compression. Beside it they are small.
-func (s pyroscope) plainLabels(r *pushRequest, labels []byte) ([]byte, error) {
-	if len(labels) == 0 {
-		return nil, nil
-	}
-	plain, err := s.ingest.Plain(r.Context(), &ingest.Payload{Data: labels, Claim: r.claim})
-	if err != nil {
-		return nil, fmt.Errorf("labels: %w", err)
-	}
-	return plain, nil
-}
-
-// foldedOptions returns what folded stacks mean by Pyroscope's words for units in the query, and by the rate of samples of
-// CPU time.
+// foldedOptions returns the types of folded stacks, which follow from Pyroscope's units and from the sampling rate in the query.
 func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
 	o := folded.Options{WithoutValues: format == formatLines}
 	if !in.From.IsZero() {
@@ -241,7 +231,7 @@ func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
 	default:
 		rate := in.SampleRate
 		if rate <= 0 {
-			rate = 100 // what Pyroscope takes it for
+			rate = 100 // Pyroscope's default
 		}
 		o.SampleType, o.Unit = "samples", "count"
 		o.PeriodType, o.PeriodUnit, o.Period = "cpu", "nanoseconds", max(int64(time.Second)/rate, 1)
@@ -249,7 +239,7 @@ func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
 	return o
 }
 
-// payload returns a payload of a source, without data.
+// payload returns a payload without data, with the identity of its sender.
 func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Payload {
 	id := ingest.NewIdentity()
 	put := func(key, value string) {
@@ -282,11 +272,11 @@ func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Pay
 	}
 }
 
-// handleConnect answers push.v1 in Connect's form, or without it: raw messages, as clients without Connect send them.
+// handleConnect answers push.v1 in Connect's unary form. Clients without Connect send the same messages.
 func (s pyroscope) handleConnect(w http.ResponseWriter, r *pushRequest) error {
-	data, err := r.body.ReadAll()
+	data, err := s.readBody(r)
 	if err != nil {
-		return s.rejectionOf(err)
+		return err
 	}
 	parse, content, empty := pyroscopewire.ParsePush, "application/proto", ""
 	if httpserver.ContentType(r.Request) == httpserver.ContentJSON {
@@ -316,34 +306,40 @@ func (s pyroscope) push(r *pushRequest, series []pyroscopewire.Series) error {
 	return s.ingestAll(r.Context(), payloads)
 }
 
-// connectCodes are Connect's codes by HTTP status. Clients go by them: Alloy would send again what is resource_exhausted.
-var connectCodes = map[int]string{
-	http.StatusBadRequest: "invalid_argument", http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "permission_denied",
-	http.StatusNotFound: "unimplemented", http.StatusMethodNotAllowed: "unimplemented", http.StatusUnsupportedMediaType: "unimplemented",
-	http.StatusRequestEntityTooLarge: "invalid_argument", http.StatusUnprocessableEntity: "invalid_argument",
-	http.StatusTooManyRequests: "resource_exhausted", http.StatusServiceUnavailable: "unavailable", http.StatusRequestTimeout: "deadline_exceeded",
-	http.StatusInternalServerError: "internal",
+// statusCodes are the codes of gRPC by HTTP status; Connect has the same. Clients go by them: Alloy would send again what is
+// ResourceExhausted.
+var statusCodes = map[int]codes.Code{
+	http.StatusBadRequest: codes.InvalidArgument, http.StatusRequestEntityTooLarge: codes.InvalidArgument,
+	http.StatusUnprocessableEntity: codes.InvalidArgument,
+	http.StatusUnauthorized:        codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied,
+	http.StatusNotFound: codes.Unimplemented, http.StatusMethodNotAllowed: codes.Unimplemented,
+	http.StatusUnsupportedMediaType: codes.Unimplemented,
+	http.StatusTooManyRequests:      codes.ResourceExhausted, http.StatusServiceUnavailable: codes.Unavailable,
+	http.StatusRequestTimeout: codes.DeadlineExceeded, http.StatusInternalServerError: codes.Internal,
+}
+
+func codeOf(status int) codes.Code {
+	if code, known := statusCodes[status]; known {
+		return code
+	}
+	return codes.Unknown
 }
 
 // writeConnectError answers as Connect's unary calls and Pyroscope's /ingest do.
 func writeConnectError(w http.ResponseWriter, status int, err error) {
-	code := connectCodes[status]
-	if code == "" {
-		code = "unknown"
-	}
-	body, _ := json.Marshal(map[string]string{"code": code, "message": err.Error()}) // strings always marshal
+	name := strings.ToLower(code.Code(codeOf(status)).String())
+	body, _ := json.Marshal(map[string]string{"code": name, "message": err.Error()}) // strings always marshal
 	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }
 
 var errFrame = errors.New("not a gRPC message")
 
-// splitFrame takes the message out of a gRPC request: one byte, a length of four, the message.
+// splitFrame returns the message of a gRPC request, which follows a byte of flags and four of length.
 func splitFrame(body []byte) (message []byte, compressed bool, err error) {
 	if len(body) < 5 || body[0] > 1 {
 		return nil, false, errFrame
 	}
-	size := uint64(body[1])<<24 | uint64(body[2])<<16 | uint64(body[3])<<8 | uint64(body[4])
-	if size != uint64(len(body)-5) {
+	if size := binary.BigEndian.Uint32(body[1:]); uint64(size) != uint64(len(body)-5) {
 		return nil, false, errFrame
 	}
 	return body[5:], body[0] == 1, nil
@@ -353,11 +349,11 @@ func isGRPC(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") && r.ProtoMajor == 2
 }
 
-// handleGRPC answers push.v1 over gRPC, on the listener that HTTP has too.
+// handleGRPC answers push.v1 over gRPC, on the listener of HTTP.
 func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
-	body, err := r.body.ReadAll()
+	body, err := s.readBody(r)
 	if err != nil {
-		return s.rejectionOf(err)
+		return err
 	}
 	message, compressed, err := splitFrame(body)
 	if err != nil {
@@ -386,22 +382,10 @@ func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-// grpcCodes are gRPC's codes by HTTP status.
-var grpcCodes = map[int]int{
-	http.StatusBadRequest: 3, http.StatusUnprocessableEntity: 3, http.StatusUnauthorized: 16, http.StatusForbidden: 7,
-	http.StatusNotFound: 12, http.StatusUnsupportedMediaType: 12, http.StatusRequestEntityTooLarge: 3,
-	http.StatusTooManyRequests: 8, http.StatusServiceUnavailable: 14, http.StatusRequestTimeout: 4,
-	http.StatusInternalServerError: 13,
-}
-
-// writeGRPCError answers a call with a status alone.
+// writeGRPCError answers a call with a status only.
 func writeGRPCError(w http.ResponseWriter, status int, err error) {
-	code, known := grpcCodes[status]
-	if !known {
-		code = 2
-	}
 	w.Header().Set("Content-Type", "application/grpc")
-	w.Header().Set("Grpc-Status", fmt.Sprint(code))
+	w.Header().Set("Grpc-Status", fmt.Sprint(uint32(codeOf(status))))
 	w.Header().Set("Grpc-Message", grpcMessage(err.Error()))
 	w.WriteHeader(http.StatusOK)
 }

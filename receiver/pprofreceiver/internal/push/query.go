@@ -24,7 +24,7 @@ import (
 // queryAttributePrefix marks the query keys of a push that become resource attributes of any name.
 const queryAttributePrefix = "attr."
 
-// The query keys of a push that say what its body is.
+// The query keys that describe the body of a push.
 const (
 	queryFormat     = "format"
 	queryAt         = "at"
@@ -33,8 +33,8 @@ const (
 	formatAuto = "auto"
 )
 
-// readQuery reads from the query of a push who sent it and what its body is. Keys in passed are somebody else's.
-// All faults are named: a key that was dropped in silence would be looked for in the backend.
+// readQuery reads the identity of the sender and the description of the body from the query of a push. It ignores the keys in passed.
+// Other unknown keys are errors: a user would look in the backend for a key that was dropped silently.
 func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
 	p := ingest.Payload{Identity: ingest.NewIdentity()}
 	query, err := url.ParseQuery(rawQuery)
@@ -68,10 +68,10 @@ func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
 	return p, errors.Join(errs...)
 }
 
-// describe reads a key that says what the body is.
+// describe reads a key that describes the body.
 func describe(p *ingest.Payload, key string, values []string) error {
 	if len(values) > 1 {
-		return errors.New("stands more than once")
+		return errRepeated
 	}
 	switch value := values[0]; key {
 	case queryFormat:
@@ -105,11 +105,14 @@ func describe(p *ingest.Payload, key string, values []string) error {
 	return nil
 }
 
+var errRepeated = errors.New("is set more than once")
+
+// stateAttribute adds an attribute that the sender states.
 func stateAttribute(stated pcommon.Map, name string, values []string) error {
 	_, again := stated.Get(name)
 	switch value := values[0]; {
 	case again || len(values) > 1:
-		return errors.New("stands more than once")
+		return errRepeated
 	case !utf8.ValidString(name) || !utf8.ValidString(value):
 		return errors.New("is not UTF-8")
 	case value == "" && name == ingest.AttributeServiceName:

@@ -3,9 +3,9 @@
 
 // Package push is the source `server`: profiles that are pushed over HTTP.
 //
-// POST /v1/pprof takes a pprof or a form of several (push.go, form.go), whose sender the query names (query.go).
+// POST /v1/pprof accepts a profile or a form of several (push.go, form.go), whose sender the query names (query.go).
 // pyroscope.go and datadog.go have the routes of Pyroscope's and Datadog's clients. Each opens the body on the admission
-// budget, passes it to ingest, and answers once the pipeline has accepted what it became (answer.go).
+// budget, passes it to ingest, and answers once the pipeline has accepted the profiles (answer.go).
 package push
 
 import (
@@ -30,13 +30,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// Where profiles are pushed to. The two differ in name only: a pprof is not what somebody with a Go trace looks for.
+// The routes for profiles. They differ in name only: somebody with a Go trace would not look for pprof.
 const (
 	Path         = "/v1/pprof"
 	ProfilesPath = "/v1/profiles"
 )
 
-// Server takes profiles that are pushed over HTTP.
+// Server receives profiles that are pushed over HTTP.
 type Server struct {
 	cfg    *Config
 	set    component.TelemetrySettings
@@ -51,7 +51,7 @@ type Server struct {
 	address net.Addr
 
 	strayMu sync.Mutex
-	// strays are the hosts that posted to a path that does not exist.
+	// strays are the hosts that posted to an unknown path.
 	strays map[string]struct{}
 }
 
@@ -68,10 +68,10 @@ func New(cfg *Config, set component.TelemetrySettings, in *ingest.Ingester) *Ser
 // Start binds the endpoint and begins to serve.
 func (s *Server) Start(ctx context.Context, host component.Host) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc(Path, s.handlePush)
-	mux.HandleFunc(ProfilesPath, s.handlePush)
-	mux.HandleFunc(DatadogPath, s.guarded(writeError, s.handleDatadog))
-	mux.HandleFunc("/", s.handleElsewhere)
+	mux.HandleFunc(Path, s.handler(writeError, s.handlePush))
+	mux.HandleFunc(ProfilesPath, s.handler(writeError, s.handlePush))
+	mux.HandleFunc(DatadogPath, s.handler(writeError, s.handleDatadog))
+	mux.HandleFunc("/", s.handleUnknownPath)
 	var handler http.Handler = mux
 	if s.cfg.Pyroscope.Enabled {
 		pyroscope{Server: s, cfg: &s.cfg.Pyroscope}.register(mux)
@@ -79,7 +79,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	}
 	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(s.handleTransportError)}
 	for _, encoding := range append([]string{"", "identity"}, httpserver.Encodings...) {
-		// httpserver.OpenBody decodes bodies: within limits, and for the encodings that are not accepted with a better answer.
+		// httpserver.OpenBody decodes bodies instead: within limits, and with a better answer for an encoding that is not accepted.
 		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
 	}
 	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, handler, options...)
@@ -105,17 +105,17 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown takes no new requests and waits until those under way are answered, so that what they carry has reached the
-// pipeline. Senders that are slower than that, or that wait for a pipeline that is, are told to come back.
+// Shutdown accepts no new requests and waits until those in progress are answered, so that their payloads have reached the pipeline. A
+// request that takes too long, because of its sender or of the pipeline, is answered with a status that asks for a retry.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
 // Addr is where the server listens. It is nil before Start.
 func (s *Server) Addr() net.Addr { return s.address }
 
-// ServeHTTP answers a request as if it had come by the listener.
+// ServeHTTP answers a request as if it had come over the listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.ServeHTTP(w, r) }
 
-// curlLine is a command that pushes a profile to the address that was bound.
+// curlLine returns a command that pushes a profile to the address that the server listens on.
 func (s *Server) curlLine() string {
 	const tail = Path + "?service.name=shop'"
 	scheme := "http"
@@ -140,20 +140,21 @@ type pushRequest struct {
 	claim *admission.Claim
 }
 
-type errorWriter func(w http.ResponseWriter, code int, err error)
-
-// guarded opens a request's body for handle, and answers for the error that handle returns.
-func (s *Server) guarded(writeError errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
+// handler opens the body of a request for handle, and answers with write for the error that handle returns.
+func (s *Server) handler(write errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, errMethod))
-			writeError(w, http.StatusMethodNotAllowed, errMethod)
-			return
+		// A request that is wrong by itself, whatever its body.
+		refuse := func(status int, err error) {
+			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
+			write(w, status, err)
 		}
 		if err := httpserver.CheckOrigin(r, s.allowedOrigins()); err != nil {
-			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
-			writeError(w, http.StatusForbidden, err)
+			refuse(http.StatusForbidden, fmt.Errorf("%w: list the origin in `cors.allowed_origins` if they should", err))
+			return
+		}
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			refuse(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed here: use POST", r.Method))
 			return
 		}
 		claim := s.ingest.Begin()
@@ -165,13 +166,7 @@ func (s *Server) guarded(writeError errorWriter, handle func(http.ResponseWriter
 			err = handle(w, &pushRequest{Request: r, body: body, claim: claim})
 		}
 		if err != nil {
-			s.ingest.CountRejected(r.Context(), err)
-			code, retryAfter := statusOf(err)
-			if errors.Is(err, errFormat) {
-				code = http.StatusUnsupportedMediaType
-			}
-			httpserver.SetRetryAfter(w, retryAfter)
-			writeError(w, code, err)
+			s.fail(w, r, write, err)
 		}
 	}
 }
@@ -182,12 +177,12 @@ type namedPayload struct {
 	ingest.Payload
 }
 
-// ingestAll decodes all payloads of a request before it delivers the first, so that a bad one leaves nothing behind. Together
-// they may be as large as one.
+// ingestAll decodes all payloads of a request before it delivers the first, so that nothing is accepted if one is bad. All of them share
+// the limit of one payload.
 func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload) error {
 	if len(payloads) > 1 {
 		for i := range payloads {
-			payloads[i].Data = bytes.Clone(payloads[i].Data) // decoding the first one gives all buffers back
+			payloads[i].Data = bytes.Clone(payloads[i].Data) // decoding the first one releases all buffers
 		}
 	}
 	left := s.ingest.Config.Limits.MaxProfileBytes
@@ -212,32 +207,28 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload) error {
 	return nil
 }
 
-var (
-	errMethod = errors.New("use POST")
-	errFormat = errors.New("this format is not accepted")
-)
-
-// handleElsewhere answers for a path where nothing is. It logs a sender once: clients such as Pyroscope's for Node.js drop
-// the answer in silence.
-func (s *Server) handleElsewhere(w http.ResponseWriter, r *http.Request) {
+// handleUnknownPath answers for a path that does not exist. It logs a sender once: clients such as Pyroscope's for Node.js drop the answer
+// silently.
+func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 	message := "nothing is here: push profiles to " + Path + ", or as Datadog's libraries do to " + DatadogPath
 	if s.cfg.Pyroscope.Enabled {
 		message += ", or as Pyroscope's clients do to /ingest or " + connectPath
 	}
+	err := errors.New(message)
 	if r.Method == http.MethodPost {
-		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.UnknownPath, errors.New(message)))
+		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.UnknownPath, err))
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && s.isNewStray(host) {
-			s.set.Logger.Warn("a request was posted to a path that does not exist; "+message,
+			s.set.Logger.Warn("received a request to a path that does not exist; "+message,
 				zap.String("sender", host), zap.String("path", strings.ToValidUTF8(r.URL.Path[:min(len(r.URL.Path), 200)], "\uFFFD")))
 		}
 	}
-	writeAnswer(w, http.StatusNotFound, answer{Error: message})
+	writeError(w, http.StatusNotFound, err)
 }
 
-// maxStrays bounds the senders that are remembered. If there are more, the rest is not logged.
+// maxStrays bounds the senders that are remembered. Further ones are not logged.
 const maxStrays = 1000
 
-// isNewStray reports whether a sender to a path that does not exist is to be logged, which it is once.
+// isNewStray reports whether a sender to an unknown path must be logged, which happens once.
 func (s *Server) isNewStray(host string) bool {
 	s.strayMu.Lock()
 	defer s.strayMu.Unlock()
@@ -251,8 +242,8 @@ func (s *Server) isNewStray(host string) bool {
 	return true
 }
 
-// handleTransportError answers for confighttp: for a Content-Encoding that it has never heard of (which it calls a bad
-// request), and for a sender that auth refuses.
+// handleTransportError answers for confighttp: for a Content-Encoding that it does not know, which it calls a bad request, and for a
+// sender that auth refuses.
 func (s *Server) handleTransportError(w http.ResponseWriter, r *http.Request, message string, status int) {
 	why := ingest.BadRequest
 	if status == http.StatusBadRequest && r.Header.Get("Content-Encoding") != "" {
@@ -260,9 +251,9 @@ func (s *Server) handleTransportError(w http.ResponseWriter, r *http.Request, me
 		message = fmt.Sprintf("%v: use one of %s, or none", message, strings.Join(s.encodings, ", "))
 	}
 	s.ingest.CountRejected(r.Context(), ingest.Reject(why, errors.New(message)))
+	write := writeError
 	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
-		errorWriterFor(r)(w, status, errors.New(message))
-		return
+		write = errorWriterFor(r)
 	}
-	writeAnswer(w, status, answer{Error: message})
+	write(w, status, errors.New(message))
 }
