@@ -17,37 +17,37 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// TransferTime is the least that a timeout leaves for the answer after the target has recorded.
+// TransferTime is the least time that a timeout leaves for the answer after the target has recorded.
 const TransferTime = 5 * time.Second
 
-// Config is one entry of `scrape.configs`. It is read only once it has been made.
+// Config is one entry of `scrape.configs`. It is immutable after Unmarshal.
 type Config struct {
 	// JobName is unique among the receiver's jobs.
-	JobName string
+	JobName string `yaml:"job_name"`
 	// ScrapeInterval is the time from the start of one scrape of an endpoint to the start of the next.
-	ScrapeInterval time.Duration
+	ScrapeInterval time.Duration `yaml:"-"`
 	// ScrapeTimeout bounds one scrape; see Endpoint.Timeout for what it becomes.
-	ScrapeTimeout time.Duration
+	ScrapeTimeout time.Duration `yaml:"-"`
 	// Scheme is http or https.
-	Scheme string
+	Scheme string `yaml:"scheme,omitempty"`
 	// Params are added to the query of every scrape.
-	Params url.Values
-	// PathPrefix stands before the path of every kind.
-	PathPrefix string
-	// HTTPClient says how to ask: authorization, TLS, proxy, redirects. Its secrets are never printed.
-	HTTPClient config.HTTPClientConfig
+	Params url.Values `yaml:"params,omitempty"`
+	// PathPrefix is prepended to the path of every kind.
+	PathPrefix string `yaml:"path_prefix,omitempty"`
+	// HTTPClient configures the requests: authorization, TLS, proxy, redirects. Its secrets are never printed.
+	HTTPClient config.HTTPClientConfig `yaml:",inline"`
 	// Discovery finds the targets.
-	Discovery discovery.Configs
+	Discovery discovery.Configs `yaml:"-"`
 	// RelabelConfigs are the rules.
-	RelabelConfigs []*relabel.Config
+	RelabelConfigs []*relabel.Config `yaml:"relabel_configs,omitempty"`
 	// Profiles are the kinds to scrape.
-	Profiles ProfilesConfig
+	Profiles ProfilesConfig `yaml:"-"`
 }
 
-// ProfilesConfig holds the kinds of profiles that a job knows.
+// ProfilesConfig holds the kinds of profiles of a job.
 type ProfilesConfig struct {
-	// All has the standard kinds in the order of the documentation, then the custom ones by name. Kinds that are
-	// off are among them.
+	// All has the standard kinds in the order of the documentation, then the custom ones by name. It includes those that are not
+	// enabled.
 	All []ProfileConfig
 }
 
@@ -55,18 +55,18 @@ type ProfilesConfig struct {
 type ProfileConfig struct {
 	// Name is the kind's key in the configuration, for example process_cpu.
 	Name string
-	// Enabled says whether it is scraped.
+	// Enabled means that it is scraped.
 	Enabled bool
-	// Path is where targets serve it.
+	// Path is the path at which targets serve it.
 	Path string
 	// Seconds is for how long a target records before it answers; 0 means that it answers at once.
 	Seconds int
-	// Delta makes of cumulative values what happened since the last scrape.
+	// Delta turns cumulative values into what has happened since the last scrape.
 	Delta bool
 	// Params are added to the query, and win over those of the job.
 	Params url.Values
 
-	// fitted means that Seconds was not configured and follows the interval.
+	// fitted means that Seconds is not configured and follows from the interval.
 	fitted bool
 }
 
@@ -76,7 +76,7 @@ const (
 	defaultScheme   = "http"
 )
 
-// defaultProfiles are the standard kinds. Their Seconds are fitted to the interval.
+// defaultProfiles returns the standard kinds, without Seconds if they are fitted to the interval.
 func defaultProfiles() []ProfileConfig {
 	return []ProfileConfig{
 		{Name: "process_cpu", Enabled: true, Path: "/debug/pprof/profile", fitted: true},
@@ -89,7 +89,7 @@ func defaultProfiles() []ProfileConfig {
 	}
 }
 
-// fitSeconds is the default of `seconds`: the target records for all of the interval but one second.
+// fitSeconds returns the default of `seconds`: the target records for the whole interval less one second.
 func fitSeconds(interval time.Duration) int {
 	return max(1, int((interval-time.Second)/time.Second))
 }
@@ -102,10 +102,10 @@ func fitTimeout(timeout, recording time.Duration) time.Duration {
 	return max(timeout, recording+TransferTime)
 }
 
-// customName is what a custom kind may be called: its name is a metric attribute and part of error messages.
+// customName matches the valid names of custom kinds, which become metric attributes and parts of error messages.
 var customName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$`)
 
-// Validate names every fault of the section.
+// Validate returns all faults of the section.
 func (c *Config) Validate() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -148,7 +148,7 @@ func (c *Config) validateDiscovery() error {
 			if len(group.Targets) == 0 {
 				errs = append(errs, fmt.Errorf("`static_configs[%d].targets` must not be empty", i))
 			}
-			// Rules may make an address of anything, so without them only can it be judged here.
+			// Rules may turn anything into an address, so it can be checked here only if there are none.
 			if len(c.RelabelConfigs) > 0 {
 				continue
 			}
@@ -207,7 +207,7 @@ func (c *Config) validateProfiles() error {
 	return errors.Join(errs...)
 }
 
-// checkSeconds holds recordings below the interval, since scrapes of one endpoint never overlap.
+// checkSeconds requires that recordings are shorter than the interval, since scrapes of one endpoint never overlap.
 func checkSeconds(p ProfileConfig, interval time.Duration) error {
 	if p.Seconds < 0 || (p.Seconds > 0 && time.Duration(p.Seconds) >= (interval+time.Second-1)/time.Second) {
 		return fmt.Errorf("must be below `scrape_interval` (%v) and not negative, found %d", interval, p.Seconds)
@@ -215,7 +215,7 @@ func checkSeconds(p ProfileConfig, interval time.Duration) error {
 	return nil
 }
 
-// ValidateJobs names the faults of several jobs beside each other.
+// ValidateJobs returns the faults of jobs that only show beside other jobs.
 func ValidateJobs(jobs []*Config) error {
 	var errs []error
 	seen := map[string]bool{}

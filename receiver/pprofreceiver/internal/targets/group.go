@@ -19,7 +19,7 @@ import (
 // maxExamples bounds JobReport.Examples.
 const maxExamples = 100
 
-// groupKey tells targets of a job apart.
+// groupKey identifies a target within a job.
 type groupKey struct {
 	scheme   string
 	address  address
@@ -44,12 +44,12 @@ type member struct {
 	discovered labels.Labels
 	interval   time.Duration
 	endpoints  []Endpoint
-	// exact says that discovery found the target at the very address that is scraped. Rules that set the port from
-	// an annotation give every container of a pod the same address; at most one of them was found there.
+	// exact means that discovery found the target at the address that is scraped. Rules that set the port from an annotation
+	// turn every container of a pod into the same address; at most one of them was found there.
 	exact bool
 }
 
-// group makes the targets of a job from what discovery found.
+// group returns the targets of a job for what discovery found.
 func (c *Config) group(groups []*targetgroup.Group, m *memo) ([]*Target, JobReport) {
 	g := grouping{
 		memo:    m,
@@ -58,7 +58,7 @@ func (c *Config) group(groups []*targetgroup.Group, m *memo) ([]*Target, JobRepo
 		members: map[groupKey]*member{},
 		lb:      labels.NewBuilder(labels.EmptyLabels()),
 	}
-	// Discovery keeps its groups in a map. With a fixed order the same one of two duplicates wins each time.
+	// Discovery keeps its groups in a map. A fixed order makes the same one of two duplicates win each time.
 	groups = slices.Clone(groups)
 	slices.SortStableFunc(groups, func(a, b *targetgroup.Group) int { return cmp.Compare(a.Source, b.Source) })
 	for _, group := range groups {
@@ -78,7 +78,7 @@ func (c *Config) group(groups []*targetgroup.Group, m *memo) ([]*Target, JobRepo
 	return targets, g.report
 }
 
-// add takes in a discovered target.
+// add adds a discovered target.
 func (g *grouping) add(found labels.Labels) {
 	g.report.Discovered++
 	r := g.relabelled(found)
@@ -111,14 +111,14 @@ func (g *grouping) join(from labels.Labels, s *scrapeable) {
 		m = &member{
 			id: identified{
 				public: s.public, meta: from, address: s.address, scheme: s.scheme,
-				job: first(s.public.Get(model.JobLabel), g.cfg.JobName), instance: s.instance,
+				job: cmp.Or(s.public.Get(model.JobLabel), g.cfg.JobName), instance: s.instance,
 			},
 			discovered: from, interval: s.interval, exact: exact,
 		}
 		g.members[key] = m
 		g.order = append(g.order, key)
 	}
-	m.meet(from, exact)
+	m.merge(from, exact)
 	for _, e := range m.endpoints {
 		if e.Profile.Name == s.endpoint.Profile.Name || *e.URL == *s.endpoint.URL {
 			g.drop(Dropped{
@@ -131,15 +131,15 @@ func (g *grouping) join(from labels.Labels, s *scrapeable) {
 	m.endpoints = append(m.endpoints, s.endpoint)
 }
 
-// isExact says whether a target was discovered at an address.
+// isExact reports whether a target was discovered at an address.
 func isExact(from labels.Labels, at address) bool {
 	found, err := parseAddress(from.Get(model.AddressLabel))
 	return err == nil && found == at
 }
 
-// meet settles the identity where several discovered targets turn out to be one. One that was found at the very
-// address knows best who listens there. Where nobody does, only what all agree on is said.
-func (m *member) meet(from labels.Labels, exact bool) {
+// merge settles the identity if several discovered targets turn out to be one. The one that was found at the address itself describes best
+// what listens there. If there is none, only the labels that all agree on count.
+func (m *member) merge(from labels.Labels, exact bool) {
 	switch {
 	case labels.Equal(m.discovered, from) || m.exact:
 	case exact:
@@ -157,7 +157,7 @@ func (m *member) meet(from labels.Labels, exact bool) {
 
 func (g *grouping) target(key groupKey) *Target {
 	m := g.members[key]
-	// Endpoints of several discovered targets may have come in another order.
+	// Endpoints of several discovered targets may be in another order.
 	slices.SortStableFunc(m.endpoints, func(a, b Endpoint) int {
 		return cmp.Compare(g.cfg.position(a.Profile), g.cfg.position(b.Profile))
 	})
@@ -180,18 +180,18 @@ func (c *Config) position(p ProfileConfig) int {
 	return slices.IndexFunc(c.Profiles.All, func(other ProfileConfig) bool { return other.Name == p.Name })
 }
 
-// memo keeps what the rules of one job made of each discovered target. Discovery hands out everything when one target
-// changes, and in a cluster something changes all the time.
+// memo keeps the results of one job's rules for each discovered target. Discovery sends all targets when one changes, and in a cluster
+// something changes all the time.
 type memo struct {
-	// Labels are known by their SHA-256, so that nothing needs to be compared.
+	// The keys are the SHA-256 of the labels, so that equal keys need no comparison.
 	last, next map[[sha256.Size]byte]*relabelled
 }
 
-// relabelled is what became of a discovered target.
+// relabelled is a discovered target after relabelling.
 type relabelled struct {
-	// labels are those before relabelling.
+	// labels are the labels before relabelling.
 	labels labels.Labels
-	// kinds are those that the rules keep.
+	// kinds are the kinds of profiles that the rules keep.
 	kinds []relabelledKind
 }
 
@@ -204,7 +204,7 @@ type relabelledKind struct {
 
 func newMemo() *memo { return &memo{next: map[[sha256.Size]byte]*relabelled{}} }
 
-// relabelled runs the rules for a discovered target, once for each kind of profile, or knows what they did.
+// relabelled runs the rules for a discovered target, once for each kind of profile, or returns the result of the last time.
 func (g *grouping) relabelled(found labels.Labels) *relabelled {
 	g.bytes = found.Bytes(g.bytes)
 	hash := sha256.Sum256(g.bytes)
@@ -227,7 +227,7 @@ func (g *grouping) relabelled(found labels.Labels) *relabelled {
 	return known
 }
 
-// forgetUnused ends a round.
+// forgetUnused drops the results that were not used since its last call.
 func (m *memo) forgetUnused() {
 	m.last, m.next = m.next, make(map[[sha256.Size]byte]*relabelled, len(m.next))
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
-// Labels of profilers, beside those of Prometheus.
+// The labels for profiles, besides those of Prometheus.
 const (
 	labelProfileName       = "__profile_name__"
 	labelProfilePath       = "__profile_path__"
@@ -33,11 +34,11 @@ type scrapeable struct {
 	interval time.Duration
 	public   labels.Labels
 	endpoint Endpoint
-	// instance says that the label `instance` was not derived from the address.
+	// instance means that the label `instance` was not derived from the address.
 	instance bool
 }
 
-// discover sets the labels that every target has before relabelling, where discovery has not set them already.
+// discover returns the labels of a target before relabelling: those of discovery, and defaults for what discovery has not set.
 func (c *Config) discover(lb *labels.Builder, target, group model.LabelSet) labels.Labels {
 	lb.Reset(labels.EmptyLabels())
 	for name, value := range group {
@@ -64,7 +65,7 @@ func (c *Config) discover(lb *labels.Builder, target, group model.LabelSet) labe
 	return lb.Labels()
 }
 
-// relabel runs the rules for one kind. It returns nil without an error where they drop it.
+// relabel runs the rules for one kind. It returns nil without an error if they drop it.
 func (c *Config) relabel(lb *labels.Builder, from labels.Labels, p ProfileConfig) (*scrapeable, error) {
 	lb.Reset(from)
 	lb.Set(labelProfileName, p.Name)
@@ -82,7 +83,7 @@ func (c *Config) relabel(lb *labels.Builder, from labels.Labels, p ProfileConfig
 	return c.endpoint(lb, p)
 }
 
-// endpoint reads what the rules made of the labels.
+// endpoint reads the labels after relabelling.
 func (c *Config) endpoint(lb *labels.Builder, p ProfileConfig) (*scrapeable, error) {
 	var s scrapeable
 	var err error
@@ -125,12 +126,12 @@ func (c *Config) endpoint(lb *labels.Builder, p ProfileConfig) (*scrapeable, err
 	return &s, err
 }
 
-// query is that of the configuration, with its first values as the rules left or set them.
+// query returns the configured query, whose first values follow from the labels.
 func (c *Config) query(lb *labels.Builder, p ProfileConfig) url.Values {
 	query := url.Values{}
 	for _, params := range []url.Values{c.Params, p.Params} {
 		for name, values := range params {
-			query[name] = append([]string(nil), values...)
+			query[name] = slices.Clone(values)
 		}
 	}
 	lb.Range(func(l labels.Label) {
@@ -146,8 +147,8 @@ func (c *Config) query(lb *labels.Builder, p ProfileConfig) url.Values {
 	return query
 }
 
-// recordedSeconds is for how long the target is asked to record: `__param_seconds` where a rule or the discovery set
-// it, else as configured. Kinds that do not record have none, whatever the label says.
+// recordedSeconds returns for how long the target is asked to record: `__param_seconds` if a rule or the discovery has set it, otherwise as
+// configured. It is 0 for kinds that do not record, whatever the label is.
 func recordedSeconds(lb *labels.Builder, p ProfileConfig, interval time.Duration) (int, error) {
 	if p.Seconds == 0 {
 		return 0, nil
@@ -189,7 +190,7 @@ func joinPath(prefix, path string) (string, error) {
 	return "/" + strings.TrimPrefix(joined, "/"), nil
 }
 
-// publicLabels are what remains of the labels: those whose names do not begin with `__`, and `instance`.
+// publicLabels returns the labels whose names do not begin with `__`, and sets `instance`.
 func publicLabels(lb *labels.Builder) (labels.Labels, error) {
 	if lb.Get(model.InstanceLabel) == "" {
 		lb.Set(model.InstanceLabel, lb.Get(model.AddressLabel))
@@ -209,13 +210,13 @@ func publicLabels(lb *labels.Builder) (labels.Labels, error) {
 	return public, err
 }
 
-// address is where a target listens.
+// address is the address that a target listens on.
 type address struct {
-	host string // an IPv6 address stands without brackets
-	port int    // 0 where the scheme decides
+	host string // IPv6 addresses have no brackets
+	port int    // 0 means the scheme's
 }
 
-// parseAddress reads `host`, `host:port`, `[v6]`, `[v6]:port` and, as Kubernetes' discovery has it, a bare `v6`.
+// parseAddress reads `host`, `host:port`, `[v6]`, `[v6]:port` and, as Kubernetes' discovery writes it, a bare `v6`.
 func parseAddress(text string) (address, error) {
 	if text == "" {
 		return address{}, errors.New("the address is empty")
@@ -225,7 +226,7 @@ func parseAddress(text string) (address, error) {
 			withoutUser(text))
 	}
 	if strings.Contains(text, "@") {
-		return address{}, fmt.Errorf("found %q: a user and password belong into `basic_auth`", withoutUser(text))
+		return address{}, fmt.Errorf("found %q: a user and password belong in `basic_auth`", withoutUser(text))
 	}
 	if ip, isIP := parseIP(text); isIP {
 		return address{host: ip.String()}, nil
@@ -263,14 +264,14 @@ func parseIP(text string) (netip.Addr, bool) {
 	return ip, err == nil && isASCII && isHost(zone)
 }
 
-// isHost is lenient: names of containers have underscores, and the resolver knows best what other letters mean.
+// isHost is lenient: names of containers have underscores, and the resolver decides about letters beyond ASCII.
 func isHost(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= 0x7f && r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 }
 
-// urlHost is the address as a URL has it.
+// urlHost returns the address as in a URL.
 func (a address) urlHost() string {
 	if a.port != 0 {
 		return net.JoinHostPort(a.host, strconv.Itoa(a.port))
@@ -281,7 +282,7 @@ func (a address) urlHost() string {
 	return a.host
 }
 
-// effectivePort is the port that is asked.
+// effectivePort returns the port, or the default of the scheme.
 func (a address) effectivePort(scheme string) int {
 	switch {
 	case a.port != 0:

@@ -14,15 +14,14 @@ import (
 
 // Target is one process to scrape, after relabelling. It is immutable and shared between updates.
 type Target struct {
-	// Key names the target over updates: a hash of its job, scheme, address, interval, timeout and public labels.
-	// Endpoints may come and go under one key. No two targets of an update have the same.
+	// Key identifies the target across updates: a hash of its job, scheme, address, interval and public labels. It does not depend
+	// on the endpoints. No two targets of an update have the same.
 	Key string
-	// Job is the `job_name` of the configuration that found the target, whatever relabelling made of the label `job`.
+	// Job is the `job_name` of the configuration that found the target. Relabelling may have changed the label `job`.
 	Job string
 	// Labels are the public labels: those without a leading `__`.
 	Labels labels.Labels
-	// Discovered are the labels before relabelling, for the status page. They hold what the service discovery knows,
-	// so query parameters (`__param_…`) may be secret.
+	// Discovered are the labels before relabelling, for the status page. Query parameters among them (`__param_…`) may be secret.
 	Discovered labels.Labels
 	// Resource is the target's identity. It is read only.
 	Resource pcommon.Map
@@ -37,15 +36,15 @@ type Target struct {
 type Endpoint struct {
 	// Profile is the kind. Its path, seconds and parameters are those of the configuration; URL has the final ones.
 	Profile ProfileConfig
-	// URL is what to ask for, `seconds` included. It is read only and may hold secrets in its query.
+	// URL is the URL to request, with `seconds`. It is read only and may hold secrets in its query.
 	URL *url.URL
-	// Recording is the time for which the target records before it answers; 0 where it answers at once.
+	// Recording is the time for which the target records before it answers; 0 if it answers at once.
 	Recording time.Duration
 	// Timeout bounds one scrape. It is always longer than Recording.
 	Timeout time.Duration
 }
 
-// equal compares all but the pointers. Keys are equal already.
+// equal compares targets with equal keys.
 func (t *Target) equal(other *Target) bool {
 	return t.Job == other.Job && labels.Equal(t.Discovered, other.Discovered) && t.Resource.Equal(other.Resource) &&
 		slices.EqualFunc(t.Endpoints, other.Endpoints, func(a, b Endpoint) bool {
@@ -53,7 +52,7 @@ func (t *Target) equal(other *Target) bool {
 		})
 }
 
-// Update is the whole set of targets. Duplicates are gone.
+// Update is the whole set of targets, without duplicates.
 type Update struct {
 	// Targets are ordered by job as configured, then by address and labels.
 	Targets []*Target
@@ -61,14 +60,14 @@ type Update struct {
 	Jobs []JobReport
 }
 
-// JobReport says what became of a job's discovered targets.
+// JobReport counts a job's discovered targets and what was dropped.
 type JobReport struct {
 	// Job is the `job_name`.
 	Job string
 	// Discovered counts the targets before relabelling.
 	Discovered int
-	// Dropped counts what is not scraped, by reason. A target that loses some of its kinds only is not counted as
-	// relabelled away; a kind that is invalid or a duplicate is.
+	// Dropped counts what is not scraped, by reason: targets of which the rules dropped all kinds, and single kinds that are invalid or
+	// duplicates.
 	Dropped [NumDropReasons]int
 	// Examples holds the first 100 of what was dropped.
 	Examples []Dropped
@@ -87,9 +86,9 @@ type Dropped struct {
 	Discovered labels.Labels
 	// Profile is the kind in question; empty means all of them.
 	Profile string
-	// Reason says why.
+	// Reason is why it is not scraped.
 	Reason DropReason
-	// Detail says more of an invalid one.
+	// Detail explains an invalid one or a duplicate.
 	Detail string
 }
 
@@ -108,7 +107,7 @@ const (
 	NumDropReasons
 )
 
-// String is the reason as it stands in metrics and on the status page.
+// String returns the reason as metrics and the status page show it.
 func (r DropReason) String() string {
 	return [NumDropReasons]string{"relabelled", "invalid", "duplicate"}[r]
 }

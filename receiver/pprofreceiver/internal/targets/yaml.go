@@ -4,6 +4,7 @@
 package targets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,45 +17,35 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
-	"github.com/prometheus/prometheus/model/relabel"
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v2"
 
-	// What is imported here and in kubernetes.go is what `…_sd_configs` are known.
+	// The imports here and in kubernetes.go register the supported `…_sd_configs`.
 	_ "github.com/prometheus/prometheus/discovery/dns"
 	_ "github.com/prometheus/prometheus/discovery/file"
 	_ "github.com/prometheus/prometheus/discovery/http"
 )
 
-// yamlConfig is Config as it is written. Prometheus' types decode themselves from YAML only.
+// yamlConfig is Config as written in the configuration. Prometheus' types decode themselves from YAML only.
 type yamlConfig struct {
-	JobName        string                  `yaml:"job_name"`
-	ScrapeInterval *model.Duration         `yaml:"scrape_interval,omitempty"`
-	ScrapeTimeout  *model.Duration         `yaml:"scrape_timeout,omitempty"`
-	Scheme         string                  `yaml:"scheme,omitempty"`
-	Params         url.Values              `yaml:"params,omitempty"`
-	PathPrefix     string                  `yaml:"path_prefix,omitempty"`
-	Profiles       yamlProfiles            `yaml:"profiles,omitempty"`
-	RelabelConfigs []*relabel.Config       `yaml:"relabel_configs,omitempty"`
-	Discovery      discovery.Configs       `yaml:"-"`
-	HTTPClient     config.HTTPClientConfig `yaml:",inline"`
+	Config         Config            `yaml:",inline"`
+	ScrapeInterval model.Duration    `yaml:"scrape_interval"`
+	ScrapeTimeout  *model.Duration   `yaml:"scrape_timeout,omitempty"`
+	Profiles       yamlProfiles      `yaml:"profiles,omitempty"`
+	Discovery      discovery.Configs `yaml:"-"` // the `…_sd_configs`
 }
 
-// UnmarshalYAML reads Prometheus' `…_sd_configs` and HTTP client keys beside the own ones.
+// UnmarshalYAML reads Prometheus' `…_sd_configs` and HTTP client keys beside the receiver's own keys.
 func (y *yamlConfig) UnmarshalYAML(unmarshal func(any) error) error {
-	y.HTTPClient = config.DefaultHTTPClientConfig
+	y.Config.HTTPClient = config.DefaultHTTPClientConfig
+	y.ScrapeInterval = model.Duration(defaultInterval)
 	return discovery.UnmarshalYAMLWithInlineConfigs(y, unmarshal)
-}
-
-// MarshalYAML writes secrets as <secret>.
-func (y yamlConfig) MarshalYAML() (any, error) {
-	return discovery.MarshalYAMLWithInlineConfigs(&y)
 }
 
 // Unmarshal reads a section of the collector's configuration as Prometheus would read it from its own file, strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	raw := conf.ToStringMap()
-	if err := restoreSecrets(conf, raw); err != nil {
+	raw, err := withTextSecrets(conf)
+	if err != nil {
 		return err
 	}
 	text, err := yaml.Marshal(raw)
@@ -65,33 +56,28 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := yaml.UnmarshalStrict(text, &read); err != nil {
 		return inJob(raw["job_name"], readable(err))
 	}
-	made, err := read.config()
-	*c = made
-	if err != nil {
+	*c = read.config()
+	if err := c.validateParts(); err != nil {
 		return inJob(raw["job_name"], err)
 	}
 	return nil
 }
 
-// config sets the defaults. It refuses only what Config cannot hold; Validate does the rest.
-func (y *yamlConfig) config() (Config, error) {
-	c := Config{
-		JobName:        y.JobName,
-		ScrapeInterval: defaultInterval,
-		Scheme:         y.Scheme,
-		Params:         y.Params,
-		PathPrefix:     y.PathPrefix,
-		HTTPClient:     y.HTTPClient,
-		Discovery:      y.Discovery,
-		RelabelConfigs: y.RelabelConfigs,
-	}
-	setIf(&c.ScrapeInterval, (*time.Duration)(y.ScrapeInterval))
+// config sets the defaults.
+func (y *yamlConfig) config() Config {
+	c := y.Config
+	c.Discovery = y.Discovery
+	c.ScrapeInterval = time.Duration(y.ScrapeInterval)
 	c.ScrapeTimeout = c.ScrapeInterval
 	setIf(&c.ScrapeTimeout, (*time.Duration)(y.ScrapeTimeout))
-	if c.Scheme == "" {
-		c.Scheme = defaultScheme
-	}
+	c.Scheme = cmp.Or(c.Scheme, defaultScheme)
 	c.Profiles.All = y.Profiles.all(c.ScrapeInterval)
+	return c
+}
+
+// validateParts validates what YAML does not: Prometheus validates rules when it reads the whole configuration, and an inlined struct
+// not at all. It also moves the deprecated keys of the HTTP client to their successors, so that it cannot wait for Validate.
+func (c *Config) validateParts() error {
 	var errs []error
 	for i, rule := range c.RelabelConfigs {
 		if rule == nil {
@@ -100,14 +86,10 @@ func (y *yamlConfig) config() (Config, error) {
 			errs = append(errs, fmt.Errorf("`relabel_configs[%d]`: %w", i, err))
 		}
 	}
-	// An inlined struct does not validate itself. This also moves the deprecated keys to where they belong today.
-	if err := c.HTTPClient.Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	return c, errors.Join(errs...)
+	return errors.Join(append(errs, c.HTTPClient.Validate())...)
 }
 
-// yamlProfiles is ProfilesConfig as it is written.
+// yamlProfiles is ProfilesConfig as written in the configuration.
 type yamlProfiles struct {
 	ProcessCPU yamlProfile            `yaml:"process_cpu,omitempty"`
 	Memory     yamlProfile            `yaml:"memory,omitempty"`
@@ -119,7 +101,7 @@ type yamlProfiles struct {
 	Custom     map[string]yamlProfile `yaml:"custom,omitempty"`
 }
 
-// yamlProfile overrides what is set.
+// yamlProfile overrides the fields of a ProfileConfig that are set.
 type yamlProfile struct {
 	Enabled *bool      `yaml:"enabled,omitempty"`
 	Path    *string    `yaml:"path,omitempty"`
@@ -172,108 +154,53 @@ func setIf[T any](to, from *T) {
 // secretKeys are the HTTP client's keys that hold text that YAML may take for a number.
 type secretKeys struct {
 	BasicAuth struct {
-		Username *string `mapstructure:"username"`
-		Password *string `mapstructure:"password"`
-	} `mapstructure:"basic_auth"`
+		Username *string `mapstructure:"username,omitempty"`
+		Password *string `mapstructure:"password,omitempty"`
+	} `mapstructure:"basic_auth,omitempty"`
 	Authorization struct {
-		Credentials *string `mapstructure:"credentials"`
-	} `mapstructure:"authorization"`
+		Credentials *string `mapstructure:"credentials,omitempty"`
+	} `mapstructure:"authorization,omitempty"`
 	OAuth2 struct {
-		ClientID     *string `mapstructure:"client_id"`
-		ClientSecret *string `mapstructure:"client_secret"`
-	} `mapstructure:"oauth2"`
-	BearerToken *string `mapstructure:"bearer_token"`
+		ClientID     *string `mapstructure:"client_id,omitempty"`
+		ClientSecret *string `mapstructure:"client_secret,omitempty"`
+	} `mapstructure:"oauth2,omitempty"`
+	BearerToken *string `mapstructure:"bearer_token,omitempty"`
 }
 
-// restoreSecrets puts the text of environment variables in the place of what YAML made of it: a password 0123 is not
-// the number 83. What is no text is refused, as it is everywhere in the collector's configuration.
-func restoreSecrets(conf *confmap.Conf, raw map[string]any) error {
-	var read secretKeys
-	if err := conf.Unmarshal(&read, confmap.WithIgnoreUnused()); err != nil {
-		return err
+// withTextSecrets returns the section with the text of environment variables where YAML would read something else: a password 0123
+// is not the number 83. A secret that is not text is an error, as everywhere in the collector's configuration.
+func withTextSecrets(conf *confmap.Conf) (map[string]any, error) {
+	var secrets secretKeys
+	if err := conf.Unmarshal(&secrets, confmap.WithIgnoreUnused()); err != nil {
+		return nil, err
 	}
-	for _, s := range []struct {
-		section, key string
-		value        *string
-	}{
-		{"basic_auth", "username", read.BasicAuth.Username},
-		{"basic_auth", "password", read.BasicAuth.Password},
-		{"authorization", "credentials", read.Authorization.Credentials},
-		{"oauth2", "client_id", read.OAuth2.ClientID},
-		{"oauth2", "client_secret", read.OAuth2.ClientSecret},
-		{"", "bearer_token", read.BearerToken},
-	} {
-		in := raw
-		if s.section != "" {
-			in, _ = raw[s.section].(map[string]any)
-		}
-		if s.value != nil && in != nil {
-			in[s.key] = *s.value
-		}
+	texts, all := confmap.New(), confmap.NewFromStringMap(conf.ToStringMap())
+	if err := texts.Marshal(secrets); err != nil {
+		return nil, err
 	}
-	return nil
+	if err := all.Merge(texts); err != nil {
+		return nil, err
+	}
+	return all.ToStringMap(), nil
 }
 
-// Marshal writes the section without its secrets.
-func (c Config) Marshal(conf *confmap.Conf) error {
-	text, err := yaml.Marshal(c.yaml())
-	if err != nil {
-		return err
-	}
-	var out map[string]any
-	if err := yaml.Unmarshal(text, &out); err != nil {
-		return err
-	}
-	return conf.Merge(confmap.NewFromStringMap(stringKeys(out).(map[string]any)))
-}
-
-// String is the section without its secrets.
+// String returns the section without its secrets.
 func (c Config) String() string {
-	text, err := yaml.Marshal(c.yaml())
+	text, err := yaml.Marshal(c)
 	if err != nil {
 		return fmt.Sprintf("job %q", c.JobName)
 	}
 	return string(text)
 }
 
-// GoString is String: a %#v would show the secrets.
+// GoString returns String: %#v would show the secrets.
 func (c Config) GoString() string { return c.String() }
 
-// stringKeys makes the maps that yaml.v2 reads such as confmap knows.
-func stringKeys(value any) any {
-	switch v := value.(type) {
-	case map[any]any:
-		out := make(map[string]any, len(v))
-		for key, inner := range v {
-			out[fmt.Sprint(key)] = stringKeys(inner)
-		}
-		return out
-	case map[string]any:
-		for key, inner := range v {
-			v[key] = stringKeys(inner)
-		}
-	case []any:
-		for i, inner := range v {
-			v[i] = stringKeys(inner)
-		}
-	}
-	return value
-}
-
-// yaml is the section as it could have been written.
-func (c Config) yaml() yamlConfig {
-	interval, timeout := model.Duration(c.ScrapeInterval), model.Duration(c.ScrapeTimeout)
-	y := yamlConfig{
-		JobName:        c.JobName,
-		ScrapeInterval: &interval,
-		ScrapeTimeout:  &timeout,
-		Scheme:         c.Scheme,
-		Params:         c.Params,
-		PathPrefix:     c.PathPrefix,
-		RelabelConfigs: c.RelabelConfigs,
-		Discovery:      c.Discovery,
-		HTTPClient:     c.HTTPClient,
-	}
+// MarshalYAML returns the section as it could be written in a configuration, with <secret> for secrets. confmap encodes structs with
+// yaml tags by it.
+func (c Config) MarshalYAML() (any, error) {
+	timeout := model.Duration(c.ScrapeTimeout)
+	y := yamlConfig{Config: c, ScrapeInterval: model.Duration(c.ScrapeInterval), ScrapeTimeout: &timeout, Discovery: c.Discovery}
 	standard := y.Profiles.standard()
 	for i, p := range c.Profiles.All {
 		written := yamlProfile{Enabled: &p.Enabled, Path: &p.Path, Delta: &p.Delta, Params: p.Params}
@@ -289,10 +216,10 @@ func (c Config) yaml() yamlConfig {
 		}
 		y.Profiles.Custom[p.Name] = written
 	}
-	return y
+	return discovery.MarshalYAMLWithInlineConfigs(&y)
 }
 
-// inJob says in each of several errors which job it is about.
+// inJob adds the name of the job to an error, or to each of several joined errors.
 func inJob(name any, err error) error {
 	if joined, several := err.(interface{ Unwrap() []error }); several {
 		var errs []error
@@ -307,7 +234,7 @@ func inJob(name any, err error) error {
 	return err
 }
 
-// kubernetesKey is the one discovery that the slim build lacks, since it brings the whole Kubernetes client with it.
+// kubernetesKey is the only discovery that the slim build lacks, since it needs the whole Kubernetes client.
 const kubernetesKey = "kubernetes_sd_configs"
 
 var (
@@ -316,8 +243,8 @@ var (
 	yamlValue   = regexp.MustCompile("cannot unmarshal !!(\\w+)( `[^`]*`)? into \\S+")
 )
 
-// readable rewords the errors of yaml.v2. Its lines are not those of the user's file, its types are ours, and the
-// values that it quotes may be secrets in the wrong place.
+// readable rewords the errors of yaml.v2. Their line numbers are not those of the user's file, their types are Go's, and the values that
+// they quote may be secrets in the wrong place.
 func readable(err error) error {
 	var several *yaml.TypeError
 	if !errors.As(err, &several) {
@@ -326,13 +253,13 @@ func readable(err error) error {
 	var errs []error
 	for _, text := range several.Errors {
 		text = yamlLine.ReplaceAllString(text, "")
-		text = yamlValue.ReplaceAllString(text, "a value of type $1 stands where another type is expected")
+		text = yamlValue.ReplaceAllString(text, "found a value of type $1 where another type is expected")
 		if unknown := yamlUnknown.FindStringSubmatch(text); unknown != nil {
 			text = fmt.Sprintf("`%s` is not a key here", unknown[1])
-			if unknown[1] == kubernetesKey { // known where it is built in
-				text = "`" + kubernetesKey + "` is not in the slim build: take the full build of otelcol-profiles"
+			if unknown[1] == kubernetesKey { // it is known in the full build
+				text = "`" + kubernetesKey + "` is not in the slim build: use the full build of otelcol-profiles"
 			} else if strings.HasSuffix(unknown[1], "_sd_configs") {
-				text += fmt.Sprintf("; discovery is by %s", strings.Join(discoveryKeys(), ", "))
+				text += fmt.Sprintf("; use one of %s", strings.Join(discoveryKeys(), ", "))
 			}
 		}
 		errs = append(errs, errors.New(text))
@@ -351,7 +278,7 @@ func discoveryKeys() []string {
 	return keys
 }
 
-// withoutUser keeps a password and a query out of an error message.
+// withoutUser removes the user, the password and the query, so that errors can quote an address.
 func withoutUser(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	if u, err := url.Parse(address); err == nil && u.User != nil {
