@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package file is the source `file`: it looks for files by a glob, reads each that has rested, and remembers which were
-// delivered (seen.go), over restarts too if there is a storage extension.
+// Package file is the source `file`: it finds files by a glob, reads each that has not changed for an interval, and remembers which
+// were delivered (seen.go), over restarts too if there is a storage extension.
 package file
 
 import (
@@ -29,8 +29,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
-// Reader reads each file once: one after the other, the oldest first, so that no more than one
-// file is in memory however many there are.
+// Reader reads each file once: one after the other, the oldest first, so that no more than one file is in memory.
 type Reader struct {
 	cfg    *Config
 	set    receiver.Settings
@@ -49,7 +48,7 @@ func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Reader {
 	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.ChangeLog{Logger: set.Logger}}
 }
 
-// Start recalls what was read before and begins to look after the initial delay.
+// Start recalls which files were read before, and begins to scan after the initial delay.
 func (f *Reader) Start(ctx context.Context, host component.Host) error {
 	var err error
 	if f.include, err = filepath.Abs(f.cfg.Include); err != nil {
@@ -71,18 +70,18 @@ func (f *Reader) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	f.worker.Start(func(stopping, deliver context.Context) {
-		worker.Every(stopping, f.cfg.InitialDelay, f.cfg.CollectionInterval, func() { f.look(stopping, deliver) })
+		worker.Every(stopping, f.cfg.InitialDelay, f.cfg.CollectionInterval, func() { f.scan(stopping, deliver) })
 	})
 	return nil
 }
 
-// Shutdown waits until the file under way has reached the pipeline, and remembers it.
+// Shutdown waits until the file being read has reached the pipeline, and remembers it.
 func (f *Reader) Shutdown(ctx context.Context) error {
 	if err := f.worker.Shutdown(ctx); err != nil {
-		// The worker may still be busy with the store, which is therefore left open.
+		// The worker may still use the store, which is therefore left open.
 		return err
 	}
-	return f.seen.close(ctx)
+	return f.seen.client.Close(ctx)
 }
 
 // foundFile is a regular file that the glob matched.
@@ -91,8 +90,8 @@ type foundFile struct {
 	info fs.FileInfo
 }
 
-// look goes through the files once.
-func (f *Reader) look(stopping, deliver context.Context) {
+// scan visits all files once.
+func (f *Reader) scan(stopping, deliver context.Context) {
 	found := f.find()
 	for _, file := range found {
 		if stopping.Err() != nil || !f.visit(deliver, file) {
@@ -110,8 +109,8 @@ func (f *Reader) saveSeen(ctx context.Context, always bool) {
 	}
 }
 
-// find lists the files, the oldest first, and each of them once: `**` does not follow symbolic links, which could lead
-// in a circle, and of several paths to one file only one is read.
+// find lists the files, the oldest first. `**` does not follow symbolic links, which could form a loop, and of several paths to one
+// file only one is listed.
 func (f *Reader) find() []foundFile {
 	paths, err := doublestar.FilepathGlob(f.include, doublestar.WithNoFollow())
 	if err != nil {
@@ -142,9 +141,9 @@ func (f *Reader) find() []foundFile {
 	return found
 }
 
-// sortByPreference puts the path first under which a file with several paths is read: the shortest, which in a mounted
-// ConfigMap is the one that stays the same (its target is in a folder named by the time). Where files are removed after
-// reading it is that of the file itself, and not that of a link to it.
+// sortByPreference puts the path first by which a file with several paths is read. That is the shortest: in a mounted ConfigMap it
+// stays the same, while the link's target is in a folder named by the time. If files are removed after reading, it is the path of
+// the file itself and not of a link to it.
 func (f *Reader) sortByPreference(paths []string) {
 	isLink := map[string]bool{}
 	if f.cfg.AfterRead != AfterReadKeep {
@@ -164,10 +163,10 @@ func (f *Reader) sortByPreference(paths []string) {
 	})
 }
 
-// visit reads one file if it is whole and was not read yet. It reports false if the pipeline
-// refuses for now: then the other files wait as well.
+// visit reads one file if it is complete and has not been read yet. It reports false if the pipeline refuses for now: then the other
+// files wait as well.
 func (f *Reader) visit(ctx context.Context, file foundFile) bool {
-	seen := f.seen.get(file.path)
+	seen := f.seen.files[file.path]
 	unchanged := seen.matches(file.info)
 	switch {
 	case unchanged && seen.Status == statusRead:
@@ -176,16 +175,16 @@ func (f *Reader) visit(ctx context.Context, file foundFile) bool {
 	case unchanged && seen.Status == statusBad:
 		return true
 	case !unchanged:
-		f.seen.changed(file.path, file.info)
-		// Old enough to be whole, unless its clock runs ahead: then the next look decides.
+		seen = f.seen.changed(file.path, file.info)
+		// A file this old is complete. If its clock runs ahead, the next scan finds it unchanged.
 		if f.now().Sub(file.info.ModTime()) < f.cfg.CollectionInterval {
 			return true
 		}
 	}
-	return f.read(ctx, file, f.seen.get(file.path))
+	return f.read(ctx, file, seen)
 }
 
-// read delivers one file, unless it cannot be read yet. It reports what visit does.
+// read delivers one file, unless it cannot be read yet. Its result is that of visit.
 func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool {
 	if limit := f.ingest.MaxBytes(); file.info.Size() > limit {
 		err := ingest.Reject(ingest.TooLarge, fmt.Errorf("larger than %d bytes (`max_profile_bytes`)", limit))
@@ -203,7 +202,7 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Busy, err))
 		return false
 	case err != nil && !seen.reported:
-		// It stays waiting: permissions change without a trace in size or time.
+		// The file stays waiting: permissions can change without the size or time.
 		seen.reported = true
 		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Unreadable, err))
 		f.set.Logger.Warn("cannot read a file; suppressing repeats", zap.Error(err))
@@ -211,15 +210,15 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 	case err != nil:
 		return true
 	case data == nil:
-		return true // it changed while it was read, as the next look will find
+		return true // it changed while it was read: the next scan reads it again
 	}
 	sum := sha256.Sum256(data)
 	content := hex.EncodeToString(sum[:16])
-	if content != seen.Content { // else it was touched, not changed
+	if content != seen.Content { // otherwise only its time changed
 		err := f.deliver(ctx, file, ingest.Payload{Data: data, Claim: claim, Modified: file.info.ModTime()})
 		f.ingest.CountRejected(ctx, err)
 		if err != nil && !ingest.IsPermanent(err) {
-			f.log.Note("refused", fmt.Errorf("deliver %q, to be tried again: %w", file.path, err))
+			f.log.Note("refused", fmt.Errorf("deliver %q, and retry at the next scan: %w", file.path, err))
 			return false
 		}
 		f.log.Note("", nil)
@@ -249,17 +248,17 @@ func (f *Reader) bad(file foundFile, seen *seenFile, err error) {
 
 // Config configures the reading of files.
 type Config struct {
-	// Include is a glob; `**` stands for any number of folders.
+	// Include is a glob; `**` matches any number of folders.
 	Include string `mapstructure:"include"`
-	// CollectionInterval is the time between two looks at the folder.
+	// CollectionInterval is the time between two scans.
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
-	// InitialDelay is the time from the receiver's start to the first look.
+	// InitialDelay is the time from the receiver's start to the first scan.
 	InitialDelay time.Duration `mapstructure:"initial_delay"`
 	// Timeout bounds the delivery of one file to the pipeline; 0 sets no bound.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Storage is the storage extension that remembers what was read.
 	Storage *component.ID `mapstructure:"storage"`
-	// AfterRead is what to do with a file that the pipeline accepted: keep, delete or move.
+	// AfterRead is keep, delete or move: what to do with a file that the pipeline has accepted.
 	AfterRead string `mapstructure:"after_read"`
 	// MoveTo is the folder that read files are moved to.
 	MoveTo string `mapstructure:"move_to"`
@@ -272,7 +271,7 @@ const (
 	AfterReadMove   = "move"
 )
 
-// Validate names every fault.
+// Validate returns all faults.
 func (c *Config) Validate() error {
 	errs := []error{worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Timeout)}
 	switch {

@@ -22,15 +22,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// folder is a directory of profiles, read by a receiver whose looks the test makes by itself and
-// whose clock it holds.
+// folder is a directory of profiles and their reader. The test starts each scan and sets the clock.
 type folder struct {
 	*fixture
 	path  string
 	clock time.Time
 }
 
-// newFolder starts a receiver that would not look by itself for an hour.
+// newFolder starts a reader whose own first scan would begin after an hour.
 func newFolder(t *testing.T, more string, extensions sourcetest.Host) *folder {
 	d := &folder{path: t.TempDir(), clock: time.Now()}
 	d.fixture = newFixture(t, d.config(more)).start(extensions)
@@ -46,7 +45,7 @@ func (d *folder) attach() {
 	d.reader.now = func() time.Time { return d.clock }
 }
 
-// restart shuts the receiver down and starts another with the same surroundings.
+// restart shuts the reader down and starts another one on the same folder.
 func (d *folder) restart(more string, extensions sourcetest.Host) {
 	d.T.Helper()
 	d.stop()
@@ -65,11 +64,11 @@ func (d *folder) put(name string, data []byte, age time.Duration) string {
 	return path
 }
 
-// look lets an interval pass and looks, and gives the paths that the pipeline took, in order.
-func (d *folder) look() []string {
+// scan lets an interval pass, scans, and returns the paths that the pipeline accepted, in order.
+func (d *folder) scan() []string {
 	d.clock = d.clock.Add(10 * time.Second)
 	before := len(d.Next.All())
-	d.reader.look(d.T.Context(), d.T.Context())
+	d.reader.scan(d.T.Context(), d.T.Context())
 	paths := []string{}
 	for _, pd := range d.Next.All()[before:] {
 		paths = append(paths, pathOf(d.T, pd))
@@ -87,32 +86,32 @@ func TestFileReadsEachOnce(t *testing.T) {
 	old := d.put("old.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
 	d.put("other.txt", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
 	require.NoError(t, os.Mkdir(filepath.Join(d.path, "folder.pb.gz"), 0o700))
-	require.NoError(t, syscall.Mkfifo(filepath.Join(d.path, "pipe.pb.gz"), 0o600), "opening a pipe would wait for ever")
+	require.NoError(t, syscall.Mkfifo(filepath.Join(d.path, "pipe.pb.gz"), 0o600), "opening a pipe would block")
 
-	assert.Equal(t, []string{old, young}, d.look(), "the oldest first")
+	assert.Equal(t, []string{old, young}, d.scan(), "the oldest first")
 	assert.Equal(t, map[string]any{"service.name": "unknown_service", "file.name": "old.pb.gz", "file.path": old},
 		sourcetest.ResourceOf(t, d.Next.All()[0]))
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
 
 	// New content under the same name is a new file; the same content with a new time is not.
 	d.put("old.pb.gz", sourcetest.Captured(t, "go-block.pb.gz"), time.Minute)
 	d.put("a/b/young.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Minute)
-	assert.Equal(t, []string{old}, d.look())
-	assert.Empty(t, d.look())
+	assert.Equal(t, []string{old}, d.scan())
+	assert.Empty(t, d.scan())
 	assert.Positive(t, d.Sum("otelcol_receiver_accepted_profile_samples", "transport", "file"))
 }
 
-// Files of one age are read by name, so that the order never depends on chance.
+// Files of the same age are read in the order of their names.
 func TestFileOrder(t *testing.T) {
 	d := newFolder(t, "", nil)
 	var want []string
 	for n := range 30 {
 		want = append(want, d.put(fmt.Sprintf("%02d.pb.gz", n), sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour))
 	}
-	assert.Equal(t, want, d.look())
+	assert.Equal(t, want, d.scan())
 }
 
-// A file that holds far more than it shows costs as much as the limit allows, however many of them lie there.
+// Each of several decompression bombs costs no more than the limit allows.
 func TestFilesAreBoundedByTheLimit(t *testing.T) {
 	const limit = 4 << 20
 	const size = 100 << 20
@@ -123,7 +122,7 @@ func TestFilesAreBoundedByTheLimit(t *testing.T) {
 	}
 	good := d.put("good.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
 	var read []string
-	cost := profiletest.MeasureCost(t, func() { read = d.look() })
+	cost := profiletest.MeasureCost(t, func() { read = d.scan() })
 	profiletest.RequireBounded(t, cost, limit, 24<<20, 4)
 	assert.Equal(t, []string{good}, read)
 	assert.Len(t, d.AwaitLog(4, "cannot read a profile from a file"), 4)
@@ -133,19 +132,19 @@ func TestFileBeingWrittenIsLeft(t *testing.T) {
 	d := newFolder(t, "", nil)
 	whole := sourcetest.Captured(t, "go-heap.pb.gz")
 	for n := 1; n <= 4; n++ {
-		// It is written between two looks, so that it is younger than an interval at each.
+		// It is written between two scans, so that it is younger than an interval at each.
 		path := d.put("x.pb.gz", whole[:len(whole)*n/4], -5*time.Second)
-		assert.Empty(t, d.look(), "part %d", n)
+		assert.Empty(t, d.scan(), "part %d", n)
 		if n == 4 {
-			assert.Equal(t, []string{path}, d.look(), "unchanged for an interval")
+			assert.Equal(t, []string{path}, d.scan(), "unchanged for an interval")
 		}
 	}
-	assert.Zero(t, d.Sum(sourcetest.MetricRejected), "no part of it was taken for a damaged file")
+	assert.Zero(t, d.Sum(sourcetest.MetricRejected), "no part of it was reported as damaged")
 
-	// One whose clock runs ahead is read when two looks find the same.
+	// A file whose clock runs ahead is read once two scans find it unchanged.
 	ahead := d.put("ahead.pb.gz", whole, -time.Hour)
-	assert.Empty(t, d.look())
-	assert.Equal(t, []string{ahead}, d.look())
+	assert.Empty(t, d.scan())
+	assert.Equal(t, []string{ahead}, d.scan())
 }
 
 func TestFileBadIsReportedOnce(t *testing.T) {
@@ -156,10 +155,10 @@ func TestFileBadIsReportedOnce(t *testing.T) {
 	d.put("cut.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz")[:900], time.Hour)
 	d.put("empty.pb.gz", nil, time.Hour)
 	good := d.put("good.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
-	assert.Equal(t, []string{good}, d.look(), "the bad ones keep no other back")
-	assert.Empty(t, d.look())
+	assert.Equal(t, []string{good}, d.scan(), "bad files do not hold up others")
+	assert.Empty(t, d.scan())
 	d.restart(", storage: file_storage", extensions)
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
 
 	lines := d.Logs.FilterMessageSnippet("cannot read a profile from a file").All()
 	require.Len(t, lines, 3)
@@ -169,16 +168,16 @@ func TestFileBadIsReportedOnce(t *testing.T) {
 	assert.Equal(t, int64(2), d.Sum(sourcetest.MetricRejected, "reason", "not_pprof", "source", "file"))
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "empty", "source", "file"))
 
-	// When it changes it is read.
+	// A file that changes is read again.
 	cut := d.put("cut.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Minute)
-	assert.Equal(t, []string{cut}, d.look())
+	assert.Equal(t, []string{cut}, d.scan())
 }
 
 func TestFileTooLarge(t *testing.T) {
 	d := newFolder(t, "}\nlimits: {max_profile_bytes: 1000", nil)
 	d.put("x.pb.gz", make([]byte, 1001), time.Hour)
-	assert.Empty(t, d.look())
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
+	assert.Empty(t, d.scan())
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "too_large", "source", "file"))
 }
 
@@ -194,7 +193,7 @@ func TestFileThatCannotBeOpened(t *testing.T) {
 	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot read a file").Len())
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "unreadable", "source", "file"))
 	d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour+10*time.Second)
-	assert.Equal(t, []string{path}, d.look(), "it is tried again")
+	assert.Equal(t, []string{path}, d.scan(), "the reader retries")
 }
 
 func TestFileRefusedForNow(t *testing.T) {
@@ -202,20 +201,20 @@ func TestFileRefusedForNow(t *testing.T) {
 	first := d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Hour)
 	second := d.put("2.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
 	d.Next.RefuseWith(errors.New("full"))
-	assert.Empty(t, d.look())
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
+	assert.Empty(t, d.scan())
 	assert.Equal(t, 2, d.Next.Attempts(), "after one refusal the others wait")
 	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot accept a profile").Len())
 	assert.FileExists(t, first)
 
 	d.Next.RefuseWith(nil)
-	assert.Equal(t, []string{first, second}, d.look())
+	assert.Equal(t, []string{first, second}, d.scan())
 	assert.NoFileExists(t, first)
 	assert.NoFileExists(t, second)
 	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("accepting profiles again").Len())
 }
 
-func TestFileRefusedForGood(t *testing.T) {
+func TestFileRefusedPermanently(t *testing.T) {
 	d := newFolder(t, ", after_read: delete", nil)
 	first := d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Hour)
 	second := d.put("2.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
@@ -225,13 +224,13 @@ func TestFileRefusedForGood(t *testing.T) {
 		}
 		return nil
 	}
-	assert.Equal(t, []string{second}, d.look())
-	assert.Empty(t, d.look())
-	assert.FileExists(t, first, "what was not taken is not deleted")
+	assert.Equal(t, []string{second}, d.scan())
+	assert.Empty(t, d.scan())
+	assert.FileExists(t, first, "a file that was not accepted is not deleted")
 }
 
-// The loop itself: without a test's hand on it, with a relative glob.
-func TestFileLooksByItself(t *testing.T) {
+// The loop itself, with a relative glob.
+func TestFileScansByItself(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("x.pb.gz", sourcetest.Gzipped(t, []byte("\x0a\x04\x08\x01\x10\x02\x12\x02\x12\x00\x32\x00\x32\x01a\x32\x01b")), 0o600))
 	f := startFixture(t, "file: {include: '*.pb.gz', initial_delay: 1ms, collection_interval: 2ms, timeout: 1m}")

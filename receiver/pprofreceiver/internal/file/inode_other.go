@@ -7,7 +7,7 @@ package file
 
 import "io/fs"
 
-// inode identifies a file, where the system has such numbers.
+// inode identifies a file on systems that have inodes.
 type inode struct{}
 
 func inodeOf(fs.FileInfo) (inode, bool) { return inode{}, false }

@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 )
 
-// load reads a file whole into memory that claim holds. It returns no data and no error if the file changed meanwhile.
+// load reads a file into memory that claim holds. It returns no data and no error if the file changed meanwhile.
 func load(ctx context.Context, file foundFile, claim *admission.Claim) (data []byte, err error) {
 	opened, err := os.Open(file.path)
 	if err != nil {
@@ -39,18 +39,18 @@ func load(ctx context.Context, file foundFile, claim *admission.Claim) (data []b
 	return data, nil
 }
 
-// isUnchanged reports that the path still leads to the file that was found, with the same content.
+// isUnchanged reports whether the path still leads to the file that was found, with the same size and time.
 func (f *foundFile) isUnchanged() bool {
 	now, err := os.Stat(f.path)
 	return err == nil && now.Size() == f.info.Size() && now.ModTime().Equal(f.info.ModTime()) && os.SameFile(now, f.info)
 }
 
-// finish keeps, deletes or moves a file that was read, as configured. If that fails, the next look tries it again and does not
-// read the file again.
+// finish keeps, deletes or moves a file that was read, as configured. If that fails, the next scan retries it, without reading the file
+// again.
 func (f *Reader) finish(file foundFile, seen *seenFile) {
 	path := file.path
 	if f.cfg.AfterRead == AfterReadKeep || !file.isUnchanged() {
-		return // what was written since must be read first
+		return // it was written to since, and must be read first
 	}
 	var err error
 	switch f.cfg.AfterRead {
@@ -89,8 +89,8 @@ func move(path, folder string) error {
 	return err
 }
 
-// moveAcross moves between file systems, where a rename cannot. The source goes only when the copy
-// is safely written, and the copy bears its name only when it is whole.
+// moveAcross moves a file to another file system, where rename does not work. It removes the source only when the copy is on disk,
+// and gives the copy its name only when it is complete.
 func moveAcross(path, target string) (err error) {
 	source, err := os.Open(path)
 	if err != nil {

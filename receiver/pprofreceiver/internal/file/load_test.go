@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// A file that changes between being found and being read is left for the next look.
+// A file that changes between being found and being read is left for the next scan.
 func TestFileChangedMeanwhile(t *testing.T) {
 	whole := sourcetest.Captured(t, "go-heap.pb.gz")
 	for name, before := range map[string][]byte{"it grew": whole[:500], "it was overwritten": make([]byte, len(whole))} {
@@ -31,7 +31,7 @@ func TestFileChangedMeanwhile(t *testing.T) {
 			assert.True(t, d.reader.visit(t.Context(), found[0]))
 			assert.Empty(t, d.Next.All())
 			assert.Zero(t, d.Sum(sourcetest.MetricRejected))
-			assert.Equal(t, []string{path}, d.look())
+			assert.Equal(t, []string{path}, d.scan())
 		})
 	}
 }
@@ -45,30 +45,30 @@ func TestFileIsMoved(t *testing.T) {
 	d.attach()
 	d.put("a/x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 2*time.Hour)
 	d.put("b/x.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
-	assert.Len(t, d.look(), 2)
-	assert.Empty(t, d.look())
+	assert.Len(t, d.scan(), 2)
+	assert.Empty(t, d.scan())
 	for name, want := range map[string]string{"x.pb.gz": "go-heap.pb.gz", "x.pb.gz.1": "go-mutex.pb.gz"} {
 		got, err := os.ReadFile(filepath.Join(target, name))
 		require.NoError(t, err)
 		assert.Equal(t, sourcetest.Captured(t, want), got)
 	}
-	assert.Empty(t, d.reader.seen.files, "what is gone by our hand is forgotten at once")
+	assert.Empty(t, d.reader.seen.files, "files that the reader moved are forgotten at once")
 }
 
-// Where the file cannot be removed it is not read again, and that is said once.
+// A file that cannot be moved is not read again, and is reported once.
 func TestFileThatStays(t *testing.T) {
 	d := newFolder(t, ", after_read: move, move_to: '"+filepath.Join(t.TempDir(), "done")+"'", nil)
 	require.NoError(t, os.RemoveAll(d.reader.moveTo))
 	require.NoError(t, os.WriteFile(d.reader.moveTo, nil, 0o600), "a file where the folder was")
 	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
-	assert.Equal(t, []string{path}, d.look())
-	assert.Empty(t, d.look())
+	assert.Equal(t, []string{path}, d.scan())
+	assert.Empty(t, d.scan())
 	assert.FileExists(t, path)
 	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot delete or move").Len())
 
 	require.NoError(t, os.Remove(d.reader.moveTo))
 	require.NoError(t, os.Mkdir(d.reader.moveTo, 0o700))
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
 	assert.NoFileExists(t, path)
 }
 
@@ -93,7 +93,7 @@ func TestMoveAcross(t *testing.T) {
 }
 
 // A folder in a mounted ConfigMap: the files are links into a folder that is a link into a folder named by the time.
-// Another link leads in a circle, and a file has a second name. Each file is read once.
+// Another link forms a loop, and a file has a second name. Each file is read once.
 func TestFileIsReadOnceWhateverItsPaths(t *testing.T) {
 	for _, afterRead := range []string{"keep", "delete"} {
 		t.Run(afterRead, func(t *testing.T) {
@@ -106,19 +106,19 @@ func TestFileIsReadOnceWhateverItsPaths(t *testing.T) {
 			require.NoError(t, os.Symlink(".", filepath.Join(d.path, "circle")))
 			require.NoError(t, os.Link(plain, filepath.Join(d.path, "second.pb.gz")))
 			if afterRead == "keep" {
-				assert.Equal(t, []string{stable, plain}, d.look())
+				assert.Equal(t, []string{stable, plain}, d.scan())
 			} else {
-				assert.Equal(t, []string{inside, plain}, d.look())
+				assert.Equal(t, []string{inside, plain}, d.scan())
 				assert.NoFileExists(t, inside)
-				// Under its other name it is a file that was not read: a hard link says nothing about the first one.
-				assert.Equal(t, []string{filepath.Join(d.path, "second.pb.gz")}, d.look())
+				// Under its other name it is a file that was not read: nothing tells hard links to a removed file apart from new files.
+				assert.Equal(t, []string{filepath.Join(d.path, "second.pb.gz")}, d.scan())
 			}
-			assert.Empty(t, d.look())
+			assert.Empty(t, d.scan())
 		})
 	}
 }
 
-// What a sender puts in the place of a file while the pipeline takes it is read before it is removed.
+// A file that is replaced while it is delivered is read again before it is removed.
 func TestFileReplacedWhileItIsDelivered(t *testing.T) {
 	d := newFolder(t, ", after_read: delete", nil)
 	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
@@ -128,13 +128,13 @@ func TestFileReplacedWhileItIsDelivered(t *testing.T) {
 		}
 		return nil
 	}
-	assert.Equal(t, []string{path}, d.look())
+	assert.Equal(t, []string{path}, d.scan())
 	assert.FileExists(t, path)
-	assert.Equal(t, []string{path}, d.look(), "the new content")
+	assert.Equal(t, []string{path}, d.scan(), "the new content")
 	assert.NoFileExists(t, path)
 }
 
-// A file waits while the process receives as much as it may.
+// A file waits while the admission budget is used up.
 func TestFileWaitsForTheBudget(t *testing.T) {
 	d := newFolder(t, ", after_read: delete", nil)
 	d.reader.ingest.Budget = admission.New(1000)
@@ -142,10 +142,10 @@ func TestFileWaitsForTheBudget(t *testing.T) {
 	require.NoError(t, other.Acquire(t.Context(), 1000))
 	other.Complete()
 	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy), "source", "file"))
 	assert.FileExists(t, path)
 	other.Release()
-	assert.Equal(t, []string{path}, d.look())
+	assert.Equal(t, []string{path}, d.scan())
 	assert.NoFileExists(t, path)
 }

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// forgetAfter is how long a file that is gone is remembered. A file system that is away for a
-	// while must not make all its files new; a folder that rotates must not fill the memory.
+	// forgetAfter is how long a file that is gone is remembered. A file system that is unavailable for a
+	// while must not make all its files new; a folder whose files rotate must not fill the memory.
 	forgetAfter = time.Hour
-	// saveEvery bounds how often the state is written while many files are read: a write costs as
-	// much as there are files. What a crash can cost is that files of the last second are read again.
+	// saveEvery bounds how often the state is written while many files are read: each write holds all
+	// files. After a crash, the files of the last second may be read again.
 	saveEvery = time.Second
 
 	storageKey     = "files"
@@ -31,9 +31,9 @@ const (
 type fileStatus string
 
 const (
-	statusWaiting fileStatus = "waiting" // not whole, or not delivered yet
+	statusWaiting fileStatus = "waiting" // incomplete, or not delivered yet
 	statusRead    fileStatus = "read"    // the pipeline accepted it
-	statusBad     fileStatus = "bad"     // not a profile, or refused permanently: left until it changes
+	statusBad     fileStatus = "bad"     // not a profile, or refused permanently: skipped until it changes
 )
 
 // seenFile is what is known of one file.
@@ -41,7 +41,7 @@ type seenFile struct {
 	Size    int64      `json:"size"`
 	ModTime int64      `json:"mod_time_unix_nano"`
 	Status  fileStatus `json:"status"`
-	// Content is a hash of what was last delivered from this path, so that a touched file is not delivered again.
+	// Content is a hash of what was last delivered from this path, so that a file of which only the time changes is not delivered again.
 	Content string `json:"content,omitempty"`
 
 	goneSince time.Time
@@ -52,7 +52,7 @@ func (s *seenFile) matches(info fs.FileInfo) bool {
 	return s != nil && s.Size == info.Size() && s.ModTime == info.ModTime().UnixNano()
 }
 
-// seenFiles remembers which files were read: in memory, and across restarts where there is a store.
+// seenFiles remembers which files were read: in memory, and across restarts if there is a store.
 type seenFiles struct {
 	files  map[string]*seenFile
 	client storage.Client
@@ -66,7 +66,7 @@ type storedFiles struct {
 	Files   map[string]*seenFile `json:"files"`
 }
 
-// storageClient opens the store, or one that forgets where none is configured.
+// storageClient opens the store, or one that stores nothing if id is nil.
 func storageClient(ctx context.Context, host component.Host, id *component.ID, owner component.ID) (storage.Client, error) {
 	if id == nil {
 		return storage.NewNopClient(), nil
@@ -107,16 +107,14 @@ func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger)
 	return s, nil
 }
 
-// get returns what is known of a file, or nil.
-func (s *seenFiles) get(path string) *seenFile { return s.files[path] }
-
-// changed records a file that is new or differs from what was known of it.
-func (s *seenFiles) changed(path string, info fs.FileInfo) {
+// changed records a file that is new or has changed.
+func (s *seenFiles) changed(path string, info fs.FileInfo) *seenFile {
 	now := &seenFile{Size: info.Size(), ModTime: info.ModTime().UnixNano(), Status: statusWaiting}
 	if before := s.files[path]; before != nil {
 		now.Content = before.Content
 	}
 	s.files[path] = now
+	return now
 }
 
 func (s *seenFiles) settle(file *seenFile, status fileStatus, content string) {
@@ -124,13 +122,13 @@ func (s *seenFiles) settle(file *seenFile, status fileStatus, content string) {
 	s.dirty = true
 }
 
-// gone drops a file that this receiver removed itself.
+// gone drops a file that this receiver has removed, or that has been forgotten.
 func (s *seenFiles) gone(path string) {
 	delete(s.files, path)
 	s.dirty = true
 }
 
-// forget drops the files that have not been found for a while.
+// forget drops the files that have not been found for forgetAfter.
 func (s *seenFiles) forget(found []foundFile, now time.Time) {
 	present := make(map[string]bool, len(found))
 	for _, file := range found {
@@ -148,14 +146,14 @@ func (s *seenFiles) forget(found []foundFile, now time.Time) {
 	}
 }
 
-// save stores the state if it changed: always, or at most once in saveEvery.
+// save stores the state if it has changed, unless always is false and the last time was within saveEvery.
 func (s *seenFiles) save(ctx context.Context, now time.Time, always bool) error {
 	if !s.dirty || (!always && now.Sub(s.saved) < saveEvery) {
 		return nil
 	}
 	settled := make(map[string]*seenFile, len(s.files))
 	for path, file := range s.files {
-		// One that waits counts with what was delivered from it before.
+		// A file that waits is stored only for the content that was delivered from it before.
 		if file.Status != statusWaiting || file.Content != "" {
 			settled[path] = file
 		}
@@ -169,8 +167,4 @@ func (s *seenFiles) save(ctx context.Context, now time.Time, always bool) error 
 	}
 	s.dirty, s.saved = false, now
 	return nil
-}
-
-func (s *seenFiles) close(ctx context.Context) error {
-	return s.client.Close(ctx)
 }

@@ -22,7 +22,7 @@ import (
 
 var storeID = component.MustNewID("file_storage")
 
-// memoryStore is a storage extension whose content outlives its clients, as a file's would.
+// memoryStore is a storage extension whose content outlives its clients.
 type memoryStore struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -82,10 +82,10 @@ func TestFileProgressSurvivesARestart(t *testing.T) {
 			extensions := sourcetest.Host{storeID: store}
 			d := newFolder(t, tc.more, extensions)
 			d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
-			require.Len(t, d.look(), 1)
+			require.Len(t, d.scan(), 1)
 			d.restart(tc.more, extensions)
 			second := d.put("2.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Minute)
-			got := d.look()
+			got := d.scan()
 			assert.Len(t, got, 1+tc.again)
 			assert.Contains(t, got, second)
 			if tc.again == 0 {
@@ -96,18 +96,18 @@ func TestFileProgressSurvivesARestart(t *testing.T) {
 	}
 }
 
-// A crash runs no Shutdown: what was read is stored by then.
+// Progress is stored before Shutdown, which a crash does not run.
 func TestFileProgressSurvivesACrash(t *testing.T) {
 	store := &memoryStore{data: map[string][]byte{}}
 	extensions := sourcetest.Host{storeID: store}
 	d := newFolder(t, ", storage: file_storage", extensions)
 	d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
-	require.Len(t, d.look(), 1)
+	require.Len(t, d.scan(), 1)
 	crashed := d.reader
 	d.reader = d.another(d.config(", storage: file_storage"))
 	d.start(extensions)
 	d.attach()
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
 	require.NoError(t, crashed.Shutdown(t.Context()))
 }
 
@@ -127,7 +127,7 @@ func TestFileStoreFaults(t *testing.T) {
 			store := &memoryStore{data: map[string][]byte{storageKey: []byte(content)}}
 			d := newFolder(t, ", storage: file_storage", sourcetest.Host{storeID: store})
 			d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
-			assert.Len(t, d.look(), 1)
+			assert.Len(t, d.scan(), 1)
 			assert.Equal(t, 1, d.Logs.FilterMessageSnippet("cannot decode the list").Len())
 		})
 	}
@@ -136,34 +136,33 @@ func TestFileStoreFaults(t *testing.T) {
 		d := newFolder(t, ", storage: file_storage", sourcetest.Host{storeID: store})
 		store.fail = errors.New("full")
 		d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
-		assert.Len(t, d.look(), 1)
-		assert.Empty(t, d.look(), "it is still remembered in memory")
+		assert.Len(t, d.scan(), 1)
+		assert.Empty(t, d.scan(), "it is still remembered in memory")
 		assert.Positive(t, d.Logs.FilterMessageSnippet("cannot store the list").Len())
 	})
 }
 
-// Files that are gone are forgotten, but not at once: a file system that is away for a moment must
-// not make all its files new.
+// Files that are gone are forgotten, but not at once: a file system that is unavailable for a moment must not make all its files new.
 func TestFileForgets(t *testing.T) {
 	d := newFolder(t, "", nil)
 	data := sourcetest.Captured(t, "go-heap.pb.gz")
 	at := d.clock.Add(-time.Hour)
 	path := d.put("x.pb.gz", data, time.Hour)
-	require.Len(t, d.look(), 1)
+	require.Len(t, d.scan(), 1)
 	away := path + ".away"
-	for range 2 { // together it is away for longer than that
+	for range 2 { // together it is away for longer than forgetAfter
 		require.NoError(t, os.Rename(path, away))
-		assert.Empty(t, d.look())
+		assert.Empty(t, d.scan())
 		d.clock = d.clock.Add(forgetAfter * 2 / 3)
-		assert.Empty(t, d.look())
+		assert.Empty(t, d.scan())
 		require.NoError(t, os.Rename(away, path))
 		require.NoError(t, os.Chtimes(path, time.Time{}, at))
-		assert.Empty(t, d.look(), "it was only away")
+		assert.Empty(t, d.scan(), "it was only away")
 	}
 
 	require.NoError(t, os.Remove(path))
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
 	d.clock = d.clock.Add(forgetAfter)
-	assert.Empty(t, d.look())
+	assert.Empty(t, d.scan())
 	assert.Empty(t, d.reader.seen.files)
 }

@@ -17,20 +17,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a reader with what it writes to.
+// fixture is a reader with its pipeline, logs and metrics.
 type fixture struct {
 	*sourcetest.Fixture
 	reader *Reader
 }
 
-// newFixture makes a reader of the section `file`, and does not start it.
+// newFixture returns a reader for a configuration with the sections `file` and `limits`, not started.
 func newFixture(t testing.TB, config string) *fixture {
 	f := &fixture{Fixture: sourcetest.New(t)}
 	f.reader = f.another(config)
 	return f
 }
 
-// another makes a reader with the same surroundings.
+// another returns a reader with the same pipeline, logs and metrics.
 func (f *fixture) another(config string) *Reader {
 	f.T.Helper()
 	var raw struct {

@@ -19,7 +19,7 @@ import (
 
 // Config configures the scraping of one URL.
 type Config struct {
-	// Client says which URL to ask, and how. Its timeout is raised above the seconds that the URL asks for.
+	// Client configures the URL and the requests. Its timeout is raised above the recording time that the URL asks for.
 	Client confighttp.ClientConfig `mapstructure:",squash"`
 	// CollectionInterval is the time from the start of one scrape to the start of the next.
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
@@ -30,7 +30,7 @@ type Config struct {
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// Validate names every fault.
+// Validate returns all faults.
 func (c *Config) Validate() error {
 	errs := []error{worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Client.Timeout)}
 	target, err := url.Parse(c.Client.Endpoint)
@@ -38,7 +38,7 @@ func (c *Config) Validate() error {
 	case c.Client.Endpoint == "":
 		errs = append(errs, errors.New("`endpoint` must be set"))
 	case err != nil:
-		// The parser's error repeats the URL, which may carry a password.
+		// The parser's error repeats the URL, which may contain a password.
 		errs = append(errs, errors.New("`endpoint` must be a URL"))
 	case (target.Scheme != "http" && target.Scheme != "https") || target.Host == "":
 		errs = append(errs, fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redact.URL(target)))

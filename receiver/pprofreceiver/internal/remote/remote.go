@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remote is the source `remote`: it scrapes one URL in an interval.
+// Package remote is the source `remote`: it scrapes one URL at an interval.
 package remote
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
-// transferTime is the least that a timeout leaves for the answer after the target has recorded.
+// transferTime is the least time that a timeout leaves for the answer after the target has recorded.
 const transferTime = 5 * time.Second
 
 // Remote scrapes one URL.
@@ -67,14 +67,14 @@ func (r *Remote) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown breaks off a request under way; what was fetched before is delivered.
+// Shutdown cancels a request in progress; it delivers what was fetched before.
 func (r *Remote) Shutdown(ctx context.Context) error {
 	err := r.worker.Shutdown(ctx)
 	r.fetcher.Client.CloseIdleConnections()
 	return err
 }
 
-// timeout is the configured one, raised above the time for which the target records.
+// timeout returns the configured timeout, raised above the time for which the target records.
 func (r *Remote) timeout() time.Duration {
 	configured := r.cfg.Client.Timeout
 	if configured <= 0 {
@@ -90,7 +90,7 @@ func (r *Remote) scrape(stopping, deliver context.Context) {
 	if err == nil {
 		err = r.ingest.Ingest(deliver, ingest.Payload{Data: data, Identity: r.id, Claim: claim}, 0)
 	} else if stopping.Err() != nil {
-		return // interrupted by the shutdown, which is no fault
+		return // cancelled by the shutdown
 	}
 	r.ingest.CountRejected(deliver, err)
 	r.log.Note(ingest.StateOf(err), err)

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// recordingTime is how long the target records before it answers: `seconds` of the query, or the
-// 30 s that Go's net/http/pprof takes for a CPU profile by default.
+// recordingTime returns how long the target records before it answers: `seconds` of the query, or the default of Go's net/http/pprof
+// for a CPU profile.
 func recordingTime(u *url.URL) time.Duration {
-	const longest = 24 * time.Hour // bounds what the query can make of a timeout
+	const longest = 24 * time.Hour // bounds the timeout, whatever the query asks for
 	if asked := u.Query().Get("seconds"); asked != "" {
 		seconds, err := strconv.ParseFloat(asked, 64)
 		if err != nil || !(seconds > 0) {
@@ -27,7 +27,7 @@ func recordingTime(u *url.URL) time.Duration {
 	return 0
 }
 
-// effectivePort is the port that a request to u goes to.
+// effectivePort returns the port of a request to u.
 func effectivePort(u *url.URL) int {
 	if port, err := strconv.Atoi(u.Port()); err == nil {
 		return port

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// cpuProfiler holds the process's CPU profiler whenever nobody else does.
+// cpuProfiler runs the process's CPU profiler whenever nothing else does.
 type cpuProfiler struct {
 	logger  *zap.Logger
 	running bool
@@ -18,8 +18,8 @@ type cpuProfiler struct {
 	data    *bytes.Buffer
 }
 
-// start takes the profiler. Where somebody else has it, such as a request to the pprof extension,
-// that one keeps it: the next call asks again.
+// start starts a profile, unless one is running. If something else has the profiler, such as a request to the pprof extension, the next
+// call retries.
 func (c *cpuProfiler) start() {
 	if c.running {
 		return
@@ -38,12 +38,11 @@ func (c *cpuProfiler) start() {
 	c.running, c.waiting = true, false
 }
 
-// stop gives the profile since start, or nil where the profiler was not ours.
+// stop ends the profile and returns it, or nil if there is none.
 func (c *cpuProfiler) stop() []byte {
-	if !c.running {
+	if !c.running { // StopCPUProfile would end another one's profile
 		return nil
 	}
-	// Stopping what is not ours would break somebody else's profile; running says that it is ours.
 	pprof.StopCPUProfile()
 	c.running = false
 	return c.data.Bytes()

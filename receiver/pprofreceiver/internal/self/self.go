@@ -29,24 +29,23 @@ import (
 var errOverrun = ingest.Reject(ingest.Overrun, errors.New("the pipeline is behind"))
 
 const (
-	// windowsInHand bounds what waits for a slow pipeline, in windows of `collection_interval`.
-	windowsInHand = 4
-	// firstWindow bounds the first window: whoever has just started the collector wants to see something.
+	// maxPendingWindows bounds the windows of `collection_interval` that wait for a slow pipeline.
+	maxPendingWindows = 4
+	// firstWindow bounds the first window, so that a user who has just started the collector soon sees something.
 	firstWindow = 5 * time.Second
-	// retryCPU is how soon the CPU profiler is asked again while somebody else has it.
+	// retryCPU is the interval of attempts to start the CPU profiler while another profile is running.
 	retryCPU = time.Second
 )
 
-// owner is the receiver that profiles this process. There is one: the runtime has one CPU
-// profiler, and two receivers would send the same data twice.
+// owner is the receiver that profiles this process. There can be only one: the runtime has one CPU profiler, and two receivers would
+// send the same data twice.
 var owner struct {
 	sync.Mutex
 	id *component.ID
 }
 
-// Recorder profiles the collector. CPU windows follow each other without a pause; the others are taken
-// as each window ends. Sampling never waits for the pipeline: windows are handed to a goroutine
-// that decodes and delivers them.
+// Recorder profiles the collector. CPU profiles of one window follow each other without a pause; the other profiles are taken as each
+// window ends. Recording never waits for the pipeline: another goroutine decodes and delivers the windows.
 type Recorder struct {
 	cfg    *Config
 	set    receiver.Settings
@@ -67,7 +66,7 @@ func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Recorder {
 	return &Recorder{cfg: cfg, set: set, ingest: in, log: ingest.ChangeLog{Logger: set.Logger}}
 }
 
-// Start sets the runtime's rates and begins to profile after the initial delay.
+// Start sets the runtime's sampling rates, and begins to profile after the initial delay.
 func (s *Recorder) Start(context.Context, component.Host) error {
 	if err := s.own(); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (s *Recorder) Start(context.Context, component.Host) error {
 	for key, value := range s.set.Resource.Attributes().All() {
 		value.CopyTo(s.id.Derived.PutEmpty(key))
 	}
-	// At 0 or below the rates stay as somebody else, such as the pprof extension, has set them.
+	// At 0 or below, a rate stays as something else, such as the pprof extension, has set it.
 	if s.cfg.MutexProfileFraction > 0 {
 		s.mutexBefore = runtime.SetMutexProfileFraction(s.cfg.MutexProfileFraction)
 	}
@@ -88,23 +87,23 @@ func (s *Recorder) Start(context.Context, component.Host) error {
 	for _, name := range s.others() {
 		s.totals[profilekind.Canonical(name)] = &totals{baseline: pprofconv.NewBaseline(pprofconv.BaselineOptions{})}
 	}
-	s.windows = make(chan []ingest.Payload, windowsInHand)
+	s.windows = make(chan []ingest.Payload, maxPendingWindows)
 	s.worker.Start(func(stopping, deliver context.Context) {
-		// The recorder closes windows; the deliverer ends when it has emptied it.
+		// record closes the channel; deliverWindows ends when it is empty.
 		s.worker.Go(func() { s.deliverWindows(deliver) })
 		s.record(stopping)
 	})
 	return nil
 }
 
-// Shutdown ends the last window early and lets it reach the pipeline.
+// Shutdown ends the last window early and delivers it.
 func (s *Recorder) Shutdown(ctx context.Context) error {
 	err := s.worker.Shutdown(ctx)
 	if s.cfg.MutexProfileFraction > 0 {
 		runtime.SetMutexProfileFraction(s.mutexBefore)
 	}
 	if s.cfg.BlockProfileFraction > 0 {
-		// The runtime does not tell what the rate was before; it is off unless a program sets it.
+		// The rate before is unknown: the runtime has no function for it. It is 0 unless a program sets it.
 		runtime.SetBlockProfileRate(0)
 	}
 	owner.Lock()
@@ -123,7 +122,7 @@ func (s *Recorder) own() error {
 	return nil
 }
 
-// record makes windows until ctx ends, the last of them shorter than the others.
+// record records windows until ctx ends, the last of them shorter than the others.
 func (s *Recorder) record(ctx context.Context) {
 	defer close(s.windows)
 	if !worker.Sleep(ctx, s.cfg.InitialDelay) {
@@ -134,28 +133,30 @@ func (s *Recorder) record(ctx context.Context) {
 	retry := time.NewTicker(min(retryCPU, s.cfg.CollectionInterval))
 	defer retry.Stop()
 	s.cpu.start()
-	s.send(ctx, s.otherPayloads(nil))
+	s.send(ctx, s.otherPayloads())
 	for {
 		select {
 		case <-retry.C:
 			s.cpu.start()
 		case <-window.C:
 			window.Reset(s.cfg.CollectionInterval)
-			payloads := s.cpuPayload(nil)
+			payloads := s.cpuPayload()
 			s.cpu.start()
-			s.send(ctx, s.otherPayloads(payloads))
+			s.send(ctx, append(payloads, s.otherPayloads()...))
 		case <-ctx.Done():
-			s.send(ctx, s.cpuPayload(nil))
+			s.send(ctx, s.cpuPayload())
 			return
 		}
 	}
 }
 
-func (s *Recorder) cpuPayload(payloads []ingest.Payload) []ingest.Payload {
-	if data := s.cpu.stop(); data != nil {
-		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: profilekind.ProcessCPU})
+// cpuPayload returns the CPU profile since the last one, or nothing if somebody else has the CPU profiler.
+func (s *Recorder) cpuPayload() []ingest.Payload {
+	data := s.cpu.stop()
+	if data == nil {
+		return nil
 	}
-	return payloads
+	return []ingest.Payload{{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: profilekind.ProcessCPU}}
 }
 
 // others are the runtime's names of the profiles that it keeps from the process's start.
@@ -170,8 +171,8 @@ func (s *Recorder) others() []string {
 	return names
 }
 
-// otherPayloads adds the profiles that the runtime keeps from the process's start.
-func (s *Recorder) otherPayloads(payloads []ingest.Payload) []ingest.Payload {
+// otherPayloads returns the profiles that the runtime keeps from the process's start.
+func (s *Recorder) otherPayloads() (payloads []ingest.Payload) {
 	for _, name := range s.others() {
 		var data bytes.Buffer
 		if err := pprof.Lookup(name).WriteTo(&data, 0); err != nil {
@@ -183,8 +184,7 @@ func (s *Recorder) otherPayloads(payloads []ingest.Payload) []ingest.Payload {
 	return payloads
 }
 
-// send hands a window on without waiting: while the pipeline is behind by windowsInHand, new
-// windows are dropped and counted.
+// send passes a window on without waiting: while maxPendingWindows wait for the pipeline, new windows are dropped and counted.
 func (s *Recorder) send(ctx context.Context, payloads []ingest.Payload) {
 	select {
 	case s.windows <- payloads:
@@ -192,12 +192,12 @@ func (s *Recorder) send(ctx context.Context, payloads []ingest.Payload) {
 		for range payloads {
 			s.ingest.CountRejected(ctx, errOverrun)
 		}
-		s.set.Logger.Warn("the pipeline is behind; a window of profiles is dropped", zap.Int("profiles", len(payloads)))
+		s.set.Logger.Warn("the pipeline is behind; dropped a window of profiles", zap.Int("profiles", len(payloads)))
 	}
 }
 
-// deliverWindows delivers a window's profiles at once, since each may wait until the batch that holds it is full. Windows
-// follow one another, because what is told of a profile since the start becomes the difference to the one before.
+// deliverWindows delivers the windows one after another, because totals become differences to the window before. It delivers the
+// profiles of a window concurrently, since each delivery may wait until a batch is full.
 func (s *Recorder) deliverWindows(ctx context.Context) {
 	for payloads := range s.windows {
 		errs := make([]error, len(payloads))
@@ -212,10 +212,10 @@ func (s *Recorder) deliverWindows(ctx context.Context) {
 }
 
 func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
-	// Once the shutdown's time is up, decoding what cannot be delivered would only make it late.
+	// Once the time for shutdown is up, nothing can be delivered, and decoding would only delay it.
 	err := ctx.Err()
 	if err == nil {
-		// What the process knows of itself is in memory already; the claim is for what it is decoded to.
+		// The payload is in memory already; the claim is for what it is decoded to.
 		p.Claim = s.ingest.Begin()
 		p.Claim.Complete()
 		defer p.Claim.Release()
@@ -228,15 +228,15 @@ func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
 	return fmt.Errorf("profile %q: %w", p.ProfileName, err)
 }
 
-// totals is what is known of a profile that the runtime counts from the process's start.
+// totals is the state of a profile that the runtime counts from the process's start.
 type totals struct {
 	baseline *pprofconv.Baseline
-	// isBegun says that a payload was delivered, with which the next is compared.
+	// isBegun means that a payload was delivered, with which the next is compared.
 	isBegun bool
 }
 
-// ingestTotals delivers what has happened since the last window that the pipeline accepted. The first one is delivered as it is: all
-// of it happened since the process began.
+// ingestTotals delivers what has happened since the last window that the pipeline accepted. It delivers the first one unchanged, as
+// what has happened since the process began.
 func (s *Recorder) ingestTotals(ctx context.Context, p ingest.Payload) error {
 	known := s.totals[p.ProfileName]
 	if known == nil {

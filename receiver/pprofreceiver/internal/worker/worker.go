@@ -14,23 +14,23 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 )
 
-// Worker runs a source's goroutines and ends them in two steps: first nothing new begins; then, after three quarters
-// of the time that Shutdown has, the contexts of deliveries end.
+// Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; after three quarters of the time that
+// Shutdown has, the contexts of deliveries end.
 type Worker struct {
 	running        sync.WaitGroup
 	stop, abort    context.CancelFunc
 	stopping, last context.Context
 }
 
-// Start runs fn until shutdown. stopping ends when shutdown begins; deliver lasts as long as
-// shutdown may, so that what is in hand still reaches the pipeline.
+// Start runs fn in a goroutine until shutdown. stopping ends when shutdown begins; deliver ends later, so that payloads that have
+// arrived still reach the pipeline.
 func (w *Worker) Start(fn func(stopping, deliver context.Context)) {
 	w.stopping, w.stop = context.WithCancel(context.Background())
 	w.last, w.abort = context.WithCancel(context.Background())
 	w.running.Go(func() { fn(w.stopping, w.last) })
 }
 
-// Shutdown ends the goroutines, until ctx ends.
+// Shutdown ends the goroutines and waits for them until ctx ends.
 func (w *Worker) Shutdown(ctx context.Context) error {
 	if w.stop == nil {
 		return nil
@@ -42,16 +42,16 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 		defer time.AfterFunc(left-left/4, w.abort).Stop()
 	}
 	if err := await.Return(ctx, w.running.Wait); err != nil {
-		return fmt.Errorf("the pipeline still has a delivery: %w", err)
+		return fmt.Errorf("a delivery is still in progress: %w", err)
 	}
 	return nil
 }
 
-// Go runs fn beside what Start runs.
+// Go runs fn in a further goroutine.
 func (w *Worker) Go(fn func()) { w.running.Go(fn) }
 
-// Every calls fn after delay and then at each interval until ctx ends. Calls never overlap: one
-// that takes longer than the interval is followed by the next at once.
+// Every calls fn after delay and then at each interval until ctx ends. Calls never overlap: if one takes longer than the interval, the
+// next follows at once.
 func Every(ctx context.Context, delay, interval time.Duration, fn func()) {
 	if !Sleep(ctx, delay) {
 		return
@@ -67,7 +67,7 @@ func Every(ctx context.Context, delay, interval time.Duration, fn func()) {
 	}
 }
 
-// Sleep waits for d and reports whether ctx still stands.
+// Sleep waits for d, and returns false if ctx ended.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -79,7 +79,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ValidateIntervals names the faults of the keys that sources with a worker have in common.
+// ValidateIntervals returns the faults of the keys that sources with a worker have in common.
 func ValidateIntervals(interval, delay, timeout time.Duration) error {
 	var errs []error
 	if interval <= 0 {
