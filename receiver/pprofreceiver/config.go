@@ -23,9 +23,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 )
 
-// Config configures the receiver. Any non-empty subset of the five sources may stand.
+// Config configures the receiver. At least one of the five sources must be set.
 type Config struct {
-	// Server takes profiles that are pushed to POST /v1/pprof.
+	// Server receives profiles that are pushed over HTTP.
 	Server configoptional.Optional[push.Config] `mapstructure:"server"`
 	// Remote scrapes one URL.
 	Remote configoptional.Optional[remote.Config] `mapstructure:"remote"`
@@ -38,17 +38,17 @@ type Config struct {
 
 	// ResourceAttributes are added to every resource. Values are scalars.
 	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
-	// IncludeOriginalPayload keeps the pprof bytes beside what was made of them.
+	// IncludeOriginalPayload keeps the bytes of a pprof in the profile that it was decoded to.
 	IncludeOriginalPayload bool `mapstructure:"include_original_payload"`
-	// Formats are those that payloads may have; they are recognised by content.
+	// Formats are the formats that payloads may have; a payload's format is recognised by its content.
 	Formats []string `mapstructure:"formats"`
-	// GoTrace is what becomes of Go execution traces.
+	// GoTrace configures the decoding of Go execution traces.
 	GoTrace ingest.GoTraceConfig `mapstructure:"go_trace"`
-	// TimestampLabels are the keys of labels of a pprof that are the times of its samples.
+	// TimestampLabels are the keys of the labels that hold the times of a pprof's samples.
 	TimestampLabels []string `mapstructure:"timestamp_labels"`
 	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`
-	// DrainTimeout bounds the time that Shutdown waits for what is under way.
+	// DrainTimeout bounds the time that Shutdown waits for payloads in progress.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 }
 
@@ -56,7 +56,7 @@ type Config struct {
 type LimitsConfig struct {
 	// MaxProfileBytes is the largest size of one payload, as sent and after decompression.
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
-	// MaxBytesInFlight bounds the bytes of all payloads that are received at a time; 0 means twice MaxProfileBytes.
+	// MaxBytesInFlight bounds the bytes of all payloads that are being received; 0 means twice MaxProfileBytes.
 	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
 	// MaxTextBytes is the longest single text of a payload.
 	MaxTextBytes int `mapstructure:"max_text_bytes"`
@@ -64,7 +64,7 @@ type LimitsConfig struct {
 	MaxExpansion int `mapstructure:"max_expansion"`
 }
 
-// bytesInFlight is MaxBytesInFlight or its default.
+// bytesInFlight returns MaxBytesInFlight or its default.
 func (c *LimitsConfig) bytesInFlight() int64 {
 	if c.MaxBytesInFlight > 0 {
 		return c.MaxBytesInFlight
@@ -72,8 +72,8 @@ func (c *LimitsConfig) bytesInFlight() int64 {
 	return 2 * int64(c.MaxProfileBytes)
 }
 
-// ingest returns what the sources share. Entries of OTLP take up to a hundred bytes where those of a pprof take two: their
-// number follows from the size of the largest payload, so that lowering that key lowers the memory.
+// ingest returns what the sources share. An entry of an OTLP table takes up to a hundred bytes, one of a pprof as little as two. The
+// limit on entries follows from the size of the largest payload, so that lowering max_profile_bytes lowers the memory.
 func (c *Config) ingest() ingest.Config {
 	const bytesPerEntry, leastEntries = 32, 64 << 10
 	entries := max(leastEntries, c.Limits.MaxProfileBytes/bytesPerEntry)
@@ -91,7 +91,7 @@ func (c *Config) ingest() ingest.Config {
 	}
 }
 
-// Validate names every fault of the receiver's own keys; each section names its own.
+// Validate returns all faults of the receiver's own keys; each section validates itself.
 func (c *Config) Validate() error {
 	var errs []error
 	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.Scrape.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
@@ -110,13 +110,14 @@ func (c *Config) Validate() error {
 	if len(c.Formats) == 0 {
 		errs = append(errs, errors.New("`formats` must name a format"))
 	}
+	all := ingest.AllFormats()
 	for _, name := range c.Formats {
-		if all := ingest.AllFormats(); !slices.Contains(all, name) {
+		if !slices.Contains(all, name) {
 			errs = append(errs, fmt.Errorf("`formats` must be among %s, found %q", strings.Join(all, ", "), name))
 		}
 	}
 	if c.Self.HasValue() && !slices.Contains(c.Formats, string(formats.Pprof)) {
-		errs = append(errs, errors.New("`formats` must have pprof where `self` is configured"))
+		errs = append(errs, errors.New("`formats` must have pprof if `self` is configured"))
 	}
 	if slices.Contains(c.TimestampLabels, "") {
 		errs = append(errs, errors.New("`timestamp_labels` must not have an empty key"))
@@ -127,7 +128,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate names every fault.
+// Validate returns all faults.
 func (c *LimitsConfig) Validate() error {
 	var errs []error
 	for _, limit := range []struct {

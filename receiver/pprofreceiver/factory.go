@@ -25,12 +25,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 )
 
-// NewFactory makes the factory of the receiver `pprof`, which serves profiles pipelines only.
+// NewFactory returns the factory of the receiver `pprof`, for profiles pipelines only.
 func NewFactory() receiver.Factory {
 	return xreceiver.NewFactory(metadata.Type, createDefaultConfig, xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
-// createDefaultConfig is the only place for defaults; the README's table is compared with it.
+// createDefaultConfig is the only place for defaults; a test compares the README's table with it.
 func createDefaultConfig() component.Config {
 	limits := pprofconv.DefaultLimits()
 
@@ -47,7 +47,7 @@ func createDefaultConfig() component.Config {
 	}
 	scraped.Client.Timeout = 10 * time.Second
 
-	// What the page says of targets is not for everybody, so that it is to be seen on this machine only.
+	// The page shows details of targets that are not for everybody, so by default only this machine can reach it.
 	status := scrape.StatusConfig{HTTP: confighttp.NewDefaultServerConfig()}
 	status.HTTP.NetAddr.Endpoint = "localhost:4041"
 	status.HTTP.ReadTimeout = 10 * time.Second
