@@ -94,14 +94,6 @@ func fitSeconds(interval time.Duration) int {
 	return max(1, int((interval-time.Second)/time.Second))
 }
 
-// fitTimeout raises a timeout above the time for which the target records.
-func fitTimeout(timeout, recording time.Duration) time.Duration {
-	if recording <= 0 {
-		return timeout
-	}
-	return max(timeout, recording+TransferTime)
-}
-
 // customName matches the valid names of custom kinds, which become metric attributes and parts of error messages.
 var customName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$`)
 

@@ -42,7 +42,6 @@ type grouping struct {
 type member struct {
 	id         identified
 	discovered labels.Labels
-	interval   time.Duration
 	endpoints  []Endpoint
 	// exact means that discovery found the target at the address that is scraped. Rules that set the port from an annotation
 	// turn every container of a pod into the same address; at most one of them was found there.
@@ -109,11 +108,9 @@ func (g *grouping) join(from labels.Labels, s *scrapeable) {
 	m, found := g.members[key]
 	if !found {
 		m = &member{
-			id: identified{
-				public: s.public, meta: from, address: s.address, scheme: s.scheme,
-				job: cmp.Or(s.public.Get(model.JobLabel), g.cfg.JobName), instance: s.instance,
-			},
-			discovered: from, interval: s.interval, exact: exact,
+			id:         identified{scrapeable: s, meta: from, job: cmp.Or(s.public.Get(model.JobLabel), g.cfg.JobName)},
+			discovered: from,
+			exact:      exact,
 		}
 		g.members[key] = m
 		g.order = append(g.order, key)
@@ -171,7 +168,7 @@ func (g *grouping) target(key groupKey) *Target {
 		Labels:     m.id.public,
 		Discovered: m.discovered,
 		Resource:   m.id.resource(),
-		Interval:   m.interval,
+		Interval:   m.id.interval,
 		Endpoints:  m.endpoints,
 	}
 }

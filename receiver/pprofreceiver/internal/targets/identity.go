@@ -46,13 +46,9 @@ func (c *Config) HiddenLabels() func(label string) bool {
 
 // identified is what a target's identity follows from.
 type identified struct {
-	public  labels.Labels
-	meta    labels.Labels // before relabelling
-	address address
-	scheme  string
-	job     string
-	// instance means that a rule or discovery set the label `instance`.
-	instance bool
+	*scrapeable               // any of the target's
+	meta        labels.Labels // before relabelling
+	job         string
 }
 
 // resource returns the attributes in the README's order of precedence: a public label with the name of an attribute wins, then the four

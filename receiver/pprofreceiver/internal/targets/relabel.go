@@ -109,17 +109,18 @@ func (c *Config) endpoint(lb *labels.Builder, p ProfileConfig) (*scrapeable, err
 	if err != nil {
 		return nil, err
 	}
-	if seconds > 0 {
+	recording := time.Duration(seconds) * time.Second
+	if recording > 0 {
 		query.Set("seconds", strconv.Itoa(seconds))
+		timeout = max(timeout, recording+TransferTime)
 	} else {
 		query.Del("seconds")
 	}
-	recording := time.Duration(seconds) * time.Second
 	s.endpoint = Endpoint{
 		Profile:   p,
 		URL:       &url.URL{Scheme: s.scheme, Host: s.address.urlHost(), Path: path, RawQuery: query.Encode()},
 		Recording: recording,
-		Timeout:   fitTimeout(timeout, recording),
+		Timeout:   timeout,
 	}
 	s.instance = lb.Get(model.InstanceLabel) != ""
 	s.public, err = publicLabels(lb)
