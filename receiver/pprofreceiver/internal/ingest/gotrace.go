@@ -6,8 +6,6 @@ package ingest
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
@@ -39,8 +37,6 @@ const (
 	goTraceAggregated = "aggregated"
 )
 
-var goTraceModes = []string{goTraceEvents, goTraceAggregated}
-
 // DefaultGoTrace returns the default configuration.
 func DefaultGoTrace() GoTraceConfig {
 	o := gotrace.DefaultOptions()
@@ -52,8 +48,8 @@ func DefaultGoTrace() GoTraceConfig {
 // Validate returns all faults.
 func (c *GoTraceConfig) Validate() error {
 	var errs []error
-	if !slices.Contains(goTraceModes, c.Mode) {
-		errs = append(errs, fmt.Errorf("`mode` must be one of %s, found %q", strings.Join(goTraceModes, ", "), c.Mode))
+	if c.Mode != goTraceEvents && c.Mode != goTraceAggregated {
+		errs = append(errs, fmt.Errorf("`mode` must be events or aggregated, found %q", c.Mode))
 	}
 	if c.MinDuration < 0 {
 		errs = append(errs, fmt.Errorf("`min_duration` must not be negative, found %v", c.MinDuration))

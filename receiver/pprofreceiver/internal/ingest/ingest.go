@@ -67,22 +67,15 @@ type Payload struct {
 	MaxBytes int
 }
 
-// Config is the part of the receiver's configuration that all sources share.
+// Config is the part of the receiver's configuration that all sources share. Its fields are those of the receiver's Config.
 type Config struct {
-	// ResourceAttributes are added to every resource. Values are scalars.
-	ResourceAttributes map[string]any
-	// IncludeOriginalPayload keeps the bytes of a pprof in the profile that it was decoded to.
+	ResourceAttributes     map[string]any
 	IncludeOriginalPayload bool
-	// Limits bound what one payload may cost.
-	Limits pprofconv.Limits
-	// Formats are the names of the formats that payloads may have.
-	Formats []string
-	// GoTrace configures the decoding of Go execution traces.
-	GoTrace GoTraceConfig
-	// TimestampLabels are the keys of the labels that hold the times of a pprof's samples.
-	TimestampLabels []string
-	// DrainTimeout bounds the time that a source waits for payloads in progress when it stops.
-	DrainTimeout time.Duration
+	Limits                 pprofconv.Limits
+	Formats                []string
+	GoTrace                GoTraceConfig
+	TimestampLabels        []string
+	DrainTimeout           time.Duration
 }
 
 // Settings are the settings of an Ingester.

@@ -282,19 +282,19 @@ func (s pyroscope) handleConnect(w http.ResponseWriter, r *pushRequest) error {
 	if httpserver.ContentType(r.Request) == httpserver.ContentJSON {
 		parse, content, empty = pyroscopewire.ParsePushJSON, httpserver.ContentJSON, "{}"
 	}
-	series, err := parse(data)
-	if err != nil {
-		return ingest.Reject(ingest.BadRequest, err)
-	}
-	if err := s.push(r, series); err != nil {
+	if err := s.push(r, data, parse); err != nil {
 		return err
 	}
 	httpserver.Answer(w, content, []byte(empty), http.StatusOK)
 	return nil
 }
 
-// push decodes and delivers the profiles of a request.
-func (s pyroscope) push(r *pushRequest, series []pyroscopewire.Series) error {
+// push decodes and delivers the profiles of a message.
+func (s pyroscope) push(r *pushRequest, message []byte, parse func([]byte) ([]pyroscopewire.Series, error)) error {
+	series, err := parse(message)
+	if err != nil {
+		return ingest.Reject(ingest.BadRequest, err)
+	}
 	var payloads []namedPayload
 	for _, one := range series {
 		for _, data := range one.Profiles {
@@ -367,11 +367,7 @@ func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 			return err
 		}
 	}
-	series, err := pyroscopewire.ParsePush(message)
-	if err != nil {
-		return ingest.Reject(ingest.BadRequest, err)
-	}
-	if err := s.push(r, series); err != nil {
+	if err := s.push(r, message, pyroscopewire.ParsePush); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/grpc")

@@ -17,17 +17,17 @@ import (
 // Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; after three quarters of the time that
 // Shutdown has, the contexts of deliveries end.
 type Worker struct {
-	running        sync.WaitGroup
-	stop, abort    context.CancelFunc
-	stopping, last context.Context
+	running     sync.WaitGroup
+	stop, abort context.CancelFunc
 }
 
 // Start runs fn in a goroutine until shutdown. stopping ends when shutdown begins; deliver ends later, so that payloads that have
 // arrived still reach the pipeline.
 func (w *Worker) Start(fn func(stopping, deliver context.Context)) {
-	w.stopping, w.stop = context.WithCancel(context.Background())
-	w.last, w.abort = context.WithCancel(context.Background())
-	w.running.Go(func() { fn(w.stopping, w.last) })
+	stopping, stop := context.WithCancel(context.Background())
+	deliver, abort := context.WithCancel(context.Background())
+	w.stop, w.abort = stop, abort
+	w.running.Go(func() { fn(stopping, deliver) })
 }
 
 // Shutdown ends the goroutines and waits for them until ctx ends.
