@@ -32,9 +32,8 @@ func TestFactory(t *testing.T) {
 	assert.NoError(t, made.Shutdown(t.Context()), "a receiver may be shut down without a start")
 }
 
-// A file written for collector-contrib's receiver of the same name works unchanged. Its keys are
-// those of its sections' structs: scraperhelper's controller config for the three that poll, and
-// confighttp's client and server configs.
+// A configuration for collector-contrib's receiver of the same name works unchanged. Its keys are those of scraperhelper's controller
+// config for the three sources that poll, and of confighttp's client and server configs.
 func TestConfigOfContrib(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "contrib.yaml"))
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ import (
 
 const mib = 1 << 20
 
-// costlyPayloads are pprofs of about size bytes that become as much as possible.
+// costlyPayloads returns pprofs of about size bytes that decode to as much as possible.
 func costlyPayloads(size int) map[string][]byte {
 	base := pt.PprofWire(nil).Strings("", "cpu", "nanoseconds").ValueType(pt.PprofSampleType, 1, 2)
 	fill := func(w pt.PprofWire, next func(i int) pt.PprofWire) []byte {
@@ -61,7 +61,7 @@ func costlyPayloads(size int) map[string][]byte {
 	}
 }
 
-// costlyFormats are payloads of about size bytes in formats that are not pprof, each event with a stack of its own.
+// costlyFormats returns payloads of about size bytes in other formats, each event with a stack of its own.
 func costlyFormats(size int) map[string][]byte {
 	fill := func(head, tail string, next func(i int) string) []byte {
 		b := []byte(head)
@@ -77,7 +77,7 @@ func costlyFormats(size int) map[string][]byte {
 	}
 }
 
-// costlyUploads are forms of Datadog's libraries of about size bytes, with their content types.
+// costlyUploads returns forms as of Datadog's libraries of about size bytes, with their content types.
 func costlyUploads(t testing.TB, size int) map[string][2]string {
 	const event = `{"tags_profiler":"service:shop"}`
 	pprof := costlyPayloads(size / 128)["samples"]
@@ -111,7 +111,7 @@ func processBytes(t *testing.T, name string) int64 {
 	return kilobytes << 10
 }
 
-// repeated reads text again and again, so that a huge body takes no memory of the sender's.
+// repeated is a reader that repeats text, so that a huge body takes no memory of the sender's.
 type repeated struct {
 	text []byte
 	left int
@@ -127,22 +127,22 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// hostileBody is a text that is sent several times, with its length or without.
+// hostileBody is a text that is sent several times, with or without its length.
 type hostileBody struct {
 	text     []byte
 	times    int
 	encoding string
 	stated   bool
-	// most is how far the process may grow.
+	// most bounds the growth of the process.
 	most int64
 }
 
-// Eight senders of bodies that are far too large must not take much more than the limit allows, whatever they send.
+// Eight senders of bodies that are far too large do not take much more memory than the limit allows, whatever they send.
 func TestHostileSendersTakeLittleMemory(t *testing.T) {
 	const (
 		limit   = 8 * mib
 		senders = 8
-		// mostForAnything is for bodies that are no profiles, and mostForProfiles for those that are.
+		// mostForProfiles is for bodies that are profiles, and mostForAnything for others.
 		mostForAnything, mostForProfiles = 160 * mib, 320 * mib
 	)
 	gzipMember := sourcetest.Gzipped(t, make([]byte, 64*mib))
@@ -160,7 +160,7 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 		"just below, sent with gzip":   {sourcetest.Gzipped(t, make([]byte, limit-1)), 1, "gzip", true, mostForAnything},
 		"a gzip in one sent with gzip": {sourcetest.Gzipped(t, gzipMember), 1, "gzip", true, mostForAnything},
 	}
-	// As large as may be, and those with as many samples as may be.
+	// Profiles of the largest size, and with the largest number of samples.
 	for name, size := range map[string]int{"samples": 500_000, "distinct stacks": 4 * mib, "labels": limit - 1, "text": 4 * mib} {
 		if payload := costlyPayloads(size)[name]; payload != nil {
 			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{sourcetest.Gzipped(t, payload), 1, "", true, mostForProfiles}
@@ -206,7 +206,7 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 			grown := processBytes(t, "VmHWM") - before
 			t.Logf("grew by %d MiB; answers: %v", grown/mib, codes)
 			assert.Less(t, grown, body.most)
-			assert.Zero(t, codes[0], "each sender has an answer")
+			assert.Zero(t, codes[0], "each sender gets an answer")
 		})
 	}
 }
@@ -217,13 +217,13 @@ const (
 	entryFactor   = 110
 )
 
-// answerWith makes an HTTP client answer without a network.
+// answerWith is a transport that answers without a network.
 type answerWith func(*http.Request) *http.Response
 
 func (a answerWith) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
-// entries are the ways by which bytes reach the receiver. Each takes one body with a Content-Encoding and a content type.
-// Files take the same path as the answers of scrapes.
+// entries returns the ways by which bytes reach the receiver. Each sends one body with a Content-Encoding and a content type.
+// Files are decoded as the answers of scrapes are.
 func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, contentType string) {
 	in := f.Ingester("scrape", "http", f.receiver.cfg.Limits.MaxProfileBytes)
 	scraped := fetch.Fetcher{ExplicitEncoding: true, MaxBytes: in.MaxBytes()}
@@ -257,7 +257,7 @@ func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, co
 	}
 }
 
-// What arrives costs memory and time in proportion to its size after decompression, by every entry and in every form.
+// Payloads cost memory and time in proportion to their decompressed size, by every entry and in every form.
 func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 	const size = 2 * mib
 	f := startFixture(t, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, snappy, lz4]}\nlimits: {max_profile_bytes: 4194304}")
@@ -282,11 +282,11 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 		} else if costlyPayloads(1)[name] != nil || costlyFormats(1)[name] != nil {
 			contentType = ""
 		}
-		for entry, take := range entries(t, f) {
+		for entry, send := range entries(t, f) {
 			for form, sent := range map[string][]byte{"": body, "gzip": sourcetest.Gzipped(t, body)} {
 				for _, encoding := range []string{"", form} {
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", entry, name, form, encoding), func(t *testing.T) {
-						cost := pt.MeasureCost(t, func() { take(sent, encoding, contentType) })
+						cost := pt.MeasureCost(t, func() { send(sent, encoding, contentType) })
 						pt.RequireBounded(t, cost, len(body), entryConstant, entryFactor)
 					})
 				}
@@ -295,7 +295,7 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 	}
 }
 
-// FuzzEntries sends anything by every entry.
+// FuzzEntries sends arbitrary bodies by every entry.
 func FuzzEntries(f *testing.F) {
 	for _, body := range costlyPayloads(4 << 10) {
 		f.Add(body, "", "")
@@ -332,10 +332,10 @@ func FuzzEntries(f *testing.F) {
 	all := entries(f, fixture)
 	f.Fuzz(func(t *testing.T, body []byte, encoding, contentType string) {
 		fixture.Next.T = t
-		for _, take := range all {
-			// Nothing is decompressed beyond the limit, and a decompressed byte needs a thousandth of one that was sent.
+		for _, send := range all {
+			// The limit bounds what is decompressed, and a byte decompresses to at most about a thousand.
 			most := min(limit, 2000*len(body)+64<<10)
-			cost := pt.MeasureCost(t, func() { take(body, encoding, contentType) })
+			cost := pt.MeasureCost(t, func() { send(body, encoding, contentType) })
 			pt.RequireBounded(t, cost, most, entryConstant, entryFactor)
 		}
 		if held := admission.Process().HeldBytes(); held != 0 {

@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// datadogUpload is a form of Datadog's libraries: names of parts, which are those of their files too, and what is in them.
+// datadogUpload returns a form as of Datadog's libraries of (name, content) pairs. A part and its file have the same name.
 func datadogUpload(t testing.TB, parts ...any) (body []byte, contentType string) {
 	t.Helper()
 	var b strings.Builder
@@ -97,7 +97,7 @@ func TestDatadogsTags(t *testing.T) {
 		"not a number":     {`{"tags_profiler":"service:s,process_id:me"}`, map[string]any{"service.name": "s", "process.pid": "me"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// dd-trace-go writes event.json behind the profiles, and has metrics.json.
+			// dd-trace-go writes event.json after the profiles, and adds metrics.json.
 			for _, parts := range [][]any{
 				{"event.json", tc.event, "mutex.pprof", mutex},
 				{"mutex.pprof", mutex, "metrics.json", `[["go_x",1]]`, "event.json", tc.event},
@@ -163,7 +163,7 @@ func TestDatadogsAnswers(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, code)
 }
 
-// What the sender states is repeated at each resource of a payload, of which perf script makes many.
+// Each resource of a payload repeats the attributes that the sender states, and perf script creates many resources.
 func TestStatedAttributesAreBounded(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	var processes strings.Builder

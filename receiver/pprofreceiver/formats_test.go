@@ -102,7 +102,7 @@ func TestFormatsQuery(t *testing.T) {
 	}
 }
 
-// A recording without wall-clock times ends when the sender says, when its file was written, or when it arrived.
+// A recording without wall-clock times ends at the time that the sender states, when its file was written, or when it arrived.
 func TestClocks(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	at := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)

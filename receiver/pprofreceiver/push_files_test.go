@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// form makes a multipart body of (file name, content) pairs; a name that begins with "=" is a plain field.
+// form returns a multipart body of (file name, content) pairs; a name that begins with "=" is a plain field.
 func form(t testing.TB, parts ...any) (body []byte, contentType string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -40,7 +40,7 @@ func form(t testing.TB, parts ...any) (body []byte, contentType string) {
 	return b.Bytes(), w.FormDataContentType()
 }
 
-// manyFiles are parts for form, each with the same data.
+// manyFiles returns parts for form, all with the same data.
 func manyFiles(n int, data []byte) []any {
 	var parts []any
 	for i := range n {

@@ -35,7 +35,7 @@ type answer struct {
 
 type fileAnswer struct{ File, Error string }
 
-// send sends a body and gives the answer's status, headers and decoded JSON.
+// send sends a body and returns the answer's status, headers and decoded JSON.
 func send(t testing.TB, url string, body []byte, headers ...string) (int, http.Header, answer) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
@@ -76,14 +76,14 @@ func TestPushEveryWayOfSending(t *testing.T) {
 		body    []byte
 		headers []string
 	}{
-		"gzip":                            {body: sent},
-		"plain":                           {body: plain},
-		"zstd":                            {body: zstandard},
-		"plain, sent with gzip":           {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "gzip"}},
-		"gzip, sent with gzip":            {sourcetest.Gzipped(t, sent), []string{"Content-Encoding", "gzip"}},
-		"plain, sent with zstd":           {zstandard, []string{"Content-Encoding", "zstd"}},
-		"identity":                        {plain, []string{"Content-Encoding", "identity"}},
-		"what curl says of --data-binary": {sent, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+		"gzip":                           {body: sent},
+		"plain":                          {body: plain},
+		"zstd":                           {body: zstandard},
+		"plain, sent with gzip":          {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "gzip"}},
+		"gzip, sent with gzip":           {sourcetest.Gzipped(t, sent), []string{"Content-Encoding", "gzip"}},
+		"plain, sent with zstd":          {zstandard, []string{"Content-Encoding", "zstd"}},
+		"identity":                       {plain, []string{"Content-Encoding", "identity"}},
+		"as curl --data-binary sends it": {sent, []string{"Content-Type", "application/x-www-form-urlencoded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(f.Next.All())
@@ -97,7 +97,7 @@ func TestPushEveryWayOfSending(t *testing.T) {
 			assert.Equal(t, metadata.ScopeName, scope.Name())
 			assert.Equal(t, "1.2.3", scope.Version())
 
-			// Apart from its resource and scope, it is what the translator makes.
+			// Apart from resource and scope, it is what pprofconv returns.
 			pd.ResourceProfiles().At(0).Resource().Attributes().Clear()
 			scope.SetName("")
 			scope.SetVersion("")
@@ -116,7 +116,7 @@ func TestPushIdentity(t *testing.T) {
 		"region": "eu", "zone": "b", "deployment.environment.name": "dev", "shard": int64(7),
 	}, sourcetest.ResourceOf(t, f.Await(1)[0]))
 
-	// Nothing stated: what is configured wins over what the receiver would say.
+	// Without stated attributes, configured ones win over those of the receiver.
 	code, _, a = send(t, f.pushURL(), body)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.Equal(t, "configured", sourcetest.ResourceOf(t, f.Await(2)[1])["service.name"])
@@ -134,30 +134,30 @@ func TestPushAnswers(t *testing.T) {
 		reason        ingest.Reason
 		says          string
 	}{
-		"a GET":                          {method: http.MethodGet, code: 405, reason: ingest.BadRequest, says: "use POST"},
-		"an unknown key":                 {query: "?name=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"name" is unknown`},
-		"an attribute without a name":    {query: "?attr.=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"attr." is unknown`},
-		"a key twice":                    {query: "?service.name=a&service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
-		"a key under two names":          {query: "?service.name=a&attr.service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
-		"a name without text":            {query: "?service.name=", body: good, code: 400, reason: ingest.BadRequest, says: "must not be empty"},
-		"a value that is not UTF-8":      {query: "?service.name=%ff", body: good, code: 400, reason: ingest.BadRequest, says: "not UTF-8"},
-		"a query that is none":           {query: "?service.name=%zz", body: good, code: 400, reason: ingest.BadRequest, says: "query"},
-		"a page of another origin":       {body: good, headers: []string{"Origin", "https://evil.example"}, code: 403, reason: ingest.BadRequest, says: "`cors.allowed_origins`"},
-		"no body":                        {code: 400, reason: ingest.Empty, says: "empty"},
-		"a text dump":                    {body: sourcetest.Captured(t, "go-goroutine-debug1.txt"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
-		"a gperftools file":              {body: sourcetest.Captured(t, "cpp-gperftools-legacy.prof"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
-		"a truncated execution trace":    {body: sourcetest.Captured(t, "go-exec.trace")[:50000], code: 400, reason: ingest.NotPprof, says: "read go_trace"},
-		"HTML":                           {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400, reason: ingest.NotPprof, says: "HTML"},
-		"a gzip that breaks off":         {body: good[:len(good)/2], code: 400, reason: ingest.NotPprof, says: "truncated gzip"},
-		"a bomb":                         {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge, says: "limit"},
-		"a bomb, as Content-Encoding":    {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
-		"a large body":                   {body: make([]byte, 100001), code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
-		"an unknown encoding":            {body: good, headers: []string{"Content-Encoding", "br"}, code: 415, reason: ingest.Encoding, says: "gzip, zstd"},
-		"an encoding it does not have":   {body: sourcetest.Gunzip(t, good), headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "gzip"},
-		"an encoding that breaks off":    {body: sourcetest.Gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "read body"},
-		"a form without a boundary":      {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400, reason: ingest.BadRequest, says: "boundary"},
-		"a form that is none":            {body: good, headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, code: 400, reason: ingest.Empty, says: "no files"},
-		"another path, which may not be": {query: "/else", body: good, code: 404, says: "/v1/pprof"},
+		"a GET":                        {method: http.MethodGet, code: 405, reason: ingest.BadRequest, says: "use POST"},
+		"an unknown key":               {query: "?name=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"name" is unknown`},
+		"an attribute without a name":  {query: "?attr.=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"attr." is unknown`},
+		"a key twice":                  {query: "?service.name=a&service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
+		"a key under two names":        {query: "?service.name=a&attr.service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
+		"a name without text":          {query: "?service.name=", body: good, code: 400, reason: ingest.BadRequest, says: "must not be empty"},
+		"a value that is not UTF-8":    {query: "?service.name=%ff", body: good, code: 400, reason: ingest.BadRequest, says: "not UTF-8"},
+		"a malformed query":            {query: "?service.name=%zz", body: good, code: 400, reason: ingest.BadRequest, says: "query"},
+		"a page of another origin":     {body: good, headers: []string{"Origin", "https://evil.example"}, code: 403, reason: ingest.BadRequest, says: "`cors.allowed_origins`"},
+		"no body":                      {code: 400, reason: ingest.Empty, says: "empty"},
+		"a text dump":                  {body: sourcetest.Captured(t, "go-goroutine-debug1.txt"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
+		"a gperftools file":            {body: sourcetest.Captured(t, "cpp-gperftools-legacy.prof"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
+		"a truncated execution trace":  {body: sourcetest.Captured(t, "go-exec.trace")[:50000], code: 400, reason: ingest.NotPprof, says: "read go_trace"},
+		"HTML":                         {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400, reason: ingest.NotPprof, says: "HTML"},
+		"a truncated gzip":             {body: good[:len(good)/2], code: 400, reason: ingest.NotPprof, says: "truncated gzip"},
+		"a bomb":                       {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge, says: "limit"},
+		"a bomb, as Content-Encoding":  {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
+		"a large body":                 {body: make([]byte, 100001), code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
+		"an unknown encoding":          {body: good, headers: []string{"Content-Encoding", "br"}, code: 415, reason: ingest.Encoding, says: "gzip, zstd"},
+		"an encoding it does not have": {body: sourcetest.Gunzip(t, good), headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "gzip"},
+		"a truncated encoding":         {body: sourcetest.Gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "read body"},
+		"a form without a boundary":    {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400, reason: ingest.BadRequest, says: "boundary"},
+		"a malformed form":             {body: good, headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, code: 400, reason: ingest.Empty, says: "no files"},
+		"an unknown path":              {query: "/else", body: good, code: 404, says: "/v1/pprof"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "server")
@@ -200,8 +200,8 @@ func TestPushChunkedAboveTheLimit(t *testing.T) {
 	assert.Contains(t, a.Error, "larger than 1000 bytes")
 }
 
-// A body that says it is too large is not waited for.
-func TestPushTooLargeByItsOwnWord(t *testing.T) {
+// A body whose stated length is too large is refused before it arrives.
+func TestPushWithATooLargeContentLength(t *testing.T) {
 	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 1000}\n")
 	connection, err := net.Dial("tcp", f.pushServer().Addr().String())
 	require.NoError(t, err)
@@ -225,8 +225,7 @@ func TestPushKeepsTheOriginalPayload(t *testing.T) {
 	assert.Equal(t, sent, first.OriginalPayload().AsRaw())
 }
 
-// A pprof without samples is accepted, and there is nothing to deliver. One with faults that lose
-// nothing arrives, and the faults are counted.
+// A pprof without samples is accepted, and there is nothing to deliver. Faults that lose nothing are counted.
 func TestPushOddProfiles(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	const emptyString = "\x32\x00" // string_table: [""]

@@ -80,7 +80,7 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 			body, err := os.ReadFile(strings.TrimSuffix(path, "json") + "body")
 			require.NoError(t, err)
 			f := startFixture(t, serverOnly)
-			// @pyroscope/nodejs puts its path behind a slash of the configured URL.
+			// @pyroscope/nodejs appends its path to the slash of the configured URL.
 			var headers []string
 			for _, name := range []string{"Content-Type", "Content-Encoding", "Connect-Protocol-Version", "User-Agent"} {
 				if values := captured.Headers[name]; len(values) > 0 {
@@ -100,7 +100,7 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 				assert.NotContains(t, attributes, "otel.scope.name")
 				assert.NotContains(t, attributes, "__delta__")
 				scope := rp.ScopeProfiles().At(0)
-				// The SDK for Node.js says its scope since 0.6.
+				// The SDK for Node.js states its scope since 0.6.
 				assert.Equal(t, strings.Contains(captured.Query, "otel.scope.name"), strings.Contains(scope.Scope().Name(), "com.grafana.pyroscope/"))
 				name, ok := scope.Scope().Attributes().Get("pprof.scope.profile_name")
 				assert.True(t, ok)
@@ -150,7 +150,7 @@ func TestPyroscopeGo(t *testing.T) {
 			}
 			for _, profile := range rp.ScopeProfiles().At(0).Profiles().All() {
 				types[name.Str()][pd.Dictionary().StringTable().At(int(profile.SampleType().TypeStrindex()))] = true
-				require.Positive(t, profile.DurationNano(), "what is new is no total")
+				require.Positive(t, profile.DurationNano(), "a delta has a duration")
 			}
 		}
 		for name, of := range want {
@@ -189,7 +189,7 @@ func requireShop(t *testing.T, f *fixture, want int) {
 	}
 }
 
-// push.v1 by every way that clients use: Connect with protobuf and JSON, raw protobuf, gzip, gRPC.
+// push.v1 in every way that clients use: Connect with protobuf and JSON, raw protobuf, gzip, gRPC.
 func TestPushV1(t *testing.T) {
 	data, err := os.ReadFile("../../testdata/pprof/go-cpu-labels.pb.gz")
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestPushV1(t *testing.T) {
 	require.Contains(t, err.Error(), "queue is full")
 }
 
-// Text formats: the values mean what units and sampleRate say.
+// Text formats: the types of values follow from units and sampleRate.
 func TestTextFormatsOfPyroscope(t *testing.T) {
 	for name, tt := range map[string]struct{ query, body, want string }{
 		"folded":     {"format=folded&sampleRate=250", "main;work 3\n", "time 1795167161000000000 ns\n      duration 4000000000 ns\n      period 4000000 cpu in nanoseconds\n      sample 3"},
@@ -261,7 +261,7 @@ func TestTextFormatsOfPyroscope(t *testing.T) {
 	}
 }
 
-// Old versions of pyroscope-go send totals beside those before: what arrives is the difference.
+// Old versions of pyroscope-go send the last totals beside the new ones: the difference arrives.
 func TestPreviousTotalsAreSubtracted(t *testing.T) {
 	read := func(name string) []byte {
 		data, err := os.ReadFile("../../testdata/pprof/" + name)
@@ -278,7 +278,7 @@ func TestPreviousTotalsAreSubtracted(t *testing.T) {
 	require.NotContains(t, text, "alloc_space", "nothing was allocated in between")
 }
 
-// Pyroscope's Java agent sends a recording, and beside it the labels that its events refer to.
+// Pyroscope's Java agent sends a recording and the labels that its events refer to.
 func TestJavaAgentOfPyroscope(t *testing.T) {
 	const testdata = "../../internal/formats/jfr/testdata/"
 	read := func(name string) []byte {
@@ -297,7 +297,7 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 	require.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
 	text := profiletest.Render(f.Next.All()[0])
 	require.Contains(t, text, `pprof.scope.profile_name="process_cpu"`)
-	require.Contains(t, text, "period 10000000 cpu in nanoseconds", "the recording's own")
+	require.Contains(t, text, "period 10000000 cpu in nanoseconds", "the period of the recording")
 	require.Contains(t, text, `{dyn2="v2", profile_id="00000000000000ef", span_name="Fibonachi", thread.id=31`)
 
 	// Without an interval in the recording, sampleRate counts. A form without labels is fine, and the plain body too.
@@ -375,7 +375,7 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 	}
 }
 
-// A sender that posts to a path where nothing is gets told where to, and is logged once.
+// A sender to an unknown path gets the right paths in the answer, and is logged once.
 func TestStrayPushesAreSaidOnce(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	for range 3 {
@@ -387,7 +387,7 @@ func TestStrayPushesAreSaidOnce(t *testing.T) {
 	require.Equal(t, int64(3), f.Sum(sourcetest.MetricRejected, "reason", "unknown_path", "source", "server"))
 }
 
-// An error is in the client's form whoever finds it: the authenticator, or what undoes the encoding.
+// Errors have the form of the client's protocol, also those of the authenticator and of decompression.
 func TestRefusalsAreInTheClientsForm(t *testing.T) {
 	id := component.MustNewID("gatekeeper")
 	f := newFixture(t, "server: {endpoint: 'localhost:0', auth: {authenticator: gatekeeper, request_params: [key]}}")
@@ -415,7 +415,7 @@ func TestRefusalsAreInTheClientsForm(t *testing.T) {
 	assert.Zero(t, open.Logs.FilterMessageSnippet("does not exist").Len())
 }
 
-// A client that is told http://host/pyroscope/ puts its path behind a slash.
+// A client that is configured with http://host/pyroscope/ appends its path to the slash.
 func TestDoubleSlashes(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	for _, path := range []string{"//ingest", "/pyroscope//ingest", "///pyroscope//ingest"} {
@@ -424,7 +424,7 @@ func TestDoubleSlashes(t *testing.T) {
 	}
 }
 
-// A profile without a duration is a total since the process began. What the client says decides.
+// A profile without a duration is a total since the process began. The client states which it is.
 func TestTotalsAndDeltas(t *testing.T) {
 	heap := sourcetest.Captured(t, "go-heap.pb.gz")
 	const total = `{"alloc_space":{"units":"bytes","cumulative":true}}`
@@ -456,7 +456,7 @@ func TestTotalsAndDeltas(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	code, _, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto")
 	require.Equal(t, http.StatusOK, code, answer)
-	require.Equal(t, uint64(1), duration(f), "Alloy says so of what it took the difference of")
+	require.Equal(t, uint64(1), duration(f), "Alloy marks differences so")
 }
 
 func TestPyroscopeConfig(t *testing.T) {
@@ -492,7 +492,7 @@ func TestPyroscopeConfig(t *testing.T) {
 	}
 }
 
-// What a request may cost: many profiles in one, text that expands, bombs.
+// The cost of requests is bounded: many profiles in one, text that expands, bombs.
 func TestPyroscopePushesAreBounded(t *testing.T) {
 	tiny := pushRequest(t)
 	for range 1000 {

@@ -38,8 +38,8 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// flatten collects a config struct's values by key. Keys of confighttp are collected apart: the
-// README names those whose default is the receiver's own.
+// flatten collects a config struct's values by key. It collects the keys of confighttp separately: the README lists only those whose
+// defaults are the receiver's own.
 func flatten(value reflect.Value, prefix string, own, others map[string]any) {
 	for i := range value.NumField() {
 		field := value.Type().Field(i)
@@ -112,7 +112,7 @@ func TestReadmeConfigurationsAreValid(t *testing.T) {
 	}
 }
 
-// The README's curl line is run as it stands, but for the port: the default one may be taken here.
+// The README's curl line works as written, except for the port: the default one may be in use here.
 func TestReadmeCurlLine(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -131,7 +131,7 @@ func TestReadmeCurlLine(t *testing.T) {
 	assert.Equal(t, "shop", sourcetest.ResourceOf(t, f.Await(1)[0])["service.name"])
 }
 
-// The statuses that the code names are those of the README's table.
+// The README's table lists the statuses in the code.
 func TestReadmeStatuses(t *testing.T) {
 	codes := map[string]string{}
 	for code := 100; code < 600; code++ {
@@ -150,7 +150,7 @@ func TestReadmeStatuses(t *testing.T) {
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(named)), slices.Collect(maps.Keys(rows)))
 }
 
-// TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.
+// TestMetadata compares the values of attributes in metadata.yaml with those in the code.
 func TestMetadata(t *testing.T) {
 	declared := profiletest.LoadMetadata(t).Attributes
 	var rejected, dropped, repaired []string

@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// startTarget builds and runs a real Go program that serves net/http/pprof, and gives its address.
+// startTarget builds and runs a real Go program that serves net/http/pprof, and returns its address.
 func startTarget(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "target")
@@ -63,7 +63,7 @@ func TestRemoteScrapesARealProgram(t *testing.T) {
 	f = startFixture(t, remoteConfig("http://"+address+"/debug/pprof/heap", ""))
 	assert.Equal(t, 4, f.Await(1)[0].ProfileCount())
 
-	// A dump for humans is no pprof.
+	// A dump for humans is not a pprof.
 	f = startFixture(t, remoteConfig("http://"+address+"/debug/pprof/goroutine?debug=1", ""))
 	entry := f.AwaitLog(1, "cannot accept a profile")[0]
 	assert.Contains(t, entry.ContextMap()["error"], "text/plain")
@@ -118,7 +118,7 @@ func TestRemoteFaults(t *testing.T) {
 			f := startFixture(t, remoteConfig(secret, "")+"limits: {max_profile_bytes: 100000}\n")
 			f.Await(1)
 			site.Handler.Store(&tc.handler)
-			site.AwaitAsked(t, 20)
+			site.AwaitRequests(t, 20)
 			counted := f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "remote")
 			assert.GreaterOrEqual(t, counted, int64(1))
 			lines := f.AwaitLog(1, "cannot accept a profile")
@@ -147,13 +147,13 @@ func TestRemoteUnreachable(t *testing.T) {
 	assert.Positive(t, f.Sum(sourcetest.MetricRejected, "reason", "unreachable", "source", "remote"))
 }
 
-// What the pipeline refuses is counted by the standard names and said once.
+// Refusals of the pipeline are counted by the standard metrics and logged once.
 func TestRemoteRefused(t *testing.T) {
 	site := sourcetest.NewSite(t, sourcetest.Serve(sourcetest.Captured(t, "go-heap.pb.gz")))
 	f := newFixture(t, remoteConfig(site.URL, ""))
 	f.Next.RefuseWith(errors.New("full"))
 	f.start(nil)
-	site.AwaitAsked(t, 5)
+	site.AwaitRequests(t, 5)
 	lines := f.AwaitLog(1, "cannot accept a profile")
 	assert.Len(t, lines, 1)
 	assert.Equal(t, "refused", lines[0].ContextMap()["reason"])
@@ -176,7 +176,7 @@ func TestRemoteSendsCredentials(t *testing.T) {
 	assert.Equal(t, "Basic bWU6cHc=", got.Get("Authorization"))
 }
 
-// Shutdown breaks a long request off, and that is no failure.
+// Shutdown cancels a long request, which is not a failure.
 func TestRemoteShutdownCancels(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	site := sourcetest.NewSite(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -192,7 +192,7 @@ func TestRemoteShutdownCancels(t *testing.T) {
 	assert.Zero(t, f.Logs.FilterMessageSnippet("cannot accept a profile").Len())
 }
 
-// A target slower than the interval is asked by one request at a time.
+// A target slower than the interval gets one request at a time.
 func TestRemoteNeverOverlaps(t *testing.T) {
 	var inside, most atomic.Int64
 	good := sourcetest.Captured(t, "go-heap.pb.gz")

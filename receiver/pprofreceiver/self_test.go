@@ -50,7 +50,7 @@ func spin(t *testing.T) {
 	})
 }
 
-// named gives the profiles of one name.
+// named returns the profiles with one name.
 func named(all []pprofile.Profiles, name string) []pprofile.Profiles {
 	return slices.DeleteFunc(slices.Clone(all), func(pd pprofile.Profiles) bool {
 		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(profilekind.NameAttribute)
@@ -64,7 +64,7 @@ func (f *fixture) awaitNamed(n int, name string) []pprofile.Profiles {
 	return named(f.Next.All(), name)
 }
 
-// contend makes something for the mutex and block profiles to show.
+// contend blocks goroutines, for the mutex and block profiles to show.
 func contend() {
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -92,7 +92,7 @@ func TestSelfProfiles(t *testing.T) {
 	assert.Zero(t, f.Logs.Len())
 }
 
-// What the runtime counts from the process's start is delivered once: backends that add up what arrives show what happened.
+// Totals of the runtime are delivered as differences, so that backends can add up what arrives.
 func TestSelfTotalsBecomeDifferences(t *testing.T) {
 	rate := runtime.SetMutexProfileFraction(1)
 	defer runtime.SetMutexProfileFraction(rate)
@@ -114,8 +114,7 @@ func TestSelfTotalsBecomeDifferences(t *testing.T) {
 	}
 }
 
-// One CPU window begins where the one before ended: what lies between is only the time that the
-// runtime takes to write a profile.
+// A CPU window begins where the one before ended, except for the time that the runtime needs to write a profile.
 func TestSelfWindowsHaveNoGaps(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 500ms, mutex_profile_fraction: 0, block_profile_fraction: 0}")
@@ -136,8 +135,8 @@ func TestSelfWindowsHaveNoGaps(t *testing.T) {
 	assert.Empty(t, named(f.Next.All(), "block"))
 }
 
-// Somebody else's CPU profile is neither broken nor waited for: the other profiles go on, and ours
-// is taken up again when it ends.
+// self neither breaks somebody else's CPU profile nor waits for it: it goes on with the other profiles, and profiles the CPU again when
+// that profile ends.
 func TestSelfBesideAnotherCPUProfile(t *testing.T) {
 	spin(t)
 	var others bytes.Buffer
@@ -155,8 +154,7 @@ func TestSelfBesideAnotherCPUProfile(t *testing.T) {
 	assert.Len(t, f.Logs.FilterMessageSnippet("the collector").All(), 2, "one line for each change")
 }
 
-// What a user of the pprof extension sees, as the README says: its handlers are those of
-// net/http/pprof.
+// The README describes what a user of the pprof extension sees. The extension has the handlers of net/http/pprof.
 func TestSelfBesideThePprofExtension(t *testing.T) {
 	startFixture(t, "self: {collection_interval: 1h}")
 	get := func(handler http.Handler, url string) (int, string) {
@@ -168,7 +166,7 @@ func TestSelfBesideThePprofExtension(t *testing.T) {
 	}
 	code, body := get(http.HandlerFunc(httppprof.Profile), "/debug/pprof/profile?seconds=1")
 	for tries := 0; code == http.StatusOK && tries < 5; tries++ {
-		// It came before self began and had the profiler first: self asks again within a second.
+		// The request got the profiler before self, which retries within a second.
 		time.Sleep(time.Second + 200*time.Millisecond)
 		code, body = get(http.HandlerFunc(httppprof.Profile), "/debug/pprof/profile?seconds=1")
 	}
@@ -187,7 +185,7 @@ func TestSelfShutdownFlushes(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 1h}")
 	time.Sleep(200 * time.Millisecond)
-	require.Len(t, named(f.Next.All(), "goroutine"), 1, "what the runtime has is there at once")
+	require.Len(t, named(f.Next.All(), "goroutine"), 1, "profiles of the runtime are delivered at once")
 	f.stop()
 	require.Len(t, named(f.Next.All(), "process_cpu"), 1)
 	assert.Contains(t, functionNames(named(f.Next.All(), "process_cpu")[0]), "crypto/sha256.Sum256")
@@ -199,7 +197,7 @@ func TestSelfHasOneOwner(t *testing.T) {
 	err := second.receiver.Start(t.Context(), sourcetest.Host{})
 	require.ErrorContains(t, err, `start `+"`self`"+`: receiver "pprof" profiles this process already`)
 	f.stop()
-	require.NoError(t, second.receiver.Start(t.Context(), sourcetest.Host{}), "the first has let go")
+	require.NoError(t, second.receiver.Start(t.Context(), sourcetest.Host{}), "the first one is shut down")
 	require.NoError(t, second.receiver.Shutdown(t.Context()))
 }
 
@@ -215,8 +213,7 @@ func TestSelfRates(t *testing.T) {
 	f.stop()
 }
 
-// A pipeline that stands still costs windows, counted, but never the sampling, and memory only for
-// the windows in hand.
+// While the pipeline hangs, windows are dropped and counted, recording goes on, and only pending windows take memory.
 func TestSelfPipelineBehind(t *testing.T) {
 	f := newFixture(t, "self: {collection_interval: 20ms, mutex_profile_fraction: 0, block_profile_fraction: 0}")
 	release := make(chan struct{})
@@ -231,8 +228,8 @@ func TestSelfPipelineBehind(t *testing.T) {
 	f.awaitNamed(4, "memory")
 }
 
-// The profiles of one window wait for their batch together: one after the other would take a batch's wait each, and more
-// than a shutdown has.
+// The profiles of a window are delivered concurrently: one after the other would each wait for a batch, together longer than a shutdown
+// may take.
 func TestSelfDeliversAWindowAtOnce(t *testing.T) {
 	f := newFixture(t, "self: {collection_interval: 1h}")
 	var window sync.WaitGroup

@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// The line that the server logs is a command that works as it stands.
+// The server logs a command that works as written.
 func TestServerLogsACurlLine(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -55,7 +55,7 @@ func TestServerLogsACurlLine(t *testing.T) {
 	}
 }
 
-// startBlocked starts a receiver before a pipeline that closes entered at its first delivery, and waits for release.
+// startBlocked starts a receiver whose pipeline closes entered at the first delivery, and then waits for release.
 func startBlocked(t *testing.T) (f *fixture, entered, release chan struct{}) {
 	t.Helper()
 	f = newFixture(t, serverOnly)
@@ -69,8 +69,7 @@ func startBlocked(t *testing.T) (f *fixture, entered, release chan struct{}) {
 	return f, entered, release
 }
 
-// A request that is under way when Shutdown begins is answered, and what it carries reaches the
-// pipeline before Shutdown returns.
+// A request in progress when Shutdown begins is answered, and its payload reaches the pipeline before Shutdown returns.
 func TestServerShutdownFinishesRequests(t *testing.T) {
 	f, entered, release := startBlocked(t)
 
@@ -99,7 +98,7 @@ func TestServerShutdownFinishesRequests(t *testing.T) {
 	assert.Equal(t, http.StatusNoContent, <-answered)
 }
 
-// A pipeline that hangs cannot keep Shutdown from ending in time; nothing is acknowledged.
+// Shutdown ends in time although the pipeline hangs; nothing is acknowledged.
 func TestServerShutdownEndsInTime(t *testing.T) {
 	f, entered, release := startBlocked(t)
 	failed := make(chan error, 1)
@@ -119,7 +118,7 @@ func TestServerShutdownEndsInTime(t *testing.T) {
 	close(release)
 }
 
-// A push that takes longer than write_timeout gets no answer, as the README says.
+// A push that takes longer than write_timeout gets no answer.
 func TestServerWriteTimeout(t *testing.T) {
 	f := newFixture(t, "server: {endpoint: 'localhost:0', write_timeout: 50ms}")
 	f.Next.Err = func(int) error {
@@ -135,7 +134,7 @@ func TestServerWriteTimeout(t *testing.T) {
 	assert.ErrorIs(t, err, io.EOF)
 }
 
-// Where a later source cannot start, the earlier ones do not stay.
+// If a source cannot start, those before it are shut down.
 func TestStartIsAllOrNothing(t *testing.T) {
 	taken, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
@@ -149,10 +148,10 @@ func TestStartIsAllOrNothing(t *testing.T) {
 	err = f.receiver.Start(t.Context(), sourcetest.Host{})
 	require.ErrorContains(t, err, "start `file`: `storage`: extension \"absent\" is not among the service's extensions")
 	_, err = net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(f.pushURL(), "http://"), push.Path))
-	assert.Error(t, err, "the server is down again")
+	assert.Error(t, err, "the server was shut down")
 }
 
-// gatekeeper is an authenticator that wants the query key `key`.
+// gatekeeper is an authenticator that requires the query key `key`.
 type gatekeeper struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -177,5 +176,5 @@ func TestServerAuthenticates(t *testing.T) {
 
 	code, _, a = send(t, f.pushURL()+"?key=open&service.name=shop", body)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	assert.Equal(t, map[string]any{"service.name": "shop"}, sourcetest.ResourceOf(t, f.Next.All()[0]), "the key is no part of the identity")
+	assert.Equal(t, map[string]any{"service.name": "shop"}, sourcetest.ResourceOf(t, f.Next.All()[0]), "the key is not part of the identity")
 }

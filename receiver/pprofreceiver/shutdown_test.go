@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// blockedPipeline takes nothing. It waits until its context ends, or until the test does.
+// blockedPipeline accepts nothing. It waits until its context ends, or until the test does.
 type blockedPipeline struct {
 	entered       chan struct{}
 	ignoreContext chan struct{} // nil: the context counts
@@ -46,8 +46,8 @@ func (b *blockedPipeline) ConsumeProfiles(ctx context.Context, _ pprofile.Profil
 	return ctx.Err()
 }
 
-// Every source ends within the drain timeout while the next component takes nothing: cleanly if that component heeds
-// its context, and with an error otherwise.
+// Every source ends within the drain timeout while the next component hangs: without an error if that component heeds its context, and
+// with one otherwise.
 func TestShutdownWithABlockedPipeline(t *testing.T) {
 	heap := sourcetest.Captured(t, "go-heap.pb.gz")
 	site := sourcetest.NewSite(t, sourcetest.Serve(heap))
@@ -92,13 +92,13 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 				took := time.Since(began)
 				assert.Less(t, took, 400*time.Millisecond+5*time.Second)
 				assert.Equal(t, heeds, err == nil, "%v", err)
-				assert.FileExists(t, path, "what nobody took is not removed")
+				assert.FileExists(t, path, "a file that was not accepted is not removed")
 			})
 		}
 	}
 }
 
-// A sender that dribbles is told to come back at shutdown.
+// At shutdown, a slow sender gets an answer that asks for a retry.
 func TestShutdownWithASlowSender(t *testing.T) {
 	f := newFixture(t, serverOnly+"drain_timeout: 400ms")
 	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))

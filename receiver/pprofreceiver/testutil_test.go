@@ -13,13 +13,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// fixture is a receiver with what it writes to.
+// fixture is a receiver with its pipeline, logs and metrics.
 type fixture struct {
 	*sourcetest.Fixture
 	receiver *pprofReceiver
 }
 
-// newFixture makes a receiver of a YAML configuration as the collector would, and does not start it.
+// newFixture returns a receiver for a YAML configuration, not started.
 func newFixture(t testing.TB, config string) *fixture {
 	t.Helper()
 	f := &fixture{Fixture: sourcetest.New(t)}
@@ -57,7 +57,7 @@ func (f *fixture) pushServer() *push.Server {
 	return nil
 }
 
-// pushURL is where the fixture's server was bound.
+// pushURL returns the URL for pushes to the fixture's server.
 func (f *fixture) pushURL() string { return "http://" + f.pushServer().Addr().String() + push.Path }
 
 // loadConfig reads the receiver's section as the Collector does.

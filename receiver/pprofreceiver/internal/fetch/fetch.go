@@ -126,7 +126,7 @@ func firstLine(body io.Reader) string {
 }
 
 // SameOriginOnly lets a target redirect within its own origin. A redirect to another one could send credentials in configured headers to
-// a stranger, or make the collector send requests where only it can.
+// a stranger, or lead the collector to addresses that only the collector can reach.
 func SameOriginOnly(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {

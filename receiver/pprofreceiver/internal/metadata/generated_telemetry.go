@@ -166,7 +166,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_dropped_samples",
-		metric.WithDescription("Number of pprof samples left out of a payload that was otherwise taken. [Alpha]"),
+		metric.WithDescription("Number of pprof samples left out of payloads that were otherwise accepted. [Alpha]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
@@ -184,13 +184,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRepaired, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_repaired",
-		metric.WithDescription("Number of faults in payloads that were read in spite of them. [Alpha]"),
+		metric.WithDescription("Number of faults that were repaired in payloads. [Alpha]"),
 		metric.WithUnit("{fault}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofScrapeAttempts, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_scrape_attempts",
-		metric.WithDescription("Number of scrapes by what came of them. [Alpha]"),
+		metric.WithDescription("Number of scrapes by outcome. [Alpha]"),
 		metric.WithUnit("{scrape}"),
 	)
 	errs = errors.Join(errs, err)
@@ -202,7 +202,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofScrapeBytes, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_scrape_bytes",
-		metric.WithDescription("Size of the answers, a `Content-Encoding` undone. [Alpha]"),
+		metric.WithDescription("Size of the answers, after undoing a `Content-Encoding`. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -214,14 +214,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofScrapeDuration, err = builder.meter.Float64Histogram(
 		"otelcol_receiver_pprof_scrape_duration",
-		metric.WithDescription("Time from the request to the whole answer, the recording included. [Alpha]"),
+		metric.WithDescription("Time from the request to the end of the answer, including the recording. [Alpha]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofScrapeRequests, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_pprof_scrape_requests",
-		metric.WithDescription("Number of scrapes under way. [Alpha]"),
+		metric.WithDescription("Number of scrapes in progress. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
@@ -233,7 +233,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofScrapeSkipped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_scrape_skipped",
-		metric.WithDescription("Number of scrapes left out because the one before was still under way. [Alpha]"),
+		metric.WithDescription("Number of scrapes skipped because the one before was still in progress. [Alpha]"),
 		metric.WithUnit("{scrape}"),
 	)
 	errs = errors.Join(errs, err)

@@ -38,7 +38,7 @@ func AssertEqualReceiverPprofBytesInFlight(t *testing.T, tt *componenttest.Telem
 func AssertEqualReceiverPprofDroppedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_dropped_samples",
-		Description: "Number of pprof samples left out of a payload that was otherwise taken. [Alpha]",
+		Description: "Number of pprof samples left out of payloads that were otherwise accepted. [Alpha]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -86,7 +86,7 @@ func AssertEqualReceiverPprofRejectedPayloads(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverPprofRepaired(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_repaired",
-		Description: "Number of faults in payloads that were read in spite of them. [Alpha]",
+		Description: "Number of faults that were repaired in payloads. [Alpha]",
 		Unit:        "{fault}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -102,7 +102,7 @@ func AssertEqualReceiverPprofRepaired(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualReceiverPprofScrapeAttempts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_scrape_attempts",
-		Description: "Number of scrapes by what came of them. [Alpha]",
+		Description: "Number of scrapes by outcome. [Alpha]",
 		Unit:        "{scrape}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -132,7 +132,7 @@ func AssertEqualReceiverPprofScrapeBaselineBytes(t *testing.T, tt *componenttest
 func AssertEqualReceiverPprofScrapeBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_scrape_bytes",
-		Description: "Size of the answers, a `Content-Encoding` undone. [Alpha]",
+		Description: "Size of the answers, after undoing a `Content-Encoding`. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -162,7 +162,7 @@ func AssertEqualReceiverPprofScrapeDroppedTargets(t *testing.T, tt *componenttes
 func AssertEqualReceiverPprofScrapeDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_scrape_duration",
-		Description: "Time from the request to the whole answer, the recording included. [Alpha]",
+		Description: "Time from the request to the end of the answer, including the recording. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -177,7 +177,7 @@ func AssertEqualReceiverPprofScrapeDuration(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverPprofScrapeRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_scrape_requests",
-		Description: "Number of scrapes under way. [Alpha]",
+		Description: "Number of scrapes in progress. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -207,7 +207,7 @@ func AssertEqualReceiverPprofScrapeRestarts(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverPprofScrapeSkipped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_scrape_skipped",
-		Description: "Number of scrapes left out because the one before was still under way. [Alpha]",
+		Description: "Number of scrapes skipped because the one before was still in progress. [Alpha]",
 		Unit:        "{scrape}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -27,7 +27,7 @@ func TestRemoteTimeout(t *testing.T) {
 		target, err := url.Parse(endpoint)
 		require.NoError(t, err)
 		r := &Remote{cfg: &Config{}, target: target}
-		assert.Zero(t, r.timeout(), "no timeout stays none")
+		assert.Zero(t, r.timeout(), "no timeout remains no timeout")
 		r.cfg.Client.Timeout = 10 * time.Second
 		assert.Equal(t, want, r.timeout(), endpoint)
 	}

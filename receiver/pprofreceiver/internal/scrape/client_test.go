@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// Credentials reach the target, and are to be seen nowhere else.
+// Credentials reach the target, and are not visible anywhere else.
 func TestScrapeCredentials(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(*promconfig.HTTPClientConfig)
@@ -72,13 +72,13 @@ func TestScrapeCredentials(t *testing.T) {
 				return f.endpoint(0, "memory").State == stateUp && f.endpoint(0, "here").State == stateUp && f.endpoint(0, "away").State == stateDown
 			})
 			assert.Contains(t, f.endpoint(0, "away").Error, "redirects to another scheme, host or port")
-			assert.Zero(t, elsewhere.Asked.Load(), "credentials stay with the host that they are for")
+			assert.Zero(t, elsewhere.Requests.Load(), "credentials do not reach another host")
 		})
 	}
 }
 
-// Redirects are followed within the target's own origin, or not at all: a target must not make the collector ask what
-// only the collector reaches.
+// Redirects are followed within the target's own origin, or not at all: a target must not lead the collector to addresses that only the
+// collector can reach.
 func TestScrapeRedirects(t *testing.T) {
 	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	elsewhere := sourcetest.NewSite(t, sourcetest.Serve(good))
@@ -104,7 +104,7 @@ func TestScrapeRedirects(t *testing.T) {
 	assert.Empty(t, <-referers)
 	assert.Contains(t, f.endpoint(0, "away").Error, "another scheme, host or port")
 	assert.Contains(t, f.endpoint(0, "circle").Error, "in a loop")
-	assert.Zero(t, elsewhere.Asked.Load())
+	assert.Zero(t, elsewhere.Requests.Load())
 
 	f = newFixture(t, 0, func(c *targets.Config) { c.HTTPClient.FollowRedirects = false })
 	f.begin(scrapeTargetOf(t, site.URL, "/away"))
@@ -130,7 +130,7 @@ func TestScrapeTLS(t *testing.T) {
 	assert.Contains(t, f.endpoint(0, "memory").Error, "certificate")
 	assert.Empty(t, f.Next.All())
 
-	// A faulty configuration stops the start, and names the job.
+	// A faulty configuration is an error at the start, which names the job.
 	f = newFixture(t, 0, func(c *targets.Config) { c.HTTPClient.TLSConfig.CAFile = "/nowhere" })
 	err := f.scraper.Start(t.Context(), sourcetest.Host{})
 	require.Error(t, err)

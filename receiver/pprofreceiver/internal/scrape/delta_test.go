@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// withValues writes a block profile of two stacks, or of none.
+// withValues returns a block profile of two stacks, or of none.
 func withValues(t testing.TB, values []int64) []byte {
 	t.Helper()
 	p := &profile.Profile{
@@ -56,7 +56,7 @@ func total(pd pprofile.Profiles, sampleType string) int64 {
 	return sum
 }
 
-// counting serves totals: each request sees 5 more than the one before, and the first of them 100.
+// counting serves totals: 100 for the first request, and 5 more for each further one.
 func counting(t *testing.T) (*sourcetest.Site, *atomic.Int64) {
 	count := new(atomic.Int64)
 	count.Store(95)
@@ -71,7 +71,7 @@ func TestScrapeDelta(t *testing.T) {
 	target.Endpoints[0].Profile.Delta = true
 	f := newFixture(t, 0, nil).begin(target)
 	for _, pd := range f.Await(5)[:5] {
-		assert.Equal(t, int64(5), total(pd, "contentions"), "the first scrape gives nothing, the others what is new")
+		assert.Equal(t, int64(5), total(pd, "contentions"), "the first scrape delivers nothing, the others deliver what is new")
 		assert.Equal(t, int64(50), total(pd, "delay"))
 		profile := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		assert.Positive(t, profile.DurationNano())
@@ -80,16 +80,16 @@ func TestScrapeDelta(t *testing.T) {
 	assert.Positive(t, f.Sum(metricScrapeBaseline, "job", "shop"))
 	assert.Equal(t, int64(1), f.Sum(metricScrapes, "outcome", outcomeNoSamples))
 
-	// What is known of the target goes when it does.
+	// The state of a target is dropped when it vanishes.
 	f.find()
 	f.eventually(func() bool { return f.Sum(metricScrapeBaseline, "job", "shop") == 0 })
-	// And when it is back, it begins anew.
+	// When it is back, it has no baseline.
 	f.find(target)
 	f.eventually(func() bool { return f.Sum(metricScrapes, "outcome", outcomeNoSamples) == 2 })
 	assert.Zero(t, f.Sum(metricScrapeRestarts))
 }
 
-// What a pipeline does not take for now is in the next difference; what it refuses for good is not.
+// A difference that the pipeline refuses for now is a part of the next one; one that it refuses permanently is not.
 func TestScrapeDeltaOfRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
@@ -129,7 +129,7 @@ func TestScrapeDeltaOfARestart(t *testing.T) {
 	}
 }
 
-// A target that vanishes while it is scraped leaves nothing behind either.
+// A target that vanishes while it is scraped leaves no baseline.
 func TestScrapeDeltaOfAVanishedTarget(t *testing.T) {
 	var asked atomic.Int64
 	entered := make(chan struct{}, 10)

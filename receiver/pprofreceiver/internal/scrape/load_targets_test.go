@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
-// loadTargetsVariable makes of this test's binary the process that serves the targets.
+// loadTargetsVariable is the environment variable that makes this test's binary serve the targets.
 const loadTargetsVariable = "SCRAPE_LOAD_SERVES"
 
 // startLoadTargets starts n targets in another process, each at a loopback address of its own.
@@ -35,7 +35,7 @@ func startLoadTargets(t *testing.T, n int) []string {
 	return strings.Split(line, ",")
 }
 
-// serveLoadTargets is that process. It ends when its standard input does.
+// serveLoadTargets serves the targets until its standard input ends.
 func serveLoadTargets() {
 	n, err := strconv.Atoi(os.Getenv(loadTargetsVariable))
 	if err != nil {
@@ -97,7 +97,7 @@ func loadFile(name string) []byte {
 	return data
 }
 
-// growing gives n payloads, each a little later than the one before.
+// growing returns n payloads, each a little later than the one before.
 func growing(name string, n int) [][]byte {
 	p, err := profile.ParseData(loadFile(name))
 	if err != nil {

@@ -32,8 +32,8 @@ import (
 // loadInterval is the interval at which everything is scraped under load.
 const loadInterval = 15 * time.Second
 
-// TestScrapeLoad scrapes as many targets as SCRAPE_LOAD says, of another process, and prints what that
-// costs this one; then it does the same scrapes with net/http and profile.Parse, and with net/http alone.
+// TestScrapeLoad scrapes SCRAPE_LOAD targets of another process, and prints what that costs this one. Then it does the same
+// scrapes with net/http and profile.Parse, and with net/http alone.
 // It takes five minutes. docs/benchmarks/scrape.md has the results. SCRAPE_LOAD_MEMORY names the file in
 // testdata/pprof that the targets serve as memory profile.
 func TestScrapeLoad(t *testing.T) {
@@ -57,7 +57,7 @@ func TestScrapeLoad(t *testing.T) {
 	})
 }
 
-// loadRun is one way of scraping, under way. end says more of it.
+// loadRun is a measurement of one way of scraping. end stops it.
 type loadRun struct {
 	scrapes func() int64
 	end     func() string
@@ -91,7 +91,7 @@ type loadMemory struct {
 	rss int
 }
 
-// memoryNow is the memory after a collection, given back to the system.
+// memoryNow returns the memory after a garbage collection.
 func memoryNow() (m loadMemory) {
 	debug.FreeOSMemory()
 	runtime.ReadMemStats(&m.MemStats)
@@ -160,7 +160,7 @@ func (loadSink) ConsumeProfiles(context.Context, pprofile.Profiles) error { retu
 
 var loadPaths = []string{"/debug/pprof/profile?seconds=14", "/debug/pprof/allocs", "/debug/pprof/goroutine", "/debug/pprof/block", "/debug/pprof/mutex"}
 
-// fetchAll asks for the same without the receiver: a goroutine and a ticker for each endpoint.
+// fetchAll sends the same requests without the receiver: a goroutine and a ticker for each endpoint.
 func fetchAll(ctx context.Context, addresses []string, use func(io.Reader) error) loadRun {
 	transport := &http.Transport{MaxIdleConns: 20000, DisableCompression: true}
 	client := &http.Client{Transport: transport}

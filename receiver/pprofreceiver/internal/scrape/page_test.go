@@ -32,7 +32,7 @@ func (f *fixture) withPage() *fixture {
 	return f
 }
 
-// page gets the page, or its JSON.
+// page requests the page, or its JSON.
 func (f *fixture) page(query string) (status int, body string, header http.Header) {
 	f.T.Helper()
 	response, err := http.Get("http://" + f.scraper.page.address.String() + "/targets" + query)
@@ -111,7 +111,7 @@ func TestScrapePage(t *testing.T) {
 	status, _, _ = f.page("?limit=5001")
 	assert.Equal(t, http.StatusBadRequest, status)
 
-	// A name that somebody else's DNS may lead here is not this server's.
+	// Somebody else's DNS name may resolve to this machine.
 	for name, want := range map[string]int{"evil.example:4041": 403, "localhost:4041": 200, "agent.example": 200} {
 		request, err := http.NewRequest(http.MethodGet, "http://"+f.scraper.page.address.String()+"/targets", http.NoBody)
 		require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestScrapePage(t *testing.T) {
 	}
 }
 
-// The page of a job that has found nothing yet is a page too, and only reading is possible.
+// There is a page before discovery has found anything, and it is read only.
 func TestScrapePageOfNothing(t *testing.T) {
 	f := newFixture(t, 0, nil).withPage()
 	require.NoError(t, f.scraper.Start(t.Context(), sourcetest.Host{}))
@@ -140,7 +140,7 @@ func TestScrapePageOfNothing(t *testing.T) {
 	_ = response.Body.Close()
 	assert.Equal(t, statusPath, response.Request.URL.Path)
 
-	// A taken address stops the start, and nothing stays behind.
+	// An address in use is an error at the start, and leaves nothing running.
 	taken := newFixture(t, 0, nil).withPage()
 	taken.scraper.cfg.Status.Get().HTTP.NetAddr.Endpoint = f.scraper.page.address.String()
 	assert.ErrorContains(t, taken.scraper.Start(t.Context(), sourcetest.Host{}), "`status`: ")

@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// TestScrapeAmongBadTargets has as many targets that hang, drip, send garbage, bombs and answers
-// without end as good ones, and few places. The good ones are scraped as if they were alone.
+// TestScrapeAmongBadTargets has as many targets that hang, drip, send garbage, bombs and endless answers as good ones, and few slots.
+// The good ones are scraped as if there were no others.
 func TestScrapeAmongBadTargets(t *testing.T) {
 	t.Parallel()
 	const each, interval = 20, time.Second

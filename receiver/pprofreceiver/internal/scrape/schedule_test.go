@@ -22,12 +22,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// clock is a schedule's time in tests.
+// clock is the clock of a schedule in tests.
 type clock struct{ time.Time }
 
 func (c *clock) now() time.Time { return c.Time }
 
-// newClockedSchedule makes a schedule that has one job and no time of its own.
+// newClockedSchedule returns a schedule with one job and a clock that the test sets.
 func newClockedSchedule() (*schedule, *clock) {
 	c := &clock{time.Unix(1_700_000_000, 0)}
 	s := newSchedule(map[string]*scrapeJob{"shop": {name: "shop", log: newScrapeLog(zap.NewNop())}}, "seed")
@@ -45,7 +45,7 @@ func targetNamed(key string, kinds ...string) *targets.Target {
 	return made
 }
 
-// play moves the clock on for d and gives the names of what became due, in order; each gets result at once.
+// play advances the clock by d and returns the names of the endpoints that became due, in order. Each gets result at once.
 func play(t *testing.T, s *schedule, c *clock, d time.Duration, result scrapeResult) []string {
 	var begun []string
 	for end := c.Add(d); ; {
@@ -66,7 +66,7 @@ func play(t *testing.T, s *schedule, c *clock, d time.Duration, result scrapeRes
 	}
 }
 
-// Every endpoint is scraped once in each interval, at a place of its own, and they are spread evenly.
+// Every endpoint is scraped once in each interval, at its own place, and the places are spread evenly.
 func TestScheduleSpreads(t *testing.T) {
 	s, c := newClockedSchedule()
 	var update targets.Update
@@ -107,7 +107,7 @@ func TestScheduleSkipsMissedTicks(t *testing.T) {
 	assert.False(t, found, "one at a time")
 	report := s.done(task.scrapedEndpoint, scrapeResult{outcome: outcomeDelivered})
 	assert.Equal(t, int64(2), report.skipped)
-	assert.Equal(t, due.Add(45*time.Second), c.Add(s.untilNext()), "it keeps its place")
+	assert.Equal(t, due.Add(45*time.Second), c.Add(s.untilNext()), "the endpoint keeps its place")
 }
 
 func TestScheduleBacksOff(t *testing.T) {
@@ -135,11 +135,11 @@ func TestScheduleBacksOff(t *testing.T) {
 	assert.Equal(t, seconds(30, 60, 120, 240, 480, 600, 600), waits(missing, missing, missing, missing, missing, missing, missing))
 	assert.Equal(t, seconds(15, 30), waits(scrapeResult{outcome: outcomeDelivered}, missing))
 	assert.Equal(t, seconds(15, 15), waits(down, down), "a target that is down may be back soon")
-	assert.Equal(t, int64(1), backoffTicks(1, time.Hour), "an interval above the longest wait stays")
+	assert.Equal(t, int64(1), backoffTicks(1, time.Hour), "an interval longer than maxBackoff does not change")
 	assert.Equal(t, int64(600), backoffTicks(1000, time.Second))
 }
 
-// What an update keeps goes on as before; what it does not is broken off and forgotten.
+// Endpoints that an update keeps go on as before; scrapes of others are cancelled.
 func TestScheduleUpdates(t *testing.T) {
 	s, c := newClockedSchedule()
 	s.apply(targets.Update{Targets: []*targets.Target{targetNamed("a", "memory", "mutex"), targetNamed("b", "memory")}})
@@ -150,7 +150,7 @@ func TestScheduleUpdates(t *testing.T) {
 	due, unserved := kept.due, kept.unserved
 	require.Equal(t, 1, unserved)
 
-	// The same target with another identity: the endpoints live on. One kind moves, and begins anew.
+	// The same target with another identity keeps its endpoints. A kind with another URL is a new endpoint.
 	changed := targetNamed("a", "memory", "mutex")
 	changed.Resource.PutStr("service.version", "2")
 	changed.Endpoints[1].URL = &url.URL{Scheme: "http", Host: "a", Path: "/elsewhere"}
@@ -166,7 +166,7 @@ func TestScheduleUpdates(t *testing.T) {
 	version, _ := kept.owner.identity.Derived.Get("service.version")
 	assert.Equal(t, "2", version.Str())
 
-	// One that vanishes while it is scraped is broken off, and does not wait any more.
+	// If a target vanishes while it is scraped, the scrape is cancelled, and the endpoint does not wait any more.
 	var task scrapeTask
 	for found := false; !found; task, found = s.nextDue(t.Context(), c.now()) {
 		c.Time = c.Add(time.Second)
@@ -180,7 +180,7 @@ func TestScheduleUpdates(t *testing.T) {
 	assert.Equal(t, time.Minute, s.untilNext())
 }
 
-// The same, with a real request: the target sees that it is over.
+// The same with a real request: the target sees that it is cancelled.
 func TestScrapeOfAVanishedTarget(t *testing.T) {
 	entered, left := make(chan struct{}, 10), make(chan struct{}, 10)
 	site := sourcetest.NewSite(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -194,7 +194,7 @@ func TestScrapeOfAVanishedTarget(t *testing.T) {
 	select {
 	case <-left:
 	case <-time.After(sourcetest.Patience):
-		t.Fatal("the request goes on")
+		t.Fatal("the request was not cancelled")
 	}
 	assert.Empty(t, f.status().Jobs[0].Targets)
 	assert.Zero(t, f.Sum(metricScrapes))

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// byPath serves a handler for each path.
+// byPath returns a handler that has a handler for each path.
 func byPath(handlers map[string]http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		handler := handlers[r.URL.Path]
@@ -83,7 +83,7 @@ func TestScrapeOfNothing(t *testing.T) {
 	assert.Zero(t, f.Logs.FilterMessageSnippet("scrape failed").Len())
 }
 
-// Each fault has its reason, is said once, and harms no other kind of the same target.
+// Each fault has its reason, is logged once, and does not affect other kinds of the same target.
 func TestScrapeFaults(t *testing.T) {
 	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	fail := func(code int) http.HandlerFunc {
@@ -122,7 +122,7 @@ func TestScrapeFaults(t *testing.T) {
 			f.begin(scrapeTargetOf(t, bad.URL, "/memory?token=hunter2"), scrapeTargetOf(t, other.URL, "/goroutine"))
 			f.eventually(func() bool { return f.endpoint(0, "memory").State == stateUp })
 			bad.Handler.Store(&tc.handler)
-			bad.AwaitAsked(t, 2)
+			bad.AwaitRequests(t, 2)
 			f.eventually(func() bool { return f.endpoint(0, "memory").State == tc.state })
 			assert.Contains(t, f.endpoint(0, "memory").Error, tc.says)
 			f.eventually(func() bool { return f.endpoint(1, "goroutine").State == stateUp })
@@ -149,14 +149,14 @@ func TestScrapeUnreachable(t *testing.T) {
 	f.eventually(func() bool {
 		return f.Sum(metricScrapes, "outcome", "unreachable") > 10
 	})
-	// It is the target that is down, not each of its kinds.
+	// The log names the target once, not each of its kinds.
 	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("scrape failed").Len())
-	assert.Equal(t, stateDown, f.endpoint(0, "a").State, "it is asked as often as ever: it may be back soon")
+	assert.Equal(t, stateDown, f.endpoint(0, "a").State, "it is scraped at every interval: it may be back soon")
 	assert.Equal(t, int64(1), f.Sum(metricScrapeTargets, "job", "shop", "state", stateDown))
 	assert.Zero(t, f.Sum(metricScrapeTargets, "state", stateUp))
 }
 
-// Several layers of compression around a pprof, named and not, all give the same profile.
+// Several layers of compression around a pprof, with and without a Content-Encoding, all result in the same profile.
 func TestScrapeContentEncodings(t *testing.T) {
 	zipped := sourcetest.Captured(t, "go-heap.pb.gz")
 	plain := sourcetest.Gunzip(t, zipped)
@@ -175,8 +175,7 @@ func TestScrapeContentEncodings(t *testing.T) {
 	}
 }
 
-// A kind that is not served is asked for less and less often, the others as often as ever, and it
-// comes back once it is served.
+// A kind that is not served is scraped less and less often, the others at every interval. Once it is served, so is it.
 func TestScrapeBacksOff(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -199,7 +198,7 @@ func TestScrapeBacksOff(t *testing.T) {
 	assert.Equal(t, 1, f.Logs.FilterMessageSnippet("does not serve this profile").Len())
 }
 
-// A target slower than its interval is asked by one request at a time, and the ticks that it missed are counted.
+// A target slower than its interval gets one request at a time, and the ticks that it missed are counted.
 func TestScrapeNeverOverlaps(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -226,7 +225,7 @@ func TestScrapeNeverOverlaps(t *testing.T) {
 	assert.GreaterOrEqual(t, f.Sum(metricScrapeSkipped, "job", "shop"), 2*scrapes)
 }
 
-// A target that never answers costs a timeout, and no place among those that do.
+// A target that never answers takes no slot.
 func TestScrapeTimeout(t *testing.T) {
 	t.Parallel()
 	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{
@@ -261,13 +260,13 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// What the pipeline refuses for now is gone, is counted, and is no fault of the target.
+// A payload that the pipeline refuses for now is dropped and counted, and the target is up.
 func TestScrapeRefused(t *testing.T) {
 	site := sourcetest.NewSite(t, sourcetest.Serve(sourcetest.Captured(t, "go-heap.pb.gz")))
 	f := newFixture(t, 0, nil)
 	f.Next.RefuseWith(errors.New("full"))
 	f.begin(scrapeTargetOf(t, site.URL, "/memory"))
-	site.AwaitAsked(t, 5)
+	site.AwaitRequests(t, 5)
 	f.AwaitLog(1, "scrape failed")
 	assert.Equal(t, stateUp, f.endpoint(0, "memory").State)
 	assert.Equal(t, "full", f.endpoint(0, "memory").Error)
@@ -276,7 +275,7 @@ func TestScrapeRefused(t *testing.T) {
 	assert.Zero(t, f.Sum(sourcetest.MetricRejected))
 }
 
-// Shutdown breaks off what waits, at once, and delivers what was fetched.
+// Shutdown cancels requests at once, and delivers what was fetched.
 func TestScrapeShutdown(t *testing.T) {
 	entered := make(chan struct{}, 100)
 	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sourcetest is what the tests of the sources have in common: a pipeline that records, and what a component writes
-// to. Tests alone import it.
+// Package sourcetest is what the tests of the sources have in common: a pipeline that records, logs, metrics and servers. Only tests
+// import it.
 package sourcetest
 
 import (
@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,25 +46,25 @@ const (
 	MetricRepaired = "otelcol_receiver_pprof_repaired"
 )
 
-// Patience is how long a test waits for what must happen.
+// Patience is how long a test waits for an event that must happen.
 const Patience = 20 * time.Second
 
-// Pipeline is the next consumer: it checks what it gets, and refuses with err where that is set.
+// Pipeline is the next consumer: it checks and records profiles, or refuses them.
 type Pipeline struct {
 	T  testing.TB
 	mu sync.Mutex
-	// Err decides on the n-th delivery, from 0; nil takes all.
+	// Err returns the error of the n-th delivery, from 0; nil accepts all.
 	Err func(n int) error
-	// Discard keeps nothing of what was received, and checks nothing.
+	// Discard neither checks nor keeps profiles.
 	Discard  bool
 	Tries    int
 	Received []pprofile.Profiles
 }
 
-// Capabilities says that nothing is changed.
+// Capabilities reports that profiles are not changed.
 func (*Pipeline) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ConsumeProfiles keeps what it gets, or refuses it.
+// ConsumeProfiles records profiles, or refuses them.
 func (p *Pipeline) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
 	p.mu.Lock()
 	decide, n, discard := p.Err, p.Tries, p.Discard
@@ -86,21 +87,21 @@ func (p *Pipeline) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) erro
 	return nil
 }
 
-// RefuseWith makes every delivery from now on fail; nil accepts them again.
+// RefuseWith makes all further deliveries fail; nil accepts them again.
 func (p *Pipeline) RefuseWith(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Err = func(int) error { return err }
 }
 
-// All returns what was accepted so far.
+// All returns the profiles accepted so far.
 func (p *Pipeline) All() []pprofile.Profiles {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]pprofile.Profiles(nil), p.Received...)
+	return slices.Clone(p.Received)
 }
 
-// Forget drops what was accepted so far.
+// Forget drops the profiles accepted so far.
 func (p *Pipeline) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +115,7 @@ func (p *Pipeline) Attempts() int {
 	return p.Tries
 }
 
-// Fixture is what a source delivers and writes to.
+// Fixture is the pipeline, the logs and the metrics of a component.
 type Fixture struct {
 	T         testing.TB
 	Next      *Pipeline
@@ -123,7 +124,7 @@ type Fixture struct {
 	Set       receiver.Settings
 }
 
-// Host has extensions and nothing else.
+// Host is a component.Host that has only extensions.
 type Host map[component.ID]component.Component
 
 // GetExtensions returns the extensions.
@@ -141,13 +142,13 @@ func New(t testing.TB) *Fixture {
 		BuildInfo:         component.BuildInfo{Command: "otelcol-profiles", Version: "1.2.3"},
 	}
 	f.Set.Logger = zap.New(core)
-	f.Set.TracerProvider = noop.NewTracerProvider() // a recorder of spans grows without end under fuzzing
+	f.Set.TracerProvider = noop.NewTracerProvider() // a recorder of spans would grow without bound under fuzzing
 	f.Set.Resource.Attributes().PutStr("service.name", "otelcol-profiles")
 	t.Cleanup(func() { require.NoError(t, f.Telemetry.Shutdown(context.Background())) })
 	return f
 }
 
-// Ingester returns the path of one source, with the default limits and a budget of its own. A maxProfileBytes of 0 is the
+// Ingester returns the Ingester of a source, with the default limits and a budget of its own. A maxProfileBytes of 0 is the
 // default.
 func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *ingest.Ingester {
 	f.T.Helper()
@@ -181,14 +182,14 @@ func (f *Fixture) Stop(c component.Component) {
 	require.NoError(f.T, c.Shutdown(ctx))
 }
 
-// Await waits until the pipeline has n deliveries.
+// Await waits until the pipeline has accepted n deliveries.
 func (f *Fixture) Await(n int) []pprofile.Profiles {
 	f.T.Helper()
 	require.Eventually(f.T, func() bool { return len(f.Next.All()) >= n }, Patience, 5*time.Millisecond)
 	return f.Next.All()
 }
 
-// AwaitLog waits until n lines hold text.
+// AwaitLog waits until n log messages contain text.
 func (f *Fixture) AwaitLog(n int, text string) []observer.LoggedEntry {
 	f.T.Helper()
 	find := func() []observer.LoggedEntry { return f.Logs.FilterMessageSnippet(text).All() }
@@ -238,11 +239,11 @@ func ResourceOf(t testing.TB, pd pprofile.Profiles) map[string]any {
 	return pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
 }
 
-// Site is a server whose answer can be changed.
+// Site is a server whose handler can be replaced.
 type Site struct {
 	*httptest.Server
-	Handler atomic.Pointer[http.HandlerFunc]
-	Asked   atomic.Int64
+	Handler  atomic.Pointer[http.HandlerFunc]
+	Requests atomic.Int64
 }
 
 // NewSite returns a server that ends with the test.
@@ -250,21 +251,21 @@ func NewSite(t testing.TB, handler http.HandlerFunc) *Site {
 	s := &Site{}
 	s.Handler.Store(&handler)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.Asked.Add(1)
+		s.Requests.Add(1)
 		(*s.Handler.Load())(w, r)
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
-// AwaitAsked waits for n further requests.
-func (s *Site) AwaitAsked(t testing.TB, n int64) {
+// AwaitRequests waits for n further requests.
+func (s *Site) AwaitRequests(t testing.TB, n int64) {
 	t.Helper()
-	until := s.Asked.Load() + n
-	require.Eventually(t, func() bool { return s.Asked.Load() >= until }, Patience, time.Millisecond)
+	until := s.Requests.Load() + n
+	require.Eventually(t, func() bool { return s.Requests.Load() >= until }, Patience, time.Millisecond)
 }
 
-// Serve answers with data and headers.
+// Serve returns a handler that answers with data and headers.
 func Serve(data []byte, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -274,7 +275,7 @@ func Serve(data []byte, headers ...string) http.HandlerFunc {
 	}
 }
 
-// repository is the folder that holds go.mod.
+// repository returns the folder that holds go.mod.
 func repository() string {
 	folder := "."
 	for {

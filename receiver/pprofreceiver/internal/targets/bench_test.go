@@ -11,8 +11,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 )
 
-// BenchmarkGroup makes the targets of a cluster's pods with the shipped rules: what the first look
-// at discovery costs, and each later one.
+// BenchmarkGroup groups the targets of a cluster's pods with the shipped rules: for the first update of discovery, and for later ones.
 func BenchmarkGroup(b *testing.B) {
 	for _, pods := range []int{100, 2000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {

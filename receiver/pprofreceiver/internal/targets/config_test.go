@@ -190,7 +190,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	}
 }
 
-// What is written is what was read, but for the secrets.
+// A section that is written and read again is the same, except for secrets.
 func TestMarshal(t *testing.T) {
 	cfg := mustLoad(t, withSecrets)
 	marshalled := confmap.New()
@@ -202,7 +202,7 @@ func TestMarshal(t *testing.T) {
 	assert.Equal(t, cfg.String(), again.String())
 }
 
-// A password of digits from the environment is text, whatever YAML would make of it.
+// A password of digits from the environment is text, although YAML would read a number.
 func TestSecretsOfTheEnvironment(t *testing.T) {
 	conf := resolve(t, map[string]string{
 		"test:config": "job_name: a\nbasic_auth: {username: '${test:number}', password: '${test:octal}'}" + someDiscovery,

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzJob reads anything as a job, and gives what is taken a target to relabel: nothing panics, nothing invalid is
-// handed on, and what is printed is read again.
+// FuzzJob reads arbitrary text as a job, and relabels a target with each valid one: nothing panics, no target is invalid, and the
+// printed job can be read again.
 func FuzzJob(f *testing.F) {
 	f.Add("job_name: a"+someDiscovery, "__address__", "h:1")
 	f.Add(withSecrets, "__param_x", "y")
@@ -44,7 +44,7 @@ func FuzzJob(f *testing.F) {
 	})
 }
 
-// FuzzAddress reads anything as an address: what is taken stands in a URL as the same host and port.
+// FuzzAddress reads arbitrary text as an address: a valid one has the same host and port in a URL.
 func FuzzAddress(f *testing.F) {
 	for _, seed := range []string{"h", "h:1", "[::1]:1", "::1", "fe80::1%eth0", "[fe80::1%25eth0]:80", "h:", ":1", "a@b:1", "[]", "[", "ü:1", "127.1", "%41:1", "h:01", "0::1%\xff", "\xff:1", "fe80::1%ü"} {
 		f.Add(seed)

@@ -55,7 +55,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// oneKindEach lets a discovered target have only the kind that it names.
+// oneKindEach are rules that keep only the kind that a discovered target names.
 const oneKindEach = `
 job_name: j
 static_configs: [{targets: [replaced]}]
@@ -64,7 +64,7 @@ relabel_configs:
   - {action: keep, source_labels: [__tmp], regex: "memory=memory|goroutine=goroutine"}
 `
 
-// Kinds of one address that are discovered apart come together, in the order of the configuration.
+// Kinds of one address that are discovered separately become one target, in the order of the configuration.
 func TestKindsAreGrouped(t *testing.T) {
 	update := func(labels ...string) Update {
 		goroutine := append([]string{"__address__", "h:1", "__meta_only", "goroutine"}, labels...)
@@ -76,7 +76,7 @@ func TestKindsAreGrouped(t *testing.T) {
 	assert.Equal(t, []string{"memory http://h:1/debug/pprof/allocs", "goroutine http://h:1/debug/pprof/goroutine"}, urls(before))
 	assert.Equal(t, [NumDropReasons]int{}, before.Jobs[0].Dropped)
 
-	// What changes in one is seen, though the target is still shown as the other.
+	// A change of one is noticed, although the target is shown with the labels of the other.
 	same := update()
 	assert.True(t, same.reuse(before))
 	for _, label := range []string{"__profile_path__", "__scrape_timeout__"} {
@@ -90,7 +90,7 @@ func TestKindsAreGrouped(t *testing.T) {
 	assert.Equal(t, urls(before), urls(Update{Targets: reversed}))
 }
 
-// The order in which discovery hands out its groups, which it keeps in a map, changes nothing.
+// The order of discovery's groups, which it keeps in a map, changes nothing.
 func TestOrder(t *testing.T) {
 	job := mustLoad(t, "job_name: j\nstatic_configs: [{targets: [replaced]}]")
 	var groups []*targetgroup.Group

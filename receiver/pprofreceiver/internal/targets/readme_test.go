@@ -70,7 +70,7 @@ func TestReadmeKinds(t *testing.T) {
 	}
 }
 
-// The labels that are there when the rules begin are those of the README.
+// The README lists the labels that a target has before the rules.
 func TestReadmeLabels(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "../../docs/scraping.md", "| label | at first | what it decides |")
 	targets, _ := mustLoad(t, onlyMemory+`

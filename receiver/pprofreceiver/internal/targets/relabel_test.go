@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// found makes a group of one target of each list of pairs.
+// found returns a group with one target for each list of pairs.
 func found(targets ...[]string) []*targetgroup.Group {
 	g := &targetgroup.Group{Source: "test"}
 	for _, pairs := range targets {
@@ -24,7 +24,7 @@ func found(targets ...[]string) []*targetgroup.Group {
 	return []*targetgroup.Group{g}
 }
 
-// onlyMemory is a job with one kind, to which a test adds keys.
+// onlyMemory is a job with one kind, to which tests add keys.
 const onlyMemory = `
 job_name: j
 static_configs: [{targets: [replaced]}]
@@ -88,7 +88,7 @@ func TestInvalidTargets(t *testing.T) {
 		"not UTF-8 too": {[]string{"__address__", "h:1", "\xff", "a"}, "must be UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Another target is found beside it, and is not harmed.
+			// Another target is not affected.
 			targets, report := mustLoad(t, onlyMemory).group(found(tc.labels, []string{"__address__", "ok:1"}), newMemo())
 			assert.Equal(t, []string{"memory http://ok:1/debug/pprof/allocs"}, urls(Update{Targets: targets}))
 			assert.Equal(t, 2, report.Discovered)
@@ -134,7 +134,7 @@ profiles: {goroutine: {enabled: false}, block: {enabled: false}, mutex: {enabled
 	}, times("", "__param_seconds", "x"))
 }
 
-// A rule can scrape one kind less often; that makes a target of its own.
+// A rule can scrape one kind less often, which becomes a target of its own.
 func TestIntervalOfAKind(t *testing.T) {
 	targets, _ := mustLoad(t, `
 job_name: j

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Spin is what a CPU profile of this program shows.
+// Spin is shown by CPU profiles of this program.
 //
 //go:noinline
 func Spin(block []byte) []byte {
@@ -30,7 +30,7 @@ func Spin(block []byte) []byte {
 	return block
 }
 
-// Keep is what its memory profiles show: it allocates some 10 MB in a second, and keeps a little.
+// Keep is shown by its memory profiles: it allocates some 10 MB a second, and keeps a little.
 //
 //go:noinline
 func Keep(kept [][]byte) {
@@ -40,7 +40,7 @@ func Keep(kept [][]byte) {
 	}
 }
 
-// Contend is what its mutex and block profiles show.
+// Contend is shown by its mutex and block profiles.
 //
 //go:noinline
 func Contend(mu *sync.Mutex) {
