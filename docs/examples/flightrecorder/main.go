@@ -1,12 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command flightrecorder shows how a server sends what happened just before a slow request: runtime/trace's flight
-// recorder keeps the last seconds in memory, and its dump goes to the collector's pprof receiver.
+// Command flightrecorder shows how a server sends what happened just before a slow request: the flight recorder of
+// runtime/trace keeps the last seconds in memory, and the server pushes them to the collector's pprof receiver.
 //
 //	go run ./docs/examples/flightrecorder -collector http://localhost:4040
 //
-// It answers on localhost:8080; every tenth request waits for a lock that is held for 30 ms.
+// It listens on localhost:8080. Every tenth request waits for a lock that is held for 30 ms.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		ctx, task := trace.NewTask(r.Context(), "request")
 		defer task.End()
-		// The span that profiles of this request link to.
+		// Profiles of this request link to this span.
 		if parent := r.Header.Get("traceparent"); parent != "" {
 			trace.Log(ctx, "traceparent", parent)
 		}
@@ -70,7 +70,7 @@ func handle() {
 	defer mu.Unlock()
 }
 
-// dumper sends one dump at a time, and none within ten seconds of the last: what is slow for one request is slow for many.
+// dumper sends one dump at a time, at most every ten seconds: if one request is slow, others usually are, too.
 type dumper struct {
 	recorder *trace.FlightRecorder
 	target   string

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command stall writes an execution trace of a program that stands still for 30 ms once a second: a compaction holds the
+// Command stall writes an execution trace of a program that stalls for 30 ms once a second: a compaction holds the
 // lock that all requests need. An average does not show that; the page's heat map does.
 //
 //	go run ./docs/examples/stall stall.trace
