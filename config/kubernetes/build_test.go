@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubernetes holds the tests of the manifests beside it: they are built as kubectl builds them, decoded strictly
-// into Kubernetes' own types, and checked for what the API server alone would not notice.
+// Package kubernetes has the tests of the manifests in this folder. They build the manifests as kubectl does, decode them
+// strictly into Kubernetes' own types, and check what the API server does not.
 package kubernetes
 
 import (
@@ -25,13 +25,13 @@ import (
 
 const namespace = "otelcol-profiles"
 
-// strict refuses fields that a type does not have, and keys that stand twice.
+// strict refuses unknown fields and duplicate keys.
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
 // manifest is what one `kubectl apply -k` sends.
 type manifest []runtime.Object
 
-// overlays are all that the tests look at: the two that are shipped, and those with every component.
+// overlays are what the tests build: the two that are shipped, and others with every component.
 var overlays = map[string]struct {
 	folder     string
 	components []string
@@ -55,7 +55,7 @@ func forEach(t *testing.T, test func(*testing.T, manifest)) {
 	}
 }
 
-// builds remembers what build has built, by folder and components. Nobody changes it.
+// builds caches the results of build by folder and components. Nobody changes them.
 var builds = map[string]manifest{}
 
 // build builds a folder, with components as a user adds them.
@@ -106,7 +106,7 @@ func relative(t *testing.T, from, to string) string {
 	return to
 }
 
-// find gives the one object of a type with a name.
+// find returns the object of a type with a name.
 func find[T runtime.Object](t *testing.T, m manifest, name string) T {
 	t.Helper()
 	for _, object := range all[T](m) {
@@ -121,7 +121,7 @@ func find[T runtime.Object](t *testing.T, m manifest, name string) T {
 	return none
 }
 
-// all gives the objects of a type.
+// all returns the objects of a type.
 func all[T runtime.Object](m manifest) []T {
 	var found []T
 	for _, object := range m {
@@ -132,7 +132,7 @@ func all[T runtime.Object](m manifest) []T {
 	return found
 }
 
-// workload is what makes pods.
+// workload is an object that makes pods.
 type workload struct {
 	kind, name string
 	template   corev1.PodTemplateSpec
@@ -154,7 +154,7 @@ func (m manifest) workloads() (found []workload) {
 	return found
 }
 
-// TestComments takes the # away from the components in the overlays, as a user does.
+// TestComments removes the # before the components in the overlays, as a user does.
 func TestComments(t *testing.T) {
 	for overlay, components := range map[string]int{"agent": 3, "gateway": 4} {
 		tree := t.TempDir()
@@ -175,7 +175,7 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// TestStrict shows that every object is of a known type without unknown fields, and that strictness is on.
+// TestStrict checks that every object is of a known type without unknown fields, and that decoding is strict.
 func TestStrict(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) { require.NotEmpty(t, m) })
 	for fault, spec := range map[string]string{

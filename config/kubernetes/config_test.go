@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// configuration gives the text of a workload's file, as its pods see it.
+// configuration returns the configuration file that the pods of a workload see.
 func (m manifest) configuration(t *testing.T, w workload) string {
 	t.Helper()
 	for _, volume := range w.template.Spec.Volumes {
@@ -32,7 +32,7 @@ func (m manifest) configuration(t *testing.T, w workload) string {
 	return ""
 }
 
-// TestPorts checks that the collectors listen where the container says, health check and metrics included.
+// TestPorts checks that the collectors listen at the container's ports, including health check and metrics.
 func TestPorts(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, w := range m.workloads() {
@@ -72,7 +72,7 @@ func TestVariables(t *testing.T) {
 	})
 }
 
-// TestBackends checks who sends where.
+// TestBackends checks where agents and gateways send.
 func TestBackends(t *testing.T) {
 	for name, want := range map[string]map[string]string{
 		"overlays/agent":   {"otelcol-profiles-agent": "backend.observability:4317"},
@@ -85,12 +85,12 @@ func TestBackends(t *testing.T) {
 		}
 		require.Equal(t, want, got)
 	}
-	// The agents' backend is a Service that there is.
+	// The agents send to a Service that exists.
 	service := find[*corev1.Service](t, build(t, "overlays/gateway"), "otelcol-profiles-gateway")
 	require.EqualValues(t, 4317, service.Spec.Ports[0].Port)
 }
 
-// TestToken checks that the token goes to those that speak to the backend.
+// TestToken checks that only pods that send to the backend have the token.
 func TestToken(t *testing.T) {
 	for folder, want := range map[string]string{
 		"overlays/agent": "otelcol-profiles-agent", "overlays/gateway": "otelcol-profiles-gateway",
@@ -106,7 +106,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestLimits checks that what bounds memory and disk stays within what the pod has.
+// TestLimits checks that the limits of memory and disk are within those of the pod.
 func TestLimits(t *testing.T) {
 	m := build(t, "overlays/gateway")
 	for _, w := range m.workloads() {
@@ -138,7 +138,7 @@ func TestLimits(t *testing.T) {
 		require.Less(t, 40*config.Receivers.PProf.Limits.MaxProfileBytes, resources.Requests.Memory().Value(), "a costly profile fits into memory")
 		limiter := config.Processors.MemoryLimiter
 		percent := resources.Limits.Memory().Value() / 100
-		require.Less(t, limiter.LimitPercentage*percent, resources.Requests.Memory().Value(), "the limiter acts before Go's collector labours")
+		require.Less(t, limiter.LimitPercentage*percent, resources.Requests.Memory().Value(), "the limiter acts before Go's garbage collector has to work hard")
 		lowerMark := (limiter.LimitPercentage - limiter.SpikeLimitPercentage) * percent
 		queue := config.Exporters.OTLP.SendingQueue
 		require.Positive(t, queue.QueueSize)
@@ -148,7 +148,7 @@ func TestLimits(t *testing.T) {
 		}
 		for _, volume := range w.template.Spec.Volumes {
 			if volume.EmptyDir != nil {
-				// The file grows beyond what is in it, and is written a second time while it is compacted.
+				// The file grows beyond its content, and is copied while it is compacted.
 				require.Less(t, 3*queue.QueueSize, volume.EmptyDir.SizeLimit.Value())
 				require.Greater(t, resources.Limits.StorageEphemeral().Value(), volume.EmptyDir.SizeLimit.Value())
 			}
@@ -156,7 +156,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestVolumes checks that a gateway's queue is on a volume of its own that is large enough and stays.
+// TestVolumes checks that each gateway's queue is on a volume that is large enough and is kept.
 func TestVolumes(t *testing.T) {
 	m := build(t, "overlays/gateway", "components/gateway-volumes")
 	require.Empty(t, all[*appsv1.Deployment](m))
@@ -199,16 +199,16 @@ func TestVolumes(t *testing.T) {
 	require.Equal(t, "delivered", config.Processors["dictionary_dedup"].Acknowledge)
 	queue := config.Exporters.OTLP.SendingQueue
 	require.Contains(t, config.Extensions[queue.Storage].Directory, mounts[claim.Name])
-	// It replaces the list of the configuration below it.
+	// It replaces the list of the first configuration.
 	require.Equal(t, []string{queue.Storage, "health_check"}, config.Service.Extensions)
 	require.LessOrEqual(t, 3*queue.QueueSize, claim.Spec.Resources.Requests.Storage().Value())
 
 	scaler := find[*autoscalingv2.HorizontalPodAutoscaler](t, m, gateway.Name)
 	require.Equal(t, autoscalingv2.DisabledPolicySelect, *scaler.Spec.Behavior.ScaleDown.SelectPolicy,
-		"what is scaled away takes its queue along")
+		"a gateway that is scaled down would keep its queue unsent")
 }
 
-// TestRelabelRules checks that the agent's rules are those that the receiver is tested with.
+// TestRelabelRules checks that the agent's rules are those of the receiver's tests.
 func TestRelabelRules(t *testing.T) {
 	shipped, err := os.ReadFile("base/relabel.yaml")
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestDocs checks what the pages for users say against the manifests: annotations, ports, sizes, folders.
+// TestDocs compares the documentation with the manifests: annotations, ports, sizes, folders.
 func TestDocs(t *testing.T) {
 	rules, err := os.ReadFile("base/relabel.yaml")
 	require.NoError(t, err)

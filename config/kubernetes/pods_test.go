@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestRestricted checks what the Pod Security Standard "restricted" demands, and what goes beyond it.
+// TestRestricted checks the rules of the Pod Security Standard "restricted", and stricter ones.
 func TestRestricted(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, w := range m.workloads() {
@@ -48,7 +48,7 @@ func (w workload) samples() bool {
 	return slices.Contains(w.container().Args, "--config=/etc/otelcol-profiles/ebpf.yaml")
 }
 
-// documentedCapabilities returns what docs/ebpf.md says that sampling needs, and its text.
+// documentedCapabilities returns the capabilities in the table of docs/ebpf.md, and the text of that page.
 func documentedCapabilities(t *testing.T) (found []corev1.Capability, text string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "ebpf.md"))
@@ -60,8 +60,8 @@ func documentedCapabilities(t *testing.T) (found []corev1.Capability, text strin
 	return found, string(page)
 }
 
-// TestUnit compares the capabilities of the systemd unit and of the `docker run` line with the table. Both lift the limit on
-// locked memory by other means.
+// TestUnit compares the capabilities of the systemd unit and of the `docker run` line with the table. Both raise the limit on
+// locked memory without a capability.
 func TestUnit(t *testing.T) {
 	documented, page := documentedCapabilities(t)
 	unit, err := os.ReadFile(filepath.Join("..", "systemd", "otelcol-profiles.service"))
@@ -80,7 +80,7 @@ func TestUnit(t *testing.T) {
 	require.Contains(t, page, "--ulimit memlock=-1:-1")
 }
 
-// TestSampling checks that agents that sample by eBPF have what docs/ebpf.md says that they need, and no more.
+// TestSampling checks that agents that sample by eBPF have exactly the privileges of docs/ebpf.md.
 func TestSampling(t *testing.T) {
 	documented, _ := documentedCapabilities(t)
 	for _, overlay := range []string{"agent, ebpf", "gateway, ebpf"} {
@@ -114,7 +114,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestPodSecurityLabels holds the namespace to the strictest standard that its pods keep.
+// TestPodSecurityLabels checks that the namespace enforces the strictest standard that its pods comply with.
 func TestPodSecurityLabels(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		want := "restricted"
@@ -136,7 +136,7 @@ func TestPodSecurityLabels(t *testing.T) {
 	})
 }
 
-// TestMemory checks that Go's limit is the memory requested, four fifths of what is allowed.
+// TestMemory checks that Go's limit is the memory requested, four fifths of the container's limit.
 func TestMemory(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, w := range m.workloads() {
@@ -172,7 +172,7 @@ func TestThreads(t *testing.T) {
 	})
 }
 
-// TestProbes checks that all three ask the port of the health check.
+// TestProbes checks that all three probes use the port of the health check.
 func TestProbes(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, w := range m.workloads() {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// selected gives the one workload whose pods a selector selects.
+// selected returns the one workload whose pods a selector selects.
 func (m manifest) selected(t *testing.T, selector map[string]string) workload {
 	t.Helper()
 	var found []workload
@@ -35,7 +35,7 @@ func (m manifest) selected(t *testing.T, selector map[string]string) workload {
 	return found[0]
 }
 
-// TestNamespaces checks that everything that can be in the namespace is in it.
+// TestNamespaces checks that every namespaced object is in the namespace.
 func TestNamespaces(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, object := range m {
@@ -52,7 +52,7 @@ func TestNamespaces(t *testing.T) {
 	})
 }
 
-// TestReferences checks that what pods refer to by name is there.
+// TestReferences checks that the objects to which pods refer by name exist.
 func TestReferences(t *testing.T) {
 	hashed := regexp.MustCompile(`-[a-z0-9]{10}$`)
 	forEach(t, func(t *testing.T, m manifest) {
@@ -103,7 +103,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestServices checks that each port leads to one of the pods', and that agents are reached on the node only.
+// TestServices checks that each port leads to a port of the pods, and that agents are reachable only on their node.
 func TestServices(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, service := range all[*corev1.Service](m) {
@@ -118,7 +118,7 @@ func TestServices(t *testing.T) {
 	})
 }
 
-// TestNetworkPolicies checks that what a Service offers is let in, metrics beside it, and nothing else.
+// TestNetworkPolicies checks that exactly the ports of a Service and the metrics are open.
 func TestNetworkPolicies(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		policies := all[*networkingv1.NetworkPolicy](m)
@@ -146,7 +146,8 @@ func TestNetworkPolicies(t *testing.T) {
 	})
 }
 
-// TestRoles holds the permissions to what discovery and k8s_attributes use; `make e2e-kubernetes` shows that they suffice.
+// TestRoles checks that the permissions are those that discovery and k8s_attributes need; `make e2e-kubernetes` shows that they
+// suffice.
 func TestRoles(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		roles, bindings := all[*rbacv1.ClusterRole](m), all[*rbacv1.ClusterRoleBinding](m)
@@ -163,7 +164,7 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// TestScaling checks what scales and protects the gateways.
+// TestScaling checks the autoscaler and the disruption budget of the gateways.
 func TestScaling(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		var gateways []workload

@@ -26,16 +26,16 @@ import (
 
 const root = "../.."
 
-// metric is what is declared of a metric.
+// metric is the declaration of a metric.
 type metric struct {
 	labels    map[string][]string // with their values, where these are listed
 	histogram bool
 }
 
-// coreLabels are what the Collector's helpers and Prometheus put on metrics. Their metadata does not list them.
+// coreLabels are the labels that the Collector's helpers and Prometheus add. Metadata does not list them.
 var coreLabels = []string{"instance", "job", "receiver", "exporter", "processor", "transport", "data_type"}
 
-// declared are all metrics of this repository's components, and of the Collector's helpers and service.
+// declared returns all metrics of this repository's components, and of the Collector's helpers and service.
 func declared(t *testing.T) map[string]metric {
 	files, err := filepath.Glob(filepath.Join(root, "*", "*", "metadata.yaml"))
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestAlerts(t *testing.T) {
 			assert.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			assert.NotEmpty(t, rule.Annotations["description"], rule.Alert)
 			assert.Contains(t, []string{"critical", "warning", "info"}, rule.Labels["severity"], rule.Alert)
-			// What a summary names must be left of the labels.
+			// The result must still have the labels that a summary uses.
 			for _, match := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"], -1) {
 				assert.True(t, keeps(t, rule.Expr, match[1]), "%s: %s", rule.Alert, match[1])
 			}
