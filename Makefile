@@ -1,5 +1,5 @@
-# `make help` lists the targets. All a machine needs is Go, make and git: everything else is a Go module, fetched when
-# it is first used. With a C compiler the tests run with the race detector too.
+# `make help` lists the targets. You need Go, make and git: everything else is a Go module, which is fetched when it is
+# first used. If there is a C compiler, the tests also run under the race detector.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -10,7 +10,7 @@ comma := ,
 # The developer's tools have a go.mod of their own, so that their versions never touch the product's.
 TOOL := $(GO) tool -modfile=internal/tools/go.mod
 
-# SLIM=1 builds, runs and packs the collector for a node outside of Kubernetes (builder-config.slim.yaml).
+# SLIM=1 builds, runs and packages the slim collector, for a node outside of Kubernetes (builder-config.slim.yaml).
 SLIM ?=
 DIST := otelcol-profiles$(if $(SLIM),-slim)
 MAIN := cmd/otelcol-profiles
@@ -21,21 +21,21 @@ BINARY := bin/$(DIST)
 RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
 # Every package but the end-to-end tests, which run the binary.
 UNIT  = $$($(GO) list ./... | grep -v /internal/e2e$$)
-# Packages that have goroutines or locks of their own: the translators have none. `make test` leaves the Kubernetes client and
-# those that need it to `make race`, since compiling it for the race detector takes longer than all these tests.
+# Packages that have goroutines or locks of their own, which the translators do not. `make test` leaves out those that need
+# the Kubernetes client, since compiling it for the race detector takes longer than all these tests; `make race` runs them.
 CONCURRENT = $$(grep -rlE --include='*.go' --exclude='*_test.go' \
 	'^\s*go (func|[a-zA-Z])|\.Go\(func|sync\.(Mutex|RWMutex|WaitGroup|Once|Map|Cond)|"sync/atomic"' \
 	receiver processor exporter connector internal | xargs -n 1 dirname | sort -u | grep -vE '^internal/(e2e|chaos|formats/|.*test)|/testdata/|/metadata$$' | sed 's|^|./|')
 WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
 	case "$$($(GO) list -test -deps $$package)" in *k8s.io/client-go/*) ;; *) echo $$package ;; esac; done
 
-# How many inputs a test with drawn ones draws.
+# The number of random inputs of a property test.
 DRAWS ?= 30
-# One set of flags for everything that is compiled here, programs that tests build and the linter's view included, so that a
+# One set of flags for everything that is compiled here, including programs that tests build and the linter's view, so that a
 # dependency is compiled once.
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -tags=grpcnotrace $(GOFLAGS)
-# The collector's alone: profiletool and the tests have no slim form.
+# Flags of the collector only: profiletool and the tests have no slim build.
 COLLECTOR_TAGS  := grpcnotrace$(if $(SLIM),$(comma)slim)
 COLLECTOR_FLAGS := -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
 TOOL_FLAGS = -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
@@ -45,7 +45,7 @@ RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE)
 CONFIG      ?= config/quickstart.yaml
 FUZZ        ?= Fuzz
 FUZZTIME    ?= 30s
-# For each target, in the night: about seven hours in all.
+# For each target of fuzz-nightly: about seven hours in all.
 FUZZTIME_NIGHTLY ?= 15m
 BENCH       ?= .
 BENCH_COUNT ?= 6
@@ -64,7 +64,8 @@ build: ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/ot
 run: build ## build it and run config/quickstart.yaml (or CONFIG=..., SLIM=1)
 	exec $(BINARY) --config $(CONFIG)
 
-# Some twice, because limits on allocations hold without the race detector only. The second time without those of large inputs.
+# Some packages run twice, because limits on allocations hold only without the race detector. The second run leaves out tests of
+# large inputs.
 .PHONY: test
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	$(TEST) $(UNIT)
@@ -76,14 +77,13 @@ race: RACE = -race
 race: ## run all tests of concurrent packages under the race detector, those with the Kubernetes client included
 	$(RACE_TEST) $(CONCURRENT)
 
-# In about half a minute: most of it is npm's. With E2E_SPLUNK=if-possible it is left out where the agent cannot be
-# installed.
+# Takes about half a minute, mostly npm. With E2E_SPLUNK=if-possible the test is skipped if the agent cannot be installed.
 E2E_SPLUNK ?= 1
 .PHONY: e2e-splunk
 e2e-splunk: ## run an application with Splunk's agent for Node.js, from npm, against the collector
 	E2E_SPLUNK=$(E2E_SPLUNK) $(TEST) -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/e2e
 
-# The same with Pyroscope's SDK for Node.js, in two versions.
+# The same with two versions of Pyroscope's SDK for Node.js.
 E2E_PYROSCOPE ?= 1
 .PHONY: e2e-pyroscope
 e2e-pyroscope: ## run an application with Pyroscope's SDK for Node.js, from npm, against the collector
@@ -95,35 +95,35 @@ E2E_DATADOG ?= 1
 e2e-datadog: ## run an application with Datadog's library for Node.js, from npm, against the collector
 	E2E_DATADOG=$(E2E_DATADOG) $(TEST) -count=1 -v -timeout 10m -run '^TestDatadogNodeJS$$' ./internal/e2e
 
-# In about a minute, with Chromium and npm at hand (CHROMIUM names another browser). Screenshots go to bin/page. With
-# E2E_PAGE=if-possible it is left out where one of them is missing.
+# Takes about a minute, and needs Chromium and npm (CHROMIUM names another browser). Screenshots go to bin/page. With
+# E2E_PAGE=if-possible the test is skipped if one of them is missing.
 E2E_PAGE ?= 1
 .PHONY: e2e-page
 e2e-page: ## drive the page of flame graphs in Chromium, by playwright-core from npm
 	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$' ./internal/e2e
 
-# In about a minute and a half, as root, on a kernel with eBPF. EBPF_PROFILER names a folder with a changed copy of the
-# profiler's module, for a machine on which the released one does not work. With E2E_EBPF=if-possible it is left out where
-# sampling cannot start.
+# Takes about a minute and a half, and needs root and a kernel with eBPF. EBPF_PROFILER names a folder with a changed copy of
+# the profiler's module, for a machine on which the released one does not work. With E2E_EBPF=if-possible the test is skipped
+# if sampling cannot start.
 E2E_EBPF      ?= 1
 EBPF_PROFILER ?=
 .PHONY: e2e-ebpf
 e2e-ebpf: build ## sample known programs by eBPF with config/host.yaml (EBPF_PROFILER); needs root
 	E2E_EBPF=$(E2E_EBPF) EBPF_PROFILER=$(EBPF_PROFILER) $(TEST) -count=1 -v -timeout 20m -run '^TestEBPF$$' ./internal/e2e
 
-# In about two minutes; the first time, building the API server, etcd and kubectl from their modules takes four more.
+# Takes about two minutes. The first time, it builds the API server, etcd and kubectl from their modules, in four more.
 .PHONY: e2e-kubernetes
 e2e-kubernetes: ## apply config/kubernetes to a real API server, and run its agents and gateways (Linux)
 	E2E_KUBERNETES=1 $(TEST) -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./internal/e2e
 
-# Most scenarios wait most of the time: several run side by side. CHAOS_SEED=... repeats the choices of an earlier run.
+# Most scenarios wait most of the time, so several run in parallel. CHAOS_SEED=... repeats the choices of an earlier run.
 CHAOS     ?= full
 CHAOS_RUN ?= .
 SOAK      ?= 1h
 SCENARIOS  = $(TEST) -count=1 -v -parallel 4 ./internal/chaos
 
 .PHONY: chaos
-chaos: build ## break the collector and what is around it (CHAOS=short for a part of two minutes, CHAOS_RUN, CHAOS_SEED)
+chaos: build ## break the collector and its surroundings (CHAOS=short for a part of two minutes, CHAOS_RUN, CHAOS_SEED)
 	CHAOS=$(CHAOS) $(SCENARIOS) -timeout 20m -run '$(CHAOS_RUN)'
 
 .PHONY: soak
@@ -131,21 +131,21 @@ soak: build ## run agents and a gateway under load and random faults for SOAK, a
 	CHAOS=soak SOAK=$(SOAK) $(SCENARIOS) -timeout 0 -run '^TestSoak$$'
 
 .PHONY: check
-check: lint vet-32bit check-generated validate vulnerabilities ## all that a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
+check: lint vet-32bit check-generated validate vulnerabilities ## what a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
 	$(MAKE) test RACE=
 	$(MAKE) race
 
 .PHONY: bench
-bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS), the peer in the same run, and set them side by side
+bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS) and their peers, and compare them
 	mkdir -p bin
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 4h $(BENCH_PKGS) | tee bin/bench.txt
 	$(TOOL) benchstat -col /impl bin/bench.txt
 
 .PHONY: bench-fleet
-bench-fleet: build ## what agents and gateways cost as processes, with plain otlp → otlp beside them, and how long profiles take, in half an hour
+bench-fleet: build ## measure agents and gateways as processes, plain otlp → otlp, and how long profiles take, in half an hour
 	$(GO) test -run '^$$' -bench '^Benchmark(Gateway|Fleet|Latency)$$' -benchtime 8x -timeout 2h ./internal/e2e
 
-# Go keeps a failing input below testdata/fuzz of its package: commit it, and `go test` tries it from then on.
+# Go writes a failing input below testdata/fuzz of its package. Commit it, so that `go test` always runs it.
 .PHONY: fuzz fuzz-nightly
 fuzz: ## run every fuzz target for FUZZTIME, report each, and fail at the end if one failed (FUZZ: a pattern of names)
 	@failed=(); count=0; \
@@ -163,9 +163,9 @@ fuzz: ## run every fuzz target for FUZZTIME, report each, and fail at the end if
 fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
 	$(MAKE) fuzz FUZZTIME=$(FUZZTIME_NIGHTLY)
 
-# assemble writes what the builder makes of both configurations to the folder $(1), as deep as the real one. The full and the
-# slim build share a module and everything but their list of components, which the build tag `slim` chooses. The builder has
-# no option for main_others.go: run.go replaces it.
+# assemble writes the output of the builder for both configurations to the folder $(1), at the same depth as the real one. The
+# full and the slim build share a module and everything except the list of components, which the build tag `slim` selects.
+# run.go replaces main_others.go, which the builder has no option to leave out.
 define assemble
 	mkdir -p bin
 	sed 's|output_path: .*|output_path: ./$(1)|' builder-config.yaml > bin/builder-config.yaml
@@ -178,8 +178,8 @@ define assemble
 	rm -r bin/slim $(1)/main_others.go
 endef
 
-# A component's metrics, its status and the tests of its life come from its metadata.yaml. METADATA are those whose
-# generated code is there; the first time, name the new one.
+# mdatagen generates a component's metrics, status and lifecycle tests from its metadata.yaml. METADATA lists the components with
+# generated code; for a new component, set it the first time.
 MDATAGEN := $(GO) tool -modfile=$(CURDIR)/internal/tools/mdatagen/go.mod mdatagen
 METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/internal/metadata))
 
@@ -189,15 +189,15 @@ generate: ## write what is generated: cmd/otelcol-profiles from builder-config.y
 	$(call assemble,$(MAIN))
 	$(MAKE) --no-print-directory notice
 
-# Of what the binaries have on any platform. By way of another file, so that a failure leaves the old one.
+# NOTICE covers the binaries of all platforms. It is written to another file first, so that a failure keeps the old one.
 NOTICES := $(GO) run ./internal/notice -C $(MAIN),cmd/profiletool -tags=grpcnotrace
 .PHONY: notice
-notice: ## write NOTICE: the licences of all that is compiled or embedded into the binaries
+notice: ## write NOTICE: the licences of everything that is compiled or embedded into the binaries
 	mkdir -p bin && $(NOTICES) > bin/NOTICE && mv bin/NOTICE NOTICE
 
 # Each module in there requires the pdata of one old layout.
 .PHONY: layout-fixtures
-layout-fixtures: ## write internal/otlplayouts/testdata anew, each layout by the pdata of its time
+layout-fixtures: ## rewrite internal/otlplayouts/testdata, each layout by the pdata of its time
 	cd internal/otlplayouts/testdata/generate && for module in */; do \
 		$(GO) -C "$$module" run . "$$PWD/../$${module%/}"; \
 	done
@@ -207,18 +207,18 @@ fmt: ## format the code
 	$(TOOL) golangci-lint fmt ./...
 
 .PHONY: lint
-lint: ## formatting, imports and the usual mistakes
+lint: ## check formatting, imports and the usual mistakes
 	$(TOOL) golangci-lint fmt --diff ./...
 	$(TOOL) golangci-lint run ./...
 
-# The first time this compiles all dependencies for 32 bits, the Kubernetes client included: `make check` does it, CI does
-# it without those.
+# The first time, this compiles all dependencies for 32 bits, including the Kubernetes client. `make check` does that, CI checks
+# fewer packages.
 VET32 ?= ./...
 .PHONY: vet-32bit
 vet-32bit: ## check that everything compiles for 32 bits (VET32: which packages)
 	GOARCH=386 $(GO) vet $(VET32)
 
-# It asks vuln.go.dev, or GOVULNDB. govulncheck's status is 3 where it found something, 1 where it could not look.
+# The database is vuln.go.dev, or GOVULNDB. govulncheck exits with 3 if it found something, and with 1 if it could not search.
 GOVULNCHECK := $(GO) tool -modfile=$(CURDIR)/internal/tools/govulncheck/go.mod govulncheck $(if $(GOVULNDB),-db $(GOVULNDB))
 .PHONY: vulnerabilities
 vulnerabilities: ## look for known vulnerabilities that the code can reach; skipped if the database is out of reach
@@ -229,10 +229,10 @@ vulnerabilities: ## look for known vulnerabilities that the code can reach; skip
 	fi; \
 	exit $$status
 
-# The generator runs in an empty folder as deep as the real one (its replace line says ../..), beside a copy of what is
-# written by hand, so that neither what lies around nor what git thinks of it can hide a difference.
+# The generator runs in an empty folder at the same depth as the real one (for its replace line ../..), with a copy of the files
+# that are written by hand. So neither untracked files nor the state of git can hide a difference.
 .PHONY: check-generated
-check-generated: ## fail where cmd/otelcol-profiles, what mdatagen writes, NOTICE or a go.mod is stale
+check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE or a go.mod is stale
 	rm -rf bin/generated bin/_metadata && mkdir -p bin/generated bin/_metadata
 	for metadata in $(METADATA); do \
 		dir=$$(dirname "$$metadata"); mkdir -p "bin/_metadata/$$dir"; cp -r "$$dir/." "bin/_metadata/$$dir"; \
@@ -253,8 +253,8 @@ check-generated: ## fail where cmd/otelcol-profiles, what mdatagen writes, NOTIC
 validate: build ## let the binary validate every file in config/
 	for f in config/*.yaml config/backends/*.yaml; do echo "validate $$f"; $(BINARY) validate --config "$$f"; done
 
-# The builder is docker if its daemon answers, else podman, else buildah. IMAGE_FLAGS go to it as they are. Older ones of
-# the latter two do not know BUILDPLATFORM by themselves.
+# The builder is docker if its daemon answers, otherwise podman or buildah. It gets IMAGE_FLAGS unchanged. Older versions of
+# podman and buildah do not set BUILDPLATFORM.
 IMAGE       ?= otelcol-profiles:$(VERSION)$(if $(SLIM),-slim)
 VERSION     ?= $(shell sed -n 's/^  version: //p' builder-config.yaml)
 REVISION    ?= $(shell git describe --always --abbrev=40 --dirty --match '' 2>/dev/null || echo unknown)
@@ -265,18 +265,18 @@ IMAGE_TOOL  ?= $(shell for tool in docker podman buildah; do command -v $$tool >
 export DOCKER_BUILDKIT = 1
 
 .PHONY: image
-image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, SLIM, IMAGE_FLAGS) by docker, podman or buildah
+image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, SLIM, IMAGE_FLAGS) with docker, podman or buildah
 	@[ -n '$(IMAGE_TOOL)' ] || { echo 'make image needs docker (with a running daemon), podman or buildah' >&2; exit 1; }
 	$(IMAGE_TOOL) build $(if $(PLATFORM),--platform=$(PLATFORM) \
 		$(if $(filter docker,$(IMAGE_TOOL)),,--build-arg BUILDPLATFORM=linux/$(shell $(GO) env GOHOSTARCH))) \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg SLIM=$(SLIM) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
-# In a minute or two where the collector has been compiled before.
+# Takes a minute or two if the collector has been compiled before.
 .PHONY: e2e-image
-e2e-image: build ## build the container image of local images alone, and run it hardened; needs root and podman
+e2e-image: build ## build the container image from local images, and run it hardened; needs root and podman
 	E2E_IMAGE=1 $(TEST) -count=1 -v -timeout 30m -run '^TestImage$$' ./internal/e2e
 
-# Each platform takes as long as a build of everything: minutes. Cgo is off, so that any machine can build for all.
+# Each platform takes minutes, as a build of everything does. Cgo is off, so any machine can build for all platforms.
 RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 .PHONY: release
 release: ## cross-compile archives of both programs, their checksums and bills of materials: bin/release (RELEASE_PLATFORMS, SLIM)
@@ -295,5 +295,5 @@ release: ## cross-compile archives of both programs, their checksums and bills o
 	$(GO) run ./internal/release -dir bin/release -time "$$(git log -1 --format=%ct)"
 
 .PHONY: clean
-clean: ## remove what the other targets made
+clean: ## remove the files that other targets wrote
 	rm -rf bin profiles-out
