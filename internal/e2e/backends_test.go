@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,13 +25,12 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// hec is a server of Splunk's that keeps the events that it accepts.
+// hec is a server of HEC events. It keeps what it accepts.
 type hec struct {
 	mu     sync.Mutex
 	events []map[string]any
@@ -58,34 +59,20 @@ func (h *hec) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"text":"Success","code":0}`)
 }
 
-// field returns a field of each event.
-func (h *hec) field(name string) (values []string) {
+// values returns the values that events have in a field.
+func (h *hec) values(field string) map[string]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	values := map[string]bool{}
 	for _, event := range h.events {
 		fields, _ := event["fields"].(map[string]any)
-		values = append(values, fmt.Sprint(fields[name]))
+		values[fmt.Sprint(fields[field])] = true
 	}
 	return values
 }
 
-// toBackend is a running configuration of config/backends.
-type toBackend struct {
-	*collector
-	otlp string
-}
-
-func (b *toBackend) pushFile(t *testing.T, name string) {
-	t.Helper()
-	payload, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", name+".pb.gz"))
-	require.NoError(t, err)
-	status, answer, err := b.push("shop", payload)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusNoContent, status, answer)
-}
-
-// sendOTLP sends a CPU profile as the eBPF profiler does, and an allocation profile as a Splunk agent's records become one.
-func (b *toBackend) sendOTLP(t *testing.T) {
+// sendOTLP sends a CPU profile as the eBPF profiler makes them, and an allocation profile as the receiver splunk_profiling does.
+func sendOTLP(t *testing.T, address string) {
 	t.Helper()
 	build := profiletest.New()
 	resource := []any{"service.name", "host", "server.port", 8080}
@@ -99,63 +86,39 @@ func (b *toBackend) sendOTLP(t *testing.T) {
 		Profile("samples", "count").Time(now, 1e9).Period(50_000_000, "cpu", "nanoseconds").
 		Sample(profiletest.Observed([]uint64{now, now + 1}, "leaf", "main")).
 		Profile("allocated_space", "bytes").Time(now, 1e9).Period(1, "space", "bytes").Sample(allocation)
-	require.NoError(t, export(t, b.otlp, pprofileotlp.NewExportRequestFromProfiles(build.Build())))
+	require.NoError(t, export(dial(t, address), build.Build()))
 }
 
-// typesOf lists the sample types that a gRPC backend has got for a service, and the scope's name and number of attributes
-// that came with them.
-func (b *backend) typesOf(service string) (types map[string]bool, scope string, attributes int) {
-	types = map[string]bool{}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, pd := range b.received {
-		for _, rp := range pd.ResourceProfiles().All() {
-			if name, _ := rp.Resource().Attributes().Get("service.name"); name.AsString() != service {
-				continue
-			}
-			attributes = rp.Resource().Attributes().Len()
-			for _, sp := range rp.ScopeProfiles().All() {
-				scope = sp.Scope().Name()
-				for _, p := range sp.Profiles().All() {
-					types[pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))] = true
-				}
-			}
-		}
-	}
-	return types, scope, attributes
+// requireTypes waits until samples of all these types of a service have arrived.
+func (b *backend) requireTypes(t *testing.T, service string, want ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		types := b.types(service)
+		return !slices.ContainsFunc(want, func(one string) bool { return !types[one] })
+	}, startTimeout, 50*time.Millisecond, want)
 }
+
+// backendCheck prepares a backend. It returns the variable that names it to the configuration, and what to do when the
+// collector runs and the OTLP profiles are sent.
+type backendCheck func(t *testing.T) (variable string, check func(*testing.T, *collector))
 
 // TestBackendConfigs runs every file in config/backends, sends to it, and looks at what reaches the backend.
 func TestBackendConfigs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(repository, "config", "backends", "*.yaml"))
 	require.NoError(t, err)
-	// A gRPC backend has got these types for the service host.
-	overGRPC := func(variable string, check func(t *testing.T, b *toBackend, to *backend)) func(*testing.T) (string, func(*testing.T, *toBackend)) {
-		return func(t *testing.T) (string, func(*testing.T, *toBackend)) {
-			to := &backend{address: freeAddress(t)}
-			to.start(t)
-			t.Cleanup(to.server.Stop)
-			return variable + "=" + to.address, func(t *testing.T, b *toBackend) { check(t, b, to) }
+	heap := capturedPayloads(t)["go-heap.pb.gz"]
+	overGRPC := func(variable string, check func(t *testing.T, c *collector, to *backend)) backendCheck {
+		return func(t *testing.T) (string, func(*testing.T, *collector)) {
+			to := startBackend(t)
+			return variable + "=" + to.address, func(t *testing.T, c *collector) { check(t, c, to) }
 		}
 	}
-	has := func(t *testing.T, to *backend, service string, want ...string) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			types, _, _ := to.typesOf(service)
-			for _, one := range want {
-				if !types[one] {
-					return false
-				}
-			}
-			return true
-		}, startTimeout, 50*time.Millisecond, want)
-	}
-	backends := map[string]func(*testing.T) (string, func(*testing.T, *toBackend)){
-		"pyroscope": func(t *testing.T) (string, func(*testing.T, *toBackend)) {
+	backends := map[string]backendCheck{
+		"pyroscope": func(t *testing.T) (string, func(*testing.T, *collector)) {
 			server := pyroscopetest.New(t)
-			return "PYROSCOPE_URL=" + server.URL, func(t *testing.T, b *toBackend) {
-				b.pushFile(t, "go-heap")
+			return "PYROSCOPE_URL=" + server.URL, func(t *testing.T, c *collector) {
+				c.requirePush(t, "shop", heap)
 				require.Eventually(t, func() bool {
 					names := map[string]bool{}
 					for _, s := range server.Series() {
@@ -167,43 +130,42 @@ func TestBackendConfigs(t *testing.T) {
 				}, startTimeout, 50*time.Millisecond)
 			}
 		},
-		"pyroscope-otlp": overGRPC("PYROSCOPE_GRPC", func(t *testing.T, b *toBackend, to *backend) {
-			b.pushFile(t, "go-heap")
-			has(t, to, "shop", "alloc_space", "inuse_space")
-			has(t, to, "host", "samples")
-			types, _, attributes := to.typesOf("host")
-			assert.NotContains(t, types, "allocated_space")
-			assert.Equal(t, 20, attributes)
+		"pyroscope-otlp": overGRPC("PYROSCOPE_GRPC", func(t *testing.T, c *collector, to *backend) {
+			c.requirePush(t, "shop", heap)
+			to.requireTypes(t, "shop", "alloc_space", "inuse_space")
+			to.requireTypes(t, "host", "samples")
+			for p := range to.profiles("host") {
+				assert.NotEqual(t, "allocated_space", p.sampleType())
+				assert.Equal(t, 20, p.resource.Len())
+			}
 		}),
-		"parca": overGRPC("PARCA_GRPC", func(t *testing.T, b *toBackend, to *backend) {
-			status, answer := post(t, "http://"+b.endpoint+"/ingest?name=web", filepath.Join("testdata", "pprof", "go-heap.pb.gz"))
-			require.Equal(t, http.StatusOK, status, answer)
-			has(t, to, "web", "alloc_space", "inuse_space")
-			has(t, to, "host", "samples", "allocated_space")
-			_, scope, _ := to.typesOf("web")
-			assert.Equal(t, "memory", scope)
+		"parca": overGRPC("PARCA_GRPC", func(t *testing.T, c *collector, to *backend) {
+			requirePost(t, "http://"+c.endpoint+"/ingest?name=web", "application/octet-stream", heap)
+			to.requireTypes(t, "web", "alloc_space", "inuse_space")
+			to.requireTypes(t, "host", "samples", "allocated_space")
+			for p := range to.profiles("web") {
+				assert.Equal(t, "memory", p.scope.Name())
+			}
 		}),
-		"openobserve": overGRPC("OPENOBSERVE_GRPC", func(t *testing.T, b *toBackend, to *backend) {
-			b.pushFile(t, "go-heap")
-			has(t, to, "shop", "alloc_space", "inuse_space")
-			has(t, to, "host", "samples", "allocated_space")
+		"openobserve": overGRPC("OPENOBSERVE_GRPC", func(t *testing.T, c *collector, to *backend) {
+			c.requirePush(t, "shop", heap)
+			to.requireTypes(t, "shop", "alloc_space", "inuse_space")
+			to.requireTypes(t, "host", "samples", "allocated_space")
 		}),
-		"elastic": overGRPC("EDOT_GRPC", func(t *testing.T, _ *toBackend, to *backend) {
-			has(t, to, "host", "samples")
-			types, _, _ := to.typesOf("host")
-			assert.Len(t, types, 1)
+		"elastic": overGRPC("EDOT_GRPC", func(t *testing.T, _ *collector, to *backend) {
+			to.requireTypes(t, "host", "samples")
+			assert.Len(t, to.types("host"), 1)
 		}),
-		"splunk": func(t *testing.T) (string, func(*testing.T, *toBackend)) {
+		"splunk": func(t *testing.T) (string, func(*testing.T, *collector)) {
 			h := &hec{}
 			server := httptest.NewServer(h)
 			t.Cleanup(server.Close)
-			return "SPLUNK_HEC_URL=" + server.URL, func(t *testing.T, b *toBackend) {
-				b.pushFile(t, "go-mutex")
+			return "SPLUNK_HEC_URL=" + server.URL, func(t *testing.T, c *collector) {
+				c.requirePush(t, "shop", capturedPayloads(t)["go-mutex.pb.gz"])
 				require.Eventually(t, func() bool {
-					types := h.field("profiling.data.type")
-					return assert.ObjectsAreEqual(map[string]bool{"cpu": true, "allocation": true}, setOf(types))
+					return maps.Equal(map[string]bool{"cpu": true, "allocation": true}, h.values("profiling.data.type"))
 				}, startTimeout, 50*time.Millisecond)
-				require.Equal(t, map[string]bool{"host": true}, setOf(h.field("service.name")), "locks are left out")
+				require.Equal(t, map[string]bool{"host": true}, h.values("service.name"), "locks are left out")
 			}
 		},
 	}
@@ -213,40 +175,17 @@ func TestBackendConfigs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, backends, name)
 			config := filepath.Join("config", "backends", name+".yaml")
-			out, err := command(t, "validate", "--config", config)
-			require.NoError(t, err, out)
+			requireValid(t, config)
 			variable, check := backends[name](t)
-			pprof, otlp := freeAddress(t), freeAddress(t)
-			b := &toBackend{otlp: otlp, collector: launch(t, pprof, "", config, variable, "PPROF_ENDPOINT="+pprof,
-				"OTLP_GRPC_ENDPOINT="+otlp, "OTLP_HTTP_ENDPOINT="+freeAddress(t), "SPLUNK_HEC_ENDPOINT="+freeAddress(t))}
-			b.sendOTLP(t)
-			check(t, b)
-			b.Terminate(t)
+			c := launch(t, config, variable)
+			sendOTLP(t, c.otlp)
+			check(t, c)
+			c.Terminate(t)
 		})
 	}
 }
 
-func setOf(values []string) map[string]bool {
-	set := map[string]bool{}
-	for _, v := range values {
-		set[v] = true
-	}
-	return set
-}
-
-func post(t *testing.T, url, file string) (status int, answer string) {
-	t.Helper()
-	payload, err := os.ReadFile(filepath.Join(repository, file))
-	require.NoError(t, err)
-	response, err := client.Post(url, "application/octet-stream", bytes.NewReader(payload))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, string(body)
-}
-
-// capturedBySDK reads a pprof that pyroscope-go sent, and which profile it is to a Pyroscope.
+// capturedBySDK returns a pprof that pyroscope-go sent, and the name that Pyroscope has for such a profile.
 func capturedBySDK(t *testing.T, n int) (name string, data []byte) {
 	t.Helper()
 	file := filepath.Join(repository, "testdata", "pyroscope", "go", fmt.Sprintf("request-%d", n))
@@ -290,8 +229,8 @@ func capturedBySDK(t *testing.T, n int) (name string, data []byte) {
 	return name, data
 }
 
-// TestScrapedIsAsSentByTheSDK serves what pyroscope-go sent of a real program as that program would, scrapes it, and
-// sends it on. Pyroscope gets the same profiles: types, units, totals, labels of samples, function names.
+// TestScrapedIsAsSentByTheSDK serves profiles as a Go program does, scrapes them, and sends them on. They are those that
+// pyroscope-go sent of the same program, so Pyroscope must get the same: types, units, totals, labels of samples, functions.
 func TestScrapedIsAsSentByTheSDK(t *testing.T) {
 	captured := map[string][]byte{}
 	for n := 1; n <= 10; n++ {
@@ -307,7 +246,7 @@ func TestScrapedIsAsSentByTheSDK(t *testing.T) {
 	target := httptest.NewServer(mux)
 	t.Cleanup(target.Close)
 	server := pyroscopetest.New(t)
-	c := launch(t, freeAddress(t), "", fmt.Sprintf(`yaml:
+	c := launch(t, fmt.Sprintf(`yaml:
 receivers:
   pprof:
     scrape:

@@ -28,19 +28,25 @@ func configs(t *testing.T) []string {
 
 func TestEveryConfigIsValid(t *testing.T) {
 	for _, config := range configs(t) {
-		t.Run(config, func(t *testing.T) {
-			out, err := command(t, "validate", "--config", config)
-			require.NoError(t, err, out)
-		})
+		t.Run(config, func(t *testing.T) { requireValid(t, config) })
 	}
 }
 
-// TestGatewayVolumesIsValid lays the configuration of the queue on a volume over that of a gateway, as the pods do.
-func TestGatewayVolumesIsValid(t *testing.T) {
+// TestManifestsAreValid validates the configurations in config/kubernetes with the variables that their pods have, and with
+// the token, the volumes and the eBPF profiler that components add.
+func TestManifestsAreValid(t *testing.T) {
+	for _, variable := range []string{"BACKEND_TOKEN", "K8S_NODE_NAME", "K8S_NAMESPACE_NAME", "K8S_POD_NAME", "K8S_POD_UID"} {
+		t.Setenv(variable, "value")
+	}
 	t.Setenv("BACKEND_ENDPOINT", "backend:4317")
-	components := "config/kubernetes/components/"
-	out, err := command(t, "validate", "--config", components+"gateway/gateway.yaml", "--config", components+"gateway-volumes/queue.yaml")
-	require.NoError(t, err, out)
+	t.Setenv("CONFIG_FOLDER", "config/kubernetes/base")
+	t.Setenv("QUEUE_DIRECTORY", t.TempDir())
+	const agent, components = "config/kubernetes/base/agent.yaml", "config/kubernetes/components/"
+	const token = "yaml:exporters::otlp_grpc::headers::authorization: Bearer ${env:BACKEND_TOKEN}"
+	requireValid(t, agent, token)
+	requireValid(t, agent, components+"ebpf/ebpf.yaml")
+	requireValid(t, components+"gateway/gateway.yaml", token)
+	requireValid(t, components+"gateway/gateway.yaml", components+"gateway-volumes/queue.yaml")
 }
 
 func TestProfilesSupportCanBeTurnedOff(t *testing.T) {
@@ -54,20 +60,32 @@ func TestProfilesSupportCanBeTurnedOff(t *testing.T) {
 	}
 }
 
-// TestHelp expects the project's own components in what --help prints, and no others.
-func TestHelp(t *testing.T) {
-	type component struct{ Name, Module string }
-	var listed struct{ Receivers, Processors, Exporters, Connectors []component }
+type listedComponent struct{ Name, Module string }
+
+// listedComponents returns what the command `components` prints, by kind.
+func listedComponents(t *testing.T) map[string][]listedComponent {
+	t.Helper()
 	out, err := command(t, "components")
 	require.NoError(t, err, out)
+	var listed struct {
+		Receivers, Processors, Exporters, Connectors, Extensions []listedComponent
+	}
 	require.NoError(t, yaml.Unmarshal([]byte(out), &listed))
+	return map[string][]listedComponent{
+		"receivers": listed.Receivers, "processors": listed.Processors, "exporters": listed.Exporters,
+		"connectors": listed.Connectors, "extensions": listed.Extensions,
+	}
+}
+
+// TestHelp requires that --help lists the components of this project and no others.
+func TestHelp(t *testing.T) {
 	help, err := command(t, "--help")
 	require.NoError(t, err, help)
-	for kind, listed := range map[string][]component{
-		"receivers": listed.Receivers, "processors": listed.Processors, "exporters": listed.Exporters, "connectors": listed.Connectors,
-	} {
+	listed := listedComponents(t)
+	delete(listed, "extensions") // all of them are the Collector's
+	for kind, components := range listed {
 		var own []string
-		for _, c := range listed {
+		for _, c := range components {
 			if strings.HasPrefix(c.Module, "github.com/otelcol-profiles/") {
 				own = append(own, c.Name)
 			}
@@ -89,40 +107,27 @@ func TestVersion(t *testing.T) {
 
 	out, err := command(t, "--version")
 	require.NoError(t, err, out)
-	require.Equal(t, manifest.Dist.Name+" version "+manifest.Dist.Version+"\n", out)
+	require.Equal(t, manifest.Dist.Name+" version "+manifest.Dist.Version, out)
 }
 
-// TestComponents expects what users of profiles were promised, by the names that configurations use.
+// TestComponents lists what users of profiles were promised, by the names that configurations use.
 func TestComponents(t *testing.T) {
-	type component struct{ Name string }
-	var listed struct {
-		Receivers, Processors, Exporters, Connectors, Extensions []component
-	}
-	out, err := command(t, "components")
-	require.NoError(t, err, out)
-	require.NoError(t, yaml.Unmarshal([]byte(out), &listed))
-
-	for _, kind := range []struct {
-		name   string
-		listed []component
-		wanted []string
-	}{
-		{"receivers", listed.Receivers, []string{"kafka", "otlp", "otlp_profiles", "pprof", "profiling", "splunk_profiling"}},
-		{"processors", listed.Processors, []string{
+	listed := listedComponents(t)
+	for kind, want := range map[string][]string{
+		"receivers": {"kafka", "otlp", "otlp_profiles", "pprof", "profiling", "splunk_profiling"},
+		"processors": {
 			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "process_resource", "resource", "resource_detection",
 			"symbolize", "transform",
-		}},
-		{"exporters", listed.Exporters, []string{"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof", "profiles_to_logs", "pyroscope"}},
-		{"connectors", listed.Connectors, []string{"profiles_to_logs", "splunk_profiling"}},
-		{"extensions", listed.Extensions, []string{
-			"basicauth", "bearertokenauth", "file_storage", "health_check", "pprof", "zpages",
-		}},
+		},
+		"exporters":  {"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof", "profiles_to_logs", "pyroscope"},
+		"connectors": {"profiles_to_logs", "splunk_profiling"},
+		"extensions": {"basicauth", "bearertokenauth", "file_storage", "health_check", "pprof", "zpages"},
 	} {
 		var names []string
-		for _, c := range kind.listed {
+		for _, c := range listed[kind] {
 			names = append(names, c.Name)
 		}
 		slices.Sort(names)
-		require.Equal(t, kind.wanted, names, kind.name)
+		require.Equal(t, want, names, kind)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -32,10 +31,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// setting matches a line of configuration that is commented out: a # with no space behind it.
+// setting matches a line of configuration that is commented out: a # with no space after it.
 var setting = regexp.MustCompile(`(?m)^( *)#(\S)`)
 
-// withSettings writes a configuration in which all settings that are commented out are on.
+// withSettings writes a copy of a configuration without the # of settings that are commented out, and returns its path.
 func withSettings(t *testing.T, config string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, config))
@@ -46,7 +45,7 @@ func withSettings(t *testing.T, config string) string {
 	return file
 }
 
-// identity is a certificate for loopback addresses that vouches for itself, and its key.
+// identity is a self-signed certificate for loopback addresses, and its key.
 type identity struct{ certFile, keyFile string }
 
 func newIdentity(t *testing.T) identity {
@@ -68,7 +67,7 @@ func newIdentity(t *testing.T) identity {
 	}
 }
 
-// pool is what a client trusts that trusts this certificate alone.
+// pool returns a pool of this certificate alone.
 func (i identity) pool(t *testing.T) *x509.CertPool {
 	t.Helper()
 	certificate, err := os.ReadFile(i.certFile)
@@ -85,65 +84,56 @@ func newFile(t *testing.T, name string, content []byte) string {
 	return file
 }
 
-// startSecured lets the backend listen with TLS, and take nothing without the token.
-func (b *backend) startSecured(t *testing.T, as identity, token string) {
+// startSecuredBackend starts a backend with TLS that refuses requests without the token.
+func startSecuredBackend(t *testing.T, as identity, token string) *backend {
 	t.Helper()
 	transport, err := credentials.NewServerTLSFromFile(as.certFile, as.keyFile)
 	require.NoError(t, err)
-	listener, err := net.Listen("tcp", b.address)
-	require.NoError(t, err)
-	b.server = grpc.NewServer(grpc.Creds(transport), grpc.UnaryInterceptor(
+	b := newBackend(t)
+	b.start(t, grpc.Creds(transport), grpc.UnaryInterceptor(
 		func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			if got := metadata.ValueFromIncomingContext(ctx, "authorization"); len(got) != 1 || got[0] != "Bearer "+token {
 				return nil, status.Error(codes.Unauthenticated, "no token")
 			}
 			return handle(ctx, request)
 		}))
-	pprofileotlp.RegisterGRPCServer(b.server, b)
-	server := b.server
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
+	return b
 }
 
 // TestTLSAndTokens turns on what config/agent.yaml and config/gateway.yaml have commented out: agent, gateway and backend
-// speak TLS, each only to those who have the token.
+// use TLS, and gateway and backend accept only requests with a token.
 func TestTLSAndTokens(t *testing.T) {
 	gatewayIdentity, backendIdentity := newIdentity(t), newIdentity(t)
 	agentsToken := newFile(t, "agents", []byte("token-of-another-agent\ntoken-of-agents\n"))
 	agentToken := newFile(t, "agent", []byte("token-of-agents\n"))
 	gatewayToken := newFile(t, "gateway", []byte("token-of-gateways\n"))
 
-	to := &backend{address: freeAddress(t)}
-	to.startSecured(t, backendIdentity, "token-of-gateways")
-	endpoint := freeAddress(t)
-	gateway := launch(t, endpoint, "", withSettings(t, gatewayConfig),
-		"OTLP_GRPC_ENDPOINT="+endpoint, "OTLP_HTTP_ENDPOINT="+freeAddress(t), "HEALTH_ENDPOINT="+freeAddress(t),
+	to := startSecuredBackend(t, backendIdentity, "token-of-gateways")
+	gateway := launch(t, withSettings(t, gatewayConfig),
 		"TLS_CERT_FILE="+gatewayIdentity.certFile, "TLS_KEY_FILE="+gatewayIdentity.keyFile, "AGENTS_TOKEN_FILE="+agentsToken,
 		"BACKEND_ENDPOINT="+to.address, "BACKEND_INSECURE=false", "BACKEND_CA_FILE="+backendIdentity.certFile,
-		"BACKEND_TOKEN_FILE="+gatewayToken, "GATEWAY_STORAGE="+t.TempDir())
-	agent := startEverything(t, withSettings(t, agentConfig), t.TempDir(),
-		"BACKEND_ENDPOINT="+gateway.endpoint, "BACKEND_INSECURE=false", "BACKEND_CA_FILE="+gatewayIdentity.certFile,
-		"BACKEND_TOKEN_FILE="+agentToken, "AGENT_STORAGE="+t.TempDir())
-	to.requireArrived(t, agent.sendAll(t, ""))
+		"BACKEND_TOKEN_FILE="+gatewayToken)
+	agent := startBatching(t, withSettings(t, agentConfig),
+		"BACKEND_ENDPOINT="+gateway.otlp, "BACKEND_INSECURE=false", "BACKEND_CA_FILE="+gatewayIdentity.certFile,
+		"BACKEND_TOKEN_FILE="+agentToken)
+	to.requireSamples(t, agent.sendAll(t, ""))
 
-	// The same gateway refuses those without the token, and those who do not encrypt.
-	request := pprofileotlp.NewExportRequestFromProfiles(
-		profiletest.New().Resource("service.name", "stranger").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).Build())
+	// The same gateway refuses senders without the token, and without TLS.
+	pd := profiletest.New().Resource("service.name", "stranger").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).Build()
 	trusted, err := credentials.NewClientTLSFromFile(gatewayIdentity.certFile, "")
 	require.NoError(t, err)
-	require.Equal(t, codes.Unauthenticated, status.Code(export(t, endpoint, request, grpc.WithTransportCredentials(trusted))))
-	require.Equal(t, codes.Unavailable, status.Code(export(t, endpoint, request)))
+	require.Equal(t, codes.Unauthenticated, status.Code(export(dial(t, gateway.otlp, grpc.WithTransportCredentials(trusted)), pd)))
+	require.Equal(t, codes.Unavailable, status.Code(export(dial(t, gateway.otlp), pd)))
 	agent.Terminate(t)
 	gateway.Terminate(t)
-	samples, _ := to.arrived(t)
-	require.NotContains(t, samples, "stranger")
+	require.NotContains(t, to.services(), "stranger")
 }
 
 // TestStandaloneWithTLSAndTokens turns on what config/standalone.yaml has commented out.
 func TestStandaloneWithTLSAndTokens(t *testing.T) {
 	as := newIdentity(t)
 	tokens := newFile(t, "tokens", []byte("token-of-clients\n"))
-	standalone := startEverything(t, withSettings(t, standaloneConfig), t.TempDir(), "STANDALONE_STORAGE="+t.TempDir(),
+	standalone := startBatching(t, withSettings(t, standaloneConfig),
 		"TLS_CERT_FILE="+as.certFile, "TLS_KEY_FILE="+as.keyFile, "CLIENTS_TOKEN_FILE="+tokens,
 		"BACKEND_CA_FILE="+as.certFile, "BACKEND_TOKEN_FILE="+tokens)
 	secure := &http.Client{Timeout: startTimeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: as.pool(t)}}}

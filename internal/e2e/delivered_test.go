@@ -4,8 +4,6 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -15,30 +13,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 )
 
-// gatewayWith starts config/gateway.yaml before a backend, with further flags.
-func gatewayWith(t *testing.T, to *backend, storage string, flags ...string) (gateway *collector, http string) {
-	t.Helper()
-	endpoint, http := freeAddress(t), freeAddress(t)
-	return launchWith(t, endpoint, "", "config/gateway.yaml", flags,
-		"OTLP_GRPC_ENDPOINT="+endpoint, "OTLP_HTTP_ENDPOINT="+http, "HEALTH_ENDPOINT="+freeAddress(t),
-		"BACKEND_ENDPOINT="+to.address, "GATEWAY_STORAGE="+storage), http
-}
-
-// TestStopsThoughSendersWait stops a gateway while requests wait in the stock otlp receiver for dictionary_dedup, and
-// that waits for a full queue that blocks. The process ends in time, and no sender is left without an answer.
+// TestStopsThoughSendersWait stops a gateway while requests in the Collector's otlp receiver wait for dictionary_dedup, which
+// waits for room in the queue. The process ends in time, and every sender gets an answer.
 func TestStopsThoughSendersWait(t *testing.T) {
 	t.Parallel()
-	to := &backend{address: freeAddress(t)} // never started: nothing is ever taken
+	to := newBackend(t) // never started: it accepts nothing
 	for _, acknowledge := range []string{"batched", "delivered"} {
 		t.Run(acknowledge, func(t *testing.T) {
 			t.Parallel()
-			gateway, httpEndpoint := gatewayWith(t, to, t.TempDir(),
+			gateway := startGateway(t, to, t.TempDir(),
 				"--config=yaml:receivers::otlp::protocols: "+
 					"{grpc: {endpoint: '${env:OTLP_GRPC_ENDPOINT}'}, http: {endpoint: '${env:OTLP_HTTP_ENDPOINT}'}}",
 				"--config=yaml:service::pipelines::profiles::receivers: [otlp]",
@@ -47,12 +34,7 @@ func TestStopsThoughSendersWait(t *testing.T) {
 				"--set=exporters.otlp_grpc.sending_queue.sizer=requests",
 				"--set=exporters.otlp_grpc.sending_queue.queue_size=1",
 				"--set=exporters.otlp_grpc.sending_queue.num_consumers=1")
-			connection, err := grpc.NewClient(gateway.endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-			require.NoError(t, err)
-			defer connection.Close()
-			client := pprofileotlp.NewGRPCClient(connection)
-
-			from := &agents{t: t, acked: map[string]int{}}
+			client, from := dial(t, gateway.otlp), newAgents(t)
 			var running sync.WaitGroup
 			var stopping atomic.Bool
 			var refused atomic.Int64
@@ -60,8 +42,7 @@ func TestStopsThoughSendersWait(t *testing.T) {
 				running.Go(func() {
 					for !stopping.Load() {
 						pd, _ := from.message(1)
-						_, err := client.Export(context.Background(), pprofileotlp.NewExportRequestFromProfiles(pd))
-						if err != nil {
+						if err := export(client, pd); err != nil {
 							refused.Add(1)
 							assert.Equal(t, codes.Unavailable, status.Code(err), err)
 						}
@@ -72,26 +53,25 @@ func TestStopsThoughSendersWait(t *testing.T) {
 						pd, _ := from.message(1)
 						body, err := pprofileotlp.NewExportRequestFromProfiles(pd).MarshalProto()
 						require.NoError(t, err)
-						answer, err := http.Post("http://"+httpEndpoint+"/v1development/profiles", "application/x-protobuf", bytes.NewReader(body))
+						code, _, err := post("http://"+gateway.otlpHTTP+"/v1development/profiles", protobuf, body)
 						if err != nil {
 							continue // the listener is closed
 						}
-						assert.NoError(t, answer.Body.Close())
-						if answer.StatusCode != http.StatusOK {
+						if code != http.StatusOK {
 							refused.Add(1)
-							assert.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+							assert.Equal(t, http.StatusServiceUnavailable, code)
 						}
 					}
 				})
 			}
-			require.Eventually(t, func() bool { return refused.Load() >= 10 }, startTimeout, 10*time.Millisecond, "senders are held, then told to come back")
+			require.Eventually(t, func() bool { return refused.Load() >= 10 }, startTimeout, 10*time.Millisecond, "senders wait, then they are asked to retry")
 			begin := time.Now()
 			stopping.Store(true)
 			gateway.Terminate(t)
 			took := time.Since(begin)
 			running.Wait()
 			assert.Less(t, took, 30*time.Second)
-			t.Logf("stopped in %v, %d requests were asked to come back", took.Round(time.Millisecond), refused.Load())
+			t.Logf("stopped in %v, %d requests were asked to retry", took.Round(time.Millisecond), refused.Load())
 		})
 	}
 }
@@ -99,23 +79,17 @@ func TestStopsThoughSendersWait(t *testing.T) {
 // TestDeliveredIsNotLost kills a gateway with `acknowledge: delivered` again and again. What it acknowledged is in its
 // queue on disk, and arrives.
 func TestDeliveredIsNotLost(t *testing.T) {
-	to := &backend{address: freeAddress(t)}
-	to.start(t)
-	t.Cleanup(func() { to.server.Stop() })
-	storage := t.TempDir()
-	from := &agents{t: t, acked: map[string]int{}}
+	to, storage, from := startBackend(t), t.TempDir(), newAgents(t)
 	for range 4 {
-		gateway, _ := gatewayWith(t, to, storage,
+		gateway := startGateway(t, to, storage,
 			"--set=processors.dictionary_dedup.acknowledge=delivered", "--set=processors.dictionary_dedup.timeout=50ms")
-		connection, err := grpc.NewClient(gateway.endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		require.NoError(t, err)
+		client := dial(t, gateway.otlp)
 		var running sync.WaitGroup
 		for agent := range 6 {
 			running.Go(func() {
 				for {
 					pd, functions := from.message(agent)
-					_, err := pprofileotlp.NewGRPCClient(connection).Export(context.Background(), pprofileotlp.NewExportRequestFromProfiles(pd))
-					if err != nil {
+					if export(client, pd) != nil {
 						return // killed
 					}
 					from.acknowledge(functions)
@@ -125,12 +99,11 @@ func TestDeliveredIsNotLost(t *testing.T) {
 		time.Sleep(700 * time.Millisecond)
 		gateway.Kill()
 		running.Wait()
-		assert.NoError(t, connection.Close())
 	}
 	require.NotEmpty(t, from.acked)
-	gateway, _ := gatewayWith(t, to, storage)
+	gateway := startGateway(t, to, storage)
 	require.Eventually(t, func() bool {
-		got := to.functions(t)
+		got := leaves(t, to.messages())
 		for name := range from.acked {
 			if got[name] == 0 {
 				return false

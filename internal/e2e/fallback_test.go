@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -21,72 +20,61 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestProfilesCrossLogs sends profiles across a collector that has logs pipelines only, in each format; that one is
-// killed and started again meanwhile. Nothing that was acknowledged is lost, and only what was on its way at the kill
-// may arrive twice.
+// TestProfilesCrossLogs sends profiles, in each format, through a collector that has logs pipelines only, which is killed and
+// restarted in between. Nothing that was acknowledged is lost, and only what was under way at the kill can arrive twice.
 func TestProfilesCrossLogs(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"pprof", "text", "otlp"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			w := startWay(t, format)
-			acked := w.sendMessages(t, 0, 40)
-			require.Zero(t, w.requireSeen(t, acked), "without a kill everything arrives once")
+			c := startChain(t, format)
+			acked := c.sendMessages(t, 0, 40)
+			require.Zero(t, c.requireSeen(t, acked), "without a kill everything arrives once")
 
 			var sending sync.WaitGroup
-			var more seen
-			sending.Go(func() { more = w.sendMessages(t, 40, 240) })
+			var more observations
+			sending.Go(func() { more = c.sendMessages(t, 40, 240) })
 			time.Sleep(100 * time.Millisecond)
-			w.middle.Kill()
+			c.middle.Kill()
 			time.Sleep(500 * time.Millisecond)
-			w.middle = w.startMiddle()
+			c.startMiddle(t)
 			sending.Wait()
 			maps.Copy(acked, more)
-			again := w.requireSeen(t, acked)
+			again := c.requireSeen(t, acked)
 			// Ten requests of up to twenty samples are under way at most, in the agent and in the middle.
 			require.LessOrEqual(t, again, 2*10*20)
-			require.Contains(t, w.agent.ownMetrics(t), "otelcol_exporter_profiles_to_logs_mode")
-			w.agent.Terminate(t)
-			w.middle.Terminate(t)
-			w.end.Terminate(t)
-			require.Contains(t, w.agent.Log.String(), "the peer does not accept OTLP profiles")
+			require.Contains(t, c.agent.ownMetrics(t), "otelcol_exporter_profiles_to_logs_mode")
+			c.terminate(t)
+			require.Contains(t, c.agent.Log.String(), "the peer does not accept OTLP profiles")
 			t.Logf("%d samples arrived, %d of them twice", len(acked), again)
 		})
 	}
 }
 
-// TestPayloadsCrossLogs pushes every captured pprof across the same way. In the format otlp what is written at the end is
-// the payload; in the others each sample is, in all that they can say.
+// TestPayloadsCrossLogs pushes every captured pprof through the same collectors. In the format otlp the last one writes the
+// payload; in the others each sample keeps all that the format has fields for.
 func TestPayloadsCrossLogs(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"otlp", "pprof", "text"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			w := startWay(t, format)
+			c := startChain(t, format)
 			payloads := capturedPayloads(t)
 			if format == "text" {
-				// A gigabyte of text has nothing that the smaller one has not.
+				// It would be a gigabyte of text, and tests nothing that the others do not.
 				delete(payloads, hugePayload)
 			}
-			push := &collector{endpoint: w.pprof}
 			for name, payload := range payloads {
-				status, answer, err := push.push(name, payload)
-				require.NoError(t, err, name)
-				require.Equal(t, http.StatusNoContent, status, "%s: %s", name, answer)
+				c.agent.requirePush(t, name, payload)
 			}
-			w.requirePayloads(t, payloads)
-			w.agent.Terminate(t)
-			w.middle.Terminate(t)
-			w.end.Terminate(t)
+			c.requirePayloads(t, payloads)
+			c.terminate(t)
 		})
 	}
 }
 
-// hugePayload is larger than a request may be.
-const hugePayload = "go-compile-nethttp-heap-huge.pb.gz"
-
 // requirePayloads waits until all samples of the payloads are at the end, and compares them.
-func (w *way) requirePayloads(t *testing.T, payloads map[string][]byte) {
+func (c *chain) requirePayloads(t *testing.T, payloads map[string][]byte) {
 	t.Helper()
 	want := map[string]pprofile.Profiles{}
 	for name, payload := range payloads {
@@ -95,11 +83,11 @@ func (w *way) requirePayloads(t *testing.T, payloads map[string][]byte) {
 		resource := pd.ResourceProfiles().At(0).Resource().Attributes()
 		resource.PutStr("service.name", name)
 		resource.PutStr("region", "eu")
-		// The receiver of the agent sets the scope, which Splunk's records have in attributes.
+		// The agent's receiver sets the scope. Splunk's records have it in attributes.
 		scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
 		scope.SetName("github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver")
 		scope.SetVersion("0.1.0")
-		if w.format != "otlp" {
+		if c.format != "otlp" {
 			scope.Attributes().PutStr("otel.scope.name", scope.Name())
 			scope.Attributes().PutStr("otel.scope.version", scope.Version())
 			scope.SetName("otel.profiling")
@@ -111,7 +99,7 @@ func (w *way) requirePayloads(t *testing.T, payloads map[string][]byte) {
 	values := map[string]int64{}
 	var read outputReader
 	require.Eventually(t, func() bool {
-		for _, pd := range read.next(t, w.end) {
+		for _, pd := range read.next(t, c.end) {
 			name := serviceName(t, pd)
 			got[name] = append(got[name], pd)
 			values[name] += totalValue(pd)
@@ -124,26 +112,26 @@ func (w *way) requirePayloads(t *testing.T, payloads map[string][]byte) {
 		return true
 	}, 4*startTimeout, 500*time.Millisecond, "every sample arrives")
 	for name, payload := range payloads {
-		wanted, arrived := seen{}, seen{}
-		wanted.add(want[name], w.detail)
+		wanted, arrived := observations{}, observations{}
+		wanted.add(want[name], c.detail)
 		for _, part := range got[name] {
 			require.NoError(t, profiletest.Check(part, profiletest.AllowRepeatedSamples()), name)
-			arrived.add(part, w.detail)
+			arrived.add(part, c.detail)
 		}
 		require.True(t, maps.Equal(wanted, arrived), "%s\n%s", name, wanted.difference(arrived))
-		if w.format == "otlp" && len(got[name]) == 1 {
+		if c.format == "otlp" && len(got[name]) == 1 {
 			requireSame(t, payload, got[name][0])
 		}
 	}
 }
 
-// outputReader reads what a collector has written, once.
+// outputReader reads each message that a collector writes once.
 type outputReader struct{ offset int64 }
 
-// next gives the messages that have been written since.
-func (r *outputReader) next(t *testing.T, c *collector) (messages []pprofile.Profiles) {
+// next returns the messages that have been written since the last call.
+func (r *outputReader) next(t *testing.T, from *collector) (messages []pprofile.Profiles) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(c.outputDir, "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join(from.outputDir, "*.jsonl"))
 	require.NoError(t, err)
 	if len(files) == 0 {
 		return nil

@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -21,17 +20,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
-// BenchmarkGateway sends captured profiles of a few services to a collector that passes them on to a second one, with
-// and without dictionary_dedup between: samples a second, processor time of the gateway for each, bytes on the wire between
-// the two, and the gateway's largest resident set.
+// BenchmarkGateway sends captured profiles of a few services to a gateway, which sends them to a second collector, with and
+// without dictionary_dedup. It reports samples per second, the gateway's processor time and bytes sent for each sample, and its
+// largest resident set.
 func BenchmarkGateway(b *testing.B) {
 	for _, processors := range []string{"", "dictionary_dedup"} {
 		for _, compression := range []string{"none", "gzip", "zstd"} {
@@ -48,11 +44,7 @@ func (g gatewayBench) run(b *testing.B) {
 	gateway := startPlain(b, "receivers: [otlp]\n      processors: ["+g.processors+"]\n      exporters: [otlp_grpc]",
 		"otlp_grpc:\n    endpoint: "+wire.address+"\n    compression: "+g.compression+"\n    tls: {insecure: true}\n"+
 			"    sending_queue: {block_on_overflow: true}")
-	connection, err := grpc.NewClient(gateway.endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(b, err)
-	defer connection.Close()
-	client := pprofileotlp.NewGRPCClient(connection)
-	messages := benchMessages(b)
+	client, messages := dial(b, gateway.endpoint), benchMessages(b)
 
 	const senders = 4
 	var samples atomic.Int64
@@ -64,7 +56,7 @@ func (g gatewayBench) run(b *testing.B) {
 			running.Go(func() {
 				for i := range messages {
 					pd := messages[(i+sender*7)%len(messages)]
-					if _, err := client.Export(context.Background(), pprofileotlp.NewExportRequestFromProfiles(pd)); err != nil {
+					if err := export(client, pd); err != nil {
 						b.Error(err)
 					}
 					samples.Add(int64(pd.SampleCount()))
@@ -74,7 +66,7 @@ func (g gatewayBench) run(b *testing.B) {
 		running.Wait()
 	}
 	peak := gateway.peakMiB(b)
-	// What is in the batch and the queue goes out when the gateway ends; its time counts.
+	// At its end the gateway sends its batch and queue. That time counts.
 	cpu := gateway.endAndMeasure(b) - cpuBefore
 	seconds := time.Since(start).Seconds()
 	b.ReportMetric(float64(samples.Load())/seconds, "samples/s")
@@ -83,7 +75,7 @@ func (g gatewayBench) run(b *testing.B) {
 	b.ReportMetric(peak, "peak-MiB")
 }
 
-// benchMessages are the captured profiles but the huge ones, of several services and at several times.
+// benchMessages returns the captured profiles except for the huge ones, for several services and times.
 func benchMessages(b *testing.B) []pprofile.Profiles {
 	files, err := filepath.Glob(filepath.Join(repository, "testdata", "pprof", "*.pb.gz"))
 	require.NoError(b, err)
@@ -136,7 +128,7 @@ service:
 	return c
 }
 
-// counter passes a TCP connection on and counts the bytes that the client sends.
+// counter is a TCP proxy that counts the bytes that clients send.
 type counter struct {
 	address string
 	bytes   atomic.Int64
@@ -176,8 +168,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cpuSeconds is the processor time that the process has used, from /proc.
-func (c *collector) cpuSeconds(b *testing.B) float64 {
+// cpuSeconds returns the processor time that the process has used so far, from /proc.
+func (c *collector) cpuSeconds(b testing.TB) float64 {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
 	if err != nil {
 		b.Skip("needs /proc")
@@ -192,7 +184,7 @@ func (c *collector) cpuSeconds(b *testing.B) float64 {
 	return ticks / 100 // USER_HZ
 }
 
-// endAndMeasure ends the process in order and gives all the processor time that it has used.
+// endAndMeasure stops the process in order, and returns all the processor time that it has used.
 func (c *collector) endAndMeasure(b *testing.B) float64 {
 	require.NoError(b, c.Signal(syscall.SIGTERM))
 	<-c.Exited

@@ -6,7 +6,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,19 +19,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
-// hardened is how the image is meant to be run: no capabilities, none to be had, nothing to write to but its volume. The
-// limits on numbers are for containers within containers.
+// hardened are the flags with which the image should run: without capabilities or a way to get them, and with nothing to write
+// to but its volume. The ulimits make it work in a container, too.
 var hardened = []string{
 	"--runtime=runc", "--network=host", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024", "--memory=256m",
 	"--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--security-opt=no-new-privileges",
 }
 
-// TestImage builds the container image as a user does, but of local images alone, and runs it hardened: it takes a
-// profile, and ends in order. It needs root and podman, hence it runs only where `make e2e-image` asks for it.
+// TestImage builds the container image as a user does, but from local images alone, and runs it hardened: it accepts a
+// profile, and ends in order. It needs root and podman, hence only `make e2e-image` runs it.
 func TestImage(t *testing.T) {
-	if os.Getenv("E2E_IMAGE") == "" {
-		t.Skip("`make e2e-image` runs this")
-	}
+	wantedBy(t, "E2E_IMAGE")
 	for _, tool := range []string{"podman", "runc", "busybox"} {
 		_, err := exec.LookPath(tool)
 		require.NoError(t, err, "on Debian: apt-get install -y --no-install-recommends podman buildah runc busybox-static ca-certificates")
@@ -47,10 +44,7 @@ func TestImage(t *testing.T) {
 	require.Equal(t, "0123456789abcdef", described.Labels["org.opencontainers.image.revision"])
 
 	c := startContainer(t, image)
-	payload := capturedPayloads(t)["go-cpu-labels.pb.gz"]
-	status, answer, err := c.push("contained", payload)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusNoContent, status, answer)
+	c.requirePush(t, "contained", capturedPayloads(t)["go-cpu-labels.pb.gz"])
 	require.Eventually(t, func() bool { return strings.Contains(c.logs(t), "service.name=contained") },
 		startTimeout, 100*time.Millisecond, "the profile comes out")
 	require.Contains(t, c.logs(t), `"total_memory_mib": 256, "limit_percentage": 80`, "memory_limiter knows the container's limit")
@@ -69,7 +63,7 @@ func TestImage(t *testing.T) {
 	t.Logf("podman run %s %s\n%s\n%s", strings.Join(hardened, " "), image, podman(t, "images", "--noheading", image), podman(t, "images", "--noheading", slim))
 }
 
-// TestBaseImagesArePinned checks that nothing in the Dockerfile follows a tag.
+// TestBaseImagesArePinned checks that the Dockerfile names every image by its digest.
 func TestBaseImagesArePinned(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
 	require.NoError(t, err)
@@ -83,7 +77,7 @@ func TestBaseImagesArePinned(t *testing.T) {
 	}
 }
 
-// goImage makes an image of this machine's Go toolchain, certificates and a shell.
+// goImage makes an image of this machine's Go toolchain and certificates, and of a shell.
 func goImage(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -92,23 +86,23 @@ func goImage(t *testing.T) string {
 	}
 	busybox, err := exec.LookPath("busybox")
 	require.NoError(t, err)
-	tool(t, root, "cp", busybox, "bin/busybox")
+	requireRun(t, root, nil, "cp", busybox, "bin/busybox")
 	for _, applet := range []string{"sh", "mkdir"} {
 		require.NoError(t, os.Symlink("busybox", filepath.Join(root, "bin", applet)))
 	}
-	tool(t, root, "cp", "-a", tool(t, ".", "go", "env", "GOROOT"), "usr/local/go")
-	tool(t, root, "cp", "-L", "/etc/ssl/certs/ca-certificates.crt", "etc/ssl/certs/")
+	requireRun(t, root, nil, "cp", "-a", requireRun(t, ".", nil, "go", "env", "GOROOT"), "usr/local/go")
+	requireRun(t, root, nil, "cp", "-L", "/etc/ssl/certs/ca-certificates.crt", "etc/ssl/certs/")
 	name := fmt.Sprintf("localhost/golang-test:%d", os.Getpid())
-	tool(t, root, "sh", "-c", "tar -c . | podman import --quiet -c 'ENV PATH=/usr/local/go/bin:/bin' - "+name)
+	requireRun(t, root, nil, "sh", "-c", "tar -c . | podman import --quiet -c 'ENV PATH=/usr/local/go/bin:/bin' - "+name)
 	t.Cleanup(func() { podman(t, "rmi", "--force", name) })
 	return name
 }
 
-// buildImage runs `make image`, with further variables. Modules and what is compiled already come from this machine.
+// buildImage runs `make image` with further variables, and with this machine's caches of modules and compiled packages.
 func buildImage(t *testing.T, image, from string, variables ...string) {
 	t.Helper()
-	modules := tool(t, ".", "go", "env", "GOMODCACHE")
-	compiled := tool(t, ".", "go", "env", "GOCACHE")
+	modules := requireRun(t, ".", nil, "go", "env", "GOMODCACHE")
+	compiled := requireRun(t, ".", nil, "go", "env", "GOCACHE")
 	build := exec.CommandContext(t.Context(), "make", append(variables, "--no-print-directory", "image", "IMAGE_TOOL=podman", "IMAGE="+image,
 		"VERSION=1.2.3-test", "REVISION=0123456789abcdef", "IMAGE_FLAGS=--pull=never --layers=false --build-arg=GO_IMAGE="+from+
 			" --build-arg=GOPROXY=off --build-arg=GOMODCACHE=/host/modules --build-arg=GOCACHE=/host/compiled"+
@@ -120,19 +114,9 @@ func buildImage(t *testing.T, image, from string, variables ...string) {
 	t.Cleanup(func() { podman(t, "rmi", "--force", image) })
 }
 
-// tool runs a command that must succeed, and gives what it printed.
-func tool(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	command := exec.Command(name, args...)
-	command.Dir = dir
-	out, err := command.CombinedOutput()
-	require.NoError(t, err, "%s %v\n%s", name, args, out)
-	return strings.TrimSpace(string(out))
-}
-
 func podman(t *testing.T, args ...string) string {
 	t.Helper()
-	return tool(t, ".", "podman", args...)
+	return requireRun(t, ".", nil, "podman", args...)
 }
 
 type description struct {
@@ -148,24 +132,15 @@ func imageConfig(t *testing.T, image string) (d description) {
 
 // container is a collector in a container, with the image's own configuration.
 type container struct {
-	*everything
+	*collector
 	name string
 }
 
 func startContainer(t *testing.T, image string) *container {
 	t.Helper()
-	c := &container{
-		everything: &everything{collector: &collector{endpoint: freeAddress(t)}, health: freeAddress(t)},
-		name:       fmt.Sprintf("otelcol-profiles-test-%d", os.Getpid()),
-	}
-	_, metricsPort, _ := strings.Cut(freeAddress(t), ":")
+	c := &container{collector: &collector{}, name: fmt.Sprintf("otelcol-profiles-test-%d", os.Getpid())}
 	args := append([]string{"run", "--detach", "--name=" + c.name}, hardened...)
-	for _, variable := range []string{
-		"PPROF_ENDPOINT=" + c.endpoint, "HEALTH_ENDPOINT=" + c.health, "STATUS_ENDPOINT=" + freeAddress(t), "PAGE_ENDPOINT=" + freeAddress(t),
-		"OTLP_GRPC_ENDPOINT=" + freeAddress(t), "OTLP_HTTP_ENDPOINT=" + freeAddress(t),
-		"SPLUNK_GRPC_ENDPOINT=" + freeAddress(t), "SPLUNK_HTTP_ENDPOINT=" + freeAddress(t), "SPLUNK_HEC_ENDPOINT=" + freeAddress(t),
-		"METRICS_HOST=localhost", "METRICS_PORT=" + metricsPort,
-	} {
+	for _, variable := range append(c.setAddresses(t), "METRICS_HOST=localhost") {
 		args = append(args, "--env="+variable)
 	}
 	podman(t, append(args, image)...)
@@ -181,7 +156,7 @@ func startContainer(t *testing.T, image string) *container {
 
 func (c *container) logs(t *testing.T) string { return podman(t, "logs", c.name) }
 
-// requireHardened looks at the process from outside: who it is, what it may do, and where it may write.
+// requireHardened checks the user, the capabilities and the mounts of the process in /proc of this machine.
 func (c *container) requireHardened(t *testing.T) {
 	t.Helper()
 	process := "/proc/" + podman(t, "inspect", "--format={{.State.Pid}}", c.name)

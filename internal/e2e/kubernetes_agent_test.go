@@ -16,18 +16,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 const (
 	// shopHash is what a Deployment adds to the names of its ReplicaSet and pods.
 	shopHash = "6c45f8d6f6"
-	// scrapes is long enough for the first and the second scrape of everything, at 15 s each, on a busy machine.
+	// scrapes is long enough for the first two scrapes of everything, at an interval of 15 s, on a busy machine.
 	scrapes = 3 * time.Minute
 )
 
-// testKubernetesAgent runs the agent of a node beside applications on it and elsewhere.
+// testKubernetesAgent runs the agent of a node, with applications on that node and on another one.
 func testKubernetesAgent(t *testing.T, c *cluster) {
 	shop := c.addApplication(t, application{
 		name: "shop-" + shopHash + "-x2v7q", node: "node-a", ip: podIP(11), owner: "ReplicaSet/shop-" + shopHash,
@@ -45,21 +43,17 @@ func testKubernetesAgent(t *testing.T, c *cluster) {
 	}
 	late := application{name: "late", node: "node-a", ip: podIP(13), annotations: asks}
 	elsewhere := application{name: "elsewhere", node: "node-b", ip: podIP(14), annotations: asks}
-	silent := application{name: "silent", node: "node-a", ip: podIP(15)} // does not ask, and pushes
+	silent := application{name: "silent", node: "node-a", ip: podIP(15)} // without annotations; it pushes
 	for _, a := range []application{cart, elsewhere, silent} {
 		c.addApplication(t, a)
 	}
-	visits := map[string]*visited{}
+	fakes := map[string]*fakeProgram{}
 	for _, a := range []application{cart, late, elsewhere, silent} {
-		visits[a.name] = startVisited(t, a.ip)
+		fakes[a.name] = startFakeProgram(t, a.ip)
 	}
 
-	to := &backend{address: freeAddress(t)}
-	to.start(t)
-	t.Cleanup(func() { to.server.Stop() })
-	daemonSet, err := c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent", metav1.GetOptions{})
-	require.NoError(t, err)
-	pod := c.addPod(t, podOf(daemonSet.Spec.Template, "otelcol-profiles-agent-k9z4m", "node-a"), podIP(1))
+	to := startBackend(t)
+	pod := c.addAgentPod(t, "k9z4m", "node-a", podIP(1))
 	requireLeastPrivilege(t, c, pod)
 	agent := c.runPod(t, pod, map[string]string{
 		"BACKEND_ENDPOINT": to.address, "BACKEND_INSECURE": "true", "K8S_CLUSTER_NAME": "test",
@@ -73,36 +67,36 @@ func testKubernetesAgent(t *testing.T, c *cluster) {
 	}, scrapes, 200*time.Millisecond, "of the kinds that the annotations name")
 	require.False(t, to.types("shop")["goroutine"], "no annotation names it")
 	require.Eventually(t, func() bool {
-		return to.stacks("shop", "cpu")["main.fillShelves"] && to.stacks("shop", "alloc_space")["main.fillShelves"]
+		return to.hasFunction("shop", "cpu", "main.fillShelves") && to.hasFunction("shop", "alloc_space", "main.fillShelves")
 	}, scrapes, 200*time.Millisecond)
 	requireShop(t, shop, to.service("shop"))
 	require.Eventually(t, func() bool { return to.service("cart-service") != nil }, scrapes, 200*time.Millisecond)
 	require.Equal(t, "cart", to.service("cart-service")["k8s.statefulset.name"])
 
-	// A pod appears, another one no longer asks, the new one goes.
+	// A pod appears, the annotations of another pod change, and the new pod goes.
 	c.addApplication(t, late)
 	agent.waitForTargets(t, "cart-0", "late", shop.Name)
 	require.Eventually(t, func() bool { return to.service("server") != nil }, scrapes, 200*time.Millisecond,
-		"of a pod without workload and labels its container is the name")
+		"a pod without workload and labels is named after its container")
 	pods := c.admin.CoreV1().Pods(demo)
-	_, err = pods.Patch(t.Context(), "cart-0", types.MergePatchType,
+	_, err := pods.Patch(t.Context(), "cart-0", types.MergePatchType,
 		[]byte(`{"metadata": {"annotations": {"pprof.io/scrape": "false"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	agent.waitForTargets(t, "late", shop.Name)
 	now := int64(0)
 	require.NoError(t, pods.Delete(t.Context(), "late", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	agent.waitForTargets(t, shop.Name)
-	asked := map[string]int64{"cart-0": visits["cart-0"].number.Load(), "late": visits["late"].number.Load()}
+	asked := map[string]int64{"cart-0": fakes["cart-0"].requests.Load(), "late": fakes["late"].requests.Load()}
 	require.Eventually(t, func() bool { return to.service("otelcol-profiles") != nil }, scrapes, 200*time.Millisecond,
 		"the agent's own profiles")
 	require.Equal(t, pod.Name, to.service("otelcol-profiles")["k8s.pod.name"])
-	time.Sleep(20 * time.Second) // more than an interval: what is not asked for in it is not asked for any more
+	time.Sleep(20 * time.Second) // more than an interval, so that another scrape would show
 	for name, before := range asked {
 		require.Positive(t, before, name)
-		require.Equal(t, before, visits[name].number.Load(), "requests to %s after it has gone", name)
+		require.Equal(t, before, fakes[name].requests.Load(), "requests to %s after it has gone", name)
 	}
 	for _, name := range []string{"elsewhere", "silent"} {
-		require.Zero(t, visits[name].number.Load(), "requests to %s", name)
+		require.Zero(t, fakes[name].requests.Load(), "requests to %s", name)
 	}
 
 	agent.Terminate(t)
@@ -112,7 +106,7 @@ func testKubernetesAgent(t *testing.T, c *cluster) {
 	t.Logf("services: %v; requests: %v", slices.Sorted(maps.Keys(to.services())), asked)
 }
 
-// requireShop checks what is said of the pod that a Deployment made.
+// requireShop checks the attributes of the pod that a Deployment made.
 func requireShop(t *testing.T, pod *corev1.Pod, got map[string]any) {
 	t.Helper()
 	for key, want := range map[string]string{
@@ -124,10 +118,10 @@ func requireShop(t *testing.T, pod *corev1.Pod, got map[string]any) {
 	} {
 		require.Equal(t, want, got[key], key)
 	}
-	require.Contains(t, got, "k8s.pod.start_time", "of k8s_attributes alone")
+	require.Contains(t, got, "k8s.pod.start_time", "only k8s_attributes adds it")
 }
 
-// requireLeastPrivilege says what the agent's service account may do, and that it is all.
+// requireLeastPrivilege checks what the agent's service account may and may not do.
 func requireLeastPrivilege(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
 	agent, err := kubernetes.NewForConfig(c.as(c.token(t, pod)))
@@ -153,15 +147,5 @@ func requireLeastPrivilege(t *testing.T, c *cluster, pod *corev1.Pod) {
 		},
 	} {
 		require.True(t, apierrors.IsForbidden(ask(t.Context())), what)
-	}
-}
-
-// requireConformant checks all that arrived.
-func (b *backend) requireConformant(t *testing.T) {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, pd := range b.received {
-		require.NoError(t, profiletest.Check(pd))
 	}
 }

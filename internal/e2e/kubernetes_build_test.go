@@ -17,8 +17,8 @@ import (
 // kubernetesVersion is the version of the API server and of kubectl that the tests run.
 const kubernetesVersion = "v1.36.3"
 
-// kubernetesBinaries are the programs that a cluster needs as far as these tests go. There is no kubelet and no
-// controller: the test does what they would do.
+// kubernetesBinaries are the programs that the tests need of a cluster. There is no kubelet and no controller: the tests do
+// their work.
 type kubernetesBinaries struct{ etcd, apiserver, kubectl string }
 
 // buildKubernetes builds them from their Go modules, with nothing but the Go toolchain, into the user's cache folder.
@@ -46,14 +46,14 @@ func buildKubernetes(t *testing.T) kubernetesBinaries {
 	minor := strings.Split(kubernetesVersion, ".")[1]
 	goCommand(t, module, "build", "-o", "built/", "-trimpath", "-ldflags",
 		"-s -w -X "+stamp+".gitVersion="+kubernetesVersion+" -X "+stamp+".gitMajor=1 -X "+stamp+".gitMinor="+minor, "tool")
-	// Only what is complete gets the name that the next run looks for.
+	// The next run looks for this name, so only a complete build gets it.
 	require.NoError(t, os.Rename(filepath.Join(module, "built"), bin))
 	return binaries
 }
 
-// writeKubernetesModule makes a module whose tools are the programs. Kubernetes' own go.mod has its libraries at
-// v0.0.0, replaced by folders of its repository that are not in the module; they are published by themselves as well,
-// as v0.x.y for v1.x.y.
+// writeKubernetesModule makes a module whose tools are the programs. Kubernetes' own go.mod requires its libraries at v0.0.0 and
+// replaces them by folders of its repository, which the module does not contain. They are also published as modules,
+// v0.x.y for v1.x.y.
 func writeKubernetesModule(t *testing.T, module string) {
 	t.Helper()
 	goCommand(t, module, "mod", "init", "kubernetes.local")
@@ -80,7 +80,7 @@ func writeKubernetesModule(t *testing.T, module string) {
 		"k8s.io/kubernetes/cmd/kubectl@"+kubernetesVersion, "go.etcd.io/etcd/server/v3@"+etcd)
 }
 
-// goCommand runs the Go command and gives what it wrote to its standard output.
+// goCommand runs the Go command, and returns its standard output.
 func goCommand(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)

@@ -28,7 +28,7 @@ import (
 // them), and etcd behind it.
 type cluster struct {
 	host, port string
-	// caFile holds the certificate that the API server's is signed by.
+	// caFile has the certificate of the authority that signed the API server's.
 	caFile string
 	// admin may do everything.
 	admin *kubernetes.Clientset
@@ -36,7 +36,7 @@ type cluster struct {
 	kubectlPath, kubeconfig string
 }
 
-// adminToken is what the API server knows its administrator by. It listens on loopback only.
+// adminToken is the administrator's token. The API server listens on loopback only.
 const adminToken = "administrator"
 
 // startCluster starts both, and stops them when the test ends.
@@ -45,11 +45,11 @@ func startCluster(t *testing.T) *cluster {
 	binaries := buildKubernetes(t)
 	dir := t.TempDir()
 	etcd, peers, server := freeAddress(t), freeAddress(t), freeAddress(t)
-	startProcess(t, "etcd", binaries.etcd,
+	collectortest.Start(t, exec.Command(binaries.etcd,
 		"--log-level=error", "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=http://"+etcd, "--advertise-client-urls=http://"+etcd,
 		"--listen-peer-urls=http://"+peers, "--initial-advertise-peer-urls=http://"+peers,
-		"--initial-cluster=default=http://"+peers)
+		"--initial-cluster=default=http://"+peers), "etcd")
 
 	host, port, err := net.SplitHostPort(server)
 	require.NoError(t, err)
@@ -59,17 +59,17 @@ func startCluster(t *testing.T) *cluster {
 		kubectlPath: binaries.kubectl,
 		kubeconfig:  filepath.Join(dir, "kubeconfig"),
 	}
-	tokens := filepath.Join(dir, "tokens.csv")
-	require.NoError(t, os.WriteFile(tokens, []byte(adminToken+",administrator,administrator,system:masters\n"), 0o600))
-	startProcess(t, "kube-apiserver", binaries.apiserver,
+	tokens := newFile(t, "tokens.csv", []byte(adminToken+",administrator,administrator,system:masters\n"))
+	key := serviceAccountKey(t)
+	collectortest.Start(t, exec.Command(binaries.apiserver,
 		"--etcd-servers=http://"+etcd,
 		"--bind-address="+host, "--secure-port="+port,
-		"--endpoint-reconciler-type=none", // it would want an address that is not of loopback
+		"--endpoint-reconciler-type=none", // others need an address that is not of loopback
 		"--cert-dir="+filepath.Dir(c.caFile),
 		"--authorization-mode=RBAC", "--token-auth-file="+tokens,
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+serviceAccountKey(t, dir), "--service-account-signing-key-file="+serviceAccountKey(t, dir))
+		"--service-account-key-file="+key, "--service-account-signing-key-file="+key), "kube-apiserver")
 	c.connect(t)
 	return c
 }
@@ -94,7 +94,7 @@ current-context: test
 `, net.JoinHostPort(c.host, c.port), c.caFile, adminToken), 0o600))
 }
 
-// as is the configuration of a client with a token.
+// as returns the configuration of a client with a token.
 func (c *cluster) as(token string) *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + net.JoinHostPort(c.host, c.port),
@@ -106,30 +106,15 @@ func (c *cluster) as(token string) *rest.Config {
 // kubectl runs kubectl as the administrator, in the root of the repository.
 func (c *cluster) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), c.kubectlPath, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
-	command.Dir = repository
-	out, err := command.CombinedOutput()
-	require.NoError(t, err, "kubectl %v\n%s", args, out)
-	return string(out)
+	return requireRun(t, repository, nil, c.kubectlPath, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 }
 
-// serviceAccountKey writes, once a folder, the key that tokens of service accounts are signed with.
-func serviceAccountKey(t *testing.T, dir string) string {
+// serviceAccountKey writes a key to sign the tokens of service accounts with, and returns its path.
+func serviceAccountKey(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(dir, "service-account.key")
-	if _, err := os.Stat(file); err == nil {
-		return file
-	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	der, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600))
-	return file
-}
-
-// startProcess starts a program that serves until the test ends. Its output is shown where the test fails.
-func startProcess(t *testing.T, name, path string, args ...string) {
-	t.Helper()
-	collectortest.Start(t, exec.Command(path, args...), name)
+	return newFile(t, "service-account.key", pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }

@@ -13,14 +13,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// waitForTargets waits until the agent's page lists these pods, no others, and all have been scraped.
+// waitForTargets waits until the agent's page lists exactly these pods, and all have been scraped.
 func (c *collector) waitForTargets(t *testing.T, pods ...string) {
 	t.Helper()
 	slices.Sort(pods)
-	host, _, err := net.SplitHostPort(c.endpoint)
+	host, _, err := net.SplitHostPort(c.otlp)
 	require.NoError(t, err)
 	var listed map[string]string
 	require.Eventually(t, func() bool {
@@ -38,13 +37,12 @@ func (c *collector) waitForTargets(t *testing.T, pods ...string) {
 	require.NoError(t, err)
 }
 
-// targetStates reads the state of each pod on the page.
+// targetStates returns the state of each pod on a page of targets.
 func targetStates(page string) (map[string]string, error) {
-	response, err := client.Get(page)
+	body, err := get(page)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
 	var status struct {
 		Jobs []struct {
 			Targets []struct {
@@ -53,7 +51,7 @@ func targetStates(page string) (map[string]string, error) {
 			}
 		}
 	}
-	if err := json.NewDecoder(response.Body).Decode(&status); err != nil {
+	if err := json.Unmarshal([]byte(body), &status); err != nil {
 		return nil, err
 	}
 	states := map[string]string{}
@@ -69,72 +67,22 @@ func targetStates(page string) (map[string]string, error) {
 	return states, nil
 }
 
-// each calls see for every profile of a service that arrived.
-func (b *backend) each(service string, see func(pprofile.ProfilesDictionary, pprofile.Profile)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, pd := range b.received {
-		for _, rp := range pd.ResourceProfiles().All() {
-			if name, _ := rp.Resource().Attributes().Get("service.name"); name.AsString() != service {
-				continue
-			}
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					see(pd.Dictionary(), p)
-				}
+// hasFunction reports whether a function is in the stacks of a service's samples of a type.
+func (b *backend) hasFunction(service, sampleType, function string) bool {
+	for p := range b.profiles(service) {
+		if p.sampleType() != sampleType {
+			continue
+		}
+		for _, sample := range p.Samples().All() {
+			if slices.Contains(p.functions(sample), function) {
+				return true
 			}
 		}
 	}
+	return false
 }
 
-// types gives the sample types of a service.
-func (b *backend) types(service string) map[string]bool {
-	types := map[string]bool{}
-	b.each(service, func(d pprofile.ProfilesDictionary, p pprofile.Profile) {
-		types[d.StringTable().At(int(p.SampleType().TypeStrindex()))] = true
-	})
-	return types
-}
-
-// stacks gives the names of all functions in a service's samples of a type.
-func (b *backend) stacks(service, sampleType string) map[string]bool {
-	names := map[string]bool{}
-	b.each(service, func(d pprofile.ProfilesDictionary, p pprofile.Profile) {
-		text := func(i int32) string { return d.StringTable().At(int(i)) }
-		if text(p.SampleType().TypeStrindex()) != sampleType {
-			return
-		}
-		for _, s := range p.Samples().All() {
-			for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
-				for _, line := range d.LocationTable().At(int(l)).Lines().All() {
-					names[text(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())] = true
-				}
-			}
-		}
-	})
-	return names
-}
-
-// services gives the attributes of the resources that arrived, by service.name.
-func (b *backend) services() map[string]map[string]any {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	services := map[string]map[string]any{}
-	for _, pd := range b.received {
-		for _, rp := range pd.ResourceProfiles().All() {
-			name, _ := rp.Resource().Attributes().Get("service.name")
-			if services[name.AsString()] == nil {
-				services[name.AsString()] = map[string]any{}
-			}
-			maps.Copy(services[name.AsString()], rp.Resource().Attributes().AsRaw())
-		}
-	}
-	return services
-}
-
-func (b *backend) service(name string) map[string]any { return b.services()[name] }
-
-// requireNoErrors looks for what a healthy collector does not log.
+// requireNoErrors checks that the collector has logged no errors and warnings.
 func (c *collector) requireNoErrors(t *testing.T) {
 	t.Helper()
 	for _, word := range []string{"\terror\t", "\twarn\t", "forbidden"} {

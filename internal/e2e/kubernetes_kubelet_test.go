@@ -28,10 +28,10 @@ const (
 	imageUser = 65532
 )
 
-// runPod does for a collector's pod what the kubelet would: environment, configuration, token and volumes from the API
-// server, the container's arguments, a root file system of its own with nothing but these in it and the binary, read-only
-// but for the volumes, and a user that is not root. What differs from a node is the network, which is this machine's:
-// the pod's address is one of loopback, so that the environment of the test says where to listen.
+// runPod runs a collector's pod as the kubelet does. Environment, configuration, token, volumes and arguments are from the API
+// server. The root file system has only these and the binary, and is read-only except for the volumes. The user is not root. Only
+// the network differs: it is this machine's, the pod has a loopback address, and the environment names it as the address to
+// listen on.
 func (c *cluster) runPod(t *testing.T, pod *corev1.Pod, environment map[string]string) *collector {
 	t.Helper()
 	path, err := collectortest.Binary()
@@ -69,8 +69,8 @@ func (c *cluster) runPod(t *testing.T, pod *corev1.Pod, environment map[string]s
 		exec chroot "$@"`, "sh", root)
 	arguments = append(arguments, append(asUser, root, "/otelcol-profiles")...)
 	run := &collector{
-		endpoint: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(container.Ports[0].ContainerPort))),
-		command:  exec.Command("unshare", append(arguments, container.Args...)...),
+		otlp:    net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(container.Ports[0].ContainerPort))),
+		command: exec.Command("unshare", append(arguments, container.Args...)...),
 	}
 	variables := c.environment(t, pod)
 	for name, port := range map[string]string{
@@ -100,7 +100,7 @@ func (c *cluster) mount(t *testing.T, pod *corev1.Pod, volume corev1.Volume, fol
 		}
 	case volume.EmptyDir != nil:
 		require.NoError(t, os.MkdirAll(folder, 0o755))
-	case volume.Projected != nil: // what admission adds where a token is asked for
+	case volume.Projected != nil: // admission adds it to pods that ask for a token
 		require.Contains(t, folder, tokenFolder)
 		certificate, err := os.ReadFile(c.caFile)
 		require.NoError(t, err)
@@ -108,11 +108,11 @@ func (c *cluster) mount(t *testing.T, pod *corev1.Pod, volume corev1.Volume, fol
 		writeFile(t, filepath.Join(folder, "namespace"), pod.Namespace)
 		writeFile(t, filepath.Join(folder, "token"), c.token(t, pod))
 	default:
-		t.Fatalf("volume %s of %s is of a kind that this test does not know", volume.Name, pod.Name)
+		t.Fatalf("the test does not know this kind of volume: %s of %s", volume.Name, pod.Name)
 	}
 }
 
-// token asks for a token of the pod's service account, bound to the pod.
+// token requests a token of the pod's service account that is bound to the pod.
 func (c *cluster) token(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
 	lifetime := int64(3600)
@@ -126,7 +126,7 @@ func (c *cluster) token(t *testing.T, pod *corev1.Pod) string {
 	return answer.Status.Token
 }
 
-// environment gives the variables of the pod's container.
+// environment returns the variables of the pod's container.
 func (c *cluster) environment(t *testing.T, pod *corev1.Pod) map[string]string {
 	t.Helper()
 	variables := map[string]string{"KUBERNETES_SERVICE_HOST": c.host, "KUBERNETES_SERVICE_PORT": c.port}
@@ -159,7 +159,7 @@ func (c *cluster) environment(t *testing.T, pod *corev1.Pod) map[string]string {
 			require.NotZero(t, quantity, from.ResourceFieldRef.Resource)
 			variables[variable.Name] = strconv.FormatInt(quantity, 10)
 		default:
-			t.Fatalf("variable %s of %s is from a source that this test does not know", variable.Name, pod.Name)
+			t.Fatalf("the test does not know this source of a variable: %s of %s", variable.Name, pod.Name)
 		}
 	}
 	return variables

@@ -6,7 +6,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path"
@@ -19,17 +18,16 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fullNode is how many pods Kubernetes puts on a node at most, by default.
+// fullNode is the number of pods that Kubernetes puts on a node at most, by default.
 const fullNode = 110
 
 // TestKubernetesFullNode measures the agent of a full node: every pod is scraped for every kind, a tenth of them with
 // large heaps. docs/kubernetes.md has the command and what it printed.
 func TestKubernetesFullNode(t *testing.T) {
 	if os.Getenv("E2E_KUBERNETES") == "" {
-		t.Skip("docs/kubernetes.md says how to run this")
+		t.Skip("docs/kubernetes.md has the command")
 	}
 	c := startCluster(t)
 	c.addNamespace(t, demo)
@@ -47,19 +45,15 @@ func TestKubernetesFullNode(t *testing.T) {
 			annotations: map[string]string{"pprof.io/scrape": "true", "pprof.io/port": "6060"},
 		})
 	}
-	to := &backend{address: freeAddress(t)}
-	to.start(t)
-	t.Cleanup(func() { to.server.Stop() })
-	daemonSet, err := c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent", metav1.GetOptions{})
-	require.NoError(t, err)
-	pod := c.addPod(t, podOf(daemonSet.Spec.Template, "otelcol-profiles-agent-k9z4m", "node-a"), podIP(1))
+	to := startBackend(t)
+	pod := c.addAgentPod(t, "k9z4m", "node-a", podIP(1))
 	agent := c.runPod(t, pod, map[string]string{"BACKEND_ENDPOINT": to.address, "BACKEND_INSECURE": "true"})
 
 	const start, end = 45 * time.Second, 165 * time.Second // eight whole intervals after the first scrapes
 	time.Sleep(start)
-	before := cpuTime(t, agent)
+	before := agent.cpuSeconds(t)
 	time.Sleep(end - start)
-	used := cpuTime(t, agent) - before
+	used := agent.cpuSeconds(t) - before
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", agent.Pid))
 	require.NoError(t, err)
 	for line := range strings.Lines(string(status)) {
@@ -67,7 +61,7 @@ func TestKubernetesFullNode(t *testing.T) {
 			t.Log(strings.Join(strings.Fields(line), " "))
 		}
 	}
-	t.Logf("%.1f %% of a core; %d messages to the backend", 100*used.Seconds()/(end-start).Seconds(), len(to.received))
+	t.Logf("%.1f %% of a core; %d messages to the backend", 100*used/(end-start).Seconds(), len(to.received))
 	states, err := targetStates("http://" + podIP(1) + ":4041/targets?format=json")
 	require.NoError(t, err)
 	require.Len(t, states, fullNode)
@@ -77,7 +71,7 @@ func TestKubernetesFullNode(t *testing.T) {
 	agent.requireNoErrors(t)
 }
 
-// growing gives a heap profile that is larger in all its values each time the pods have asked for it.
+// growing returns a function that returns a heap profile. All its values grow each time that the pods have asked for it.
 func growing(t *testing.T, file string, pods int) func() []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", file+".pb.gz"))
@@ -99,11 +93,11 @@ func growing(t *testing.T, file string, pods int) func() []byte {
 	return func() []byte { return versions[min(int(asked.Add(1)-1)/pods, len(versions)-1)] }
 }
 
-// startBusy serves captured profiles as net/http/pprof would, CPU profiles after the seconds asked for.
+// startBusy serves captured profiles as net/http/pprof does, CPU profiles after the time that was asked for.
 func startBusy(t *testing.T, ip string, heap func() []byte) {
 	t.Helper()
-	v := visitedPayloads(t)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	payloads := fakePayloads(t)
+	serveAt(t, ip, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path.Base(r.URL.Path) {
 		case "allocs":
 			_, _ = w.Write(heap())
@@ -115,23 +109,6 @@ func startBusy(t *testing.T, ip string, heap func() []byte) {
 			case <-r.Context().Done():
 			}
 		}
-		_, _ = w.Write(v[r.URL.Path])
-	})}
-	listener, err := net.Listen("tcp", ip+":6060")
-	require.NoError(t, err)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
-}
-
-// cpuTime is what the process has used so far.
-func cpuTime(t *testing.T, c *collector) time.Duration {
-	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
-	require.NoError(t, err)
-	fields := strings.Fields(string(stat))
-	user, err := strconv.Atoi(fields[13])
-	require.NoError(t, err)
-	system, err := strconv.Atoi(fields[14])
-	require.NoError(t, err)
-	return time.Duration(user+system) * 10 * time.Millisecond // Linux counts in hundredths of a second
+		_, _ = w.Write(payloads[r.URL.Path])
+	}))
 }

@@ -15,17 +15,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
-// podIP gives loopback addresses that stand for those of pods, another range in each process.
+// podIP returns a loopback address for a pod. Each process has a range of its own.
 func podIP(number int) string {
 	return fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>8%64, os.Getpid()%256, number)
 }
 
-// addNamespace makes a namespace as the cluster's controllers would: with its default service account.
+// addNamespace makes a namespace and, as the cluster's controllers do, its default service account.
 func (c *cluster) addNamespace(t *testing.T, name string) {
 	t.Helper()
 	_, err := c.admin.CoreV1().Namespaces().Create(t.Context(),
@@ -36,7 +39,7 @@ func (c *cluster) addNamespace(t *testing.T, name string) {
 	require.NoError(t, err)
 }
 
-// addPod makes a pod that a scheduler has put on a node already, and says of it what the kubelet says of one that runs.
+// addPod makes a pod that is on a node already, with the status that the kubelet sets when a pod runs.
 func (c *cluster) addPod(t *testing.T, pod *corev1.Pod, ip string) *corev1.Pod {
 	t.Helper()
 	pods := c.admin.CoreV1().Pods(pod.Namespace)
@@ -61,7 +64,21 @@ func (c *cluster) addPod(t *testing.T, pod *corev1.Pod, ip string) *corev1.Pod {
 	return pod
 }
 
-// podOf makes a pod of a workload's template as its controller and the scheduler would.
+// addAgentPod makes a pod of the agents' DaemonSet on a node.
+func (c *cluster) addAgentPod(t *testing.T, suffix, node, ip string) *corev1.Pod {
+	t.Helper()
+	return c.addPod(t, podOf(c.agents(t).Spec.Template, "otelcol-profiles-agent-"+suffix, node), ip)
+}
+
+// agents returns the agents' DaemonSet.
+func (c *cluster) agents(t *testing.T) *appsv1.DaemonSet {
+	t.Helper()
+	daemonSet, err := c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent", metav1.GetOptions{})
+	require.NoError(t, err)
+	return daemonSet
+}
+
+// podOf returns a pod of a workload's template, as its controller and the scheduler make it.
 func podOf(template corev1.PodTemplateSpec, name, node string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name, pod.Spec.NodeName = installed, name, node
@@ -100,25 +117,20 @@ func startApplication(t *testing.T, ip string) {
 	program := filepath.Join(t.TempDir(), "app")
 	goCommand(t, ".", "build", "-o", program, "./testdata/kubernetes-app")
 	process := exec.Command(program, ip+":6060")
-	process.Stderr = os.Stderr
-	_, err := process.StdinPipe() // it ends when this test's process does
+	_, err := process.StdinPipe() // the program ends when this test's process does
 	require.NoError(t, err)
-	require.NoError(t, process.Start())
-	t.Cleanup(func() {
-		_ = process.Process.Kill() // it may have ended by itself
-		_ = process.Wait()
-	})
+	collectortest.Start(t, process, "the application")
 }
 
-// visited stands for an application: it serves captured profiles, and counts who asks.
-type visited struct {
+// fakeProgram serves captured profiles in place of a program, and counts requests.
+type fakeProgram struct {
 	payloads map[string][]byte
-	number   atomic.Int64
+	requests atomic.Int64
 }
 
-func (v *visited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v.number.Add(1)
-	payload, found := v.payloads[r.URL.Path]
+func (f *fakeProgram) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.requests.Add(1)
+	payload, found := f.payloads[r.URL.Path]
 	if !found {
 		http.NotFound(w, r)
 		return
@@ -126,27 +138,31 @@ func (v *visited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(payload)
 }
 
-func startVisited(t *testing.T, ip string) *visited {
+func startFakeProgram(t *testing.T, ip string) *fakeProgram {
 	t.Helper()
-	v := &visited{payloads: visitedPayloads(t)}
-	listener, err := net.Listen("tcp", ip+":6060")
-	require.NoError(t, err)
-	server := &http.Server{Handler: v}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return v
+	f := &fakeProgram{payloads: fakePayloads(t)}
+	serveAt(t, ip, f)
+	return f
 }
 
-// visitedPayloads gives a captured profile for each path of net/http/pprof.
-func visitedPayloads(t *testing.T) map[string][]byte {
+// serveAt serves at port 6060 of an address until the test ends.
+func serveAt(t *testing.T, ip string, handler http.Handler) {
 	t.Helper()
-	payloads := map[string][]byte{}
+	listener, err := net.Listen("tcp", ip+":6060")
+	require.NoError(t, err)
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+}
+
+// fakePayloads returns a captured profile for each path of net/http/pprof.
+func fakePayloads(t *testing.T) map[string][]byte {
+	t.Helper()
+	captured, payloads := capturedPayloads(t), map[string][]byte{}
 	for path, file := range map[string]string{
 		"profile": "go-cpu-labels", "allocs": "go-allocs", "goroutine": "go-goroutine", "block": "go-block", "mutex": "go-mutex",
 	} {
-		payload, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", file+".pb.gz"))
-		require.NoError(t, err)
-		payloads["/debug/pprof/"+path] = payload
+		payloads["/debug/pprof/"+path] = captured[file+".pb.gz"]
 	}
 	return payloads
 }

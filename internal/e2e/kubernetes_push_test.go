@@ -7,39 +7,30 @@ import (
 	"bytes"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// requirePushes sends from a pod to every port that agents offer, and expects the pod's attributes on all of it.
+// requirePushes sends from a pod to every port of an agent. What arrives has the pod's attributes.
 func requirePushes(t *testing.T, agent *collector, to *backend, pod, ip string) {
 	t.Helper()
-	capture, err := os.ReadFile(filepath.Join(repository, "testdata", "splunk", "v4.11.0-002-cpu-continuous.otlp-logs.pb"))
-	require.NoError(t, err)
-	logs := plogotlp.NewExportRequest()
-	require.NoError(t, logs.UnmarshalProto(capture))
+	logs := capturedLogs(t)["v4.11.0-002-cpu-continuous.otlp-logs.pb"]
 	logs.Logs().ResourceLogs().At(0).Resource().Attributes().PutStr("service.name", "by-splunk")
-	records, err := logs.MarshalProto()
-	require.NoError(t, err)
 	profile := profiletest.New().Resource("service.name", "by-otlp").Scope("test", "1").
 		Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "main.main")).Build()
 	profiles, err := pprofileotlp.NewExportRequestFromProfiles(profile).MarshalProto()
 	require.NoError(t, err)
 
-	const protobuf = "application/x-protobuf"
-	postFromPod(t, agent, ip, ":4318/v1/logs", protobuf, records)
+	postFromPod(t, agent, ip, ":4318/v1/logs", protobuf, marshalLogs(t, logs))
 	postFromPod(t, agent, ip, ":4318/v1development/profiles", protobuf, profiles)
 	postFromPod(t, agent, ip, ":8088/services/collector/event", "application/json", []byte(
 		`{"event": "\n\nat total(cart.js:12:3)", "sourcetype": "otel.profiling", "time": 1700000000, "fields": {"service.name": "by-hec"}}`))
-	pushFromPod(t, agent, ip) // it has no name but the pod's
+	pushFromPod(t, agent, ip) // without a name, so it gets the pod's
 	for _, service := range []string{"by-splunk", "by-otlp", "by-hec", pod} {
 		require.Eventually(t, func() bool { return to.service(service) != nil }, startTimeout, 100*time.Millisecond, service)
 		got := to.service(service)
@@ -53,15 +44,13 @@ func requirePushes(t *testing.T, agent *collector, to *backend, pod, ip string) 
 // pushFromPod posts a profile without a name from a pod's address.
 func pushFromPod(t *testing.T, agent *collector, ip string) {
 	t.Helper()
-	payload, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", "go-cpu-labels.pb.gz"))
-	require.NoError(t, err)
-	postFromPod(t, agent, ip, ":4040/v1/pprof", "application/octet-stream", payload)
+	postFromPod(t, agent, ip, ":4040/v1/pprof", "application/octet-stream", capturedPayloads(t)["go-cpu-labels.pb.gz"])
 }
 
 // postFromPod posts to an agent's port, from a pod's address.
 func postFromPod(t *testing.T, agent *collector, ip, portAndPath, contentType string, payload []byte) {
 	t.Helper()
-	host, _, err := net.SplitHostPort(agent.endpoint)
+	host, _, err := net.SplitHostPort(agent.otlp)
 	require.NoError(t, err)
 	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
 	client := &http.Client{Transport: &http.Transport{DialContext: from.DialContext}, Timeout: startTimeout}

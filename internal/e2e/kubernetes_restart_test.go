@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"io"
 	"net"
 	"os/exec"
 	"regexp"
@@ -12,39 +11,30 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// queued matches the size of an exporter's queue where it is not empty.
+// queued matches the size of an exporter's queue that is not empty.
 var queued = regexp.MustCompile(`(?m)^otelcol_exporter_queue_size\{.*\} [1-9]`)
 
-// testKubernetesRestart kills an agent's process while the backend is away. The container that the kubelet starts next has
-// the same volumes, and delivers what the one before had queued.
+// testKubernetesRestart kills an agent's process while the backend is away. The kubelet starts the next container with the same
+// volumes, and it delivers the queue of the first one.
 func testKubernetesRestart(t *testing.T, c *cluster) {
 	c.apply(t, "config/kubernetes/overlays/agent")
-	daemonSet, err := c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent", metav1.GetOptions{})
-	require.NoError(t, err)
-	pod := c.addPod(t, podOf(daemonSet.Spec.Template, "otelcol-profiles-agent-restart", "node-e"), podIP(6))
+	pod := c.addAgentPod(t, "restart", "node-e", podIP(6))
 	application := c.addApplication(t, application{name: "patient", node: "node-e", ip: podIP(61)})
-	to := &backend{address: freeAddress(t)}
+	to := newBackend(t)
 	agent := c.runPod(t, pod, map[string]string{"BACKEND_ENDPOINT": to.address, "BACKEND_INSECURE": "true"})
 	pushFromPod(t, agent, application.Status.PodIP)
-	host, _, err := net.SplitHostPort(agent.endpoint)
+	host, _, err := net.SplitHostPort(agent.otlp)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		response, err := client.Get("http://" + host + ":8888/metrics")
-		if err != nil {
-			return false
-		}
-		defer response.Body.Close()
-		metrics, err := io.ReadAll(response.Body)
-		return err == nil && queued.Match(metrics)
+		metrics, err := get("http://" + host + ":8888/metrics")
+		return err == nil && queued.MatchString(metrics)
 	}, startTimeout, 100*time.Millisecond, "the push is not in the queue")
 	agent.Kill()
 
 	to.start(t)
-	t.Cleanup(func() { to.server.Stop() })
-	again := &collector{endpoint: agent.endpoint}
+	again := &collector{}
 	again.command = exec.Command(agent.command.Path, agent.command.Args[1:]...)
 	again.command.Env = agent.command.Env
 	again.start(t, pod.Name)

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -20,9 +19,7 @@ const installed, demo = "otelcol-profiles", "demo"
 // TestKubernetes applies the shipped manifests to a real API server, and runs agents and gateways as their pods would.
 // It needs Linux, and several minutes when it builds that server for the first time.
 func TestKubernetes(t *testing.T) {
-	if os.Getenv("E2E_KUBERNETES") == "" {
-		t.Skip("`make e2e-kubernetes` runs this")
-	}
+	wantedBy(t, "E2E_KUBERNETES")
 	c := startCluster(t)
 	c.addNamespace(t, demo)
 	t.Run("agent", func(t *testing.T) {
@@ -38,35 +35,30 @@ func TestKubernetes(t *testing.T) {
 	t.Run("host ports", func(t *testing.T) { testKubernetesHostPorts(t, c) })
 }
 
-// apply types what a user types. The API server checks fields and values, and warns where pods would not be
-// allowed in their namespace.
+// apply runs the command of the README. The API server checks fields and values, and warns of pods that their namespace does
+// not allow.
 func (c *cluster) apply(t *testing.T, folder string) {
 	t.Helper()
 	out := c.kubectl(t, "apply", "-k", folder)
 	t.Logf("kubectl apply -k %s\n%s", folder, out)
 	require.NotContains(t, out, "Warning")
-	// Nothing was left out or changed on the way: what the cluster has is what stands in the files.
+	// The cluster has exactly what the files have.
 	require.Empty(t, c.kubectl(t, "diff", "-k", folder))
 }
 
-// testKubernetesHostPorts shows that the namespace does not let host ports in, and does where the component for
-// them is used.
+// testKubernetesHostPorts shows that the namespace allows host ports only with the component host-ports.
 func testKubernetesHostPorts(t *testing.T, c *cluster) {
-	daemonSet, err := c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent", metav1.GetOptions{})
-	require.NoError(t, err)
-	template := daemonSet.Spec.Template.DeepCopy()
+	template := c.agents(t).Spec.Template
 	template.Spec.Containers[0].Ports[0].HostPort = 4317
-	_, err = c.admin.CoreV1().Pods(installed).Create(t.Context(), podOf(*template, "with-a-host-port", "node-a"), metav1.CreateOptions{})
+	_, err := c.admin.CoreV1().Pods(installed).Create(t.Context(), podOf(template, "with-a-host-port", "node-a"), metav1.CreateOptions{})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, `violates PodSecurity "restricted:latest": hostPort`)
 
 	c.apply(t, overlayOf(t, "base", "components/host-ports"))
-	daemonSet, err = c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent", metav1.GetOptions{})
-	require.NoError(t, err)
-	c.addPod(t, podOf(daemonSet.Spec.Template, "otelcol-profiles-agent-hp", "node-a"), podIP(3))
+	c.addAgentPod(t, "hp", "node-a", podIP(3))
 }
 
-// overlayOf writes a user's own overlay, and gives its folder.
+// overlayOf writes an overlay as a user does, and returns its folder.
 func overlayOf(t *testing.T, base string, components ...string) string {
 	t.Helper()
 	folder := t.TempDir()

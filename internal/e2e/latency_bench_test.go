@@ -27,7 +27,7 @@ import (
 const latencyPushes = 5 * time.Second
 
 // BenchmarkLatency pushes profiles to config/agent.yaml at an even rate. It reports how long a push waits for its answer, and
-// when the next hop has the profile, counted from the push and from the answer: median and 99th percentile.
+// how long after the push and after the answer the next hop has the profile: median and 99th percentile.
 func BenchmarkLatency(b *testing.B) {
 	for _, rate := range []int{10, 1000} {
 		for _, acknowledge := range []string{"batched", "delivered"} {
@@ -94,7 +94,7 @@ func benchLatency(b *testing.B, rate int) {
 	}
 }
 
-// timeOfPush is what a push is known by at the next hop: the time of its profiles, in nanoseconds.
+// timeOfPush returns the time of a push's profiles, in nanoseconds. It identifies the push at the next hop.
 func timeOfPush(n int) int64 {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() + int64(n)*1e6
 }
@@ -109,7 +109,7 @@ func withoutTime(b *testing.B, body []byte) []byte {
 	return without.Bytes()
 }
 
-// timeMember is a gzip member with one field of a pprof, time_nanos, to be appended to a pprof without one.
+// timeMember returns a gzip member with the field time_nanos of a pprof, to append to a pprof without a time.
 func timeMember(b *testing.B, nanos int64) []byte {
 	var body bytes.Buffer
 	w := gzip.NewWriter(&body)
@@ -120,7 +120,7 @@ func timeMember(b *testing.B, nanos int64) []byte {
 	return body.Bytes()
 }
 
-// latencySink is a backend that remembers when the profiles of each time arrived first.
+// latencySink is a backend that records when the profiles of each time arrived first.
 type latencySink struct {
 	pprofileotlp.UnimplementedGRPCServer
 	mu sync.Mutex

@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,8 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestProfilesCrossOTLP pushes to one collector that sends OTLP to another, over each of the two transports. What
-// the second one writes is still conformant, and still the payload.
+// TestProfilesCrossOTLP pushes to a collector that sends OTLP to another one, over HTTP and over gRPC. What the second one
+// writes is conformant and equals the payload.
 func TestProfilesCrossOTLP(t *testing.T) {
 	t.Parallel()
 	payloads := capturedPayloads(t)
@@ -34,11 +33,9 @@ func TestProfilesCrossOTLP(t *testing.T) {
 					"{endpoint: '"+transport.scheme+address+"', tls: {insecure: true}, timeout: 60s}",
 				"--config=yaml:service::pipelines::profiles::exporters: ["+transport.exporter+"]")
 			for name, payload := range payloads {
-				status, answer, err := agent.push(name, payload)
-				require.NoError(t, err, name)
-				require.Equal(t, http.StatusNoContent, status, "%s: %s", name, answer)
+				agent.requirePush(t, name, payload)
 			}
-			// The exporter's queue is delivered before the agent ends.
+			// The agent delivers its queue before it ends.
 			agent.Terminate(t)
 			byService := gateway.output(t)
 			for name, payload := range payloads {

@@ -7,9 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -27,32 +25,19 @@ import (
 )
 
 // TestPage pushes captured, hostile and large profiles to the built binary, and drives the `pprof` exporter's page in
-// Chromium: testdata/page/drive.js is the reader. Its screenshots go to bin/page. It needs Chromium, npm and a registry,
-// hence it runs only where `make e2e-page` asks for it.
+// Chromium by testdata/page/drive.js. Screenshots go to bin/page.
 func TestPage(t *testing.T) {
-	wanted := os.Getenv("E2E_PAGE")
-	if wanted == "" {
-		t.Skip("`make e2e-page` runs this")
-	}
+	ifPossible := wantedBy(t, "E2E_PAGE")
 	browser, err := findBrowser()
-	if err != nil && wanted == "if-possible" {
+	if err != nil && ifPossible {
 		t.Skipf("SKIPPED: the page is driven in Chromium: %v", err)
 	}
 	require.NoError(t, err)
-	driver := t.TempDir()
-	require.NoError(t, os.CopyFS(driver, os.DirFS(filepath.Join("testdata", "page"))))
-	out, err := run(t, driver, nil, "npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1")
-	if err != nil && wanted == "if-possible" {
-		t.Skipf("SKIPPED: playwright-core cannot be installed, which takes npm, node and a registry: %v\n%s", err, out)
-	}
-	require.NoError(t, err, out)
-
-	endpoint, address := freeAddress(t), freeAddress(t)
-	c := launchWith(t, endpoint, t.TempDir(), "config/quickstart.yaml", nil,
-		"PPROF_ENDPOINT="+endpoint, "PAGE_ENDPOINT="+address, "PROFILES_OUT="+t.TempDir())
+	driver := installNPM(t, "E2E_PAGE", "page")
+	c := startQuickstart(t)
 	pushed := pushForPage(t, c)
 	pushStalls(t, c)
-	waitForServices(t, address, 6)
+	waitForServices(t, c.graphs, 6)
 
 	results, err := filepath.Abs(filepath.Join(repository, "bin", "page"))
 	require.NoError(t, err)
@@ -63,7 +48,7 @@ func TestPage(t *testing.T) {
 	require.NoError(t, os.WriteFile(expected, data, 0o600))
 	format, err := filepath.Abs(filepath.Join(repository, "exporter", "pprofexporter", "page", "static", "format.js"))
 	require.NoError(t, err)
-	printed, err := run(t, driver, []string{"PAGE=http://" + address + "/", "CHROMIUM=" + browser, "OUT=" + results,
+	printed, err := run(driver, []string{"PAGE=http://" + c.graphs + "/", "CHROMIUM=" + browser, "OUT=" + results,
 		"EXPECT=" + expected, "FORMAT=" + format}, "node", "drive.js")
 	t.Log(printed)
 	require.NoError(t, err, "what the browser showed is in %s", results)
@@ -89,7 +74,7 @@ func findBrowser() (string, error) {
 	return "", firstErr
 }
 
-// pageProfiles are the profiles that the page is driven with.
+// pageProfiles are the profiles that the test of the page pushes.
 type pageProfiles struct {
 	// eu and us are of one service, in two regions.
 	eu, us *profile.Profile
@@ -123,12 +108,7 @@ func pushProfile(t *testing.T, c *collector, query url.Values, p *profile.Profil
 	t.Helper()
 	var body bytes.Buffer
 	require.NoError(t, p.Write(&body))
-	response, err := client.Post("http://"+c.endpoint+"/v1/pprof?"+query.Encode(), "application/octet-stream", &body)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusNoContent, response.StatusCode, "%s", answer)
+	requirePost(t, "http://"+c.endpoint+"/v1/pprof?"+query.Encode(), "application/octet-stream", body.Bytes())
 }
 
 // pushStalls pushes an execution trace of three seconds, in each of which several goroutines wait 30 ms for a lock.
@@ -152,29 +132,20 @@ func pushStalls(t *testing.T, c *collector) {
 		time.Sleep(970 * time.Millisecond)
 	}
 	trace.Stop()
-	response, err := client.Post("http://"+c.endpoint+"/v1/profiles?service.name=stalls", "application/octet-stream", &recording)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Less(t, response.StatusCode, 300, "%s", answer)
+	requirePost(t, "http://"+c.endpoint+"/v1/profiles?service.name=stalls", "application/octet-stream", recording.Bytes())
 }
 
-// waitForServices returns when the exporter, which has a queue, has stored so many services.
+// waitForServices waits until the page has so many services. The exporter has a queue, so they take a moment.
 func waitForServices(t *testing.T, address string, want int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		response, err := client.Get("http://" + address + "/api/services")
-		if err != nil {
-			return false
-		}
-		defer response.Body.Close()
+		body, err := get("http://" + address + "/api/services")
 		var list struct{ Services []struct{ Service string } }
-		return json.NewDecoder(response.Body).Decode(&list) == nil && len(list.Services) >= want
+		return err == nil && json.Unmarshal([]byte(body), &list) == nil && len(list.Services) >= want
 	}, startTimeout, 100*time.Millisecond)
 }
 
-// newCPUProfile returns an empty profile of the CPU, as of now.
+// newCPUProfile returns an empty CPU profile that starts now.
 func newCPUProfile() *profile.Profile {
 	return &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
@@ -191,7 +162,7 @@ func addFunction(p *profile.Profile, name string) *profile.Location {
 	return l
 }
 
-// hostileProfile returns functions whose names are what a page must never take for anything but text.
+// hostileProfile returns functions with names that a page must show as text and never interpret.
 func hostileProfile() *profile.Profile {
 	p := newCPUProfile()
 	root := addFunction(p, "main.main")
@@ -205,7 +176,7 @@ func hostileProfile() *profile.Profile {
 	return p
 }
 
-// treeProfile returns a profile whose flame graph has so many nodes, most of them small.
+// treeProfile returns a profile whose flame graph has this many nodes, most of them small.
 func treeProfile(nodes int) *profile.Profile {
 	p := newCPUProfile()
 	packages := []string{"net/http", "encoding/json", "example.com/shop/cart", "runtime", "database/sql", "crypto/tls", "strings"}
@@ -243,7 +214,7 @@ func treeProfile(nodes int) *profile.Profile {
 	return p
 }
 
-// pageExpectation is what drive.js expects of the page: values of the CPU in nanoseconds.
+// pageExpectation is what drive.js expects on the page. Values are nanoseconds of CPU time.
 type pageExpectation struct {
 	Service string           `json:"service"`
 	Other   string           `json:"other"`
@@ -293,7 +264,7 @@ func (p pageProfiles) expected() pageExpectation {
 	return e
 }
 
-// requireDownloads compares the files that the browser has saved with what was pushed.
+// requireDownloads compares the files that the browser saved with the profiles that were pushed.
 func requireDownloads(t *testing.T, folder string, pushed pageProfiles) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(folder, "download.pb.gz"))

@@ -29,18 +29,18 @@ const (
 	peerTargets = 200
 	peerWarmup  = 12 * time.Second
 	peerWindow  = time.Minute
-	// peerRounds is how often a target's totals grow. Then it begins anew, like a program that was restarted.
+	// peerRounds is how often a target's totals grow. Then they start again, as if the program had been restarted.
 	peerRounds = 20
 )
 
-// peerKinds are the kinds that are scraped, by their paths, each with the captured profile that targets serve.
+// peerKinds maps the path of each kind to the captured profile that targets serve for it.
 var peerKinds = map[string]string{
 	"/debug/pprof/allocs": "go-allocs", "/debug/pprof/goroutine": "go-goroutine", "/debug/pprof/block": "go-block", "/debug/pprof/mutex": "go-mutex",
 }
 
-// BenchmarkPeers scrapes 200 targets every 5 s for a minute: their memory, goroutines, blocks and mutexes. It measures the
-// scraper alone: the targets and the next hop are other processes. PARCA and ALLOY name binaries of Parca and of Grafana
-// Alloy; without one, it is left out.
+// BenchmarkPeers scrapes memory, goroutine, block and mutex profiles of 200 targets every 5 s for a minute. It measures only the
+// scraper: the targets and the next hop are other processes. PARCA and ALLOY name binaries of Parca and of Grafana Alloy;
+// a peer runs only if its variable is set.
 func BenchmarkPeers(b *testing.B) {
 	targets := startPeerTargets(b)
 	b.Run("impl=otelcol-profiles", func(b *testing.B) {
@@ -111,7 +111,7 @@ type peerTarget struct {
 	fleet   *peerTargetFleet
 }
 
-// peerTargetFleet are the targets, and what they answer: snapshots by path and service, with growing totals.
+// peerTargetFleet has the addresses of the targets and their answers: by path and service, snapshots with growing totals.
 type peerTargetFleet struct {
 	addresses []string
 	snapshots map[string][][]byte
@@ -171,7 +171,7 @@ func (t *peerTarget) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(snapshots[round%len(snapshots)])
 }
 
-// measure runs a scraper for a while, and reports what a minute of it costs.
+// measure runs a scraper, and reports the cost of a minute.
 func (f *peerTargetFleet) measure(b *testing.B, scraper *exec.Cmd, wire *counter) {
 	c := &collector{Process: collectortest.Start(b, scraper, scraper.Path)}
 	wait := func(d time.Duration) {

@@ -6,36 +6,30 @@
 package e2e
 
 import (
-	"bytes"
-	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestProcessResource sends what the eBPF profiler says of two processes of this machine to a collector: each gets a
-// resource and a name, one by what it says of itself in its environment, one by its executable.
+// TestProcessResource sends samples of two processes of this machine, as the eBPF profiler does. Each process gets a resource,
+// and a name: one from its environment, the other from its executable.
 func TestProcessResource(t *testing.T) {
-	address, out := freeAddress(t), t.TempDir()
-	c := launch(t, address, out, fmt.Sprintf(`yaml:
-receivers: {otlp_profiles: {protocols: {http: {endpoint: %q}}}}
+	c := launch(t, `yaml:
+receivers: {otlp_profiles: {protocols: {http: {endpoint: "${env:OTLP_HTTP_ENDPOINT}"}}}}
 processors:
   process_resource: {proc: {read_environment: true}}
   dictionary_dedup: {timeout: 0s}
-exporters: {file: {path: %q}}
+exporters: {file: {path: "${env:PROFILES_OUT}/profiles.jsonl", create_directory: true}}
 service:
   pipelines:
     profiles: {receivers: [otlp_profiles], processors: [process_resource, dictionary_dedup], exporters: [file]}
   telemetry: {metrics: {level: none}}
-`, address, filepath.Join(out, "profiles.jsonl")))
+`)
 
 	b := profiletest.New().Resource("container.id", "").Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
 		Profile("samples", "count").Time(1_000, 5_000_000).Period(50_000_000, "cpu", "nanoseconds")
@@ -52,30 +46,14 @@ service:
 	}
 	body, err := pprofileotlp.NewExportRequestFromProfiles(b.Build()).MarshalProto()
 	require.NoError(t, err)
-	answer, err := http.Post("http://"+address+"/v1development/profiles", "application/x-protobuf", bytes.NewReader(body))
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	require.Equal(t, http.StatusOK, answer.StatusCode)
+	requirePost(t, "http://"+c.otlpHTTP+"/v1development/profiles", protobuf, body)
 	c.Terminate(t)
 
-	messages := readProfiles(t, out)
+	messages := readProfiles(t, c.outputDir)
 	require.Len(t, messages, 1)
 	require.NoError(t, profiletest.Check(messages[0]))
-	found := map[string]int{}
-	for _, rp := range messages[0].ResourceProfiles().All() {
-		name, _ := rp.Resource().Attributes().Get("service.name")
-		executable, _ := rp.Resource().Attributes().Get("process.executable.name")
-		require.Equal(t, "sleep", executable.Str())
-		found[name.Str()] += samplesOf(rp)
+	for p := range profilesIn(messages...) {
+		require.Equal(t, "sleep", p.resource.AsRaw()["process.executable.name"])
 	}
-	require.Equal(t, map[string]int{"shop": 1, "sleep": 1}, found)
-}
-
-func samplesOf(rp pprofile.ResourceProfiles) (n int) {
-	for _, sp := range rp.ScopeProfiles().All() {
-		for _, p := range sp.Profiles().All() {
-			n += p.Samples().Len()
-		}
-	}
-	return n
+	require.Equal(t, map[string]int{"shop": 1, "sleep": 1}, samplesByService(profilesIn(messages...)))
 }

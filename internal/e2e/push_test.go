@@ -18,7 +18,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// capturedPayloads gives the pprof files of testdata, by name.
+// hugePayload is larger than a request may be.
+const hugePayload = "go-compile-nethttp-heap-huge.pb.gz"
+
+// capturedPayloads returns the pprof files of testdata, by name.
 func capturedPayloads(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, "testdata", "pprof", "*.pb.gz"))
@@ -33,18 +36,16 @@ func capturedPayloads(t *testing.T) map[string][]byte {
 	return payloads
 }
 
-// TestPushedProfilesArriveWhole pushes every captured payload by HTTP, reads what the file exporter wrote, and
-// expects conformant profiles that say what profile.Parse says of the payload.
+// TestPushedProfilesArriveWhole pushes every captured payload by HTTP. What the file exporter writes is conformant, and
+// equals what profile.Parse reads from the payload.
 func TestPushedProfilesArriveWhole(t *testing.T) {
 	t.Parallel()
 	c := startQuickstart(t)
 	payloads := capturedPayloads(t)
 	for name, payload := range payloads {
-		status, answer, err := c.push(name, payload)
-		require.NoError(t, err, name)
-		require.Equal(t, http.StatusNoContent, status, "%s: %s", name, answer)
+		c.requirePush(t, name, payload)
 	}
-	// An answer of 204 means that the exporter has written it: nothing is waited for.
+	// 204 means that the exporter has written it, so there is nothing to wait for.
 	byService := c.output(t)
 	for name, payload := range payloads {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestPushedProfilesArriveWhole(t *testing.T) {
 	c.Terminate(t)
 }
 
-// requireIdentity expects the resource that the query asked for, and a scope that names its maker.
+// requireIdentity requires the resource attribute that push asks for, and one scope with a name.
 func requireIdentity(t *testing.T, pd pprofile.Profiles) {
 	t.Helper()
 	resource := pd.ResourceProfiles().At(0)
@@ -69,13 +70,12 @@ func requireIdentity(t *testing.T, pd pprofile.Profiles) {
 	require.NotEmpty(t, resource.ScopeProfiles().At(0).Scope().Name())
 }
 
-// requireSame expects pd to be the payload: by the totals that OTLP's own fields give, and, turned back into pprof,
-// sample by sample.
+// requireSame requires that pd equals the payload: by the sums in OTLP, and, as pprof again, sample by sample.
 func requireSame(t *testing.T, payload []byte, pd pprofile.Profiles) {
 	t.Helper()
 	want, err := profile.ParseData(payload)
 	require.NoError(t, err)
-	require.Equal(t, sums(totalsOfPprof(want)), sums(totalsOfOTLP(pd)))
+	require.Equal(t, sumsOfPprof(want), sumsOfOTLP(profilesIn(pd)))
 
 	encoded, _, err := pprofencode.Encode(pd)
 	require.NoError(t, err)
@@ -85,46 +85,7 @@ func requireSame(t *testing.T, payload []byte, pd pprofile.Profiles) {
 	require.NoError(t, profiletest.EqualPprof(want, got, profiletest.StrictZero()))
 }
 
-// total is what a sample type sums up to.
-type total struct {
-	typeName, unit string
-	value          int64
-}
-
-func totalsOfPprof(p *profile.Profile) map[total]int {
-	totals := map[total]int{}
-	for i, sampleType := range p.SampleType {
-		sum := total{typeName: sampleType.Type, unit: sampleType.Unit}
-		for _, sample := range p.Sample {
-			sum.value += sample.Value[i]
-		}
-		totals[sum]++
-	}
-	return totals
-}
-
-func totalsOfOTLP(pd pprofile.Profiles) map[total]int {
-	totals := map[total]int{}
-	text := pd.Dictionary().StringTable()
-	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		sum := total{
-			typeName: text.At(int(p.SampleType().TypeStrindex())),
-			unit:     text.At(int(p.SampleType().UnitStrindex())),
-		}
-		for _, sample := range p.Samples().All() {
-			for _, value := range sample.Values().All() {
-				sum.value += value
-			}
-			if sample.Values().Len() == 0 {
-				sum.value += int64(sample.TimestampsUnixNano().Len()) // each counts one
-			}
-		}
-		totals[sum]++
-	}
-	return totals
-}
-
-// TestWhatIsNotPprofIsRefused sends what people send by mistake. Each gets the reason, and the next push arrives.
+// TestWhatIsNotPprofIsRefused sends what people send by mistake. The answer has the reason, and the next push arrives.
 func TestWhatIsNotPprofIsRefused(t *testing.T) {
 	c := startQuickstart(t)
 	good := capturedPayloads(t)["go-cpu-labels.pb.gz"]
@@ -148,9 +109,7 @@ func TestWhatIsNotPprofIsRefused(t *testing.T) {
 			require.Equal(t, http.StatusBadRequest, status, answer)
 			require.Contains(t, answer, bad.reason)
 
-			status, answer, err = c.push("after "+bad.name, good)
-			require.NoError(t, err)
-			require.Equal(t, http.StatusNoContent, status, answer)
+			c.requirePush(t, "after "+bad.name, good)
 		})
 	}
 	arrived := 0

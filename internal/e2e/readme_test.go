@@ -19,7 +19,7 @@ import (
 // fenced matches a fenced block of a Markdown page: its language and its content.
 var fenced = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
-// readmeBlocks gives the blocks of the README in a language.
+// readmeBlocks returns the README's code blocks in a language.
 func readmeBlocks(t *testing.T, language string) []string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(repository, "README.md"))
@@ -34,7 +34,7 @@ func readmeBlocks(t *testing.T, language string) []string {
 	return blocks
 }
 
-// TestReadmeCommands runs the README's curl line as it stands there, but for the port, and asks make whether it
+// TestReadmeCommands runs the README's curl and profiletool lines as written, except for curl's port, and asks make whether it
 // knows the targets.
 func TestReadmeCommands(t *testing.T) {
 	c := startQuickstart(t)
@@ -65,7 +65,7 @@ func TestReadmeCommands(t *testing.T) {
 	require.Len(t, c.output(t)["shop"], 1, "what the README pushes")
 }
 
-// failingCurl gives a folder whose .curlrc lets curl exit with an error where the answer is one.
+// failingCurl returns a folder with a .curlrc that makes curl fail if the answer is an error.
 func failingCurl(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,6 @@ func TestReadmeConfigurations(t *testing.T) {
 	for _, config := range readmeBlocks(t, "yaml") {
 		file := filepath.Join(t.TempDir(), "config.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-		out, err := command(t, "validate", "--config", file)
-		require.NoError(t, err, "%s\n%s", config, out)
+		requireValid(t, file)
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTerminationLosesNothingAcknowledged ends the collector while several clients push as fast as they can. Every
-// push that was answered with 204 must be in the output.
+// TestTerminationLosesNothingAcknowledged stops the collector while several clients push as fast as they can. The output has
+// every push that was answered with 204.
 func TestTerminationLosesNothingAcknowledged(t *testing.T) {
 	t.Run("the exporter writes at once", func(t *testing.T) {
 		terminateUnderLoad(t, startQuickstart(t))
 	})
 	t.Run("the exporter buffers", func(t *testing.T) {
-		// Without rotation the file exporter writes when its buffer is full, and last when it is shut down.
+		// Without rotation the file exporter writes when its buffer is full, and when it shuts down.
 		terminateUnderLoad(t, startQuickstart(t,
 			"--config=yaml:exporters::file/buffered: "+
 				"{path: '${env:PROFILES_OUT}/profiles.jsonl', create_directory: true, flush_interval: 1h}",

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,10 +17,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
-// onlySlim is the one component that the full build does not have: its part of contrib's processor of the same type.
+// onlySlim is the one component that the full build lacks: it replaces contrib's processor of the same type.
 const onlySlim = "github.com/otelcol-profiles/otelcol-profiles/processor/hostdetectionprocessor"
 
-// TestSlimIsAPart compares the two lists of components: the slim build has nothing of its own but onlySlim, and the same versions.
+// TestSlimIsAPart compares the two lists of components: except for onlySlim, the slim build has only components of the full
+// build, in the same versions.
 func TestSlimIsAPart(t *testing.T) {
 	full, slim := builderConfig(t, "builder-config.yaml"), builderConfig(t, "builder-config.slim.yaml")
 	for _, kind := range []string{"receivers", "processors", "connectors", "exporters", "extensions"} {
@@ -45,18 +45,13 @@ func builderConfig(t *testing.T, name string) (read map[string]any) {
 	return read
 }
 
-// slimCommand is command for the slim build.
+// slimCommand runs the slim build with args.
 func slimCommand(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	path, err := collectortest.SlimBinary()
-	require.NoError(t, err)
-	run := exec.CommandContext(t.Context(), path, args...)
-	run.Dir = repository
-	out, err := run.CombinedOutput()
-	return string(out), err
+	return runBinary(t, collectortest.SlimBinary, args...)
 }
 
-// TestSlimRunsTheConfigsOfANode expects every configuration but those with Kafka to be valid for the slim build.
+// TestSlimRunsTheConfigsOfANode validates every configuration but those with Kafka with the slim build.
 func TestSlimRunsTheConfigsOfANode(t *testing.T) {
 	valid := slices.DeleteFunc(configs(t), func(name string) bool { return strings.Contains(name, "kafka") })
 	require.Subset(t, valid, []string{"config/agent.yaml", "config/host.yaml", "config/standalone.yaml", "config/quickstart.yaml"})
@@ -66,7 +61,7 @@ func TestSlimRunsTheConfigsOfANode(t *testing.T) {
 	}
 }
 
-// TestSlimNamesTheFullBuild expects that of every error about something that only the full build has.
+// TestSlimNamesTheFullBuild checks the errors about what only the full build has.
 func TestSlimNamesTheFullBuild(t *testing.T) {
 	config, err := os.ReadFile(filepath.Join(repository, agentConfig))
 	require.NoError(t, err)
@@ -91,8 +86,7 @@ func TestSlimNamesTheFullBuild(t *testing.T) {
 			out, err := slimCommand(t, "validate", "--config", path)
 			require.Error(t, err)
 			require.Contains(t, out, tc.want)
-			out, err = command(t, "validate", "--config", path)
-			require.NoError(t, err, "the full build has it: %s", out)
+			requireValid(t, path) // the full build has it
 		})
 	}
 	out, err := slimCommand(t, "--help")
@@ -100,7 +94,7 @@ func TestSlimNamesTheFullBuild(t *testing.T) {
 	require.Contains(t, out, "This is the slim build")
 }
 
-// maxSlimBytes is what the slim build was made for.
+// maxSlimBytes bounds the slim build. It has 54 MB (docs/benchmarks/binary.md).
 const maxSlimBytes = 70_000_000
 
 func TestSlimIsSmall(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/hex"
-	"net/http"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -18,15 +17,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
 )
 
-// TestSymbolize pushes a pprof of a C program that has addresses alone, as perf and gperftools write it. What comes out has the
-// program's functions, with inlined calls and lines, and is conformant.
+// TestSymbolize pushes a pprof of a C program that has addresses alone, as gperftools writes it. The output has the program's
+// functions, with inlined calls and lines, and is conformant.
 func TestSymbolize(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O2", "-g")
 	c := startQuickstart(t, "--config", "yaml:processors::symbolize: {max_wait: 30s, lines: true}",
 		"--config", "yaml:service::pipelines::profiles::processors: [symbolize]")
-	status, answer, err := c.push("shop", addressesOf(t, program, "exported", "main"))
-	require.NoError(t, err)
-	require.Equal(t, http.StatusNoContent, status, answer)
+	c.requirePush(t, "shop", addressesOf(t, program, "exported", "main"))
 	pd := c.output(t)["shop"][0]
 	require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
 	text := profiletest.Render(pd)
@@ -36,7 +33,7 @@ func TestSymbolize(t *testing.T) {
 	c.Terminate(t)
 }
 
-// addressesOf is a pprof with one sample whose stack is the first addresses of functions of a program.
+// addressesOf returns a pprof with one sample, whose stack has an address in each of these functions of a program.
 func addressesOf(t *testing.T, program string, functions ...string) []byte {
 	t.Helper()
 	f, err := elf.Open(program)

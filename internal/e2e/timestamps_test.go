@@ -30,11 +30,11 @@ import (
 // recordingEnd is when the recordings without a wall clock ended.
 var recordingEnd = time.Date(2026, 11, 21, 21, 30, 0, 0, time.UTC)
 
-// timedPayloads are payloads of every producer of profiles with times, by the services that send them.
+// timedPayloads returns a payload of every producer of profiles with times, by service.
 func timedPayloads(t *testing.T) map[string][]byte {
 	t.Helper()
 	payloads := map[string][]byte{
-		// The example of OTEP 239, and more in its form.
+		// The example of OTEP 239, and more in its format.
 		"folded": []byte("foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\n" +
 			"main;foo 3 k1=v1,k2=v2 1687841528000000\n" +
 			"main;foo;bar 5 trace_id=0123456789abcdef0123456789abcdef,span_id=0123456789abcdef 1687841528000001\n" +
@@ -88,22 +88,17 @@ func (c *collector) pushTimed(t *testing.T, payloads map[string][]byte) {
 	var pushing sync.WaitGroup
 	for service, data := range payloads {
 		pushing.Go(func() {
-			target := "http://" + c.endpoint + "/v1/profiles?" + url.Values{"service.name": {service}, "at": {recordingEnd.Format(time.RFC3339)}}.Encode()
-			response, err := client.Post(target, "", bytes.NewReader(data))
-			if !assert.NoError(t, err) {
-				return
-			}
-			defer response.Body.Close()
-			answer, err := io.ReadAll(response.Body)
+			query := url.Values{"service.name": {service}, "at": {recordingEnd.Format(time.RFC3339)}}
+			status, answer, err := post("http://"+c.endpoint+"/v1/profiles?"+query.Encode(), "", data)
 			assert.NoError(t, err)
-			assert.Equal(t, http.StatusNoContent, response.StatusCode, "%s: %s", service, answer)
+			assert.Equal(t, http.StatusNoContent, status, "%s: %s", service, answer)
 		})
 	}
 	pushing.Wait()
 	require.False(t, t.Failed())
 }
 
-// requireEvents compares event by event, those of other services (the collector's own) aside.
+// requireEvents compares event by event. It ignores other services, such as the collector's own.
 func requireEvents(t *testing.T, want, got map[profiletest.Event]int, name string) {
 	t.Helper()
 	services := map[string]bool{}
@@ -120,7 +115,7 @@ func requireEvents(t *testing.T, want, got map[profiletest.Event]int, name strin
 	}
 }
 
-// renamed returns the events with another name for a stack.
+// renamed returns the events with another name for one stack.
 func renamed(of map[profiletest.Event]int, stack, as string) map[profiletest.Event]int {
 	to := map[profiletest.Event]int{}
 	for e, count := range of {
@@ -135,10 +130,7 @@ func renamed(of map[profiletest.Event]int, stack, as string) map[profiletest.Eve
 // TestTimestampsThroughKafka sends the payloads through config/kafka-agent.yaml, which merges them and splits the result, a
 // broker and config/kafka-gateway.yaml.
 func TestTimestampsThroughKafka(t *testing.T) {
-	to := &backend{address: freeAddress(t)}
-	to.start(t)
-	t.Cleanup(func() { to.server.Stop() })
-	broker := freeAddress(t)
+	to, broker := startBackend(t), freeAddress(t)
 	startKafka(t, broker)
 	agent := startKafkaAgent(t, kafkaAgentConfig, broker, t.TempDir())
 	gateway := startKafkaGateway(t, kafkaGatewayConfig, broker, to)
@@ -154,60 +146,49 @@ func TestTimestampsThroughKafka(t *testing.T) {
 		}
 		return n
 	}
-	received := func() map[profiletest.Event]int {
-		to.mu.Lock()
-		defer to.mu.Unlock()
-		return profiletest.Events(to.received...)
-	}
+	received := func() map[profiletest.Event]int { return profiletest.Events(to.messages()...) }
 	require.Eventually(t, func() bool { return total(received()) >= total(want) }, 2*startTimeout, 50*time.Millisecond)
 	gateway.Terminate(t)
 	requireEvents(t, want, received(), "kafka")
-	t.Logf("%d events arrived in %d messages", total(want), to.requests())
+	t.Logf("%d events arrived in %d messages", total(want), len(to.messages()))
 }
 
 // TestTimestampsThroughFilesAndLogs sends the payloads through dictionary_dedup, which merges them and splits the result, to
 // the file exporter, and by profiles_to_logs in every format to splunk_profiling and from there to files.
 func TestTimestampsThroughFilesAndLogs(t *testing.T) {
-	out := t.TempDir()
-	ways := []string{"otlp", "pprof", "text"}
+	out, logsFormats := t.TempDir(), []string{"otlp", "pprof", "text"}
 	var receivers, logsExporters, files, pipelines, exporters strings.Builder
-	first := ""
-	for _, way := range ways {
+	for _, format := range logsFormats {
 		address := freeAddress(t)
-		if first == "" {
-			first = address
-		}
-		fmt.Fprintf(&receivers, "  splunk_profiling/%s: {protocols: {grpc: {endpoint: %q}}}\n", way, address)
-		fmt.Fprintf(&files, "  file/%s: {path: %q, create_directory: true}\n", way, filepath.Join(out, way, "profiles.jsonl"))
-		fmt.Fprintf(&pipelines, "    profiles/%s: {receivers: [splunk_profiling/%[1]s], exporters: [file/%[1]s]}\n", way)
-		fmt.Fprintf(&logsExporters, "  profiles_to_logs/%s: {mode: always, format: %[1]s, timeout: 60s, grpc: {endpoint: %q, tls: {insecure: true}}}\n", way, address)
-		fmt.Fprintf(&exporters, ", profiles_to_logs/%s", way)
+		fmt.Fprintf(&receivers, "  splunk_profiling/%s: {protocols: {grpc: {endpoint: %q}}}\n", format, address)
+		fmt.Fprintf(&files, "  file/%s: {path: %q, create_directory: true}\n", format, filepath.Join(out, format, "profiles.jsonl"))
+		fmt.Fprintf(&pipelines, "    profiles/%s: {receivers: [splunk_profiling/%[1]s], exporters: [file/%[1]s]}\n", format)
+		fmt.Fprintf(&logsExporters, "  profiles_to_logs/%s: {mode: always, format: %[1]s, timeout: 60s, grpc: {endpoint: %q, tls: {insecure: true}}}\n", format, address)
+		fmt.Fprintf(&exporters, ", profiles_to_logs/%s", format)
 	}
 	const telemetry = "  telemetry: {metrics: {level: none}}\n"
-	end := launch(t, first, out, "yaml:\nreceivers:\n"+receivers.String()+"exporters:\n"+files.String()+
+	end := launch(t, "yaml:\nreceivers:\n"+receivers.String()+"exporters:\n"+files.String()+
 		"service:\n  pipelines:\n"+pipelines.String()+telemetry)
-	address := freeAddress(t)
-	agent := launch(t, address, out, fmt.Sprintf("yaml:\nreceivers: {pprof: {server: {endpoint: %q}}}\n"+
+	agent := launch(t, "yaml:\nreceivers: {pprof: {server: {endpoint: \"${env:PPROF_ENDPOINT}\"}}}\n"+
 		"processors: {dictionary_dedup: {timeout: 1s, max_batch_bytes: 65536}}\n"+
-		"exporters:\n  file: {path: %q, create_directory: true}\n"+logsExporters.String()+
-		"service:\n  pipelines:\n    profiles: {receivers: [pprof], processors: [dictionary_dedup], exporters: [file"+exporters.String()+"]}\n"+telemetry,
-		address, filepath.Join(out, "file", "profiles.jsonl")))
+		"exporters:\n  file: {path: \"${env:PROFILES_OUT}/profiles.jsonl\", create_directory: true}\n"+logsExporters.String()+
+		"service:\n  pipelines:\n    profiles: {receivers: [pprof], processors: [dictionary_dedup], exporters: [file"+exporters.String()+"]}\n"+telemetry)
 	payloads := timedPayloads(t)
 	want := eventsOf(t, payloads)
 	agent.pushTimed(t, payloads)
 	agent.Terminate(t)
 	end.Terminate(t)
 
-	direct := readProfiles(t, filepath.Join(out, "file"))
+	direct := readProfiles(t, agent.outputDir)
 	require.Greater(t, len(direct), 3, "the batch was split")
 	for _, pd := range direct {
 		require.NoError(t, profiletest.Check(pd), "the windows contain all times")
 	}
 	requireEvents(t, want, profiletest.Events(direct...), "file")
-	for _, way := range ways {
-		if way == "text" { // which has no record without a frame
+	for _, format := range logsFormats {
+		if format == "text" { // which has no record without a frame
 			want = renamed(want, "", "[no stack]")
 		}
-		requireEvents(t, want, profiletest.Events(readProfiles(t, filepath.Join(out, way))...), way+" in logs")
+		requireEvents(t, want, profiletest.Events(readProfiles(t, filepath.Join(out, format))...), format+" in logs")
 	}
 }

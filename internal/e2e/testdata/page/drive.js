@@ -3,8 +3,8 @@
 
 // Drives the page in a browser as a reader would, and prints what it measured as JSON. TestPage starts it with:
 //   PAGE: the page's address; CHROMIUM: the browser; OUT: a folder for screenshots and downloads
-//   EXPECT: a JSON file with what the Go side knows of the profiles that it has pushed
-//   FORMAT: the page's module that makes text of values, which has tests of its own
+//   EXPECT: a JSON file with what TestPage expects of the profiles that it has pushed
+//   FORMAT: the page's module that formats values, which has tests of its own
 
 import assert from 'node:assert/strict';
 import {mkdirSync, readFileSync} from 'node:fs';
@@ -22,7 +22,7 @@ const measured = {};
 let inOrder = true; // false while a step breaks the connection on purpose
 mkdirSync(out, {recursive: true});
 
-// All that is on the page is on loopback, so the browser may run as root and needs no network of its own.
+// The page loads everything from loopback, so the browser may run as root, and needs no network of its own.
 const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync']});
 
@@ -51,12 +51,12 @@ const text = (page, selector) => page.locator(selector).first().textContent();
 const shot = (page, name) => page.screenshot({path: join(out, `${name}.png`)});
 const of = (service, more = '') => `service=${service}&profile=process_cpu&seconds=all${more && `&${more}`}`;
 
-// shown waits until the page shows what it has loaded.
+// shown waits until the page shows the data that it has loaded.
 async function shown(page) {
   await page.waitForSelector('#main[aria-busy="false"] > *');
 }
 
-// click clicks on the graph in a row, at a share of its width.
+// click clicks on a row of the graph, at a share of its width.
 async function click(page, row, share = 0.02, options = {}) {
   const box = await page.locator('main .flamegraph').first().boundingBox();
   await page.mouse.click(box.x + box.width * share, box.y + row * 19 + 9, options);
@@ -101,7 +101,7 @@ const steps = {
     await page.click('[data-view=threads]');
     await page.waitForSelector('.threads canvas');
     await page.waitForFunction(() => /^\d+ threads/.test(document.querySelector('.threads canvas').getAttribute('aria-label') ?? ''));
-    const asked = []; // from here on: the heat map's last requests may still have been under way
+    const asked = []; // from now on, since the heat map's last requests may still be under way
     page.on('request', (request) => asked.push(new URL(request.url()).pathname));
     const lanes = await page.locator('.threads canvas').boundingBox();
     await page.mouse.move(lanes.x + lanes.width * 0.6, lanes.y + 8);
@@ -401,9 +401,9 @@ const steps = {
   },
 };
 
-// measure returns milliseconds, the median of three pages: the processor time of the page's thread until it has opened and for
-// each zoom, all frames of its motion included, and for one paint of the canvas; by the clock, the time from the parsed
-// answer to the first paint, and between the frames of the screen while the page zooms.
+// measure returns times in milliseconds, medians of three pages. Processor time of the page's thread: until the page has opened,
+// for each zoom including all frames of its animation, and for one paint of the canvas. Time by the clock: from the parsed answer
+// to the first paint, and between frames while the page zooms.
 async function measure(service) {
   const runs = [];
   for (let run = 0; run < 3; run++) {
@@ -443,7 +443,7 @@ async function measure(service) {
   return Object.fromEntries(Object.keys(runs[0]).map((key) => [key, median(key)]));
 }
 
-// paintAlone returns how many nodes a service's graph has, and what one paint of a canvas costs: the best of nine views.
+// paintAlone returns the number of nodes in a service's graph, and the cost of one paint of a canvas, the best of nine views.
 function paintAlone(page, service) {
   return page.evaluate(async (query) => {
     const base = document.baseURI.replace(/#.*/, '');

@@ -17,38 +17,33 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// seen is observations as text: all that a form of log records can say of them. Those without a time are added up, as
-// counts are; of the others it is how often each was seen.
-type seen map[string]int64
+// observations are the observations of profiles as text, with all that a format of log records can express. Of an observation
+// with a time it has how often it occurs, of one without a time the sum of the values.
+type observations map[string]int64
 
 // detail is how much of an observation is compared.
 type detail int
 
 const (
-	// inAllFormats is what records of text say too: no addresses where there are names, no system names and start lines, and
-	// no difference between attributes of a sample and of its profile.
+	// inAllFormats is what records of text have, too: no addresses of named frames, no system names and start lines, and no
+	// difference between attributes of a sample and of its profile.
 	inAllFormats detail = iota
 	inPprof
 )
 
-func (s seen) add(pd pprofile.Profiles, d detail) {
+func (s observations) add(pd pprofile.Profiles, d detail) {
 	n := names{pd.Dictionary(), d, map[int32]string{}, map[int32]string{}}
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				header := fmt.Sprintln(
-					rp.Resource().Attributes().AsRaw(), sp.Scope().Name(), sp.Scope().Version(), sp.Scope().Attributes().AsRaw(), n.typed(p.SampleType()),
-					p.Period(), n.typed(p.PeriodType()))
-				for _, sample := range p.Samples().All() {
-					s.addSample(header+n.sample(p, sample), sample)
-				}
-			}
+	for p := range profilesIn(pd) {
+		header := fmt.Sprintln(p.resource.AsRaw(), p.scope.Name(), p.scope.Version(), p.scope.Attributes().AsRaw(),
+			n.valueType(p.SampleType()), p.Period(), n.valueType(p.PeriodType()))
+		for _, sample := range p.Samples().All() {
+			s.addSample(header+n.sample(p.Profile, sample), sample)
 		}
 	}
 }
 
-// difference lists some of what is only in one of the two, or differs.
-func (s seen) difference(other seen) string {
+// difference lists some of the observations in which the two differ.
+func (s observations) difference(other observations) string {
 	var text strings.Builder
 	listed := 0
 	for _, key := range slices.Sorted(maps.Keys(s)) {
@@ -66,7 +61,7 @@ func (s seen) difference(other seen) string {
 	return text.String()
 }
 
-func (s seen) addSample(key string, sample pprofile.Sample) {
+func (s observations) addSample(key string, sample pprofile.Sample) {
 	values, times := sample.Values(), sample.TimestampsUnixNano()
 	for i, value := range values.All() {
 		if times.Len() == 0 {
@@ -82,7 +77,7 @@ func (s seen) addSample(key string, sample pprofile.Sample) {
 	}
 }
 
-// totalValue adds up the values of all samples, which stays as it is where samples are split or joined.
+// totalValue adds up the values of all samples. Splitting and merging samples does not change it.
 func totalValue(pd pprofile.Profiles) (sum int64) {
 	for p := range pdataiter.Profiles(pd) {
 		for _, sample := range p.Samples().All() {
@@ -98,24 +93,24 @@ func totalValue(pd pprofile.Profiles) (sum int64) {
 type names struct {
 	pprofile.ProfilesDictionary
 	detail
-	// stacks and locations keep the texts of what many samples share.
+	// stacks and locations cache texts, because many samples share them.
 	stacks, locations map[int32]string
 }
 
 func (n names) str(i int32) string { return n.StringTable().At(int(i)) }
 
-func (n names) typed(t pprofile.ValueType) string {
+func (n names) valueType(t pprofile.ValueType) string {
 	return n.str(t.TypeStrindex()) + "/" + n.str(t.UnitStrindex())
 }
 
 func (n names) sample(p pprofile.Profile, sample pprofile.Sample) string {
 	attributes := map[string]string{}
 	n.addAttributes(p.AttributeIndices(), "", attributes)
-	of := ""
+	prefix := ""
 	if n.detail == inPprof {
-		of = "sample "
+		prefix = "sample "
 	}
-	n.addAttributes(sample.AttributeIndices(), of, attributes)
+	n.addAttributes(sample.AttributeIndices(), prefix, attributes)
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(attributes)) {
 		fmt.Fprintf(&text, "%s=%s ", key, attributes[key])
@@ -143,7 +138,7 @@ func (n names) stack(index int32) string {
 	return n.stacks[index]
 }
 
-// short keeps what tells one text from another: there are many, and most are long.
+// short replaces the rest of a long text by a hash: there are many, and most are long.
 func short(text string) string {
 	const most = 200
 	if len(text) <= most {
@@ -152,10 +147,10 @@ func short(text string) string {
 	return fmt.Sprintf("%s… %x", text[:most], sha256.Sum256([]byte(text)))
 }
 
-func (n names) addAttributes(indices pcommon.Int32Slice, of string, to map[string]string) {
+func (n names) addAttributes(indices pcommon.Int32Slice, prefix string, to map[string]string) {
 	for _, i := range indices.All() {
 		attribute := n.AttributeTable().At(int(i))
-		to[of+n.str(attribute.KeyStrindex())] = attribute.Value().AsString()
+		to[prefix+n.str(attribute.KeyStrindex())] = attribute.Value().AsString()
 	}
 }
 
@@ -180,7 +175,7 @@ func (n names) writeLocation(to *strings.Builder, location pprofile.Location) {
 		}
 	}
 	if location.Lines().Len() == 0 && n.detail == inAllFormats {
-		// A text has frames only, and they have names.
+		// Text has only frames with names.
 		name := "[unknown]"
 		if location.Address() != 0 {
 			name = fmt.Sprintf("%#x", location.Address())
@@ -201,7 +196,7 @@ func (n names) writeLocation(to *strings.Builder, location pprofile.Location) {
 	}
 }
 
-// message is a message of one or two profiles, each of whose samples is like no other.
+// message returns a message of one or two profiles. No two samples of any messages are equal.
 func message(number int) pprofile.Profiles {
 	const start, samples = 1_700_000_000_000_000_000, 20
 	b := profiletest.New().Resource("service.name", fmt.Sprint("service-", number%3)).Scope("otel.profiling", "1.2.3")
@@ -215,7 +210,7 @@ func message(number int) pprofile.Profiles {
 			b.Profile("allocated_space", "bytes").Time(start, 1_000_000_000)
 		}
 		sample := profiletest.Sample{
-			// Some are a whole number of milliseconds, which is all that Splunk's form has.
+			// Some are a whole number of milliseconds, the resolution of Splunk's format.
 			Timestamps: []uint64{start + uint64(i)*1_000_000 + uint64(number%3)},
 			Stack: []profiletest.Location{
 				frame(fmt.Sprintf("shop.Cart.leaf_%d_%d", number, i), "Cart.java", 10+i), frame("shop.Main.run", "Main.java", number),
