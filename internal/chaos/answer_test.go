@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// startAnswered starts a node before a backend that answers as refuse does, and senders.
+// startAnswered starts a backend with refuse, a node in front of it, and senders.
 func startAnswered(t *testing.T, config string, refuse func(int64) error, flags ...string) (*node, *ledger, *traffic) {
 	t.Helper()
 	l := newLedger()
@@ -25,12 +25,12 @@ func startAnswered(t *testing.T, config string, refuse func(int64) error, flags 
 	to.start(t)
 	n := newNode(t, config, to.address, flags...)
 	n.start(t)
-	return n, l, startTraffic(t, l, 8, map[string]way{"http": otlpPosts(n.otlpHTTP, 0), "otlp": exports(t, n.otlp, 0)})
+	return n, l, startTraffic(t, l, 8, map[string]sendFunc{"http": otlpPosts(n.otlpHTTP, 0), "otlp": exports(t, n.otlp, 0)})
 }
 
-// TestAlternatingAnswers has a backend say at every second request that it has no such service.
+// TestAlternatingAnswers has a backend that answers every second request with "no such service".
 func TestAlternatingAnswers(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	n, l, from := startAnswered(t, fallbackConfig, func(n int64) error {
 		if n%2 == 0 {
@@ -39,25 +39,22 @@ func TestAlternatingAnswers(t *testing.T) {
 		return nil
 	}, "--set=exporters.profiles_to_logs.recheck_interval=100ms")
 	l.requireAcknowledged(t, s.size(1_000, 10_000))
-	from.end()
-	l.requireDelivered(t, bySenders)
-	n.requireEnds(t)
+	from.requireDelivered(t, bySenders, n)
 }
 
-// TestLongRetryAfter has a backend ask for a pause of a day once.
+// TestLongRetryAfter has a backend that asks for a pause of a day, once.
 func TestLongRetryAfter(t *testing.T) {
-	newScenario(t, inSlice)
+	newScenario(t, alsoShort)
 	t.Parallel()
 	n, l, from := startAnswered(t, fallbackConfig, busyOnce, "--set=exporters.profiles_to_logs.max_retry_after=1s")
 	l.requireAcknowledged(t, 100)
-	from.end()
-	l.requireDelivered(t, bySenders)
-	n.requireEnds(t)
+	from.requireDelivered(t, bySenders, n)
 }
 
-// TestLongRetryAfterOverRestart does the same to the Collector's own exporter, which waits the day. A restart asks again.
+// TestLongRetryAfterOverRestart does the same with the Collector's own exporter, which waits that long. After a restart it tries
+// again.
 func TestLongRetryAfterOverRestart(t *testing.T) {
-	newScenario(t, inSlice)
+	newScenario(t, alsoShort)
 	t.Parallel()
 	n, l, from := startAnswered(t, agentConfig, busyOnce)
 	l.requireAcknowledged(t, 100)
@@ -78,10 +75,10 @@ func busyOnce(request int64) error {
 	return answer.Err()
 }
 
-// TestRefusedForGood has a backend refuse every third request in a way that cannot change. What it refuses is gone, and
-// all of it is counted.
+// TestRefusedForGood has a backend that refuses every third request permanently. What it refuses is lost, and every sample of it
+// is counted.
 func TestRefusedForGood(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	for name, answer := range map[string]error{
 		"too large": status.Error(codes.ResourceExhausted, "message larger than max"),
@@ -94,12 +91,12 @@ func TestRefusedForGood(t *testing.T) {
 					return answer
 				}
 				return nil
-			}, "--set=service.pipelines.profiles.receivers=[otlp_profiles]") // not the agent's own profiles
+			}, "--set=service.pipelines.profiles.receivers=[otlp_profiles]") // without the agent's own profiles
 			l.requireAcknowledged(t, s.size(1_000, 10_000))
 			from.end()
 			var b balance
 			counted := func() float64 { return n.metric(t, "otelcol_exporter_send_failed_profile_samples") }
-			// What is not delivered yet looks missing for a moment. What was broken off at the end may have been refused as well.
+			// A sample that is not delivered yet looks missing. The backend may have refused requests that were cancelled at the end.
 			asCounted := func() bool { n := int(counted()); return b.missing > 0 && b.missing <= n && n <= b.sent-b.arrived }
 			for deadline := time.Now().Add(deliveryTimeout); !asCounted() && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Millisecond)

@@ -23,12 +23,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// backend takes OTLP profiles over gRPC, and log records that carry them, and enters them into a ledger.
+// backend receives OTLP profiles over gRPC, and log records that carry them, and enters them into a ledger.
 type backend struct {
 	pprofileotlp.UnimplementedGRPCServer
 	address string
 	ledger  *ledger
-	// refuse, where it is set, decides which requests of profiles are answered with an error. They are not entered.
+	// refuse returns the error to answer a request of profiles with. Such a request is not entered. It may be nil.
 	refuse func(request int64) error
 
 	requests atomic.Int64
@@ -36,7 +36,16 @@ type backend struct {
 	server   *grpc.Server
 }
 
-// newBackend returns a backend that is not there yet.
+// startBackend starts a backend with a new ledger.
+func startBackend(t testing.TB) (*ledger, *backend) {
+	t.Helper()
+	l := newLedger()
+	to := newBackend(t, l)
+	to.start(t)
+	return l, to
+}
+
+// newBackend returns a backend that does not listen yet.
 func newBackend(t testing.TB, l *ledger) *backend {
 	t.Helper()
 	b := &backend{address: collectortest.FreeAddress(t), ledger: l}

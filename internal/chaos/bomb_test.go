@@ -29,18 +29,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestBombs sends small requests that are costly to read, two senders of each, to an agent with the memory and the settings
-// of config/kubernetes, while programs go on beside them.
+// TestBombs sends small requests that are costly to read to an agent with the memory and the settings of config/kubernetes, two
+// senders of each kind. The requests of other senders are still acknowledged.
 func TestBombs(t *testing.T) {
-	s := newScenario(t, inSlice)
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
+	s := newScenario(t, alsoShort)
+	l, to := startBackend(t)
 	n := newNode(t, agentConfig, to.address, "--set=receivers.pprof.limits.max_profile_bytes=50000000")
 	n.env = append(n.env, "GOMEMLIMIT=400MiB", "MEMORY_LIMIT_MIB=384")
 	n.start(t)
 	n.limitMemory(t, 512<<20)
-	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
+	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
 	l.requireAcknowledged(t, 50)
 	before := n.usage(t)
 
@@ -78,18 +76,16 @@ func TestBombs(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		t.Logf("%s: %v", name, answers[name])
 	}
-	// The rest of the resident set is the binary and the queue's file, of which the kernel drops what is in the way.
+	// The rest of the resident set is pages of the binary and of the queue's file, which the kernel can drop.
 	t.Logf("at most %.0f MiB, %.0f MiB with files", most, n.peakMiB(t))
 	require.Less(t, most, 512.0)
 	n.requireRuns(t)
 	n.requireBack(t, before)
-	from.end()
-	l.requireDelivered(t, bySenders)
-	n.requireEnds(t)
+	from.requireDelivered(t, bySenders, n)
 }
 
-// limitMemory moves the process into a control group of its own, if this machine lets it. Otherwise GOMEMLIMIT and the
-// test's own look at the peak must do.
+// limitMemory moves the process into a control group of its own, if this machine allows it. Otherwise there are only GOMEMLIMIT
+// and the check of the peak in the test.
 func (n *node) limitMemory(t *testing.T, limit int) {
 	t.Helper()
 	folder, file := fmt.Sprintf("/sys/fs/cgroup/memory/chaos-%d", n.Pid), "memory.limit_in_bytes"
@@ -112,7 +108,7 @@ func (n *node) limitMemory(t *testing.T, limit int) {
 	}
 }
 
-// bombs returns senders, each of which returns its answer.
+// bombs returns functions that send a request and return the answer.
 func bombs(t *testing.T, n *node) map[string]func(context.Context) string {
 	t.Helper()
 	header := func(texts ...string) profiletest.PprofWire {
@@ -149,7 +145,7 @@ func bombs(t *testing.T, n *node) map[string]func(context.Context) string {
 	}
 }
 
-// packed returns a payload as programs send it.
+// packed compresses a payload by gzip, as programs do.
 func packed(payload []byte) []byte {
 	var body bytes.Buffer
 	w := gzip.NewWriter(&body)
@@ -158,7 +154,7 @@ func packed(payload []byte) []byte {
 	return body.Bytes()
 }
 
-// zeros returns a megabyte that unpacks to a gigabyte.
+// zeros returns about a megabyte of gzip that unpacks to a gigabyte of zeros.
 var zeros = sync.OnceValue(func() []byte {
 	var body bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed)
@@ -169,7 +165,7 @@ var zeros = sync.OnceValue(func() []byte {
 	return body.Bytes()
 })
 
-// manyAttributes returns a log record of a Splunk agent that is all attributes.
+// manyAttributes returns a log record of a Splunk agent with 80,000 attributes.
 func manyAttributes(t *testing.T) []byte {
 	t.Helper()
 	ld := plog.NewLogs()
@@ -187,7 +183,7 @@ func manyAttributes(t *testing.T) []byte {
 	return body
 }
 
-// longName returns a profile of two thousand samples that share a function whose name alone fills a message.
+// longName returns a profile of two thousand samples that share one function, whose name has 4 MB.
 func longName(t *testing.T) []byte {
 	t.Helper()
 	b := profiletest.New().Resource("service.name", "bomb").Scope("chaos", "1").Profile("samples", "count")

@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClockJumps moves the wall clock of an agent and a gateway forth and back by an hour while programs send and the
-// agent scrapes and retries.
+// TestClockJumps moves the wall clock of an agent and a gateway forward and back by an hour, while programs send and the agent
+// scrapes and retries.
 func TestClockJumps(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l, to, agent, gateway := startAgentAndGateway(t)
-	from := startTraffic(t, l, 2, map[string]way{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
+	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
 	for _, hours := range []int{1, 0, -1, 0} {
 		for _, n := range []*node{agent, gateway} {
 			n.moveClock(t, time.Duration(hours)*time.Hour)
@@ -35,15 +35,12 @@ func TestClockJumps(t *testing.T) {
 		time.Sleep(s.between(0, time.Second))
 		to.start(t)
 	}
-	from.end()
-	l.requireDelivered(t, byNodes)
-	agent.requireEnds(t)
-	gateway.requireEnds(t)
+	from.requireDelivered(t, byNodes, agent, gateway)
 }
 
-// moveClock lets a process read a wall clock that is off. Go reads it by a function that the kernel maps into each process,
-// the vDSO's clock_gettime; this writes another one in its place, which asks the kernel and adds the offset to the wall
-// clock. The monotonic clock goes on as it was, as it does when a machine's clock is set.
+// moveClock adds an offset to the wall clock that a process reads. Go reads it by a function that the kernel maps into each
+// process, the vDSO's clock_gettime. moveClock overwrites it with another one, which asks the kernel and adds the offset to the
+// wall clock. The monotonic clock does not change, as when a machine's clock is set.
 func (n *node) moveClock(t *testing.T, offset time.Duration) {
 	t.Helper()
 	start, end := n.vdso(t)
@@ -93,7 +90,7 @@ func (n *node) vdso(t *testing.T) (start, end int64) {
 	return 0, 0
 }
 
-// whileStopped calls change while no thread of the process runs, or stands anywhere between start and end.
+// whileStopped calls change while all threads of the process are stopped, and none of them between start and end.
 func (n *node) whileStopped(t *testing.T, start, end int64, change func()) {
 	t.Helper()
 	for deadline := time.Now().Add(deliveryTimeout); time.Now().Before(deadline); {
@@ -111,7 +108,7 @@ func (n *node) whileStopped(t *testing.T, start, end int64, change func()) {
 	t.Fatal("some thread is always reading the clock")
 }
 
-// threads reports whether a thread stands between start and end, and whether one has not stopped yet.
+// threads reports whether a thread is between start and end, and whether one has not stopped yet.
 func (n *node) threads(t *testing.T, start, end int64) (inside, running bool) {
 	t.Helper()
 	folder := fmt.Sprintf("/proc/%d/task", n.Pid)
@@ -130,7 +127,7 @@ func (n *node) threads(t *testing.T, start, end int64) (inside, running bool) {
 	return inside, running
 }
 
-// requireClock expects that the process's answers are dated by the moved clock.
+// requireClock checks that the process dates its answers by the moved clock.
 func (n *node) requireClock(t *testing.T, offset time.Duration) {
 	t.Helper()
 	response, err := httpClient.Get("http://" + n.health)

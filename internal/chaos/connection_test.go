@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLostConnections cuts and resets connections between programs, an agent and a gateway: in the midst of requests, and
-// between a request and its answer.
+// TestLostConnections cuts and resets connections between programs, an agent and a gateway: during requests, and between a
+// request and its answer.
 func TestLostConnections(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	unlucky := func() fate {
 		f := fate{requests: 1 << 40, answers: 1 << 40, reset: s.IntN(2) == 0}
@@ -26,28 +26,23 @@ func TestLostConnections(t *testing.T) {
 		}
 		return f
 	}
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
+	l, to := startBackend(t)
 	gateway := newNode(t, gatewayConfig, to.address)
 	gateway.start(t)
 	agent := newNode(t, agentConfig, startProxy(t, gateway.otlp, unlucky).address)
 	agent.start(t)
 	push, otlp := startProxy(t, agent.pprof, unlucky), startProxy(t, agent.otlp, unlucky)
-	from := startTraffic(t, l, 8, map[string]way{"push": pushes(push.address, 0), "otlp": exports(t, otlp.address, 0)})
+	from := startTraffic(t, l, 8, map[string]sendFunc{"push": pushes(push.address, 0), "otlp": exports(t, otlp.address, 0)})
 	l.requireAcknowledged(t, s.size(1_000, 20_000))
-	from.end()
-	l.requireDelivered(t, byNodes)
-	agent.requireEnds(t)
-	gateway.requireEnds(t)
+	from.requireDelivered(t, byNodes, agent, gateway)
 }
 
-// TestSlowClients has a thousand clients send their bodies a byte a second, and others go on beside them.
+// TestSlowClients has a thousand clients that send their bodies a byte a second. The requests of others are still acknowledged.
 func TestSlowClients(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l, _, n := startAgent(t)
-	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
 	l.requireAcknowledged(t, 50)
 	before, peak := n.usage(t), n.peakMiB(t)
 	t.Run("slow", func(t *testing.T) {
@@ -64,7 +59,5 @@ func TestSlowClients(t *testing.T) {
 	})
 	n.requireBack(t, before)
 	require.Less(t, n.peakMiB(t), peak+200)
-	from.end()
-	l.requireDelivered(t, bySenders)
-	n.requireEnds(t)
+	from.requireDelivered(t, bySenders, n)
 }

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// smallDisk mounts a disk of 24 MB, half of which a file takes that free removes.
+// smallDisk mounts a disk of 24 MB. A file takes half of it; free removes that file.
 func smallDisk(t *testing.T) (folder string, free func()) {
 	t.Helper()
 	folder = t.TempDir()
@@ -30,12 +30,12 @@ func smallDisk(t *testing.T) (folder string, free func()) {
 	return folder, func() { require.NoError(t, os.Remove(ballast)) }
 }
 
-// TestFullDiskOfTheQueue fills the disk of an agent's queue while the backend is gone, and kills or stops it then.
+// TestFullDiskOfTheQueue fills the disk of an agent's queue while the backend is gone. Then it kills or stops the agent.
 func TestFullDiskOfTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"SIGKILL", "SIGTERM", "SIGHUP and SIGTERM"} {
 		t.Run(end, func(t *testing.T) {
-			newScenario(t, inSlice)
+			newScenario(t, alsoShort)
 			t.Parallel()
 			disk, free := smallDisk(t)
 			l := newLedger()
@@ -43,7 +43,7 @@ func TestFullDiskOfTheQueue(t *testing.T) {
 			n := newNode(t, agentConfig, to.address)
 			n.setStorage(disk + "/queue")
 			n.start(t)
-			from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, large), "otlp": exports(t, n.otlp, large)})
+			from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, large), "otlp": exports(t, n.otlp, large)})
 			l.waitUntilStuck(t, 2*time.Second)
 			switch end {
 			case "SIGKILL":
@@ -69,32 +69,32 @@ func TestFullDiskOfTheQueue(t *testing.T) {
 
 // TestFullDiskOfTheFileExporter fills the disk that config/quickstart.yaml writes to.
 func TestFullDiskOfTheFileExporter(t *testing.T) {
-	newScenario(t, inSlice)
+	newScenario(t, alsoShort)
 	t.Parallel()
 	disk, free := smallDisk(t)
 	l := newLedger()
 	n := newNode(t, quickstartConfig, "")
 	n.env = append(n.env, "PROFILES_OUT="+disk+"/out")
 	n.start(t)
-	from := startTraffic(t, l, 4, map[string]way{"push": pushes(n.pprof, large)})
+	from := startTraffic(t, l, 4, map[string]sendFunc{"push": pushes(n.pprof, large)})
 	l.waitUntilStuck(t, 2*time.Second)
 	free()
 	l.requireAcknowledged(t, samplesPerRequest)
 	from.end()
 	n.requireEnds(t)
-	torn := l.addFiles(t, disk+"/out")
-	t.Logf("%d torn lines", torn)
+	incomplete := l.addFiles(t, disk+"/out")
+	t.Logf("%d incomplete lines", incomplete)
 	l.requireDelivered(t, bySenders)
 }
 
 // TestKilledFileExporter kills a collector that writes to files.
 func TestKilledFileExporter(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l := newLedger()
 	n := newNode(t, quickstartConfig, "")
 	n.start(t)
-	from := startTraffic(t, l, 4, map[string]way{"push": pushes(n.pprof, 0)})
+	from := startTraffic(t, l, 4, map[string]sendFunc{"push": pushes(n.pprof, 0)})
 	for range s.size(3, 20) {
 		l.requireAcknowledged(t, 1)
 		time.Sleep(s.between(0, 500*time.Millisecond))
@@ -103,14 +103,14 @@ func TestKilledFileExporter(t *testing.T) {
 	}
 	from.end()
 	n.requireEnds(t)
-	torn := l.addFiles(t, n.output)
-	t.Logf("%d torn lines", torn)
+	incomplete := l.addFiles(t, n.output)
+	t.Logf("%d incomplete lines", incomplete)
 	l.requireDelivered(t, byNodes)
 }
 
-// addFiles enters what the file exporter wrote, and returns how many messages are torn. Where the disk was full or the
-// process was killed in the midst of a message, the next one stands behind the torn one, on the same line.
-func (l *ledger) addFiles(t *testing.T, folder string) (torn int) {
+// addFiles enters what the file exporter wrote, and returns how many messages are incomplete. If the disk was full or the process
+// was killed while it wrote a message, the next one follows the incomplete one on the same line.
+func (l *ledger) addFiles(t *testing.T, folder string) (incomplete int) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.jsonl")
 	require.NoError(t, err)
@@ -120,14 +120,14 @@ func (l *ledger) addFiles(t *testing.T, folder string) (torn int) {
 		require.NoError(t, err)
 		for line := range bytes.Lines(content) {
 			whole := max(0, bytes.LastIndex(line, []byte(`{"resourceProfiles":`)))
-			torn += min(whole, 1)
+			incomplete += min(whole, 1)
 			pd, err := new(pprofile.JSONUnmarshaler).UnmarshalProfiles(line[whole:])
 			if err != nil {
-				torn++
+				incomplete++
 				continue
 			}
 			l.add(pd)
 		}
 	}
-	return torn
+	return incomplete
 }

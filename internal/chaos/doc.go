@@ -6,5 +6,5 @@
 //
 // A scenario starts nodes (node_test.go) with the configurations of config/, senders (traffic_test.go) and a backend
 // (backend_test.go). Every sample carries its sender and a number. The ledger (ledger_test.go) compares what was
-// acknowledged with what arrived. A proxy (proxy_test.go) stands where connections break.
+// acknowledged with what arrived. A proxy (proxy_test.go) breaks connections.
 package chaos

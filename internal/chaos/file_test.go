@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKilledWhileReadingFiles kills an agent that reads files, whatever becomes of them afterwards. Each file is
-// delivered, though perhaps again after a kill.
+// TestKilledWhileReadingFiles kills an agent that reads files and then keeps, deletes or moves them. Each file is delivered,
+// perhaps again after a kill.
 func TestKilledWhileReadingFiles(t *testing.T) {
 	t.Parallel()
 	for mode, keys := range map[string][]string{
@@ -26,19 +26,17 @@ func TestKilledWhileReadingFiles(t *testing.T) {
 		"move":              {"after_read=move", "move_to=" + t.TempDir()},
 	} {
 		t.Run(mode, func(t *testing.T) {
-			s := newScenario(t, inSlice)
+			s := newScenario(t, alsoShort)
 			t.Parallel()
 			folder := t.TempDir()
 			flags := []string{"--set=service.pipelines.profiles.receivers=[pprof/files]"}
 			for _, key := range append(keys, "include="+folder+"/*.pb.gz", "collection_interval=100ms", "initial_delay=0s") {
 				flags = append(flags, "--set=receivers.pprof/files.file."+key)
 			}
-			l := newLedger()
-			to := newBackend(t, l)
-			to.start(t)
+			l, to := startBackend(t)
 			n := newNode(t, agentConfig, to.address, flags...)
 			n.startWithoutWaiting(t)
-			// One file is read after the other, and each waits for its batch.
+			// The agent reads one file after the other, and waits for its batch each time.
 			files := s.size(12, 40)
 			for round := range s.size(3, 20) {
 				for i := range files {
@@ -54,7 +52,7 @@ func TestKilledWhileReadingFiles(t *testing.T) {
 	}
 }
 
-// writeFile makes a profile appear in a folder at once.
+// writeFile writes a profile to a folder, where it appears complete.
 func writeFile(t *testing.T, l *ledger, folder string, number int) {
 	t.Helper()
 	l.sending("file", number)

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// TestKilledAgent kills an agent again and again while programs send to it in every way that it takes.
+// TestKilledAgent kills an agent repeatedly while programs send to all of its receivers.
 func TestKilledAgent(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l, _, n := startAgent(t)
-	from := startTraffic(t, l, 2, map[string]way{
+	from := startTraffic(t, l, 2, map[string]sendFunc{
 		"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "http": otlpPosts(n.otlpHTTP, 0), "hec": events(n.hec, 0),
 	})
 	for range s.size(3, 25) {
@@ -25,17 +25,15 @@ func TestKilledAgent(t *testing.T) {
 		n.start(t)
 	}
 	l.requireAcknowledged(t, 100)
-	from.end()
-	l.requireDelivered(t, byNodes)
-	n.requireEnds(t)
+	from.requireDelivered(t, byNodes, n)
 }
 
-// TestKilledGateway kills a gateway behind an agent. The agent is the sender that repeats.
+// TestKilledGateway kills a gateway behind an agent. The agent repeats requests.
 func TestKilledGateway(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l, _, agent, gateway := startAgentAndGateway(t)
-	from := startTraffic(t, l, 3, map[string]way{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
+	from := startTraffic(t, l, 3, map[string]sendFunc{"push": pushes(agent.pprof, 0), "otlp": exports(t, agent.otlp, 0)})
 	for range s.size(3, 25) {
 		l.requireAcknowledged(t, 1)
 		time.Sleep(s.between(0, time.Second))
@@ -43,8 +41,5 @@ func TestKilledGateway(t *testing.T) {
 		time.Sleep(s.between(0, 500*time.Millisecond))
 		gateway.start(t)
 	}
-	from.end()
-	l.requireDelivered(t, byNodes)
-	agent.requireEnds(t)
-	gateway.requireEnds(t)
+	from.requireDelivered(t, byNodes, agent, gateway)
 }

@@ -22,15 +22,15 @@ import (
 const (
 	// sampleKey is the label or attribute of each sample: sender/request/sample.
 	sampleKey = "chaos.sample"
-	// samplesPerRequest is small, so that an hour's record fits into memory.
+	// samplesPerRequest is small, so that the ledger of hours fits into memory.
 	samplesPerRequest = 4
 )
 
-// ledger records each sample: whether its sender was told that it is safe, and how often it arrived.
+// ledger records of each sample whether it was acknowledged, and how often it arrived.
 type ledger struct {
 	mu      sync.Mutex
 	senders map[string][]entry
-	// acknowledged counts samples, for those who wait.
+	// acknowledged is the number of acknowledged samples.
 	acknowledged int
 	// unknown are samples that nobody sent.
 	unknown []string
@@ -111,11 +111,11 @@ func (l *ledger) arrive(id string) {
 	l.unknown = append(l.unknown, id)
 }
 
-// balance is what the ledger amounts to, in samples.
+// balance is the summary of a ledger, in samples.
 type balance struct {
 	sent, acknowledged, arrived int
-	// missing samples were acknowledged and did not arrive. Duplicates arrived more often than once; unexplained are those
-	// whose sender had sent them once.
+	// missing samples were acknowledged and did not arrive. duplicates arrived more than once; unexplained are duplicates that
+	// their sender sent only once.
 	missing, duplicates, unexplained int
 	// examples name a few of the missing and the unexplained.
 	examples []string
@@ -153,21 +153,21 @@ func (l *ledger) balance() (b balance) {
 }
 
 func (b balance) String() string {
-	return fmt.Sprintf("%d samples sent, %d acknowledged, %d arrived, %d missing, %d duplicates (%d without the sender's doing) %v",
+	return fmt.Sprintf("%d samples sent, %d acknowledged, %d arrived, %d missing, %d duplicates (%d of them sent once) %v",
 		b.sent, b.acknowledged, b.arrived, b.missing, b.duplicates, b.unexplained, b.examples)
 }
 
-// repeats says who may have made duplicates.
+// repeats is who can have caused duplicates.
 type repeats bool
 
 const (
-	// bySenders: only a sender that sent a request again.
+	// bySenders means only senders that repeated a request.
 	bySenders repeats = false
-	// byNodes: a node was killed, or did not get an answer to what it sent.
+	// byNodes means nodes, too: they were killed, or did not get an answer.
 	byNodes repeats = true
 )
 
-// requireDelivered waits until every acknowledged sample has arrived, or nothing arrives any more, and checks the
+// requireDelivered waits until every acknowledged sample has arrived, or nothing more arrives, and checks the
 // duplicates.
 func (l *ledger) requireDelivered(t testing.TB, by repeats) balance {
 	t.Helper()
@@ -182,7 +182,7 @@ func (l *ledger) requireDelivered(t testing.TB, by repeats) balance {
 	}
 	t.Log(b)
 	require.Positive(t, b.acknowledged, "nothing was acknowledged")
-	require.Zero(t, b.missing, "acknowledged, and not delivered: %v", b)
+	require.Zero(t, b.missing, "acknowledged but not delivered: %v", b)
 	if by == bySenders {
 		require.Zero(t, b.unexplained, "duplicates that no sender caused: %v", b)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// scenario is one test's share of chaos: how much of it is wanted, and its source of randomness.
+// scenario is what a test knows of the run: its length, and its source of randomness.
 type scenario struct {
 	*rand.Rand
 	short bool
@@ -24,8 +24,8 @@ type scenario struct {
 type level int
 
 const (
-	// inSlice scenarios run with CHAOS=short too, and are smaller then.
-	inSlice level = iota
+	// alsoShort scenarios also run with CHAOS=short, with smaller sizes.
+	alsoShort level = iota
 	fullOnly
 )
 
@@ -37,7 +37,7 @@ func newScenario(t *testing.T, wanted level) *scenario {
 	case run == "":
 		t.Skip("`make chaos` runs this")
 	case run == "short" && wanted == fullOnly:
-		t.Skip("not in the slice: `make chaos` without CHAOS=short runs this")
+		t.Skip("`make chaos` without CHAOS=short runs this")
 	}
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("CHAOS_SEED"); text != "" {
@@ -52,7 +52,7 @@ func newScenario(t *testing.T, wanted level) *scenario {
 	return &scenario{Rand: rand.New(&lockedSource{source: rand.NewPCG(seed, name.Sum64())}), short: run == "short"}
 }
 
-// lockedSource is for several goroutines.
+// lockedSource is a source that several goroutines can use.
 type lockedSource struct {
 	mu     sync.Mutex
 	source rand.Source
@@ -65,7 +65,7 @@ func (l *lockedSource) Uint64() uint64 {
 	return l.source.Uint64()
 }
 
-// size returns how much of something the scenario uses.
+// size returns the number for the length of the run.
 func (s *scenario) size(short, full int) int {
 	if s.short {
 		return short

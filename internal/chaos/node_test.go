@@ -32,11 +32,11 @@ const (
 	quickstartConfig = "config/quickstart.yaml"
 	fallbackConfig   = "config/fallback.yaml"
 
-	// endTimeout is the promise: a process has ended so long after SIGTERM, whatever state it was in.
+	// endTimeout is the promise: a process ends within this time after SIGTERM, whatever its state is.
 	endTimeout = 30 * time.Second
 )
 
-// node is a place where a collector runs. It keeps its addresses and its disk while processes come and go.
+// node is where a collector runs. Its processes have the same addresses and the same disk, one after the other.
 type node struct {
 	*collectortest.Process
 	config string
@@ -48,23 +48,19 @@ type node struct {
 	storage, output, targets string
 }
 
-// startAgent starts an agent before a backend.
+// startAgent starts an agent in front of a backend.
 func startAgent(t *testing.T) (*ledger, *backend, *node) {
 	t.Helper()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
+	l, to := startBackend(t)
 	n := newNode(t, agentConfig, to.address)
 	n.start(t)
 	return l, to, n
 }
 
-// startAgentAndGateway starts an agent before a gateway before a backend.
+// startAgentAndGateway starts an agent, which sends to a gateway, which sends to a backend.
 func startAgentAndGateway(t *testing.T) (l *ledger, to *backend, agent, gateway *node) {
 	t.Helper()
-	l = newLedger()
-	to = newBackend(t, l)
-	to.start(t)
+	l, to = startBackend(t)
 	gateway = newNode(t, gatewayConfig, to.address)
 	gateway.start(t)
 	agent = newNode(t, agentConfig, gateway.otlp)
@@ -72,8 +68,7 @@ func startAgentAndGateway(t *testing.T) (l *ledger, to *backend, agent, gateway 
 	return l, to, agent, gateway
 }
 
-// newNode prepares a configuration of this repository with its addresses moved to where nothing else is, short waits,
-// and further flags.
+// newNode prepares a configuration of this repository with free addresses, short waits and further flags.
 func newNode(t testing.TB, config, backend string, flags ...string) *node {
 	t.Helper()
 	n := &node{config: config, storage: t.TempDir(), output: t.TempDir(), targets: t.TempDir() + "/targets.yaml"}
@@ -104,7 +99,7 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 	default:
 		n.flags = append(n.flags, "--set=service.extensions=[pprof]")
 	}
-	n.flags = append(n.flags, flags...) // the last one counts
+	n.flags = append(n.flags, flags...) // the last value counts
 	return n
 }
 
@@ -115,7 +110,7 @@ func (n *node) setStorage(folder string) {
 	}
 }
 
-// start starts a process, after a first one too, and waits until it takes connections.
+// start starts a process, and waits until it is ready.
 func (n *node) start(t testing.TB) {
 	t.Helper()
 	n.startWithoutWaiting(t)
@@ -136,7 +131,7 @@ func (n *node) startWithoutWaiting(t testing.TB) {
 	n.Process = collectortest.Start(t, command, n.config)
 }
 
-// requireEnds asks the process to end, and expects that it does so in order and in time.
+// requireEnds sends SIGTERM, and requires that the process ends in time.
 func (n *node) requireEnds(t testing.TB) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -152,7 +147,7 @@ func (n *node) requireEnds(t testing.TB) time.Duration {
 	}
 }
 
-// requireRuns expects that the process has not ended.
+// requireRuns requires that the process has not ended.
 func (n *node) requireRuns(t testing.TB) {
 	t.Helper()
 	select {
@@ -162,7 +157,7 @@ func (n *node) requireRuns(t testing.TB) {
 	}
 }
 
-// usage is what a process holds.
+// usage is what a process uses at a moment.
 type usage struct{ goroutines, descriptors int }
 
 func (n *node) usage(t testing.TB) (u usage) {
@@ -177,7 +172,7 @@ func (n *node) usage(t testing.TB) (u usage) {
 	return u
 }
 
-// requireBack expects that the process holds no more than it did, but for some slack.
+// requireBack waits until the process uses no more than before, with some slack.
 func (n *node) requireBack(t testing.TB, before usage) {
 	t.Helper()
 	const slack = 30
@@ -195,7 +190,7 @@ func (n *node) requireBack(t testing.TB, before usage) {
 	t.Logf("before: %+v, now: %+v", before, now)
 }
 
-// goroutines returns the profile of goroutines as text, if the process still tells.
+// goroutines returns the profile of goroutines as text, or the error if the process does not answer.
 func (n *node) goroutines() string {
 	text, err := get("http://" + n.debug + "/debug/pprof/goroutine?debug=1")
 	if err != nil {
@@ -204,7 +199,7 @@ func (n *node) goroutines() string {
 	return text
 }
 
-// metric sums up the series of one of the collector's own metrics. The pattern is of the name and the labels.
+// metric adds up the series of the collector's own metrics whose name and labels match a pattern.
 func (n *node) metric(t testing.TB, pattern string) (sum float64) {
 	t.Helper()
 	page, err := get("http://" + n.metrics + "/metrics")
@@ -217,7 +212,7 @@ func (n *node) metric(t testing.TB, pattern string) (sum float64) {
 	return sum
 }
 
-// peakMiB is the largest resident set that the process has had.
+// peakMiB returns the largest resident set that the process has had.
 func (n *node) peakMiB(t testing.TB) float64 {
 	t.Helper()
 	peak := n.statusMiB("VmHWM:")
@@ -236,7 +231,7 @@ func (n *node) statusMiB(name string) float64 {
 	return kib / 1024
 }
 
-// cpu is the processor time that the process has used.
+// cpu returns the processor time that the process has used.
 func (n *node) cpu(t testing.TB) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.Pid))

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy passes TCP connections on to an address, until each meets its fate.
+// proxy forwards TCP connections to an address, and ends each as its fate says.
 type proxy struct {
 	address, to string
 	// next returns the fate of the next connection.
@@ -24,8 +24,8 @@ type proxy struct {
 	open map[net.Conn]struct{}
 }
 
-// fate is how many bytes of requests and answers pass before a connection ends. Where only the answers run out, what was
-// sent is accepted and nobody learns of it.
+// fate is how many bytes of requests and answers pass before a connection ends. If only the answers end, requests are accepted
+// and their senders do not learn it.
 type fate struct {
 	requests, answers int64
 	// reset ends the connection with RST instead of FIN.

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReloads reloads the configuration of an agent again and again while programs send to it.
+// TestReloads reloads the configuration of an agent repeatedly while programs send to it.
 func TestReloads(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l, _, n := startAgent(t)
-	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
+	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
 	reload := func(times int) {
-		// One takes 0.6 s beside the other scenarios, and longer on a busy machine.
+		// A reload takes 0.6 s while the other scenarios run, and longer on a busy machine.
 		done, deadline := 0, time.Now().Add(11*time.Minute)
 		for ; done < times && time.Now().Before(deadline); done++ {
 			n.reload(t)
@@ -34,18 +34,16 @@ func TestReloads(t *testing.T) {
 	reload(s.size(15, 1_000))
 	l.requireAcknowledged(t, 100)
 	n.requireBack(t, before)
-	from.end()
-	l.requireDelivered(t, bySenders)
-	n.requireEnds(t)
+	from.requireDelivered(t, bySenders, n)
 }
 
-// reload has the process read its configuration again, and waits until it is ready.
+// reload makes the process read its configuration again, and waits until it is ready.
 func (n *node) reload(t *testing.T) {
 	t.Helper()
 	require.True(t, n.reloadOrEnd(t), "the reload ends the process")
 }
 
-// reloadOrEnd is reload, but the process may end instead. It reports whether it runs.
+// reloadOrEnd is reload, but the process can end instead. It reports whether the process still runs.
 func (n *node) reloadOrEnd(t *testing.T) bool {
 	t.Helper()
 	before := n.Log.Len()
@@ -62,10 +60,10 @@ func (n *node) reloadOrEnd(t *testing.T) bool {
 	return true
 }
 
-// TestReloadOfABadConfiguration has an agent reload what is no configuration, while its backend is gone. The Collector ends
-// then; it must do so in order, and the next process delivers.
+// TestReloadOfABadConfiguration makes an agent reload a configuration that is not valid while its backend is gone. The process
+// ends in order, and the next one delivers.
 func TestReloadOfABadConfiguration(t *testing.T) {
-	newScenario(t, inSlice)
+	newScenario(t, alsoShort)
 	t.Parallel()
 	l := newLedger()
 	to := newBackend(t, l)
@@ -74,22 +72,20 @@ func TestReloadOfABadConfiguration(t *testing.T) {
 	write("processors: {dictionary_dedup: {max_batch_bytes: 100000}}")
 	n := newNode(t, agentConfig, to.address, "--config="+override)
 	n.start(t)
-	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
 	l.requireAcknowledged(t, 100)
 	write("processors: {dictionary_dedup: {max_batch_bytes: 1}}")
 	require.NoError(t, n.Signal(syscall.SIGHUP))
 	select {
 	case <-n.Exited:
 	case <-time.After(endTimeout):
-		t.Fatal("it still runs, and nobody can tell with which configuration")
+		t.Fatal("it still runs, with an unknown configuration")
 	}
 	require.Error(t, n.ExitErr)
-	require.Contains(t, n.Log.String(), "`max_batch_bytes` must be", "the log says what is wrong")
+	require.Contains(t, n.Log.String(), "`max_batch_bytes` must be", "the log names the error")
 	write("")
 	to.start(t)
 	n.start(t)
 	l.requireAcknowledged(t, 20)
-	from.end()
-	l.requireDelivered(t, byNodes)
-	n.requireEnds(t)
+	from.requireDelivered(t, byNodes, n)
 }

@@ -29,10 +29,10 @@ func writeText(t *testing.T, file, text string) {
 
 // TestManyServices sends the profiles of ten thousand services through an agent and a gateway.
 func TestManyServices(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l, _, agent, gateway := startAgentAndGateway(t)
-	// Each service sends a request, and the next one is another service.
+	// Each request is of another service.
 	services := s.size(1_000, 10_000)
 	var sent atomic.Int64
 	push := pushes(agent.pprof, 0)
@@ -45,7 +45,7 @@ func TestManyServices(t *testing.T) {
 		}
 		return err
 	}
-	from := startTraffic(t, newLedger(), 32, map[string]way{"each": each})
+	from := startTraffic(t, newLedger(), 32, map[string]sendFunc{"each": each})
 	require.Eventually(t, func() bool { return sent.Load() >= int64(services) }, 10*deliveryTimeout, 50*time.Millisecond)
 	from.end()
 	l.requireDelivered(t, bySenders)
@@ -56,14 +56,12 @@ func TestManyServices(t *testing.T) {
 	}
 }
 
-// TestFlappingTargets lists thousands of targets, withdraws half of them, and lists them again, while an agent scrapes them.
-// In the end it holds no more than at the start.
+// TestFlappingTargets lists thousands of targets, removes half of them, and lists them again, while an agent scrapes them. At the
+// end the agent uses no more than at the start.
 func TestFlappingTargets(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	t.Parallel()
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
+	_, to := startBackend(t)
 	var scrapes atomic.Int64
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(pprofBody("target", int(scrapes.Add(1)), 0))
@@ -90,7 +88,7 @@ func TestFlappingTargets(t *testing.T) {
 		list(targets/2, targets)
 		time.Sleep(s.between(500*time.Millisecond, 2*time.Second))
 	}
-	require.Greater(t, scrapes.Load(), int64(targets/4), "they are scraped meanwhile")
+	require.Greater(t, scrapes.Load(), int64(targets/4), "targets are scraped")
 	list(0, 1)
 	n.requireBack(t, before)
 	t.Logf("%d scrapes, at most %.0f MiB", scrapes.Load(), n.peakMiB(t))

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSoak runs two agents and a gateway for SOAK. Now and then a process is killed, stopped, suspended or reloaded, or the
-// backend goes away. One agent is never restarted: it shows what leaks.
+// backend goes away. One agent is never restarted, so that leaks show.
 func TestSoak(t *testing.T) {
 	s := newScenario(t, fullOnly)
 	length := 20 * time.Second
@@ -24,21 +24,19 @@ func TestSoak(t *testing.T) {
 		length, err = time.ParseDuration(text)
 		require.NoError(t, err, "SOAK")
 	}
-	l := newLedger()
-	to := newBackend(t, l)
-	to.start(t)
+	l, to := startBackend(t)
 	gateway := newNode(t, gatewayConfig, to.address)
 	gateway.start(t)
 	between := startProxy(t, gateway.otlp, func() fate { return fate{requests: s.Int64N(10_000_000), answers: 1 << 40, reset: true} })
 	lasting, mortal := newNode(t, agentConfig, between.address), newNode(t, agentConfig, between.address)
 	lasting.start(t)
 	mortal.start(t)
-	ways := map[string]way{}
+	sends := map[string]sendFunc{}
 	for name, n := range map[string]*node{"lasting": lasting, "mortal": mortal} {
-		ways["push-"+name], ways["otlp-"+name] = pushes(n.pprof, 1_000), exports(t, n.otlp, 1_000)
-		ways["http-"+name], ways["hec-"+name] = otlpPosts(n.otlpHTTP, 1_000), events(n.hec, 1_000)
+		sends["push-"+name], sends["otlp-"+name] = pushes(n.pprof, 1_000), exports(t, n.otlp, 1_000)
+		sends["http-"+name], sends["hec-"+name] = otlpPosts(n.otlpHTTP, 1_000), events(n.hec, 1_000)
 	}
-	from := startTraffic(t, l, 2, ways)
+	from := startTraffic(t, l, 2, sends)
 	l.requireAcknowledged(t, 500)
 	before := lasting.usage(t)
 	faults := []func(){

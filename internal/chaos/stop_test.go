@@ -17,13 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fullQueue makes a queue of which a few batches are too many. With block_on_overflow, as configured, senders wait.
+// fullQueue makes the queue so small that a few batches fill it. With block_on_overflow, as configured, senders wait.
 const fullQueue = "--set=exporters.otlp_grpc.sending_queue.queue_size=9000000"
 
 // large is the size of requests that fill it.
 const large = 200_000
 
-// TestStopWhileBlocked stops an agent and a gateway whose queue is full, since the backend is gone or hangs, at once or
+// TestStopWhileBlocked stops an agent and a gateway while their queue is full because the backend is gone or hangs, at once or
 // after a reload. The next process delivers what was acknowledged.
 func TestStopWhileBlocked(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestStopWhileBlocked(t *testing.T) {
 		for j, backend := range []string{"gone", "stopped"} {
 			for k, signals := range []string{"SIGTERM", "SIGHUP and SIGTERM"} {
 				t.Run(fmt.Sprintf("%s/backend %s/%s", filepath.Base(config), backend, signals), func(t *testing.T) {
-					// Half of them are in the slice, in which each of these is once with each other.
+					// CHAOS=short runs half of them, in which each value occurs with every value of the others.
 					newScenario(t, level((i+j+k)%2))
 					t.Parallel()
 					stopWhileBlocked(t, config, backend == "stopped", strings.HasPrefix(signals, "SIGHUP"))
@@ -46,7 +46,7 @@ func stopWhileBlocked(t *testing.T, config string, hanging, reload bool) {
 	to := newBackend(t, l)
 	n := newNode(t, config, to.address, fullQueue)
 	if hanging {
-		// A process that takes connections and never answers.
+		// A process that accepts connections and never answers.
 		between := newNode(t, gatewayConfig, to.address)
 		between.start(t)
 		n = newNode(t, config, between.otlp, fullQueue)
@@ -54,11 +54,11 @@ func stopWhileBlocked(t *testing.T, config string, hanging, reload bool) {
 		defer func() { require.NoError(t, between.Signal(syscall.SIGCONT)) }()
 	}
 	n.start(t)
-	ways := map[string]way{"otlp": exports(t, n.otlp, large), "http": otlpPosts(n.otlpHTTP, large)}
+	sends := map[string]sendFunc{"otlp": exports(t, n.otlp, large), "http": otlpPosts(n.otlpHTTP, large)}
 	if config == agentConfig {
-		ways["push"], ways["hec"] = pushes(n.pprof, large), events(n.hec, large)
+		sends["push"], sends["hec"] = pushes(n.pprof, large), events(n.hec, large)
 	}
-	from := startTraffic(t, l, 2, ways)
+	from := startTraffic(t, l, 2, sends)
 	l.requireAcknowledged(t, samplesPerRequest)
 	l.waitUntilStuck(t, 3*time.Second)
 	if reload {
@@ -77,7 +77,7 @@ func stopWhileBlocked(t *testing.T, config string, hanging, reload bool) {
 
 // TestStopWithSlowBodies stops an agent while clients send their bodies a byte a second.
 func TestStopWithSlowBodies(t *testing.T) {
-	newScenario(t, inSlice)
+	newScenario(t, alsoShort)
 	t.Parallel()
 	l, _, n := startAgent(t)
 	for path, address := range map[string]string{
@@ -87,7 +87,7 @@ func TestStopWithSlowBodies(t *testing.T) {
 			sendSlowly(t, address, path)
 		}
 	}
-	from := startTraffic(t, l, 2, map[string]way{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
+	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0)})
 	l.requireAcknowledged(t, 50)
 	n.requireEnds(t)
 	from.end()
@@ -114,10 +114,10 @@ func sendSlowly(t *testing.T, address, path string) {
 	}()
 }
 
-// TestStopInTheFirstMoments stops an agent that has only just started. It ends in order, unless its main has not run yet:
-// Go's own answer to the signal ends it then, and there is nothing to put in order.
+// TestStopInTheFirstMoments stops an agent that has just started. It ends in order, unless Go has not reached main yet. Then the
+// signal ends it, and nothing has to be put in order.
 func TestStopInTheFirstMoments(t *testing.T) {
-	s := newScenario(t, inSlice)
+	s := newScenario(t, alsoShort)
 	n := newNode(t, agentConfig, "127.0.0.1:1")
 	took := time.Now()
 	n.start(t)

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,11 +31,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// way sends one request. It returns nil if the request was acknowledged.
-type way func(ctx context.Context, sender string, request int) error
+// sendFunc sends one request. It returns nil if the request was acknowledged.
+type sendFunc func(ctx context.Context, sender string, request int) error
 
-// traffic is a number of senders. Each sends its requests one after the other, and a request again until it is
-// acknowledged, as the clients of profilers should.
+// traffic is a number of senders. Each sends its requests one after the other, and repeats a request until it is acknowledged,
+// as the clients of profilers should.
 type traffic struct {
 	ledger *ledger
 	stop   context.CancelFunc
@@ -43,13 +44,13 @@ type traffic struct {
 	pause, timeout time.Duration
 }
 
-// startTraffic starts senders of each way. They end with the test, or with end.
-func startTraffic(t testing.TB, l *ledger, senders int, ways map[string]way) *traffic {
+// startTraffic starts so many senders for each function. They end with the test, or with end.
+func startTraffic(t testing.TB, l *ledger, senders int, sendFuncs map[string]sendFunc) *traffic {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	tr := &traffic{ledger: l, stop: stop, pause: 20 * time.Millisecond, timeout: 10 * time.Second}
-	generation := nextGeneration()
-	for name, send := range ways {
+	generation := generations.Add(1)
+	for name, send := range sendFuncs {
 		for i := range senders {
 			tr.done.Go(func() { tr.run(ctx, fmt.Sprintf("%s-%d-%d", name, generation, i), send) })
 		}
@@ -58,20 +59,10 @@ func startTraffic(t testing.TB, l *ledger, senders int, ways map[string]way) *tr
 	return tr
 }
 
-var generation struct {
-	sync.Mutex
-	n int
-}
+// generations makes the names of senders differ from one call of startTraffic to the next.
+var generations atomic.Int64
 
-// nextGeneration returns another number each time, so that names of senders differ.
-func nextGeneration() int {
-	generation.Lock()
-	defer generation.Unlock()
-	generation.n++
-	return generation.n
-}
-
-func (tr *traffic) run(ctx context.Context, sender string, send way) {
+func (tr *traffic) run(ctx context.Context, sender string, send sendFunc) {
 	for request := 0; ctx.Err() == nil; {
 		tr.ledger.sending(sender, request)
 		attempt, cancel := context.WithTimeout(ctx, tr.timeout)
@@ -88,13 +79,23 @@ func (tr *traffic) run(ctx context.Context, sender string, send way) {
 	}
 }
 
-// end stops the senders, and breaks off what is under way.
+// end stops the senders, and cancels the requests that are under way.
 func (tr *traffic) end() {
 	tr.stop()
 	tr.done.Wait()
 }
 
-// requireAcknowledged waits until so many samples more have been acknowledged. It fails if none is for a while.
+// requireDelivered stops the senders, waits until all that was acknowledged has arrived, and stops the nodes.
+func (tr *traffic) requireDelivered(t testing.TB, by repeats, nodes ...*node) {
+	t.Helper()
+	tr.end()
+	tr.ledger.requireDelivered(t, by)
+	for _, n := range nodes {
+		n.requireEnds(t)
+	}
+}
+
+// requireAcknowledged waits until this many more samples have been acknowledged. It fails if there are none for a while.
 func (l *ledger) requireAcknowledged(t testing.TB, more int) {
 	t.Helper()
 	last, since := l.acknowledgedSoFar(), time.Now()
@@ -106,7 +107,7 @@ func (l *ledger) requireAcknowledged(t testing.TB, more int) {
 	}
 }
 
-// waitUntilStuck returns when no sender has had a good answer for a while: all wait, or are refused.
+// waitUntilStuck waits until no request has been acknowledged for a while: all senders wait, or are refused.
 func (l *ledger) waitUntilStuck(t testing.TB, quiet time.Duration) {
 	t.Helper()
 	last, since := -1, time.Now()
@@ -141,16 +142,16 @@ func post(ctx context.Context, url, contentType string, body []byte) error {
 	return nil
 }
 
-// pushes sends pprof to the push receiver. padding makes each request larger by so many bytes.
-func pushes(address string, padding int) way {
+// pushes sends pprof to the push receiver. padding is the number of bytes by which a request is made larger.
+func pushes(address string, padding int) sendFunc {
 	return func(ctx context.Context, sender string, request int) error {
 		url := "http://" + address + "/v1/pprof?service.name=" + sender
 		return post(ctx, url, "application/octet-stream", pprofBody(sender, request, padding))
 	}
 }
 
-// exports sends OTLP profiles over gRPC, by a connection that comes back quickly.
-func exports(t testing.TB, address string, padding int) way {
+// exports sends OTLP profiles over gRPC. It reconnects quickly.
+func exports(t testing.TB, address string, padding int) sendFunc {
 	t.Helper()
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.2,
@@ -168,7 +169,7 @@ func exports(t testing.TB, address string, padding int) way {
 }
 
 // otlpPosts sends OTLP profiles over HTTP.
-func otlpPosts(address string, padding int) way {
+func otlpPosts(address string, padding int) sendFunc {
 	return func(ctx context.Context, sender string, request int) error {
 		body, err := otlpRequest(sender, request, padding).MarshalProto()
 		if err != nil {
@@ -179,7 +180,7 @@ func otlpPosts(address string, padding int) way {
 }
 
 // events sends HEC events of Splunk's agents.
-func events(address string, padding int) way {
+func events(address string, padding int) sendFunc {
 	return func(ctx context.Context, sender string, request int) error {
 		event, err := json.Marshal(map[string]any{
 			"event": base64.StdEncoding.EncodeToString(pprofBody(sender, request, padding)), "sourcetype": "otel.profiling",
@@ -230,7 +231,7 @@ func pprofBody(sender string, request, padding int) []byte {
 	return body.Bytes()
 }
 
-// randomText returns text that occurs nowhere else, so that dictionaries cannot share it.
+// randomText returns text that occurs only once, so that dictionaries cannot share it.
 func randomText(n int) string {
 	var text strings.Builder
 	for text.Len() < n {
