@@ -42,11 +42,12 @@ func freeAddress(t testing.TB) string {
 type collector struct {
 	*collectortest.Process
 	command *exec.Cmd
-	// endpoint is where the pprof receiver listens, otlp and otlpHTTP are those of OTLP over gRPC and HTTP.
+	// endpoint is where the pprof receiver listens, otlp and otlpHTTP are where OTLP is received, over gRPC and HTTP.
 	endpoint, otlp, otlpHTTP string
 	// splunk, splunkHTTP and hec are where log records of Splunk's agents are received: over gRPC, HTTP, and as HEC events.
 	splunk, splunkHTTP, hec string
-	// metrics serves the collector's own metrics, status the page of targets, graphs the page of flame graphs.
+	// health serves the health check, metrics the collector's own metrics, status the page of targets, graphs the page of flame
+	// graphs.
 	health, metrics, status, graphs string
 	// outputDir is where the file exporter writes. targets is the folder of the files that list what to scrape.
 	outputDir, targets string

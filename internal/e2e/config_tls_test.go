@@ -40,9 +40,7 @@ func withSettings(t *testing.T, config string) string {
 	content, err := os.ReadFile(filepath.Join(repository, config))
 	require.NoError(t, err)
 	require.Regexp(t, setting, string(content))
-	file := filepath.Join(t.TempDir(), filepath.Base(config))
-	require.NoError(t, os.WriteFile(file, setting.ReplaceAll(content, []byte("$1$2")), 0o600))
-	return file
+	return newFile(t, filepath.Base(config), setting.ReplaceAll(content, []byte("$1$2")))
 }
 
 // identity is a self-signed certificate for loopback addresses, and its key.
@@ -75,13 +73,6 @@ func (i identity) pool(t *testing.T) *x509.CertPool {
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(certificate))
 	return pool
-}
-
-func newFile(t *testing.T, name string, content []byte) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(file, content, 0o600))
-	return file
 }
 
 // startSecuredBackend starts a backend with TLS that refuses requests without the token.

@@ -102,15 +102,7 @@ func TestDeliveredIsNotLost(t *testing.T) {
 	}
 	require.NotEmpty(t, from.acked)
 	gateway := startGateway(t, to, storage)
-	require.Eventually(t, func() bool {
-		got := leaves(t, to.messages())
-		for name := range from.acked {
-			if got[name] == 0 {
-				return false
-			}
-		}
-		return true
-	}, startTimeout, 100*time.Millisecond, "every acknowledged sample arrives")
+	waitForAll(t, from.acked, func() map[string]int { return leaves(t, to.messages()) })
 	gateway.Terminate(t)
 	t.Logf("%d samples were acknowledged", len(from.acked))
 }

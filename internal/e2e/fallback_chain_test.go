@@ -6,7 +6,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -105,13 +104,8 @@ func (c *chain) arrived(t *testing.T) observations {
 // arrived again.
 func (c *chain) requireSeen(t *testing.T, acked observations) (again int) {
 	t.Helper()
-	var got observations
-	require.Eventually(t, func() bool {
-		got = c.arrived(t)
-		return len(got) >= len(acked)
-	}, startTimeout, 200*time.Millisecond, "every acknowledged sample arrives")
+	got := waitForAll(t, acked, func() observations { return c.arrived(t) })
 	for key := range acked {
-		require.Positive(t, got[key], key)
 		again += int(got[key]) - 1
 	}
 	require.Len(t, got, len(acked))

@@ -96,20 +96,11 @@ func (c *chain) sendUntilRefused(t *testing.T, some int, stop func()) observatio
 // arrived again, and how many arrived without an acknowledgement.
 func (c *chain) requireAcknowledged(t *testing.T, acked observations) (again, unacknowledged int) {
 	t.Helper()
-	var got observations
-	require.Eventually(t, func() bool {
-		got = c.arrived(t)
-		for name := range acked {
-			if got[name] == 0 {
-				return false
-			}
-		}
-		return true
-	}, startTimeout, 200*time.Millisecond, "every acknowledged sample arrives")
+	waitForAll(t, acked, func() observations { return c.arrived(t) })
 	// Everything else arrives before these collectors end.
 	c.agent.Terminate(t)
 	c.end.Terminate(t)
-	got = c.arrived(t)
+	got := c.arrived(t)
 	for _, n := range got {
 		again += int(n) - 1
 	}

@@ -106,8 +106,7 @@ func startPlain(b *testing.B, pipeline, exporter string) *collector {
 	require.NoError(b, err)
 	c := &collector{}
 	c.endpoint = freeAddress(b)
-	config := filepath.Join(b.TempDir(), "config.yaml")
-	require.NoError(b, os.WriteFile(config, []byte(fmt.Sprintf(`
+	config := newFile(b, "config.yaml", fmt.Appendf(nil, `
 receivers:
   otlp:
     protocols:
@@ -122,7 +121,7 @@ service:
   pipelines:
     profiles:
       %s
-`, c.endpoint, exporter, pipeline)), 0o600))
+`, c.endpoint, exporter, pipeline))
 	c.command = exec.Command(path, "--config", config)
 	c.start(b, config)
 	return c

@@ -86,12 +86,23 @@ func (a *agents) message(agent int) (pd pprofile.Profiles, functions []string) {
 
 func (a *agents) requireAll(to *backend) {
 	a.t.Helper()
-	var got map[string]int
-	require.Eventually(a.t, func() bool {
-		got = leaves(a.t, to.messages())
-		return len(got) >= len(a.acked)
-	}, startTimeout, 100*time.Millisecond, "every acknowledged sample arrives")
+	got := waitForAll(a.t, a.acked, func() map[string]int { return leaves(a.t, to.messages()) })
 	require.True(a.t, maps.Equal(a.acked, got), "each of the %d samples arrives once", len(a.acked))
+}
+
+// waitForAll waits until everything that was acknowledged has arrived, and returns what has arrived by then.
+func waitForAll[M ~map[string]N, N int | int64](t *testing.T, acked M, arrived func() M) (got M) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		got = arrived()
+		for name := range acked {
+			if got[name] == 0 {
+				return false
+			}
+		}
+		return true
+	}, 2*startTimeout, 200*time.Millisecond, "every acknowledged sample arrives")
+	return got
 }
 
 // TestGatewayLosesNothing sends from several clients through config/gateway.yaml while the backend is killed and

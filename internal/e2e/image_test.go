@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 // hardened are the flags with which the image should run: without capabilities or a way to get them, and with nothing to write
@@ -103,14 +101,10 @@ func buildImage(t *testing.T, image, from string, variables ...string) {
 	t.Helper()
 	modules := requireRun(t, ".", nil, "go", "env", "GOMODCACHE")
 	compiled := requireRun(t, ".", nil, "go", "env", "GOCACHE")
-	build := exec.CommandContext(t.Context(), "make", append(variables, "--no-print-directory", "image", "IMAGE_TOOL=podman", "IMAGE="+image,
-		"VERSION=1.2.3-test", "REVISION=0123456789abcdef", "IMAGE_FLAGS=--pull=never --layers=false --build-arg=GO_IMAGE="+from+
+	requireRun(t, repository, append(freshMake, "BUILDAH_ISOLATION=chroot"), "make", append(variables, "--no-print-directory", "image",
+		"IMAGE_TOOL=podman", "IMAGE="+image, "VERSION=1.2.3-test", "REVISION=0123456789abcdef", "IMAGE_FLAGS=--pull=never --layers=false --build-arg=GO_IMAGE="+from+
 			" --build-arg=GOPROXY=off --build-arg=GOMODCACHE=/host/modules --build-arg=GOCACHE=/host/compiled"+
 			" --volume="+modules+":/host/modules:ro --volume="+compiled+":/host/compiled")...)
-	build.Dir = repository
-	build.Env = append(collectortest.Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL"), "BUILDAH_ISOLATION=chroot")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	t.Cleanup(func() { podman(t, "rmi", "--force", image) })
 }
 

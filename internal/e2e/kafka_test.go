@@ -94,13 +94,7 @@ func (a *arrivals) update(t *testing.T) {
 // number of samples that arrived again.
 func (a *arrivals) requireAll(t *testing.T, from *agents, limit func(function string) int) (again int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		a.update(t)
-		return len(a.counts) >= len(from.acked)
-	}, 2*startTimeout, 50*time.Millisecond, "every acknowledged sample arrives")
-	for function := range from.acked {
-		require.NotZero(t, a.counts[function], "%s arrives", function)
-	}
+	waitForAll(t, from.acked, func() map[string]int { a.update(t); return a.counts })
 	for function, times := range a.counts {
 		require.NotZero(t, from.acked[function], "%s was sent", function)
 		require.LessOrEqual(t, times, limit(function), function)

@@ -53,8 +53,7 @@ func BenchmarkPeers(b *testing.B) {
 	})
 	b.Run("impl=parca", func(b *testing.B) {
 		parca := peerBinary(b, "PARCA")
-		storage := filepath.Join(b.TempDir(), "storage.yaml")
-		require.NoError(b, os.WriteFile(storage, []byte("object_storage: {bucket: {type: FILESYSTEM, config: {directory: "+b.TempDir()+"}}}\n"), 0o600))
+		storage := newFile(b, "storage.yaml", []byte("object_storage: {bucket: {type: FILESYSTEM, config: {directory: "+b.TempDir()+"}}}\n"))
 		address := freeAddress(b)
 		store := collectortest.Start(b, exec.Command(parca, "--config-path", storage, "--http-address", address), "Parca's store")
 		require.Eventually(b, func() bool {
@@ -97,10 +96,8 @@ func peerBinary(b *testing.B, variable string) string {
 func writePeerConfig(b *testing.B, name string, targets []string, next string) string {
 	config, err := os.ReadFile(filepath.Join("testdata", "peers", name))
 	require.NoError(b, err)
-	path := filepath.Join(b.TempDir(), name)
 	filled := strings.NewReplacer("TARGETS", strings.Join(targets, ", "), "NEXT", next).Replace(string(config))
-	require.NoError(b, os.WriteFile(path, []byte(filled), 0o600))
-	return path
+	return newFile(b, name, []byte(filled))
 }
 
 // peerTarget serves the profiles of one program.

@@ -5,15 +5,12 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 // fenced matches a fenced block of a Markdown page: its language and its content.
@@ -37,28 +34,23 @@ func readmeBlocks(t *testing.T, language string) []string {
 // TestReadmeCommands runs the README's curl and profiletool lines as written, except for curl's port, and asks make whether it
 // knows the targets.
 func TestReadmeCommands(t *testing.T) {
-	c := startQuickstart(t)
+	c, curlHome := startQuickstart(t), failingCurl(t)
 	pushed := false
 	for _, block := range readmeBlocks(t, "sh") {
 		for line := range strings.Lines(block) {
 			line = strings.TrimSpace(line)
-			run := exec.CommandContext(t.Context(), "sh", "-c")
 			switch {
 			case strings.HasPrefix(line, "curl "):
-				run.Args = append(run.Args, strings.ReplaceAll(line, "localhost:4040", c.endpoint))
-				run.Env = append(os.Environ(), "CURL_HOME="+failingCurl(t))
+				line = strings.ReplaceAll(line, "localhost:4040", c.endpoint)
 				pushed = true
 			case strings.HasPrefix(line, "make "):
-				run.Args = append(run.Args, "make --dry-run "+strings.TrimPrefix(line, "make "))
-				run.Env = collectortest.Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+				line = "make --dry-run " + strings.TrimPrefix(line, "make ")
 			case strings.HasPrefix(line, "bin/profiletool "):
-				run.Args = append(run.Args, "mkdir -p bin && go run ./cmd/"+strings.TrimPrefix(line, "bin/"))
+				line = "mkdir -p bin && go run ./cmd/" + strings.TrimPrefix(line, "bin/")
 			default:
 				t.Fatalf("the README has a command that this test does not know: %s", line)
 			}
-			run.Dir = repository
-			out, err := run.CombinedOutput()
-			require.NoError(t, err, "%s\n%s", line, out)
+			requireRun(t, repository, append(freshMake, "CURL_HOME="+curlHome), "sh", "-c", line)
 		}
 	}
 	require.True(t, pushed)
@@ -68,15 +60,11 @@ func TestReadmeCommands(t *testing.T) {
 // failingCurl returns a folder with a .curlrc that makes curl fail if the answer is an error.
 func failingCurl(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ".curlrc"), []byte("fail-with-body\nsilent\nshow-error\n"), 0o600))
-	return dir
+	return filepath.Dir(newFile(t, ".curlrc", []byte("fail-with-body\nsilent\nshow-error\n")))
 }
 
 func TestReadmeConfigurations(t *testing.T) {
 	for _, config := range readmeBlocks(t, "yaml") {
-		file := filepath.Join(t.TempDir(), "config.yaml")
-		require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-		requireValid(t, file)
+		requireValid(t, newFile(t, "config.yaml", []byte(config)))
 	}
 }

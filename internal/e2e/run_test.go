@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
+
+// freshMake keeps a make that may have started these tests from passing its flags and variables to another one.
+var freshMake = []string{"MAKEFLAGS=", "MFLAGS=", "MAKELEVEL="}
 
 // run runs a command with further variables to its end, and returns what it printed.
 func run(dir string, env []string, name string, args ...string) (string, error) {
@@ -58,6 +62,14 @@ func requireValid(t *testing.T, configs ...string) {
 	}
 	out, err := command(t, args...)
 	require.NoError(t, err, "%v\n%s", configs, out)
+}
+
+// newFile writes a file to a folder of its own, and returns its path.
+func newFile(t testing.TB, name string, content []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+	return file
 }
 
 // wantedBy skips the test unless a variable, which a target of the Makefile sets, is there. It reports whether the test can be

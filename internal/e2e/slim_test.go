@@ -81,8 +81,7 @@ func TestSlimNamesTheFullBuild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, string(config), tc.from)
-			path := filepath.Join(t.TempDir(), "agent.yaml")
-			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(config), tc.from, tc.to, 1)), 0o600))
+			path := newFile(t, "agent.yaml", []byte(strings.Replace(string(config), tc.from, tc.to, 1)))
 			out, err := slimCommand(t, "validate", "--config", path)
 			require.Error(t, err)
 			require.Contains(t, out, tc.want)

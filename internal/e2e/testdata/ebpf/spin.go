@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command spin is one of the programs that TestEBPF samples: it spends three quarters of its time in hotWork, one quarter in
-// coldWork, and sleeps in between. The others do the same in their languages. All end by themselves.
+// Command spin is one of the programs that TestEBPF samples: it spends three quarters of its processor time in hotWork and one
+// quarter in coldWork, and sleeps in between. The others do the same in their languages. All end by themselves.
 package main
 
 import "time"

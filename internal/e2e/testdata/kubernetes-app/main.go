@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubernetes-app is what runs in a test's pods: it serves net/http/pprof at the address of its argument, keeps a
-// processor a little busy, and allocates. It ends when its standard input does, so that it never outlives the test.
+// Command kubernetes-app runs in the pods of a test: it serves net/http/pprof at the address of its argument, uses a little
+// processor time, and allocates. It ends when its standard input does, so that it never outlives the test.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 var shelves [64][]byte
 
-// fillShelves is what CPU and memory profiles of this program show.
+// fillShelves is the function that CPU and memory profiles of this program show.
 //
 //go:noinline
 func fillShelves() {
