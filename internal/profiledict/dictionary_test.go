@@ -100,6 +100,20 @@ func TestResetForgetsEntries(t *testing.T) {
 	assert.Equal(t, []Line{{Line: 3}}, lines)
 }
 
+func TestLookupOnlyReads(t *testing.T) {
+	d := New()
+	for d.Strings.index.room > 0 {
+		d.Strings.Intern(fmt.Sprint(d.Strings.Len()))
+	}
+	before := len(d.Strings.index.slots)
+	i, ok := d.Strings.Lookup("1")
+	assert.True(t, ok)
+	assert.Equal(t, StringIndex(1), i)
+	_, ok = d.Strings.Lookup("x")
+	assert.False(t, ok)
+	assert.Len(t, d.Strings.index.slots, before)
+}
+
 func TestDetachStringsKeepsWhatTheyAre(t *testing.T) {
 	d := New()
 	text := strings.Repeat("abc", 50)

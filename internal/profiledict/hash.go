@@ -97,6 +97,11 @@ func (x *HashIndex) Start(h uint64) HashProbe {
 	if x.room <= 0 {
 		x.grow()
 	}
+	return probeOf(h)
+}
+
+// probeOf begins a walk that only reads: after it, Insert may have no room.
+func probeOf(h uint64) HashProbe {
 	// Mix alone leaves keys that follow one another close together under some seeds, and a multiplication scatters them:
 	// without it, one process in a few hundred needs a thousand steps for each entry of a large table.
 	hash := uint32(h * scatterMultiplier >> 32)

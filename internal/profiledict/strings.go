@@ -57,12 +57,12 @@ func (t *Strings) add(p HashProbe, s string) StringIndex {
 	return StringIndex(i)
 }
 
-// Lookup returns the index of s if the table has it.
+// Lookup returns the index of s if the table has it. It changes nothing, so that several readers can look up at once.
 func (t *Strings) Lookup(s string) (StringIndex, bool) {
 	if s == "" {
 		return 0, true
 	}
-	p := t.index.Start(HashString(s))
+	p := probeOf(HashString(s))
 	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
 		if t.entries[e] == s {
 			return StringIndex(e), true
