@@ -14,7 +14,7 @@ import (
 // AttributeIndex is an index of the attribute table. 0 is no attribute.
 type AttributeIndex int32
 
-// Attribute is an entry of the attribute table. Two are the same attribute where they are ==.
+// Attribute is an entry of the attribute table. Two are the same attribute if they are ==.
 type Attribute struct {
 	Key, Unit StringIndex
 	Value     Value
@@ -43,8 +43,8 @@ func BoolValue(v bool) Value {
 	return Value{kind: pcommon.ValueTypeBool}
 }
 
-// ValueOf is the comparable form of any value. Doubles are the same where their bits are.
-// What it keeps of v is copied, except for strings, which are immutable.
+// ValueOf returns the comparable form of any value. Doubles are the same if their bits are. It keeps nothing of v but
+// its strings, which are immutable.
 func ValueOf(v pcommon.Value) Value {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
@@ -86,23 +86,10 @@ func (v Value) CopyTo(dst pcommon.Value) {
 
 // Attributes is the attribute table.
 type Attributes struct {
-	entries []Attribute
-	index   HashIndex
+	Table[AttributeIndex, Attribute]
 	// kept is where the texts of new entries are copied to, or nil.
 	kept *arena
 }
-
-func (t *Attributes) reset() {
-	clear(t.entries)
-	t.entries = append(t.entries[:0], Attribute{})
-	t.index.Reset(0)
-}
-
-// Len is the number of entries, the zero value at index 0 included.
-func (t *Attributes) Len() int { return len(t.entries) }
-
-// At returns an entry.
-func (t *Attributes) At(i AttributeIndex) Attribute { return t.entries[i] }
 
 // Intern returns the index of a and adds it if it is new.
 func (t *Attributes) Intern(a Attribute) AttributeIndex {
@@ -112,18 +99,13 @@ func (t *Attributes) Intern(a Attribute) AttributeIndex {
 	h := Mix(uint64(a.Value.kind), uint64(uint32(a.Key))<<32|uint64(uint32(a.Unit)))
 	h = Mix(Mix(h, a.Value.bits), HashString(a.Value.text))
 	p := t.index.Start(h)
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.entries[e] == a {
-			return AttributeIndex(e)
-		}
+	if i := t.find(&p, a); i != 0 {
+		return i
 	}
 	if t.kept != nil {
 		a.Value.text = t.kept.clone(a.Value.text)
 	}
-	i := len(t.entries)
-	t.entries = append(t.entries, a)
-	t.index.Insert(p, int32(i))
-	return AttributeIndex(i)
+	return t.add(p, a)
 }
 
 // detach copies the texts, so that what they were cut from can be freed.

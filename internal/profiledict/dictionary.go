@@ -1,6 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package profiledict builds the dictionary of OTLP profiles: seven tables whose entries are
+// interned by value, each with its zero value at index 0 (opentelemetry-proto,
+// profiles/v1development/profiles.proto, message ProfilesDictionary).
+//
+// Entries are kept in flat slices of comparable structs and found again by hash plus equality;
+// pdata is written once, at the end. A Dictionary is not safe for concurrent use. It may be
+// used again after Reset, which keeps its memory.
 package profiledict
 
 import "go.opentelemetry.io/collector/pdata/pprofile"
@@ -24,7 +31,7 @@ type Sizes struct {
 	Lines, StackLocations int
 }
 
-// room returns an empty slice with room for n entries, in the memory of s where it is large enough.
+// room returns an empty slice with room for n entries, in the memory of s if that is large enough.
 func room[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, 0, n)
@@ -32,14 +39,14 @@ func room[T any](s []T, n int) []T {
 	return s[:0]
 }
 
-// Sizes are the numbers of entries that the dictionary has.
+// Sizes returns the numbers of entries that the dictionary has.
 func (d *Dictionary) Sizes() Sizes {
 	return Sizes{
 		Strings: d.Strings.Len(), Functions: d.Functions.Len(), Locations: d.Locations.Len(), Stacks: d.Stacks.Len(),
 	}
 }
 
-// New returns a dictionary that holds the zero values alone.
+// New returns a dictionary that holds only the zero values.
 func New() *Dictionary {
 	d := &Dictionary{}
 	d.Reset(Sizes{})
@@ -48,18 +55,18 @@ func New() *Dictionary {
 
 // Reset empties all tables but keeps their memory.
 func (d *Dictionary) Reset(sizes Sizes) {
-	d.Strings.reset(sizes.Strings)
-	d.Functions.reset(sizes.Functions)
-	d.Mappings.reset()
-	d.Locations.reset(sizes.Locations, sizes.Lines)
-	d.Stacks.reset(sizes.Stacks, sizes.StackLocations)
-	d.Links.reset()
-	d.Attributes.reset()
-	d.AttributeSets.reset()
+	d.Strings.Reset(sizes.Strings)
+	d.Functions.Reset(sizes.Functions)
+	d.Mappings.Reset(0)
+	d.Locations.Reset(sizes.Locations, sizes.Lines)
+	d.Stacks.Reset(sizes.Stacks, sizes.StackLocations)
+	d.Links.Reset(0)
+	d.Attributes.Reset(0)
+	d.AttributeSets.Reset(0, 0)
 }
 
 // OrderMappings moves mapping i to remap[i], a permutation that leaves 0 where it is.
-// It must be the last change before CopyTo: a reader takes the first mapping as the main binary,
+// It must be the last change before CopyTo: readers treat the first mapping as the main binary,
 // and which one that is may be known late.
 func (d *Dictionary) OrderMappings(remap []MappingIndex) {
 	d.Mappings.permute(remap)
@@ -69,7 +76,7 @@ func (d *Dictionary) OrderMappings(remap []MappingIndex) {
 	}
 }
 
-// StringBytes is the number of bytes of all strings and attribute values.
+// StringBytes returns the number of bytes of all strings and attribute values.
 func (d *Dictionary) StringBytes() int { return d.Strings.bytes() + d.Attributes.textBytes() }
 
 // DetachStrings copies all strings, so that nothing they were cut from stays in memory.

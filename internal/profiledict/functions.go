@@ -14,43 +14,15 @@ type Function struct {
 	StartLine                  int64
 }
 
-func (f Function) hash() uint64 {
-	h := Mix(uint64(uint32(f.Name)), uint64(uint32(f.SystemName))<<32|uint64(uint32(f.Filename)))
-	return Mix(h, uint64(f.StartLine))
-}
-
 // Functions is the function table.
 type Functions struct {
-	entries []Function
-	index   HashIndex
+	Table[FunctionIndex, Function]
 }
-
-func (t *Functions) reset(entries int) {
-	t.entries = append(room(t.entries, entries+1), Function{})
-	t.index.Reset(entries)
-}
-
-// Len is the number of entries, the zero value at index 0 included.
-func (t *Functions) Len() int { return len(t.entries) }
-
-// At returns an entry.
-func (t *Functions) At(i FunctionIndex) Function { return t.entries[i] }
 
 // Intern returns the index of f and adds it if it is new.
 func (t *Functions) Intern(f Function) FunctionIndex {
-	if f == (Function{}) {
-		return 0
-	}
-	p := t.index.Start(f.hash())
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.entries[e] == f {
-			return FunctionIndex(e)
-		}
-	}
-	i := len(t.entries)
-	t.entries = append(t.entries, f)
-	t.index.Insert(p, int32(i))
-	return FunctionIndex(i)
+	h := Mix(uint64(uint32(f.Name)), uint64(uint32(f.SystemName))<<32|uint64(uint32(f.Filename)))
+	return t.Table.Intern(Mix(h, uint64(f.StartLine)), f)
 }
 
 func (t *Functions) copyTo(dst pprofile.FunctionSlice) {

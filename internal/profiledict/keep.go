@@ -49,22 +49,15 @@ func NewKept() *Dictionary {
 	return d
 }
 
-// MemoryBytes is about what the dictionary occupies: its tables, their indices, and the texts where it keeps copies.
+// MemoryBytes estimates what the dictionary occupies: its tables, their indices, and the texts if it keeps copies.
 func (d *Dictionary) MemoryBytes() int {
-	n := sliceBytes(d.Strings.entries) + d.Strings.index.bytes()
-	n += sliceBytes(d.Functions.entries) + d.Functions.index.bytes()
-	n += sliceBytes(d.Mappings.entries) + d.Mappings.index.bytes()
-	n += sliceBytes(d.Locations.entries) + sliceBytes(d.Locations.lineEnds) + sliceBytes(d.Locations.lines) + d.Locations.index.bytes()
-	n += d.Stacks.lists.bytes() + d.AttributeSets.lists.bytes()
-	n += sliceBytes(d.Links.entries) + d.Links.index.bytes()
-	n += sliceBytes(d.Attributes.entries) + d.Attributes.index.bytes()
+	n := d.Strings.MemoryBytes() + d.Functions.MemoryBytes() + d.Mappings.MemoryBytes() + d.Locations.MemoryBytes()
+	n += d.Stacks.MemoryBytes() + d.Links.MemoryBytes() + d.Attributes.MemoryBytes() + d.AttributeSets.MemoryBytes()
 	if d.Strings.kept != nil {
 		n += d.Strings.kept.bytes
 	}
 	return n
 }
-
-func (t *listTable) bytes() int { return sliceBytes(t.ends) + sliceBytes(t.flat) + t.index.bytes() }
 
 func (x *HashIndex) bytes() int { return sliceBytes(x.slots) + sliceBytes(x.spare) }
 
@@ -73,23 +66,20 @@ func sliceBytes[T any](s []T) int {
 	return cap(s) * int(unsafe.Sizeof(entry))
 }
 
-// Freeze frees the memory that only Intern needs. Afterwards the dictionary is read only; Strings.Lookup still works.
+// Freeze frees the memory that only Intern needs. Afterwards the dictionary is read-only; Strings.Lookup still works.
 func (d *Dictionary) Freeze() {
 	d.Strings.entries = clip(d.Strings.entries)
 	d.Strings.index.spare = nil
-	d.Functions.entries, d.Functions.index = clip(d.Functions.entries), HashIndex{}
-	d.Mappings.entries, d.Mappings.index = clip(d.Mappings.entries), HashIndex{}
-	d.Locations.entries, d.Locations.index = clip(d.Locations.entries), HashIndex{}
-	d.Locations.lineEnds, d.Locations.lines = clip(d.Locations.lineEnds), clip(d.Locations.lines)
-	d.Stacks.lists.freeze()
-	d.AttributeSets.lists.freeze()
-	d.Links.entries, d.Links.index = clip(d.Links.entries), HashIndex{}
-	d.Attributes.entries, d.Attributes.index = clip(d.Attributes.entries), HashIndex{}
+	d.Functions.freeze()
+	d.Mappings.freeze()
+	d.Locations.freeze()
+	d.Stacks.freeze()
+	d.Links.freeze()
+	d.Attributes.freeze()
+	d.AttributeSets.freeze()
 }
 
-func (t *listTable) freeze() { t.ends, t.flat, t.index = clip(t.ends), clip(t.flat), HashIndex{} }
-
-// clip copies s where much of its memory is unused.
+// clip copies s if much of its memory is unused.
 func clip[T any](s []T) []T {
 	if cap(s)-len(s) < len(s)/16 {
 		return s
@@ -97,7 +87,7 @@ func clip[T any](s []T) []T {
 	return append(make([]T, 0, len(s)), s...)
 }
 
-// Text returns a value as a reader would write it: a string as it is, an array or a map as JSON.
+// Text returns a value as text: a string as it is, an array or a map as JSON.
 func (v Value) Text() string {
 	switch v.kind {
 	case pcommon.ValueTypeStr:
@@ -121,7 +111,7 @@ type Mover struct {
 	lines []Line
 }
 
-// NewMover moves entries of from, which must not change meanwhile, to to.
+// NewMover returns a Mover of entries of from, which must not change meanwhile, into to.
 func NewMover(from, to *Dictionary) *Mover {
 	return &Mover{
 		from: from, to: to,
@@ -166,7 +156,7 @@ func (m *Mover) AttributeSet(i AttributeSetIndex) AttributeSetIndex {
 	return AttributeSetIndex(m.sets[i])
 }
 
-// Stacks moves stacks, and their mappings in the order of the dictionary: a reader takes the first for the main binary.
+// Stacks moves stacks, and their mappings in the order of the dictionary: readers treat the first one as the main binary.
 func (m *Mover) Stacks(stacks []StackIndex) {
 	used := make([]bool, m.from.Mappings.Len())
 	for _, s := range stacks {
@@ -174,8 +164,8 @@ func (m *Mover) Stacks(stacks []StackIndex) {
 			used[m.from.Locations.entries[l].Mapping] = true
 		}
 	}
-	for i := range used {
-		if used[i] {
+	for i, isUsed := range used {
+		if isUsed {
 			m.mapping(MappingIndex(i))
 		}
 	}

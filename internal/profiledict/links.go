@@ -21,11 +21,6 @@ type Link struct {
 	SpanID  pcommon.SpanID
 }
 
-func (l *Link) hash() uint64 {
-	h := Mix(binary.LittleEndian.Uint64(l.TraceID[:8]), binary.LittleEndian.Uint64(l.TraceID[8:]))
-	return Mix(h, binary.LittleEndian.Uint64(l.SpanID[:]))
-}
-
 // ParseLink parses the hexadecimal digits of a trace id and a span id. ok is false if one of them is zero or malformed.
 func ParseLink(trace, span string) (link Link, ok bool) {
 	if !parseID(link.TraceID[:], trace) || !parseID(link.SpanID[:], span) {
@@ -55,37 +50,12 @@ func parseID(id []byte, digits string) bool {
 }
 
 // Links is the link table.
-type Links struct {
-	entries []Link
-	index   HashIndex
-}
-
-func (t *Links) reset() {
-	t.entries = append(t.entries[:0], Link{})
-	t.index.Reset(0)
-}
-
-// Len is the number of entries, the zero value at index 0 included.
-func (t *Links) Len() int { return len(t.entries) }
-
-// At returns an entry.
-func (t *Links) At(i LinkIndex) Link { return t.entries[i] }
+type Links struct{ Table[LinkIndex, Link] }
 
 // Intern returns the index of l and adds it if it is new.
 func (t *Links) Intern(l Link) LinkIndex {
-	if l == (Link{}) {
-		return 0
-	}
-	p := t.index.Start(l.hash())
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.entries[e] == l {
-			return LinkIndex(e)
-		}
-	}
-	i := len(t.entries)
-	t.entries = append(t.entries, l)
-	t.index.Insert(p, int32(i))
-	return LinkIndex(i)
+	h := Mix(binary.LittleEndian.Uint64(l.TraceID[:8]), binary.LittleEndian.Uint64(l.TraceID[8:]))
+	return t.Table.Intern(Mix(h, binary.LittleEndian.Uint64(l.SpanID[:])), l)
 }
 
 func (t *Links) copyTo(dst pprofile.LinkSlice) {

@@ -27,22 +27,18 @@ type Line struct {
 
 // Locations is the location table.
 type Locations struct {
-	entries []Location
+	Table[LocationIndex, Location]
 	// lineEnds[i] is where the lines of entry i end in lines; they begin where those of entry i−1 end.
 	lineEnds []uint32
 	lines    []Line
-	index    HashIndex
 }
 
-func (t *Locations) reset(entries, lines int) {
-	t.entries = append(room(t.entries, entries+1), Location{})
+// Reset forgets all entries, keeps their memory, and makes room for about so many.
+func (t *Locations) Reset(entries, lines int) {
+	t.Table.Reset(entries)
 	t.lineEnds = append(room(t.lineEnds, entries+1), 0)
 	t.lines = room(t.lines, lines)
-	t.index.Reset(entries)
 }
-
-// Len is the number of entries, the zero value at index 0 included.
-func (t *Locations) Len() int { return len(t.entries) }
 
 // At returns an entry and its lines, innermost first. The lines are borrowed.
 func (t *Locations) At(i LocationIndex) (Location, []Line) {
@@ -69,12 +65,19 @@ func (t *Locations) Intern(l Location, lines []Line) LocationIndex {
 			return LocationIndex(e)
 		}
 	}
-	i := len(t.entries)
-	t.entries = append(t.entries, l)
 	t.lines = append(t.lines, lines...)
 	t.lineEnds = append(t.lineEnds, uint32(len(t.lines)))
-	t.index.Insert(p, int32(i))
-	return LocationIndex(i)
+	return t.add(p, l)
+}
+
+// MemoryBytes is what the table occupies.
+func (t *Locations) MemoryBytes() int {
+	return t.Table.MemoryBytes() + sliceBytes(t.lineEnds) + sliceBytes(t.lines)
+}
+
+func (t *Locations) freeze() {
+	t.Table.freeze()
+	t.lineEnds, t.lines = clip(t.lineEnds), clip(t.lines)
 }
 
 func (t *Locations) copyTo(dst pprofile.LocationSlice, sets *AttributeSets) {

@@ -15,43 +15,15 @@ type Mapping struct {
 	Attributes                           AttributeSetIndex
 }
 
-func (m Mapping) hash() uint64 {
-	h := Mix(m.MemoryStart, m.MemoryLimit)
-	return Mix(Mix(h, m.FileOffset), uint64(uint32(m.Filename))<<32|uint64(uint32(m.Attributes)))
-}
-
 // Mappings is the mapping table.
 type Mappings struct {
-	entries []Mapping
-	index   HashIndex
+	Table[MappingIndex, Mapping]
 }
-
-func (t *Mappings) reset() {
-	t.entries = append(t.entries[:0], Mapping{})
-	t.index.Reset(0)
-}
-
-// Len is the number of entries, the zero value at index 0 included.
-func (t *Mappings) Len() int { return len(t.entries) }
-
-// At returns an entry.
-func (t *Mappings) At(i MappingIndex) Mapping { return t.entries[i] }
 
 // Intern returns the index of m and adds it if it is new.
 func (t *Mappings) Intern(m Mapping) MappingIndex {
-	if m == (Mapping{}) {
-		return 0
-	}
-	p := t.index.Start(m.hash())
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.entries[e] == m {
-			return MappingIndex(e)
-		}
-	}
-	i := len(t.entries)
-	t.entries = append(t.entries, m)
-	t.index.Insert(p, int32(i))
-	return MappingIndex(i)
+	h := Mix(Mix(m.MemoryStart, m.MemoryLimit), m.FileOffset)
+	return t.Table.Intern(Mix(h, uint64(uint32(m.Filename))<<32|uint64(uint32(m.Attributes))), m)
 }
 
 // permute moves entry i to remap[i]. remap is a permutation that leaves 0 where it is.

@@ -15,34 +15,19 @@ type StringIndex int32
 
 // Strings is the string table.
 type Strings struct {
-	entries []string
-	index   HashIndex
+	Table[StringIndex, string]
 	// kept is where new entries are copied to, or nil.
 	kept *arena
 }
 
-func (t *Strings) reset(entries int) {
-	clear(t.entries)
-	t.entries = append(room(t.entries, entries+1), "")
-	t.index.Reset(entries)
-}
-
-// Len is the number of entries, the empty string at index 0 included.
-func (t *Strings) Len() int { return len(t.entries) }
-
-// At returns an entry.
-func (t *Strings) At(i StringIndex) string { return t.entries[i] }
-
-// Intern returns the index of s and adds it if it is new. The table keeps s itself, not a copy, but in NewKept.
+// Intern returns the index of s and adds it if it is new. The table keeps s itself; that of NewKept keeps a copy.
 func (t *Strings) Intern(s string) StringIndex {
 	if s == "" {
 		return 0
 	}
 	p := t.index.Start(HashString(s))
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.entries[e] == s {
-			return StringIndex(e)
-		}
+	if i := t.find(&p, s); i != 0 {
+		return i
 	}
 	return t.add(p, s)
 }
@@ -51,24 +36,13 @@ func (t *Strings) add(p HashProbe, s string) StringIndex {
 	if t.kept != nil {
 		s = t.kept.clone(s)
 	}
-	i := len(t.entries)
-	t.entries = append(t.entries, s)
-	t.index.Insert(p, int32(i))
-	return StringIndex(i)
+	return t.Table.add(p, s)
 }
 
 // Lookup returns the index of s if the table has it. It changes nothing, so that several readers can look up at once.
-func (t *Strings) Lookup(s string) (StringIndex, bool) {
-	if s == "" {
-		return 0, true
-	}
-	p := probeOf(HashString(s))
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.entries[e] == s {
-			return StringIndex(e), true
-		}
-	}
-	return 0, false
+func (t *Strings) Lookup(s string) (i StringIndex, ok bool) {
+	i = t.Table.Lookup(HashString(s), s)
+	return i, i != 0 || s == ""
 }
 
 // InternValid is Intern for a string that may not be valid UTF-8: it repairs such a string and reports that.
@@ -78,10 +52,8 @@ func (t *Strings) InternValid(s string) (index StringIndex, repaired bool) {
 		return 0, false
 	}
 	p := t.index.Start(HashString(s))
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.entries[e] == s {
-			return StringIndex(e), false
-		}
+	if i := t.find(&p, s); i != 0 {
+		return i, false
 	}
 	if !utf8.ValidString(s) {
 		return t.Intern(ValidUTF8(s)), true

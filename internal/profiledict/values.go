@@ -46,7 +46,7 @@ func appendValue(b []byte, v pcommon.Value) []byte {
 			b = appendValue(b, values.At(i))
 		}
 	case pcommon.ValueTypeMap:
-		b = appendMap(b, v.Map())
+		b = AppendMap(b, v.Map())
 	default:
 		// An empty value is its type alone.
 	}
@@ -54,9 +54,7 @@ func appendValue(b []byte, v pcommon.Value) []byte {
 }
 
 // AppendMap appends m in a form that is equal for equal maps.
-func AppendMap(b []byte, m pcommon.Map) []byte { return appendMap(b, m) }
-
-func appendMap(b []byte, m pcommon.Map) []byte {
+func AppendMap(b []byte, m pcommon.Map) []byte {
 	type entry struct {
 		key   string
 		value pcommon.Value
@@ -127,14 +125,8 @@ func readValue(s string, dst pcommon.Value) string {
 func readInt(s string) int64 { return int64(binary.LittleEndian.Uint64([]byte(s[:8]))) }
 
 func readCount(s string) (int, string) {
-	n, shift := 0, 0
-	for i := 0; ; i++ {
-		n |= int(s[i]&0x7f) << shift
-		if s[i] < 0x80 {
-			return n, s[i+1:]
-		}
-		shift += 7
-	}
+	count, n := binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))
+	return int(count), s[n:]
 }
 
 func readText(s string) (text, rest string) {
