@@ -17,8 +17,8 @@ import (
 
 const testdata = "../../testdata/pprof"
 
-// benchInputs are gzip pprof payloads of the shapes that a collector meets: captured ones, and
-// generated ones where no capture is at hand.
+// benchInputs returns gzip pprof payloads of the shapes that a collector receives: captured ones, and
+// generated ones for shapes of which there is no capture.
 func benchInputs(b *testing.B) []benchInput {
 	file := func(name string) []byte {
 		payload, err := os.ReadFile(filepath.Join(testdata, name))
@@ -51,7 +51,7 @@ func compress(b *testing.B, p *profile.Profile) []byte {
 	return out.Bytes()
 }
 
-// program makes a profile's functions and locations: as many functions, each with perFunction
+// program returns a profile with functions and locations: each function has perFunction
 // locations of inlined+1 lines.
 func program(rnd *rand.Rand, types []*profile.ValueType, functions, perFunction, inlined int) *profile.Profile {
 	p := &profile.Profile{SampleType: types, PeriodType: types[len(types)-1], Period: 10_000_000,
@@ -79,7 +79,7 @@ func program(rnd *rand.Rand, types []*profile.ValueType, functions, perFunction,
 }
 
 func addSamples(rnd *rand.Rand, p *profile.Profile, n, depth int, labels func(i int) map[string][]string) {
-	// Stacks share their roots, as those of a program do: each starts as a part of the one before.
+	// Stacks share their roots, as those of a program do: each begins with a part of the one before.
 	var stack []*profile.Location
 	for i := range n {
 		keep := min(rnd.IntN(depth), len(stack))
@@ -116,7 +116,7 @@ func cppLike() *profile.Profile {
 	return p
 }
 
-// manyLabelSets is about 17 MB uncompressed: 163 sets of labels over the same program.
+// manyLabelSets is about 17 MB uncompressed: 163 sets of labels in the same program.
 func manyLabelSets() *profile.Profile {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	p := program(rnd, cpuTypes()[1:], 20_000, 2, 0)

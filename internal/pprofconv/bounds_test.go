@@ -22,14 +22,14 @@ import (
 )
 
 // The peak of the heap is at most decodeConstant + decodeFactor × the plain payload: docs/limits.md. Most of the
-// factor is what a Sample of pdata takes, about eighty bytes, against its value of one byte in a pprof.
+// factor is the size of a Sample of pdata, about eighty bytes, whose value has one byte in a pprof.
 const (
 	decodeConstant = 16 << 20
 	decodeFactor   = 100
 )
 
-// worstPayloads are payloads of about size bytes, made to cost as much as possible: of the smallest possible
-// messages of each kind, and of one large text that is referred to again and again.
+// worstPayloads returns payloads of about size bytes, made to cost as much as possible: many of the smallest possible
+// messages of each kind, or one large text that is referred to again and again.
 func worstPayloads(size int) map[string]pt.PprofWire {
 	const (
 		text    = uint64(15) // the index of the first string after oddStrings
@@ -155,7 +155,7 @@ func worstPayloads(size int) map[string]pt.PprofWire {
 	return all
 }
 
-// manyKeys is a sample with a label for each of as many keys as fit.
+// manyKeys returns a sample with labels of as many keys as fit.
 func manyKeys(size int) pt.PprofWire {
 	w, labels := oddBase(), pt.PprofWire(nil)
 	for i := 0; len(w)+len(labels) < size; i++ {
@@ -165,7 +165,8 @@ func manyKeys(size int) pt.PprofWire {
 	return w.Message(pt.PprofSample, labels)
 }
 
-// manyTypes are payloads of as many sample types as Decode takes: with all values, with labels too, and with none.
+// manyTypes returns payloads of as many sample types as Decode accepts: with all values, with labels too, and without
+// values.
 func manyTypes(size int) (values, labels, none pt.PprofWire) {
 	w := oddBase()
 	for range pprofscan.MaxSampleTypes - 1 {
@@ -190,8 +191,8 @@ func manyTypes(size int) (values, labels, none pt.PprofWire) {
 	return values, labels.Message(pt.PprofSample, sample), none
 }
 
-// unreadableLocation has stacks of one location with many lines, each of which has to be checked, since another
-// function names a string that is not there.
+// unreadableLocation returns stacks of one location with many lines. Each line has to be checked, since another
+// function refers to a string that the payload does not have.
 func unreadableLocation(size int) pt.PprofWire {
 	location := pt.PprofWire(nil).Varint(1, 3)
 	for len(location) < size/4 {
@@ -204,7 +205,7 @@ func unreadableLocation(size int) pt.PprofWire {
 	return w
 }
 
-// decodeEveryWay measures all that reads a payload: Decode of each form, Decode with a Baseline, and Read. plain is
+// decodeEveryWay measures every way to read a payload: Decode of each form, Decode with a Baseline, and Read. plain is
 // the size of the payload without compression.
 func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits Limits) {
 	require := func(cost pt.Cost, way string, err error) {
@@ -240,7 +241,7 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 	zipped, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	const size = 1 << 20
-	// What decompression adds does not depend on the payload.
+	// The cost of decompression does not depend on the payload.
 	compressed := []string{"locations", "values", "distinct labels"}
 	for name, payload := range worstPayloads(size) {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +254,7 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 	}
 }
 
-// FuzzDecodeCost bounds what any bytes may cost. FuzzDecode checks what they become.
+// FuzzDecodeCost bounds the cost of any bytes. FuzzDecode checks what they become.
 func FuzzDecodeCost(f *testing.F) {
 	for _, payload := range worstPayloads(32 << 10) {
 		f.Add([]byte(payload))
@@ -270,7 +271,7 @@ func FuzzDecodeCost(f *testing.F) {
 	})
 }
 
-// A size that a gzip trailer claims is no reason to make room for it.
+// No memory is allocated only because a gzip trailer claims a large size.
 func TestDecodeDoesNotTrustAGzipTrailer(t *testing.T) {
 	payload := gzipped(t, worstPayloads(64 << 10)["links"])
 	copy(payload[len(payload)-4:], "\xff\xff\xff\x07")
@@ -280,7 +281,7 @@ func TestDecodeDoesNotTrustAGzipTrailer(t *testing.T) {
 	pt.RequireBounded(t, cost, 64<<10, 1<<20, 20)
 }
 
-// What a payload has made large goes back, and what stays is not much more than pprofscan.MaxKeptBytes.
+// A worker that a payload has made large is dropped, and one that is kept is not much larger than pprofscan.MaxKeptBytes.
 func TestDecoderKeepsLittle(t *testing.T) {
 	dropped := 0
 	all := worstPayloads(2 << 20)
@@ -310,7 +311,7 @@ func TestDecoderKeepsLittle(t *testing.T) {
 	assert.Positive(t, dropped)
 }
 
-// decoded is Decode of a payload with one sample type, and the texts of an attribute of its samples or profile.
+// decoded decodes a payload and checks the result.
 func decoded(t *testing.T, payload pt.PprofWire, limits Limits) (pprofile.Profiles, DecodeStats) {
 	pd, stats, err := Decode(payload, DecodeOptions{Limits: limits})
 	require.NoError(t, err)
@@ -364,7 +365,7 @@ func TestCommentsAboveTheBudgetAreDropped(t *testing.T) {
 	long := strings.Repeat("x", size/2)
 	pd, stats := decoded(t, oddBase().Strings(long).Packed(pt.PprofComment, 15, 15, 3, 15, 15, 15, 15, 15, 15, 4).
 		Message(pt.PprofSample, oddSample(1, 1)), Limits{MaxExpansion: 1})
-	assert.Equal(t, 8-3, stats.Repaired[RepairDroppedComment])
+	assert.Equal(t, 8-3, stats.Repaired[pprofscan.RepairDroppedComment])
 	assert.Equal(t, 1, stats.Samples)
 	comments := pd.Dictionary().AttributeTable().At(1).Value().Slice().AsRaw()
 	assert.True(t, slices.Equal([]any{long, long, "main", long, "work"}, comments), "what fits stays, in its order")
@@ -402,7 +403,7 @@ func TestSamplesAboveTheBudgetAreDropped(t *testing.T) {
 				payload = payload.Message(pt.PprofSample, s)
 			}
 			_, stats := decoded(t, payload, Limits{MaxExpansion: 1})
-			assert.Equal(t, test.dropped, stats.Dropped[DropOverBudget])
+			assert.Equal(t, test.dropped, stats.Dropped[pprofscan.DropOverBudget])
 			assert.Equal(t, len(test.samples)-test.dropped, stats.Samples)
 		})
 	}

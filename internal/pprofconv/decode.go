@@ -4,10 +4,11 @@
 // Package pprofconv turns pprof payloads into OTLP profiles. It is pure: bytes in, pdata out; no clock, no network, no
 // logging.
 //
-// Decode decompresses a payload (decompress.go) and has pprofscan take it apart; with a Baseline, pprofdelta finds
-// what is new. Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
-// (entities.go), labels (labels.go). Samples of one identity are added up (samples.go), and all is written as pdata
-// (emit.go). Read interns the samples of a payload likewise, but leaves to the caller what they mean (read.go).
+// Decode decompresses a payload (decompress.go) and scans it with pprofscan; with a Baseline, pprofdelta finds what is new.
+// Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
+// (entities.go), labels (labels.go). Samples of one identity are added up (samples.go; those with times are kept in
+// timed.go), and everything is written as pdata (emit.go). Read also interns the samples of a payload, but leaves it to the
+// caller what they mean (read.go).
 package pprofconv
 
 import (
@@ -22,27 +23,27 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// DecodeOptions are how a pprof payload is turned into OTLP profiles.
+// DecodeOptions configure how a pprof payload is turned into OTLP profiles.
 type DecodeOptions struct {
 	Limits Limits
 	// IncludeOriginalPayload keeps the payload as it was received (compressed or not) in the
-	// first profile's original_payload, with the format "pprof". A payload of which only what is new is
-	// emitted is not kept: its values are not those of the profiles.
+	// first profile's original_payload, with the format "pprof". It is not kept if only what is new is
+	// emitted: its values are not those of the profiles.
 	IncludeOriginalPayload bool
 
 	// TimestampLabels are the keys of numeric labels that are the time of a sample: one number of the years 2000 to 2100,
-	// in nanoseconds. Such samples have timestamps, in profiles of their own before those of the other samples, and no
-	// values where all are 1. They are not looked for with a Baseline.
+	// in nanoseconds. Such samples get timestamps, in profiles of their own before those of the other samples, and no
+	// values if all are 1. With a Baseline they are labels like others.
 	TimestampLabels []string
 
-	// Baseline makes cumulative values (all but inuse_*, objects and space) those of what has happened since
-	// the payload that was committed last: see Baseline, and DecodeStats.Delta for what came of it.
+	// Baseline, if set, turns cumulative values (all but inuse_*, objects and space) into what has happened since
+	// the payload that was committed last: see Baseline, and DecodeStats.Delta for the outcome.
 	// Their profiles begin at that payload's time and last until this one's; those without samples are
 	// left out. They have a ScopeProfiles of their own, since a pprof has one time. The values
-	// of other types stay what they are.
+	// of other types do not change.
 	Baseline *Baseline
-	// At is when the payload was fetched. With a Baseline it is used for times that payloads do not
-	// have, or that did not move between them.
+	// At is when the payload was fetched. With a Baseline it is used if the payloads have no times
+	// or the same one.
 	At time.Time
 }
 
@@ -51,12 +52,12 @@ type DecodeOptions struct {
 type DecodeStats struct {
 	// UncompressedBytes is the size of the payload after decompression.
 	UncompressedBytes int
-	// Samples is the number of pprof samples that were understood. The number of OTLP samples
+	// Samples is the number of pprof samples that could be read. The number of OTLP samples
 	// (pprofile.Profiles.SampleCount) differs: each sample type has its own.
 	Samples int
 	pprofscan.Counts
 	// Delta is what became of cumulative values; it is zero without a Baseline.
-	Delta DeltaStats
+	Delta pprofdelta.Stats
 }
 
 // The types of pprofscan and pprofdelta that Decode's callers use.
@@ -65,18 +66,14 @@ type (
 	Limits = pprofscan.Limits
 	// DropReason is why a sample was left out.
 	DropReason = pprofscan.DropReason
-	// Repair is a fault that was read past.
+	// Repair is a fault in spite of which a payload was read.
 	Repair = pprofscan.Repair
-	// FormatError is the error for what is not pprof.
+	// FormatError is the error for a payload that is not pprof.
 	FormatError = pprofscan.FormatError
 	// Baseline remembers what the last payload of an endpoint had counted.
 	Baseline = pprofdelta.Baseline
 	// BaselineOptions bounds the memory of a Baseline.
 	BaselineOptions = pprofdelta.BaselineOptions
-	// DeltaStats is what Decode made of cumulative types.
-	DeltaStats = pprofdelta.Stats
-	// RestartReason is what showed that a payload does not continue the one before.
-	RestartReason = pprofdelta.RestartReason
 )
 
 // Their constants.
@@ -84,30 +81,22 @@ const (
 	DropUnknownLocation      = pprofscan.DropUnknownLocation
 	DropStackTooDeep         = pprofscan.DropStackTooDeep
 	DropMalformed            = pprofscan.DropMalformed
-	DropTooManyLabels        = pprofscan.DropTooManyLabels
-	DropOverBudget           = pprofscan.DropOverBudget
 	RepairMissingSampleTypes = pprofscan.RepairMissingSampleTypes
-	RepairValueCount         = pprofscan.RepairValueCount
-	RepairFirstString        = pprofscan.RepairFirstString
 	RepairNegativeLine       = pprofscan.RepairNegativeLine
 	RepairInvalidUTF8        = pprofscan.RepairInvalidUTF8
-	RepairNegativeTime       = pprofscan.RepairNegativeTime
-	RepairUnknownReference   = pprofscan.RepairUnknownReference
 	RepairTruncatedText      = pprofscan.RepairTruncatedText
-	RepairDroppedComment     = pprofscan.RepairDroppedComment
 
-	NumDropReasons    = pprofscan.NumDropReasons
-	NumRepairs        = pprofscan.NumRepairs
-	NumRestartReasons = pprofdelta.NumRestartReasons
+	NumDropReasons = pprofscan.NumDropReasons
+	NumRepairs     = pprofscan.NumRepairs
 )
 
-// DefaultTimestampLabels are the labels that Datadog's profilers, and this project's encoder, write times in.
+// DefaultTimestampLabels returns the keys of the labels in which Datadog's profilers and this project's encoder write times.
 func DefaultTimestampLabels() []string { return []string{"end_timestamp_ns", pprofscan.KeyTimestamp} }
 
 // ErrTooLarge is wrapped by the error for a payload that exceeds a limit.
 var ErrTooLarge = pprofscan.ErrTooLarge
 
-// DefaultLimits are bounds that real profiles do not meet.
+// DefaultLimits returns bounds that real profiles do not reach.
 func DefaultLimits() Limits { return pprofscan.DefaultLimits() }
 
 // NewBaseline returns a Baseline that has seen no payload yet.
@@ -122,12 +111,16 @@ type worker struct {
 	comparison pprofdelta.Comparison
 	samples    sampleTable
 	timed      timedTable
-	stacks     knownStacks
 
 	dict   *profiledict.Dictionary // of Decode
 	limits Limits
 	stats  DecodeStats
 	types  []int // scratch: the numbers of all sample types
+
+	// stacks are those that Read has interned, by the bytes of their location ids. It pays if samples of one stack come
+	// again and again, as they do if each has a time: Read is for those. Decode's samples are already combined
+	// by stack, so that a stack seldom comes a third time.
+	stacks pprofscan.Memo[profiledict.StackIndex]
 }
 
 var workers = sync.Pool{New: func() any { return newWorker() }}
@@ -140,12 +133,12 @@ func newWorker() *worker {
 
 // Decode turns a pprof payload (gzip, zstd or plain) into OTLP profiles: one ResourceProfiles
 // without attributes, one ScopeProfiles without a name, and one Profile per sample type, pprof's
-// default first. Nothing is emitted (there is no ResourceProfiles) for a payload that has neither
-// sample types nor samples. The result keeps nothing of payload. DecodeOptions.Baseline changes what
+// default first. The result is empty (there is no ResourceProfiles) if the payload has neither
+// sample types nor samples. It keeps nothing of payload. DecodeOptions.Baseline changes what
 // is emitted.
 //
-// A payload that is not pprof, or that is damaged, is a *FormatError; one above a limit is an
-// error that wraps ErrTooLarge. A sample that cannot be understood is left out and counted.
+// The error is a *FormatError if the payload is not pprof or is damaged, and wraps ErrTooLarge if it
+// exceeds a limit. A sample that cannot be read is left out and counted.
 func Decode(payload []byte, opts DecodeOptions) (pprofile.Profiles, DecodeStats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
@@ -169,7 +162,7 @@ func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, err
 	return profiles, nil
 }
 
-// open decompresses a payload and takes it apart, for the dictionary.
+// open decompresses and scans a payload whose strings go into dict.
 func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limits) error {
 	w.limits, w.stats = limits.WithDefaults(), DecodeStats{}
 	w.texts.dict, w.texts.payload, w.texts.limits, w.texts.counts = dict, &w.payload, &w.limits, &w.stats.Counts
@@ -193,7 +186,7 @@ func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limit
 	return nil
 }
 
-// decode interns the samples of the payload and writes them.
+// decode interns the samples of the payload and returns them as pdata.
 func (w *worker) decode(opts DecodeOptions) pprofile.Profiles {
 	p := &w.payload
 	total := len(p.Samples)
@@ -229,7 +222,7 @@ func (w *worker) decode(opts DecodeOptions) pprofile.Profiles {
 	return w.emit()
 }
 
-// prepare makes the entries of the payload ready to be interned, and counts the faults of its tables.
+// prepare resets what interns the payload's entries, and counts the faults of its tables.
 func (w *worker) prepare(maxValues int) {
 	p := &w.payload
 	w.interner.reset()
@@ -238,13 +231,13 @@ func (w *worker) prepare(maxValues int) {
 		w.stats.Repaired[RepairMissingSampleTypes]++
 	}
 	if len(p.Strings) > 0 && p.Strings[0].Start != p.Strings[0].End {
-		w.stats.Repaired[RepairFirstString]++
+		w.stats.Repaired[pprofscan.RepairFirstString]++
 	}
 }
 
-// addSamples interns all samples that can be understood, with what they refer to; with a Baseline, those that have
-// something new. The others that cannot be understood have been counted then, but not those that are over the budget,
-// which only emitted samples use.
+// addSamples interns all samples that can be read, with what they refer to. With a Baseline it interns only those that have
+// something new: the comparison has counted those that cannot be read, but not those over the budget, which only emitted
+// samples use.
 func (w *worker) addSamples() {
 	if !w.comparison.IsActive {
 		for i, at := range w.payload.Samples {
@@ -260,21 +253,21 @@ func (w *worker) addSamples() {
 		if !w.comparison.IsNew(i) {
 			continue
 		}
-		if reason, ok := w.addSample(i, at); !ok && reason == DropOverBudget {
+		if reason, ok := w.addSample(i, at); !ok && reason == pprofscan.DropOverBudget {
 			w.stats.Dropped[reason]++
 			w.stats.Samples--
 		}
 	}
 }
 
-// addSample reads one sample. It interns nothing before all of the sample is known to be readable.
+// addSample interns one sample, once all of it is known to be readable.
 func (w *worker) addSample(i int, at pprofscan.Span) (DropReason, bool) {
 	r := &w.reader
 	if reason, ok := r.Read(at); !ok {
 		return reason, false
 	}
 	if !w.spendOnTypes() {
-		return DropOverBudget, false
+		return pprofscan.DropOverBudget, false
 	}
 	var set labelSet
 	if r.Labels.End != 0 {
@@ -286,7 +279,7 @@ func (w *worker) addSample(i int, at pprofscan.Span) (DropReason, bool) {
 	}
 	r.Resolve(w.location)
 	if r.FitValues() {
-		w.stats.Repaired[RepairValueCount]++
+		w.stats.Repaired[pprofscan.RepairValueCount]++
 	}
 	if w.comparison.IsActive {
 		w.comparison.Apply(i, r.Values)
@@ -300,11 +293,11 @@ func (w *worker) addSample(i int, at pprofscan.Span) (DropReason, bool) {
 	return 0, true
 }
 
-// freeTypes is how many sample types a sample may have before its values and labels count against the budget: each
-// non-zero value becomes a sample of OTLP with attributes of its own, and a value that is missing becomes a zero.
+// freeTypes is how many sample types a payload may have before a sample's values and labels count against the budget: each
+// non-zero value becomes an OTLP sample with attributes of its own, and a missing value becomes a zero.
 const freeTypes = 16
 
-// spendOnTypes reports whether the budget allows the sample that was read to be in the profiles of all its types.
+// spendOnTypes reports whether the budget allows the current sample to be in the profiles of all its types.
 func (w *worker) spendOnTypes() bool {
 	n, given := w.payload.ValuesPerSample(), len(w.reader.Values)
 	if n <= freeTypes {
@@ -321,7 +314,7 @@ func (w *worker) release() {
 	}
 }
 
-// reset lets go of everything that belongs to the payload, and reports whether what stays is small enough to be kept.
+// reset forgets everything that belongs to the payload, and reports whether the worker is small enough to be kept.
 func (w *worker) reset() bool {
 	w.decompressor.release()
 	if w.bytes() > pprofscan.MaxKeptBytes {
@@ -329,18 +322,19 @@ func (w *worker) reset() bool {
 	}
 	w.interner.release()
 	w.reader.Release()
+	w.stacks.Reset(nil, 0)
 	w.comparison.Reset()
 	w.dict.Reset(profiledict.Sizes{})
 	return true
 }
 
 // bytes estimates the worker's memory, without the decompressor's. Of the dictionary's tables and the hash
-// tables, whose capacity is not known, it counts what the payload has filled.
+// tables, whose capacity is not known, it counts what the payload has used.
 func (w *worker) bytes() int {
 	const hashSlots = 16 // bytes for an entry
 	entries := w.dict.Sizes()
 	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.bytes() + w.timed.bytes() +
-		pprofscan.BytesOf(w.stacks.list) +
+		w.stacks.Bytes() +
 		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+w.dict.Links.Len()) +
 		(64+hashSlots)*(w.dict.Attributes.Len()+w.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
 		24*len(w.payload.Lines) + 2*w.payload.SampleBytes // lines and stacks of the dictionary, whose ids mostly take two bytes

@@ -19,7 +19,7 @@ func TestDecodeAllocatesLittleMoreThanTheResult(t *testing.T) {
 	for name, payload := range captured(t) {
 		pd, _, err := Decode(payload, DecodeOptions{})
 		require.NoError(t, err)
-		// A garbage collection in between empties the pool; over many runs that does not show.
+		// A garbage collection in between empties the pool; in the average of many runs it does not matter.
 		runs := max(5, 1<<20/len(payload))
 		decode := testing.AllocsPerRun(runs, func() {
 			_, _, _ = Decode(payload, DecodeOptions{})

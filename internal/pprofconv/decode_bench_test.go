@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// BenchmarkDecode sets Decode (gzip bytes → Profiles) beside its peer, profile.Parse of the same
+// BenchmarkDecode compares Decode (gzip bytes → Profiles) with its peer, profile.Parse of the same
 // bytes, and its floor: gunzip, and pdata's own ProtoUnmarshaler of the result.
 func BenchmarkDecode(b *testing.B) {
 	for _, input := range benchInputs(b) {
@@ -56,8 +56,8 @@ func measure(b *testing.B, name string, size int, f func() error) {
 	})
 }
 
-// cpuTime is what the process has used of the processors, the garbage collector's share included,
-// which the time on the clock hides while another core is idle.
+// cpuTime returns the processor time of the process. It includes the garbage collector's share,
+// which elapsed time hides if another core is idle.
 func cpuTime(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// FuzzDecode feeds Decode arbitrary bytes. What decodes is conformant, and where profile.Parse
-// reads the bytes as well, it has read the same.
+// FuzzDecode decodes arbitrary bytes. The result is conformant, and if profile.Parse can read the bytes too, it
+// reads the same.
 func FuzzDecode(f *testing.F) {
 	for _, payload := range captured(f) {
 		if plain := bytes.Clone(plainBytes(f, payload)); len(plain) < 10<<10 {
@@ -37,11 +37,11 @@ func FuzzDecode(f *testing.F) {
 	for _, wire := range oddPayloads() {
 		f.Add([]byte(wire))
 	}
-	// Texts and their expansion are limited by FuzzDecodeCost: here they would only differ from profile.Parse.
+	// FuzzDecodeCost limits texts and their expansion: here the limits would only cause differences to profile.Parse.
 	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
 	before := []byte(oddPayloads()["sparse ids"])
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		// What an earlier payload left in the scratch memory must not show.
+		// What an earlier payload left in the scratch memory must have no effect.
 		_, _, err := Decode(before, DecodeOptions{})
 		require.NoError(t, err)
 		pd, stats, err := Decode(payload, DecodeOptions{Limits: limits})
@@ -74,8 +74,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// peerReading is what profile.Parse reads, with the documented repairs; nil where it refuses the
-// payload, and where text is not UTF-8 (which may make two keys one).
+// peerReading returns what profile.Parse reads, with the documented repairs. It returns nil if that refuses the
+// payload, or if some text is not UTF-8 (which can make two keys equal).
 func peerReading(payload []byte, limits Limits) *profile.Profile {
 	var d decompressor
 	plain, err := d.plain(payload, limits.MaxProfileBytes)

@@ -38,7 +38,7 @@ func oddSample(value int64, locations ...uint64) pt.PprofWire {
 	return pt.PprofWire(nil).Unpacked(pt.PprofSampleLocation, locations...).Int(pt.PprofSampleValue, value)
 }
 
-// oddPayloads are what a careless or unusual producer writes, by what is odd.
+// oddPayloads returns payloads as careless or unusual producers write them, by what is odd about them.
 func oddPayloads() map[string]pt.PprofWire {
 	with := func(samples ...pt.PprofWire) pt.PprofWire {
 		w := oddBase()
@@ -149,7 +149,7 @@ func countsText(stats DecodeStats) string {
 }
 
 func TestReadSharesOneDictionary(t *testing.T) {
-	// Two payloads with the same stacks end up with one set of entries.
+	// Two payloads with the same stacks share their entries.
 	for _, count := range []int{1, 2} {
 		pd := pprofile.NewProfiles()
 		n := readInto(t, pd, count)
@@ -197,7 +197,7 @@ func withoutNumbers(labels []Label) []Label {
 	return labels
 }
 
-// A stack that is known by its bytes is the same stack, and one whose ids go on in another field is not.
+// A stack of the same bytes is the same stack, unless its ids continue in another field.
 func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 	packed := func(ids ...uint64) pt.PprofWire { return pt.PprofWire(nil).Packed(pt.PprofSampleLocation, ids...) }
 	wire := oddBase()

@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// captured gives the captured pprof payloads by file name.
+// captured returns the captured pprof payloads by file name.
 func captured(t testing.TB) map[string][]byte {
 	files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func otlpBytes(t testing.TB, pd pprofile.Profiles) []byte {
 	return wire
 }
 
-// withGolden are the payloads small enough for a golden file that a reader can check: one of each shape.
+// withGolden are payloads whose golden files are small enough to be checked by a reader: one of each shape.
 var withGolden = []string{"go-block.pb.gz", "go-threadcreate.pb.gz", "node-datadog-heap.pb.gz", "node-datadog-wall-cpu.pb.gz"}
 
 func TestDecodeCapturedPayloads(t *testing.T) {
@@ -73,7 +73,7 @@ func TestDecodeCapturedPayloads(t *testing.T) {
 	}
 }
 
-// assertSums compares each sample type's sum, which neither decoder can get right by accident.
+// assertSums compares the sum of each sample type, which no decoder gets right by accident.
 func assertSums(t *testing.T, want *profile.Profile, pd pprofile.Profiles) {
 	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
 	require.Equal(t, len(want.SampleType), profiles.Len())
@@ -143,7 +143,7 @@ func TestDecodeOriginalPayload(t *testing.T) {
 }
 
 func TestDecodeDetachesFewStringsOfALargeTable(t *testing.T) {
-	// A table of many strings of which the samples need two is not kept in memory for them.
+	// A table of many strings is not kept in memory if the samples need only two of them.
 	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "ns"}}}
 	for range 2000 {
 		p.Comments = append(p.Comments, strings.Repeat("c", 100))
@@ -171,7 +171,7 @@ func TestDecodeForgetsThePayloadBefore(t *testing.T) {
 	}
 }
 
-// rendered decodes with this worker rather than with one of the pool.
+// rendered decodes with this worker instead of one from the pool.
 func (w *worker) rendered(data []byte) (string, DecodeStats, error) {
 	pd, err := w.run(data, DecodeOptions{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxTrustedRatio bounds the size that a gzip trailer may claim, against that of the payload: a sender can write
+	// maxTrustedRatio bounds the size that a gzip trailer may claim, as a multiple of the payload's: a sender can write
 	// anything there. Profiles are seldom compressed to less than a sixth.
 	maxTrustedRatio = 16
 	firstReadBytes  = 32 << 10
@@ -45,7 +45,7 @@ func Uncompress(payload []byte, limit int) ([]byte, error) {
 	return plain, err
 }
 
-// Head returns the first n plain bytes of a payload that is gzip, zstd or plain, fewer where it ends or is damaged.
+// Head returns the first n plain bytes of a payload that is gzip, zstd or plain, fewer if it ends or is damaged before.
 func Head(payload []byte, n int) []byte {
 	if !isGzip(payload) && !isZstd(payload) {
 		return payload[:min(len(payload), n)]
@@ -69,21 +69,30 @@ func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x28, 
 // Making a reader costs more than reading a small payload.
 var decompressors = sync.Pool{New: func() any { return new(decompressor) }}
 
-// plain returns the payload without its compression, at most limit bytes of it.
+// plain returns the payload without its compression. It is an error if that has more than limit bytes.
 // The result is borrowed: it is the payload itself, or the decompressor's buffer.
 func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {
+	format, claimed := "zstd", 0
 	switch {
 	case len(payload) == 0:
 		return nil, &FormatError{Seems: "an empty body"}
 	case isGzip(payload):
-		return d.gunzip(payload, limit)
-	case isZstd(payload):
-		return d.unzstd(payload, limit)
-	}
-	if len(payload) > limit {
+		format = "gzip"
+		// The last four bytes of gzip are the size modulo 2^32.
+		if len(payload) >= 18 {
+			claimed = int(binary.LittleEndian.Uint32(payload[len(payload)-4:]))
+		}
+		claimed = min(claimed, len(payload)*maxTrustedRatio)
+	case !isZstd(payload) && len(payload) > limit:
 		return nil, tooLarge(limit)
+	case !isZstd(payload):
+		return payload, nil
 	}
-	return payload, nil
+	r, err := d.stream(payload)
+	if err != nil {
+		return nil, damaged(format, err)
+	}
+	return d.readAll(r, claimed, limit, format)
 }
 
 func tooLarge(limit int) error {
@@ -107,33 +116,11 @@ func (d *decompressor) stream(payload []byte) (_ io.Reader, err error) {
 	}
 }
 
-func (d *decompressor) gunzip(payload []byte, limit int) ([]byte, error) {
-	r, err := d.stream(payload)
-	if err != nil {
-		return nil, damaged("gzip", err)
-	}
-	// The last four bytes of gzip are the size modulo 2^32.
-	claimed := 0
-	if len(payload) >= 18 {
-		claimed = int(binary.LittleEndian.Uint32(payload[len(payload)-4:]))
-	}
-	claimed = min(claimed, len(payload)*maxTrustedRatio)
-	return d.readAll(r, claimed, limit, "gzip")
-}
-
-func (d *decompressor) unzstd(payload []byte, limit int) ([]byte, error) {
-	r, err := d.stream(payload)
-	if err != nil {
-		return nil, damaged("zstd", err)
-	}
-	return d.readAll(r, 0, limit, "zstd")
-}
-
 // readAll reads r to its end into the buffer, which grows with what really arrives: the claimed
-// size only picks where it starts, and never above the limit.
+// size is only where it starts, and never above the limit.
 func (d *decompressor) readAll(r io.Reader, claimed, limit int, format string) ([]byte, error) {
-	// One byte more than the limit is room to see that there is more, and one byte more than the
-	// claimed size to see that there is not.
+	// One byte more than the limit is room to find that there is more, and one byte more than the
+	// claimed size to find that there is not.
 	most := limit + 1
 	if want := min(max(claimed+1, firstReadBytes), most); cap(d.buffer) < want {
 		d.buffer = make([]byte, 0, want)
@@ -171,7 +158,7 @@ func damaged(format string, err error) error {
 	return &FormatError{Seems: "a damaged " + format + " stream", Err: err}
 }
 
-// release lets go of the payload, and of a buffer too large to be worth keeping.
+// release forgets the payload, and a buffer that is too large to be kept.
 func (d *decompressor) release() {
 	d.source.Reset(nil)
 	if cap(d.buffer) > pprofscan.MaxKeptBytes {

@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 )
 
-// TestDeltaAllocatesLittleMoreThanTheResult scrapes the same process again and again: what it had counted at first
-// stays the Baseline in one case, and moves along in the other, so that there is nothing new.
+// TestDeltaAllocatesLittleMoreThanTheResult scrapes the same process again and again. In one case the first payload stays
+// the Baseline; in the other each payload becomes the Baseline, so that there is nothing new.
 func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 	for _, name := range []string{"go-heap.pb.gz", "go-allocs.pb.gz", "go-mutex.pb.gz", "go-block.pb.gz"} {
 		plain := plainBytes(t, captured(t)[name])
@@ -29,14 +31,14 @@ func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 				decode := func() pprofile.Profiles {
 					pd, stats, err := Decode(second, DecodeOptions{Baseline: s.baseline, At: s.at})
 					require.NoError(t, err)
-					require.Equal(t, DeltaStats{}, stats.Delta)
+					require.Equal(t, pprofdelta.Stats{}, stats.Delta)
 					end.with(s.baseline)
 					return pd
 				}
 				decode()
 				pd := decode()
 				result := testing.AllocsPerRun(5, func() { pd.CopyTo(pprofile.NewProfiles()) })
-				// A garbage collection in between empties the pools; over many runs that does not show.
+				// A garbage collection in between empties the pools; in the average of many runs it does not matter.
 				allocs := testing.AllocsPerRun(1000, func() {
 					_, _, _ = Decode(second, DecodeOptions{Baseline: s.baseline, At: s.at})
 					end.with(s.baseline)

@@ -4,24 +4,24 @@
 package pprofconv
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/pprof/profile"
-	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 )
 
-// BenchmarkDelta scrapes a process of which one stack in twenty has counted since the last time. Its peer is what
-// net/http/pprof and others do for a delta, with the last profile kept in memory: profile.ParseData, profile.Merge
+// BenchmarkDelta scrapes a process in which one stack in twenty has counted since the last time. Its peer does what
+// net/http/pprof and others do for a delta, with the last profile kept in memory: profile.ParseData, and profile.Merge
 // with the last one's values negated. impl=decode is Decode without a Baseline.
 func BenchmarkDelta(b *testing.B) {
 	for _, name := range []string{"go-heap", "go-allocs", "go-mutex", "go-block", "go-compile-nethttp-heap-large", "go-compile-nethttp-heap-huge"} {
 		first, err := os.ReadFile(filepath.Join(testdata, name+".pb.gz"))
 		require.NoError(b, err)
-		second := zipped(b, grown(b, first, 20))
+		second := gzipped(b, grown(b, first, 20))
 		last, err := profile.ParseData(first)
 		require.NoError(b, err)
 		last.Scale(-1)
@@ -45,17 +45,8 @@ func BenchmarkDelta(b *testing.B) {
 		})
 		run("ours", func() error {
 			_, stats, err := Decode(second, DecodeOptions{Baseline: baseline})
-			require.Equal(b, DeltaStats{}, stats.Delta)
+			require.Equal(b, pprofdelta.Stats{}, stats.Delta)
 			return err
 		})
 	}
-}
-
-func zipped(b *testing.B, plain []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := w.Write(plain)
-	require.NoError(b, err)
-	require.NoError(b, w.Close())
-	return out.Bytes()
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -22,18 +24,18 @@ func TestDeltaBounds(t *testing.T) {
 	held := s.baseline.Bytes()
 	assert.Equal(t, empty+2*(16+8), held)
 	pd, stats := s.decode(large)
-	assert.Equal(t, DeltaStats{Overflowed: true}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{Overflowed: true}, stats.Delta)
 	assert.Equal(t, 3, stats.Samples)
 	assert.Nil(t, valuesOf(pd, "alloc_space"))
 	assert.Equal(t, byName{"f0": 1, "f2": 1}, valuesOf(pd, "inuse_space"))
 	assert.Equal(t, held, s.baseline.Bytes())
 	s.baseline.Discard()
 	_, stats = s.next(small)
-	assert.Equal(t, DeltaStats{}, stats.Delta, "the large payload was not committed")
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta, "the large payload was not committed")
 	s.next(large)
 	assert.Equal(t, empty, s.baseline.Bytes())
 	_, stats = s.next(small)
-	assert.Equal(t, DeltaStats{First: true}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{First: true}, stats.Delta)
 }
 
 func TestDeltaBoundsOfManyTypes(t *testing.T) {
@@ -50,7 +52,7 @@ func TestDeltaBoundsOfManyTypes(t *testing.T) {
 	}
 }
 
-// What was dropped from one payload and is there in the next is not new.
+// A sample that was dropped from one payload and is in the next is not new.
 func TestDeltaOfPayloadsWithDroppedSamples(t *testing.T) {
 	const locationUnknown = 9
 	payload := func(samples ...profiletest.PprofWire) []byte {
@@ -66,16 +68,16 @@ func TestDeltaOfPayloadsWithDroppedSamples(t *testing.T) {
 	pd, stats := s.next(payload(oddSample(12, 1), oddSample(1001, locationUnknown)))
 	assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
 	assert.Equal(t, 1, stats.Samples)
-	assert.Equal(t, DeltaStats{}, stats.Delta, "the stack was dropped, it did not vanish")
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta, "the stack was dropped, it did not vanish")
 	assert.Equal(t, byName{"main": 2}, valuesOf(pd, "cpu"))
 	pd, stats = s.next(whole(15, 1002))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Equal(t, byName{"main": 3}, valuesOf(pd, "cpu"))
 	pd, _ = s.next(whole(15, 1003))
 	assert.Equal(t, byName{"work": 1}, valuesOf(pd, "cpu"))
 }
 
-// Whatever the limits and faults, the same samples are dropped with a Baseline as without.
+// The same samples are dropped with a Baseline as without, for all limits and faults.
 func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 	manyLabels := oddBase()
 	for i := range int64(200) {
@@ -91,7 +93,7 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 		Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, 1, 1, 1, 1).
 			Int(profiletest.PprofSampleValue, 2)).
 		Message(profiletest.PprofSample, oddSample(1, 1, 1, 1))
-	dropped := map[DropReason]bool{DropOverBudget: true} // only samples that are emitted use the budget
+	dropped := map[DropReason]bool{pprofscan.DropOverBudget: true} // only samples that are emitted use the budget
 	for name, payload := range payloads {
 		t.Run(name, func(t *testing.T) {
 			for _, limits := range []Limits{{}, {MaxTableEntries: len(oddStrings) + 4, MaxStackDepth: 3}} {
@@ -107,7 +109,7 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 						assert.LessOrEqual(t, n, want.Repaired[repair], Repair(repair))
 					}
 					if pd.ProfileCount() == 0 {
-						assert.Zero(t, stats.Repaired[RepairValueCount], "what is not emitted is not repaired")
+						assert.Zero(t, stats.Repaired[pprofscan.RepairValueCount], "repairs of samples that are not emitted do not count")
 					}
 					b.Commit()
 				}

@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// FuzzDelta feeds a Baseline two arbitrary payloads. What comes of the second is conformant and never negative,
-// and where profile.Parse reads both, it is what the naive delta gives.
+// FuzzDelta decodes two arbitrary payloads with one Baseline. The result of the second is conformant and never negative,
+// and if profile.Parse can read both, it equals the naive delta.
 func FuzzDelta(f *testing.F) {
 	for _, payload := range captured(f) {
 		if plain := bytes.Clone(plainBytes(f, payload)); len(plain) < 10<<10 {
@@ -80,7 +80,7 @@ func hasNegativeCount(p *profile.Profile) bool {
 	})
 }
 
-// grown gives a payload in which every n-th sample has counted more.
+// grown returns a payload in which every n-th sample has counted more.
 func grown(t testing.TB, payload []byte, n int) []byte {
 	p, err := profile.ParseData(payload)
 	require.NoError(t, err)

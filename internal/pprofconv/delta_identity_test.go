@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// identityProfile has one sample, with a value in every field that may matter.
+// identityProfile returns a profile with one sample, and a value in every field that can matter.
 func identityProfile(address uint64) *profile.Profile {
 	m := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x2000, Offset: 1, File: "app", BuildID: "b", HasFunctions: true}
 	f := &profile.Function{ID: 1, Name: "n", SystemName: "s", Filename: "f.go", StartLine: 3}
@@ -33,8 +33,8 @@ func identityProfile(address uint64) *profile.Profile {
 	}
 }
 
-// What makes a stack another one, and what does not. A false "the same" would report what never happened, a false
-// "another" costs an interval.
+// Some changes make a stack a different one, others do not. To confuse different stacks would report what never happened;
+// to miss that two are the same loses an interval.
 func TestDeltaIdentity(t *testing.T) {
 	const same, another = true, false
 	location := func(p *profile.Profile) *profile.Location { return p.Location[0] }
@@ -86,10 +86,10 @@ func TestDeltaIdentity(t *testing.T) {
 	}
 }
 
-// Go writes one file for a function, that of the frame it meets first; where //line gives a function several, the
+// Go writes one file for a function, that of the frame it meets first. If a function has several because of //line, the
 // order of the samples decides, and the mutex and block profiles are ordered by their values.
 func TestDeltaIdentityOfAFunctionWithSeveralFiles(t *testing.T) {
-	for address, want := range map[uint64]RestartReason{0x1234: pprofdelta.RestartNone, 0: pprofdelta.RestartStackVanished} {
+	for address, want := range map[uint64]pprofdelta.RestartReason{0x1234: pprofdelta.RestartNone, 0: pprofdelta.RestartStackVanished} {
 		s := newDeltaSteps(t, 0)
 		s.next(written(t, identityProfile(address)))
 		p := identityProfile(address)
@@ -127,7 +127,7 @@ func TestDeltaScopes(t *testing.T) {
 			"alloc_space alloc_objects order [1,0] default alloc_space; inuse_space inuse_objects order [1,0]"},
 		"types that repeat": {types("delay", "inuse", "delay"), "", [2][]int64{{1, 1, 1}, {2, 1, 3}},
 			"delay delay order [1,0]; inuse"},
-		"a default that is none": {types("delay", "inuse"), "cpu", [2][]int64{{1, 1}, {2, 1}}, "inuse; delay"},
+		"an unknown default": {types("delay", "inuse"), "cpu", [2][]int64{{1, 1}, {2, 1}}, "inuse; delay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newDeltaSteps(t, 0)
@@ -155,7 +155,7 @@ func TestDeltaScopes(t *testing.T) {
 	}
 }
 
-// Two samples that are one in OTLP, since a link has no padding, may cancel each other out. What remains is no delta.
+// Two samples that are one in OTLP, since a link has no padding, can cancel each other out. Then there is no delta.
 func TestDeltaOfSamplesThatBecomeOne(t *testing.T) {
 	payload := func(delay int64) []byte {
 		p := identityProfile(0)
@@ -175,18 +175,18 @@ func TestDeltaOfSamplesThatBecomeOne(t *testing.T) {
 	require.Equal(t, 1, delay.Samples().Len())
 	assert.Equal(t, int64(2), delay.Samples().At(0).Values().At(0))
 	inuse, _ := profileOf(pd, "inuse_space")
-	assert.Equal(t, 1, inuse.Samples().Len(), "a sample that is 0 is still one")
+	assert.Equal(t, 1, inuse.Samples().Len(), "a sample that is 0 is still emitted")
 }
 
 func TestDeltaTimes(t *testing.T) {
 	const second = int64(1e9)
 	for name, test := range map[string]struct{ last, now, from, long int64 }{
-		"the payloads' own":           {last: 100 * second, now: 130 * second, from: 100 * second, long: 30 * second},
-		"the clock stood still":       {last: 100 * second, now: 100 * second, from: 1015 * second, long: 15 * second},
-		"no time":                     {from: 1015 * second, long: 15 * second},
-		"no time in the last one":     {now: 130 * second, from: 1015 * second, long: 15 * second},
-		"no time in the second":       {last: 100 * second, from: 1015 * second, long: 15 * second},
-		"negative is as good as none": {last: -5, now: -3, from: 1015 * second, long: 15 * second},
+		"the payloads' own":          {last: 100 * second, now: 130 * second, from: 100 * second, long: 30 * second},
+		"the clock stood still":      {last: 100 * second, now: 100 * second, from: 1015 * second, long: 15 * second},
+		"no time":                    {from: 1015 * second, long: 15 * second},
+		"no time in the last one":    {now: 130 * second, from: 1015 * second, long: 15 * second},
+		"no time in the second":      {last: 100 * second, from: 1015 * second, long: 15 * second},
+		"negative times are ignored": {last: -5, now: -3, from: 1015 * second, long: 15 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newDeltaSteps(t, 0) // the first payload is fetched at 1015 s
@@ -200,7 +200,7 @@ func TestDeltaTimes(t *testing.T) {
 			assert.Equal(t, pcommon.Timestamp(max(0, test.now)), inuse.Time())
 		})
 	}
-	// Nobody knows: not the payloads, not the caller.
+	// Neither the payloads nor the caller have times.
 	b := NewBaseline(BaselineOptions{})
 	for i := range int64(2) {
 		pd, _, err := Decode(heapOf(t, 0, [2]int64{1 + i, 0}), DecodeOptions{Baseline: b})
@@ -214,7 +214,7 @@ func TestDeltaTimes(t *testing.T) {
 	}
 }
 
-// A delta's id comes from both payloads: the same pair gives the same id, another pair another.
+// A delta's id depends on both payloads: it is the same for the same pair, and different for another pair.
 func TestDeltaProfileIDs(t *testing.T) {
 	payloads := [][]byte{heapOf(t, 1, [2]int64{1, 1}), heapOf(t, 2, [2]int64{2, 1}), heapOf(t, 3, [2]int64{4, 1})}
 	ids := func(indices ...int) (alloc, inuse string) {

@@ -20,9 +20,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestDeltaIsWhatTheNaiveOneGives runs processes that are made up: their profiles grow, change, get another order
-// and other ids, and now and then another process takes their place.
-func TestDeltaIsWhatTheNaiveOneGives(t *testing.T) {
+// TestDeltaEqualsTheNaiveOne runs imaginary processes: their profiles grow, change, get another order
+// and other ids, and now and then another process replaces them.
+func TestDeltaEqualsTheNaiveOne(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		process := drawDeltaProcess(t)
@@ -81,7 +81,7 @@ func checkDelta(t require.TestingT, want *naiveDelta, got pprofile.Profiles) {
 	require.Empty(t, profiles)
 }
 
-// deltaProcess is a process that counts: its profile holds all it has counted so far.
+// deltaProcess is a process that counts: its profile has everything that it has counted so far.
 type deltaProcess struct{ p *profile.Profile }
 
 func drawDeltaProcess(t *rapid.T) *deltaProcess {
@@ -102,7 +102,7 @@ func drawDeltaProcess(t *rapid.T) *deltaProcess {
 	return &deltaProcess{p: p}
 }
 
-// live lets the process count, or do one of the things that end a delta.
+// live makes the process count, or do one of the things after which there is no delta.
 func (d *deltaProcess) live(t *rapid.T) {
 	p := d.p
 	p.TimeNanos = max(0, p.TimeNanos) + rapid.SampledFrom([]int64{0, 1, 1e9, 1e9, 1e9}).Draw(t, "time passes")
@@ -152,7 +152,7 @@ func (d *deltaProcess) count(t *rapid.T, s *profile.Sample) {
 	}
 }
 
-// payload writes the profile in a layout of its own, entries in an order of their own, with ids of their own.
+// payload writes the profile in a new layout, with a new order and new ids of its entries.
 func (d *deltaProcess) payload(t *rapid.T) []byte {
 	p := d.p.Copy()
 	shuffle := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))

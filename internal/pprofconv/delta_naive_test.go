@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 )
 
-// naiveBaseline takes deltas as slowly and plainly as can be: names for identities, a map for a table.
+// naiveBaseline computes deltas in the simplest way: identities are names, and tables are maps.
 type naiveBaseline struct {
 	taken  bool
 	header string
@@ -26,11 +26,11 @@ type naiveBaseline struct {
 	counts map[string][]int64
 }
 
-// naiveDelta is what Decode has to give: the profiles of what has happened since and of what is there now,
-// either nil where there is nothing to say.
+// naiveDelta is what Decode must return: the profiles of cumulative types and of the others. Either is nil if it is
+// empty.
 type naiveDelta struct {
 	counted, present *profile.Profile
-	stats            DeltaStats
+	stats            pprofdelta.Stats
 	next             naiveBaseline
 }
 
@@ -38,7 +38,7 @@ func naiveIsCumulative(t *profile.ValueType) bool {
 	return !strings.HasPrefix(t.Type, "inuse") && t.Type != "objects" && t.Type != "space"
 }
 
-// delta wants p to have sample types, and no negative values.
+// delta requires p to have sample types, and no negative values.
 func (b *naiveBaseline) delta(p *profile.Profile, at time.Time) naiveDelta {
 	next := naiveBaseline{taken: true, time: max(0, p.TimeNanos), at: at, counts: map[string][]int64{},
 		header: fmt.Sprintf("%q %q %d", typeNames(p.SampleType), typeNames([]*profile.ValueType{p.PeriodType}), p.Period)}
@@ -75,7 +75,7 @@ func (b *naiveBaseline) delta(p *profile.Profile, at time.Time) naiveDelta {
 	if len(present) > 0 {
 		d.present = project(p, present, func(s *profile.Sample) []int64 { return s.Value })
 	}
-	if d.stats != (DeltaStats{}) {
+	if d.stats != (pprofdelta.Stats{}) {
 		return d
 	}
 	spent := map[string]bool{}
@@ -102,7 +102,7 @@ func (b *naiveBaseline) delta(p *profile.Profile, at time.Time) naiveDelta {
 	return d
 }
 
-func (b *naiveBaseline) restart(next *naiveBaseline) RestartReason {
+func (b *naiveBaseline) restart(next *naiveBaseline) pprofdelta.RestartReason {
 	if b.header != next.header {
 		return pprofdelta.RestartTypesChanged
 	}
@@ -130,7 +130,7 @@ func (b *naiveBaseline) restart(next *naiveBaseline) RestartReason {
 	return pprofdelta.RestartNone
 }
 
-// project gives the profile of some of p's types, with other values. (profile.Copy would drop labels whose text is
+// project returns a profile of some of p's types, with other values. (profile.Copy would drop labels whose text is
 // empty.)
 func project(p *profile.Profile, types []int, values func(*profile.Sample) []int64) *profile.Profile {
 	out := &profile.Profile{

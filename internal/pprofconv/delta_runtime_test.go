@@ -19,6 +19,8 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 )
 
 // deltaProcessDir names the folder into which the test binary, run once more, writes its profiles.
@@ -42,7 +44,7 @@ func TestDeltaProcess(t *testing.T) {
 		if n > 0 {
 			contend()
 		}
-		runtime.GC() // a heap profile shows what the collection before last knew
+		runtime.GC() // a heap profile shows the state at the collection before the last
 		runtime.GC()
 		for _, kind := range []string{"allocs", "block", "mutex"} {
 			var out bytes.Buffer
@@ -76,7 +78,7 @@ func handOver(n int) {
 	}
 }
 
-// contend returns once the runtime has seen a goroutine wait for a mutex.
+// contend returns once the runtime has recorded that a goroutine waited for a mutex.
 func contend() {
 	seen := func() (sum int64) {
 		records := make([]runtime.BlockProfileRecord, 10_000)
@@ -100,7 +102,7 @@ func contend() {
 	}
 }
 
-// runDeltaProcess gives the payloads of a process by kind.
+// runDeltaProcess returns the payloads of a process by kind.
 func runDeltaProcess(t *testing.T) map[string][][]byte {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestDeltaProcess$")
@@ -130,7 +132,7 @@ func TestDeltaOfARealProcess(t *testing.T) {
 				pd, stats := s.next(payload)
 				want := naive.delta(p, s.at)
 				*naive = want.next
-				assert.Equal(t, DeltaStats{First: step == 0}, stats.Delta)
+				assert.Equal(t, pprofdelta.Stats{First: step == 0}, stats.Delta)
 				checkDelta(t, &want, pd)
 				total += int64(deltaProcessWork[step])
 				switch n := int64(deltaProcessWork[step]); {
@@ -146,11 +148,11 @@ func TestDeltaOfARealProcess(t *testing.T) {
 				}
 			}
 			_, stats := s.next(another[kind][0])
-			if kind != "mutex" { // who waits for a mutex is not for the test to say
+			if kind != "mutex" { // the test does not determine who waits for a mutex
 				assert.True(t, stats.Delta.Restarted)
 			}
 			pd, stats := s.next(another[kind][1])
-			assert.Equal(t, DeltaStats{}, stats.Delta)
+			assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 			if kind == "allocs" {
 				assert.Equal(t, int64(deltaProcessWork[1]), sumOf(valuesOf(pd, "alloc_objects"), "allocateForDelta"))
 			}
@@ -158,7 +160,7 @@ func TestDeltaOfARealProcess(t *testing.T) {
 	}
 }
 
-// sumOf adds up the values of the functions whose name has this in it.
+// sumOf adds up the values of the functions whose name contains a text.
 func sumOf(values map[string]int64, name string) (sum int64) {
 	for function, v := range values {
 		if strings.Contains(function, name) {

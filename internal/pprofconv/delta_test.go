@@ -68,7 +68,7 @@ func written(t testing.TB, p *profile.Profile) []byte {
 	return out.Bytes()
 }
 
-// counted and present give the profiles of a type by function, nil where the type has no profile.
+// valuesOf returns the values of a type by function, or nil if the type has no profile.
 func valuesOf(pd pprofile.Profiles, typ string) map[string]int64 {
 	p, ok := profileOf(pd, typ)
 	if !ok {
@@ -99,14 +99,14 @@ func TestDeltaStepByStep(t *testing.T) {
 	const second = int64(time.Second)
 	s := newDeltaSteps(t, 0)
 	pd, stats := s.next(heapOf(t, 100*second, [2]int64{10, 4}, [2]int64{20, 0}))
-	assert.Equal(t, DeltaStats{First: true}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{First: true}, stats.Delta)
 	assert.Equal(t, 2, stats.Samples)
-	assert.Nil(t, valuesOf(pd, "alloc_space"), "the first payload gives nothing")
+	assert.Nil(t, valuesOf(pd, "alloc_space"), "the first payload has no delta")
 	assert.Equal(t, byName{"f0": 4}, valuesOf(pd, "inuse_space"))
 	assert.Equal(t, 1, pd.ResourceProfiles().At(0).ScopeProfiles().Len())
 
 	pd, stats = s.next(heapOf(t, 115*second, [2]int64{10, 3}, [2]int64{27, 0}, [2]int64{5, 5}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Equal(t, 3, stats.Samples)
 	assert.Equal(t, byName{"f1": 7, "f2": 5}, valuesOf(pd, "alloc_space"))
 	assert.Equal(t, byName{"f0": 3, "f2": 5}, valuesOf(pd, "inuse_space"))
@@ -116,11 +116,11 @@ func TestDeltaStepByStep(t *testing.T) {
 	inuse, _ := profileOf(pd, "inuse_space")
 	assert.Equal(t, 115*second, int64(inuse.Time()))
 	assert.Zero(t, inuse.DurationNano())
-	assert.Empty(t, inuse.OriginalPayloadFormat(), "the payload says something else than a delta does")
+	assert.Empty(t, inuse.OriginalPayloadFormat(), "the payload has other values than the delta")
 
 	pd, stats = s.next(heapOf(t, 130*second, [2]int64{10, 3}, [2]int64{27, 0}, [2]int64{5, 0}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
-	assert.Nil(t, valuesOf(pd, "alloc_space"), "no profile where nothing happened")
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
+	assert.Nil(t, valuesOf(pd, "alloc_space"), "no profile if nothing happened")
 	assert.Equal(t, byName{"f0": 3}, valuesOf(pd, "inuse_space"))
 }
 
@@ -129,7 +129,7 @@ func TestDeltaWithNothingNewEmitsNothing(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	for _, first := range []bool{true, false} {
 		pd, stats := s.next(payload)
-		assert.Equal(t, DeltaStats{First: first}, stats.Delta)
+		assert.Equal(t, pprofdelta.Stats{First: first}, stats.Delta)
 		assert.Positive(t, stats.Samples)
 		assert.Zero(t, pd.ResourceProfiles().Len())
 	}
@@ -145,7 +145,7 @@ func TestDeltaRestarts(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		payload []byte
-		want    RestartReason
+		want    pprofdelta.RestartReason
 	}{
 		"the same":            {before, pprofdelta.RestartNone},
 		"a stack more":        {heapOf(t, 60, [2]int64{10}, [2]int64{20}, [2]int64{1}), pprofdelta.RestartNone},
@@ -171,21 +171,21 @@ func TestDeltaRestarts(t *testing.T) {
 			s := newDeltaSteps(t, 0)
 			s.next(before)
 			pd, stats := s.next(test.payload)
-			assert.Equal(t, DeltaStats{Restarted: test.want != pprofdelta.RestartNone, Reason: test.want}, stats.Delta)
+			assert.Equal(t, pprofdelta.Stats{Restarted: test.want != pprofdelta.RestartNone, Reason: test.want}, stats.Delta)
 			if test.want == pprofdelta.RestartNone {
 				return
 			}
 			assert.Nil(t, valuesOf(pd, "alloc_space"))
-			assert.NotNil(t, valuesOf(pd, "inuse_space"), "what is in use is not lost with the delta")
+			assert.NotNil(t, valuesOf(pd, "inuse_space"), "values in use are emitted without a delta too")
 			_, stats = s.next(test.payload)
-			assert.Equal(t, DeltaStats{}, stats.Delta, "the payload after a restart is compared with the one before")
+			assert.Equal(t, pprofdelta.Stats{}, stats.Delta, "the payload after a restart is compared with the one before")
 		})
 	}
 }
 
 func TestRestartReasonsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
-	for r := range RestartReason(NumRestartReasons) {
+	for r := range pprofdelta.RestartReason(pprofdelta.NumRestartReasons) {
 		assert.False(t, seen[r.String()])
 		seen[r.String()] = true
 	}
@@ -198,9 +198,9 @@ func TestDeltaOfAStackThatHadCountedNothing(t *testing.T) {
 	s.next(heapOf(t, 1, [2]int64{5, 0}, [2]int64{0, 7}))
 	held := s.baseline.Bytes()
 	_, stats := s.next(heapOf(t, 2, [2]int64{6, 0}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	pd, stats := s.next(heapOf(t, 3, [2]int64{6, 0}, [2]int64{4, 0}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Equal(t, byName{"f1": 4}, valuesOf(pd, "alloc_space"))
 	assert.Greater(t, s.baseline.Bytes(), held)
 }
@@ -217,7 +217,7 @@ func TestDeltaLosesNothingWhenDeliveryFails(t *testing.T) {
 	pd, _ = s.decode(heapOf(t, 300, [2]int64{14, 0}, [2]int64{1, 0}))
 	assert.Equal(t, byName{"f0": 4, "f1": 1}, valuesOf(pd, "alloc_space"))
 	pd, stats := s.decode(heapOf(t, 400, [2]int64{15, 0}, [2]int64{2, 0}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Equal(t, byName{"f0": 5, "f1": 2}, valuesOf(pd, "alloc_space"))
 	alloc, _ := profileOf(pd, "alloc_space")
 	assert.Equal(t, []uint64{100, 300}, []uint64{uint64(alloc.Time()), alloc.DurationNano()})
@@ -235,11 +235,11 @@ func TestDeltaIsLeftAloneByAPayloadThatCannotBeDecoded(t *testing.T) {
 	for _, bad := range []string{"", "<html>", "\x0a\xff", "{}"} {
 		_, stats, err := Decode([]byte(bad), DecodeOptions{Baseline: s.baseline})
 		require.Error(t, err)
-		assert.Equal(t, DeltaStats{}, stats.Delta)
+		assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 		s.baseline.Commit() // there is nothing to commit, not even what was pending before
 	}
 	pd, stats := s.next(heapOf(t, 300, [2]int64{12, 0}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Equal(t, byName{"f0": 2}, valuesOf(pd, "alloc_space"))
 }
 
@@ -249,7 +249,7 @@ func TestDeltaOfLargeValues(t *testing.T) {
 		before, now int64
 		want        any // a delta or a reason
 	}{
-		"rounding takes a unit back":     {large, large - 1<<8, int64(0)},
+		"rounding lowers it by a unit":   {large, large - 1<<8, int64(0)},
 		"more than rounding":             {large, large - 1<<11, pprofdelta.RestartValueFell},
 		"no rounding there":              {1<<50 - 1, 1<<50 - 2, pprofdelta.RestartValueFell},
 		"all that there is":              {0, math.MaxInt64, int64(math.MaxInt64)},
@@ -264,11 +264,11 @@ func TestDeltaOfLargeValues(t *testing.T) {
 			s.next(heapOf(t, 1, [2]int64{test.before, 1}))
 			pd, stats := s.next(heapOf(t, 2, [2]int64{test.now, 1}))
 			if want, isDelta := test.want.(int64); isDelta {
-				assert.Equal(t, DeltaStats{}, stats.Delta)
+				assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 				assert.Equal(t, want, valuesOf(pd, "alloc_space")["f0"])
 				return
 			}
-			assert.Equal(t, DeltaStats{Restarted: true, Reason: test.want.(RestartReason)}, stats.Delta)
+			assert.Equal(t, pprofdelta.Stats{Restarted: true, Reason: test.want.(pprofdelta.RestartReason)}, stats.Delta)
 		})
 	}
 }
@@ -277,10 +277,10 @@ func TestDeltaOfANewStackBelowZero(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	s.next(heapOf(t, 1, [2]int64{1, 1}))
 	pd, stats := s.next(heapOf(t, 2, [2]int64{2, 1}, [2]int64{-7, 1}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Equal(t, byName{"f0": 1}, valuesOf(pd, "alloc_space"))
 	pd, stats = s.next(heapOf(t, 3, [2]int64{2, 1}, [2]int64{9, 1}))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Nil(t, valuesOf(pd, "alloc_space"))
 }
 
@@ -307,10 +307,10 @@ func TestDeltaSumsThatOverflow(t *testing.T) {
 	pd, _ := s.next(payload(math.MaxInt64-10, 9))
 	assert.Equal(t, byName{"main": 2}, valuesOf(pd, "cpu"))
 	pd, stats := s.next(payload(math.MaxInt64-10, 1000))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Equal(t, byName{"main": 1}, valuesOf(pd, "cpu"), "up to where it ends")
 	pd, stats = s.next(payload(math.MaxInt64-10, 2000))
-	assert.Equal(t, DeltaStats{}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 	assert.Zero(t, pd.ProfileCount())
 }
 
@@ -321,7 +321,7 @@ func TestDeltaWithoutCumulativeTypesIsNone(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	for range 2 {
 		pd, stats := s.next(payload)
-		assert.Equal(t, DeltaStats{}, stats.Delta)
+		assert.Equal(t, pprofdelta.Stats{}, stats.Delta)
 		assert.True(t, bytes.Equal(otlpBytes(t, want), otlpBytes(t, pd)))
 	}
 }
@@ -338,9 +338,9 @@ func TestDeltaOfASampleWithoutTypes(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	pd, stats := s.next(payload(0))
 	assert.Zero(t, pd.ResourceProfiles().Len())
-	assert.Equal(t, DeltaStats{}, stats.Delta, "there is nothing that could be compared")
+	assert.Equal(t, pprofdelta.Stats{}, stats.Delta, "there is nothing that could be compared")
 	_, stats = s.next(payload(3))
-	assert.Equal(t, DeltaStats{First: true}, stats.Delta)
+	assert.Equal(t, pprofdelta.Stats{First: true}, stats.Delta)
 	pd, _ = s.next(payload(5))
 	require.Equal(t, 1, pd.ProfileCount())
 	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()

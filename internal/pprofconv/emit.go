@@ -4,11 +4,9 @@
 package pprofconv
 
 import (
-	"encoding/binary"
 	"slices"
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -64,7 +62,7 @@ func (w *worker) emit() pprofile.Profiles {
 		w.emitScope(resource.ScopeProfiles().AppendEmpty(), &h, members)
 	}
 	w.orderMappings()
-	// Sharing the copied string table saves a copy of each string; it is worth it where most of it is used.
+	// Sharing the copied string table saves a copy of each string; it is worth it if most of it is used.
 	if w.dict.StringBytes()*2 < len(w.text) {
 		w.dict.DetachStrings()
 	}
@@ -129,14 +127,14 @@ func (w *worker) writeProfile(profile pprofile.Profile, h *profileHeader, t int)
 
 func (w *worker) notNegativeTime(nanos int64) uint64 {
 	if nanos < 0 {
-		w.stats.Repaired[RepairNegativeTime]++
+		w.stats.Repaired[pprofscan.RepairNegativeTime]++
 		return 0
 	}
 	return uint64(nanos)
 }
 
-// scopes lists the scopes to write, each by its sample types: all in one; or, since they have another time, those of
-// deltas that have something new apart from those of what is there now, first the list with the default type.
+// scopes lists the scopes to write, each by its sample types. Without a Baseline all are in one. With it, the deltas that
+// have something new are in a scope of their own, since they have another time; the scope with the default type is first.
 func (w *worker) scopes(types []valueType, defaultType string) [][]int {
 	w.types = w.types[:0]
 	for t := range types {
@@ -161,7 +159,7 @@ func (w *worker) scopes(types []valueType, defaultType string) [][]int {
 	return slices.DeleteFunc(scopes, func(members []int) bool { return len(members) == 0 })
 }
 
-// firstType returns the place in members of pprof's default: the type that is named, else the last.
+// firstType returns the position in members of pprof's default: the type that is named, otherwise the last.
 func firstType(types []valueType, members []int, defaultType string) int {
 	if defaultType != "" {
 		if i := slices.IndexFunc(members, func(t int) bool { return types[t].typ == defaultType }); i >= 0 {
@@ -171,23 +169,17 @@ func firstType(types []valueType, members []int, defaultType string) int {
 	return len(members) - 1
 }
 
-// order returns the sample types of a scope in the order of their Profiles, the default first, and notes in
+// order returns the sample types of a scope in the order of their Profiles, the default first, and records in
 // the scope's attributes what that order hides: OTLP's default is the first profile, pprof's is a named
 // type, or the last.
 func (w *worker) order(h *profileHeader, members []int, scope pcommon.Map) []int {
 	first := firstType(h.types, members, h.defaultType)
-	// Of a delta's two scopes, the one that has the type names it.
+	// If there are two scopes, the one that has the type names it.
 	if h.defaultType != "" && (!w.comparison.IsActive || h.types[members[first]].typ == h.defaultType) {
 		scope.PutStr(pprofscan.AttributeDefaultSampleType, strings.Clone(h.defaultType))
 	}
-	order := make([]int, 0, len(members))
-	order = append(order, members[first])
-	for i, t := range members {
-		if i != first {
-			order = append(order, t)
-		}
-	}
-	if first != 0 || repeats(h.types, members) {
+	order := slices.Concat(members[first:first+1], members[:first], members[first+1:])
+	if first != 0 || haveEqual(h.types, members) {
 		indices := scope.PutEmptySlice(pprofscan.AttributeSampleTypeOrder)
 		indices.EnsureCapacity(len(order))
 		indices.AppendEmpty().SetInt(int64(first))
@@ -200,9 +192,9 @@ func (w *worker) order(h *profileHeader, members []int, scope pcommon.Map) []int
 	return order
 }
 
-// repeats reports whether two sample types are equal. The recorded order then tells profiles of
+// haveEqual reports whether two sample types are equal. The recorded order then distinguishes profiles of
 // one payload from those of two.
-func repeats(types []valueType, members []int) bool {
+func haveEqual(types []valueType, members []int) bool {
 	seen := make(map[valueType]struct{}, len(members))
 	for _, t := range members {
 		seen[types[t]] = struct{}{}
@@ -210,7 +202,7 @@ func repeats(types []valueType, members []int) bool {
 	return len(seen) < len(members)
 }
 
-// commentBytes is what a comment counts against the budget beside its text.
+// commentBytes is what a comment costs of the budget, in addition to its text.
 const commentBytes = 16
 
 func (w *worker) profileAttributes(h *profileHeader) profiledict.AttributeSetIndex {
@@ -223,12 +215,12 @@ func (w *worker) profileAttributes(h *profileHeader) profiledict.AttributeSetInd
 		value := pcommon.NewValueSlice()
 		for _, c := range comments {
 			if !w.payload.HasString(c) {
-				w.stats.Repaired[RepairUnknownReference]++
+				w.stats.Repaired[pprofscan.RepairUnknownReference]++
 				continue
 			}
 			text := w.at(c)
 			if !w.spend(len(text) + commentBytes) {
-				w.stats.Repaired[RepairDroppedComment]++
+				w.stats.Repaired[pprofscan.RepairDroppedComment]++
 				continue
 			}
 			value.Slice().AppendEmpty().SetStr(text)
@@ -238,7 +230,11 @@ func (w *worker) profileAttributes(h *profileHeader) profiledict.AttributeSetInd
 	for _, text := range []struct {
 		key   string
 		index uint64
-	}{{pprofscan.AttributeDropFrames, w.payload.DropFrames}, {pprofscan.AttributeKeepFrames, w.payload.KeepFrames}, {pprofscan.AttributeDocURL, w.payload.DocURL}} {
+	}{
+		{pprofscan.AttributeDropFrames, w.payload.DropFrames},
+		{pprofscan.AttributeKeepFrames, w.payload.KeepFrames},
+		{pprofscan.AttributeDocURL, w.payload.DocURL},
+	} {
 		if s := w.orEmpty(text.index); s != "" {
 			attributes = append(attributes, w.attribute(text.key, profiledict.StringValue(s)))
 		}
@@ -281,11 +277,5 @@ func (w *worker) writeSamples(dst pprofile.SampleSlice, t int, isFirst bool) {
 
 // profileID returns the id of the profile of sample type t.
 func profileID(id pprofscan.ContentID, t int) pprofile.ProfileID {
-	var text [18]byte
-	copy(text[:], id[:])
-	binary.BigEndian.PutUint16(text[16:], uint16(t))
-	var out pprofile.ProfileID
-	binary.BigEndian.PutUint64(out[:8], xxhash.Sum64(text[:]))
-	binary.BigEndian.PutUint64(out[8:], xxhash.Sum64(text[1:]))
-	return out
+	return pprofile.ProfileID(id.Derive([]byte{byte(t >> 8), byte(t)}))
 }

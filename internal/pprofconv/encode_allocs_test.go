@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// Under the race detector a pool forgets at random what it was given.
+// The race detector empties pools at random.
 func TestEncodeAllocatesLittle(t *testing.T) {
 	b := profiletest.New().Profile("cpu", "ns")
 	for i := range 200 {

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 )
 
-// BenchmarkEncode writes each input as pprof, beside google/pprof's own writer of the same profile.
-// Both end in uncompressed bytes: what follows (gzip) is the same for both.
+// BenchmarkEncode writes each input as pprof, and compares that with google/pprof's writer of the same profile.
+// Both end in uncompressed bytes: gzip would cost the same for both.
 func BenchmarkEncode(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		pd, _, err := Decode(input.payload, DecodeOptions{})

@@ -16,13 +16,13 @@ import (
 type interner struct {
 	texts
 	labels labelSets
-	// timestampLabels are the keys of labels that may be a sample's time, form which one is.
+	// timestampLabels are the keys of labels that can be a sample's time, form the one that is.
 	timestampLabels []string
 	form            timestampForm
-	// budget is what is left of the bytes that attribute values may take.
+	// budget is the number of bytes that attribute values may still take.
 	budget int64
 
-	// Entries of the dictionary by their position in the payload, unresolved where no sample has reached them yet.
+	// Entries of the dictionary by their position in the payload, unresolved if no sample has reached them yet.
 	mappingIndices, functionIndices []int32
 	// unnamed is the name of functions that have none.
 	unnamed string
@@ -36,13 +36,13 @@ type interner struct {
 
 const unresolved = -1
 
-// minBudget is what the attribute values of any payload may take: small payloads repeat themselves the most.
+// minBudget is what the attribute values of any payload may take, in bytes: small payloads repeat themselves the most.
 const minBudget = 64 << 10
 
 // reset prepares for the payload, which has been scanned.
 func (in *interner) reset() {
 	in.texts.reset()
-	in.labels.reset()
+	in.labels.reset(in.payload.Data)
 	in.timestampLabels, in.form = nil, timestampForm{}
 	in.budget = minBudget + int64(min(in.limits.MaxExpansion, math.MaxInt32))*int64(len(in.payload.Data))
 	in.mappingIndices = unresolvedIndices(in.mappingIndices, len(in.payload.Mappings))
@@ -58,10 +58,10 @@ func unresolvedIndices(s []int32, n int) []int32 {
 	return s
 }
 
-// release lets go of what belongs to the payload.
+// release forgets what belongs to the payload.
 func (in *interner) release() {
 	in.payload.Data, in.text, in.repaired, in.unnamed = nil, "", nil, ""
-	in.labels.reset()
+	in.labels.reset(nil)
 }
 
 // bytes estimates the memory in use, without the dictionary's.
@@ -70,7 +70,7 @@ func (in *interner) bytes() int {
 		pprofscan.BytesOf(in.functionIndices) + pprofscan.BytesOf(in.lines) + pprofscan.BytesOf(in.set)
 }
 
-// spend takes bytes from the budget, and reports whether there were so many left.
+// spend subtracts bytes from the budget, and reports whether so many were left.
 func (in *interner) spend(bytes int) bool {
 	if int64(bytes) > in.budget {
 		return false
@@ -79,7 +79,7 @@ func (in *interner) spend(bytes int) bool {
 	return true
 }
 
-// location interns the location at this position with all it refers to, whose strings must be there.
+// location interns the location at this position with everything it refers to. The payload must have its strings.
 func (in *interner) location(position int) int32 {
 	l := &in.payload.Locations[position]
 	lines := in.lines[:0]
@@ -95,13 +95,12 @@ func (in *interner) location(position int) int32 {
 	if l.IsFolded {
 		entry.Attributes = in.attributeSet(in.attribute(pprofscan.AttributeIsFolded, profiledict.BoolValue(true)))
 	}
-	i := int32(in.dict.Locations.Intern(entry, lines))
-	return i
+	return int32(in.dict.Locations.Intern(entry, lines))
 }
 
 func (in *interner) notNegative(line int64) int64 {
 	if line < 0 {
-		in.counts.Repaired[RepairNegativeLine]++
+		in.counts.Repaired[pprofscan.RepairNegativeLine]++
 		return 0
 	}
 	return line
@@ -113,7 +112,7 @@ func (in *interner) function(id uint64) profiledict.FunctionIndex {
 	}
 	position, ok := in.payload.FunctionIDs.Find(id)
 	if !ok {
-		in.counts.Repaired[RepairUnknownReference]++
+		in.counts.Repaired[pprofscan.RepairUnknownReference]++
 		return 0
 	}
 	if known := in.functionIndices[position]; known != unresolved {
@@ -138,7 +137,7 @@ func (in *interner) mapping(id uint64) profiledict.MappingIndex {
 	position, ok := in.payload.MappingIDs.Find(id)
 	if !ok {
 		if id != 0 {
-			in.counts.Repaired[RepairUnknownReference]++
+			in.counts.Repaired[pprofscan.RepairUnknownReference]++
 		}
 		return 0
 	}
@@ -165,17 +164,9 @@ func (in *interner) mappingEntry(m *pprofscan.Mapping) profiledict.Mapping {
 	if id := in.buildID(m.BuildID); id != 0 {
 		attributes = append(attributes, id)
 	}
-	for _, has := range []struct {
-		key string
-		set bool
-	}{
-		{pprofscan.AttributeHasFunctions, m.HasFunctions},
-		{pprofscan.AttributeHasFilenames, m.HasFilenames},
-		{pprofscan.AttributeHasLineNumbers, m.HasLineNumbers},
-		{pprofscan.AttributeHasInlineFrames, m.HasInlinings},
-	} {
-		if has.set {
-			attributes = append(attributes, in.attribute(has.key, profiledict.BoolValue(true)))
+	for k, isSet := range m.Has {
+		if isSet {
+			attributes = append(attributes, in.attribute(pprofscan.MappingFlags[k], profiledict.BoolValue(true)))
 		}
 	}
 	entry.Attributes = in.attributeSet(attributes...)
@@ -210,8 +201,8 @@ func (in *interner) attributeSet(attributes ...int32) profiledict.AttributeSetIn
 	return in.dict.AttributeSets.Intern(attributes)
 }
 
-// orderMappings puts the mappings back into the payload's order: they were interned as samples
-// reached them, and readers take the first one as the main binary.
+// orderMappings restores the payload's order of mappings: they were interned as samples
+// reached them, and readers treat the first one as the main binary.
 func (in *interner) orderMappings() {
 	remap := make([]profiledict.MappingIndex, in.dict.Mappings.Len())
 	next, moved := profiledict.MappingIndex(1), false

@@ -46,7 +46,7 @@ func TestPprofLayoutIsReadAsWhatItLaysOut(t *testing.T) {
 	})
 }
 
-// The property tests that draw from the generator are worth as much as the cases that it reaches.
+// The property tests are only as good as the cases that the generator reaches.
 func TestPprofGeneratorReachesWhatIsHard(t *testing.T) {
 	plain := profileGenerator(generatorOptions{})
 	seen := map[string]bool{}

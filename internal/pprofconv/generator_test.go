@@ -14,21 +14,21 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// generatorOptions adds to what PprofGenerator generates: what OTLP cannot hold as it is.
+// generatorOptions make profileGenerator generate things that OTLP cannot represent.
 type generatorOptions struct {
-	// NegativeTimes has times and durations below 0.
+	// NegativeTimes generates times and durations below 0.
 	NegativeTimes bool
-	// NegativeLines has lines, columns and start lines below 0.
+	// NegativeLines generates lines, columns and start lines below 0.
 	NegativeLines bool
-	// InvalidUTF8 has texts that are not UTF-8.
+	// InvalidUTF8 generates texts that are not UTF-8.
 	InvalidUTF8 bool
 }
 
-// profileGenerator generates profiles that pass CheckValid and come out of profile.Write and profile.Parse as they were.
-// They are full of what a translator may mix up: entries that differ in one field alone or in none, names that
-// concatenate alike, ids in any order, entries that nothing refers to, sample types that repeat, a default sample type
-// that is none of them, samples without locations and with the identity of others, labels of several values, of text
-// and numbers under one key, of numbers 0 with a unit, and trace_id and span_id labels in every state.
+// profileGenerator generates profiles that pass CheckValid and do not change in profile.Write and profile.Parse.
+// They are full of things that a translator can confuse: entries that differ in one field only or not at all, names
+// whose concatenations are equal, ids in any order, entries that nothing refers to, sample types that repeat, a default
+// sample type that does not exist, samples without locations and with the identity of others, labels with several values,
+// with text and numbers under one key, with numbers 0 and a unit, and trace_id and span_id labels of every form.
 func profileGenerator(opts generatorOptions) *rapid.Generator[*profile.Profile] {
 	return rapid.Custom(func(t *rapid.T) *profile.Profile {
 		g := pprofDraw{T: t, opts: opts}
@@ -53,7 +53,7 @@ type pprofDraw struct {
 	opts generatorOptions
 }
 
-// fewTexts concatenate alike in several ways, so that a key without lengths or separators takes one for another.
+// fewTexts have equal concatenations, so that keys without lengths or separators are confused.
 var fewTexts = []string{"", "a", "b", "ab", "ba", "aab", "\x00", "a\x00", "0", "Größe 🙂"}
 
 func (g pprofDraw) text(label string) string {
@@ -64,7 +64,7 @@ func (g pprofDraw) text(label string) string {
 	return s
 }
 
-// oneIn is true once in n, and false in the simplest case.
+// oneIn returns true once in n times, and false in the simplest case.
 func (g pprofDraw) oneIn(n int) bool {
 	return rapid.IntRange(0, n-1).Draw(g.T, "chance") == n-1
 }
@@ -78,7 +78,7 @@ func (g pprofDraw) number(label string) int64 {
 	).Draw(g.T, label)
 }
 
-// notNegative is a number that is below 0 only where negative ones are wanted.
+// notNegative returns a number that can be below 0 only if negative is set.
 func (g pprofDraw) notNegative(negative bool, label string) int64 {
 	v := g.number(label)
 	if v < 0 && !negative {
@@ -94,7 +94,7 @@ func (g pprofDraw) line(label string) int64 {
 	return int64(g.count(3, label))
 }
 
-// ids are n distinct ids, dense or not, in any order.
+// ids returns n distinct ids, dense or not, in any order.
 func (g pprofDraw) ids(n int) []uint64 {
 	step := rapid.SampledFrom([]uint64{1, 1, 3, math.MaxUint64 / 16}).Draw(g.T, "id step")
 	ids := make([]uint64, n)
@@ -130,7 +130,7 @@ func (g pprofDraw) defaultSampleType(types []*profile.ValueType) string {
 	return rapid.SampledFrom(names).Draw(g.T, "default sample type")
 }
 
-// fields draws the profile's own fields. A period type without a name is what profile.Parse reads where there is none.
+// fields draws the profile's own fields. If there is no period type, profile.Parse reads one without a name.
 func (g pprofDraw) fields(p *profile.Profile) {
 	p.PeriodType = &profile.ValueType{}
 	if g.oneIn(2) {
@@ -172,7 +172,7 @@ func (g pprofDraw) samples(types int, locations []*profile.Location) []*profile.
 	return samples
 }
 
-// value is 0 half of the time: samples that lack some of their types' values are common in heap profiles.
+// value returns 0 half of the time: samples that are 0 for some types are common in heap profiles.
 func (g pprofDraw) value() int64 {
 	if g.oneIn(2) {
 		return 0
@@ -196,7 +196,7 @@ func (g pprofDraw) labels(s *profile.Sample) {
 	}
 }
 
-// textLabel adds one to three texts. The empty text is none of them: profile.Write writes it as no label at all.
+// textLabel adds one to three texts. None is empty: profile.Write would leave out the label.
 func (g pprofDraw) textLabel(s *profile.Sample, name string) {
 	for range 1 + g.few() {
 		if text := g.text("label"); text != "" {
@@ -212,8 +212,8 @@ func putText(s *profile.Sample, name, text string) {
 	s.Label[name] = append(s.Label[name], text)
 }
 
-// numLabel adds one to three numbers, with one unit or with several. A 0 always has a unit: profile.Write writes it as
-// no label at all otherwise.
+// numLabel adds one to three numbers, with one unit or with several. A 0 always has a unit: otherwise profile.Write would
+// leave out the label.
 func (g pprofDraw) numLabel(s *profile.Sample, name string) {
 	units := rapid.SampledFrom([]string{"", "bytes", "ns"})
 	unit, oneUnit := units.Draw(g.T, "unit"), !g.oneIn(3)
@@ -227,7 +227,7 @@ func (g pprofDraw) numLabel(s *profile.Sample, name string) {
 	}
 }
 
-// putNumber leaves the units of a key out where there is none, as profile.Parse does.
+// putNumber adds a number. If no number of a key has a unit, there are no units, as in profile.Parse.
 func putNumber(s *profile.Sample, name string, number int64, unit string) {
 	if s.NumLabel == nil {
 		s.NumLabel, s.NumUnit = make(map[string][]int64), make(map[string][]string)
@@ -242,7 +242,7 @@ func putNumber(s *profile.Sample, name string, number int64, unit string) {
 	}
 }
 
-// few is 0 mostly, else 1 or 2.
+// few returns usually 0, otherwise 1 or 2.
 func (g pprofDraw) few() int {
 	if g.oneIn(3) {
 		return 1 + g.count(1, "more values")
@@ -250,7 +250,7 @@ func (g pprofDraw) few() int {
 	return 0
 }
 
-// The ids are good ones, more or less padded, and such that are no ids: zero, too long, not hex.
+// The ids are valid, with more or less padding, or invalid: zero, too long, not hex.
 var (
 	traceIDs = []string{
 		"0102030405060708090a0b0c0d0e0f10", "0102030405060708090A0B0C0D0E0F10", "102030405060708090a0b0c0d0e0f10",
@@ -279,7 +279,7 @@ func (g pprofDraw) linkLabels(s *profile.Sample) {
 	}
 }
 
-// Of each table, about half the entries are copies of an earlier one, of which most differ in one field.
+// About half the entries of each table are copies of an earlier one; most of these differ in one field.
 
 func (g pprofDraw) functions() []*profile.Function {
 	functions := make([]*profile.Function, g.count(6, "functions"))
@@ -309,7 +309,7 @@ func (g pprofDraw) changeFunction(f *profile.Function) {
 	case 4:
 		f.StartLine = g.line("start line")
 	case 5:
-		// Another function with the same texts one after the other.
+		// Another function whose concatenated texts are the same.
 		_, size := utf8.DecodeLastRuneInString(f.Name)
 		border := len(f.Name) - size
 		f.Name, f.SystemName = f.Name[:border], f.Name[border:]+f.SystemName
@@ -340,7 +340,7 @@ func (g pprofDraw) changeMapping(m *profile.Mapping) {
 	}
 }
 
-// addresses are few, so that a mapping often ends where it starts, or before.
+// There are few addresses, so that a mapping often ends where it starts, or before.
 func (g pprofDraw) address(label string) uint64 {
 	return rapid.SampledFrom([]uint64{0, 0x1000, 0x2000, 0x2fff, 1 << 63, math.MaxUint64}).Draw(g.T, label)
 }
@@ -414,7 +414,7 @@ func (g pprofDraw) changeLocation(l *profile.Location, functions []*profile.Func
 	}
 }
 
-// addLine adds none where there are no functions: CheckValid refuses a line without one.
+// addLine adds nothing if there are no functions: CheckValid refuses a line without one.
 func (g pprofDraw) addLine(lines []profile.Line, functions []*profile.Function) []profile.Line {
 	if len(functions) == 0 {
 		return lines
@@ -426,7 +426,7 @@ func (g pprofDraw) addLine(lines []profile.Line, functions []*profile.Function) 
 	})
 }
 
-// oneOrNil is mostly one of the entries.
+// oneOrNil returns one of the entries, or sometimes nil.
 func oneOrNil[T any](g pprofDraw, entries []*T, label string) *T {
 	if len(entries) == 0 || g.oneIn(5) {
 		return nil
@@ -434,7 +434,7 @@ func oneOrNil[T any](g pprofDraw, entries []*T, label string) *T {
 	return entries[g.count(len(entries)-1, label)]
 }
 
-// unitOf is the unit of a number; a missing one is empty.
+// unitOf returns the unit of a number, or "" if it has none.
 func unitOf(s *profile.Sample, name string, i int) string {
 	if units := s.NumUnit[name]; i < len(units) {
 		return units[i]

@@ -4,7 +4,6 @@
 package pprofconv
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -16,8 +15,6 @@ import (
 
 // labelSet is what the labels of a sample became.
 type labelSet struct {
-	// at is the span of the labels in the payload.
-	at         pprofscan.Span
 	attributes profiledict.AttributeSetIndex
 	link       profiledict.LinkIndex
 	timestamp  uint64 // 0 for none
@@ -26,73 +23,59 @@ type labelSet struct {
 // labelSets remembers label sets by their bytes, and labels by theirs: samples repeat few of them
 // many times, and equal bytes mean equal labels within one payload.
 type labelSets struct {
-	sets  []labelSet // the first one is unused, since HashIndex has no entry 0
-	index profiledict.HashIndex
-
-	known      []knownLabel // the first one is unused
-	knownIndex profiledict.HashIndex
-	// hint is the size of known in the payload before: payloads that follow each other are much alike.
+	sets  pprofscan.Memo[labelSet]
+	known pprofscan.Memo[knownLabel]
+	// hint is the number of labels in the payload before: payloads that follow each other are much alike.
 	hint int
 
-	// names are the keys and units, each text once, the empty one first. nameOf[i] is that of string i, 0 while it
-	// is not known.
-	names     []labelName
-	nameIndex profiledict.HashIndex
-	nameOf    []int32
-	keys      int32 // how many of the names are keys
+	// names has the texts of keys and units, nameInfo what is known of each. nameOf[i] is the number of string i, 0 if
+	// it is not known yet.
+	names    profiledict.Strings
+	nameInfo []labelName
+	nameOf   []profiledict.StringIndex // indices of names
+	keys     int32                     // how many of the names are keys
 
-	// groups are the lists of several labels of one key that have become an attribute, each a part of groupLabels.
-	groups      []knownGroup // the first one is unused
-	groupIndex  profiledict.HashIndex
-	groupLabels []int32
+	// lists are the lists of several labels of one key, by the labels' IDs. listAttributes has the attribute that each
+	// has become, 0 if it is not interned yet.
+	lists          profiledict.Lists[int32]
+	listAttributes []int32
+	ids            []int32 // scratch
 
-	// Of the sample in hand.
+	// Those of the current sample.
 	labels []Label
 	parts  []LabelGroup
 
-	// The last link that labels named, by their text: samples of one span follow each other.
+	// The last link, by the texts of its labels: samples of one span follow each other.
 	lastTrace, lastSpan string
 	lastLink            profiledict.LinkIndex
 }
 
-// labelName is the text of a key or unit.
+// labelName is what is known of a key or unit.
 type labelName struct {
-	text  string
-	index profiledict.StringIndex // in the dictionary, 0 while it is not interned
-	order int32                   // 1 for the first key of the payload; 0 for what is only a unit
+	index profiledict.StringIndex // in the dictionary, 0 if it is not interned yet
+	order int32                   // 1 for the first key of the payload; 0 for a unit
 }
 
-// knownLabel is a Label message and the label in it.
+// knownLabel is the label in a Label message.
 type knownLabel struct {
-	at        pprofscan.Span
-	isNone    bool
+	isEmpty   bool
 	label     Label
-	attribute int32 // what the label becomes alone, 0 while it is not interned
+	attribute int32 // the attribute of the label alone, 0 if it is not interned yet
 }
 
-// knownGroup is a list of labels of one key, by their IDs, and the attribute that they become.
-type knownGroup struct {
-	start, end uint32 // in groupLabels
-	attribute  int32
-}
-
-func (l *labelSets) reset() {
-	l.sets = append(l.sets[:0], labelSet{})
-	l.index.Reset(0)
+// reset prepares for the labels of a plain payload.
+func (l *labelSets) reset(data []byte) {
 	const maxHint = 1 << 10
-	if len(l.known) > 1 {
-		l.hint = min(len(l.known), maxHint)
+	if l.known.Len() > 1 {
+		l.hint = min(l.known.Len(), maxHint)
 	}
-	l.knownIndex.Reset(l.hint)
-	clear(l.known)
-	l.known = append(l.known[:0], knownLabel{})
-	clear(l.names)
-	l.names, l.keys = append(l.names[:0], labelName{}), 0
-	l.nameIndex.Reset(0)
-	l.nameOf = l.nameOf[:0]
-	l.groups, l.groupLabels = append(l.groups[:0], knownGroup{}), l.groupLabels[:0]
+	l.sets.Reset(data, 0)
+	l.known.Reset(data, l.hint)
+	l.names.Reset(0)
+	l.nameInfo, l.nameOf, l.keys = append(l.nameInfo[:0], labelName{}), l.nameOf[:0], 0
+	l.lists.Reset(0, 0)
+	l.listAttributes = append(l.listAttributes[:0], 0)
 	l.lastTrace, l.lastSpan, l.lastLink = "", "", 0
-	l.groupIndex.Reset(0)
 	// Labels share the text of the payload.
 	const maxKeptLabels = 1 << 10
 	if cap(l.labels) > maxKeptLabels {
@@ -104,21 +87,17 @@ func (l *labelSets) reset() {
 
 // bytes estimates the memory in use.
 func (l *labelSets) bytes() int {
-	return pprofscan.BytesOf(l.sets) + pprofscan.BytesOf(l.known) + pprofscan.BytesOf(l.names) + pprofscan.BytesOf(l.nameOf) +
-		pprofscan.BytesOf(l.groups) + pprofscan.BytesOf(l.groupLabels) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
+	return l.sets.Bytes() + l.known.Bytes() + l.names.MemoryBytes() + pprofscan.BytesOf(l.nameInfo) +
+		pprofscan.BytesOf(l.nameOf) + l.lists.MemoryBytes() + pprofscan.BytesOf(l.listAttributes) +
+		pprofscan.BytesOf(l.ids) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
 }
 
-// labelSet interns the labels of a sample. Other fields of the sample between them are part of the bytes that
-// are compared: that can cost a hit, but never makes a wrong one.
+// labelSet interns the labels of a sample. Other fields of the sample between them are part of the compared
+// bytes: that can make equal sets look different, but never the opposite.
 func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReason, bool) {
 	l := &in.labels
-	data, at := in.payload.Data, reader.Labels
-	key := data[at.Start:at.End]
-	p := l.index.Start(profiledict.HashBytes(key))
-	for e := l.index.Next(&p); e != 0; e = l.index.Next(&p) {
-		if known := &l.sets[e]; bytes.Equal(data[known.at.Start:known.at.End], key) {
-			return *known, 0, true
-		}
+	if known := l.sets.Find(reader.Labels); known != 0 {
+		return *l.sets.At(known), 0, true
 	}
 	if reason, ok := in.readLabels(reader); !ok {
 		return labelSet{}, reason, false
@@ -129,19 +108,17 @@ func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReas
 	}
 	link, ok := in.splitLabels()
 	if !ok {
-		return labelSet{}, DropOverBudget, false
+		return labelSet{}, pprofscan.DropOverBudget, false
 	}
 	attributes := in.set[:0]
 	for _, group := range l.parts {
 		attributes = append(attributes, in.groupAttribute(group))
 	}
 	in.set = attributes
-	set := labelSet{at: at, attributes: in.dict.AttributeSets.Intern(attributes), link: link, timestamp: timestamp}
-	if timestamp != 0 {
-		return set, 0, true // hardly another sample has the same bytes
+	set := labelSet{attributes: in.dict.AttributeSets.Intern(attributes), link: link, timestamp: timestamp}
+	if timestamp == 0 { // with a time, hardly any other sample has the same bytes
+		l.sets.Add(reader.Labels, set)
 	}
-	l.sets = append(l.sets, set)
-	l.index.Insert(p, int32(len(l.sets)-1))
 	return set, 0, true
 }
 
@@ -163,59 +140,52 @@ func (in *interner) readLabels(reader *pprofscan.SampleReader) (DropReason, bool
 		if !ok {
 			return reason, false
 		}
-		if !known.isNone {
+		if !known.isEmpty {
 			l.labels = append(l.labels, known.label)
 		}
 	}
 }
 
-// label reads one Label message, or finds it among those that were read before.
+// label reads one Label message, or finds it among those that were read before. The result is valid until the next call.
 func (in *interner) label(at pprofscan.Span) (*knownLabel, DropReason, bool) {
 	l := &in.labels
-	data := in.payload.Data
-	message := data[at.Start:at.End]
-	p := l.knownIndex.Start(profiledict.HashBytes(message))
-	for e := l.knownIndex.Next(&p); e != 0; e = l.knownIndex.Next(&p) {
-		if known := &l.known[e]; bytes.Equal(data[known.at.Start:known.at.End], message) {
-			return known, 0, true
-		}
+	if known := l.known.Find(at); known != 0 {
+		return l.known.At(known), 0, true
 	}
 	read, reason, ok := in.payload.ReadLabel(at)
 	if !ok {
 		return nil, reason, false
 	}
-	known := knownLabel{at: at, isNone: read.IsNone()}
-	if !known.isNone {
-		label := Label{ID: len(l.known), IsText: read.Str != 0}
+	known := knownLabel{isEmpty: read.IsEmpty()}
+	if !known.isEmpty {
+		label := Label{ID: l.known.Len(), IsText: read.Str != 0}
 		if label.IsText {
 			label.Text = in.at(read.Str)
 			if !in.spend(len(label.Text)) {
-				return nil, DropOverBudget, false
+				return nil, pprofscan.DropOverBudget, false
 			}
 		} else {
 			label.Num = read.Num
 			if read.Unit != 0 {
 				label.unitName = in.labelName(read.Unit)
-				label.Unit = l.names[label.unitName].text
+				label.Unit = l.names.At(label.unitName)
 			}
 		}
 		label.keyName = in.labelName(read.Key)
-		name := &l.names[label.keyName]
+		name := &l.nameInfo[label.keyName]
 		if name.order == 0 {
 			l.keys++
 			name.order = l.keys
 		}
-		label.Key, label.keyOrder = name.text, name.order
+		label.Key, label.keyOrder = l.names.At(label.keyName), name.order
 		known.label = label
 	}
-	l.knownIndex.Insert(p, int32(len(l.known)))
-	l.known = append(l.known, known)
-	return &l.known[len(l.known)-1], 0, true
+	return l.known.At(l.known.Add(at, known)), 0, true
 }
 
-// labelName returns the number of the text at an index of the string table, which the payload has. As a key, index 0
-// is string_table[0] even if that is not empty: Splunk's agent for Python writes such tables and means it.
-func (in *interner) labelName(i uint64) int32 {
+// labelName returns the number of a string that the payload has. As a key, index 0 is string_table[0] even if that is
+// not empty: Splunk's agent for Python writes such tables and means it.
+func (in *interner) labelName(i uint64) profiledict.StringIndex {
 	l := &in.labels
 	if len(in.payload.Strings) == 0 {
 		return 0
@@ -224,38 +194,26 @@ func (in *interner) labelName(i uint64) int32 {
 		l.nameOf = slices.Grow(l.nameOf, n)[:n]
 		clear(l.nameOf)
 	}
-	if known := l.nameOf[i]; known != 0 {
-		return known
-	}
-	text := in.raw(i)
-	if text == "" {
-		return 0
-	}
-	p := l.nameIndex.Start(profiledict.HashString(text))
-	for e := l.nameIndex.Next(&p); e != 0; e = l.nameIndex.Next(&p) {
-		if l.names[e].text == text {
-			l.nameOf[i] = e
-			return e
+	if l.nameOf[i] == 0 {
+		l.nameOf[i] = l.names.Intern(in.raw(i))
+		if len(l.nameInfo) < l.names.Len() {
+			l.nameInfo = append(l.nameInfo, labelName{})
 		}
 	}
-	number := int32(len(l.names))
-	l.nameIndex.Insert(p, number)
-	l.names = append(l.names, labelName{text: text})
-	l.nameOf[i] = number
-	return number
+	return l.nameOf[i]
 }
 
 // internName returns the dictionary's index of a name.
-func (in *interner) internName(number int32) profiledict.StringIndex {
-	name := &in.labels.names[number]
+func (in *interner) internName(number profiledict.StringIndex) profiledict.StringIndex {
+	name := &in.labels.nameInfo[number]
 	if name.index == 0 {
-		name.index = in.dict.Strings.Intern(name.text)
+		name.index = in.dict.Strings.Intern(in.labels.names.At(number))
 	}
 	return name.index
 }
 
-// orderLabels orders by key, and keeps the order within a key. Most samples have a few labels, and
-// have them in the same order.
+// orderLabels orders labels by key, and keeps the order within a key. Most samples have a few labels,
+// which are in order already.
 func orderLabels(labels []Label) {
 	if len(labels) > 32 {
 		slices.SortStableFunc(labels, func(a, b Label) int { return cmp.Compare(a.keyOrder, b.keyOrder) })
@@ -268,16 +226,16 @@ func orderLabels(labels []Label) {
 	}
 }
 
-// splitLabels parts in.labels.labels by key, without those that name the link, and interns that. It reports whether the
-// budget allows the arrays that keys with several labels become.
+// splitLabels groups in.labels.labels by key into in.labels.parts, without those of the link, which it interns. It returns
+// false if the budget does not allow the arrays that keys with several labels become.
 func (in *interner) splitLabels() (link profiledict.LinkIndex, ok bool) {
 	l := &in.labels
 	l.parts = l.parts[:0]
-	trace, span, named := linkOf(l.labels)
-	isLast := named && l.lastLink != 0 && trace == l.lastTrace && span == l.lastSpan
+	trace, span, isLinked := linkOf(l.labels)
+	isLast := isLinked && l.lastLink != 0 && trace == l.lastTrace && span == l.lastSpan
 	var ids profiledict.Link
-	if named && !isLast {
-		ids, named = profiledict.ParseLink(trace, span)
+	if isLinked && !isLast {
+		ids, isLinked = profiledict.ParseLink(trace, span)
 	}
 	cost := 0
 	for rest := l.labels; len(rest) > 0; {
@@ -287,11 +245,11 @@ func (in *interner) splitLabels() (link profiledict.LinkIndex, ok bool) {
 		}
 		group := LabelGroup{Labels: rest[:n:n]}
 		rest = rest[n:]
-		if key := group.Labels[0].Key; named && (key == pprofscan.KeyTraceID || key == pprofscan.KeySpanID) {
+		if key := group.Labels[0].Key; isLinked && (key == pprofscan.KeyTraceID || key == pprofscan.KeySpanID) {
 			continue
 		}
 		if n > 1 {
-			if group.known, _ = l.findGroup(group.Labels); group.known == 0 {
+			if group.list = l.internList(group.Labels); l.listAttributes[group.list] == 0 {
 				for i := range group.Labels {
 					cost += len(group.Labels[i].Text) + len(group.Labels[i].Unit)
 				}
@@ -302,44 +260,31 @@ func (in *interner) splitLabels() (link profiledict.LinkIndex, ok bool) {
 	if !in.spend(cost) {
 		return 0, false
 	}
-	if named && !isLast {
+	if isLinked && !isLast {
 		l.lastTrace, l.lastSpan, l.lastLink = trace, span, in.dict.Links.Intern(ids)
 	}
-	if named {
+	if isLinked {
 		link = l.lastLink
 	}
 	return link, true
 }
 
-// findGroup looks for the same labels among those that have become an attribute; the result is 0 if they are new.
-func (l *labelSets) findGroup(labels []Label) (int32, profiledict.HashProbe) {
-	h := uint64(len(labels))
+// internList returns the number of a list of labels.
+func (l *labelSets) internList(labels []Label) int32 {
+	l.ids = l.ids[:0]
 	for i := range labels {
-		h = profiledict.Mix(h, uint64(labels[i].ID))
+		l.ids = append(l.ids, int32(labels[i].ID))
 	}
-	isSame := func(ids []int32) bool {
-		if len(ids) != len(labels) {
-			return false
-		}
-		for i, id := range ids {
-			if int(id) != labels[i].ID {
-				return false
-			}
-		}
-		return true
+	list := l.lists.Intern(l.ids)
+	if len(l.listAttributes) < l.lists.Len() {
+		l.listAttributes = append(l.listAttributes, 0)
 	}
-	p := l.groupIndex.Start(h)
-	for e := l.groupIndex.Next(&p); e != 0; e = l.groupIndex.Next(&p) {
-		if isSame(l.groupLabels[l.groups[e].start:l.groups[e].end]) {
-			return e, p
-		}
-	}
-	return 0, p
+	return list
 }
 
 // labelAttribute interns a label that is the only one of its key.
 func (in *interner) labelAttribute(label *Label) int32 {
-	known := &in.labels.known[label.ID]
+	known := in.labels.known.At(label.ID)
 	if known.attribute == 0 {
 		attribute := profiledict.Attribute{Key: in.internName(label.keyName), Value: profiledict.IntValue(label.Num)}
 		if label.IsText {
@@ -352,15 +297,15 @@ func (in *interner) labelAttribute(label *Label) int32 {
 	return known.attribute
 }
 
-// groupAttribute interns the labels of one key. Several become an array: a number's unit is the attribute's where all
-// numbers share it; else each number becomes a map of value and unit.
+// groupAttribute interns the labels of one key. Several become an array. If all numbers have the same unit, it is the
+// attribute's; otherwise each number becomes a map of value and unit.
 func (in *interner) groupAttribute(part LabelGroup) int32 {
 	if len(part.Labels) == 1 {
 		return in.labelAttribute(&part.Labels[0])
 	}
-	l := &in.labels
-	if part.known != 0 {
-		return l.groups[part.known].attribute
+	known := &in.labels.listAttributes[part.list]
+	if *known != 0 {
+		return *known
 	}
 	attribute := profiledict.Attribute{Key: in.internName(part.Labels[0].keyName)}
 	unit, shared := sharedUnit(part.Labels)
@@ -383,19 +328,12 @@ func (in *interner) groupAttribute(part LabelGroup) int32 {
 		}
 	}
 	attribute.Value = profiledict.ValueOf(value)
-	group := knownGroup{start: uint32(len(l.groupLabels)), attribute: int32(in.dict.Attributes.Intern(attribute))}
-	for i := range part.Labels {
-		l.groupLabels = append(l.groupLabels, int32(part.Labels[i].ID))
-	}
-	group.end = uint32(len(l.groupLabels))
-	_, p := l.findGroup(part.Labels)
-	l.groupIndex.Insert(p, int32(len(l.groups)))
-	l.groups = append(l.groups, group)
-	return group.attribute
+	*known = int32(in.dict.Attributes.Intern(attribute))
+	return *known
 }
 
-// sharedUnit returns the unit of the numbers of a group, as a number of names, and reports whether they all have it.
-func sharedUnit(group []Label) (unit int32, shared bool) {
+// sharedUnit returns the unit of the numbers of a group, as an index of names, and reports whether they all have it.
+func sharedUnit(group []Label) (unit profiledict.StringIndex, shared bool) {
 	seen := false
 	for i := range group {
 		l := &group[i]
@@ -410,7 +348,7 @@ func sharedUnit(group []Label) (unit int32, shared bool) {
 	return unit, true
 }
 
-// linkOf returns the text by which labels name a link: one trace_id and one span_id. Anything else, half a pair
+// linkOf returns the texts of the labels trace_id and span_id, if there is exactly one of each. Anything else, half a pair
 // included, stays labels.
 func linkOf(labels []Label) (trace, span string, ok bool) {
 	trace, hasTrace := onlyText(labels, pprofscan.KeyTraceID)
@@ -418,7 +356,7 @@ func linkOf(labels []Label) (trace, span string, ok bool) {
 	return trace, span, hasTrace && hasSpan
 }
 
-// onlyText returns the value of key where it has exactly one, and that is text.
+// onlyText returns the value of key if it has exactly one, and that is text.
 func onlyText(labels []Label, key string) (value string, ok bool) {
 	for i := range labels {
 		if labels[i].Key != key {

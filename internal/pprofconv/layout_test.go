@@ -14,10 +14,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// layOut writes p in a layout drawn from those that the protobuf format allows and profile.Parse reads alike:
-// fields in any order and interleaved, numbers packed and not, zeros written out, fields that pprof does not know, a
-// string table with repetitions that stands anywhere. Unlike profile.Write it keeps a label whose text is empty, and a
-// number 0 without a unit, by a reference to a second empty string.
+// layOut writes p in a layout drawn from those that protobuf allows and that are the same for profile.Parse:
+// fields in any order and interleaved, numbers packed or not, zeros written out, fields that pprof does not have, a
+// string table with repetitions and at any place. Unlike profile.Write it keeps a label whose text is empty, and a
+// number 0 without a unit: they refer to a second empty string.
 func layOut(t *rapid.T, p *profile.Profile) profiletest.PprofWire {
 	l := &pprofLayout{pprofDraw: pprofDraw{T: t}, strings: []string{""}}
 	queues := [][]profiletest.PprofWire{
@@ -45,7 +45,7 @@ func layOut(t *rapid.T, p *profile.Profile) profiletest.PprofWire {
 		each(p.Location, l.location),
 		each(p.Function, l.function),
 	)
-	// The other fields have referred to all the strings by now.
+	// Now the strings of all other fields are known.
 	table := each(l.strings, func(s string) profiletest.PprofWire { return profiletest.PprofWire(nil).Strings(s) })
 	return l.interleave(append(queues, table)...)
 }
@@ -63,7 +63,7 @@ type pprofLayout struct {
 	strings []string
 }
 
-// interleave mixes fields, the order within each queue kept.
+// interleave mixes fields, but keeps the order within each queue.
 func (l *pprofLayout) interleave(queues ...[]profiletest.PprofWire) profiletest.PprofWire {
 	var message profiletest.PprofWire
 	queues = slices.DeleteFunc(queues, func(q []profiletest.PprofWire) bool { return len(q) == 0 })
@@ -81,7 +81,7 @@ func (l *pprofLayout) interleave(queues ...[]profiletest.PprofWire) profiletest.
 	return message
 }
 
-// str is an index of s: mostly the first, sometimes one of a repetition.
+// str returns an index of s: usually the first, sometimes that of a repetition.
 func (l *pprofLayout) str(s string) int64 {
 	if i := slices.Index(l.strings, s); i >= 0 && !l.oneIn(10) {
 		return int64(i)
@@ -94,7 +94,7 @@ func (l *pprofLayout) addString(s string) int64 {
 	return int64(len(l.strings) - 1)
 }
 
-// notZero is an index of s other than 0, the index that stands for none.
+// notZero returns an index of s other than 0, which means no string.
 func (l *pprofLayout) notZero(s string) int64 {
 	if i := l.str(s); i != 0 {
 		return i
@@ -102,7 +102,7 @@ func (l *pprofLayout) notZero(s string) int64 {
 	return l.addString(s)
 }
 
-// scalar is a field of one number, mostly left out where that is 0.
+// scalar returns a field of one number. It is usually left out if that is 0.
 func (l *pprofLayout) scalar(field protowire.Number, v int64) []profiletest.PprofWire {
 	if v == 0 && !l.oneIn(6) {
 		return nil
@@ -110,7 +110,7 @@ func (l *pprofLayout) scalar(field protowire.Number, v int64) []profiletest.Ppro
 	return []profiletest.PprofWire{profiletest.PprofWire(nil).Int(field, v)}
 }
 
-// numbers is a repeated field: packed, not packed, or begun in one way and ended in the other.
+// numbers returns a repeated field: packed, not packed, or partly each.
 func (l *pprofLayout) numbers(field protowire.Number, values []uint64) []profiletest.PprofWire {
 	if len(values) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (l *pprofLayout) numbers(field protowire.Number, values []uint64) []profile
 	return []profiletest.PprofWire{w.Unpacked(field, values[packed:]...)}
 }
 
-// unknown is mostly nothing, else a field of a number that no message of pprof uses.
+// unknown returns nothing, or sometimes a field with a number that no message of pprof uses.
 func (l *pprofLayout) unknown() []profiletest.PprofWire {
 	if !l.oneIn(8) {
 		return nil
@@ -154,7 +154,7 @@ func (l *pprofLayout) sample(s *profile.Sample) profiletest.PprofWire {
 		l.numbers(profiletest.PprofSampleValue, values),
 		l.unknown(),
 	}
-	// Texts and numbers of one key are two queues: how they are mixed is not for profile.Profile to say.
+	// Texts and numbers of one key are two queues: profile.Profile does not keep their common order.
 	for _, name := range slices.Sorted(maps.Keys(s.Label)) {
 		queues = append(queues, each(s.Label[name], func(text string) profiletest.PprofWire {
 			return profiletest.PprofWire(nil).Label(profiletest.PprofLabel{Key: l.str(name), Str: l.notZero(text)})

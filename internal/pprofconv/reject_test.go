@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -29,7 +30,7 @@ func gzipped(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-func TestDecodeSaysWhatAPayloadSeemsToBe(t *testing.T) {
+func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 	file := func(name string) []byte {
 		data, err := os.ReadFile(filepath.Join(testdata, name))
 		require.NoError(t, err)
@@ -65,7 +66,7 @@ func TestDecodeSaysWhatAPayloadSeemsToBe(t *testing.T) {
 			var format *FormatError
 			require.ErrorAs(t, err, &format)
 			assert.Zero(t, pd.ResourceProfiles().Len())
-			// The scratch memory that the failure left behind serves the next payload.
+			// The next payload is decoded with the scratch memory of the failed one.
 			_, stats, err := Decode(heap, DecodeOptions{})
 			require.NoError(t, err)
 			assert.Positive(t, stats.Samples)
@@ -112,7 +113,7 @@ func TestDecodeLimits(t *testing.T) {
 		}
 		_, stats, err = Decode(many, DecodeOptions{Limits: Limits{MaxTableEntries: 15}})
 		require.NoError(t, err)
-		assert.Equal(t, 1, stats.Dropped[DropTooManyLabels])
+		assert.Equal(t, 1, stats.Dropped[pprofscan.DropTooManyLabels])
 		assert.Equal(t, 60, stats.Samples)
 	})
 	t.Run("stack depth", func(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// roundTrip takes payload to OTLP and back.
+// roundTrip converts payload to OTLP and back.
 func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
 	pd, _, err := Decode(payload, DecodeOptions{})
 	require.NoError(t, err)
@@ -34,14 +34,14 @@ func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
 	encoded, stats, err := pprofencode.Encode(pd)
 	require.NoError(t, err)
 	require.Len(t, encoded, 1)
-	require.Zero(t, stats.Omitted, "all that Decode makes has a place in pprof")
+	require.Zero(t, stats.Omitted, "pprof can carry everything that Decode emits")
 	back, err := profile.ParseUncompressed(encoded[0].Bytes)
 	require.NoError(t, err)
 	require.NoError(t, back.CheckValid())
 	return back
 }
 
-// checkStays says whether payload, once it has been to OTLP and back, gives the same OTLP again. (Not so where a
+// checkStays checks that payload, converted to OTLP and back, decodes to the same OTLP again. (That is not so if a
 // payload repeats an identity, with all values 0 in one sample: the encoder joins that one with another.)
 func checkStays(t *testing.T, payload []byte) {
 	once, _, err := Decode(payload, DecodeOptions{})
@@ -53,7 +53,7 @@ func checkStays(t *testing.T, payload []byte) {
 	assert.NoError(t, profiletest.Equal(withoutIDs(once), withoutIDs(again)))
 }
 
-// withoutIDs clears the profile ids, which come from the bytes that were decoded.
+// withoutIDs clears the profile ids, which are hashes of the decoded bytes.
 func withoutIDs(pd pprofile.Profiles) pprofile.Profiles {
 	for p := range pdataiter.Profiles(pd) {
 		p.SetProfileID(pprofile.NewProfileIDEmpty())
@@ -79,7 +79,7 @@ func TestRoundTripOfCapturedProfiles(t *testing.T) {
 	}
 }
 
-// mainBinary is the file of the first mapping that a sample reaches.
+// mainBinary returns the file of the first mapping that a sample refers to.
 func mainBinary(p *profile.Profile) string {
 	p = p.Compact()
 	if len(p.Mapping) == 0 {
@@ -88,7 +88,7 @@ func mainBinary(p *profile.Profile) string {
 	return p.Mapping[0].File
 }
 
-// pprof's own test inputs are of many formats; what its parser reads is written as protobuf first.
+// pprof's own test inputs have many formats; those that its parser reads are written as protobuf first.
 func TestRoundTripOfPprofsOwnTestFiles(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/pprof").Output()
 	require.NoError(t, err)
@@ -113,11 +113,11 @@ func TestRoundTripOfPprofsOwnTestFiles(t *testing.T) {
 	assert.GreaterOrEqual(t, parsed, 20)
 }
 
-// checkRoundTrip writes want, takes it to OTLP and back, and compares.
+// checkRoundTrip writes want, converts it to OTLP and back, and compares.
 func checkRoundTrip(t require.TestingT, want *profile.Profile) {
 	var payload bytes.Buffer
 	require.NoError(t, want.WriteUncompressed(&payload))
-	want, err := profile.ParseUncompressed(payload.Bytes()) // the writer drops what the format cannot say
+	want, err := profile.ParseUncompressed(payload.Bytes()) // the writer drops what the format cannot represent
 	require.NoError(t, err)
 	if len(want.SampleType) == 0 {
 		pd, _, err := Decode(payload.Bytes(), DecodeOptions{})
@@ -135,8 +135,8 @@ func TestRoundTripLosesNothing(t *testing.T) {
 	})
 }
 
-// What profile.Profile cannot hold, or its writer drops: empty texts, a number 0 whose unit is "" by another
-// index than 0, and the order of texts and numbers under one key.
+// These labels profile.Profile cannot represent, or its writer drops them: empty texts, a number 0 whose unit is "" by
+// another index than 0, and the order of texts and numbers under one key.
 func TestRoundTripOfLabelsOnTheWire(t *testing.T) {
 	const (
 		key, text, secondEmpty, unit, otherUnit = 1, 2, 3, 4, 5
@@ -209,7 +209,7 @@ func labelsInOrder(t *testing.T, payload []byte) []string {
 	return labels
 }
 
-// eachField yields the fields of a message: a varint's number or a message's bytes.
+// eachField yields the fields of a message: the number of a varint, or the bytes of a message.
 func eachField(t *testing.T, message []byte, use func(field protowire.Number, v uint64, bytes []byte)) {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)

@@ -21,7 +21,7 @@ type sample struct {
 // noSample marks a stack without a sample yet.
 const noSample = -1
 
-// sampleTable has the samples of a payload, each identity once, with the values of all sample types.
+// sampleTable holds the samples of a payload, each identity once, with the values of all sample types.
 type sampleTable struct {
 	entries []sample
 	// firstOfStack is the first sample of each stack, identities finds the others.
@@ -33,7 +33,7 @@ type sampleTable struct {
 	perSample int
 }
 
-// reset makes room for samples of so many values, which are no more than values in all.
+// reset makes room for so many samples of perSample values each, and no more than values in all.
 func (t *sampleTable) reset(samples, perSample, values int) {
 	t.perSample = perSample
 	t.identities.Reset(0)
@@ -81,8 +81,8 @@ func (t *sampleTable) append(s sample, values []int64) {
 	t.values = append(t.values, values...)
 }
 
-// combine adds the values to those of sample i, which has the same identity. A sum that does not fit
-// stays apart rather than wrap around.
+// combine adds the values to those of sample i, which has the same identity. If a sum would overflow, they become another
+// sample.
 func (t *sampleTable) combine(s sample, i int, values []int64) {
 	if !addAll(t.of(i), values) {
 		t.append(s, values)
@@ -102,8 +102,8 @@ func (t *sampleTable) has(v int) bool {
 	return false
 }
 
-// isIn reports whether sample i is in the profile of type v. One that is 0 for all types has no profile; it goes to the
-// first, so that nothing is lost.
+// isIn reports whether sample i is in the profile of type v. One that is 0 for all types is in the first profile, so that
+// nothing is lost.
 func (t *sampleTable) isIn(i, v int, isFirst bool) bool { return isIn(t.of(i), v, isFirst) }
 
 func isIn(values []int64, v int, isFirst bool) bool {
@@ -121,7 +121,7 @@ func isIn(values []int64, v int, isFirst bool) bool {
 	return true
 }
 
-// addAll adds values to sums, or nothing where one of the sums would overflow.
+// addAll adds values to sums. If one of the sums would overflow, it adds nothing and returns false.
 func addAll(sums, values []int64) bool {
 	for i, v := range values {
 		if v > 0 && sums[i] > math.MaxInt64-v || v < 0 && sums[i] < math.MinInt64-v {

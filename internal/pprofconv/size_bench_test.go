@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkSize measures what OTEP 239 compares formats by: bytes, gzipped_bytes, and the objects
-// that a decoded payload keeps in memory; with zstd beside gzip, and profile.Parse beside Decode.
+// that a decoded payload keeps in memory. It measures zstd as well as gzip, and profile.Parse as well as Decode.
 func BenchmarkSize(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		plain := bytes.Clone(plainBytes(b, input.payload))
@@ -54,7 +54,7 @@ func reportSizes(b *testing.B, wire []byte, decode func() any) {
 	runtime.ReadMemStats(&before)
 	kept := decode()
 	runtime.GC()
-	runtime.GC() // twice: what sync.Pool holds is let go at the second
+	runtime.GC() // twice: the second one frees what sync.Pool holds
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(kept)
 	b.ReportAllocs()

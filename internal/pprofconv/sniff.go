@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// sniff returns what a payload looks like, where that is not pprof: people push what their tools
-// gave them, and the name of the mistake is worth more than the offset of the first bad byte.
-// It returns "" if nothing speaks against pprof.
+// sniff returns what a payload appears to be instead of pprof, or "" if it may be pprof. People push what
+// their tools have written; the name of the mistake helps them more than the offset of the first bad byte.
 func sniff(data []byte) string {
 	for _, known := range []struct{ prefix, name string }{
-		{"go 1.", "a Go execution trace (pprof is wanted; ask /debug/pprof/profile, not /debug/pprof/trace)"},
+		{"go 1.", "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
 		{"heap profile:", "a text dump of a heap profile (ask without debug=1, or a legacy gperftools heap file)"},
 		{"heapz ", "a legacy gperftools heap profile"},
 		{"goroutine profile:", "a text dump of goroutines (ask without debug=1)"},
@@ -64,7 +63,7 @@ func IsText(head []byte) bool {
 	return true
 }
 
-// isGperftoolsCPU knows the header of gperftools' binary CPU profiles on little-endian machines:
+// isGperftoolsCPU recognizes the header of gperftools' binary CPU profiles on little-endian machines:
 // words of the machine's size, 0, 3 (the header's length), 0 (the version), the period, 0.
 func isGperftoolsCPU(data []byte) bool {
 	order := binary.LittleEndian

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// texts are a payload's strings as OTLP may have them: valid UTF-8 of no more than MaxTextBytes. Each is checked once,
+// texts has a payload's strings in a form that is valid in OTLP: UTF-8 of no more than MaxTextBytes. Each is checked once,
 // however often it is referred to.
 type texts struct {
 	payload *pprofscan.Payload
@@ -23,22 +23,22 @@ type texts struct {
 	// text holds the bytes of string_table; entry i is text[Strings[i].Start−textStart : Strings[i].End−textStart].
 	text      string
 	textStart uint32
-	// indices[i] is the dictionary's index of string i if it is positive, else what is known of a string that is not
+	// indices[i] is the dictionary's index of string i if it is positive, otherwise the state of a string that is not
 	// interned yet.
 	indices []profiledict.StringIndex
-	// repaired are the strings that were not UTF-8, by their index in the payload.
+	// repaired has the strings that were not UTF-8, by their index in the payload.
 	repaired map[uint64]string
 }
 
-// What is known of a string that is not interned yet.
+// The states of a string that is not interned yet.
 const (
 	unchecked    = 0
 	checkedText  = -1 // valid as it is in the payload
-	repairedText = -2 // it is in texts.repaired
+	repairedText = -2 // in texts.repaired
 )
 
-// reset copies the string table out of the payload, in one piece if its entries are next to each other, as those of all
-// known producers are. The payload's buffer is then free for the next one.
+// reset copies the string table out of the payload, so that the payload's buffer can be used again. It copies it in one
+// piece if its entries are next to each other, as those of all known producers are.
 func (t *texts) reset() {
 	entries := t.payload.Strings
 	t.indices = slices.Grow(t.indices[:0], len(entries))[:len(entries)]
@@ -75,7 +75,7 @@ func (t *texts) at(i uint64) string {
 	return t.raw(i)
 }
 
-// raw is at, but index 0 is string_table[0] even if that is not empty.
+// raw is like at, but index 0 is string_table[0] even if that is not empty.
 func (t *texts) raw(i uint64) string {
 	known := t.indices[i]
 	if known > 0 {
@@ -92,11 +92,11 @@ func (t *texts) raw(i uint64) string {
 	return s
 }
 
-// check makes a text valid UTF-8 of at most MaxTextBytes, once for each string of the payload.
+// check returns s as valid UTF-8 of at most MaxTextBytes. It is called once for each string of the payload.
 func (t *texts) check(i uint64, s string) string {
 	limit := t.limits.MaxTextBytes
 	if len(s) > limit {
-		t.counts.Repaired[RepairTruncatedText]++
+		t.counts.Repaired[pprofscan.RepairTruncatedText]++
 		s = cutText(s, limit)
 		t.payload.Strings[i].End = t.payload.Strings[i].Start + uint32(len(s))
 	}
@@ -104,7 +104,7 @@ func (t *texts) check(i uint64, s string) string {
 		t.indices[i] = checkedText
 		return s
 	}
-	t.counts.Repaired[RepairInvalidUTF8]++
+	t.counts.Repaired[pprofscan.RepairInvalidUTF8]++
 	s = cutText(strings.ToValidUTF8(s, "\uFFFD"), limit)
 	if t.repaired == nil {
 		t.repaired = make(map[uint64]string)
@@ -139,10 +139,10 @@ func (t *texts) intern(i uint64) profiledict.StringIndex {
 	return known
 }
 
-// orEmpty is at for the fields of the profile itself, where an index out of range clears the field.
+// orEmpty is like at, but an index out of range is an empty string: it is for the fields of the profile itself.
 func (t *texts) orEmpty(i uint64) string {
 	if !t.payload.HasString(i) {
-		t.counts.Repaired[RepairUnknownReference]++
+		t.counts.Repaired[pprofscan.RepairUnknownReference]++
 		return ""
 	}
 	return t.at(i)

@@ -15,16 +15,17 @@ import (
 )
 
 // timestampForm is how a payload writes the time of a sample: the names of a label's key and unit. The first label that
-// can be a time decides; others stay labels, so that the way back knows which ones to write.
+// can be a time decides; others stay labels, so that the encoder knows which one to write.
 type timestampForm struct {
 	isKnown   bool
-	key, unit int32
+	key, unit profiledict.StringIndex
 }
 
-// The years 2000 and 2100 in nanoseconds: a number outside of them is no time.
+// The years 2000 and 2100 in nanoseconds: a number outside of them is not a time.
 const year2000, year2100 = 946684800e9, 4102444800e9
 
-// cutTimestamp takes the label out of labels.labels that is the sample's time, and returns it, or 0 if there is none.
+// cutTimestamp removes the label that is the sample's time from labels.labels, and returns the time, or 0 if there is
+// none.
 func (in *interner) cutTimestamp() uint64 {
 	l := &in.labels
 	for i := range l.labels {
@@ -40,7 +41,7 @@ func (in *interner) cutTimestamp() uint64 {
 			continue
 		}
 		if i > 0 && l.labels[i-1].keyOrder == label.keyOrder || i+1 < len(l.labels) && l.labels[i+1].keyOrder == label.keyOrder {
-			return 0 // several numbers of the key are no time
+			return 0 // a key with several labels is not a time
 		}
 		in.form = timestampForm{isKnown: true, key: label.keyName, unit: label.unitName}
 		at := uint64(label.Num)
@@ -50,12 +51,12 @@ func (in *interner) cutTimestamp() uint64 {
 	return 0
 }
 
-// formAttributes are the attributes that tell the form, where it is not the one that the encoder writes by itself.
+// formAttributes returns the attributes that record the form, if it is not the encoder's default.
 func (w *worker) formAttributes() (attributes []int32) {
 	if !w.form.isKnown {
 		return nil
 	}
-	key, unit := w.labels.names[w.form.key].text, w.labels.names[w.form.unit].text
+	key, unit := w.labels.names.At(w.form.key), w.labels.names.At(w.form.unit)
 	if key != pprofscan.KeyTimestamp {
 		attributes = append(attributes, w.attribute(pprofscan.AttributeTimestampLabel, profiledict.StringValue(key)))
 	}
@@ -65,7 +66,7 @@ func (w *worker) formAttributes() (attributes []int32) {
 	return attributes
 }
 
-// timedTable has the samples that have a time, each identity once, with a list of observations.
+// timedTable holds the samples that have a time, each identity once, with a list of observations.
 type timedTable struct {
 	entries      []timedSample // the first one is unused, since HashIndex has no entry 0
 	identities   profiledict.HashIndex
@@ -74,7 +75,7 @@ type timedTable struct {
 	values      []int64
 	perSample   int
 	first, last uint64
-	// withOnes are the types whose values stay although they are all 1.
+	// withOnes are the types whose values are written although they are all 1.
 	withOnes []int
 }
 
@@ -142,8 +143,8 @@ func (t *timedTable) areOnes(v int, isFirst bool) bool {
 	return count > 0
 }
 
-// readTimestampedValues reads the comment that the encoder ends with where values are all 1, and reports whether it is that:
-// one that the encoder would not write again is a comment like others.
+// readTimestampedValues reads the last comment of a payload, and reports whether the encoder wrote it because values are all
+// 1. One that the encoder would not write again is a comment like others.
 func (t *timedTable) readTimestampedValues(comment string, first int) bool {
 	list, ok := strings.CutPrefix(comment, pprofscan.CommentTimestampedValues)
 	if !ok {
@@ -162,7 +163,7 @@ func (t *timedTable) readTimestampedValues(comment string, first int) bool {
 	return true
 }
 
-// window returns a time and duration that contain all observations: those that are given, widened where they must be.
+// window returns a time and duration that contain all observations: those of the payload, widened if necessary.
 func (t *timedTable) window(time, duration uint64) (uint64, uint64) {
 	first, end := min(time, t.first), max(time+duration, t.last+1)
 	if duration == 0 && time == 0 {

@@ -66,7 +66,7 @@ func (p timedPprof) bytes(t require.TestingT) []byte {
 	return b.Bytes()
 }
 
-// requireLossless takes a payload to OTLP and back, and again.
+// requireLossless converts a payload to OTLP and back, twice.
 func requireLossless(t require.TestingT, payload []byte) pprofile.Profiles {
 	pd, _, err := Decode(payload, withTimestamps)
 	require.NoError(t, err)
@@ -120,13 +120,13 @@ func TestTimestampsOfPprof(t *testing.T) {
 	two := newTimedPprof("samples").add("a", "x", "", 1, 1)
 	two.Sample[0].NumLabel, two.Sample[0].NumUnit = map[string][]int64{key: {at(1), at(2)}}, map[string][]string{key: {"", ""}}
 	pd := requireLossless(t, two.bytes(t))
-	assert.Contains(t, profiletest.Render(pd), "end_timestamp_ns=[", "two numbers are no time")
+	assert.Contains(t, profiletest.Render(pd), "end_timestamp_ns=[", "two numbers are not a time")
 	plain, _, err := Decode(newTimedPprof("samples").add("a", key, "", at(1), 1).bytes(t), DecodeOptions{})
 	require.NoError(t, err)
 	assert.Contains(t, profiletest.Render(plain), "end_timestamp_ns=1767225601000000000", "without the option")
 }
 
-// Any mixture survives both ways.
+// Any mixture of samples with and without times comes back.
 func TestTimestampsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		types := []string{"samples", "cpu", "wall"}[:rapid.IntRange(1, 3).Draw(t, "types")]
@@ -149,7 +149,8 @@ func TestTimestampsSurvive(t *testing.T) {
 	})
 }
 
-// OTLP comes back from pprof as it was: points, intervals, values that are all 1, and profiles without times beside them.
+// OTLP is the same after a way through pprof: points, intervals, values that are all 1, and with them profiles without
+// times.
 func TestOTLPTimestampsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := profiletest.New().Resource().Scope("", "")
@@ -178,7 +179,7 @@ func TestOTLPTimestampsComeBack(t *testing.T) {
 	})
 }
 
-// requireComesBack compares each pprof, read again, with the profiles that it was made of.
+// requireComesBack decodes each pprof, and compares the result with the profiles that it was encoded from.
 func requireComesBack(t require.TestingT, pd pprofile.Profiles) {
 	encoded, _, err := pprofencode.Encode(pd)
 	require.NoError(t, err)
@@ -201,7 +202,7 @@ func requireComesBack(t require.TestingT, pd pprofile.Profiles) {
 	require.Len(t, seen, profiles.Len())
 }
 
-// The comment that the encoder adds is read and removed; one that it would not write stays a comment.
+// The comment that the encoder adds is removed; one that it would not write stays a comment.
 func TestCommentOfTimestampedValues(t *testing.T) {
 	const key = "end_timestamp_ns"
 	payload := func(comments ...string) []byte {
@@ -221,7 +222,7 @@ func TestCommentOfTimestampedValues(t *testing.T) {
 	}
 }
 
-// FuzzTimestamps takes arbitrary payloads with times to OTLP and back: what profile.Parse reads is lossless.
+// FuzzTimestamps converts arbitrary payloads with times to OTLP and back. If profile.Parse reads them, nothing is lost.
 func FuzzTimestamps(f *testing.F) {
 	const key = "end_timestamp_ns"
 	payload := newTimedPprof("samples", "cpu").add("a", key, "", year2026, 1, 1).add("a", key, "", year2026+1, 1, 2).add("b", "", "", 0, 1, 3)
@@ -250,8 +251,8 @@ func FuzzTimestamps(f *testing.F) {
 	})
 }
 
-// What dd-trace sends for Node has the time of each sample of the wall clock and of each event.
-func TestDatadogsForm(t *testing.T) {
+// The payloads of dd-trace for Node have the time of each sample of the wall clock and of each event.
+func TestTimestampsOfDatadog(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("testdata", "dd-trace", "input.body"))
 	require.NoError(t, err)
 	form := multipart.NewReader(bytes.NewReader(body), "151e358505afa95f")
@@ -283,7 +284,7 @@ func TestDatadogsForm(t *testing.T) {
 	require.Zero(t, seen["space.pprof"])
 }
 
-// Each sample with a time and a stack of its own is what costs most for its bytes.
+// Samples that each have a time and a stack of their own are the most expensive for their bytes.
 func TestTimestampsAreBounded(t *testing.T) {
 	base := profiletest.PprofWire(nil).Strings("", "samples", "count", "end_timestamp_ns").ValueType(profiletest.PprofSampleType, 1, 2)
 	var distinct, alike profiletest.PprofWire

@@ -13,21 +13,20 @@ import (
 // Baseline remembers what the last payload of an endpoint had counted, so that Compare can find out what
 // has happened since. Each endpoint of each process needs its own. It is not for concurrent use.
 //
-// Compare leaves it as it was: what the payload counted takes effect with Commit. Between the two the
-// caller delivers the profiles, and where that fails nothing is lost: the next payload's profiles
-// then cover both intervals.
+// Compare leaves it as it was; Commit makes the payload the last one. Between the two the caller delivers
+// the profiles. If that fails, nothing is lost: the next payload's profiles then cover both intervals.
 type Baseline struct {
 	maxStacks int
 	last      snapshot
-	// pending is what Commit takes over; nil if there is nothing.
+	// pending becomes last with Commit. It is nil if there is nothing to commit.
 	pending *snapshot
 }
 
 // BaselineOptions bounds the memory of a Baseline.
 type BaselineOptions struct {
 	// MaxStacks is the largest number of distinct samples (stack and labels) to remember; 0 means
-	// DefaultMaxStacks. Where there are more than two cumulative types it is lower, so that the memory is
-	// not larger. Of a payload with more, cumulative types are not emitted.
+	// DefaultMaxStacks. It is lower if there are more than two cumulative types, so that the memory is
+	// not larger. If a payload has more, its cumulative types are not emitted.
 	MaxStacks int
 }
 
@@ -38,7 +37,7 @@ const DefaultMaxStacks = 64 << 10
 // maxKeptBytes bounds a snapshot that is kept for another payload.
 const maxKeptBytes = 16 << 20
 
-// maxMaxStacks keeps numbers of stacks within int32.
+// maxMaxStacks keeps the numbers of stacks within int32.
 const maxMaxStacks = 1 << 30
 
 // NewBaseline returns a Baseline that has seen no payload yet.
@@ -55,8 +54,8 @@ func (b *Baseline) stacksOf(values int) int {
 	return b.maxStacks * (2 + 2) / (2 + max(2, values))
 }
 
-// Commit makes the payload of the last Decode the one that the next is compared with. After a Decode
-// that gave an error, or that met no cumulative type, there is nothing to commit, and nothing changes.
+// Commit makes the payload of the last Decode the one that the next is compared with. After a Decode that
+// returned an error or found no cumulative type, there is nothing to commit, and nothing changes.
 func (b *Baseline) Commit() {
 	p := b.pending
 	if p == nil {
@@ -79,18 +78,18 @@ func (b *Baseline) Discard() {
 	b.pending = nil
 }
 
-// Bytes is the memory that the Baseline holds, what is pending aside.
+// Bytes returns the memory that the Baseline holds, except for what is pending.
 func (b *Baseline) Bytes() int {
 	return int(unsafe.Sizeof(*b)) + pprofscan.BytesOf(b.last.stacks) + pprofscan.BytesOf(b.last.values)
 }
 
 // snapshot is what has to be known of a payload to compare the next one with it.
 type snapshot struct {
-	// isTaken is false where there was no payload, or one with too many stacks.
-	isTaken bool
-	// incomplete tells that samples of the payload were dropped: a stack that is not here may not be new.
-	incomplete bool
-	// shape covers the sample types, the period and its type. Values of different shapes do not compare:
+	// exists is false if there was no payload, or one with too many stacks.
+	exists bool
+	// isIncomplete tells that samples of the payload were dropped: a stack that is not here need not be new.
+	isIncomplete bool
+	// shape covers the sample types, the period and its type. Values of different shapes cannot be compared:
 	// Go scales a heap's values by the period, so that another period changes them all.
 	shape   fingerprint
 	content pprofscan.ContentID
@@ -101,10 +100,10 @@ type snapshot struct {
 	values []int64
 }
 
-// snapshots has those that are between Decode and Commit, so that a Baseline at rest holds but one.
+// snapshots has those that are needed between Decode and Commit only, so that a Baseline at rest holds just one.
 var snapshots = sync.Pool{New: func() any { return new(snapshot) }}
 
-// fitted copies src into dst's memory where that fits well, else into memory with little to spare:
+// fitted copies src into dst's memory if that fits well, otherwise into memory with little to spare:
 // there may be thousands of baselines, and most of them never change their size.
 func fitted[T any](dst, src []T) []T {
 	if n := len(src); cap(dst) < n || cap(dst)/2 > n {
@@ -114,16 +113,15 @@ func fitted[T any](dst, src []T) []T {
 }
 
 // Stats is what became of the cumulative types of a payload.
-// At most one of First, Restarted and Overflowed is set; where one is, the payload gave nothing for its
-// cumulative types.
+// At most one of First, Restarted and Overflowed is set. If one is, nothing is emitted for the cumulative types.
 type Stats struct {
 	// First is a payload with nothing to compare it with.
 	First bool
-	// Restarted is a payload that does not continue the one before, for the reason in Reason: that of
-	// another process, most likely. The next payload is compared with this one.
+	// Restarted is a payload that does not continue the one before, for the reason in Reason. Most likely
+	// another process sent it. The next payload is compared with this one.
 	Restarted bool
 	Reason    RestartReason
-	// Overflowed is a payload of more stacks than BaselineOptions.MaxStacks. The next payload is a first one.
+	// Overflowed is a payload with more stacks than BaselineOptions.MaxStacks. The next payload is a first one.
 	Overflowed bool
 }
 
@@ -131,9 +129,9 @@ type Stats struct {
 // Its String is the value of a metric's attribute.
 type RestartReason int
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order in which they are checked.
 const (
-	// RestartNone is for payloads that continue the one before.
+	// RestartNone is a payload that continues the one before.
 	RestartNone RestartReason = iota
 	// RestartTypesChanged is a payload with other sample types, another period type or another period.
 	RestartTypesChanged
@@ -141,7 +139,7 @@ const (
 	RestartTimeWentBack
 	// RestartValueFell is a stack that has counted less than before.
 	RestartValueFell
-	// RestartStackVanished is a stack that had counted something and is gone.
+	// RestartStackVanished is a stack that had counted something and no longer exists.
 	RestartStackVanished
 	numRestartReasons
 )

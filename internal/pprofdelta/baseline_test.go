@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Many cumulative types take no more memory than two. The tests of pprofconv are those of all else here.
+// Many cumulative types take no more memory than two. The tests of pprofconv cover everything else of this package.
 func TestBaselineBoundsItsMemory(t *testing.T) {
 	const maxStacks = 1 << 12
 	worst := 0

@@ -2,75 +2,68 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pprofdelta finds out what has happened since the last payload of an endpoint, whose values count from the start
-// of the process. Comparison.Compare takes these steps, before anything of the payload is interned, so that what
+// of the process. Comparison.Compare goes through these steps before anything of the payload is interned, so that what
 // has not changed costs no more than its fingerprint:
 //
 //   - fingerprint each sample: a hash of the names in its stack and labels, since ids do not last (fingerprints.sample);
-//   - add up the values of the samples that share one (sumSamples);
-//   - compare them with those of the Baseline: a process that began anew shows in a value that fell or a stack that
-//     vanished (restart);
+//   - add up the values of the samples with the same fingerprint (sumSamples);
+//   - compare them with those of the Baseline: if a value fell or a stack vanished, the process has restarted (restart);
 //   - subtract (subtract), and mark the samples that have something new (markNew);
-//   - leave a snapshot, which becomes the Baseline's when the profiles were delivered (Baseline.Commit).
+//   - make a snapshot, which becomes the Baseline's when the profiles are delivered (Baseline.Commit).
 package pprofdelta
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math"
 	"slices"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// Comparison is what is new in a payload since the last one.
+// Comparison finds what is new in a payload since the last one.
 type Comparison struct {
-	// IsActive tells that the payload has cumulative types and a Baseline. If it does not, nothing else is set.
+	// IsActive tells that there are a Baseline and cumulative types. If not, nothing else is set.
 	IsActive bool
-	// IsCumulative tells by sample type which values are what has happened since the last payload.
+	// IsCumulative tells for each sample type whether its values become what has happened since the last payload.
 	IsCumulative []bool
-	// NewSamples is the number of samples that have something new, Samples that of those that can be understood.
+	// NewSamples is the number of samples that have something new, Samples that of those that can be read.
 	NewSamples, Samples int
 	Stats               Stats
-	// Content is hashed from the payload, DeltaContent from the last one too.
+	// Content is a hash of the payload, DeltaContent of the payload and the last one.
 	Content, DeltaContent pprofscan.ContentID
 	// The time and duration of the profiles of cumulative types.
 	FromNanos, ForNanos uint64
 
 	fingerprints
-	columns    []int // the sample types that are cumulative
-	plan       []plannedSample
-	incomplete bool // a sample cannot be understood
+	columns      []int // the sample types that are cumulative
+	plan         []plannedSample
+	isIncomplete bool // some sample cannot be read
 
-	// stacks are the distinct samples, sums what they have counted and deltas what of it is new:
-	// a value for each of columns, stack after stack.
-	stacks       []fingerprint
+	// stacks has the fingerprints of the distinct samples, sums what they have counted and deltas what of it is new:
+	// a value for each of columns, stack after stack. Stack 0 means no stack; its values are 0.
+	stacks       profiledict.Table[int32, fingerprint]
 	sums, deltas []int64
-	index        profiledict.HashIndex
-	// matches[i] is the stack of this payload that was stack i of the last one.
+	// matches[i] is the stack of this payload that was stack i of the last one, or 0.
 	matches []int32
 }
 
-// plannedSample is what is to become of one sample.
+// plannedSample is what becomes of one sample.
 type plannedSample struct {
-	// stack is the sample's number in stacks where it is the first of its kind, else noStack:
+	// stack is the sample's number in stacks if it is the first of its kind, otherwise 0:
 	// what several samples of one kind have counted is added up, and goes with the first.
 	stack int32
 	isNew bool
 }
 
-const noStack = -1
-
 // Compare compares the payload of a reader, which was fetched at this time, with the Baseline. It counts the samples
-// that cannot be understood. Baseline.Commit makes the payload the last one.
+// that cannot be read. Baseline.Commit makes the payload the last one.
 func (c *Comparison) Compare(r *pprofscan.SampleReader, baseline *Baseline, at time.Time, counts *pprofscan.Counts) {
 	p := r.Payload
 	c.Reset()
 	c.fingerprints.reset(r)
-	now := snapshot{isTaken: true, shape: c.shape(), payloadNanos: max(0, p.TimeNanos)}
+	now := snapshot{exists: true, shape: c.shape(), payloadNanos: max(0, p.TimeNanos)}
 	if !at.IsZero() {
 		now.atNanos = at.UnixNano()
 	}
@@ -80,13 +73,13 @@ func (c *Comparison) Compare(r *pprofscan.SampleReader, baseline *Baseline, at t
 	c.IsActive = true
 	c.Content = pprofscan.ContentIDOf(p.Data)
 	fits := c.sumSamples(baseline.stacksOf(len(c.columns)), counts)
-	now.content, now.incomplete = c.Content, c.incomplete
+	now.content, now.isIncomplete = c.Content, c.isIncomplete
 
 	c.deltas = slices.Grow(c.deltas[:0], len(c.sums))[:len(c.sums)]
 	last := &baseline.last
 	c.Stats.Overflowed = !fits
-	c.Stats.First = fits && !last.isTaken
-	if fits && last.isTaken {
+	c.Stats.First = fits && !last.exists
+	if fits && last.exists {
 		c.Stats.Reason = c.restart(last, &now)
 		c.Stats.Restarted = c.Stats.Reason != RestartNone
 	}
@@ -95,7 +88,7 @@ func (c *Comparison) Compare(r *pprofscan.SampleReader, baseline *Baseline, at t
 	} else {
 		c.subtract(last)
 		c.FromNanos, c.ForNanos = now.since(last)
-		c.DeltaContent = deltaContent(c.Content, last.content)
+		c.DeltaContent = c.Content.Derive(last.content[:]) // another id for each pair of payloads
 	}
 	c.markNew()
 	baseline.pending = c.snapshot(now, fits)
@@ -103,17 +96,17 @@ func (c *Comparison) Compare(r *pprofscan.SampleReader, baseline *Baseline, at t
 
 // Reset forgets the payload.
 func (c *Comparison) Reset() {
-	c.payload, c.reader = nil, nil
-	c.IsActive, c.incomplete, c.NewSamples, c.Samples, c.Stats = false, false, 0, 0, Stats{}
+	c.release()
+	c.IsActive, c.isIncomplete, c.NewSamples, c.Samples, c.Stats = false, false, 0, 0, Stats{}
 }
 
 // Bytes estimates the memory in use.
 func (c *Comparison) Bytes() int {
-	return c.fingerprints.bytes() + pprofscan.BytesOf(c.plan) + pprofscan.BytesOf(c.stacks) + pprofscan.BytesOf(c.sums) +
+	return c.fingerprints.bytes() + pprofscan.BytesOf(c.plan) + c.stacks.MemoryBytes() + pprofscan.BytesOf(c.sums) +
 		pprofscan.BytesOf(c.deltas) + pprofscan.BytesOf(c.matches)
 }
 
-// IsNew reports whether a sample has something new: a value of what is there now, or a delta.
+// IsNew reports whether a sample has something new: a delta, or a value of a type that is not cumulative.
 func (c *Comparison) IsNew(sample int) bool { return c.plan[sample].isNew }
 
 // IsEmpty reports whether there is nothing to emit: all types are cumulative, and none has anything new.
@@ -121,26 +114,23 @@ func (c *Comparison) IsEmpty() bool {
 	return c.IsActive && c.NewSamples == 0 && len(c.columns) == len(c.IsCumulative)
 }
 
-// Apply puts the deltas of a sample in the place of its cumulative values.
+// Apply replaces the cumulative values of a sample with their deltas.
 func (c *Comparison) Apply(sample int, values []int64) {
 	stack := int(c.plan[sample].stack)
 	for k, t := range c.columns {
-		values[t] = 0
-		if stack != noStack {
-			values[t] = c.deltas[stack*len(c.columns)+k]
-		}
+		values[t] = c.deltas[stack*len(c.columns)+k]
 	}
 }
 
 // isCumulative reports whether values of a sample type count from the start of the process. In a payload that is
-// compared with a Baseline all do, except those of what is there now: inuse_objects and
-// inuse_space, and the objects and space of producers that know no other (gperftools, jemalloc, V8).
+// compared with a Baseline all do, except those that count what exists now: inuse_objects and
+// inuse_space, and the objects and space of producers that have no other types (gperftools, jemalloc, V8).
 func isCumulative(typ []byte) bool {
 	return !bytes.HasPrefix(typ, []byte("inuse")) &&
 		string(typ) != "objects" && string(typ) != "space"
 }
 
-// shape finds the cumulative types, and what values must share to be compared.
+// shape finds the cumulative types, and returns what payloads must share to be compared.
 func (c *Comparison) shape() fingerprint {
 	p := c.payload
 	c.IsCumulative, c.columns = c.IsCumulative[:0], c.columns[:0]
@@ -172,70 +162,68 @@ func (c *Comparison) shape() fingerprint {
 	return fingerprintOf(b)
 }
 
-// sumSamples adds up what the samples have counted, by their fingerprints, and counts those that cannot be understood.
-// It reports whether there are no more stacks than the Baseline may remember.
+// sumSamples adds up what the samples have counted, by their fingerprints, and counts those that cannot be read.
+// It reports whether the Baseline may remember so many stacks.
 func (c *Comparison) sumSamples(maxStacks int, counts *pprofscan.Counts) (fits bool) {
 	samples := c.payload.Samples
 	c.Samples = len(samples)
 	c.plan = slices.Grow(c.plan[:0], len(samples))[:len(samples)]
-	c.stacks, c.sums = c.stacks[:0], c.sums[:0]
-	c.index.Reset(min(len(samples), maxStacks))
+	c.resetStacks(min(len(samples), maxStacks))
 	fits = true
 	for i, at := range samples {
 		planned := &c.plan[i]
-		*planned = plannedSample{stack: noStack}
+		*planned = plannedSample{}
 		key, reason, ok := c.sample(at)
 		if !ok {
 			counts.Dropped[reason]++
 			c.Samples--
-			c.incomplete = true
+			c.isIncomplete = true
 			continue
 		}
-		c.reader.FitValues() // what is repaired is counted where it is emitted
+		c.reader.FitValues() // repairs of emitted samples are counted when these are read again
 		for t, v := range c.reader.Values {
 			planned.isNew = planned.isNew || v != 0 && !c.IsCumulative[t]
 		}
 		if !fits {
 			continue
 		}
-		stack, isNew := c.stackOf(key)
-		if isNew {
-			if len(c.stacks) > maxStacks {
+		stack := c.stacks.Intern(key.a, key)
+		if n := int(stack) * len(c.columns); n == len(c.sums) { // a new one
+			if int(stack) > maxStacks {
 				fits = false
-				c.stacks, c.sums = c.stacks[:0], c.sums[:0]
+				c.resetStacks(0)
 				continue
 			}
-			planned.stack = int32(stack)
+			planned.stack = stack
+			c.addSums()
 		}
-		sums := c.sums[stack*len(c.columns):]
+		sums := c.sums[int(stack)*len(c.columns):]
 		for k, t := range c.columns {
 			sums[k] = saturatingAdd(sums[k], c.reader.Values[t])
 		}
 	}
 	if !fits {
 		for i := range c.plan {
-			c.plan[i].stack = noStack
+			c.plan[i].stack = 0
 		}
 	}
 	return fits
 }
 
-// stackOf returns the number of a fingerprint in stacks, and adds it if it is not there.
-func (c *Comparison) stackOf(key fingerprint) (stack int, isNew bool) {
-	probe := c.index.Start(key.a)
-	for e := c.index.Next(&probe); e != 0; e = c.index.Next(&probe) {
-		if c.stacks[e-1] == key {
-			return int(e - 1), false
-		}
-	}
-	c.stacks = append(c.stacks, key)
-	c.sums = slices.Grow(c.sums, len(c.columns))[:len(c.sums)+len(c.columns)]
-	clear(c.sums[len(c.sums)-len(c.columns):])
-	c.index.Insert(probe, int32(len(c.stacks))) // HashIndex knows no entry 0
-	return len(c.stacks) - 1, true
+func (c *Comparison) resetStacks(stacks int) {
+	c.stacks.Reset(stacks)
+	c.sums = c.sums[:0]
+	c.addSums()
 }
 
-// saturatingAdd stops at the limits rather than wrap around: a value that stays there has no delta.
+// addSums adds the sums of one more stack.
+func (c *Comparison) addSums() {
+	n := len(c.sums)
+	c.sums = slices.Grow(c.sums, len(c.columns))[:n+len(c.columns)]
+	clear(c.sums[n:])
+}
+
+// saturatingAdd stops at the limits instead of wrapping around: a value that stays there has no delta.
 func saturatingAdd(a, b int64) int64 {
 	switch sum := a + b; {
 	case a > 0 && b > 0 && sum < 0:
@@ -247,8 +235,7 @@ func saturatingAdd(a, b int64) int64 {
 	}
 }
 
-// restart looks for what cannot be in a payload of the process that gave the last one. It notes which
-// stack was which.
+// restart looks for signs that another process than before wrote the payload. It finds the stacks of the last payload.
 func (c *Comparison) restart(last, now *snapshot) RestartReason {
 	if now.shape != last.shape {
 		return RestartTypesChanged
@@ -258,17 +245,17 @@ func (c *Comparison) restart(last, now *snapshot) RestartReason {
 	}
 	n := len(c.columns)
 	c.matches = slices.Grow(c.matches[:0], len(last.stacks))[:len(last.stacks)]
-	vanished := false
-	next := int32(0)
+	hasVanished := false
+	next := int32(1)
 	for i, key := range last.stacks {
-		// Most producers keep their order, so that the stack after the last one is the next one.
+		// Most producers keep their order, so that the stack after the last match is the next one.
 		match := next
-		if int(match) >= len(c.stacks) || c.stacks[match] != key {
-			match = c.find(key)
+		if int(match) >= c.stacks.Len() || c.stacks.At(match) != key {
+			match = c.stacks.Lookup(key.a, key)
 		}
 		c.matches[i] = match
-		if match == noStack {
-			vanished = true
+		if match == 0 {
+			hasVanished = true
 			continue
 		}
 		next = match + 1
@@ -279,33 +266,23 @@ func (c *Comparison) restart(last, now *snapshot) RestartReason {
 			}
 		}
 	}
-	// Where samples were dropped, the stack may have been one of them.
-	if vanished && !now.incomplete {
+	// If samples were dropped, the stack may have been one of them.
+	if hasVanished && !now.isIncomplete {
 		return RestartStackVanished
 	}
 	return RestartNone
 }
 
 // fell reports whether a value is below the one before. Go's heap values are floating-point products
-// (scaleHeapSample), which keep their order below 2^53; above that, rounding may take back a unit in the last place.
+// (scaleHeapSample), which keep their order below 2^53; above that, rounding may lower one by a unit in the last place.
 func fell(before, now int64) bool {
 	return now < before && now < before-before>>50
 }
 
-func (c *Comparison) find(key fingerprint) int32 {
-	probe := c.index.Start(key.a)
-	for e := c.index.Next(&probe); e != 0; e = c.index.Next(&probe) {
-		if c.stacks[e-1] == key {
-			return e - 1
-		}
-	}
-	return noStack
-}
-
-// subtract sets deltas to what is new since the last payload, once restart has found nothing.
+// subtract sets deltas to what is new since the last payload. restart must have found nothing.
 func (c *Comparison) subtract(last *snapshot) {
-	if last.incomplete {
-		clear(c.deltas) // a stack that the last payload does not have may have been one that was dropped
+	if last.isIncomplete {
+		clear(c.deltas) // a stack that the last payload does not have may have been dropped
 	} else {
 		for i, sum := range c.sums {
 			c.deltas[i] = max(0, sum)
@@ -313,12 +290,12 @@ func (c *Comparison) subtract(last *snapshot) {
 	}
 	n := len(c.columns)
 	for i, match := range c.matches {
-		if match == noStack {
+		if match == 0 {
 			continue
 		}
 		for k, before := range last.values[i*n : i*n+n] {
 			at := int(match)*n + k
-			now := max(c.sums[at], before) // what rounding took back is not new when it returns
+			now := max(c.sums[at], before) // what rounding has lowered is not new when it rises again
 			c.sums[at], c.deltas[at] = now, 0
 			if before >= 0 {
 				c.deltas[at] = now - before
@@ -327,17 +304,15 @@ func (c *Comparison) subtract(last *snapshot) {
 	}
 }
 
-// markNew finds the samples that have something new: a value of what is there now, or a delta.
+// markNew marks the samples that have a delta. sumSamples has marked those with values of other types.
 func (c *Comparison) markNew() {
 	n := len(c.columns)
 	c.NewSamples = 0
 	for i := range c.plan {
 		planned := &c.plan[i]
-		if planned.stack != noStack {
-			at := int(planned.stack) * n
-			for _, delta := range c.deltas[at : at+n] {
-				planned.isNew = planned.isNew || delta != 0
-			}
+		at := int(planned.stack) * n
+		for _, delta := range c.deltas[at : at+n] {
+			planned.isNew = planned.isNew || delta != 0
 		}
 		if planned.isNew {
 			c.NewSamples++
@@ -345,7 +320,7 @@ func (c *Comparison) markNew() {
 	}
 }
 
-// snapshot is what the next payload is compared with: the stacks that have counted anything. One that is
+// snapshot returns what the next payload is compared with: the stacks that have counted anything. One that is
 // absent has counted 0.
 func (c *Comparison) snapshot(now snapshot, fits bool) *snapshot {
 	s := snapshots.Get().(*snapshot)
@@ -355,10 +330,10 @@ func (c *Comparison) snapshot(now snapshot, fits bool) *snapshot {
 		*s = snapshot{}
 	}
 	n := len(c.columns)
-	for i, key := range c.stacks {
+	for i := range c.stacks.Len() {
 		sums := c.sums[i*n : i*n+n]
 		if slices.ContainsFunc(sums, func(v int64) bool { return v != 0 }) {
-			stacks, values = append(stacks, key), append(values, sums...)
+			stacks, values = append(stacks, c.stacks.At(int32(i))), append(values, sums...)
 		}
 	}
 	s.stacks, s.values = stacks, values
@@ -366,7 +341,7 @@ func (c *Comparison) snapshot(now snapshot, fits bool) *snapshot {
 }
 
 // since returns the time and duration of what happened between two payloads: by their own clock, or by the
-// caller's if they have none or it did not move.
+// caller's if they have no times or the same one.
 func (s *snapshot) since(last *snapshot) (timeNanos, durationNanos uint64) {
 	switch {
 	case last.payloadNanos != 0 && s.payloadNanos > last.payloadNanos:
@@ -376,15 +351,4 @@ func (s *snapshot) since(last *snapshot) (timeNanos, durationNanos uint64) {
 	default:
 		return uint64(last.payloadNanos), 0
 	}
-}
-
-// deltaContent returns the id of what happened between two payloads: another one for each pair of them.
-func deltaContent(id, last pprofscan.ContentID) pprofscan.ContentID {
-	var text [2 * len(id)]byte
-	copy(text[:], id[:])
-	copy(text[len(id):], last[:])
-	var out pprofscan.ContentID
-	binary.BigEndian.PutUint64(out[:8], xxhash.Sum64(text[:]))
-	binary.BigEndian.PutUint64(out[8:], xxhash.Sum64(text[1:]))
-	return out
 }

@@ -4,20 +4,18 @@
 package pprofdelta
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// fingerprint identifies a sample over all payloads of an endpoint, where neither ids nor the order of
-// tables last. It is two hashes of the same bytes under seeds that are drawn once a process: two samples
-// share one with the odds of 1 in 2^128, and nobody can forge such a pair from outside
-// (docs/decisions/scrape-deltas.md). What is hashed of an entry holds the fingerprints of its parts whole.
+// fingerprint identifies a sample in all payloads of an endpoint, whose ids and order of tables do not last. It is two
+// hashes of the same bytes under seeds that are drawn once a process: two samples have the same one with odds of
+// 1 in 2^128, and nobody can forge such a pair from outside (docs/decisions/0007-scrape-deltas.md). The hashed bytes of an
+// entry contain the whole fingerprints of its parts.
 type fingerprint struct{ a, b uint64 }
 
 const fingerprintBytes = 16
@@ -39,25 +37,18 @@ func (f fingerprint) put(b []byte) []byte {
 	return b[fingerprintBytes:]
 }
 
-// fingerprints are those of a payload's entries, by position; the zero value where one is not known yet.
+// fingerprints has those of a payload's entries, by position. The zero value is one that is not known yet.
 type fingerprints struct {
 	payload *pprofscan.Payload
 	reader  *pprofscan.SampleReader
 
 	strings, mappings, functions, locations []fingerprint
 
-	labelSets  []labelSet // the first one is unused
-	labelIndex profiledict.HashIndex
+	labelSets pprofscan.Memo[fingerprint]
 
 	// Scratch of one entry, of one sample's locations, and of its labels.
 	entry, buffer []byte
 	labels        []label
-}
-
-// labelSet is the fingerprint of a set of labels, and its span in the payload.
-type labelSet struct {
-	at pprofscan.Span
-	fingerprint
 }
 
 // label is a label: its key, and its value in the form that is hashed.
@@ -77,8 +68,13 @@ func (f *fingerprints) reset(r *pprofscan.SampleReader) {
 	f.payload, f.reader = p, r
 	f.strings, f.mappings = zeroed(f.strings, len(p.Strings)), zeroed(f.mappings, len(p.Mappings))
 	f.functions, f.locations = zeroed(f.functions, len(p.Functions)), zeroed(f.locations, len(p.Locations))
-	f.labelSets = append(f.labelSets[:0], labelSet{})
-	f.labelIndex.Reset(0)
+	f.labelSets.Reset(p.Data, 0)
+}
+
+// release forgets the payload.
+func (f *fingerprints) release() {
+	f.payload, f.reader = nil, nil
+	f.labelSets.Reset(nil, 0)
 }
 
 func zeroed(s []fingerprint, n int) []fingerprint {
@@ -90,7 +86,7 @@ func zeroed(s []fingerprint, n int) []fingerprint {
 // bytes estimates the memory in use.
 func (f *fingerprints) bytes() int {
 	return pprofscan.BytesOf(f.strings) + pprofscan.BytesOf(f.mappings) + pprofscan.BytesOf(f.functions) +
-		pprofscan.BytesOf(f.locations) + pprofscan.BytesOf(f.labelSets) + pprofscan.BytesOf(f.entry) +
+		pprofscan.BytesOf(f.locations) + f.labelSets.Bytes() + pprofscan.BytesOf(f.entry) +
 		pprofscan.BytesOf(f.buffer) + pprofscan.BytesOf(f.labels)
 }
 
@@ -115,7 +111,7 @@ func (f *fingerprints) sample(at pprofscan.Span) (fingerprint, pprofscan.DropRea
 	for _, i := range r.Stack {
 		rest = f.locations[i-1].put(rest)
 	}
-	set.put(rest) // always there and last: all before it are locations
+	set.put(rest) // always there, so that it cannot be mistaken for a location
 	f.buffer = b
 	return fingerprintOf(b), 0, true
 }
@@ -139,7 +135,7 @@ func (f *fingerprints) rawString(i uint64) fingerprint {
 	return *known
 }
 
-// mapping leaves out has_functions and its like: Go clears it once it meets a function of the mapping that it
+// mapping leaves out has_functions and the other flags: Go clears it once it meets a function of the mapping that it
 // cannot name.
 func (f *fingerprints) mapping(id uint64) fingerprint {
 	position, ok := f.payload.MappingIDs.Find(id)
@@ -159,7 +155,7 @@ func (f *fingerprints) mapping(id uint64) fingerprint {
 	return *known
 }
 
-// function covers a function but for its file.
+// function covers a function except for its file.
 func (f *fingerprints) function(position int) fingerprint {
 	known := &f.functions[position]
 	if *known == (fingerprint{}) {
@@ -172,16 +168,16 @@ func (f *fingerprints) function(position int) fingerprint {
 	return *known
 }
 
-// location works out the fingerprint of a location, and returns the number under which it is found: the position plus
-// one. The files of its functions count only where there is no address: Go writes one file a function, that of the frame
-// it meets first, and a function may have several (by //line).
+// location computes the fingerprint of a location, and returns its number for the reader: the position plus one. The files
+// of its functions count only if there is no address: Go writes one file for a function, that of the frame it meets first,
+// and a function can have several (by //line).
 func (f *fingerprints) location(position int) int32 {
 	l := &f.payload.Locations[position]
 	mapping := f.mapping(l.MappingID)
 	lines := f.payload.Lines[l.LineStart:l.LineEnd]
 	for _, line := range lines {
 		if i, ok := f.payload.FunctionOf(line); ok {
-			f.function(i) // before f.entry is in use
+			f.function(i) // now, since it uses f.entry too
 		}
 	}
 	folded := uint64(0)
@@ -207,15 +203,11 @@ func (f *fingerprints) location(position int) int32 {
 	return int32(position + 1)
 }
 
-// labelSet returns the fingerprint of the labels at a span: the texts of a key in their order, then its numbers;
-// keys in any.
+// labelSet returns the fingerprint of the labels at a span: for each key its texts in their order, then its numbers. The
+// order of keys does not count.
 func (f *fingerprints) labelSet(at pprofscan.Span) (fingerprint, pprofscan.DropReason, bool) {
-	key := f.payload.Data[at.Start:at.End]
-	p := f.labelIndex.Start(profiledict.HashBytes(key))
-	for e := f.labelIndex.Next(&p); e != 0; e = f.labelIndex.Next(&p) {
-		if known := &f.labelSets[e]; bytes.Equal(f.payload.Data[known.at.Start:known.at.End], key) {
-			return known.fingerprint, 0, true
-		}
+	if known := f.labelSets.Find(at); known != 0 {
+		return *f.labelSets.At(known), 0, true
 	}
 	if reason, ok := f.readLabels(at); !ok {
 		return fingerprint{}, reason, false
@@ -231,13 +223,12 @@ func (f *fingerprints) labelSet(at pprofscan.Span) (fingerprint, pprofscan.DropR
 		b = binary.LittleEndian.AppendUint64(b, l.kind)
 	}
 	f.entry = b
-	set := labelSet{at: at}
+	var set fingerprint
 	if len(b) > 0 {
-		set.fingerprint = fingerprintOf(b)
+		set = fingerprintOf(b)
 	}
-	f.labelIndex.Insert(p, int32(len(f.labelSets)))
-	f.labelSets = append(f.labelSets, set)
-	return set.fingerprint, 0, true
+	f.labelSets.Add(at, set)
+	return set, 0, true
 }
 
 func (f *fingerprints) readLabels(rest pprofscan.Span) (pprofscan.DropReason, bool) {
@@ -251,7 +242,7 @@ func (f *fingerprints) readLabels(rest pprofscan.Span) (pprofscan.DropReason, bo
 		if !ok {
 			return reason, false
 		}
-		if read.IsNone() {
+		if read.IsEmpty() {
 			continue
 		}
 		l := label{kind: labelText, text: f.string(read.Str)}

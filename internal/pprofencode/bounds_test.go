@@ -17,13 +17,13 @@ import (
 )
 
 // The peak of the heap is at most encodeConstant + encodeFactor × the size of the message as protobuf: docs/limits.md.
-// Three times maxExpansion, since the pprof in hand grows by doubling and is then copied.
+// It is three times maxExpansion, since the buffer of the pprof grows by doubling and is then copied.
 const (
 	encodeConstant = 16 << 20
 	encodeFactor   = 200
 )
 
-// worstMessages are messages of about size bytes whose samples and profiles share large entries.
+// worstMessages returns messages of about size bytes whose samples and profiles share large entries.
 func worstMessages(size int) map[string]pprofile.Profiles {
 	text := strings.Repeat("x", size/2)
 	build := func(fill func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles)) pprofile.Profiles {
@@ -194,7 +194,7 @@ func TestEncodeIsBoundedByItsInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			encoded, stats, err := encodeMeasured(t, pd)
 			require.NoError(t, err)
-			require.NotEmpty(t, encoded, "what fits arrives")
+			require.NotEmpty(t, encoded, "what fits is encoded")
 			dropped += min(1, stats.Dropped)
 		})
 	}

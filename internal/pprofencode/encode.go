@@ -3,7 +3,8 @@
 
 // Package pprofencode writes OTLP profiles as pprof payloads: the one writer of pprof. Encode groups the profiles of a
 // scope (group.go), joins their samples by identity (join.go), writes each sample with its stack and labels (sample.go,
-// labels.go) and then the tables that the samples have reached (tables.go).
+// labels.go) and then the table entries that the samples refer to (tables.go). Writer is for formats that use pprof in
+// their own way (writer.go).
 package pprofencode
 
 import (
@@ -15,14 +16,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // Payload is one pprof payload and the OTLP profiles that it was made of.
 type Payload struct {
-	// ResourceIndex and ScopeIndex are where the profiles are in the input.
+	// ResourceIndex and ScopeIndex are the position of the profiles in the input.
 	ResourceIndex, ScopeIndex int
 	// ProfileIndices[i] is the profile, within its scope, that became the payload's sample type i. There are twice as many
-	// as sample types where a second list of profiles, without timestamps, follows those with timestamps.
+	// as sample types if a second list of profiles, without timestamps, follows those with timestamps.
 	ProfileIndices []int
 	// Samples is the number of samples in the pprof.
 	Samples int
@@ -34,9 +36,9 @@ type Payload struct {
 type Stats struct {
 	// Samples is the number of pprof samples that were written.
 	Samples int
-	// Dropped is the number of samples that were left out, since the pprofs would have become too large: see Encode.
+	// Dropped is the number of samples that were left out because the pprofs would have become too large: see Encode.
 	Dropped int
-	// Omitted counts what has no place in pprof and was left out, by kind. It counts once per
+	// Omitted counts what pprof cannot carry and was left out, by kind. It counts once per
 	// payload and table entry, however many samples refer to that entry.
 	Omitted [numOmissions]int
 }
@@ -47,13 +49,13 @@ type Omission int
 // The kinds of content that are left out of a pprof. Resources, scopes, profile ids and original
 // payloads are not among them: Payload's indices lead to them.
 const (
-	// OmitProfileAttribute is a profile's attribute that is none of pprof.profile.*.
+	// OmitProfileAttribute is a profile's attribute other than pprof.profile.*.
 	OmitProfileAttribute Omission = iota
 	// OmitMappingAttribute is a mapping's attribute other than its (first) build id and pprof.mapping.*.
 	OmitMappingAttribute
 	// OmitLocationAttribute is a location's attribute other than pprof.location.is_folded.
 	OmitLocationAttribute
-	// OmitUnit is the unit of a sample attribute that holds no number: only numeric labels have units.
+	// OmitUnit is the unit of a sample attribute that is not a number: only numeric labels have units.
 	OmitUnit
 	numOmissions
 )
@@ -68,18 +70,18 @@ func (o Omission) String() string { return omissionNames[o] }
 // Encode turns OTLP profiles into uncompressed pprof payloads; pd is only read.
 //
 // The profiles of one scope that share time, duration, period, period type and attributes become the
-// sample types of one pprof. Where the scope has the attribute `pprof.scope.sample_type_order`, and its
-// length n divides their number, each n consecutive profiles are one pprof in that order. Without it
-// they keep their order, and a sample type that comes again starts another pprof.
-// Then pprof's default sample type is the first profile's, unless the scope names another.
-// (More than 64 sample types stay together only while that keeps the pprof small.) The samples of such
+// sample types of one pprof. If the scope has the attribute `pprof.scope.sample_type_order`, and its
+// length n divides their number, every n consecutive profiles are one pprof in that order. Without it
+// they keep their order, a sample type that comes again starts another pprof, and
+// pprof's default sample type is the first profile's, unless the scope names another.
+// (More than 64 sample types stay together only if that keeps the pprof small.) The samples of such
 // profiles are joined by their identity {stack, attributes, link}; a value that a profile lacks is 0.
 //
 // A sample with timestamps becomes one pprof sample per timestamp, which is the numeric label
 // `timestamps_unix_nano` in `nanoseconds`, or the label that the payload had; without values each counts 1. Profiles that
-// differ in that alone, the ones with timestamps first, are one pprof; others with timestamps are in no pprof with ones
-// without. Values that are all 1 are noted in a last comment, see pprofscan.CommentTimestampedValues. A link becomes the labels
-// `trace_id` and `span_id` in lower-case hex. An attribute becomes labels of its key:
+// differ only in having timestamps, those that have them first, are one pprof; otherwise profiles with and without
+// timestamps are not mixed. Values that are all 1 are recorded in a last comment, see pprofscan.CommentTimestampedValues.
+// A link becomes the labels `trace_id` and `span_id` in lower-case hex. An attribute becomes labels of its key:
 //
 //	attribute value                   label
 //	string                            string
@@ -93,15 +95,15 @@ func (o Omission) String() string { return omissionNames[o] }
 //	map                               string, the map as JSON, keys in their order
 //	none                              string "null"
 //
-// In JSON, bytes are base64 strings, doubles that JSON lacks are strings, and what is nested deeper than 1000 values
-// is null.
+// In JSON, bytes are base64 strings, doubles that JSON cannot represent are strings, and values nested deeper than 1000
+// levels are null.
 //
 // Samples of OTLP share stacks and attributes, those of pprof repeat them, and each pprof has tables of its own. All
 // pprofs together take at most 1 MiB and 64 times the size of pd as protobuf: samples and profiles beyond that are left
 // out and counted.
 //
-// pd should keep OTLP's rules. An index out of range or a sample without a readable shape is an
-// error that names it; entries that repeat each other are written as they are, nothing is lost.
+// pd should follow OTLP's rules. An index out of range, or a sample whose numbers of values and timestamps do not match, is
+// an error that names it. Entries that repeat each other are written as they are, nothing is lost.
 func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 	e := newEncoder(pd)
 	defer e.release()
@@ -144,8 +146,8 @@ type encoder struct {
 	tables
 
 	stats Stats
-	// err is the first fault. The writers below go on after it with a harmless value and are stopped
-	// at the next message, which spares the hot path a check at every field.
+	// err is the first fault. The functions below go on after it with a harmless value and stop
+	// at the next message, so that the hot path does not check it at every field.
 	err error
 	// resource, scope, profile and sample are what is being written, for errors.
 	resource, scope, profile, sample int
@@ -160,20 +162,21 @@ type encoder struct {
 	labels            []byte
 	attributes, links spanTable
 	timestampLabel    []byte
-	stated            stated
+	origin            origin
 
 	locations, functions, mappings reach
 
-	sets   attributeSets
+	sets   profiledict.AttributeSets
+	set    []int32 // scratch
 	join   joiner
 	values []int64
 
-	// written are the bytes of the payloads before, budget what all may take: minBytes, until they do not suffice
-	// and the size of message has been worked out.
+	// written is the size of the payloads before, budget what all may take: minBytes until that does not suffice,
+	// then more by the size of message.
 	written, budget int64
 	message         pprofile.Profiles
 	isSized         bool
-	// buildIDs are the payload's strings of build ids, by their attribute: mappings may share a long one.
+	// buildIDs are the payload's indices of build ids, by their attribute: mappings can share a long one.
 	buildIDs map[int32]uint64
 }
 
@@ -182,7 +185,7 @@ const (
 	maxExpansion = 64
 )
 
-// fits reports whether the payload may be n bytes larger than it is.
+// fits reports whether the budget allows n more bytes.
 func (e *encoder) fits(n int) bool {
 	total := e.written + int64(len(e.out)) + int64(n)
 	if total > e.budget && !e.isSized {
@@ -192,7 +195,7 @@ func (e *encoder) fits(n int) bool {
 	return total <= e.budget
 }
 
-// fitsSample reports whether the payload may have one more sample of n bytes. It leaves an eighth of the budget for the
+// fitsSample reports whether the budget allows one more sample of n bytes. It leaves an eighth of the budget for the
 // tables that come after the samples.
 func (e *encoder) fitsSample(n int) bool {
 	return e.fits(n + int((e.written+int64(len(e.out)+n))/7))
@@ -213,6 +216,7 @@ func newEncoder(pd pprofile.Profiles) *encoder {
 		stackTable:     d.StackTable(),
 	}
 	e.stats, e.err = Stats{}, nil
+	e.sets.Reset(0, 0)
 	e.strings.resize(d.StringTable())
 	e.stacks.resize(d.StackTable().Len())
 	e.attributes.resize(d.AttributeTable().Len())
@@ -223,10 +227,9 @@ func newEncoder(pd pprofile.Profiles) *encoder {
 	return e
 }
 
-// release keeps the scratch memory for the next call, unless the input was an uncommonly large one.
+// release keeps the scratch memory for the next call, unless the input was uncommonly large.
 func (e *encoder) release() {
 	e.reset()
-	e.sets.reset()
 	e.tables = tables{}
 	e.strings.table, e.message = pcommon.StringSlice{}, pprofile.Profiles{}
 	if e.bytes() <= pprofscan.MaxKeptBytes {
@@ -236,7 +239,7 @@ func (e *encoder) release() {
 
 // bytes estimates the encoder's memory.
 func (e *encoder) bytes() int {
-	n := pprofscan.BytesOf(e.out) + pprofscan.BytesOf(e.labels) + pprofscan.BytesOf(e.values) + pprofscan.BytesOf(e.sets.sorted) + e.join.bytes() +
+	n := pprofscan.BytesOf(e.out) + pprofscan.BytesOf(e.labels) + pprofscan.BytesOf(e.values) + e.sets.MemoryBytes() + e.join.bytes() +
 		pprofscan.BytesOf(e.strings.remap) + pprofscan.BytesOf(e.strings.used) + pprofscan.BytesOf(e.strings.values)
 	for _, spans := range []*spanTable{&e.stacks, &e.attributes, &e.links} {
 		n += pprofscan.BytesOf(spans.spans) + pprofscan.BytesOf(spans.used)
@@ -260,11 +263,11 @@ func (e *encoder) reset() {
 	e.buildIDs = cleared(e.buildIDs)
 }
 
-// encodeGroup writes the profiles of scope that group lists as one pprof. It returns nil if that does not fit.
+// encodeGroup returns the members of a group as one pprof, or nil if the budget does not allow it.
 func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byte {
 	e.reset()
 	before, samples := e.stats, 0
-	e.stated = e.statedOf(scope.Profiles().At(members.profiles[0]), members.profiles[0])
+	e.origin = e.originOf(scope.Profiles().At(members.profiles[0]), members.profiles[0])
 	columns := make([]column, len(members.profiles))
 	for i, p := range members.profiles {
 		profile := scope.Profiles().At(p)
@@ -284,13 +287,10 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byt
 	e.writeFunctions()
 	e.writeMappings()
 	e.writeHeader(scope, members)
-	// The strings come last, when all that is written has asked for its own.
-	for _, s := range e.strings.values {
-		e.out = appendString(e.out, pprofscan.ProfileStringTable, s)
-	}
-	isFitting := e.fits(0)
-	e.written += int64(len(e.out)) // what does not fit has been paid for, too
-	if !isFitting {
+	e.writeStrings()
+	isAllowed := e.fits(0)
+	e.written += int64(len(e.out)) // even if it is dropped: it was work
+	if !isAllowed {
 		before.Dropped = e.stats.Dropped + e.stats.Samples - before.Samples
 		e.stats = before
 		return nil
@@ -298,7 +298,7 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byt
 	return bytes.Clone(e.out)
 }
 
-// fail keeps the first fault: index does not lead into a table of n entries.
+// fail records that index is out of the range of a table of n entries, unless there is an error already.
 func (e *encoder) fail(path string, index int32, n int) {
 	e.failf("%s: index %d is out of range [0..%d)", path, index, n)
 }
@@ -317,7 +317,7 @@ func (e *encoder) samplePath(field string) string {
 	return fmt.Sprintf("%s.samples[%d]%s", e.profilePath(e.profile), e.sample, field)
 }
 
-// entries yields the attributes that a record's indices name, except for the null attribute at index 0.
+// entries calls use with the attributes at a record's indices, except for the null attribute at index 0.
 func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use func(attribute int32, key string, v pcommon.Value)) {
 	n := e.attributeTable.Len()
 	for k := range indices.Len() {

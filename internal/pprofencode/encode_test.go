@@ -75,7 +75,7 @@ func TestEncodeHeader(t *testing.T) {
 	assert.Equal(t, 1, stats.Omitted[OmitProfileAttribute])
 }
 
-// A foreign producer may give a single comment, or an attribute of our name with a value of another type.
+// Other producers can write a single comment, or attributes with our names and values of other types.
 func TestEncodeHeaderOfOtherShapes(t *testing.T) {
 	pd := profiletest.New().Profile("cpu", "ns").Attributes(
 		profiletest.Attr(pprofscan.AttributeComment, "only"), profiletest.Attr(pprofscan.AttributeDocURL, 7)).Build()
@@ -111,7 +111,7 @@ func TestEncodeTimestamps(t *testing.T) {
 	}
 }
 
-// A timestamp's label must not stay for the samples after it, and a timestamp of 0 is one.
+// The samples after one with a timestamp must not get its label. A timestamp of 0 is a timestamp.
 func TestEncodeTimestampsOfOneSampleOnly(t *testing.T) {
 	pd := profiletest.New().Profile("cpu", "ns").Sample(profiletest.Observed([]uint64{0}, "a")).
 		Profile("cpu", "ns").Sample(profiletest.Value(3, "a")).Build()
@@ -121,7 +121,7 @@ func TestEncodeTimestampsOfOneSampleOnly(t *testing.T) {
 	assert.Empty(t, p.Sample[1].NumLabel)
 }
 
-// Profiles of which only some have timestamps are not sample types of one pprof: none of their samples would have both.
+// If only some profiles have timestamps, they are not sample types of one pprof: no sample would have values of both.
 func TestEncodeTimestampsApart(t *testing.T) {
 	timed, plain := profiletest.Observed([]uint64{5}, "a"), profiletest.Value(3, "a")
 	pd := profiletest.New().Profile("cpu", "ns").Sample(timed).Profile("wall", "ns").Sample(plain).
@@ -163,7 +163,7 @@ func TestEncodeNegativeAndLargeValues(t *testing.T) {
 	}
 }
 
-// Payloads of one input share its dictionary, and each has only what its own samples reach.
+// Payloads of one input share its dictionary, but each has only the entries that its own samples refer to.
 func TestEncodeSharedDictionary(t *testing.T) {
 	pd := profiletest.New().
 		Resource("service.name", "one").
@@ -202,7 +202,7 @@ func TestEncodeOnlyReads(t *testing.T) {
 	assert.Equal(t, before, profiletest.Render(pd))
 }
 
-// The scratch memory that calls hand on must not show: neither after another input, nor after a fault.
+// Scratch memory from the call before must have no effect, neither after another input nor after a fault.
 func TestEncodeIsDeterministic(t *testing.T) {
 	small := build(profiletest.Value(1, "a", "b").With(profiletest.Attr("k", "v")).Linked([16]byte{1}, [8]byte{1}))
 	first, _, err := Encode(small)

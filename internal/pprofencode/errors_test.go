@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// sound has something in every table. Its entries with the index 1 are the ones that the sample uses.
+// sound returns profiles with entries in every table. The sample uses those with index 1.
 func sound() pprofile.Profiles {
 	sample := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{{
 		Mapping:    &profiletest.Mapping{File: "bin", Attributes: []profiletest.Attribute{profiletest.Attr("m", true)}},
@@ -29,7 +29,7 @@ func TestEncodeNamesWhatIsOutOfRange(t *testing.T) {
 	const profile = "resource_profiles[0].scope_profiles[0].profiles[0]"
 	for name, test := range map[string]struct {
 		breakIt func(pd pprofile.Profiles, index int32)
-		want    string // what stands before ": index ..."
+		want    string // the text before ": index ..."
 		n       string // the table's length
 	}{
 		"stack":             {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).SetStackIndex(i) }, profile + ".samples[0].stack_index", "2"},
@@ -76,7 +76,7 @@ func sampleAttribute(pd pprofile.Profiles) pprofile.KeyValueAndUnit {
 	return pd.Dictionary().AttributeTable().At(int(profiletest.SampleAt(pd, 0).AttributeIndices().At(0)))
 }
 
-// The same faults where profiles are joined: in the second profile, and off the order of the first.
+// The same faults if profiles are joined: in the second profile, and in another order than that of the first.
 func TestEncodeNamesFaultsOfJoinedProfiles(t *testing.T) {
 	two := func() pprofile.Profiles {
 		return profiletest.New().
@@ -110,8 +110,8 @@ func TestEncodeNamesFaultsOfJoinedProfiles(t *testing.T) {
 	}
 }
 
-// A dictionary without zero values, as pprofile.NewProfiles makes it, still means nothing by index 0
-// where OTLP lets 0 mean that.
+// In a dictionary without zero values, such as that of pprofile.NewProfiles, index 0 still means "not set"
+// wherever OTLP defines it so.
 func TestEncodeEmptyDictionary(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	s := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty()
@@ -122,7 +122,7 @@ func TestEncodeEmptyDictionary(t *testing.T) {
 	assert.Empty(t, p.Sample[0].Location)
 }
 
-// Where a sender has put something else at index 0, that is what index 0 means; links apart.
+// If a sender has put something else at index 0, index 0 means that, except for links.
 func TestEncodeDictionaryWithoutZeroValues(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	d := pd.Dictionary()

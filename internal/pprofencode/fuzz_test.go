@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// FuzzEncode feeds OTLP bytes, sound or not, to the encoder: it says what is wrong, or what it writes is a
-// pprof that pprof's own parser takes.
+// FuzzEncode encodes OTLP bytes, sound or not. The encoder returns an error, or a pprof that pprof's own parser
+// can read.
 func FuzzEncode(f *testing.F) {
 	for _, pd := range []pprofile.Profiles{
 		sound(),

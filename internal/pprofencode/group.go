@@ -13,12 +13,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 const (
-	// maxSampleTypes is the number of profiles that are always joined where they belong together.
+	// maxSampleTypes is the number of profiles that are always joined if they belong together.
 	maxSampleTypes = 64
-	// maxJoinedValues bounds the values that joining more of them may write. A pprof has a value for
+	// maxJoinedValues bounds the values that are written if more of them are joined. A pprof has a value for
 	// each sample and type, so that a few megabytes of OTLP could become a pprof of any size.
 	maxJoinedValues = 4 << 20
 )
@@ -26,54 +27,47 @@ const (
 // groupKey is what profiles must share to be sample types of one pprof. Within one dictionary
 // equal values have equal indices.
 type groupKey struct {
-	stated                 stated
+	origin                 origin
 	period                 int64
 	periodType, periodUnit int32
-	attributes             setID
+	attributes             profiledict.AttributeSetIndex
 }
 
 type valueType struct{ typ, unit int32 }
 
-// stated is what the attributes of a profile say of the pprof that it was, and otherwise its fields: the time and duration, and
-// the label with the times of samples.
-type stated struct {
+// origin is the time, the duration and the timestamp label of the pprof that a profile was decoded from, as its attributes
+// record them. What they do not record are the profile's own fields, and the default label.
+type origin struct {
 	time, duration uint64
 	label, unit    string
 }
 
-func (e *encoder) statedOf(p pprofile.Profile, profile int) stated {
-	s := stated{time: uint64(p.Time()), duration: p.DurationNano(), label: pprofscan.KeyTimestamp, unit: pprofscan.TimestampUnit}
-	e.entries(p.AttributeIndices(), func() string { return e.profilePath(profile) }, func(_ int32, key string, v pcommon.Value) {
-		switch key {
-		case pprofscan.AttributeTimeNanos:
-			if v.Type() == pcommon.ValueTypeInt {
-				s.time = uint64(v.Int())
-			}
-		case pprofscan.AttributeDurationNanos:
-			if v.Type() == pcommon.ValueTypeInt {
-				s.duration = uint64(v.Int())
-			}
-		case pprofscan.AttributeTimestampLabel:
-			if v.Type() == pcommon.ValueTypeStr {
-				s.label = v.Str()
-			}
-		case pprofscan.AttributeTimestampUnit:
-			if v.Type() == pcommon.ValueTypeStr {
-				s.unit = v.Str()
-			}
+func (e *encoder) originOf(p pprofile.Profile, profile int) origin {
+	o := origin{time: uint64(p.Time()), duration: p.DurationNano(), label: pprofscan.KeyTimestamp, unit: pprofscan.TimestampUnit}
+	path := func() string { return e.profilePath(profile) }
+	e.entries(p.AttributeIndices(), path, func(_ int32, key string, v pcommon.Value) {
+		switch t := v.Type(); {
+		case key == pprofscan.AttributeTimeNanos && t == pcommon.ValueTypeInt:
+			o.time = uint64(v.Int())
+		case key == pprofscan.AttributeDurationNanos && t == pcommon.ValueTypeInt:
+			o.duration = uint64(v.Int())
+		case key == pprofscan.AttributeTimestampLabel && t == pcommon.ValueTypeStr:
+			o.label = v.Str()
+		case key == pprofscan.AttributeTimestampUnit && t == pcommon.ValueTypeStr:
+			o.unit = v.Str()
 		}
 	})
-	return s
+	return o
 }
 
-// group lists the profiles that make one pprof, in the order of its sample types. There are as many as types, or twice as
+// group lists the profiles that become one pprof, in the order of its sample types. There are as many as types, or twice as
 // many: those with timestamps first.
 type group struct {
 	profiles []int
 	types    int
 }
 
-// groupProfiles lists the pprofs that the profiles of a scope make.
+// groupProfiles lists the pprofs that the profiles of a scope become.
 func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	var groups [][]int
 	byKey := map[groupKey]int{}
@@ -81,9 +75,9 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	for i := range profiles.Len() {
 		p := profiles.At(i)
 		key := groupKey{
-			stated: e.statedOf(p, i), period: p.Period(),
+			origin: e.originOf(p, i), period: p.Period(),
 			periodType: p.PeriodType().TypeStrindex(), periodUnit: p.PeriodType().UnitStrindex(),
-			attributes: e.sets.intern(p.AttributeIndices()),
+			attributes: e.attributeSet(p.AttributeIndices()),
 		}
 		g, ok := byKey[key]
 		if !ok {
@@ -101,7 +95,7 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	return pprofs
 }
 
-// splitMixed makes two pprofs of one whose profiles have samples with timestamps here and without there. As one they would
+// splitMixed splits each pprof in which some profiles have samples with timestamps and others without. As one they would
 // be read back as profiles of all types with timestamps and of all types without.
 func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int) {
 	for _, members := range pprofs {
@@ -128,8 +122,8 @@ func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int)
 	return split
 }
 
-// joinTimed makes one pprof of two that follow each other if they have the same sample types, the first with timestamps and
-// the other without.
+// joinTimed joins two consecutive pprofs if they have the same sample types, the first with timestamps and the second
+// without.
 func joinTimed(profiles pprofile.ProfilesSlice, pprofs [][]int) (joined []group) {
 	for i := 0; i < len(pprofs); i++ {
 		g := group{profiles: pprofs[i], types: len(pprofs[i])}
@@ -150,7 +144,7 @@ func haveSameTypes(profiles pprofile.ProfilesSlice, a, b []int) bool {
 	})
 }
 
-// areTimed reports whether the samples of profiles, of which there is one at least, all have timestamps, or all have none.
+// areTimed reports whether there are samples, and all of them have timestamps (if timed) or none has.
 func areTimed(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
 	n := 0
 	for _, p := range members {
@@ -163,7 +157,7 @@ func areTimed(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
 	return n > 0
 }
 
-// splitGroup orders a group's profiles by the scope's attribute, and splits what cannot be one pprof.
+// splitGroup orders a group's profiles by the scope's attribute, and splits those that cannot be one pprof.
 func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 	var pprofs [][]int
 	if n := len(order); n > 0 && len(group)%n == 0 && eachIsSmall(profiles, group, n) {
@@ -191,7 +185,7 @@ func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 	return pprofs
 }
 
-// eachIsSmall reports whether each n consecutive profiles may become one pprof.
+// eachIsSmall reports whether every n consecutive profiles can become one pprof.
 func eachIsSmall(profiles pprofile.ProfilesSlice, group []int, n int) bool {
 	for chunk := range slices.Chunk(group, n) {
 		if !isSmall(profiles, chunk) {
@@ -201,7 +195,7 @@ func eachIsSmall(profiles pprofile.ProfilesSlice, group []int, n int) bool {
 	return true
 }
 
-// isSmall reports whether profiles may become one pprof without it growing out of proportion.
+// isSmall reports whether profiles can become one pprof of a reasonable size.
 func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
 	if len(group) <= maxSampleTypes {
 		return true
@@ -216,71 +210,35 @@ func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
 	return samples <= maxJoinedValues/len(group)
 }
 
-// sampleTypeOrder reads the scope's attribute: element i is profile i's place in the pprof. It returns
-// nil if there is none or it is no permutation.
+// sampleTypeOrder reads the scope's attribute: element i is profile i's position in the pprof. It returns
+// nil if there is no attribute or it is not a permutation.
 func sampleTypeOrder(scope pcommon.InstrumentationScope) []int {
 	v, ok := scope.Attributes().Get(pprofscan.AttributeSampleTypeOrder)
 	if !ok || v.Type() != pcommon.ValueTypeSlice {
 		return nil
 	}
 	n := v.Slice().Len()
-	order, taken := make([]int, n), make([]bool, n)
+	order, isUsed := make([]int, n), make([]bool, n)
 	for i, element := range v.Slice().All() {
 		at := element.Int()
-		if element.Type() != pcommon.ValueTypeInt || at < 0 || at >= int64(n) || taken[at] {
+		if element.Type() != pcommon.ValueTypeInt || at < 0 || at >= int64(n) || isUsed[at] {
 			return nil
 		}
-		order[i], taken[at] = int(at), true
+		order[i], isUsed[at] = int(at), true
 	}
 	return order
 }
 
-// setID identifies a set of attribute indices: 0 for none, -1-i for {i}, the others by interning.
-type setID int32
-
-// setPrefix is a set's elements but the last, and the last.
-type setPrefix struct {
-	set  setID
-	last int32
-}
-
-// attributeSets interns sets of attribute indices as paths of a trie, so that equal sets, in whatever
-// order they were listed, have equal ids without a hash that could collide.
-type attributeSets struct {
-	children map[setPrefix]setID
-	sorted   []int32
-}
-
-func (s *attributeSets) reset() { s.children = cleared(s.children) }
-
-func (s *attributeSets) intern(indices pcommon.Int32Slice) setID {
-	n := indices.Len()
-	if n == 0 {
-		return 0
+// attributeSet identifies a set of attribute indices, in whatever order they are listed.
+func (e *encoder) attributeSet(indices pcommon.Int32Slice) profiledict.AttributeSetIndex {
+	if indices.Len() == 0 {
+		return 0 // Fast path: most samples have no attributes.
 	}
-	if n == 1 && indices.At(0) >= 0 {
-		return setID(-1 - indices.At(0))
+	e.set = e.set[:0]
+	for k := range indices.Len() {
+		e.set = append(e.set, indices.At(k))
 	}
-	s.sorted = s.sorted[:0]
-	for k := range n {
-		s.sorted = append(s.sorted, indices.At(k))
-	}
-	if !slices.IsSorted(s.sorted) {
-		slices.Sort(s.sorted)
-	}
-	if s.children == nil {
-		s.children = map[setPrefix]setID{}
-	}
-	id := setID(0)
-	for _, last := range s.sorted {
-		child, ok := s.children[setPrefix{id, last}]
-		if !ok {
-			child = setID(len(s.children) + 1)
-			s.children[setPrefix{id, last}] = child
-		}
-		id = child
-	}
-	return id
+	return e.sets.Intern(e.set)
 }
 
 // writeValueType writes a sample type or period type of a profile.
@@ -300,7 +258,7 @@ func (e *encoder) writeValueType(field int, t pprofile.ValueType, profile int, n
 	e.out = closeMessage(b, start)
 }
 
-// writeHeader writes pprof's single fields. The profiles of a group agree in them.
+// writeHeader writes pprof's single fields, which are the same for all profiles of a group.
 func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 	index := members.profiles[0]
 	p := scope.Profiles().At(index)
@@ -313,8 +271,8 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 	if types := typesWithOnes(scope.Profiles(), members); types != nil {
 		e.writeComment(pprofscan.CommentTimestampedValues + strings.Join(types, ","))
 	}
-	e.out = appendUint(e.out, pprofscan.ProfileTimeNanos, e.stated.time)
-	e.out = appendUint(e.out, pprofscan.ProfileDurationNanos, e.stated.duration)
+	e.out = appendUint(e.out, pprofscan.ProfileTimeNanos, e.origin.time)
+	e.out = appendUint(e.out, pprofscan.ProfileDurationNanos, e.origin.duration)
 	if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
 		e.writeValueType(pprofscan.ProfilePeriodType, t, index, "period_type")
 	}
@@ -322,9 +280,8 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 	e.writeDefaultSampleType(scope, members)
 }
 
-// writeDefaultSampleType writes what the scope names, as Decode has recorded it. Profiles that were
-// never a pprof have no such record: their default is the first, which pprof has to be told, since its
-// own is the last.
+// writeDefaultSampleType writes the type that the scope names, as Decode has recorded it. Profiles that were
+// never a pprof have no such record: their default is the first one. It has to be written, since pprof's is the last.
 func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members group) {
 	attributes := scope.Scope().Attributes()
 	if v, ok := attributes.Get(pprofscan.AttributeDefaultSampleType); ok && v.Type() == pcommon.ValueTypeStr {
@@ -340,8 +297,8 @@ func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members g
 	}
 }
 
-// typesWithOnes returns the sample types whose samples have timestamps and values, the values all being 1: a pprof without
-// more would be read back as points in time, which have no values.
+// typesWithOnes returns the sample types whose samples have timestamps and values, and all values are 1. Without the
+// comment that records them they would be read back as points in time, which have no values.
 func typesWithOnes(profiles pprofile.ProfilesSlice, members group) (types []string) {
 	for t, p := range members.profiles[:members.types] {
 		if hasTimedOnes(profiles.At(p).Samples()) {
@@ -366,37 +323,33 @@ func hasTimedOnes(samples pprofile.SampleSlice) bool {
 }
 
 func (e *encoder) writeComment(text string) {
-	// Comment 0 is an empty one, which is why appendUint would not do.
+	// Comment 0 is an empty one, which appendUint would leave out.
 	e.out = append(e.out, varintTag(pprofscan.ProfileComment))
 	e.out = protowire.AppendVarint(e.out, e.strings.text(text))
 }
 
+// textFields are the fields for profile attributes that are a string.
+var textFields = map[string]int{
+	pprofscan.AttributeComment:    pprofscan.ProfileComment,
+	pprofscan.AttributeDropFrames: pprofscan.ProfileDropFrames,
+	pprofscan.AttributeKeepFrames: pprofscan.ProfileKeepFrames,
+	pprofscan.AttributeDocURL:     pprofscan.ProfileDocURL,
+}
+
 // writeProfileAttribute reports whether the attribute is one that pprof has a field for.
 func (e *encoder) writeProfileAttribute(key string, v pcommon.Value) bool {
+	switch key {
+	case pprofscan.AttributeTimeNanos, pprofscan.AttributeDurationNanos, pprofscan.AttributeTimestampLabel, pprofscan.AttributeTimestampUnit:
+		return true // originOf has read them
+	}
 	if key == pprofscan.AttributeComment && v.Type() == pcommon.ValueTypeSlice {
 		for _, comment := range v.Slice().All() {
 			e.writeComment(valueText(comment))
 		}
 		return true
 	}
-	switch key {
-	case pprofscan.AttributeTimeNanos, pprofscan.AttributeDurationNanos, pprofscan.AttributeTimestampLabel, pprofscan.AttributeTimestampUnit:
-		return true // statedOf has read them
-	}
-	if v.Type() != pcommon.ValueTypeStr {
-		return false
-	}
-	field := 0
-	switch key {
-	case pprofscan.AttributeComment:
-		field = pprofscan.ProfileComment
-	case pprofscan.AttributeDropFrames:
-		field = pprofscan.ProfileDropFrames
-	case pprofscan.AttributeKeepFrames:
-		field = pprofscan.ProfileKeepFrames
-	case pprofscan.AttributeDocURL:
-		field = pprofscan.ProfileDocURL
-	default:
+	field, ok := textFields[key]
+	if !ok || v.Type() != pcommon.ValueTypeStr {
 		return false
 	}
 	e.out = appendUint(e.out, field, e.strings.text(v.Str()))

@@ -32,7 +32,7 @@ func TestEncodeGroups(t *testing.T) {
 		steps []func(*builder)
 		want  [][]int
 	}{
-		"as they stand":            {[]func(*builder){types("a", "b", "c")}, [][]int{{0, 1, 2}}},
+		"in their order":           {[]func(*builder){types("a", "b", "c")}, [][]int{{0, 1, 2}}},
 		"reordered":                {[]func(*builder){order(2, 0, 1), types("c", "a", "b")}, [][]int{{1, 2, 0}}},
 		"chunk by chunk":           {[]func(*builder){order(1, 0), types("b", "a", "b", "a")}, [][]int{{1, 0}, {3, 2}}},
 		"equal types by order":     {[]func(*builder){order(0, 1), types("a", "a")}, [][]int{{0, 1}}},
@@ -97,7 +97,7 @@ func TestEncodeGroupsByTheSetOfAttributes(t *testing.T) {
 	assert.Len(t, encoded, 1)
 }
 
-// A pprof of many types stays whole while it is small: joined values grow with samples times types.
+// A pprof of many types is not split if it is small: joined values grow with samples times types.
 func TestEncodeManySampleTypes(t *testing.T) {
 	manyTypes := func(types, samples int, order []any) pprofile.Profiles {
 		b := profiletest.New()
@@ -134,7 +134,7 @@ func TestEncodeManySampleTypes(t *testing.T) {
 	assert.Len(t, parsed[0].Sample, 2)
 }
 
-// OTLP's default is the first profile of a scope, pprof's the last sample type or the one it names.
+// OTLP's default is the first profile of a scope, pprof's the last sample type, or the one that it names.
 func TestEncodeKeepsTheDefaultSampleType(t *testing.T) {
 	for name, test := range map[string]struct {
 		scope []any

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // column is one profile of a group: the values of one sample type.
@@ -27,7 +28,7 @@ func (e *encoder) writeSamples(columns []column, types int) {
 		return
 	}
 	e.join.reset()
-	for first := 0; first < len(columns); first += types { // those with timestamps first: the decoder goes by the first label
+	for first := 0; first < len(columns); first += types { // those with timestamps first: the first label tells the decoder which one it is
 		for _, c := range longestFirst(columns[first : first+types]) {
 			e.joinColumn(columns, first+c)
 		}
@@ -60,7 +61,7 @@ func haveSameIdentity(a, b pprofile.Sample) bool {
 	return a.AttributeIndices().Equal(b.AttributeIndices()) && a.TimestampsUnixNano().Equal(b.TimestampsUnixNano())
 }
 
-// writeAligned writes profiles of which areAligned is true, without looking anything up.
+// writeAligned writes profiles that areAligned, without looking anything up.
 func (e *encoder) writeAligned(columns []column) {
 	for i := range columns[0].samples.Len() {
 		s := columns[0].samples.At(i)
@@ -85,7 +86,7 @@ func (e *encoder) writeAligned(columns []column) {
 	}
 }
 
-// checkShape refuses a sample that has neither one value, nor timestamps with no or as many values.
+// checkShape checks that a sample has exactly one value, or timestamps and either no values or as many.
 func (e *encoder) checkShape(s pprofile.Sample) {
 	values, timestamps := s.Values().Len(), s.TimestampsUnixNano().Len()
 	switch {
@@ -104,9 +105,9 @@ func valueAt(s pprofile.Sample, k int) int64 {
 	return s.Values().At(k)
 }
 
-// longestFirst returns the columns' numbers, those with most samples first. Profiles that were made
+// longestFirst returns the columns' numbers, those with most samples first. Profiles that were decoded
 // from one pprof leave out the samples that are 0 for them: the longest one's order is then closest to
-// the original's, and the others' samples are found by going along it.
+// the original's, and a scan along it finds the samples of the others.
 func longestFirst(columns []column) []int {
 	order := make([]int, len(columns))
 	for i := range order {
@@ -129,7 +130,7 @@ func (e *encoder) joinColumn(columns []column, column int) {
 			return
 		}
 		timestamps := s.TimestampsUnixNano()
-		key := identity{stack: s.StackIndex(), link: s.LinkIndex(), attributes: e.sets.intern(s.AttributeIndices())}
+		key := identity{stack: s.StackIndex(), link: s.LinkIndex(), attributes: e.attributeSet(s.AttributeIndices())}
 		for k := range max(1, timestamps.Len()) {
 			if timestamps.Len() > 0 {
 				key.timed, key.timestamp = true, timestamps.At(k)
@@ -159,10 +160,10 @@ func (e *encoder) writeRows(columns []column) {
 }
 
 // identity is what the samples of several profiles are joined by. The stack comes first, since it
-// is what mostly differs.
+// usually differs.
 type identity struct {
 	stack, link int32
-	attributes  setID
+	attributes  profiledict.AttributeSetIndex
 	timed       bool
 	timestamp   uint64
 }
@@ -172,7 +173,7 @@ type row struct {
 	key identity
 	// column and sample are the OTLP sample that came first, to be read again when the row is written.
 	column, sample int32
-	// lastColumn is the column that gave the row its last value, next the following row of the same
+	// lastColumn is the column of the row's last value, next the following row of the same
 	// identity, cell the head of its values. -1 ends each list.
 	lastColumn, next, cell int32
 }
@@ -184,31 +185,30 @@ type cell struct {
 	column, next int32
 }
 
-// chain lists the rows of one identity: several where a profile repeats it. Rows before cursor
-// have their value for the column in hand.
+// chain lists the rows of one identity: several if a profile repeats it. Rows before cursor
+// have a value of the current column already.
 type chain struct{ first, last, cursor, column int32 }
 
 const (
-	// scanAhead is how far along the rows a sample is always looked for before the hash table is asked.
+	// scanAhead is how many rows are always scanned for a sample before the hash table is used.
 	scanAhead = 16
-	// scanRounds is how often a column may go round all the rows. It costs much less than to build
-	// the hash table, and profiles made from one pprof then rarely need that.
+	// scanRounds is how often the samples of a column may scan all rows. It costs much less than building
+	// the hash table, and profiles decoded from one pprof then rarely need that.
 	scanRounds = 16
 )
 
 // joiner joins the columns of a group by identity.
 type joiner struct {
 	rows []row
-	// stacks[r] is row r's stack again, dense, to go along quickly.
+	// stacks[r] is row r's stack again: a dense slice is faster to scan.
 	stacks []int32
 	cells  []cell
-	// column is the one being added; its next sample is expected at row cursor, or at most budget rows
-	// further on.
+	// column is the current one; its next sample is expected at row cursor. Its samples may scan budget more rows.
 	column         int32
 	cursor, budget int
 	// started is set if there are rows of earlier columns.
 	started bool
-	// chains and byKey index the rows; they are filled when a sample is first not found by going along.
+	// chains and byKey index the rows, once a scan has not found a sample.
 	chains  []chain
 	byKey   map[identity]int32
 	indexed bool
@@ -230,8 +230,8 @@ func (j *joiner) startColumn(column int) {
 	j.column, j.cursor, j.budget = int32(column), 0, scanRounds*len(j.rows)
 }
 
-// add puts an observation of the current column into the row of its identity. Each row takes one value
-// of a column, so that what a profile lists twice stays two samples.
+// add adds an observation of the current column to a row of its identity. A row has one value of
+// each column, so that two samples of one identity in a profile stay two samples.
 func (j *joiner) add(key identity, sample int32, value int64) {
 	r := j.find(key)
 	if r < 0 {
@@ -251,10 +251,10 @@ func (j *joiner) add(key identity, sample int32, value int64) {
 // find returns a row of the identity that has no value of the current column yet, or -1.
 func (j *joiner) find(key identity) int32 {
 	if !j.started {
-		return -1 // the first column has nobody to share a row with
+		return -1 // each sample of the first column is a row
 	}
 	// Fast path: the columns follow one order, so the row is the next one or a little further.
-	if r, sure := j.scan(key); sure {
+	if r, isCertain := j.scan(key); isCertain {
 		return r
 	}
 	// Slow path.
@@ -278,20 +278,20 @@ func (j *joiner) find(key identity) int32 {
 	return chain.cursor
 }
 
-// scan looks for the identity along the rows, from the cursor to the end and round to the cursor again.
-// It is sure where it found a row without a value of the current column, or went all the way.
-func (j *joiner) scan(key identity) (row int32, sure bool) {
+// scan looks for the identity along the rows, from the cursor to the end and then from the start.
+// It is certain if it found a row without a value of the current column, or scanned all rows.
+func (j *joiner) scan(key identity) (row int32, isCertain bool) {
 	steps := min(max(scanAhead, j.budget), len(j.stacks))
 	ahead := j.stacks[j.cursor:min(j.cursor+steps, len(j.stacks))]
-	round := j.stacks[:steps-len(ahead)]
+	wrapped := j.stacks[:steps-len(ahead)]
 	r := j.scanPart(key, j.cursor, ahead)
 	if r < 0 {
-		r = j.scanPart(key, 0, round)
+		r = j.scanPart(key, 0, wrapped)
 	}
 	return r, r >= 0 || steps == len(j.stacks)
 }
 
-// scanPart looks for the identity among the rows from first on, whose stacks are given.
+// scanPart looks for the identity among the rows from first on, which have these stacks.
 func (j *joiner) scanPart(key identity, first int, stacks []int32) int32 {
 	for k, stack := range stacks {
 		if stack != key.stack {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -109,7 +110,7 @@ func (i *joinedIdentity) add(column int, value int64) {
 	slices.Sort(i.values[column])
 }
 
-// joinNaively is what the encoder's joining must amount to: all values of each profile are there, in as
+// joinNaively returns what the encoder must join: all values of each profile, in as
 // few rows as an identity needs.
 func joinNaively(pd pprofile.Profiles) joined {
 	j := joined{}
@@ -124,9 +125,9 @@ func joinNaively(pd pprofile.Profiles) joined {
 	return j
 }
 
-// TestEncodeJoinsAsNaively tries every way through the rows: in order with gaps, out of order, and with
+// TestEncodeEqualsNaiveJoin tries every way through the rows: in order with gaps, out of order, and with
 // repeated identities, on few and on many rows.
-func TestEncodeJoinsAsNaively(t *testing.T) {
+func TestEncodeEqualsNaiveJoin(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for round := range 200 {
 		stacks := 1 + rnd.IntN(1+round*3)
@@ -184,7 +185,7 @@ func joinRows(t *testing.T, pd pprofile.Profiles) joined {
 		identity := j.at(columns[row.column].samples.At(int(row.sample)), len(columns))
 		identity.rows++
 		for c, v := range values {
-			if v != 0 { // the test's profiles have no 0 of their own
+			if v != 0 { // the test's profiles have no values of 0
 				identity.add(c, v)
 			}
 		}
@@ -192,8 +193,8 @@ func joinRows(t *testing.T, pd pprofile.Profiles) joined {
 	return j
 }
 
-// A sample that no other profile has costs a round along the rows, until the hash table takes over. Both
-// must say the same; here every second sample is such a one.
+// A sample that no other profile has costs a scan of all rows, until the hash table is used. Both must find the
+// same; here every second sample is one of these.
 func TestEncodeJoinsManyMisses(t *testing.T) {
 	b := profiletest.New().Profile("a", "")
 	for i := range 3000 {
@@ -215,13 +216,13 @@ func TestEncodeJoinsManyMisses(t *testing.T) {
 }
 
 func TestEncodeSetsAreSets(t *testing.T) {
-	var sets attributeSets
-	list := func(indices ...int32) setID {
+	e := newEncoder(pprofile.NewProfiles())
+	list := func(indices ...int32) profiledict.AttributeSetIndex {
 		s := pprofile.NewSample()
 		s.AttributeIndices().FromRaw(indices)
-		return sets.intern(s.AttributeIndices())
+		return e.attributeSet(s.AttributeIndices())
 	}
-	ids := []setID{list(), list(0), list(1), list(5), list(1, 2), list(1, 2, 3), list(2, 3), list(1, 3), list(-4), list(-4, 1)}
+	ids := []profiledict.AttributeSetIndex{list(), list(0), list(1), list(5), list(1, 2), list(1, 2, 3), list(2, 3), list(1, 3), list(-4), list(-4, 1)}
 	for i, a := range ids {
 		for k, b := range ids {
 			assert.Equal(t, i == k, a == b, "%d and %d", i, k)

@@ -44,19 +44,13 @@ type labelWriter struct {
 }
 
 func (l *labelWriter) value(v pcommon.Value) {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		l.text(v.Str())
-	case pcommon.ValueTypeInt:
+	switch t := v.Type(); {
+	case t == pcommon.ValueTypeInt:
 		l.number(v.Int())
-	case pcommon.ValueTypeSlice:
-		if s := v.Slice(); isLabelList(s) {
-			for k := range s.Len() {
-				l.element(s.At(k))
-			}
-			return
+	case t == pcommon.ValueTypeSlice && isLabelList(v.Slice()):
+		for k := range v.Slice().Len() {
+			l.element(v.Slice().At(k))
 		}
-		l.text(valueText(v))
 	default:
 		l.text(valueText(v))
 	}
@@ -85,7 +79,7 @@ func (l *labelWriter) number(n int64) {
 	l.append(0, n, l.unit)
 }
 
-// append writes one label message. str is 0 for a number; a number 0 needs a unit index to be seen.
+// append writes one label message. str is 0 for a number. A number 0 needs a unit index: without it, it is no label.
 func (l *labelWriter) append(str uint64, num int64, unit uint64) {
 	if str == 0 && num == 0 {
 		unit = l.e.strings.notZero(unit)
@@ -108,7 +102,7 @@ func appendLabel(b []byte, l label) []byte {
 	return closeMessage(b, start)
 }
 
-// isLabelList reports whether an array can be written as several labels of a key.
+// isLabelList reports whether an array becomes several labels of a key.
 func isLabelList(s pcommon.Slice) bool {
 	for k := range s.Len() {
 		switch v := s.At(k); v.Type() {
@@ -122,7 +116,7 @@ func isLabelList(s pcommon.Slice) bool {
 	return s.Len() > 0
 }
 
-// numberWithUnit reads a map of exactly an int "value" and a string "unit".
+// numberWithUnit reads a map that has an int "value", a string "unit" and nothing else.
 func numberWithUnit(v pcommon.Value) (n int64, unit string, ok bool) {
 	if v.Type() != pcommon.ValueTypeMap || v.Map().Len() != 2 {
 		return 0, "", false
@@ -163,16 +157,16 @@ func (e *encoder) labelID(key string, id []byte) {
 	e.labels = appendLabel(e.labels, l)
 }
 
-// setTimestamp prepares the label that the next samples carry.
+// setTimestamp sets the label that the next samples have.
 func (e *encoder) setTimestamp(unixNano uint64) {
 	e.timestampLabel = appendLabel(e.timestampLabel[:0], label{
-		key:  e.strings.text(e.stated.label),
+		key:  e.strings.text(e.origin.label),
 		num:  int64(unixNano),
-		unit: e.strings.text(e.stated.unit),
+		unit: e.strings.text(e.origin.unit),
 	})
 }
 
-// tableString returns the payload's index of the string that a field of a dictionary entry names.
+// tableString returns the payload's index of the string that a field of a dictionary entry refers to.
 func (e *encoder) tableString(table string, entry int32, field string, strindex int32) uint64 {
 	at, ok := e.strings.index(strindex)
 	if !ok {
@@ -181,8 +175,8 @@ func (e *encoder) tableString(table string, entry int32, field string, strindex 
 	return at
 }
 
-// valueText returns the text of a value that pprof has no type for; Encode documents the forms.
-// pcommon's own AsString is not used: it writes "" for null and loses arrays and maps that hold a NaN.
+// valueText returns the text of a value that is not a number; Encode documents the forms.
+// pcommon's own AsString is not used: it writes "" for null and loses arrays and maps that contain a NaN.
 func valueText(v pcommon.Value) string {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
@@ -196,7 +190,7 @@ func valueText(v pcommon.Value) string {
 	}
 }
 
-// maxJSONDepth is how deep values of JSON may be nested. Our stack would bear much more, but readers would not.
+// maxJSONDepth is how deep values of JSON may be nested. We could write much more, but many readers could not read it.
 const maxJSONDepth = 1000
 
 func appendJSON(b []byte, v pcommon.Value, depth int) []byte {
@@ -244,7 +238,7 @@ func appendJSON(b []byte, v pcommon.Value, depth int) []byte {
 func appendJSONString(b []byte, s string) []byte {
 	var quoted bytes.Buffer
 	enc := json.NewEncoder(&quoted)
-	enc.SetEscapeHTML(false) // labels are read by people: std::vector<int>, not std::vector\u003cint\u003e
+	enc.SetEscapeHTML(false) // people read labels: std::vector<int>, not std::vector\u003cint\u003e
 	if err := enc.Encode(s); err != nil {
 		return append(b, `""`...) // a string always encodes
 	}

@@ -76,7 +76,7 @@ func TestEncodeAttributeForms(t *testing.T) {
 			assert.Zero(t, stats.Omitted)
 			for _, s := range p.Sample {
 				if test.want.texts == nil && test.want.numbers == nil {
-					// FromRaw leaves the order of a map's keys open.
+					// FromRaw adds a map's keys in any order.
 					require.Len(t, s.Label["k"], 1)
 					assert.Contains(t, s.Label["k"][0], `"unit":"s"`)
 					assert.Empty(t, s.NumLabel)

@@ -41,7 +41,7 @@ func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
 	e.out = append(b, e.timestampLabel...)
 }
 
-// stackSize is at most what a stack's location ids take in a sample.
+// stackSize returns an upper bound for the size of a stack's location ids in a sample.
 func (e *encoder) stackSize(stack int32) int {
 	if uint32(stack) >= uint32(len(e.stacks.spans)) {
 		return 0
@@ -52,11 +52,11 @@ func (e *encoder) stackSize(stack int32) int {
 	return e.stackTable.At(int(stack)).LocationIndices().Len() * maxIDSize
 }
 
-// openSample writes a sample's tag, its size and its stack, rest being the size of what follows.
+// openSample writes a sample's tag, its size and its stack. rest is the size of what follows.
 func (e *encoder) openSample(stack int32, rest int) []byte {
 	n := len(e.stacks.spans)
 	if uint32(stack) >= uint32(n) {
-		if stack != 0 { // no stack at all is an empty one
+		if stack != 0 { // stack 0 is empty even if the table is
 			e.fail(e.samplePath(".stack_index"), stack, n)
 		}
 		return appendSampleSize(e.out, rest)
@@ -78,8 +78,8 @@ func appendSampleSize(b []byte, size int) []byte {
 }
 
 // appendStack writes the tag, size and stack of a sample whose stack the payload does not have yet.
-// The ids are written first, to where they would be if all were as long as the longest: mostly they
-// stay there, which saves the pass that would measure them.
+// The ids are written first, to where they would be if all were as long as the longest. They mostly
+// stay there, so that no pass is needed to measure them.
 func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int) []byte {
 	n := indices.Len()
 	b := slices.Grow(e.out, 32+n*maxIDSize+rest)
@@ -100,7 +100,7 @@ func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int)
 	return b[:len(b)+packed]
 }
 
-// stackTagSize is the size of the field's tag and length before n location ids of packed bytes.
+// stackTagSize returns the size of the field's tag and length before n location ids of packed bytes.
 func stackTagSize(n, packed int) int {
 	if n == 1 {
 		return 1
@@ -108,14 +108,14 @@ func stackTagSize(n, packed int) int {
 	return 1 + protowire.SizeVarint(uint64(packed))
 }
 
-// stackOffset is the offset of the location ids from a sample's start.
+// stackOffset returns the offset of the location ids from a sample's start.
 func stackOffset(n, packed, rest int) int {
 	tag := stackTagSize(n, packed)
 	return 1 + protowire.SizeVarint(uint64(tag+packed+rest)) + tag
 }
 
 // putLocationIDs writes the ids of a stack's locations into b from at on, and returns where they end.
-// The locations are marked as reached.
+// It visits the locations.
 func (e *encoder) putLocationIDs(b []byte, at int, stack int32, indices pcommon.Int32Slice) int {
 	n := len(e.locations.seen)
 	for k := range indices.Len() {
@@ -164,7 +164,8 @@ func appendValues(b []byte, values []int64, packed int) []byte {
 	return b
 }
 
-// attributesSize makes sure that the labels of all the attributes are in e.labels, and sums up their sizes.
+// attributesSize makes sure that the labels of all the attributes are in e.labels, and returns their size. The budget is
+// checked against it before they are copied: a sample can refer to a large attribute many times.
 func (e *encoder) attributesSize(indices pcommon.Int32Slice) int {
 	size, n := 0, len(e.attributes.spans)
 	for k := range indices.Len() {

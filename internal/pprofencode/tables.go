@@ -13,8 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
-// writeLocations writes the locations that the samples' stacks reached, and reaches for their
-// functions and mappings.
+// writeLocations writes the locations that the samples' stacks refer to, and visits their functions and mappings.
 func (e *encoder) writeLocations() {
 	for _, i := range e.locations.order {
 		if e.err != nil {
@@ -42,7 +41,7 @@ func (e *encoder) appendLines(b []byte, lines pprofile.LineSlice, location int32
 			e.fail(fmt.Sprintf("location_table[%d].lines[%d].function_index", location, k), function, len(e.functions.seen))
 			return b
 		}
-		// Function 0, too, is written: to pprof a line without a function is a fault.
+		// Function 0 is written too: a line without a function is a fault in pprof.
 		e.functions.visit(function)
 		var start int
 		b, start = openMessage(b, pprofscan.LocationLine)
@@ -75,19 +74,15 @@ func (e *encoder) writeFunctions() {
 		f := e.functionTable.At(int(i))
 		b, start := openMessage(e.out, pprofscan.ProfileFunction)
 		b = appendUint(b, pprofscan.FunctionID, e.functions.id(i))
-		b = appendUint(b, pprofscan.FunctionName, e.functionString(i, "name_strindex", f.NameStrindex()))
-		b = appendUint(b, pprofscan.FunctionSystemName, e.functionString(i, "system_name_strindex", f.SystemNameStrindex()))
-		b = appendUint(b, pprofscan.FunctionFilename, e.functionString(i, "filename_strindex", f.FilenameStrindex()))
+		b = appendUint(b, pprofscan.FunctionName, e.tableString("function_table", i, "name_strindex", f.NameStrindex()))
+		b = appendUint(b, pprofscan.FunctionSystemName, e.tableString("function_table", i, "system_name_strindex", f.SystemNameStrindex()))
+		b = appendUint(b, pprofscan.FunctionFilename, e.tableString("function_table", i, "filename_strindex", f.FilenameStrindex()))
 		b = appendUint(b, pprofscan.FunctionStartLine, uint64(f.StartLine()))
 		e.out = closeMessage(b, start)
 	}
 }
 
-func (e *encoder) functionString(entry int32, field string, strindex int32) uint64 {
-	return e.tableString("function_table", entry, field, strindex)
-}
-
-// mappingID reaches for mapping i and returns its id in the payload, or 0.
+// mappingID visits mapping i and returns its id in the payload, or 0.
 func (e *encoder) mappingID(i, location int32) uint64 {
 	if uint32(i) >= uint32(len(e.mappings.seen)) {
 		if i != 0 {
@@ -133,14 +128,19 @@ func (e *encoder) writeMappings() {
 	}
 }
 
+// buildIDKeys are the keys of build ids. The first one that a mapping has is written.
+var buildIDKeys = [...]string{
+	pprofscan.AttributeBuildIDGNU, pprofscan.AttributeBuildIDGo, pprofscan.AttributeBuildIDHTLHash,
+}
+
 // mappingDetails are the fields of a mapping that OTLP has attributes for.
 type mappingDetails struct {
 	start, limit uint64
-	buildIDs     [3]int32 // attributes: gnu, go, htlhash; the first that is set is written
-	has          [4]bool  // functions, file names, line numbers, inline frames: the order of pprof's fields
+	buildIDs     [len(buildIDKeys)]int32           // the attributes with these keys, 0 for none
+	has          [len(pprofscan.MappingFlags)]bool // in the order of pprof's fields
 }
 
-// buildID returns the payload's string of a mapping's build id.
+// buildID returns the payload's index of a mapping's build id.
 func (e *encoder) buildID(m *mappingDetails) uint64 {
 	for _, attribute := range m.buildIDs {
 		if attribute == 0 {
@@ -176,53 +176,36 @@ func (e *encoder) mappingDetails(i int32, m pprofile.Mapping) mappingDetails {
 
 // read reports whether the attribute is one that pprof has a field for.
 func (m *mappingDetails) read(attribute int32, key string, v pcommon.Value) bool {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
+	flag, buildID := slices.Index(pprofscan.MappingFlags[:], key), slices.Index(buildIDKeys[:], key)
+	switch t := v.Type(); {
+	case t == pcommon.ValueTypeBool && flag >= 0:
+		m.has[flag] = v.Bool()
+	case t == pcommon.ValueTypeStr && buildID >= 0:
 		if v.Str() == "" {
 			attribute = 0 // as if it were not there
 		}
-		switch key {
-		case pprofscan.AttributeBuildIDGNU:
-			m.buildIDs[0] = attribute
-		case pprofscan.AttributeBuildIDGo:
-			m.buildIDs[1] = attribute
-		case pprofscan.AttributeBuildIDHTLHash:
-			m.buildIDs[2] = attribute
-		default:
-			return false
-		}
-	case pcommon.ValueTypeInt:
-		switch key {
-		case pprofscan.AttributeMappingStart:
-			m.start = uint64(v.Int())
-		case pprofscan.AttributeMappingLimit:
-			m.limit = uint64(v.Int())
-		default:
-			return false
-		}
-	case pcommon.ValueTypeBool:
-		switch key {
-		case pprofscan.AttributeHasFunctions:
-			m.has[0] = v.Bool()
-		case pprofscan.AttributeHasFilenames:
-			m.has[1] = v.Bool()
-		case pprofscan.AttributeHasLineNumbers:
-			m.has[2] = v.Bool()
-		case pprofscan.AttributeHasInlineFrames:
-			m.has[3] = v.Bool()
-		default:
-			return false
-		}
+		m.buildIDs[buildID] = attribute
+	case t == pcommon.ValueTypeInt && key == pprofscan.AttributeMappingStart:
+		m.start = uint64(v.Int())
+	case t == pcommon.ValueTypeInt && key == pprofscan.AttributeMappingLimit:
+		m.limit = uint64(v.Int())
 	default:
 		return false
 	}
 	return true
 }
 
+// writeStrings writes the string table, once everything else has been written.
+func (e *encoder) writeStrings() {
+	for _, s := range e.strings.values {
+		e.out = appendString(e.out, pprofscan.ProfileStringTable, s)
+	}
+}
+
 // stringTable collects the string table of the payload being written.
 type stringTable struct {
 	table pcommon.StringSlice
-	// remap[i] is dictionary string i's index in the payload; 0 means not asked for yet, or empty.
+	// remap[i] is dictionary string i's index in the payload; 0 means that it is not used yet, or empty.
 	remap []uint32
 	// used lists the dictionary indices whose remap is set.
 	used []int32
@@ -230,7 +213,7 @@ type stringTable struct {
 	values []string
 	// texts finds the strings that do not come from the dictionary.
 	texts map[string]uint64
-	// secondEmpty is the index of an "" other than string 0, or 0 while nobody has needed one.
+	// secondEmpty is the index of an "" other than string 0, or 0 if none has been needed yet.
 	secondEmpty uint64
 }
 
@@ -245,16 +228,16 @@ func (t *stringTable) reset() {
 		t.remap[i] = 0
 	}
 	t.used = t.used[:0]
-	clear(t.values) // let go of the strings
+	clear(t.values) // so that the strings can be freed
 	t.values = append(t.values[:0], "")
 	t.secondEmpty = 0
 	t.texts = cleared(t.texts)
 }
 
-// index returns the payload's index of dictionary string i, and false where i is out of range.
+// index returns the payload's index of dictionary string i. It returns false if i is out of range.
 func (t *stringTable) index(i int32) (uint64, bool) {
 	if uint32(i) >= uint32(len(t.remap)) {
-		return 0, i == 0 // a dictionary without any string still means "" by 0
+		return 0, i == 0 // 0 means "" even if the dictionary has no string
 	}
 	if at := t.remap[i]; at != 0 {
 		return uint64(at), true
@@ -270,7 +253,7 @@ func (t *stringTable) index(i int32) (uint64, bool) {
 	return uint64(at), true
 }
 
-// text returns the payload's index of a string that the dictionary need not have.
+// text returns the payload's index of a string that does not come from the dictionary.
 func (t *stringTable) text(s string) uint64 {
 	if s == "" {
 		return 0
@@ -284,8 +267,8 @@ func (t *stringTable) text(s string) uint64 {
 	return at
 }
 
-// notZero replaces index 0 by a second "": a label reads as a string, or a number 0 as a label at all,
-// only where the index is not 0.
+// notZero replaces index 0 with that of a second "": a label is a string only if its string index is not 0, and a number 0
+// is a label only if its unit index is not 0.
 func (t *stringTable) notZero(index uint64) uint64 {
 	if index != 0 {
 		return index
@@ -297,7 +280,7 @@ func (t *stringTable) notZero(index uint64) uint64 {
 	return t.secondEmpty
 }
 
-// lookup returns dictionary string i itself, and false where i is out of range. It adds nothing.
+// lookup returns dictionary string i itself. It returns false if i is out of range, and adds nothing.
 func (t *stringTable) lookup(i int32) (string, bool) {
 	if uint32(i) >= uint32(len(t.remap)) {
 		return "", i == 0
@@ -305,7 +288,7 @@ func (t *stringTable) lookup(i int32) (string, bool) {
 	return t.table.At(int(i)), true
 }
 
-// reach records which entries of a dictionary table a payload needs, in the order they were met.
+// reach records which entries of a dictionary table a payload needs, in the order of their first use.
 type reach struct {
 	seen  []bool
 	order []int32
@@ -336,7 +319,7 @@ func (r *reach) id(i int32) uint64 {
 	return uint64(i)
 }
 
-// span is a piece of a buffer. A size of 0 means that nothing was written yet, or nothing is due.
+// span is a part of a buffer. A size of 0 means that nothing has been written yet, or that there is nothing to write.
 type span struct{ start, size int }
 
 // spanTable keeps a span for each entry of a dictionary table.
@@ -370,7 +353,7 @@ func resized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// cleared empties a map. One that has been large is let go: to clear it again would cost as much each time.
+// cleared returns an empty map, which is m unless m has been large: clearing that would cost as much each time.
 func cleared[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil || len(m) > 1<<16 {
 		return make(map[K]V)

@@ -54,7 +54,7 @@ func describe(f *profile.Function) string {
 	return fmt.Sprintf("%s %s %s %d", f.Name, f.SystemName, f.Filename, f.StartLine)
 }
 
-// Index 0 means something in two tables: a location without anything known, and a function without a
+// Index 0 has a meaning in two tables: the location with all fields zero, and the function without a
 // name. pprof has no id 0, and its readers refuse a line without a function.
 func TestEncodeZeroEntries(t *testing.T) {
 	line := profiletest.Location{Lines: []profiletest.Line{{Line: 5}}}
@@ -85,7 +85,7 @@ func TestEncodeStackShapes(t *testing.T) {
 	}
 }
 
-// Ids of one, two and three bytes in one table make stacks whose length is longer or shorter than foreseen.
+// With ids of one, two and three bytes in one table, stacks are longer or shorter than the encoder guesses.
 func TestEncodeStacksOfManySizes(t *testing.T) {
 	all := deepStack(20_000)
 	b := profiletest.New().Profile("cpu", "ns").Sample(profiletest.Value(1, all...))
@@ -147,9 +147,9 @@ func TestEncodeMapping(t *testing.T) {
 		"gnu, then go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{
 			attr(pprofscan.AttributeBuildIDHTLHash, "h"), attr(pprofscan.AttributeBuildIDGo, "a/b"), attr(pprofscan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 2},
 		"has": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(pprofscan.AttributeHasFunctions, true), attr(pprofscan.AttributeHasInlineFrames, true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
+			attr(pprofscan.MappingFlags[0], true), attr(pprofscan.MappingFlags[3], true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
 		"has others": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(pprofscan.AttributeHasFilenames, true), attr(pprofscan.AttributeHasLineNumbers, true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
+			attr(pprofscan.MappingFlags[1], true), attr(pprofscan.MappingFlags[2], true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
 		"start above limit": {profiletest.Mapping{File: "x", Attributes: []profiletest.Attribute{
 			attr(pprofscan.AttributeMappingStart, int64(-1)), attr(pprofscan.AttributeMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}, 0},
 		"foreign": {profiletest.Mapping{Start: 1, Limit: 9, Attributes: []profiletest.Attribute{
@@ -167,7 +167,7 @@ func TestEncodeMapping(t *testing.T) {
 	}
 }
 
-// A reader of pprof takes the first mapping for the main binary, whichever a sample reaches first.
+// Readers of pprof treat the first mapping as the main binary. It need not be the one that a sample refers to first.
 func TestEncodeKeepsTheMainBinaryFirst(t *testing.T) {
 	at := func(address uint64, file string) profiletest.Location {
 		return profiletest.Location{Address: address, Mapping: &profiletest.Mapping{File: file}}

@@ -3,9 +3,7 @@
 
 package pprofencode
 
-import (
-	"google.golang.org/protobuf/encoding/protowire"
-)
+import "google.golang.org/protobuf/encoding/protowire"
 
 // varintTag and bytesTag return a field's tag for the two wire types that pprof uses.
 func varintTag(field int) byte { return byte(field << 3) }
@@ -24,14 +22,14 @@ func appendString(b []byte, field int, s string) []byte {
 	return append(b, s...)
 }
 
-// openMessage starts a message field whose length is not known yet; closeMessage(b, start) ends it.
+// openMessage begins a message field whose length is not known yet; closeMessage(b, start) ends it.
 func openMessage(b []byte, field int) (_ []byte, start int) {
 	b = append(b, bytesTag(field), 0)
 	return b, len(b)
 }
 
-// closeMessage writes the length of the message that began at start. One byte was left for it: only a
-// message of 128 bytes or more, which here is a location with many inlined lines, has to move.
+// closeMessage writes the length of the message that began at start. It has room for one byte: a message of 128 bytes or
+// more, such as a location with many inlined lines, has to be moved.
 func closeMessage(b []byte, start int) []byte {
 	size := len(b) - start
 	if size < 0x80 {

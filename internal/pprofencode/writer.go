@@ -7,8 +7,6 @@ import (
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
 // Writer writes pprofs sample by sample, for formats that use pprof in their own way: without sample types or a header,
@@ -19,7 +17,8 @@ type Writer struct {
 	samples int
 }
 
-// NewWriter returns a writer of pprofs over the dictionary of pd, which must keep OTLP's rules. It ends with Close.
+// NewWriter returns a writer of pprofs whose samples refer to the dictionary of pd, which must follow OTLP's rules. Call
+// Close when it is no longer used.
 func NewWriter(pd pprofile.Profiles) *Writer {
 	e := newEncoder(pd)
 	e.isSized = true // Begin sets the budget
@@ -32,7 +31,7 @@ func (w *Writer) Close() {
 	w.e.release()
 }
 
-// Begin starts the next pprof, which may take about room bytes.
+// Begin begins the next pprof, which may take about room bytes.
 func (w *Writer) Begin(room int) {
 	w.e.reset()
 	w.e.budget, w.samples = int64(room), 0
@@ -44,8 +43,8 @@ type Number struct {
 	Value int64
 }
 
-// Add writes a sample with the stack, attributes and link of s, these values and these labels. It reports whether there
-// was room; there always is for the first.
+// Add writes a sample with the stack, attributes and link of s, these values and these labels. It returns false if there
+// was no room; there always is for the first one.
 func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	e := w.e
 	e.timestampLabel = e.timestampLabel[:0]
@@ -66,14 +65,12 @@ func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	return e.stats.Samples > before
 }
 
-// Bytes ends the pprof and returns it. It is valid until Begin or Close.
+// Bytes ends the pprof and returns it. The result is valid until Begin or Close.
 func (w *Writer) Bytes() []byte {
 	e := w.e
 	e.writeLocations()
 	e.writeFunctions()
 	e.writeMappings()
-	for _, s := range e.strings.values {
-		e.out = appendString(e.out, pprofscan.ProfileStringTable, s)
-	}
+	e.writeStrings()
 	return e.out
 }

@@ -4,6 +4,7 @@
 package pprofscan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -21,16 +22,16 @@ type Limits struct {
 	// MaxTableEntries is the largest number of entries of each of the payload's tables
 	// (strings, functions, locations, mappings).
 	MaxTableEntries int
-	// MaxTextBytes is the longest text: of a longer one the rest is cut off, at a rune's boundary.
+	// MaxTextBytes is the largest size of a text. A longer one is cut off there, at a rune's boundary.
 	MaxTextBytes int
-	// MaxExpansion bounds the values of attributes that a payload becomes, in bytes: 64 KiB and this many times its
-	// size after decompression. pprof names a text by a number, OTLP repeats it in each value, so that a small
-	// payload could become a message of any size. What is beyond is left out: samples (DropOverBudget) and
-	// comments (RepairDroppedComment).
+	// MaxExpansion bounds the attribute values that a payload becomes, in bytes: 64 KiB and this many times its
+	// size after decompression. pprof refers to a text by a number, OTLP repeats it in each value, so that a small
+	// payload could become a message of any size. Samples (DropOverBudget) and comments (RepairDroppedComment)
+	// beyond that are left out.
 	MaxExpansion int
 }
 
-// DefaultLimits are bounds that real profiles do not meet: the largest profile in testdata
+// DefaultLimits returns bounds that real profiles do not reach: the largest profile in testdata
 // (the Go compiler's heap, all allocations recorded) uses less than a tenth of each.
 func DefaultLimits() Limits {
 	return Limits{
@@ -43,32 +44,22 @@ func DefaultLimits() Limits {
 	}
 }
 
-// WithDefaults fills the fields that are zero.
+// WithDefaults fills the fields that are zero or negative.
 func (l Limits) WithDefaults() Limits {
 	d := DefaultLimits()
-	if l.MaxProfileBytes <= 0 {
-		l.MaxProfileBytes = d.MaxProfileBytes
+	or := func(limit, otherwise int) int { return cmp.Or(max(0, limit), otherwise) }
+	return Limits{
+		// Positions in a payload are uint32.
+		MaxProfileBytes: int(min(int64(or(l.MaxProfileBytes, d.MaxProfileBytes)), math.MaxUint32-1)),
+		MaxSamples:      or(l.MaxSamples, d.MaxSamples),
+		MaxStackDepth:   or(l.MaxStackDepth, d.MaxStackDepth),
+		MaxTableEntries: or(l.MaxTableEntries, d.MaxTableEntries),
+		MaxTextBytes:    or(l.MaxTextBytes, d.MaxTextBytes),
+		MaxExpansion:    or(l.MaxExpansion, d.MaxExpansion),
 	}
-	l.MaxProfileBytes = int(min(int64(l.MaxProfileBytes), math.MaxUint32-1)) // positions in a payload are uint32
-	if l.MaxSamples <= 0 {
-		l.MaxSamples = d.MaxSamples
-	}
-	if l.MaxStackDepth <= 0 {
-		l.MaxStackDepth = d.MaxStackDepth
-	}
-	if l.MaxTableEntries <= 0 {
-		l.MaxTableEntries = d.MaxTableEntries
-	}
-	if l.MaxTextBytes <= 0 {
-		l.MaxTextBytes = d.MaxTextBytes
-	}
-	if l.MaxExpansion <= 0 {
-		l.MaxExpansion = d.MaxExpansion
-	}
-	return l
 }
 
-// Counts are what was left out of a payload, and what was read in spite of a fault.
+// Counts has what was left out of a payload, and what was read in spite of a fault.
 type Counts struct {
 	// Dropped counts the samples that were left out, by reason.
 	Dropped [numDropReasons]int
@@ -76,7 +67,7 @@ type Counts struct {
 	Repaired [numRepairs]int
 }
 
-// DroppedSamples is the sum of Dropped.
+// DroppedSamples returns the sum of Dropped.
 func (c *Counts) DroppedSamples() int {
 	n := 0
 	for _, dropped := range c.Dropped {
@@ -90,18 +81,18 @@ type DropReason int
 
 // The reasons for which a sample is dropped while the rest of its payload arrives.
 const (
-	// DropUnknownLocation is a sample that names a location which the payload does not have.
+	// DropUnknownLocation is a sample that refers to a location that the payload does not have.
 	DropUnknownLocation DropReason = iota
 	// DropStackTooDeep is a sample with more than Limits.MaxStackDepth locations.
 	DropStackTooDeep
-	// DropUnknownString is a sample whose labels, functions or mapping name a string that the payload does not have.
+	// DropUnknownString is a sample whose labels, functions or mapping refer to a string that the payload does not have.
 	DropUnknownString
 	// DropMalformed is a sample whose own message is not valid protobuf.
 	DropMalformed
-	// DropTooManyLabels is a sample after the payload has had four times Limits.MaxTableEntries
-	// labels, label sets that repeat not counted again.
+	// DropTooManyLabels is a sample beyond four times Limits.MaxTableEntries labels in the payload. A set of labels
+	// that repeats is counted once.
 	DropTooManyLabels
-	// DropOverBudget is a sample whose labels or values would make more of the payload than Limits.MaxExpansion allows.
+	// DropOverBudget is a sample whose labels or values would make the result larger than Limits.MaxExpansion allows.
 	DropOverBudget
 	numDropReasons
 )
@@ -115,10 +106,10 @@ var dropReasonNames = [numDropReasons]string{
 
 func (r DropReason) String() string { return dropReasonNames[r] }
 
-// Repair names a fault that the decoder reads past. Its String is the value of a metric's attribute.
+// Repair is a fault in spite of which the decoder reads on. Its String is the value of a metric's attribute.
 type Repair int
 
-// The faults that producers are known to make and that lose nothing.
+// The faults that producers are known to make.
 const (
 	// RepairMissingSampleTypes is a payload with samples and without sample types.
 	RepairMissingSampleTypes Repair = iota
@@ -132,11 +123,11 @@ const (
 	RepairInvalidUTF8
 	// RepairNegativeTime is a time or duration below 0, which becomes 0.
 	RepairNegativeTime
-	// RepairUnknownReference is a mapping or function that is named but absent: it is left out.
+	// RepairUnknownReference is a reference to a mapping or function that the payload does not have: it is left out.
 	RepairUnknownReference
 	// RepairDuplicateID is a location, function or mapping whose id is 0 or was seen before; the last one counts.
 	RepairDuplicateID
-	// RepairTruncatedText is a text above Limits.MaxTextBytes, of which the rest is cut off.
+	// RepairTruncatedText is a text above Limits.MaxTextBytes: the rest is cut off.
 	RepairTruncatedText
 	// RepairDroppedComment is a comment beyond what Limits.MaxExpansion allows.
 	RepairDroppedComment
@@ -160,7 +151,7 @@ var ErrTooLarge = errors.New("payload exceeds a limit")
 // FormatError is the error for a payload that is not a readable pprof protobuf.
 type FormatError struct {
 	// Seems names what the payload appears to be instead, for example "a Go execution trace",
-	// or is empty where it appears to be a damaged pprof.
+	// or is empty if it appears to be a damaged pprof.
 	Seems string
 	// Err is the underlying fault; it may be nil if Seems is set.
 	Err error

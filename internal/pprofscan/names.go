@@ -1,8 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pprofscan takes pprof payloads apart: their fields, tables and samples as they are on the wire, not yet
-// translated to OTLP.
+// Package pprofscan reads pprof payloads: their fields, tables and samples as they are on the wire, not yet translated to
+// OTLP. Payload.Scan reads the tables and finds the samples (payload.go), SampleReader reads one sample after another
+// (sample.go), both with the field reader of wire.go. Limits bound what a payload may cost (limits.go). names.go has the
+// field numbers, and the attributes for what OTLP has no fields for.
 package pprofscan
 
 // The field numbers of pprof's messages (github.com/google/pprof/proto/profile.proto). All are below 16, so that every
@@ -64,7 +66,7 @@ const (
 	FunctionStartLine  = 5
 )
 
-// The attributes for what pprof has fields for and OTLP has not (semantic conventions,
+// The attributes for what pprof has fields for and OTLP does not (semantic conventions,
 // registry/attributes/pprof and /process; pprof.mapping.start and .limit are this project's own).
 const (
 	AttributeComment    = "pprof.profile.comment"
@@ -77,20 +79,22 @@ const (
 
 	AttributeBuildIDGNU = "process.executable.build_id.gnu"
 	AttributeBuildIDGo  = "process.executable.build_id.go"
-	// AttributeBuildIDHTLHash is what profilers write for binaries without a build id; no pprof becomes it.
-	AttributeBuildIDHTLHash  = "process.executable.build_id.htlhash"
-	AttributeMappingStart    = "pprof.mapping.start"
-	AttributeMappingLimit    = "pprof.mapping.limit"
-	AttributeHasFunctions    = "pprof.mapping.has_functions"
-	AttributeHasFilenames    = "pprof.mapping.has_filenames"
-	AttributeHasLineNumbers  = "pprof.mapping.has_line_numbers"
-	AttributeHasInlineFrames = "pprof.mapping.has_inline_frames"
+	// AttributeBuildIDHTLHash is what profilers write for binaries without a build id. Reading a pprof never yields it.
+	AttributeBuildIDHTLHash = "process.executable.build_id.htlhash"
+	AttributeMappingStart   = "pprof.mapping.start"
+	AttributeMappingLimit   = "pprof.mapping.limit"
 
 	AttributeIsFolded = "pprof.location.is_folded"
 )
 
-// What the way back to pprof needs to know of a payload with times in labels: the label's key and unit where they are not
-// KeyTimestamp and TimestampUnit, and the payload's time and duration where its samples lie outside of them.
+// MappingFlags are the attributes of a mapping's flags, in the order of pprof's fields.
+var MappingFlags = [...]string{
+	"pprof.mapping.has_functions", "pprof.mapping.has_filenames",
+	"pprof.mapping.has_line_numbers", "pprof.mapping.has_inline_frames",
+}
+
+// What the encoder needs to know of a payload with times in labels: the label's key and unit if they are not
+// KeyTimestamp and TimestampUnit, and the payload's time and duration if some of its samples lie outside of them.
 const (
 	AttributeTimestampLabel = "pprof.profile.timestamp_label"
 	AttributeTimestampUnit  = "pprof.profile.timestamp_unit"
@@ -99,8 +103,8 @@ const (
 )
 
 // CommentTimestampedValues begins the last comment of a payload in which samples of some types have a timestamp and a value,
-// and all these values are 1: the indices of these types follow, as in "timestamped_values=0,2". Where no comment says
-// so, such samples are points in time, which OTLP writes without values.
+// and all these values are 1: the indices of these types follow, as in "timestamped_values=0,2". Without this comment
+// such samples are points in time, which OTLP writes without values.
 const CommentTimestampedValues = "timestamped_values="
 
 // The label that a sample's timestamp becomes.

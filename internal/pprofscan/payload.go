@@ -12,13 +12,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// MaxSampleTypes is far above what any profiler records, and keeps a payload of nothing but sample types from becoming
-// as many Profiles.
+// MaxSampleTypes is far above what any profiler records. It bounds the number of Profiles that a payload of sample types
+// becomes.
 const MaxSampleTypes = 1024
 
 var (
 	errValueType    = errors.New("a sample type or period type is malformed")
-	errConcatenated = errors.New("several profiles one after another (time_nanos stands twice)")
+	errConcatenated = errors.New("several profiles one after another (time_nanos appears twice)")
 )
 
 // Span is a part of the payload: [Start, End).
@@ -29,9 +29,10 @@ type ValueType struct{ Type, Unit uint64 }
 
 // Mapping is a Mapping message.
 type Mapping struct {
-	ID, Start, Limit, Offset                                 uint64
-	Filename, BuildID                                        uint64
-	HasFunctions, HasFilenames, HasLineNumbers, HasInlinings bool
+	ID, Start, Limit, Offset uint64
+	Filename, BuildID        uint64
+	// Has are the four flags, from has_functions on; MappingFlags are their attributes.
+	Has [len(MappingFlags)]bool
 }
 
 // Function is a Function message.
@@ -54,7 +55,7 @@ type Line struct {
 	Line, Column int64
 }
 
-// Payload is a decompressed payload taken apart: entries as they are on the wire, samples still as spans.
+// Payload is a decompressed payload, scanned: entries as they are on the wire, samples still as spans.
 type Payload struct {
 	// Data is borrowed.
 	Data []byte
@@ -82,8 +83,8 @@ type Payload struct {
 	maxString uint64
 }
 
-// Scan takes data apart. Fields may come in any order, so nothing is resolved yet. An entry that is malformed in itself
-// is left out; a fault between entries ends the payload, as does a limit, with an error that wraps ErrTooLarge.
+// Scan reads data into p. Fields may come in any order, so nothing is resolved yet. An entry that is malformed in itself
+// is left out. A fault between entries is an error, and so is a limit, with an error that wraps ErrTooLarge.
 func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts) error {
 	*p = Payload{
 		Data:        data,
@@ -127,7 +128,7 @@ func (p *Payload) Bytes() int {
 		BytesOf(p.MappingIDs.dense) + BytesOf(p.FunctionIDs.dense) + BytesOf(p.LocationIDs.dense)
 }
 
-// ValuesPerSample is how many values a sample should have: samples without a type are counted.
+// ValuesPerSample returns how many values a sample should have: one if there are no sample types, a count.
 func (p *Payload) ValuesPerSample() int { return max(1, len(p.SampleTypes)) }
 
 // HasString reports whether the payload has a string of this index. Index 0 is the empty string, even if
@@ -142,10 +143,10 @@ func (p *Payload) FunctionOf(line Line) (position int, ok bool) {
 	return p.FunctionIDs.Find(line.FunctionID)
 }
 
-// isReadable reports whether all strings that a location refers to, through its mapping and its functions, are there.
+// isReadable reports whether the payload has all strings that a location refers to, through its mapping and functions.
 func (p *Payload) isReadable(l *Location) bool {
 	if p.HasString(p.maxString) {
-		return true // as in all payloads but damaged ones
+		return true // only damaged payloads get past this
 	}
 	if i, ok := p.MappingIDs.Find(l.MappingID); ok {
 		if m := &p.Mappings[i]; !p.HasString(m.Filename) || !p.HasString(m.BuildID) {
@@ -162,7 +163,7 @@ func (p *Payload) isReadable(l *Location) bool {
 	return true
 }
 
-// count finds how many entries there are of each kind, so that the slices are made once and no larger.
+// count counts the entries of each kind, so that the slices are made once and no larger.
 func (p *Payload) count(limits *Limits) error {
 	var counts [ProfileDocURL + 1]int
 	var f field
@@ -181,7 +182,7 @@ func (p *Payload) count(limits *Limits) error {
 		}
 	}
 	if counts == [ProfileDocURL + 1]int{} {
-		return errors.New("no field of pprof's Profile message is there")
+		return errors.New("no field of pprof's Profile message was found")
 	}
 	if n := counts[ProfileSample]; n > limits.MaxSamples {
 		return tooMany("samples", limits.MaxSamples)
@@ -206,7 +207,7 @@ func (p *Payload) count(limits *Limits) error {
 	return nil
 }
 
-// readField keeps one field of the Profile message.
+// readField reads one field of the Profile message into p.
 func (p *Payload) readField(f *field, limits *Limits) error {
 	if f.number <= ProfileStringTable || f.number == ProfilePeriodType {
 		if f.wire != wireBytes {
@@ -307,8 +308,9 @@ func (p *Payload) readMapping(start, end int) {
 	m := Mapping{
 		ID: v[MappingID-1], Start: v[MappingStart-1], Limit: v[MappingLimit-1], Offset: v[MappingOffset-1],
 		Filename: v[MappingFilename-1], BuildID: v[MappingBuildID-1],
-		HasFunctions: v[MappingHasFunctions-1] != 0, HasFilenames: v[MappingHasFilenames-1] != 0,
-		HasLineNumbers: v[MappingHasLineNumbers-1] != 0, HasInlinings: v[MappingHasInlineFrames-1] != 0,
+	}
+	for k, flag := range v[MappingHasFunctions-1:] {
+		m.Has[k] = flag != 0
 	}
 	p.maxString = max(p.maxString, m.Filename, m.BuildID)
 	p.Mappings = append(p.Mappings, m)
@@ -388,15 +390,15 @@ func checkEntries(table string, n int, limits *Limits) error {
 }
 
 // IDs finds the position of an entry by pprof's id. Ids are usually the positions plus one, and nothing has to be looked
-// up; else a slice serves, and a map for ids above the number of entries.
+// up. Otherwise a slice has the positions, and a map those of ids above the number of entries.
 type IDs struct {
-	// ordered is the number of entries where each id is the position plus one, else 0.
+	// ordered is the number of entries if each id is the position plus one, else 0.
 	ordered uint64
 	dense   []uint32 // position plus one, by id
 	sparse  map[uint64]uint32
 }
 
-// build maps the ids of n entries. Of several entries with one id the last one counts, as in
+// build maps the ids of n entries. If several entries have the same id, the last one counts, as in
 // profile.Parse before it refuses them.
 func (m *IDs) build(n int, id func(int) uint64, counts *Counts) {
 	m.ordered, m.dense, m.sparse = 0, m.dense[:0], nil
@@ -453,7 +455,7 @@ func (m *IDs) lookup(id uint64) (position int, ok bool) {
 	return int(p) - 1, p != 0
 }
 
-// ContentID is a hash of a plain payload, so that a payload that is sent again, however compressed, has the same.
+// ContentID is a hash of a plain payload. A payload that is sent again has the same one, however it is compressed.
 type ContentID [16]byte
 
 // ContentIDOf hashes a plain payload.
@@ -463,4 +465,12 @@ func ContentIDOf(data []byte) (id ContentID) {
 	_, _ = second.Write(data) // never fails
 	binary.BigEndian.PutUint64(id[8:], second.Sum64())
 	return id
+}
+
+// Derive hashes the id together with more.
+func (id ContentID) Derive(more []byte) (derived ContentID) {
+	text := append(append(make([]byte, 0, 2*len(id)), id[:]...), more...)
+	binary.BigEndian.PutUint64(derived[:8], xxhash.Sum64(text))
+	binary.BigEndian.PutUint64(derived[8:], xxhash.Sum64(text[1:]))
+	return derived
 }

@@ -3,43 +3,42 @@
 
 package pprofscan
 
-import (
-	"slices"
-)
+import "slices"
 
-// SampleReader reads the samples of a payload, one at a time. What it has read is borrowed until the next Read.
+// SampleReader reads the samples of a payload, one at a time. Its fields are borrowed until the next Read.
 type SampleReader struct {
-	// Stack are the sample's locations, leaf first, each by the number that Resolve has given it.
+	// Stack has the sample's locations, leaf first, by the numbers that Resolve has assigned.
 	Stack []int32
-	// Values are the sample's values, but no more than Reset allows; ValueCount is how many there are.
+	// Values has the sample's values, but no more than Reset allows; ValueCount is how many there are.
 	Values     []int64
 	ValueCount int
 	// Labels spans all labels, and other fields between them; End is 0 if there are no labels.
 	Labels Span
 
-	// FindStack, if set, is asked about location ids in one packed field. If it knows them, they are not read:
-	// KnowsStack is set and Stack is empty. StackAt is their span; End is 0 if they are in several fields.
-	FindStack  func(ids Span) bool
-	KnowsStack bool
+	// FindStack, if set, is called with location ids that are in one packed field. It returns 0 if it does not know
+	// them. Otherwise they are not read: KnownStack is what it returned, and Stack is empty. StackAt is the span of the
+	// ids; End is 0 if they are in several fields.
+	FindStack  func(ids Span) int
+	KnownStack int
 	StackAt    Span
 
-	// Payload is what is read.
+	// Payload is the payload that is read.
 	Payload    *Payload
 	limits     *Limits
 	maxValues  int
 	labelCount int
-	// isFresh tells that Stack has positions of locations that have no number yet.
-	isFresh bool
-	// numbers are those of locations by position. byID are the same by pprof's id, for ids up to the number of locations,
-	// and 0 if there is none yet.
+	// hasUnresolved tells that Stack has positions of locations that have no number yet.
+	hasUnresolved bool
+	// numbers has the numbers of locations by position. byID has the same by pprof's id, for ids up to the number of
+	// locations, and 0 if there is none yet.
 	numbers, byID []int32
 }
 
 // The numbers of locations that Resolve has not numbered.
 const (
-	unread   = -1
-	broken   = -2 // names a string that is not there
-	readable = -3
+	unread     = -1
+	unreadable = -2 // refers to a string that the payload does not have
+	readable   = -3
 )
 
 // Reset prepares for the samples of a payload, of which at most maxValues values are kept.
@@ -57,7 +56,7 @@ func (r *SampleReader) Reset(p *Payload, limits *Limits, maxValues int) {
 // Release forgets the payload.
 func (r *SampleReader) Release() { r.Payload, r.limits, r.FindStack = nil, nil, nil }
 
-// Bytes is the memory in use.
+// Bytes returns the memory in use.
 func (r *SampleReader) Bytes() int {
 	return BytesOf(r.Stack) + BytesOf(r.Values) + BytesOf(r.numbers) + BytesOf(r.byID)
 }
@@ -65,7 +64,7 @@ func (r *SampleReader) Bytes() int {
 // Read reads the sample at a span, except for its labels. If it returns false, the sample cannot be understood.
 func (r *SampleReader) Read(at Span) (DropReason, bool) {
 	r.Stack, r.Values, r.ValueCount = r.Stack[:0], r.Values[:0], 0
-	r.Labels, r.StackAt, r.KnowsStack, r.isFresh = Span{}, Span{}, false, false
+	r.Labels, r.StackAt, r.KnownStack, r.hasUnresolved = Span{}, Span{}, 0, false
 	data := r.Payload.Data
 	var f field
 	for p, end := int(at.Start), int(at.End); p < end; {
@@ -80,7 +79,7 @@ func (r *SampleReader) Read(at Span) (DropReason, bool) {
 				if reason, ok := r.findStack(&f); !ok {
 					return reason, false
 				}
-				if r.KnowsStack {
+				if r.KnownStack != 0 {
 					continue
 				}
 			}
@@ -104,26 +103,26 @@ func (r *SampleReader) Read(at Span) (DropReason, bool) {
 	return 0, true
 }
 
-// findStack asks FindStack about the ids of a field. Where the ids of a sample go on in another field, those of one
-// field are not its stack, and what was not read is read now.
+// findStack calls FindStack with the ids of a field. If the ids of the sample go on in another field, those of the first
+// one are not its stack: they are read now if they have not been.
 func (r *SampleReader) findStack(f *field) (DropReason, bool) {
 	if r.StackAt.End == 0 && len(r.Stack) == 0 {
 		if f.wire == wireBytes && f.end > f.start {
 			r.StackAt = Span{uint32(f.start), uint32(f.end)}
-			r.KnowsStack = r.FindStack(r.StackAt)
+			r.KnownStack = r.FindStack(r.StackAt)
 		}
 		return 0, true
 	}
-	before, wasKnown := r.StackAt, r.KnowsStack
-	r.StackAt, r.KnowsStack = Span{}, false
-	if wasKnown {
-		return r.readLocations(&field{wire: wireBytes, start: int(before.Start), end: int(before.End)})
+	first, isUnread := r.StackAt, r.KnownStack != 0
+	r.StackAt, r.KnownStack = Span{}, 0
+	if isUnread {
+		return r.readLocations(&field{wire: wireBytes, start: int(first.Start), end: int(first.End)})
 	}
 	return 0, true
 }
 
-// readLocations appends location ids to the stack: as the location's number or, if it has none, a negative number
-// for its position.
+// readLocations appends locations to the stack: as the location's number or, if it has none, a negative number for its
+// position.
 func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 	if f.wire != wireVarint && f.wire != wireBytes {
 		return DropMalformed, false
@@ -156,7 +155,7 @@ func (r *SampleReader) readLocations(f *field) (DropReason, bool) {
 			}
 		}
 		if id < uint64(len(byID)) && byID[id] != 0 {
-			// Fast path: the location was met before.
+			// Fast path: an earlier sample has the location.
 			stack = append(stack, byID[id])
 			continue
 		}
@@ -178,27 +177,27 @@ func (r *SampleReader) location(id uint64) (int32, DropReason, bool) {
 	}
 	i := r.numbers[position]
 	if i == unread {
-		i = broken
+		i = unreadable
 		if r.Payload.isReadable(&r.Payload.Locations[position]) {
 			i = readable
 		}
 		r.numbers[position] = i
 	}
 	switch i {
-	case broken:
+	case unreadable:
 		return 0, DropUnknownString, false
 	case readable:
-		r.isFresh = true
+		r.hasUnresolved = true
 		return int32(-1 - position), 0, true
 	default:
 		return i, 0, true
 	}
 }
 
-// Resolve numbers the sample's locations that have no number yet: number returns one for a position, and must not return
-// a negative one. Call it only once the whole sample is known to be readable, so that a dropped sample interns nothing.
+// Resolve calls number for the positions of the sample's locations that have no number yet, which must not return a
+// negative one. Call it only once the whole sample is known to be readable, so that a dropped sample interns nothing.
 func (r *SampleReader) Resolve(number func(position int) int32) {
-	if !r.isFresh {
+	if !r.hasUnresolved {
 		return
 	}
 	for k, i := range r.Stack {
@@ -245,8 +244,8 @@ func (r *SampleReader) readValues(f *field) bool {
 	return true
 }
 
-// FitValues makes the values as many as there are sample types, and reports whether that was a repair. A missing value is
-// 0. A sample without any, in a payload without sample types, is one observation and counts 1.
+// FitValues adjusts the number of values to that of sample types, and reports whether that was a repair. A missing value
+// is 0. A sample without values, in a payload without sample types, is one observation and counts 1.
 func (r *SampleReader) FitValues() (repaired bool) {
 	n := r.Payload.ValuesPerSample()
 	if r.ValueCount == n {
@@ -288,10 +287,10 @@ type Label struct {
 	Num            int64
 }
 
-// IsNone reports whether this is a number 0 without a unit, which profile.Parse does not read as a label.
-func (l Label) IsNone() bool { return l.Str == 0 && l.Num == 0 && l.Unit == 0 }
+// IsEmpty reports whether this is a number 0 without a unit, which profile.Parse does not read as a label.
+func (l Label) IsEmpty() bool { return l.Str == 0 && l.Num == 0 && l.Unit == 0 }
 
-// ReadLabel reads a Label message. The strings that it names are there.
+// ReadLabel reads a Label message, and checks that the payload has its strings.
 func (p *Payload) ReadLabel(at Span) (label Label, reason DropReason, ok bool) {
 	var v [LabelNumUnit]uint64
 	if !numbers(p.Data, int(at.Start), int(at.End), v[:]) {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// This reader of fields is half as fast again as protowire (BenchmarkFields). All of the hot path is above it.
+// This reader of fields is half as fast again as protowire (BenchmarkFields). The whole hot path uses it.
 
 // The wire types of protobuf that pprof uses or may skip; groups (3 and 4) are refused.
 const (
@@ -19,9 +19,9 @@ const (
 )
 
 var (
-	errVarint    = errors.New("varint without an end")
+	errVarint    = errors.New("varint has no end")
 	errTruncated = errors.New("message is cut off")
-	errWireType  = errors.New("field has another wire type than pprof gives it")
+	errWireType  = errors.New("field has another wire type than in pprof")
 )
 
 // field is one field of a message.
@@ -35,8 +35,8 @@ type field struct {
 }
 
 // varint reads a varint of b at position p, and returns the position after it, or −1 if it has no
-// end. Bits above the 64th are lost, as in every protobuf reader. Hot paths read a varint of one
-// byte, which most are, by themselves: Go does not inline this.
+// end. Bits above the 64th are lost, as in every protobuf reader. Most varints have one byte. Hot paths
+// read those themselves: Go does not inline this function.
 func varint(b []byte, p int) (uint64, int) {
 	var v uint64
 	for shift := uint(0); shift < 70; shift += 7 {
@@ -97,7 +97,7 @@ func (f *field) next(b []byte, p, end int) (int, error) {
 	return p, nil
 }
 
-// countVarints returns how many varints there are in b, where the last one may have no end.
+// countVarints returns how many varints there are in b. The last one may have no end.
 func countVarints(b []byte) int {
 	n := 0
 	for _, c := range b {
@@ -111,13 +111,13 @@ func countVarints(b []byte) int {
 	return n
 }
 
-// numbers reads a message of which fields 1 to len(values) are numbers: field n to values[n−1], the
-// last one where a field repeats. Other fields are skipped. It reports whether the message is valid.
+// numbers reads a message whose fields 1 to len(values) are numbers: field n to values[n−1], the last one if a
+// field repeats. Other fields are skipped. It reports whether the message is valid.
 func numbers(b []byte, p, end int, values []uint64) bool {
 	b = b[:end]
 	var f field
 	for p < end {
-		// Fast path: a number of one byte or two, of a field that is asked for.
+		// Fast path: a wanted field whose number has one byte or two.
 		if tag := b[p]; tag&7 == wireVarint && tag < 0x80 && p+2 < end {
 			if i := int(tag>>3) - 1; uint(i) < uint(len(values)) {
 				low, high := b[p+1], b[p+2]

@@ -10,7 +10,11 @@
 // used again after Reset, which keeps its memory.
 package profiledict
 
-import "go.opentelemetry.io/collector/pdata/pprofile"
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
 
 // Dictionary is the set of tables that the samples of one message refer to.
 type Dictionary struct {
@@ -69,7 +73,9 @@ func (d *Dictionary) Reset(sizes Sizes) {
 // It must be the last change before CopyTo: readers treat the first mapping as the main binary,
 // and which one that is may be known late.
 func (d *Dictionary) OrderMappings(remap []MappingIndex) {
-	d.Mappings.permute(remap)
+	for i, m := range slices.Clone(d.Mappings.entries) {
+		d.Mappings.entries[remap[i]] = m
+	}
 	for i := range d.Locations.entries {
 		l := &d.Locations.entries[i]
 		l.Mapping = remap[l.Mapping]

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every table gives equal entries one index, in the order in which they came, and keeps index 0 for
-// the zero value. The naive twin is a map.
+// Every table assigns one index to equal entries, in the order in which they came, and keeps index 0 for
+// the zero value. The test compares it with a map.
 func TestTablesInternByValue(t *testing.T) {
 	d := New()
 	for name, table := range map[string]struct {
@@ -73,7 +73,7 @@ func TestTablesInternByValue(t *testing.T) {
 			for n := range first {
 				first[n] = table.intern(n)
 				if !known[first[n]] {
-					assert.Equal(t, int32(len(known)), first[n], "a new entry takes the next index")
+					assert.Equal(t, int32(len(known)), first[n], "a new entry gets the next index")
 				}
 				known[first[n]] = true
 			}
@@ -114,7 +114,7 @@ func TestLookupOnlyReads(t *testing.T) {
 	assert.Len(t, d.Strings.index.slots, before)
 }
 
-func TestDetachStringsKeepsWhatTheyAre(t *testing.T) {
+func TestDetachStringsKeepsTheirTexts(t *testing.T) {
 	d := New()
 	text := strings.Repeat("abc", 50)
 	d.Strings.Intern(text[10:20])
@@ -174,7 +174,7 @@ func anyValue(t *rapid.T, dst pcommon.Value, depth int) {
 	}
 }
 
-// A value survives its comparable form, and two forms are equal exactly where the values are.
+// A value does not change in its comparable form, and two forms are equal if and only if the values are.
 func TestValuesSurviveTheirComparableForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := pcommon.NewValueEmpty(), pcommon.NewValueEmpty()
@@ -196,7 +196,7 @@ func TestDoublesAreComparedByTheirBits(t *testing.T) {
 	assert.NotEqual(t, value(0), value(math.Copysign(0, -1)))
 }
 
-// HashIndex finds every entry again whatever the hashes, equal ones included.
+// HashIndex finds every entry again, even if hashes are equal.
 func TestHashIndexWithFewHashes(t *testing.T) {
 	for _, spread := range []uint64{1, 3, 1 << 20} {
 		var x HashIndex

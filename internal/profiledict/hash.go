@@ -9,7 +9,7 @@ import (
 )
 
 // hashSeed is drawn once a process, so that no payload can be made to collide on purpose.
-// Hashes only place entries in a HashIndex; no index or order ever follows from one.
+// Hashes only place entries in a HashIndex; no index or order ever depends on one.
 var (
 	hashSeed = maphash.MakeSeed()
 	mixSeed  = maphash.String(hashSeed, "profiledict") | 1
@@ -20,7 +20,7 @@ const (
 	scatterMultiplier = 0xff51afd7ed558ccd
 )
 
-// Mix folds the next word of a key into the hash h. Start with h = 0.
+// Mix combines the hash h with the next word of a key. Start with h = 0.
 func Mix(h, word uint64) uint64 {
 	hi, lo := bits.Mul64(h^mixSeed^word, mixMultiplier^mixSeed<<1)
 	return hi ^ lo
@@ -29,7 +29,7 @@ func Mix(h, word uint64) uint64 {
 // HashString hashes s.
 func HashString(s string) uint64 { return maphash.String(hashSeed, s) }
 
-// HashBytes hashes b, as HashString does the string of the same bytes.
+// HashBytes hashes b. The result is that of HashString for the same bytes.
 func HashBytes(b []byte) uint64 { return maphash.Bytes(hashSeed, b) }
 
 // hashInt32s hashes a list of indices, two at a time.
@@ -47,11 +47,11 @@ func hashInt32s(list []int32) uint64 {
 
 // HashIndex finds the entries of a table by hash: open addressing, linear probing.
 // Equal hashes are only candidates: the caller compares entries.
-// Entry 0 is never stored: in a dictionary's table it is the zero value, which callers know by itself.
+// Entry 0 is never stored: in a dictionary's table it is the zero value, for which callers need no index.
 type HashIndex struct {
 	slots []hashSlot // length a power of two, or 0
-	room  int        // how many entries may still be inserted before slots grow
-	// spare is what slots grew out of: a small index that is used again grows without making memory.
+	room  int        // how many entries can still be inserted before slots grow
+	// spare are the slots before they grew: a small index that is used again grows without allocating.
 	spare []hashSlot
 }
 
@@ -69,15 +69,15 @@ type HashProbe struct {
 const (
 	minSlots = 16
 	// maxLoad is the number of eighths of the slots that may be in use. Linear probing then looks at
-	// four slots on average, within a cache line, before it knows that an entry is new; at six
+	// four slots on average, within a cache line, to find that an entry is new; at six
 	// eighths it is more than eight.
 	maxLoad = 5
-	// maxSpare bounds the slots that are kept aside.
+	// maxSpare bounds the spare slots.
 	maxSpare = 1 << 12
 )
 
-// Reset forgets all entries and makes room for about entries of them.
-// It keeps its memory, but clears no more of it than that many entries need.
+// Reset forgets all entries and makes room for about so many.
+// It keeps its memory, but clears only as much of it as they need.
 func (x *HashIndex) Reset(entries int) {
 	need := minSlots
 	for need*maxLoad < entries*8 {
@@ -102,13 +102,13 @@ func (x *HashIndex) Start(h uint64) HashProbe {
 
 // probeOf begins a walk that only reads: after it, Insert may have no room.
 func probeOf(h uint64) HashProbe {
-	// Mix alone leaves keys that follow one another close together under some seeds, and a multiplication scatters them:
+	// With some seeds Mix leaves consecutive keys close together. The multiplication scatters them:
 	// without it, one process in a few hundred needs a thousand steps for each entry of a large table.
 	hash := uint32(h * scatterMultiplier >> 32)
 	return HashProbe{position: hash, hash: hash}
 }
 
-// Next returns the next candidate, or 0 where there is no more.
+// Next returns the next candidate, or 0 if there are no more.
 func (x *HashIndex) Next(p *HashProbe) int32 {
 	mask := uint32(len(x.slots) - 1)
 	for {
@@ -123,13 +123,13 @@ func (x *HashIndex) Next(p *HashProbe) int32 {
 	}
 }
 
-// Insert stores entry where the walk p ended.
+// Insert stores entry at the slot where the walk p ended.
 func (x *HashIndex) Insert(p HashProbe, entry int32) {
 	x.slots[p.position&uint32(len(x.slots)-1)] = hashSlot{hash: p.hash, entry: entry}
 	x.room--
 }
 
-// roomOf returns how many entries a number of slots may hold, rounded up.
+// roomOf returns how many entries so many slots may hold, rounded up.
 func roomOf(slots int) int { return (slots*maxLoad + 7) / 8 }
 
 func (x *HashIndex) grow() {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The keys of tables are mostly numbers that follow one another. Whatever the seed of the process, they must not end up
-// in few places: linear probing is then quadratic.
+// The keys of tables are mostly consecutive numbers. With no seed may they cluster in a few slots, since linear probing
+// would then be quadratic.
 func TestHashIndexScattersWhateverTheSeed(t *testing.T) {
 	before := mixSeed
 	defer func() { mixSeed = before }()

@@ -29,7 +29,7 @@ func ParseLink(trace, span string) (link Link, ok bool) {
 	return link, true
 }
 
-// parseID reads hexadecimal digits, right aligned: agents differ in how they pad with zeros.
+// parseID reads hexadecimal digits, aligned to the right: agents pad differently with zeros.
 func parseID(id []byte, digits string) bool {
 	const longest = 128 // a payload can refer to a long text many times
 	if len(digits) > longest {

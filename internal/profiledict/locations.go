@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// LocationIndex is an index of the location table. 0 is a location of which nothing is known.
+// LocationIndex is an index of the location table. 0 is the location whose fields are all zero.
 type LocationIndex int32
 
 // Location is an entry of the location table without its lines.

@@ -26,16 +26,6 @@ func (t *Mappings) Intern(m Mapping) MappingIndex {
 	return t.Table.Intern(Mix(h, uint64(uint32(m.Filename))<<32|uint64(uint32(m.Attributes))), m)
 }
 
-// permute moves entry i to remap[i]. remap is a permutation that leaves 0 where it is.
-// Nothing may be interned afterwards.
-func (t *Mappings) permute(remap []MappingIndex) {
-	moved := make([]Mapping, len(t.entries))
-	for i, m := range t.entries {
-		moved[remap[i]] = m
-	}
-	copy(t.entries, moved)
-}
-
 func (t *Mappings) copyTo(dst pprofile.MappingSlice, sets *AttributeSets) {
 	dst.EnsureCapacity(len(t.entries))
 	for _, m := range t.entries {

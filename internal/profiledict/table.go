@@ -43,7 +43,7 @@ func (t *Table[I, E]) Lookup(h uint64, e E) I {
 	return t.find(&p, e)
 }
 
-// find returns the index of e, or 0; p then ends where add puts e.
+// find returns the index of e, or 0; add then puts e where p has ended.
 func (t *Table[I, E]) find(p *HashProbe, e E) I {
 	for i := t.index.Next(p); i != 0; i = t.index.Next(p) {
 		if t.entries[i] == e {

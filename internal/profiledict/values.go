@@ -21,8 +21,8 @@ import (
 //	array       number of values as a uvarint, then each
 //	map         number of entries as a uvarint, then for each its key as a string, and its value
 //
-// The entries of a map are sorted by key: their order means nothing, and equal maps must look equal.
-// Of several entries of one key the first counts, as it does for a reader of pdata.
+// The entries of a map are sorted by key: their order has no meaning, and equal maps must have equal forms.
+// If a key has several entries, the first one counts, as it does for a reader of pdata.
 func appendValue(b []byte, v pcommon.Value) []byte {
 	b = append(b, byte(v.Type()))
 	switch v.Type() {
