@@ -1,12 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profilekind answers three questions about a profile, in the words that the whole distribution uses: which
-// profile it is (`process_cpu`, `memory`, `goroutine` …), which of its sample types is shown first, and what its values
-// are over time.
+// Package profilekind has the names that the whole distribution uses for profiles: which profile it is (`process_cpu`,
+// `memory`, `goroutine` …), which of its sample types is shown first, and what its values are over time.
 package profilekind
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // NameAttribute is the scope attribute in which a producer names the profile that its sample types belong to.
 const NameAttribute = "pprof.scope.profile_name"
@@ -32,8 +34,8 @@ var aliases = map[string]string{
 	"off-cpu": OffCPU, "offcpu": OffCPU, "off_cpu": OffCPU, "wall": Wall,
 }
 
-// Canonical returns the common name for a producer's word: process_cpu for cpu, memory for heap and allocs, and without the
-// prefix with which Grafana Alloy marks differences. Another word is returned as it is.
+// Canonical returns the common name for a producer's word: process_cpu for cpu, memory for heap and allocs. It removes the
+// prefix with which Grafana Alloy marks differences. Other words are returned as they are.
 func Canonical(name string) string {
 	name = strings.TrimPrefix(name, "godeltaprof_")
 	if common, ok := aliases[strings.ToLower(name)]; ok {
@@ -73,16 +75,14 @@ func Name(stated, sampleType, periodType string) string {
 	}
 }
 
-// preferred are the sample types that a reader most likely looks for, in order.
+// preferred are the sample types that a reader most likely wants to see, in order.
 var preferred = []string{"cpu", "on_cpu", "wall", "off_cpu", "inuse_space", "alloc_space", "delay", "goroutine", "samples"}
 
 // Default returns the index of the sample type to show first, or 0 if there are no types.
 func Default(sampleTypes []string) int {
 	for _, want := range preferred {
-		for i, name := range sampleTypes {
-			if name == want {
-				return i
-			}
+		if i := slices.Index(sampleTypes, want); i >= 0 {
+			return i
 		}
 	}
 	return 0
@@ -94,7 +94,7 @@ type Values uint8
 const (
 	// Interval is what happened in [time, time+duration): values are added up.
 	Interval Values = iota
-	// State is how things were at a moment: they are averaged, or the last one is used.
+	// State is the state at one moment: values are averaged, or the last one is used.
 	State
 	// Total is what has happened since the process began: values are subtracted from each other.
 	Total
@@ -107,9 +107,9 @@ func (v Values) String() string { return [...]string{"interval", "state", "total
 // is a total if the profile has no duration, and otherwise what happened in that time.
 func ValuesOf(sampleType string, durationNanos uint64) Values {
 	switch {
-	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "live_"):
-		return State
-	case sampleType == "live", sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate", sampleType == "objects", sampleType == "space":
+	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "live_"), sampleType == "live",
+		sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate",
+		sampleType == "objects", sampleType == "space":
 		return State
 	case durationNanos == 0 && (strings.HasPrefix(sampleType, "alloc") || sampleType == "contentions" || sampleType == "delay"):
 		return Total

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protofields reads the fields of protobuf messages for which there is no generated code. It is protowire with a
-// loop around it; pprofscan has a faster reader, for samples.
+// Package protofields reads the fields of protobuf messages for which there is no generated code. It is a loop around
+// protowire; pprofscan has a faster reader for pprof.
 package protofields
 
 import (
