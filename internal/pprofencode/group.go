@@ -229,10 +229,14 @@ func sampleTypeOrder(scope pcommon.InstrumentationScope) []int {
 	return order
 }
 
-// attributeSet identifies a set of attribute indices, in whatever order they are listed.
+// attributeSet identifies a set of attribute indices, in whatever order they are listed: 0 for none, -1-i for {i}, the
+// others by interning. Most samples have at most one.
 func (e *encoder) attributeSet(indices pcommon.Int32Slice) profiledict.AttributeSetIndex {
-	if indices.Len() == 0 {
-		return 0 // Fast path: most samples have no attributes.
+	switch n := indices.Len(); {
+	case n == 0:
+		return 0
+	case n == 1 && indices.At(0) >= 0:
+		return -1 - profiledict.AttributeSetIndex(indices.At(0))
 	}
 	e.set = e.set[:0]
 	for k := range indices.Len() {
