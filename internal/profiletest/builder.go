@@ -5,13 +5,17 @@ package profiletest
 
 import (
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // Builder builds OTLP profiles from names. It interns them, so that the result passes Check if the content does.
-// Resource, Scope and Profile each begin a new one, to which the later calls apply; a Scope without a Resource gets an
+// Resource, Scope and Profile each begin a new one, to which later calls apply; a Scope without a Resource gets an
 // empty one, and so on.
 //
 //	pd := profiletest.New().
@@ -21,26 +25,35 @@ import (
 //		Build()
 type Builder struct {
 	pd      pprofile.Profiles
-	intern  *interner
+	dict    *profiledict.Dictionary
 	rp      *pprofile.ResourceProfiles
 	sp      *pprofile.ScopeProfiles
 	profile *pprofile.Profile
+	// isBroken is set once the dictionary of pd is no longer dict's.
+	isBroken bool
 }
 
-// New has no resource yet, and a dictionary with the zero value of each table.
+// New returns a Builder without a resource, and with a dictionary of zero values.
 func New() *Builder {
-	pd := pprofile.NewProfiles()
-	return &Builder{pd: pd, intern: newInterner(pd.Dictionary())}
+	return &Builder{pd: pprofile.NewProfiles(), dict: profiledict.New()}
 }
 
-// Build returns the profiles. Later calls still change them.
-func (b *Builder) Build() pprofile.Profiles { return b.pd }
+// Build returns the profiles. After later calls it must be called again.
+func (b *Builder) Build() pprofile.Profiles {
+	if !b.isBroken {
+		tables := pprofile.NewProfilesDictionary()
+		b.dict.CopyTo(tables)
+		tables.MoveTo(b.pd.Dictionary())
+	}
+	return b.pd
+}
 
-// Break calls change with the profiles so far, to make something that Check refuses:
+// Break calls change with the profiles, to make something that Check refuses. Nothing can be added afterwards.
 //
 //	Break(func(pd pprofile.Profiles) { profiletest.SampleAt(pd, 0).SetStackIndex(9) })
 func (b *Builder) Break(change func(pprofile.Profiles)) *Builder {
-	change(b.pd)
+	change(b.Build())
+	b.isBroken = true
 	return b
 }
 
@@ -71,10 +84,14 @@ func (b *Builder) Profile(sampleType, unit string) *Builder {
 		b.Scope("", "")
 	}
 	p := b.sp.Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(b.intern.str(sampleType))
-	p.SampleType().SetUnitStrindex(b.intern.str(unit))
+	b.setValueType(p.SampleType(), sampleType, unit)
 	b.profile = &p
 	return b
+}
+
+func (b *Builder) setValueType(to pprofile.ValueType, name, unit string) {
+	to.SetTypeStrindex(int32(b.dict.Strings.Intern(name)))
+	to.SetUnitStrindex(int32(b.dict.Strings.Intern(unit)))
 }
 
 func (b *Builder) current() pprofile.Profile {
@@ -110,14 +127,13 @@ func (b *Builder) Time(unixNanos, durationNanos uint64) *Builder {
 // Period sets the profile's period and its type.
 func (b *Builder) Period(period int64, periodType, unit string) *Builder {
 	b.current().SetPeriod(period)
-	b.current().PeriodType().SetTypeStrindex(b.intern.str(periodType))
-	b.current().PeriodType().SetUnitStrindex(b.intern.str(unit))
+	b.setValueType(b.current().PeriodType(), periodType, unit)
 	return b
 }
 
 // Attributes sets the profile's attributes.
 func (b *Builder) Attributes(attributes ...Attribute) *Builder {
-	b.current().AttributeIndices().FromRaw(b.intern.attributes(attributes))
+	b.current().AttributeIndices().FromRaw(b.attributes(attributes))
 	return b
 }
 
@@ -132,13 +148,55 @@ func (b *Builder) Payload(format string, payload []byte) *Builder {
 func (b *Builder) Sample(samples ...Sample) *Builder {
 	for _, s := range samples {
 		to := b.current().Samples().AppendEmpty()
-		to.SetStackIndex(b.intern.stack(s.Stack))
-		to.SetLinkIndex(b.intern.link(s.TraceID, s.SpanID))
-		to.AttributeIndices().FromRaw(b.intern.attributes(s.Attributes))
+		to.SetStackIndex(int32(b.stack(s.Stack)))
+		to.SetLinkIndex(int32(b.dict.Links.Intern(profiledict.Link{TraceID: s.TraceID, SpanID: s.SpanID})))
+		to.AttributeIndices().FromRaw(b.attributes(s.Attributes))
 		to.Values().FromRaw(s.Values)
 		to.TimestampsUnixNano().FromRaw(s.Timestamps)
 	}
 	return b
+}
+
+func (b *Builder) stack(stack []Location) profiledict.StackIndex {
+	locations := make([]int32, len(stack))
+	for i, l := range stack {
+		locations[i] = int32(b.location(l))
+	}
+	return b.dict.Stacks.Intern(locations)
+}
+
+func (b *Builder) location(l Location) profiledict.LocationIndex {
+	entry := profiledict.Location{Address: l.Address}
+	if m := l.Mapping; m != nil {
+		entry.Mapping = b.dict.Mappings.Intern(profiledict.Mapping{
+			MemoryStart: m.Start, MemoryLimit: m.Limit, FileOffset: m.Offset,
+			Filename: b.dict.Strings.Intern(m.File), Attributes: b.dict.AttributeSets.Intern(b.attributes(m.Attributes)),
+		})
+	}
+	entry.Attributes = b.dict.AttributeSets.Intern(b.attributes(l.Attributes))
+	lines := make([]profiledict.Line, len(l.Lines))
+	for i, line := range l.Lines {
+		f := line.Function
+		lines[i] = profiledict.Line{Line: line.Line, Column: line.Column, Function: b.dict.Functions.Intern(profiledict.Function{
+			Name: b.dict.Strings.Intern(f.Name), SystemName: b.dict.Strings.Intern(f.SystemName),
+			Filename: b.dict.Strings.Intern(f.File), StartLine: f.StartLine,
+		})}
+	}
+	return b.dict.Locations.Intern(entry, lines)
+}
+
+// attributes returns the indices of attributes in ascending order.
+func (b *Builder) attributes(attributes []Attribute) []int32 {
+	indices := make([]int32, len(attributes))
+	for i, a := range attributes {
+		value := pcommon.NewValueEmpty()
+		setRaw(value, a.Value)
+		indices[i] = int32(b.dict.Attributes.Intern(profiledict.Attribute{
+			Key: b.dict.Strings.Intern(a.Key), Unit: b.dict.Strings.Intern(a.Unit), Value: profiledict.ValueOf(value),
+		}))
+	}
+	slices.Sort(indices)
+	return indices
 }
 
 func putAttributes(m pcommon.Map, keysAndValues []any) {
@@ -156,18 +214,16 @@ func setRaw(v pcommon.Value, raw any) {
 	}
 }
 
-// ProfileAt is profile i of pd, counted through all resources and scopes.
+// ProfileAt returns profile i of pd, counted through all resources and scopes.
 func ProfileAt(pd pprofile.Profiles, i int) pprofile.Profile {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			if i < sp.Profiles().Len() {
-				return sp.Profiles().At(i)
-			}
-			i -= sp.Profiles().Len()
+	for p := range pdataiter.Profiles(pd) {
+		if i == 0 {
+			return p
 		}
+		i--
 	}
-	panic("the profiles have no such profile")
+	panic("there are fewer profiles")
 }
 
-// SampleAt is sample i of pd's first profile.
+// SampleAt returns sample i of pd's first profile.
 func SampleAt(pd pprofile.Profiles, i int) pprofile.Sample { return ProfileAt(pd, 0).Samples().At(i) }

@@ -47,10 +47,10 @@ type Attribute struct {
 	Unit  string
 }
 
-// Attr is an attribute without a unit.
+// Attr returns an attribute without a unit.
 func Attr(key string, value any) Attribute { return Attribute{Key: key, Value: value} }
 
-// Stack is one location for each function, leaf first.
+// Stack returns a location for each function, leaf first.
 func Stack(functions ...string) []Location {
 	stack := make([]Location, len(functions))
 	for i, name := range functions {
@@ -59,23 +59,23 @@ func Stack(functions ...string) []Location {
 	return stack
 }
 
-// Value is a sample of one value, with one location for each function, leaf first.
+// Value returns a sample of one value, with a location for each function, leaf first.
 func Value(value int64, functions ...string) Sample {
 	return Sample{Values: []int64{value}, Stack: Stack(functions...)}
 }
 
-// Observed is a sample of timestamps alone, with one location for each function, leaf first.
+// Observed returns a sample of timestamps only, with a location for each function, leaf first.
 func Observed(timestamps []uint64, functions ...string) Sample {
 	return Sample{Timestamps: timestamps, Stack: Stack(functions...)}
 }
 
-// With is the sample with more attributes.
+// With returns the sample with more attributes.
 func (s Sample) With(attributes ...Attribute) Sample {
 	s.Attributes = append(s.Attributes[:len(s.Attributes):len(s.Attributes)], attributes...)
 	return s
 }
 
-// Linked is the sample with a link.
+// Linked returns the sample with a link.
 func (s Sample) Linked(traceID [16]byte, spanID [8]byte) Sample {
 	s.TraceID, s.SpanID = traceID, spanID
 	return s

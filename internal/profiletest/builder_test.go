@@ -66,7 +66,7 @@ func TestBuilderBreaks(t *testing.T) {
 		"resource_profiles[0].scope_profiles[0].profiles[0].samples[0].stack_index: index 9 is out of range [0..1)")
 }
 
-// With shares nothing with the sample that it began from.
+// With shares no memory with the sample that it is called on.
 func TestWithLeavesItsSampleAlone(t *testing.T) {
 	base := Value(1).With(Attr("a", 1), Attr("b", 1))
 	one, two := base.With(Attr("c", 1)), base.With(Attr("c", 2))

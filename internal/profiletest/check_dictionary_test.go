@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-func TestCheckWantsZeroValuesFirst(t *testing.T) {
+func TestCheckRequiresZeroValuesFirst(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	pd.ResourceProfiles().AppendEmpty()
 	requireFaults(t, Check(pd),
@@ -50,7 +50,7 @@ func TestCheckWantsZeroValuesFirst(t *testing.T) {
 		"stack_table[0]: is not the zero value")
 }
 
-// Everything refers to index 0 in a dictionary that a sender left out: what is wrong is said once a table.
+// If a sender leaves out the dictionary, everything refers to index 0. Check reports that once for each table.
 func TestCheckReadsIndexZeroOfEmptyTables(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	s := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty()
@@ -67,7 +67,7 @@ func TestCheckFindsDuplicates(t *testing.T) {
 	d.StringTable().Append("shop.go")
 	again := int32(d.StringTable().Len() - 1)
 
-	// A copy of function 1 that names the copy of the string, a location of that function, a stack of that location.
+	// A copy of function 1 that refers to the copy of the string, a location of that function, a stack of that location.
 	d.FunctionTable().At(1).CopyTo(d.FunctionTable().AppendEmpty())
 	d.FunctionTable().At(5).SetFilenameStrindex(again)
 	d.LocationTable().At(1).CopyTo(d.LocationTable().AppendEmpty())
@@ -141,7 +141,7 @@ func TestCheckFindsTextThatIsNotUTF8(t *testing.T) {
 		"resource_profiles[0].scope_profiles[0].profiles[0].original_payload_format"+not)
 }
 
-func TestCheckOptionsLetRulesRest(t *testing.T) {
+func TestCheckOptionsTurnOffRules(t *testing.T) {
 	pd := sound().Build()
 	SampleAt(pd, 0).CopyTo(ProfileAt(pd, 0).Samples().AppendEmpty())
 	require.Error(t, Check(pd))
@@ -165,7 +165,7 @@ func TestCheckListsABoundedNumberOfFaults(t *testing.T) {
 	assert.Equal(t, "and 5 more faults", lines[resolved.MaxListedFaults])
 }
 
-// FuzzCheck reads mutated OTLP bytes. Whatever pdata can unmarshal, Check, Equal and Render can read; and a Profiles
+// FuzzCheck reads mutated OTLP bytes. Check, Equal and Render can read everything that pdata can unmarshal, and a Profiles
 // equals itself.
 func FuzzCheck(f *testing.F) {
 	var m pprofile.ProtoMarshaler

@@ -17,8 +17,10 @@ var (
 	someSpan  = [8]byte{1, 2, 3, 4, 5, 6, 7, 8}
 )
 
-// sound has an entry beside the zero value in every table, all of them reached.
-func sound() *Builder {
+// sound returns a Builder of profiles that pass Check, with entries in every table, all of which are used.
+func sound() *Builder { return addSound(New()) }
+
+func addSound(b *Builder) *Builder {
 	binary := &Mapping{Start: 0x1000, Limit: 0x2000, Offset: 0x40, File: "/bin/shop", Attributes: []Attribute{
 		Attr("process.executable.build_id.gnu", "abcd"),
 	}}
@@ -30,7 +32,7 @@ func sound() *Builder {
 		},
 		Attributes: []Attribute{Attr("pprof.location.is_folded", true)},
 	}
-	return New().
+	return b.
 		Resource("service.name", "shop", "tags", []any{"a", map[string]any{"deep": "b"}}).
 		Scope("scope", "1.0", "scope.key", "scope value").
 		SchemaURLs("https://example.test/resource", "https://example.test/scope").
@@ -64,7 +66,7 @@ func TestCheckKnowsStringsOfMarshalledResources(t *testing.T) {
 }
 
 // faultCase spoils what sound builds, whose tables have 17 strings, 6 attributes, 2 links, 5 functions, 2 mappings, 4
-// locations and 4 stacks; want is all that Check then says.
+// locations and 4 stacks. want lists all faults that Check then finds.
 type faultCase struct {
 	spoil func(pprofile.Profiles)
 	want  []string
@@ -202,7 +204,7 @@ func TestCheckFindsFaultsOfProfiles(t *testing.T) {
 	})
 }
 
-// attributeOf adds an attribute whose key the dictionary knows, and gives its index.
+// attributeOf adds an attribute whose key the dictionary has, and returns its index.
 func attributeOf(pd pprofile.Profiles, a Attribute) int32 {
 	strings, attributes := pd.Dictionary().StringTable(), pd.Dictionary().AttributeTable()
 	to := attributes.AppendEmpty()

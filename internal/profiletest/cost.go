@@ -17,11 +17,11 @@ import (
 type Cost struct {
 	// AllocatedBytes is everything that was allocated, freed since or not.
 	AllocatedBytes int64
-	// PeakHeapBytes is how far the heap grew at its highest, sampled about every millisecond. The collector
-	// runs often meanwhile, so that little of it is garbage.
+	// PeakHeapBytes is how much the heap grew at most, sampled about every millisecond. Garbage is collected
+	// often meanwhile, so that little of it is garbage.
 	PeakHeapBytes int64
-	// CPU is the processor time of the whole process, garbage collection included. Other processes do not
-	// change it much, unlike the time that passes. It is 0 if the system does not tell.
+	// CPU is the processor time of the whole process, garbage collection included. Unlike elapsed time, it does
+	// not depend much on other processes. It is 0 if the system does not report it.
 	CPU time.Duration
 }
 
@@ -40,7 +40,7 @@ const (
 	sampleInterval = time.Millisecond
 	// gcPercentWhileMeasuring keeps garbage small against what is alive.
 	gcPercentWhileMeasuring = 25
-	// maxGarbageBefore is how much garbage may be around when a measurement begins.
+	// maxGarbageBefore is how much garbage there may be when a measurement begins.
 	maxGarbageBefore = 1 << 20
 )
 
@@ -54,8 +54,8 @@ const (
 //		profiletest.RequireBounded(t, cost, plainBytes, 8<<20, 60)
 //	}
 //
-// In a fuzz target do the same inside f.Fuzz, after f.Add of the worst cases. It is cheap enough for that: there is
-// a garbage collection only after a megabyte of garbage. Where one run takes less than about a millisecond, the
+// In a fuzz target do the same inside f.Fuzz, after f.Add of the worst cases. It is cheap enough for that: garbage is
+// collected only after a megabyte of it. If one run takes less than about a millisecond, the
 // peak is what is on the heap at its end. docs/limits.md lists the constants of all entries; a test that adds one
 // adds its row there.
 func MeasureCost(tb testing.TB, run func()) Cost {
@@ -67,13 +67,13 @@ func MeasureCost(tb testing.TB, run func()) Cost {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu := processCPU()
+	cpu := ProcessCPU()
 	sampler := startSampler()
 
 	run()
 
 	peak := sampler.stop()
-	cpu = processCPU() - cpu
+	cpu = ProcessCPU() - cpu
 	runtime.ReadMemStats(&after)
 	cost := Cost{AllocatedBytes: int64(after.TotalAlloc - before.TotalAlloc), CPU: cpu}
 	peak = max(peak, after.HeapAlloc)
@@ -81,11 +81,8 @@ func MeasureCost(tb testing.TB, run func()) Cost {
 	return cost
 }
 
-// IsRace reports whether the race detector is on, under which everything takes about ten times as long.
+// IsRace tells whether the race detector is on, under which everything takes about ten times as long.
 const IsRace = raceSlowdown > 1
-
-// ProcessCPU returns the processor time that the process has used. It is 0 if the system does not tell.
-func ProcessCPU() time.Duration { return processCPU() }
 
 // RequireBounded fails the test if the peak of the heap is above constantBytes + factor × inputBytes, or if the
 // processor time is above what any linear reader of so many bytes needs (half a second + 1 µs for each byte;
@@ -108,13 +105,13 @@ func newHeapReader() heapReader {
 	return heapReader{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
 }
 
-// read returns the bytes of all objects, garbage included, and those that the last collection left.
+// read returns the bytes of all objects, garbage included, and of those that survived the last collection.
 func (r heapReader) read() (objects, live uint64) {
 	metrics.Read(r)
 	return r[0].Value.Uint64(), r[1].Value.Uint64()
 }
 
-// sampler keeps the largest heap that it sees.
+// sampler records the largest size of the heap.
 type sampler struct {
 	done chan struct{}
 	peak chan uint64
@@ -146,8 +143,8 @@ func (s *sampler) stop() uint64 {
 	return <-s.peak
 }
 
-// SkipLarge skips a test of large inputs under -short, as `make test` runs the race detector: small inputs show a race as
-// well, and without the detector the test runs anyway.
+// SkipLarge skips a test of large inputs under -short. That is how `make test` runs the race detector: small inputs show a
+// race as well, and without the detector the test runs anyway.
 func SkipLarge(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -7,4 +7,5 @@ package profiletest
 
 import "time"
 
-func processCPU() time.Duration { return 0 }
+// ProcessCPU returns 0: the system does not report processor time.
+func ProcessCPU() time.Duration { return 0 }

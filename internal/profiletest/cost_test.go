@@ -43,19 +43,19 @@ func TestMeasureCost(t *testing.T) {
 		time.Sleep(50 * sampleInterval)
 		runtime.GC()
 	})
-	assert.Greater(t, cost.PeakHeapBytes, int64(48*mib), "a peak in between is seen")
+	assert.Greater(t, cost.PeakHeapBytes, int64(48*mib), "a peak in between counts")
 	assert.Less(t, cost.CPU, time.Second)
 
 	cost = MeasureCost(t, func() {
-		for start := processCPU(); processCPU()-start < 50*time.Millisecond && processCPU() > 0; {
+		for start := ProcessCPU(); ProcessCPU()-start < 50*time.Millisecond && ProcessCPU() > 0; {
 		}
 	})
-	if processCPU() > 0 {
+	if ProcessCPU() > 0 {
 		assert.GreaterOrEqual(t, cost.CPU, 50*time.Millisecond)
 	}
 }
 
-// failure records that a test would have failed, and why.
+// failure replaces a test, and records why it would have failed.
 type failure struct {
 	testing.TB
 	text string

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-func processCPU() time.Duration {
+// ProcessCPU returns the processor time that the process has used. It is 0 if the system does not report it.
+func ProcessCPU() time.Duration {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
 		return 0

@@ -4,6 +4,7 @@
 package profiletest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -15,7 +16,7 @@ import (
 // maxListedDifferences bounds how many differences an error lists.
 const maxListedDifferences = 10
 
-// EqualOption is a difference that a comparison of profiles ignores.
+// EqualOption makes a comparison of profiles ignore a difference.
 type EqualOption func(*equalOptions)
 
 type equalOptions struct {
@@ -23,22 +24,20 @@ type equalOptions struct {
 	mergeProfiles bool
 }
 
-// IgnoreOrder looks past the order of resources, scopes and profiles, and past how often a resource or a scope of
-// one content (attributes, dropped count, schema URL, name, version) is listed: the profiles of all of them together
-// are compared.
+// IgnoreOrder ignores the order of resources, scopes and profiles, and how often an equal resource or scope
+// (attributes, dropped count, schema URL, name, version) is listed: their profiles are compared together.
 func IgnoreOrder() EqualOption { return func(o *equalOptions) { o.ignoreOrder = true } }
 
-// MergeProfiles is IgnoreOrder, and takes profiles of one scope that differ in nothing but their samples for one
-// profile with all the samples, as if a profile was split. Of their original payloads it compares the set.
+// MergeProfiles is IgnoreOrder, and merges profiles of one scope that differ only in their samples into one
+// profile with all the samples, as if a profile had been split. It compares their sets of original payloads.
 func MergeProfiles() EqualOption {
 	return func(o *equalOptions) { o.ignoreOrder, o.mergeProfiles = true, true }
 }
 
 // Equal returns an error if two Profiles do not resolve to the same, whatever the layout of their dictionaries. By
 // default resources, scopes and profiles are compared in order. Samples have no order: they are compared by their
-// identity {stack, attributes, link}, resolved. The values of several samples of one identity are added up, and what
-// carries timestamps is compared as a multiset of observations. The error lists the first differences with resolved
-// names.
+// resolved identity {stack, attributes, link}. The values of several samples of one identity are added up; those with
+// timestamps are compared as a multiset of observations. The error lists the first differences with resolved names.
 func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
 	var o equalOptions
 	for _, opt := range opts {
@@ -141,5 +140,24 @@ func (c *comparison) compareResource(where string, want, got pprofile.ResourcePr
 			c.comparePayload(where, wantProfile, gotProfile)
 			c.compareSamples(where, []pprofile.Profile{wantProfile}, []pprofile.Profile{gotProfile})
 		}
+	}
+}
+
+// fields returns a profile's own fields, without its payload.
+func (s *side) fields(p pprofile.Profile) []resolved.Field {
+	return append([]resolved.Field{{Name: "sample_type", Text: s.ValueType(p.SampleType())}}, s.ProfileFields(p)...)
+}
+
+func (c *comparison) compareFields(where string, want, got pprofile.Profile) {
+	wantFields, gotFields := c.want.fields(want), c.got.fields(got)
+	for i, f := range wantFields {
+		c.differences.compare(where+"."+f.Name, f.Text, gotFields[i].Text)
+	}
+}
+
+func (c *comparison) comparePayload(where string, want, got pprofile.Profile) {
+	w, g := want.OriginalPayload().AsRaw(), got.OriginalPayload().AsRaw()
+	if !bytes.Equal(w, g) {
+		c.differences.add(where+".original_payload", "has %d bytes that differ from the %d wanted", len(g), len(w))
 	}
 }

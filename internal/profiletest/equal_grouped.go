@@ -12,13 +12,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// profileGroup has the profiles of both sides with the same name, which describes everything that they share.
+// profileGroup has the profiles of both sides with the same name, which describes everything that they have in common.
 type profileGroup struct {
 	name      string
 	want, got []pprofile.Profile
 }
 
-// profileGroups are groups in the order in which their names came up.
+// profileGroups has groups in the order of their first profiles.
 type profileGroups struct {
 	groups []*profileGroup
 	byName map[string]*profileGroup
@@ -37,7 +37,7 @@ func (g *profileGroups) at(name string) *profileGroup {
 	return group
 }
 
-// compareGrouped compares the profiles of equal resource and scope, wherever they stand.
+// compareGrouped compares the profiles of equal resources and scopes, wherever they are.
 func (c *comparison) compareGrouped() {
 	var scopes profileGroups
 	eachScope(c.want.pd, func(name string, profiles []pprofile.Profile) {
@@ -90,8 +90,8 @@ func (c *comparison) compareScopeGroup(scope *profileGroup) {
 	}
 }
 
-// header returns the fields that equal profiles share. The format goes with the payload, which a split leaves in one
-// part.
+// header returns the fields that equal profiles have in common. After a split only one part has the payload and its
+// format.
 func (s *side) header(p pprofile.Profile, o equalOptions) string {
 	texts := []string{"profile"}
 	for _, f := range s.fields(p) {
@@ -102,7 +102,7 @@ func (s *side) header(p pprofile.Profile, o equalOptions) string {
 	return strings.Join(texts, ", ")
 }
 
-// compareUnordered pairs equal profiles first, so that a difference is one between profiles that have no equal.
+// compareUnordered pairs equal profiles first, and lists the differences between the others.
 func (c *comparison) compareUnordered(where string, g *profileGroup) {
 	rest := slices.Clone(g.got)
 	var unmatched []pprofile.Profile
@@ -130,11 +130,11 @@ func (c *comparison) equalContent(want, got pprofile.Profile) bool {
 func (c *comparison) comparePayloadSets(where string, g *profileGroup) {
 	want, got := payloads(g.want), payloads(g.got)
 	if !slices.Equal(want, got) {
-		c.differences.add(where+".original_payload", "the %d payloads are not the %d wanted", len(got), len(want))
+		c.differences.add(where+".original_payload", "the %d payloads differ from the %d wanted", len(got), len(want))
 	}
 }
 
-// payloads are the distinct payloads with their formats, sorted.
+// payloads returns the distinct payloads with their formats, sorted.
 func payloads(profiles []pprofile.Profile) []string {
 	var all []string
 	for _, p := range profiles {

@@ -47,7 +47,7 @@ func TestIgnoreOrderCountsEqualProfiles(t *testing.T) {
 		`resource {} scope "" "" profile, sample_type cpu in ns: has 2 elements, want 1`)
 }
 
-func TestMergeProfilesTakesASplitProfileForOne(t *testing.T) {
+func TestMergeProfilesMergesASplitProfile(t *testing.T) {
 	want := New().Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(1, "x"), Value(2, "y"), Value(4, "z")).Build()
 	got := New().
 		Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(1, "x")).
@@ -57,7 +57,7 @@ func TestMergeProfilesTakesASplitProfileForOne(t *testing.T) {
 
 	ProfileAt(got, 0).OriginalPayload().FromRaw(nil)
 	require.EqualError(t, Equal(want, got, MergeProfiles()),
-		`resource {} scope "" "" profile, sample_type cpu in ns.original_payload: the 0 payloads are not the 1 wanted`)
+		`resource {} scope "" "" profile, sample_type cpu in ns.original_payload: the 0 payloads differ from the 1 wanted`)
 
 	got = New().Profile("cpu", "ns").Time(1, 0).Sample(Value(1, "x"), Value(2, "y"), Value(4, "z")).Build()
 	require.ErrorContains(t, Equal(want, got, MergeProfiles()), "time 1 ns: has 1 elements, want 0")

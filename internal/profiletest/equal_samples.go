@@ -17,15 +17,15 @@ import (
 // maxFramesInDifference bounds the stack in a difference's text.
 const maxFramesInDifference = 40
 
-// sampled is all that the samples of one identity observed.
+// sampled has everything that the samples of one identity observed.
 type sampled struct {
-	present bool
-	// sums adds up the values of samples without timestamps, by their position in the list.
+	isPresent bool
+	// sums has the sums of the values of samples without timestamps, by their position in the list.
 	sums         []int64
 	observations []observation
 }
 
-// observation is a timestamp, a value or both: a sample whose lists differ in length has some of one alone.
+// observation is a timestamp, a value or both: a sample whose lists differ in length has some with only one of them.
 type observation struct {
 	timestamp uint64
 	value     int64
@@ -78,7 +78,7 @@ func (c *comparison) compareSamples(where string, want, got []pprofile.Profile) 
 }
 
 func (s *sampled) add(sample pprofile.Sample) {
-	s.present = true
+	s.isPresent = true
 	values, timestamps := sample.Values(), sample.TimestampsUnixNano()
 	if timestamps.Len() == 0 {
 		for i, v := range values.All() {
@@ -102,7 +102,7 @@ func (s *sampled) add(sample pprofile.Sample) {
 }
 
 func (s *sampled) equal(other *sampled) bool {
-	if s.present != other.present || !slices.Equal(s.sums, other.sums) {
+	if s.isPresent != other.isPresent || !slices.Equal(s.sums, other.sums) {
 		return false
 	}
 	s.sort()
@@ -120,9 +120,9 @@ func (s *sampled) sort() {
 	})
 }
 
-// text is the sum of the values, and the observations with a timestamp: "12", "5@1 7@2".
+// text returns the sums of the values, and the observations with their timestamps: "12", "5@1 7@2".
 func (s *sampled) text() string {
-	if !s.present {
+	if !s.isPresent {
 		return "absent"
 	}
 	var texts []string
@@ -142,7 +142,7 @@ func (s *sampled) text() string {
 	return orNone(strings.Join(texts, " "))
 }
 
-// name is the identity as text: attributes, link and frames.
+// name returns the identity as text: attributes, link and frames.
 func (p *sampledPair) name() string {
 	frames := p.side.Frames(p.sample.StackIndex())
 	if more := len(frames) - maxFramesInDifference; more > 0 {

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Event is an observation with a timestamp as a backend sees it, with the names of its service, type and stack.
+// Event is an observation with a timestamp, with the names of its service, type and stack.
 type Event struct {
 	Service, SampleType, Stack string
 	Timestamp                  uint64

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Bytes are rarely mutated into another index, so indices are set to anything here.
+// Mutated bytes rarely become another index, so this test sets indices to arbitrary numbers.
 func TestHostileIndicesAreReadWithoutPanic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pd := sound().Build()
@@ -35,7 +35,7 @@ func TestHostileIndicesAreReadWithoutPanic(t *testing.T) {
 	})
 }
 
-// indexSetters has one function for each index in pd.
+// indexSetters returns a function for each index in pd.
 func indexSetters(pd pprofile.Profiles) []func(int32) {
 	var setters []func(int32)
 	list := func(indices pcommon.Int32Slice) {

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// PprofOption is a difference that EqualPprof ignores.
+// PprofOption changes how EqualPprof compares.
 type PprofOption func(*pprofOptions)
 
 type pprofOptions struct {
@@ -20,23 +20,22 @@ type pprofOptions struct {
 	canonicalLinks bool
 }
 
-// StrictZero wants samples whose values are all 0 to be present on both sides. Without it they are as good as
-// absent, as they are to profile.Merge.
+// StrictZero requires samples whose values are all 0 to be present on both sides. Without it they are ignored, as
+// profile.Merge does.
 func StrictZero() PprofOption { return func(o *pprofOptions) { o.strictZero = true } }
 
-// CanonicalLinks compares the labels trace_id and span_id by the ids they write in hex, not by how many zeros stand
-// before them or by the case of their digits. Both must be there, each as one text and not zero; otherwise they are
-// labels like any other.
+// CanonicalLinks compares the labels trace_id and span_id as hexadecimal numbers, without regard to leading zeros and
+// case. A sample must have both, each as one text that is not zero; otherwise they are labels like any other.
 func CanonicalLinks() PprofOption { return func(o *pprofOptions) { o.canonicalLinks = true } }
 
 // EqualPprof returns an error if two pprof profiles differ, whatever the ids and the order of their entries. It
 // compares the sample types in order, the profile's own fields, and the values of the samples, added up for each
 // identity. A sample's identity is its labels, the values of each key in order, and its locations with every field of
-// their mappings, lines and functions. That is stricter than profile.Merge, which takes mappings for equal that differ
-// in their addresses or flags, or in their file beside the same build id.
+// their mappings, lines and functions. That is stricter than profile.Merge, for which mappings are equal even if they
+// differ in their addresses or flags, or have different files and the same build id.
 //
-// Entries that no sample reaches are ignored. A unit "" is none, and a function or mapping whose fields are all empty
-// is none. The error lists the first differences.
+// Entries that no sample refers to are ignored. A unit "" is no unit, and a function or mapping whose fields are all
+// empty is no function or mapping. The error lists the first differences.
 func EqualPprof(want, got *profile.Profile, opts ...PprofOption) error {
 	c := &pprofComparison{space: resolved.NewSpace()}
 	for _, opt := range opts {
@@ -70,11 +69,11 @@ func (c *pprofComparison) compareFields(want, got *profile.Profile) {
 	}
 }
 
-// pprofSamples has the sums of the samples of one identity on both sides, and one of them for its name.
+// pprofSamples has the sums of the samples of one identity on both sides, nil if there are none, and one of the samples
+// to name it by.
 type pprofSamples struct {
-	want, got               []int64
-	wantPresent, gotPresent bool
-	sample                  *profile.Sample
+	want, got []int64
+	sample    *profile.Sample
 }
 
 func (c *pprofComparison) compareSamples(want, got *profile.Profile) {
@@ -93,27 +92,22 @@ func (c *pprofComparison) compareSamples(want, got *profile.Profile) {
 			add(&all[i], s.Value)
 		}
 	}
-	collect(want, func(s *pprofSamples, values []int64) {
-		s.want, s.wantPresent = addValues(s.want, values), true
-	})
-	collect(got, func(s *pprofSamples, values []int64) {
-		s.got, s.gotPresent = addValues(s.got, values), true
-	})
+	collect(want, func(s *pprofSamples, values []int64) { s.want = addValues(s.want, values) })
+	collect(got, func(s *pprofSamples, values []int64) { s.got = addValues(s.got, values) })
 	for i := range all {
 		s := &all[i]
-		bothZero := isZero(s.want) && isZero(s.got)
-		if c.options.strictZero {
-			bothZero = false
-		}
-		if bothZero || (s.wantPresent == s.gotPresent && slices.Equal(s.want, s.got)) {
+		areIgnored := !c.options.strictZero && isZero(s.want) && isZero(s.got)
+		if areIgnored || (s.want == nil) == (s.got == nil) && slices.Equal(s.want, s.got) {
 			continue
 		}
-		c.differences.add("sample "+pprofSampleText(s.sample), "is %s, want %s",
-			valuesText(s.got, s.gotPresent), valuesText(s.want, s.wantPresent))
+		c.differences.add("sample "+pprofSampleText(s.sample), "is %s, want %s", valuesText(s.got), valuesText(s.want))
 	}
 }
 
 func addValues(sums, values []int64) []int64 {
+	if sums == nil {
+		sums = []int64{} // present, even without values
+	}
 	for i, v := range values {
 		if i == len(sums) {
 			sums = append(sums, 0)
@@ -127,8 +121,8 @@ func isZero(values []int64) bool {
 	return !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
 }
 
-func valuesText(values []int64, present bool) string {
-	if !present {
+func valuesText(values []int64) string {
+	if values == nil {
 		return "absent"
 	}
 	return fmt.Sprint(values)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// somePprof has two samples, of which the first says all that a sample can.
+// somePprof returns a profile with two samples. The first one uses everything that a sample can have.
 func somePprof() *profile.Profile {
 	inlined := &profile.Function{ID: 1, Name: "inlined", SystemName: "_inlined", Filename: "a.go", StartLine: 3}
 	leaf := &profile.Function{ID: 2, Name: "leaf", Filename: "a.go"}
@@ -86,7 +86,7 @@ func TestEqualPprofNamesWhatDiffers(t *testing.T) {
 	}
 }
 
-// Each change makes the first sample another one, by one field of what it refers to.
+// Each change alters one field of what the first sample refers to.
 func TestEqualPprofComparesEveryFieldOfASample(t *testing.T) {
 	for name, change := range map[string]func(s *profile.Sample, l *profile.Location){
 		"fewer frames":     func(s *profile.Sample, _ *profile.Location) { s.Location = s.Location[:1] },
@@ -127,7 +127,7 @@ func TestEqualPprofComparesEveryFieldOfASample(t *testing.T) {
 	}
 }
 
-func TestEqualPprofLooksPastTheLayout(t *testing.T) {
+func TestEqualPprofIgnoresTheLayout(t *testing.T) {
 	got := somePprof()
 	got.Function[0].ID, got.Function[1].ID = 90, 3
 	got.Location[0].ID, got.Location[1].ID = 2, 1
@@ -148,7 +148,7 @@ func TestEqualPprofLooksPastTheLayout(t *testing.T) {
 	require.NoError(t, EqualPprof(want, got, StrictZero()))
 }
 
-// Without what stands between the parts of a key, each pair would have one.
+// Without separators between the parts of a key, each pair would have the same key.
 func TestEqualPprofKeepsPartsApart(t *testing.T) {
 	named := func(name, systemName string) *profile.Profile {
 		p := somePprof()
@@ -169,7 +169,7 @@ func TestEqualPprofStrictZero(t *testing.T) {
 	require.NoError(t, EqualPprof(want, got))
 	require.EqualError(t, EqualPprof(want, got, StrictZero()), "sample <>: is [0 0], want absent")
 
-	// Two samples that add up to nothing are as good as none, too, as they are to profile.Merge.
+	// Two samples whose sum is 0 are ignored too, as in profile.Merge.
 	got = somePprof()
 	got.Sample = append(got.Sample, &profile.Sample{Value: []int64{0, 4}}, &profile.Sample{Value: []int64{0, -4}})
 	require.NoError(t, EqualPprof(want, got))

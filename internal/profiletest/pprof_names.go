@@ -30,7 +30,7 @@ func valueTypesText(types []*profile.ValueType) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// pprofSampleText is a sample's labels and frames, leaf first.
+// pprofSampleText returns a sample's labels and frames, leaf first.
 func pprofSampleText(s *profile.Sample) string {
 	var frames []string
 	for i, l := range s.Location {

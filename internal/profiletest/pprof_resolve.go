@@ -16,7 +16,7 @@ import (
 // pprofIdentity identifies equal samples of a pprof profile.
 type pprofIdentity struct{ stack, labels resolved.ID }
 
-// pprofResolver assigns ids in a space to what samples refer to; locations keeps those of known locations.
+// pprofResolver assigns ids in a space to what samples refer to. locations has those of known locations.
 type pprofResolver struct {
 	space          *resolved.Space
 	canonicalLinks bool
@@ -62,8 +62,8 @@ func appendFunction(k resolved.Key, f *profile.Function) resolved.Key {
 	return k.Str(f.Name).Str(f.SystemName).Str(f.Filename).Int(f.StartLine)
 }
 
-// labels covers the texts and then the numbers: profile.Profile does not say how they were mixed under one key. A key
-// without values is none.
+// labels covers the texts and then the numbers: profile.Profile does not keep their order under one key. Keys
+// without values are ignored.
 func (r *pprofResolver) labels(s *profile.Sample) resolved.ID {
 	link, isLink := pprofLink{}, false
 	if r.canonicalLinks {
@@ -115,7 +115,7 @@ const (
 // pprofLink is a sample's link as hex digits in lower case and full width.
 type pprofLink struct{ traceID, spanID string }
 
-// linkOf is the link that a sample's labels write, if they write one.
+// linkOf returns the link of a sample's labels, if they have one.
 func linkOf(s *profile.Sample) (pprofLink, bool) {
 	if len(s.Label[traceIDLabel]) != 1 || len(s.Label[spanIDLabel]) != 1 ||
 		len(s.NumLabel[traceIDLabel]) != 0 || len(s.NumLabel[spanIDLabel]) != 0 {

@@ -5,7 +5,7 @@ package profiletest
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// PprofWire is a pprof message of any kind as bytes on the wire. Its methods return the bytes with one more field, so
+// PprofWire is any message of pprof as bytes on the wire. Its methods return the bytes with one more field, so
 // that a test can write fields in any order, repeated, unknown, or with references to nothing, which profile.Write
 // cannot do. Strings are referred to by their index.
 //
@@ -50,22 +50,22 @@ func (w PprofWire) Varint(field protowire.Number, v uint64) PprofWire {
 // Int adds a number that may be negative.
 func (w PprofWire) Int(field protowire.Number, v int64) PprofWire { return w.Varint(field, uint64(v)) }
 
-// Fixed32 adds a number of four bytes, which no field of pprof is.
+// Fixed32 adds a number of four bytes. No field of pprof is one.
 func (w PprofWire) Fixed32(field protowire.Number, v uint32) PprofWire {
 	return protowire.AppendFixed32(protowire.AppendTag(w, field, protowire.Fixed32Type), v)
 }
 
-// Fixed64 adds a number of eight bytes, which no field of pprof is.
+// Fixed64 adds a number of eight bytes. No field of pprof is one.
 func (w PprofWire) Fixed64(field protowire.Number, v uint64) PprofWire {
 	return protowire.AppendFixed64(protowire.AppendTag(w, field, protowire.Fixed64Type), v)
 }
 
-// Message adds a message, or anything else that is bytes.
+// Message adds a message, a string or bytes.
 func (w PprofWire) Message(field protowire.Number, message PprofWire) PprofWire {
 	return protowire.AppendBytes(protowire.AppendTag(w, field, protowire.BytesType), message)
 }
 
-// Packed adds the numbers as one field.
+// Packed adds numbers as one field.
 func (w PprofWire) Packed(field protowire.Number, values ...uint64) PprofWire {
 	var packed PprofWire
 	for _, v := range values {
@@ -74,7 +74,7 @@ func (w PprofWire) Packed(field protowire.Number, values ...uint64) PprofWire {
 	return w.Message(field, packed)
 }
 
-// Unpacked adds the numbers as a field each.
+// Unpacked adds numbers, each as a field of its own.
 func (w PprofWire) Unpacked(field protowire.Number, values ...uint64) PprofWire {
 	for _, v := range values {
 		w = w.Varint(field, v)
@@ -95,7 +95,7 @@ func (w PprofWire) ValueType(field protowire.Number, typ, unit int64) PprofWire 
 	return w.Message(field, PprofWire(nil).nonZero(1, typ).nonZero(2, unit))
 }
 
-// nonZero adds the numbers that are not 0, under the field numbers from the first on, as most writers do.
+// nonZero adds the numbers that are not 0, with consecutive field numbers, as most writers do.
 func (w PprofWire) nonZero(first protowire.Number, values ...int64) PprofWire {
 	for i, v := range values {
 		if v != 0 {
@@ -113,7 +113,7 @@ func (w PprofWire) Label(l PprofLabel) PprofWire {
 	return w.Message(PprofSampleLabel, PprofWire(nil).nonZero(1, l.Key, l.Str, l.Num, l.Unit))
 }
 
-// PprofMappingFields are a mapping's; those that are 0 are not written.
+// PprofMappingFields are the fields of a mapping; those that are 0 are not written.
 type PprofMappingFields struct {
 	ID, Start, Limit, Offset                                    uint64
 	File, BuildID                                               int64
@@ -128,7 +128,7 @@ func (w PprofWire) Mapping(m PprofMappingFields) PprofWire {
 	return w.Message(PprofMapping, message)
 }
 
-// PprofLocationFields are a location's; those that are 0 are not written.
+// PprofLocationFields are the fields of a location; those that are 0 are not written.
 type PprofLocationFields struct {
 	ID, Mapping, Address uint64
 	Lines                []PprofLine
@@ -150,7 +150,7 @@ func (w PprofWire) Location(l PprofLocationFields) PprofWire {
 	return w.Message(PprofLocation, message.nonZero(5, bit(l.IsFolded)))
 }
 
-// PprofFunctionFields are a function's; those that are 0 are not written.
+// PprofFunctionFields are the fields of a function; those that are 0 are not written.
 type PprofFunctionFields struct {
 	ID                                uint64
 	Name, SystemName, File, StartLine int64

@@ -51,7 +51,7 @@ func TestPprofWireLaysOutAllOfAProfile(t *testing.T) {
 	require.NoError(t, EqualPprof(somePprof(), got, StrictZero()))
 }
 
-// What profile.Write cannot write is read by profile.Parse as the example in PprofWire's documentation has it.
+// profile.Parse reads the example in PprofWire's documentation, which profile.Write cannot write.
 func TestPprofWireRefersToASecondEmptyString(t *testing.T) {
 	wire := PprofWire(nil).
 		Strings("", "cpu", "nanoseconds", "key", "").

@@ -9,16 +9,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
 )
 
-// CheckOption lets a rule of Check rest.
+// CheckOption turns off a rule of Check.
 type CheckOption = resolved.CheckOption
 
-// AllowRepeatedSamples lets several samples of a profile have one identity {stack, attributes, link}.
+// AllowRepeatedSamples allows several samples of one identity {stack, attributes, link} in a profile.
 func AllowRepeatedSamples() CheckOption { return resolved.AllowRepeatedSamples() }
 
-// AllowDuplicates lets a table hold a value twice.
+// AllowDuplicates allows a table to have a value twice.
 func AllowDuplicates() CheckOption { return resolved.AllowDuplicates() }
 
-// AllowOrphans lets a table hold entries that nothing reaches.
+// AllowOrphans allows a table to have entries that nothing refers to.
 func AllowOrphans() CheckOption { return resolved.AllowOrphans() }
 
 // Check is resolved.Check.
