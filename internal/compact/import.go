@@ -4,7 +4,6 @@
 package compact
 
 import (
-	"iter"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -85,27 +84,22 @@ type remap []int32
 
 const reached = -1
 
-// known returns the index in the Dictionary of an entry that has been imported. It is small enough to be inlined, as the
-// fast path before get.
-func (r remap) known(i int32) (int32, bool) {
-	if uint(i) < uint(len(r)) && r[i] > 0 { // a negative index is a huge one
-		return r[i] - 1, true
+// find returns the index in the Dictionary of entry i, or why there is none. done is false if the entry must be interned first.
+func (r remap) find(i int32, outOfRange DropReason) (index int32, why DropReason, done bool) {
+	if uint(i) >= uint(len(r)) { // a negative index is a huge one
+		return 0, outOfRange, true
 	}
-	return 0, false
+	switch v := r[i]; {
+	case v > 0:
+		return v - 1, Understood, true
+	case v < reached:
+		return 0, DropReason(reached - 1 - v), true
+	}
+	return 0, Understood, false
 }
 
-// get returns the index of entry i in the Dictionary. add interns the entry when it is needed for the first time.
-func (r remap) get(i int32, outOfRange DropReason, add func(int32) (int32, DropReason)) (int32, DropReason) {
-	if v, ok := r.known(i); ok {
-		return v, Understood
-	}
-	if uint(i) >= uint(len(r)) {
-		return 0, outOfRange
-	}
-	if v := r[i]; v < reached {
-		return 0, DropReason(reached - 1 - v)
-	}
-	index, why := add(i)
+// put sets what find returns for entry i from now on.
+func (r remap) put(i, index int32, why DropReason) (int32, DropReason) {
 	if why != Understood {
 		r[i] = reached - 1 - int32(why)
 		return 0, why
@@ -118,17 +112,6 @@ func (r remap) get(i int32, outOfRange DropReason, add func(int32) (int32, DropR
 func (r remap) reach(i int32) {
 	if uint(i) < uint(len(r)) && r[i] == 0 {
 		r[i] = reached
-	}
-}
-
-// allReached iterates over the marked entries.
-func (r remap) allReached() iter.Seq[int32] {
-	return func(yield func(int32) bool) {
-		for i, v := range r {
-			if v == reached && !yield(int32(i)) {
-				return
-			}
-		}
 	}
 }
 
@@ -171,16 +154,19 @@ func (im *Importer) End() {
 
 // String imports a string.
 func (im *Importer) String(i int32) (profiledict.StringIndex, DropReason) {
-	v, why := im.strings.get(i, DropStringIndex, im.newString)
+	v, why, done := im.strings.find(i, DropStringIndex)
+	if !done {
+		v, why = im.strings.put(i, im.newString(i), Understood)
+	}
 	return profiledict.StringIndex(v), why
 }
 
-func (im *Importer) newString(i int32) (int32, DropReason) {
+func (im *Importer) newString(i int32) int32 {
 	s, repaired := im.dict.Strings.InternValid(im.src.strings.At(int(i)))
 	if repaired {
 		im.Repairs[RepairInvalidUTF8]++
 	}
-	return int32(s), Understood
+	return int32(s)
 }
 
 // Field imports a string that a profile's own field names. Out of range it reads as empty and is counted.
@@ -198,7 +184,11 @@ func (im *Importer) Link(i int32) profiledict.LinkIndex {
 	if i == 0 {
 		return 0
 	}
-	v, why := im.links.get(i, notImported, im.newLink)
+	v, why, done := im.links.find(i, notImported)
+	if !done {
+		v, why = im.newLink(i)
+		v, why = im.links.put(i, v, why)
+	}
 	if why != Understood {
 		im.Repairs[RepairLinkIndex]++
 	}
@@ -212,10 +202,11 @@ func (im *Importer) newLink(i int32) (int32, DropReason) {
 
 // Stack imports a stack with its locations and all that those refer to.
 func (im *Importer) Stack(i int32) (profiledict.StackIndex, DropReason) {
-	if v, ok := im.stacks.known(i); ok {
-		return profiledict.StackIndex(v), Understood
+	v, why, done := im.stacks.find(i, DropStackIndex)
+	if !done {
+		v, why = im.newStack(i)
+		v, why = im.stacks.put(i, v, why)
 	}
-	v, why := im.stacks.get(i, DropStackIndex, im.newStack)
 	return profiledict.StackIndex(v), why
 }
 
@@ -225,11 +216,13 @@ func (im *Importer) newStack(i int32) (int32, DropReason) {
 	list := slices.Grow(im.stackScratch[:0], n)[:n]
 	im.stackScratch = list
 	for k := range n {
-		if v, ok := im.locations.known(indices.At(k)); ok {
-			list[k] = v
+		at := indices.At(k)
+		// Fast path: the location has been imported.
+		if uint(at) < uint(len(im.locations)) && im.locations[at] > 0 {
+			list[k] = im.locations[at] - 1
 			continue
 		}
-		v, why := im.location(indices.At(k))
+		v, why := im.location(at)
 		if why != Understood {
 			return 0, why
 		}
@@ -291,36 +284,53 @@ func (im *Importer) Reach(stack int32) { im.stacks.reach(stack) }
 // entries in an arbitrary order. The message's own order keeps related entries together, which compresses better, and
 // the main binary's mapping first.
 func (im *Importer) ImportReached() {
-	for i := range im.stacks.allReached() {
-		indices := im.src.stacks.At(int(i)).LocationIndices()
-		for k := range indices.Len() {
-			im.locations.reach(indices.At(k))
+	for i, v := range im.stacks {
+		if v == reached {
+			indices := im.src.stacks.At(i).LocationIndices()
+			for k := range indices.Len() {
+				im.locations.reach(indices.At(k))
+			}
 		}
 	}
-	for i := range im.locations.allReached() {
-		l := im.src.locations.At(int(i))
-		im.mappings.reach(l.MappingIndex())
-		lines := l.Lines()
-		for k := range lines.Len() {
-			im.functions.reach(lines.At(k).FunctionIndex())
+	for i, v := range im.locations {
+		if v == reached {
+			l := im.src.locations.At(i)
+			im.mappings.reach(l.MappingIndex())
+			lines := l.Lines()
+			for k := range lines.Len() {
+				im.functions.reach(lines.At(k).FunctionIndex())
+			}
 		}
 	}
-	for i := range im.mappings.allReached() {
-		im.mapping(i)
+	for i, v := range im.mappings {
+		if v == reached {
+			im.mapping(int32(i))
+		}
 	}
-	for i := range im.functions.allReached() {
-		im.function(i)
+	for i, v := range im.functions {
+		if v == reached {
+			im.function(int32(i))
+		}
 	}
-	for i := range im.locations.allReached() {
-		im.location(i)
+	for i, v := range im.locations {
+		if v == reached {
+			im.location(int32(i))
+		}
 	}
-	for i := range im.stacks.allReached() {
-		im.Stack(i)
+	for i, v := range im.stacks {
+		if v == reached {
+			im.Stack(int32(i))
+		}
 	}
 }
 
 func (im *Importer) location(i int32) (int32, DropReason) {
-	return im.locations.get(i, DropLocationIndex, im.newLocation)
+	v, why, done := im.locations.find(i, DropLocationIndex)
+	if !done {
+		v, why = im.newLocation(i)
+		v, why = im.locations.put(i, v, why)
+	}
+	return v, why
 }
 
 func (im *Importer) newLocation(i int32) (int32, DropReason) {
@@ -349,7 +359,12 @@ func (im *Importer) newLocation(i int32) (int32, DropReason) {
 }
 
 func (im *Importer) mapping(i int32) (int32, DropReason) {
-	return im.mappings.get(i, DropMappingIndex, im.newMapping)
+	v, why, done := im.mappings.find(i, DropMappingIndex)
+	if !done {
+		v, why = im.newMapping(i)
+		v, why = im.mappings.put(i, v, why)
+	}
+	return v, why
 }
 
 func (im *Importer) newMapping(i int32) (int32, DropReason) {
@@ -368,7 +383,12 @@ func (im *Importer) newMapping(i int32) (int32, DropReason) {
 }
 
 func (im *Importer) function(i int32) (int32, DropReason) {
-	return im.functions.get(i, DropFunctionIndex, im.newFunction)
+	v, why, done := im.functions.find(i, DropFunctionIndex)
+	if !done {
+		v, why = im.newFunction(i)
+		v, why = im.functions.put(i, v, why)
+	}
+	return v, why
 }
 
 func (im *Importer) newFunction(i int32) (int32, DropReason) {
@@ -422,12 +442,11 @@ func (im *Importer) AttributeSet(indices pcommon.Int32Slice) profiledict.Attribu
 }
 
 func (im *Importer) attribute(i int32) (profiledict.AttributeIndex, bool) {
-	if v, ok := im.attributes.known(i); ok {
-		return profiledict.AttributeIndex(v), true
-	}
-	isNew := uint(i) < uint(len(im.attributes)) && im.attributes[i] == 0
-	v, why := im.attributes.get(i, notImported, im.newAttribute)
-	if why != Understood && !isNew { // newAttribute counts the first time
+	v, why, done := im.attributes.find(i, notImported)
+	if !done {
+		v, why = im.newAttribute(i)
+		v, why = im.attributes.put(i, v, why)
+	} else if why != Understood {
 		im.Repairs[RepairAttributeIndex]++
 	}
 	return profiledict.AttributeIndex(v), why == Understood
