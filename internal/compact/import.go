@@ -446,7 +446,7 @@ func (im *Importer) attribute(i int32) (profiledict.AttributeIndex, bool) {
 	if !done {
 		v, why = im.newAttribute(i)
 		v, why = im.attributes.put(i, v, why)
-	} else if why != Understood {
+	} else if why == notImported {
 		im.Repairs[RepairAttributeIndex]++
 	}
 	return profiledict.AttributeIndex(v), why == Understood
@@ -470,7 +470,7 @@ func (im *Importer) newAttribute(i int32) (int32, DropReason) {
 	}
 	value, ok := im.CleanValue(value)
 	if !ok {
-		return 0, notImported
+		return 0, valueLeftOut
 	}
 	return int32(im.dict.Attributes.Intern(profiledict.Attribute{Key: key, Unit: unit, Value: profiledict.ValueOf(value)})), Understood
 }

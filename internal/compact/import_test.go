@@ -128,12 +128,25 @@ func TestDeepValuesAreLeftOut(t *testing.T) {
 		}
 		return v
 	}
-	im := importer(pprofile.NewProfilesDictionary())
+	d := pprofile.NewProfilesDictionary()
+	d.StringTable().FromRaw([]string{"", "k"})
+	a := d.AttributeTable().AppendEmpty()
+	a.SetKeyStrindex(1)
+	nested(maxValueDepth + 1).CopyTo(a.Value())
+	im := importer(d)
 	_, ok := im.CleanValue(nested(maxValueDepth))
 	assert.True(t, ok)
 	_, ok = im.CleanValue(nested(maxValueDepth + 1))
 	assert.False(t, ok)
 	assert.Equal(t, 1, im.Repairs[RepairAttributeDepth])
+
+	set := pcommon.NewInt32Slice()
+	set.Append(0)
+	for range 2 {
+		assert.Zero(t, im.AttributeSet(set))
+	}
+	assert.Equal(t, 2, im.Repairs[RepairAttributeDepth])
+	assert.Zero(t, im.Repairs[RepairAttributeIndex])
 }
 
 // A sender of a later version refers from attributes into the string table. Over gRPC pdata leaves that unresolved.

@@ -10,8 +10,12 @@ type DropReason int
 // range.
 const Understood DropReason = -1
 
-// notImported is the reason for entries without which a sample is still understood.
-const notImported = DropStringIndex
+// The reasons for entries without which a sample is still understood: an index is out of range, or CleanValue left out, and
+// counted, the value.
+const (
+	notImported  = DropStringIndex
+	valueLeftOut = DropNoObservation
+)
 
 // The reasons for which a sample is dropped, but not the rest of its message. The first five are named by the table for
 // which an index, of the sample or of anything that it refers to, is out of range.
