@@ -130,13 +130,15 @@ func (s *Recorder) record(ctx context.Context) {
 	}
 	window := time.NewTicker(min(firstWindow, s.cfg.CollectionInterval))
 	defer window.Stop()
-	retry := time.NewTicker(min(retryCPU, s.cfg.CollectionInterval))
-	defer retry.Stop()
 	s.cpu.start()
 	s.send(ctx, s.otherPayloads())
 	for {
+		var retry <-chan time.Time // nil while the CPU profiler is this recorder's
+		if !s.cpu.running {
+			retry = time.After(min(retryCPU, s.cfg.CollectionInterval))
+		}
 		select {
-		case <-retry.C:
+		case <-retry:
 			s.cpu.start()
 		case <-window.C:
 			window.Reset(s.cfg.CollectionInterval)
