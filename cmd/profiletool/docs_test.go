@@ -24,7 +24,7 @@ func TestDocs(t *testing.T) {
 	table := profiletest.ReadmeTable(t, path, "| command | flags | |")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	connection := regexp.MustCompile("(?s)share the flags of the connection: (.*?)\\. ").FindStringSubmatch(string(text))
+	connection := regexp.MustCompile(`(?s)share the flags of the connection: (.*?)\. `).FindStringSubmatch(string(text))
 	require.NotNil(t, connection)
 	rows := map[string][]string{}
 	for use, row := range table {
