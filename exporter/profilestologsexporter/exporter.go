@@ -44,9 +44,10 @@ type profilesToLogs struct {
 	// tooLargeLogged is true after the one log line about requests that are too large.
 	tooLargeLogged atomic.Bool
 
-	// drained ends when the drain timeout has passed after the beginning of the shutdown.
-	drained context.Context
-	drain   context.CancelFunc
+	// When the drain timeout has passed after the beginning of the shutdown, full ends, and with it the senders that wait for
+	// room in the queue. Requests end a moment later, with drained.
+	full, drained  context.Context
+	release, drain context.CancelFunc
 
 	// mu guards asLogs, which reports that the peer has no service for profiles, and nextCheck, the time to try it
 	// again.
@@ -63,7 +64,7 @@ type draining struct {
 
 // ConsumeProfiles waits for room in the queue at most until the exporter has stopped.
 func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	ctx, cancel := d.untilDrained(ctx)
+	ctx, cancel := until(d.full, ctx)
 	defer cancel()
 	return d.Profiles.ConsumeProfiles(ctx, pd)
 }
@@ -71,16 +72,25 @@ func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 // Shutdown sends what the queue in memory holds, each batch once. After the drain timeout requests end. A queue on disk
 // keeps their data; otherwise it is lost, and the queue counts and logs it.
 func (d draining) Shutdown(ctx context.Context) error {
-	timer := time.AfterFunc(d.config.DrainTimeout, d.drain)
-	defer timer.Stop()
-	defer d.drain()
+	release := time.AfterFunc(d.config.DrainTimeout, d.release)
+	drain := time.AfterFunc(d.config.DrainTimeout+releaseTime, d.drain)
+	defer func() {
+		release.Stop()
+		drain.Stop()
+		d.release()
+		d.drain()
+	}()
 	return d.Profiles.Shutdown(ctx)
 }
 
-// untilDrained returns a context that also ends with the drain timeout.
-func (e *profilesToLogs) untilDrained(ctx context.Context) (context.Context, context.CancelFunc) {
+// releaseTime is how long senders have to leave the queue before requests end. The queue of exporterhelper v0.162 can block for
+// ever if a request ends, and its condition signals room, while the contexts of several senders end.
+const releaseTime = 200 * time.Millisecond
+
+// until returns a context that ends with ctx and with end.
+func until(end, ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(e.drained, cancel)
+	stop := context.AfterFunc(end, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
@@ -102,7 +112,7 @@ func (e *profilesToLogs) shutdown(context.Context) error {
 // answers that it has no service for profiles. If a part is refused permanently, the others are sent. If one is refused
 // temporarily, the error carries that part and those after it, which must be sent again.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
-	ctx, cancel := e.untilDrained(ctx)
+	ctx, cancel := until(e.drained, ctx)
 	defer cancel()
 	asProfiles, recheck := e.tryProfiles()
 	parts := e.split(ctx, pd, asProfiles, e.maxPartBytes(asProfiles))

@@ -68,6 +68,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 
 		maxRequestBytes: config.requestBytes(),
 	}
+	e.full, e.release = context.WithCancel(context.Background())
 	e.drained, e.drain = context.WithCancel(context.Background())
 	switch {
 	case config.GRPC.HasValue():
