@@ -265,7 +265,7 @@ func TestCostIsBounded(t *testing.T) {
 		stack[i] = "f"
 	}
 	deep := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(1, "cpu", "nanoseconds").
-		Sample(pt.Value(1, stack...)).Break(func(pd pprofile.Profiles) { repeatSample(pd, 5000) })
+		Sample(pt.Value(1, stack...)).Break(func(pd pprofile.Profiles) { repeatSample(pd, 3000) })
 	for i := range 5000 {
 		shared.Sample(pt.Value(1, "f").With(pt.Attr("long", text), pt.Attr("n", i)))
 	}
