@@ -68,7 +68,7 @@ func TestSlimNamesTheFullBuild(t *testing.T) {
 	for name, tc := range map[string]struct{ from, to, want string }{
 		"discovery": {
 			`file_sd_configs:`, "kubernetes_sd_configs: [{role: pod}]\n          file_sd_configs:",
-			`job "files": ` + "`kubernetes_sd_configs` is not in the slim build: take the full build of otelcol-profiles",
+			`job "files": ` + "`kubernetes_sd_configs` is not in the slim build: use the full build of otelcol-profiles",
 		},
 		"detector": {
 			`detectors: [env, system]`, `detectors: [env, ec2]`,
