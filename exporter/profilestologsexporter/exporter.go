@@ -44,8 +44,8 @@ type profilesToLogs struct {
 	// tooLargeLogged is true after the one log line about requests that are too large.
 	tooLargeLogged atomic.Bool
 
-	// When the drain timeout has passed after the beginning of the shutdown, full ends, and with it the senders that wait for
-	// room in the queue. Requests end a moment later, with drained.
+	// When shutdown has lasted for the drain timeout, full ends, so that senders stop waiting for room in the queue. After
+	// releaseTime drained ends, and with it all requests.
 	full, drained  context.Context
 	release, drain context.CancelFunc
 
@@ -72,22 +72,22 @@ func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 // Shutdown sends what the queue in memory holds, each batch once. After the drain timeout requests end. A queue on disk
 // keeps their data; otherwise it is lost, and the queue counts and logs it.
 func (d draining) Shutdown(ctx context.Context) error {
-	release := time.AfterFunc(d.config.DrainTimeout, d.release)
-	drain := time.AfterFunc(d.config.DrainTimeout+releaseTime, d.drain)
-	defer func() {
-		release.Stop()
-		drain.Stop()
+	timer := time.AfterFunc(d.config.DrainTimeout, func() {
 		d.release()
-		d.drain()
-	}()
+		time.AfterFunc(releaseTime, d.drain)
+	})
+	defer timer.Stop()
+	defer d.drain()
+	defer d.release()
 	return d.Profiles.Shutdown(ctx)
 }
 
-// releaseTime is how long senders have to leave the queue before requests end. The queue of exporterhelper v0.162 can block for
-// ever if a request ends, and its condition signals room, while the contexts of several senders end.
+// releaseTime is how long senders have to leave the queue before requests end. If both end at the same time, the queue of
+// exporterhelper v0.162 can deadlock: it signals room with its lock held, and a sender whose context has ended takes that lock
+// before it receives the signal.
 const releaseTime = 200 * time.Millisecond
 
-// until returns a context that ends with ctx and with end.
+// until returns a context that ends as soon as ctx or end does.
 func until(end, ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(end, cancel)
