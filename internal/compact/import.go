@@ -108,7 +108,7 @@ func (r remap) put(i, index int32, why DropReason) (int32, DropReason) {
 	return index, Understood
 }
 
-// reach marks an entry for ImportReached. An index that is out of range is ignored here and reported by get.
+// reach marks an entry for ImportReached. An index that is out of range is ignored here and reported by find.
 func (r remap) reach(i int32) {
 	if uint(i) < uint(len(r)) && r[i] == 0 {
 		r[i] = reached

@@ -115,7 +115,7 @@ func (s *Scraper) scrapeAll(deliver context.Context, task scrapeTask, tasks <-ch
 // of what a scrape costs.
 const maxIdle = 4
 
-// Shutdown breaks off the requests under way; what was fetched is delivered.
+// Shutdown cancels the scrapes in progress, and delivers what has been fetched.
 func (s *Scraper) Shutdown(ctx context.Context) error {
 	var errs []error
 	if s.page != nil {

@@ -24,27 +24,27 @@ import (
 )
 
 // Manager runs the discovery of several jobs. It does what Prometheus' manager does, but sleeps while nothing changes:
-// that one looks for changes ten times a second, without end.
+// Prometheus' manager checks for changes ten times a second.
 type Manager struct {
 	log       zapcore.Core
 	logger    *slog.Logger // writes to log
 	jobs      []*job
 	providers []*provider
-	// every bounds how often a set of targets that changes all the time is handed on.
+	// every is the longest pause between two updates while targets keep changing.
 	every time.Duration
-	// firstLook is how long a job may find nothing before that is worth a line in the log. The discovery of Kubernetes
-	// says nothing by itself of an API server that cannot be reached.
+	// firstLook is how long a job may find nothing before the manager logs it. Kubernetes' discovery does not log that the
+	// API server is unreachable.
 	firstLook time.Duration
 }
 
-// job is a configuration's discoveries, and what its rules made of their targets.
+// job is a configuration with its discoveries, and the memo of its relabel rules.
 type job struct {
 	*Config
 	providers []*provider
 	memo      *memo
 }
 
-// provider is a discovery, which jobs with equal configurations share, and what it has found.
+// provider is a running discovery with the groups that it has found. Jobs with equal configurations share it.
 type provider struct {
 	cfg        discovery.Config
 	discoverer discovery.Discoverer
@@ -53,13 +53,13 @@ type provider struct {
 	groups map[string]*targetgroup.Group // by source
 }
 
-// settle is how long a change waits for others that come with it, when there was none for a while.
+// settle is how long the first change after a quiet time waits for others.
 const settle = 100 * time.Millisecond
 
-// NewManager makes a Manager. Its error says which discovery cannot work, for example because its certificate is
-// missing or the collector does not run in Kubernetes.
+// NewManager returns a Manager that does not run yet. Its error names the discoveries that cannot work, for example because a
+// certificate is missing or the collector does not run in Kubernetes.
 func NewManager(cfgs []*Config, logger *zap.Logger) (*Manager, error) {
-	// Discovery demands metrics. Nobody reads these: the receiver has its own.
+	// Discovery requires these metrics. They are not exported: the receiver has its own.
 	metrics, err := discovery.CreateAndRegisterSDMetrics(prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (m *Manager) Run(ctx context.Context, apply func(Update)) {
 	changed <- struct{}{} // Jobs that find nothing are reported too.
 	for _, p := range m.providers {
 		found := make(chan []*targetgroup.Group)
-		// Nothing waits for a discoverer's end: a question to a name server does not end with ctx.
+		// Run does not wait for discoverers: a DNS query does not end with ctx.
 		go p.discoverer.Run(ctx, found)
 		go p.collect(ctx, found, changed)
 	}
@@ -154,8 +154,8 @@ func (p *provider) collect(ctx context.Context, found <-chan []*targetgroup.Grou
 	}
 }
 
-// merge puts groups in the place of those with the same source. One without targets says that its source is gone, and
-// some discoveries send nil among the others.
+// merge replaces the groups of the same sources. A group without targets means that its source is gone. Some discoveries
+// send nil groups.
 func (p *provider) merge(groups []*targetgroup.Group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,14 +170,14 @@ func (p *provider) merge(groups []*targetgroup.Group) {
 	}
 }
 
-// follow hands on the changes until ctx ends: soon after a quiet time, and ever more rarely while there are more.
+// follow calls apply with changes until ctx ends: the first after a quiet time soon, and less and less often while more come.
 func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply func(Update)) {
 	firstLook := time.NewTimer(m.firstLook)
 	defer firstLook.Stop()
 	var (
 		last  Update
 		pause time.Duration
-		ended time.Time        // the last pause
+		ended time.Time        // when the last pause ended
 		due   <-chan time.Time // nil while nothing has changed
 	)
 	for {

@@ -253,7 +253,7 @@ func TestLogIsSampled(t *testing.T) {
 	assert.Len(t, logs.All(), 3)
 }
 
-// fake is a discovery that a test speaks for.
+// fake is a discovery that finds what a test sends to it.
 type fake chan []*targetgroup.Group
 
 func (fake) Name() string { return "fake" }
@@ -283,8 +283,8 @@ func group(source string, addresses ...string) *targetgroup.Group {
 	return g
 }
 
-// A change is handed on at once after a quiet time, those that follow ever more rarely, and while there are none the
-// manager sleeps. Some discoveries send one source of many, nil among the groups, and no targets when a source is gone.
+// The first change after a quiet time is applied soon, and those that follow less and less often. Discoveries can send one
+// source of many, nil groups, and a group without targets when a source is gone.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // the test has it except while time passes
