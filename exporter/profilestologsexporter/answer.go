@@ -5,10 +5,8 @@ package profilestologsexporter
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -109,7 +107,7 @@ func grpcAnswer(err error, maxDelay time.Duration) answer {
 }
 
 // httpAnswer interprets a refusal by HTTP (OTLP specification, OTLP/HTTP failures and throttling).
-func httpAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
+func httpAnswer(r *refusal, maxDelay time.Duration) answer {
 	message := strings.ToLower(r.message)
 	a := answer{outcome: refused}
 	delay := time.Duration(0)
@@ -126,7 +124,7 @@ func httpAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
 		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		a.outcome = later
-		delay = delayOf(r.retryAfter, now)
+		delay = r.retryAfter
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		a.outcome = later
 	}
@@ -144,17 +142,6 @@ func explain(o outcome, err error, delay, maxDelay time.Duration) error {
 	default:
 		return err
 	}
-}
-
-// delayOf reads a Retry-After header: seconds, or a date.
-func delayOf(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(max(seconds, 0), math.MaxInt64/int64(time.Second))) * time.Second
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return date.Sub(now)
-	}
-	return 0
 }
 
 // namesLayout reports whether a message, in lower case, is about the layout of profiles: a peer with an older one cannot

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -46,7 +47,7 @@ type httpPeer struct {
 	client               *http.Client
 	// maxDelay bounds the delay that the peer may ask for.
 	maxDelay  time.Duration
-	interpret func(r *refusal, maxDelay time.Duration, now time.Time) answer
+	interpret func(r *refusal, maxDelay time.Duration) answer
 }
 
 func newHTTPPeer(config *HTTPConfig, settings component.TelemetrySettings, userAgent string, maxDelay time.Duration) *httpPeer {
@@ -134,13 +135,14 @@ func (p *httpPeer) exchange(ctx context.Context, r request) answer {
 		return sent
 	}
 	refused := &refusal{
-		url: redact.Text(r.url), status: response.StatusCode, message: shorten(string(text)), retryAfter: response.Header.Get("Retry-After"),
+		url: redact.Text(r.url), status: response.StatusCode, message: shorten(string(text)),
+		retryAfter: httpserver.RetryAfter(response.Header, time.Now()),
 	}
 	var answered spb.Status
 	if isProtobuf && proto.Unmarshal(text, &answered) == nil {
 		refused.message = shorten(answered.GetMessage())
 	}
-	return p.interpret(refused, p.maxDelay, time.Now())
+	return p.interpret(refused, p.maxDelay)
 }
 
 // refusal is an answer with a status other than 2xx.
@@ -149,7 +151,7 @@ type refusal struct {
 	url        string
 	status     int
 	message    string
-	retryAfter string
+	retryAfter time.Duration
 }
 
 func (r *refusal) Error() string {
@@ -197,7 +199,7 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 }
 
 // hecAnswer interprets a refusal by HEC.
-func hecAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
+func hecAnswer(r *refusal, maxDelay time.Duration) answer {
 	// If the answer counts rejected events, the others were accepted; splunk_profiling answers so.
 	var counted hec.Answer
 	if r.status == http.StatusBadRequest && json.Unmarshal([]byte(r.message), &counted) == nil && counted.Rejected > 0 {
@@ -206,5 +208,5 @@ func hecAnswer(r *refusal, maxDelay time.Duration, now time.Time) answer {
 	if r.status == http.StatusInternalServerError || r.status == http.StatusRequestTimeout {
 		return answer{outcome: later, err: r} // with HEC these are temporary, unlike with OTLP
 	}
-	return httpAnswer(r, maxDelay, now)
+	return httpAnswer(r, maxDelay)
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 )
 
@@ -109,22 +109,11 @@ func (e *pyroscopeExporter) refused(response *http.Response, answer []byte) erro
 	err := fmt.Errorf("%s answered %s: %q", e.shownURL, response.Status, message)
 	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code/100 == 5:
-		if delay := min(retryAfter(response.Header.Get("Retry-After"), time.Now()), e.cfg.MaxRetryAfter); delay > 0 {
+		if delay := min(httpserver.RetryAfter(response.Header, time.Now()), e.cfg.MaxRetryAfter); delay > 0 {
 			return exporterhelper.NewThrottleRetry(err, delay)
 		}
 		return err
 	default:
 		return consumererror.NewPermanent(err)
 	}
-}
-
-// retryAfter reads a Retry-After header: seconds, or a date. 0 means that there is none.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return date.Sub(now)
-	}
-	return 0
 }

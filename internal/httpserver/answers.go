@@ -6,6 +6,7 @@ package httpserver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"mime"
 	"net/http"
 	"strconv"
@@ -58,6 +59,19 @@ func SetRetryAfter(w http.ResponseWriter, delay time.Duration) {
 	if delay > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((delay+time.Second-1)/time.Second), 10))
 	}
+}
+
+// RetryAfter returns the delay that an answer asks for: seconds, or the time until a date (RFC 9110 section 10.2.3). It is 0 or less
+// if there is none.
+func RetryAfter(header http.Header, now time.Time) time.Duration {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(max(seconds, 0), math.MaxInt64/int64(time.Second))) * time.Second
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return date.Sub(now)
+	}
+	return 0
 }
 
 // The content types of OTLP over HTTP.

@@ -387,3 +387,16 @@ func TestCheckHost(t *testing.T) {
 		assert.Equal(t, ok, CheckHost(r, []string{"agent.example"}) == nil, host)
 	}
 }
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	delay := func(value string) time.Duration { return RetryAfter(http.Header{"Retry-After": {value}}, now) }
+	assert.Equal(t, 7*time.Second, delay("7"))
+	assert.Equal(t, 9*time.Second, delay("Fri, 02 Jan 2026 03:04:14 GMT"))
+	assert.Zero(t, delay("soon"))
+	assert.Zero(t, RetryAfter(nil, now))
+	for _, long := range []string{"9223372036854775807", "99999999999999999999", "86400", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		assert.Greater(t, delay(long), time.Hour, long)
+	}
+	assert.LessOrEqual(t, delay("-5"), time.Duration(0))
+}

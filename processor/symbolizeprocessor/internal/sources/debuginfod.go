@@ -14,11 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -183,8 +183,7 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 		d.observe("not_found")
 		return ErrNotFound
 	default:
-		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		return d.failed(ctx, i, time.Duration(seconds)*time.Second, fmt.Errorf("debuginfod: %s", response.Status))
+		return d.failed(ctx, i, httpserver.RetryAfter(response.Header, time.Now()), fmt.Errorf("debuginfod: %s", response.Status))
 	}
 	size, err := d.store(response, name)
 	switch {
