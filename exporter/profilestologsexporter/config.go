@@ -4,8 +4,6 @@
 package profilestologsexporter
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
@@ -81,41 +80,32 @@ func (c *HECConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Un
 
 // Validate names every fault.
 func (c *Config) Validate() error {
-	var errs []error
-	if c.Mode != modeFallback && c.Mode != modeAlways {
-		errs = append(errs, fmt.Errorf("`mode` must be fallback or always, found %q", c.Mode))
-	}
+	var faults configcheck.Faults
+	faults.Require(c.Mode == modeFallback || c.Mode == modeAlways, "`mode` must be fallback or always, found %q", c.Mode)
 	peers := 0
 	for _, configured := range []bool{c.GRPC.HasValue(), c.HTTP.HasValue(), c.HEC.HasValue()} {
 		if configured {
 			peers++
 		}
 	}
-	if peers != 1 {
-		errs = append(errs, fmt.Errorf("one of `grpc`, `http` and `hec` must be configured, found %d", peers))
-	}
-	if grpc := c.GRPC.Get(); grpc != nil && grpc.Endpoint == "" {
-		errs = append(errs, errors.New("grpc: `endpoint` must be set"))
-	}
-	for name, value := range map[string]time.Duration{
-		"recheck_interval": c.RecheckInterval, "max_retry_after": c.MaxRetryAfter, "drain_timeout": c.DrainTimeout,
-	} {
-		if value <= 0 {
-			errs = append(errs, fmt.Errorf("`%s` must be positive, found %s", name, value))
-		}
-	}
-	errs = append(errs, validateRequestBytes(c.MaxRequestBytes))
-	if c.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %s", c.Timeout))
-	}
-	return errors.Join(errs...)
+	faults.Require(peers == 1, "one of `grpc`, `http` and `hec` must be configured, found %d", peers)
+	grpc := c.GRPC.Get()
+	faults.Require(grpc == nil || grpc.Endpoint != "", "grpc: `endpoint` must be set")
+	faults.Require(c.RecheckInterval > 0, "`recheck_interval` must be positive, found %s", c.RecheckInterval)
+	faults.Require(c.MaxRetryAfter > 0, "`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
+	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
+	requireRequestBytes(&faults, c.MaxRequestBytes)
+	faults.Require(c.Timeout >= 0, "`timeout` must not be negative, found %s", c.Timeout)
+	return faults.Err()
 }
 
-func validateRequestBytes(n int) error {
-	if n < minRequestBytes {
-		return fmt.Errorf("`max_request_bytes` must be at least %d, found %d", minRequestBytes, n)
-	}
-	return nil
+func requireRequestBytes(faults *configcheck.Faults, n int) {
+	faults.Require(n >= minRequestBytes, "`max_request_bytes` must be at least %d, found %d", minRequestBytes, n)
+}
+
+func isURL(address string) bool {
+	parsed, err := url.Parse(address)
+	return err == nil && parsed.Scheme != "" && parsed.Host != ""
 }
 
 // requestBytes returns the largest size of a request.
@@ -136,31 +126,24 @@ func shown(address string) string {
 
 // Validate names every fault.
 func (c *HTTPConfig) Validate() error {
-	var errs []error
-	for name, address := range map[string]string{
-		"endpoint": c.Client.Endpoint, "profiles_endpoint": c.ProfilesEndpoint, "logs_endpoint": c.LogsEndpoint,
+	var faults configcheck.Faults
+	for _, set := range []struct{ key, address string }{
+		{"endpoint", c.Client.Endpoint}, {"profiles_endpoint", c.ProfilesEndpoint}, {"logs_endpoint", c.LogsEndpoint},
 	} {
-		if parsed, err := url.Parse(address); address != "" && (err != nil || parsed.Scheme == "" || parsed.Host == "") {
-			errs = append(errs, fmt.Errorf("`%s` must be a URL, found %q", name, shown(address)))
-		}
+		faults.Require(set.address == "" || isURL(set.address), "`%s` must be a URL, found %q", set.key, shown(set.address))
 	}
-	if c.Client.Endpoint == "" && (c.ProfilesEndpoint == "" || c.LogsEndpoint == "") {
-		errs = append(errs, errors.New("`endpoint` must be set, or both `profiles_endpoint` and `logs_endpoint`"))
-	}
-	return errors.Join(errs...)
+	faults.Require(c.Client.Endpoint != "" || c.ProfilesEndpoint != "" && c.LogsEndpoint != "",
+		"`endpoint` must be set, or both `profiles_endpoint` and `logs_endpoint`")
+	return faults.Err()
 }
 
 // Validate names every fault.
 func (c *HECConfig) Validate() error {
-	var errs []error
-	if parsed, err := url.Parse(c.Client.Endpoint); err != nil || parsed.Scheme == "" || parsed.Host == "" {
-		errs = append(errs, fmt.Errorf("`endpoint` must be a URL, found %q", shown(c.Client.Endpoint)))
-	}
-	errs = append(errs, validateRequestBytes(c.MaxRequestBytes))
-	if c.Token == "" {
-		errs = append(errs, errors.New("`token` must be set"))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	faults.Require(isURL(c.Client.Endpoint), "`endpoint` must be a URL, found %q", shown(c.Client.Endpoint))
+	requireRequestBytes(&faults, c.MaxRequestBytes)
+	faults.Require(c.Token != "", "`token` must be set")
+	return faults.Err()
 }
 
 // alwaysLogs reports whether profiles are always sent as log records.

@@ -4,9 +4,9 @@
 package splunkdelivery
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -58,7 +58,7 @@ func (c *Config) Validate() error {
 
 // Validate names every fault.
 func (c *LimitsConfig) Validate() error {
-	var errs []error
+	var faults configcheck.Faults
 	for _, limit := range []struct {
 		key   string
 		value int
@@ -66,15 +66,11 @@ func (c *LimitsConfig) Validate() error {
 		{"max_profile_bytes", c.MaxProfileBytes}, {"max_stack_depth", c.MaxStackDepth},
 		{"max_text_bytes", c.MaxTextBytes}, {"max_expansion", c.MaxExpansion},
 	} {
-		if limit.value <= 0 {
-			errs = append(errs, fmt.Errorf("`%s` must be positive, found %d", limit.key, limit.value))
-		}
+		faults.Require(limit.value > 0, "`%s` must be positive, found %d", limit.key, limit.value)
 	}
-	if c.MaxBytesInFlight != 0 && c.MaxBytesInFlight < int64(c.MaxProfileBytes) {
-		errs = append(errs, fmt.Errorf("`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d",
-			c.MaxProfileBytes, c.MaxBytesInFlight))
-	}
-	return errors.Join(errs...)
+	faults.Require(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= int64(c.MaxProfileBytes),
+		"`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d", c.MaxProfileBytes, c.MaxBytesInFlight)
+	return faults.Err()
 }
 
 // BytesInFlight is MaxBytesInFlight or its default.

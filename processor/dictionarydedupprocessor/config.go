@@ -4,13 +4,13 @@
 package dictionarydedupprocessor
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
 // Config is the processor's configuration.
@@ -76,42 +76,24 @@ func createDefaultConfig() component.Config {
 
 // Validate reports all faults.
 func (c *Config) Validate() error {
-	var errs []error
-	if c.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %s", c.Timeout))
-	}
-	if c.Acknowledge != AcknowledgeBatched && c.Acknowledge != AcknowledgeDelivered {
-		errs = append(errs, fmt.Errorf("`acknowledge` must be %q or %q, found %q",
-			AcknowledgeBatched, AcknowledgeDelivered, c.Acknowledge))
-	}
-	if c.MaxWait <= 0 {
-		errs = append(errs, fmt.Errorf("`max_wait` must be positive, found %s", c.MaxWait))
-	}
-	if c.DrainTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %s", c.DrainTimeout))
-	}
-	if c.SendBatchSize <= 0 {
-		errs = append(errs, fmt.Errorf(
-			"`send_batch_size` must be positive, found %d (`timeout: 0` passes every request on at once)", c.SendBatchSize))
-	}
-	if c.MaxBatchBytes != 0 && c.MaxBatchBytes < minMaxBatchBytes {
-		errs = append(errs, fmt.Errorf(
-			"`max_batch_bytes` must be 0 for no limit, or at least %d, found %d", minMaxBatchBytes, c.MaxBatchBytes))
-	}
-	if c.MetadataCardinalityLimit < 0 {
-		errs = append(errs, fmt.Errorf(
-			"`metadata_cardinality_limit` must not be negative, found %d", c.MetadataCardinalityLimit))
-	}
+	var faults configcheck.Faults
+	faults.Require(c.Timeout >= 0, "`timeout` must not be negative, found %s", c.Timeout)
+	faults.Require(c.Acknowledge == AcknowledgeBatched || c.Acknowledge == AcknowledgeDelivered,
+		"`acknowledge` must be %q or %q, found %q", AcknowledgeBatched, AcknowledgeDelivered, c.Acknowledge)
+	faults.Require(c.MaxWait > 0, "`max_wait` must be positive, found %s", c.MaxWait)
+	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
+	faults.Require(c.SendBatchSize > 0,
+		"`send_batch_size` must be positive, found %d (`timeout: 0` passes every request on at once)", c.SendBatchSize)
+	faults.Require(c.MaxBatchBytes == 0 || c.MaxBatchBytes >= minMaxBatchBytes,
+		"`max_batch_bytes` must be 0 for no limit, or at least %d, found %d", minMaxBatchBytes, c.MaxBatchBytes)
+	faults.Require(c.MetadataCardinalityLimit >= 0,
+		"`metadata_cardinality_limit` must not be negative, found %d", c.MetadataCardinalityLimit)
 	seen := map[string]bool{}
 	for _, key := range c.MetadataKeys {
 		key = strings.ToLower(key)
-		if key == "" {
-			errs = append(errs, errors.New("`metadata_keys` must not have an empty entry"))
-		}
-		if seen[key] {
-			errs = append(errs, fmt.Errorf("`metadata_keys` must be distinct, found %q twice (case does not matter)", key))
-		}
+		faults.Require(key != "", "`metadata_keys` must not have an empty entry")
+		faults.Require(!seen[key], "`metadata_keys` must be distinct, found %q twice (case does not matter)", key)
 		seen[key] = true
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }

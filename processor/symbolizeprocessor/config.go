@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
@@ -69,13 +70,13 @@ func createDefaultConfig() component.Config {
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
 	l, s, d := &c.Lookup, &c.Sources, &c.Sources.Debuginfod
-	var errs []error
+	var faults configcheck.Faults
 	switch l.Demangle {
 	case symbols.DemangleFull, symbols.DemangleTemplates, symbols.DemangleSimple, symbols.DemangleNone:
 	default:
-		errs = append(errs, fmt.Errorf("`demangle` must be full, templates, simple or none, found %q", l.Demangle))
+		faults.Add(fmt.Errorf("`demangle` must be full, templates, simple or none, found %q", l.Demangle))
 	}
-	errs = append(errs,
+	for _, err := range []error{
 		atLeast("max_wait", c.MaxWait, 0),
 		atLeast("report_interval", c.ReportInterval, 0),
 		atLeast("workers", l.Workers, 1),
@@ -96,8 +97,11 @@ func (c *Config) Validate() error {
 		atLeast("debuginfod.missing_interval", d.MissingInterval, time.Second),
 		atLeast("debuginfod.initial_backoff", d.InitialBackoff, time.Millisecond),
 		atLeast("debuginfod.max_backoff", d.MaxBackoff, d.InitialBackoff),
-	)
-	return errors.Join(append(errs, validatePaths(s)...)...)
+	} {
+		faults.Add(err)
+	}
+	requirePaths(&faults, s)
+	return faults.Err()
 }
 
 func atLeast[T int | int64 | time.Duration](key string, value, least T) error {
@@ -107,12 +111,10 @@ func atLeast[T int | int64 | time.Duration](key string, value, least T) error {
 	return nil
 }
 
-func validatePaths(c *sources.Config) (errs []error) {
+func requirePaths(faults *configcheck.Faults, c *sources.Config) {
 	absolute := func(key string, paths ...string) {
 		for _, p := range paths {
-			if !filepath.IsAbs(p) {
-				errs = append(errs, fmt.Errorf("`%s` must be an absolute path, found %q", key, p))
-			}
+			faults.Require(filepath.IsAbs(p), "`%s` must be an absolute path, found %q", key, p)
 		}
 	}
 	absolute("files.roots", c.Files.Roots...)
@@ -124,17 +126,13 @@ func validatePaths(c *sources.Config) (errs []error) {
 	d := &c.Debuginfod
 	for _, server := range d.Servers {
 		if u, err := url.Parse(server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			errs = append(errs, errors.New("`debuginfod.servers` must be URLs with http:// or https:// and a host"))
+			faults.Add(errors.New("`debuginfod.servers` must be URLs with http:// or https:// and a host"))
 		}
 	}
-	if len(d.Servers) > 0 && d.CacheDirectory == "" {
-		errs = append(errs, errors.New("`debuginfod.cache_directory` must be set if there are `debuginfod.servers`"))
-	}
+	faults.Require(len(d.Servers) == 0 || d.CacheDirectory != "",
+		"`debuginfod.cache_directory` must be set if there are `debuginfod.servers`")
 	if d.CacheDirectory != "" {
 		absolute("debuginfod.cache_directory", d.CacheDirectory)
 	}
-	if d.HTTP.Endpoint != "" {
-		errs = append(errs, errors.New("`debuginfod.http.endpoint` is not used: the servers are in `debuginfod.servers`"))
-	}
-	return errs
+	faults.Require(d.HTTP.Endpoint == "", "`debuginfod.http.endpoint` is not used: the servers are in `debuginfod.servers`")
 }

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/config/configoptional"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
@@ -93,55 +93,39 @@ func (c *Config) ingest() ingest.Config {
 
 // Validate returns all faults of the receiver's own keys; each section validates itself.
 func (c *Config) Validate() error {
-	var errs []error
-	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.Scrape.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
-		errs = append(errs, errors.New("at least one of `server`, `remote`, `scrape`, `file` and `self` must be configured"))
-	}
+	var faults configcheck.Faults
+	faults.Require(c.Server.HasValue() || c.Remote.HasValue() || c.Scrape.HasValue() || c.File.HasValue() || c.Self.HasValue(),
+		"at least one of `server`, `remote`, `scrape`, `file` and `self` must be configured")
 	for _, key := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
-		if key == "" {
-			errs = append(errs, errors.New("`resource_attributes` must not have an empty key"))
-		}
+		faults.Require(key != "", "`resource_attributes` must not have an empty key")
 		switch value := c.ResourceAttributes[key].(type) {
 		case string, bool, int, int64, uint64, float64:
 		default:
-			errs = append(errs, fmt.Errorf("`resource_attributes` must have scalar values, found %T for %q", value, key))
+			faults.Add(fmt.Errorf("`resource_attributes` must have scalar values, found %T for %q", value, key))
 		}
 	}
-	if len(c.Formats) == 0 {
-		errs = append(errs, errors.New("`formats` must name a format"))
-	}
+	faults.Require(len(c.Formats) > 0, "`formats` must name a format")
 	all := ingest.AllFormats()
 	for _, name := range c.Formats {
-		if !slices.Contains(all, name) {
-			errs = append(errs, fmt.Errorf("`formats` must be among %s, found %q", strings.Join(all, ", "), name))
-		}
+		faults.Require(slices.Contains(all, name), "`formats` must be among %s, found %q", strings.Join(all, ", "), name)
 	}
-	if c.Self.HasValue() && !slices.Contains(c.Formats, string(formats.Pprof)) {
-		errs = append(errs, errors.New("`formats` must have pprof if `self` is configured"))
-	}
-	if slices.Contains(c.TimestampLabels, "") {
-		errs = append(errs, errors.New("`timestamp_labels` must not have an empty key"))
-	}
-	if c.DrainTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("`drain_timeout` must be positive, found %v", c.DrainTimeout))
-	}
-	return errors.Join(errs...)
+	faults.Require(!c.Self.HasValue() || slices.Contains(c.Formats, string(formats.Pprof)),
+		"`formats` must have pprof if `self` is configured")
+	faults.Require(!slices.Contains(c.TimestampLabels, ""), "`timestamp_labels` must not have an empty key")
+	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %v", c.DrainTimeout)
+	return faults.Err()
 }
 
 // Validate returns all faults.
 func (c *LimitsConfig) Validate() error {
-	var errs []error
+	var faults configcheck.Faults
 	for _, limit := range []struct {
 		key   string
 		value int
 	}{{"max_profile_bytes", c.MaxProfileBytes}, {"max_text_bytes", c.MaxTextBytes}, {"max_expansion", c.MaxExpansion}} {
-		if limit.value <= 0 {
-			errs = append(errs, fmt.Errorf("`%s` must be positive, found %d", limit.key, limit.value))
-		}
+		faults.Require(limit.value > 0, "`%s` must be positive, found %d", limit.key, limit.value)
 	}
-	if c.MaxBytesInFlight != 0 && c.MaxBytesInFlight < int64(c.MaxProfileBytes) {
-		errs = append(errs, fmt.Errorf("`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d",
-			c.MaxProfileBytes, c.MaxBytesInFlight))
-	}
-	return errors.Join(errs...)
+	faults.Require(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= int64(c.MaxProfileBytes),
+		"`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d", c.MaxProfileBytes, c.MaxBytesInFlight)
+	return faults.Err()
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
@@ -69,24 +70,18 @@ func (c *Protocols) Validate() error {
 
 // Validate names every fault.
 func (c *GRPCConfig) Validate() error {
-	var errs []error
-	if c.Server.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("`endpoint` must be set"))
-	}
-	if c.ReadTimeout < 0 {
-		errs = append(errs, fmt.Errorf("`read_timeout` must not be negative, found %v", c.ReadTimeout))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
+	faults.Require(c.ReadTimeout >= 0, "`read_timeout` must not be negative, found %v", c.ReadTimeout)
+	return faults.Err()
 }
 
 // Validate names every fault.
 func (c *HTTPConfig) Validate() error {
-	var errs []error
-	if c.Server.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("`endpoint` must be set"))
-	}
+	var faults configcheck.Faults
+	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
 	if err := httpserver.CheckEncodings(c.Server.CompressionAlgorithms); err != nil {
-		errs = append(errs, fmt.Errorf("`compression_algorithms` %w", err))
+		faults.Add(fmt.Errorf("`compression_algorithms` %w", err))
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }

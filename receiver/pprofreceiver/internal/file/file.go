@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -273,18 +274,13 @@ const (
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	errs := []error{worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Timeout)}
-	switch {
-	case c.Include == "":
-		errs = append(errs, errors.New("`include` must be set"))
-	case !doublestar.ValidatePathPattern(c.Include):
-		errs = append(errs, fmt.Errorf("`include` must be a glob, found %q", c.Include))
-	}
-	if !slices.Contains([]string{AfterReadKeep, AfterReadDelete, AfterReadMove}, c.AfterRead) {
-		errs = append(errs, fmt.Errorf("`after_read` must be keep, delete or move, found %q", c.AfterRead))
-	}
-	if (c.AfterRead == AfterReadMove) != (c.MoveTo != "") {
-		errs = append(errs, fmt.Errorf("`move_to` must be set with `after_read: move` and only then, found %q with %q", c.MoveTo, c.AfterRead))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Timeout)
+	faults.Require(c.Include != "", "`include` must be set")
+	faults.Require(doublestar.ValidatePathPattern(c.Include), "`include` must be a glob, found %q", c.Include)
+	faults.Require(slices.Contains([]string{AfterReadKeep, AfterReadDelete, AfterReadMove}, c.AfterRead),
+		"`after_read` must be keep, delete or move, found %q", c.AfterRead)
+	faults.Require((c.AfterRead == AfterReadMove) == (c.MoveTo != ""),
+		"`move_to` must be set with `after_read: move` and only then, found %q with %q", c.MoveTo, c.AfterRead)
+	return faults.Err()
 }

@@ -4,10 +4,9 @@
 package ingest
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 )
 
@@ -47,23 +46,13 @@ func DefaultGoTrace() GoTraceConfig {
 
 // Validate returns all faults.
 func (c *GoTraceConfig) Validate() error {
-	var errs []error
-	if c.Mode != goTraceEvents && c.Mode != goTraceAggregated {
-		errs = append(errs, fmt.Errorf("`mode` must be events or aggregated, found %q", c.Mode))
-	}
-	if c.MinDuration < 0 {
-		errs = append(errs, fmt.Errorf("`min_duration` must not be negative, found %v", c.MinDuration))
-	}
-	if c.Period <= 0 {
-		errs = append(errs, fmt.Errorf("`period` must be positive, found %v", c.Period))
-	}
-	if c.MaxThreads <= 0 {
-		errs = append(errs, fmt.Errorf("`max_threads` must be positive, found %d", c.MaxThreads))
-	}
-	if c.MaxLegacyBytes <= 0 {
-		errs = append(errs, fmt.Errorf("`max_legacy_bytes` must be positive, found %d", c.MaxLegacyBytes))
-	}
-	return errors.Join(errs...)
+	var faults configcheck.Faults
+	faults.Require(c.Mode == goTraceEvents || c.Mode == goTraceAggregated, "`mode` must be events or aggregated, found %q", c.Mode)
+	faults.Require(c.MinDuration >= 0, "`min_duration` must not be negative, found %v", c.MinDuration)
+	faults.Require(c.Period > 0, "`period` must be positive, found %v", c.Period)
+	faults.Require(c.MaxThreads > 0, "`max_threads` must be positive, found %d", c.MaxThreads)
+	faults.Require(c.MaxLegacyBytes > 0, "`max_legacy_bytes` must be positive, found %d", c.MaxLegacyBytes)
+	return faults.Err()
 }
 
 func (c *GoTraceConfig) options() gotrace.Options {

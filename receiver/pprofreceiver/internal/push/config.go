@@ -4,7 +4,6 @@
 package push
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -53,14 +53,12 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	var errs []error
-	if c.HTTP.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("`endpoint` must be set"))
-	}
+	var faults configcheck.Faults
+	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
 	if err := httpserver.CheckEncodings(c.HTTP.CompressionAlgorithms); err != nil {
-		errs = append(errs, fmt.Errorf("`compression_algorithms` %w", err))
+		faults.Add(fmt.Errorf("`compression_algorithms` %w", err))
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
 // Unmarshal reads the section strictly, which does not follow from the strictness of Config.
@@ -71,27 +69,21 @@ func (c *PyroscopeConfig) Validate() error {
 	if !c.Enabled {
 		return nil
 	}
-	var errs []error
-	if len(c.Formats) == 0 {
-		errs = append(errs, errors.New("`formats` must not be empty: to turn the routes off, set `enabled` to false"))
-	}
+	var faults configcheck.Faults
+	faults.Require(len(c.Formats) > 0, "`formats` must not be empty: to turn the routes off, set `enabled` to false")
 	for _, name := range c.Formats {
-		if !slices.Contains(ingestFormats, name) {
-			errs = append(errs, fmt.Errorf("`formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name))
-		}
+		faults.Require(slices.Contains(ingestFormats, name), "`formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name)
 	}
-	if c.SessionID == "" {
-		errs = append(errs, fmt.Errorf("`session_id` must be %s or the name of an attribute", sessionDrop))
-	}
+	faults.Require(c.SessionID != "", "`session_id` must be %s or the name of an attribute", sessionDrop)
 	setBy := map[string]string{}
 	for _, label := range slices.Sorted(maps.Keys(c.Labels)) {
-		errs = append(errs, checkUnique(setBy, c.Labels[label], fmt.Sprintf("`labels::%s`", label)))
+		faults.Add(checkUnique(setBy, c.Labels[label], fmt.Sprintf("`labels::%s`", label)))
 	}
-	errs = append(errs, checkUnique(setBy, c.TenantAttribute, "`tenant_attribute`"))
+	faults.Add(checkUnique(setBy, c.TenantAttribute, "`tenant_attribute`"))
 	if c.SessionID != sessionDrop {
-		errs = append(errs, checkUnique(setBy, c.SessionID, "`session_id`"))
+		faults.Add(checkUnique(setBy, c.SessionID, "`session_id`"))
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
 // checkUnique records in setBy which key sets an attribute. It returns an error if another key sets it too.

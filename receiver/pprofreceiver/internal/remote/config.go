@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
@@ -32,16 +33,17 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	errs := []error{worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Client.Timeout)}
+	var faults configcheck.Faults
+	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Client.Timeout)
 	target, err := url.Parse(c.Client.Endpoint)
 	switch {
 	case c.Client.Endpoint == "":
-		errs = append(errs, errors.New("`endpoint` must be set"))
+		faults.Add(errors.New("`endpoint` must be set"))
 	case err != nil:
 		// The parser's error repeats the URL, which may contain a password.
-		errs = append(errs, errors.New("`endpoint` must be a URL"))
+		faults.Add(errors.New("`endpoint` must be a URL"))
 	case (target.Scheme != "http" && target.Scheme != "https") || target.Host == "":
-		errs = append(errs, fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redact.URL(target)))
+		faults.Add(fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redact.URL(target)))
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }

@@ -5,12 +5,12 @@ package scrape
 
 import (
 	"errors"
-	"fmt"
 
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
@@ -27,14 +27,11 @@ type Config struct {
 
 // Validate returns all faults of the section; each job validates itself.
 func (c *Config) Validate() error {
-	var errs []error
-	if c.MaxConcurrent <= 0 {
-		errs = append(errs, fmt.Errorf("`max_concurrent` must be positive, found %d", c.MaxConcurrent))
-	}
-	if len(c.Configs) == 0 {
-		errs = append(errs, errors.New("`configs` must have a job"))
-	}
-	return errors.Join(append(errs, targets.ValidateJobs(c.Configs))...)
+	var faults configcheck.Faults
+	faults.Require(c.MaxConcurrent > 0, "`max_concurrent` must be positive, found %d", c.MaxConcurrent)
+	faults.Require(len(c.Configs) > 0, "`configs` must have a job")
+	faults.Add(targets.ValidateJobs(c.Configs))
+	return faults.Err()
 }
 
 // StatusConfig configures the page that lists the targets of `scrape`. The zpages extension does not support pages of components, so

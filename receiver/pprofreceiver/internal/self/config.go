@@ -6,6 +6,7 @@ package self
 import (
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
@@ -25,5 +26,7 @@ type Config struct {
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	return worker.ValidateIntervals(c.CollectionInterval, c.InitialDelay, c.Timeout)
+	var faults configcheck.Faults
+	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Timeout)
+	return faults.Err()
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
 // TransferTime is the least time that a timeout leaves for the answer after the target has recorded.
@@ -99,28 +101,16 @@ var customName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$`)
 
 // Validate returns all faults of the section.
 func (c *Config) Validate() error {
-	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.JobName == "" {
-		fail("`job_name` must be set")
-	}
-	if c.ScrapeInterval <= 0 {
-		fail("`scrape_interval` must be positive, found %v", c.ScrapeInterval)
-	}
-	if c.ScrapeTimeout <= 0 {
-		fail("`scrape_timeout` must be positive, found %v", c.ScrapeTimeout)
-	}
-	if c.Scheme != "http" && c.Scheme != "https" {
-		fail("`scheme` must be http or https, found %q", c.Scheme)
-	}
-	if c.Params.Has("seconds") {
-		fail("`params` must not have `seconds`: set `profiles.<kind>.seconds`")
-	}
-	if strings.ContainsAny(c.PathPrefix, "?#") {
-		fail("`path_prefix` must be a path without a query, found %q", c.PathPrefix)
-	}
-	errs = append(errs, c.validateDiscovery(), c.validateProfiles())
-	if err := errors.Join(errs...); err != nil {
+	var faults configcheck.Faults
+	faults.Require(c.JobName != "", "`job_name` must be set")
+	faults.Require(c.ScrapeInterval > 0, "`scrape_interval` must be positive, found %v", c.ScrapeInterval)
+	faults.Require(c.ScrapeTimeout > 0, "`scrape_timeout` must be positive, found %v", c.ScrapeTimeout)
+	faults.Require(c.Scheme == "http" || c.Scheme == "https", "`scheme` must be http or https, found %q", c.Scheme)
+	faults.Require(!c.Params.Has("seconds"), "`params` must not have `seconds`: set `profiles.<kind>.seconds`")
+	faults.Require(!strings.ContainsAny(c.PathPrefix, "?#"), "`path_prefix` must be a path without a query, found %q", c.PathPrefix)
+	faults.Add(c.validateDiscovery())
+	faults.Add(c.validateProfiles())
+	if err := faults.Err(); err != nil {
 		return inJob(c.JobName, err)
 	}
 	return nil
@@ -130,38 +120,36 @@ func (c *Config) validateDiscovery() error {
 	if len(c.Discovery) == 0 {
 		return fmt.Errorf("there must be a discovery: one of %s", strings.Join(discoveryKeys(), ", "))
 	}
-	var errs []error
+	var faults configcheck.Faults
 	for _, d := range c.Discovery {
 		static, ok := d.(discovery.StaticConfig)
 		if !ok {
 			continue
 		}
 		for i, group := range static {
-			if len(group.Targets) == 0 {
-				errs = append(errs, fmt.Errorf("`static_configs[%d].targets` must not be empty", i))
-			}
+			faults.Require(len(group.Targets) > 0, "`static_configs[%d].targets` must not be empty", i)
 			// Rules may turn anything into an address, so it can be checked here only if there are none.
 			if len(c.RelabelConfigs) > 0 {
 				continue
 			}
 			for _, target := range group.Targets {
 				if _, err := parseAddress(string(target["__address__"])); err != nil {
-					errs = append(errs, fmt.Errorf("`static_configs[%d].targets` must be addresses: %w", i, err))
+					faults.Add(fmt.Errorf("`static_configs[%d].targets` must be addresses: %w", i, err))
 				}
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
 func (c *Config) validateProfiles() error {
-	var errs []error
+	var faults configcheck.Faults
 	fail := func(p ProfileConfig, key, format string, args ...any) {
 		name := p.Name
 		if !slices.ContainsFunc(defaultProfiles(), func(d ProfileConfig) bool { return d.Name == p.Name }) {
 			name = "custom." + name
 		}
-		errs = append(errs, fmt.Errorf("`profiles.%s%s` %w", name, key, fmt.Errorf(format, args...)))
+		faults.Add(fmt.Errorf("`profiles.%s%s` %w", name, key, fmt.Errorf(format, args...)))
 	}
 	enabled := 0
 	seen := map[string]bool{}
@@ -193,10 +181,8 @@ func (c *Config) validateProfiles() error {
 			fail(p, "", "must not have both `delta` and `seconds`: with `seconds` the target computes the difference itself")
 		}
 	}
-	if enabled == 0 {
-		errs = append(errs, errors.New("`profiles` must have a kind that is enabled"))
-	}
-	return errors.Join(errs...)
+	faults.Require(enabled > 0, "`profiles` must have a kind that is enabled")
+	return faults.Err()
 }
 
 // checkSeconds requires that recordings are shorter than the interval, since scrapes of one endpoint never overlap.
@@ -209,17 +195,15 @@ func checkSeconds(p ProfileConfig, interval time.Duration) error {
 
 // ValidateJobs returns the faults of jobs that only show beside other jobs.
 func ValidateJobs(jobs []*Config) error {
-	var errs []error
+	var faults configcheck.Faults
 	seen := map[string]bool{}
 	for _, job := range jobs {
 		if job == nil {
-			errs = append(errs, errors.New("`configs` must not have an empty entry"))
+			faults.Add(errors.New("`configs` must not have an empty entry"))
 			continue
 		}
-		if seen[job.JobName] {
-			errs = append(errs, fmt.Errorf("`job_name` must be unique, found %q twice", job.JobName))
-		}
+		faults.Require(!seen[job.JobName], "`job_name` must be unique, found %q twice", job.JobName)
 		seen[job.JobName] = true
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }

@@ -6,12 +6,12 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 )
 
 // Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; after three quarters of the time that
@@ -79,17 +79,9 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ValidateIntervals returns the faults of the keys that sources with a worker have in common.
-func ValidateIntervals(interval, delay, timeout time.Duration) error {
-	var errs []error
-	if interval <= 0 {
-		errs = append(errs, fmt.Errorf("`collection_interval` must be positive, found %v", interval))
-	}
-	if delay < 0 {
-		errs = append(errs, fmt.Errorf("`initial_delay` must not be negative, found %v", delay))
-	}
-	if timeout < 0 {
-		errs = append(errs, fmt.Errorf("`timeout` must not be negative, found %v", timeout))
-	}
-	return errors.Join(errs...)
+// RequireIntervals adds the faults of the keys that sources with a worker have in common.
+func RequireIntervals(faults *configcheck.Faults, interval, delay, timeout time.Duration) {
+	faults.Require(interval > 0, "`collection_interval` must be positive, found %v", interval)
+	faults.Require(delay >= 0, "`initial_delay` must not be negative, found %v", delay)
+	faults.Require(timeout >= 0, "`timeout` must not be negative, found %v", timeout)
 }
