@@ -34,6 +34,7 @@ func run(set otelcol.CollectorSettings) error {
 	})
 
 	limit := shutdown.NewLimit(timeout)
+	var storages safestorage.Storages
 	makeFactories := set.Factories
 	// The service asks for factories when it starts, and each time when the configuration is reloaded.
 	set.Factories = func() (otelcol.Factories, error) {
@@ -41,8 +42,8 @@ func run(set otelcol.CollectorSettings) error {
 		limit.Renew()
 		factories.Receivers = limit.Receivers(factories.Receivers)
 		factories.Processors = limit.Processors(factories.Processors)
-		factories.Exporters = limit.Exporters(factories.Exporters)
-		factories.Extensions = safestorage.Factories(factories.Extensions)
+		factories.Exporters = limit.Exporters(factories.Exporters, storages.Ready)
+		factories.Extensions = storages.Factories(factories.Extensions)
 		return factories, err
 	}
 

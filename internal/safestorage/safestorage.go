@@ -10,6 +10,10 @@
 // When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a full disk
 // both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting items then makes room
 // for adding them. Otherwise the start fails, and the disk stays as it is.
+//
+// The queue counts an item before it writes it, and does not take it back if the write fails (persistentQueue.Offer). The count is
+// corrected when the queue has been drained, but only a successful write wakes its consumers. So enough failed writes fill an
+// empty queue for ever. Ready returns an error until the disk has room again; whoever adds items calls it before.
 package safestorage
 
 import (
@@ -17,65 +21,119 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
+// Storages are the clients of all wrapped storage extensions. The zero value has none.
+type Storages struct{ clients sync.Map }
+
+// user is what a client belongs to: a component, and the name with which it asked for the client, for a queue its signal.
+type user struct {
+	id   component.ID
+	name string
+}
+
+// Ready returns an error if a write of a queue failed and one of the same size still fails. signal is the queue's, such as "logs".
+func (s *Storages) Ready(ctx context.Context, id component.ID, signal string) error {
+	if c, ok := s.clients.Load(user{id, signal}); ok {
+		return c.(*client).ready(ctx)
+	}
+	return nil
+}
+
 // Factories returns the factories with their storage extensions wrapped. Other extensions stay as they are.
-func Factories(factories map[component.Type]extension.Factory) map[component.Type]extension.Factory {
+func (s *Storages) Factories(factories map[component.Type]extension.Factory) map[component.Type]extension.Factory {
 	wrapped := make(map[component.Type]extension.Factory, len(factories))
 	for name, wrap := range factories {
-		wrapped[name] = factory{wrap}
+		wrapped[name] = factory{wrap, s}
 	}
 	return wrapped
 }
 
-type factory struct{ extension.Factory }
+type factory struct {
+	extension.Factory
+	storages *Storages
+}
 
 func (f factory) Create(ctx context.Context, set extension.Settings, config component.Config) (extension.Extension, error) {
 	created, err := f.Factory.Create(ctx, set, config)
 	if inner, ok := created.(storage.Extension); ok && err == nil {
-		return safeExtension{inner}, nil
+		return safeExtension{inner, f.storages}, nil
 	}
 	return created, err
 }
 
-type safeExtension struct{ storage.Extension }
+type safeExtension struct {
+	storage.Extension
+	storages *Storages
+}
 
 func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
 	inner, err := e.Extension.GetClient(ctx, kind, id, name)
 	if err != nil {
 		return nil, err
 	}
-	err = inner.Set(ctx, probeKey, make([]byte, probeBytes))
-	if err == nil {
-		err = inner.Delete(ctx, probeKey)
-	}
-	if err != nil {
+	c := &client{Client: inner}
+	if err := c.probe(ctx, probeBytes); err != nil {
 		return nil, errors.Join(fmt.Errorf("storage of %s has no room to start with; free some: %w", id, err), inner.Close(ctx))
 	}
-	return client{inner}, nil
+	e.storages.clients.Store(user{id, name}, c)
+	return c, nil
 }
 
-// A probe is larger than what a transaction that deletes items writes.
+// The first probe is larger than what a transaction that deletes items writes.
 const (
 	probeKey   = "otelcol_profiles_probe"
 	probeBytes = 1 << 20
 )
 
-type client struct{ storage.Client }
+type client struct {
+	storage.Client
+	// failedBytes is the size of the largest batch that could not be written; 0 if the last one could.
+	failedBytes atomic.Int64
+}
+
+func (c *client) probe(ctx context.Context, size int64) error {
+	if err := c.Set(ctx, probeKey, make([]byte, size)); err != nil {
+		return err
+	}
+	return c.Delete(ctx, probeKey)
+}
+
+func (c *client) ready(ctx context.Context) error {
+	size := c.failedBytes.Load()
+	if size == 0 {
+		return nil
+	}
+	if err := c.probe(ctx, size); err != nil {
+		return fmt.Errorf("the queue's storage has no room: %w", err)
+	}
+	c.failedBytes.CompareAndSwap(size, 0)
+	return nil
+}
 
 // Batch returns what a batch reads even if it cannot write. A batch that only writes fails.
-func (c client) Batch(ctx context.Context, operations ...*storage.Operation) error {
+func (c *client) Batch(ctx context.Context, operations ...*storage.Operation) error {
 	err := c.Client.Batch(ctx, operations...)
 	if err == nil {
 		return nil
 	}
 	isWrite := func(operation *storage.Operation) bool { return operation.Type != storage.Get }
 	reads := slices.DeleteFunc(slices.Clone(operations), isWrite)
-	if len(reads) == 0 || len(reads) == len(operations) || c.Client.Batch(ctx, reads...) != nil {
+	if len(reads) == 0 {
+		size := int64(1)
+		for _, operation := range operations {
+			size += int64(len(operation.Value))
+		}
+		c.failedBytes.Store(max(size, c.failedBytes.Load()))
+		return err
+	}
+	if len(reads) == len(operations) || c.Client.Batch(ctx, reads...) != nil {
 		return err
 	}
 	return nil

@@ -6,13 +6,21 @@ package safestorage
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 var errFull = errors.New("no space left on device")
@@ -59,7 +67,7 @@ func clientOf(t *testing.T, disk fullDisk) (storage.Client, error) {
 			return disk, nil
 		},
 		component.StabilityLevelAlpha)
-	wrapped := Factories(map[component.Type]extension.Factory{kind: plain})[kind]
+	wrapped := new(Storages).Factories(map[component.Type]extension.Factory{kind: plain})[kind]
 	created, err := wrapped.Create(t.Context(), extension.Settings{
 		ID: component.NewID(kind), TelemetrySettings: componenttest.NewNopTelemetrySettings(),
 	}, nil)
@@ -87,4 +95,109 @@ func TestItemsAreReadFromAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, broken.Batch(t.Context(), storage.SetOperation("metadata", nil), storage.GetOperation("7")), errFull)
 	require.ErrorIs(t, broken.Batch(t.Context(), storage.GetOperation("7")), errFull)
+}
+
+// memory is a storage extension, and its client, in memory. Its disk can be full.
+type memory struct {
+	component.StartFunc
+	component.ShutdownFunc
+	mu     sync.Mutex
+	values map[string][]byte
+	isFull bool
+}
+
+func (m *memory) setFull(isFull bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.isFull = isFull
+}
+
+func (m *memory) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return m, nil
+}
+
+func (m *memory) Get(ctx context.Context, key string) ([]byte, error) {
+	get := storage.GetOperation(key)
+	err := m.Batch(ctx, get)
+	return get.Value, err
+}
+
+func (m *memory) Set(ctx context.Context, key string, value []byte) error {
+	return m.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (m *memory) Delete(ctx context.Context, key string) error {
+	return m.Batch(ctx, storage.DeleteOperation(key))
+}
+
+func (m *memory) Close(context.Context) error { return nil }
+
+func (m *memory) Batch(_ context.Context, operations ...*storage.Operation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, operation := range operations {
+		switch {
+		case operation.Type == storage.Get:
+			operation.Value = m.values[operation.Key]
+		case m.isFull:
+			return errFull
+		case operation.Type == storage.Set:
+			m.values[operation.Key] = operation.Value
+		default:
+			delete(m.values, operation.Key)
+		}
+	}
+	return nil
+}
+
+type host map[component.ID]component.Component
+
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+// TestQueueWorksAfterAFullDisk sends to an exporter whose consumers sleep, while the disk of its queue is full, more than the queue
+// has room for. After that the queue must work again.
+func TestQueueWorksAfterAFullDisk(t *testing.T) {
+	var storages Storages
+	disk := &memory{values: map[string][]byte{}}
+	id := component.MustNewID("disk")
+	wrapped := safeExtension{disk, &storages}
+
+	queue := exporterhelper.NewDefaultQueueConfig()
+	queue.StorageID, queue.BlockOnOverflow = &id, true
+	queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 10_000 // for nine
+	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("", strings.Repeat("x", 1000))
+	pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	arrived := make(chan pprofile.Profiles, 100)
+	settings := exportertest.NewNopSettings(component.MustNewType("nop"))
+	exporter, err := xexporterhelper.NewProfiles(t.Context(), settings, &struct{}{},
+		func(_ context.Context, pd pprofile.Profiles) error {
+			if pd.ResourceProfiles().Len() > 0 {
+				arrived <- pd
+			}
+			return nil
+		}, xexporterhelper.WithQueueBatch(configoptional.Some(queue), xexporterhelper.NewProfilesQueueBatchSettings()))
+	require.NoError(t, err)
+	require.NoError(t, exporter.Start(t.Context(), host{id: wrapped}))
+	defer func() { require.NoError(t, exporter.Shutdown(context.WithoutCancel(t.Context()))) }()
+	send := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := storages.Ready(ctx, settings.ID, "profiles"); err != nil {
+			return err
+		}
+		return exporter.ConsumeProfiles(ctx, pd)
+	}
+	require.NoError(t, send())
+	<-arrived
+	disk.setFull(true)
+	for range 20 {
+		require.ErrorIs(t, send(), errFull)
+	}
+	disk.setFull(false)
+	require.NoError(t, send())
+	<-arrived
+	require.NoError(t, send())
+	<-arrived
 }

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/xexporter"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.opentelemetry.io/collector/receiver"
@@ -29,9 +31,12 @@ func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[c
 	return bindAll(factories, func(f xprocessor.Factory) processor.Factory { return processors{f, aliasOf(f), l} })
 }
 
-// Exporters is Receivers for exporters.
-func (l *Limit) Exporters(factories map[component.Type]exporter.Factory) map[component.Type]exporter.Factory {
-	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l} })
+// Ready returns an error if an exporter cannot accept data of a signal for the moment.
+type Ready func(ctx context.Context, exporter component.ID, signal string) error
+
+// Exporters is Receivers for exporters. Logs and profiles reach an exporter only if it is ready.
+func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, ready Ready) map[component.Type]exporter.Factory {
+	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l, ready} })
 }
 
 func bindAll[F, X component.Factory](factories map[component.Type]F, bind func(X) F) map[component.Type]F {
@@ -143,6 +148,7 @@ type exporters struct {
 	xexporter.Factory
 	aliased
 	limit *Limit
+	ready Ready
 }
 
 func (f exporters) CreateTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
@@ -157,10 +163,36 @@ func (f exporters) CreateMetrics(ctx context.Context, set exporter.Settings, cfg
 
 func (f exporters) CreateLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
 	c, err := f.Factory.CreateLogs(ctx, set, cfg)
-	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
+	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), readyLogs{c, f.ready, set.ID}}, err
 }
 
 func (f exporters) CreateProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
 	c, err := f.Factory.CreateProfiles(ctx, set, cfg)
-	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
+	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), readyProfiles{c, f.ready, set.ID}}, err
+}
+
+type readyLogs struct {
+	consumer.Logs
+	ready Ready
+	id    component.ID
+}
+
+func (c readyLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	if err := c.ready(ctx, c.id, "logs"); err != nil {
+		return err
+	}
+	return c.Logs.ConsumeLogs(ctx, ld)
+}
+
+type readyProfiles struct {
+	xconsumer.Profiles
+	ready Ready
+	id    component.ID
+}
+
+func (c readyProfiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	if err := c.ready(ctx, c.id, "profiles"); err != nil {
+		return err
+	}
+	return c.Profiles.ConsumeProfiles(ctx, pd)
 }

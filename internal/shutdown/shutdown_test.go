@@ -58,7 +58,7 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
 		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
 			return stuck, nil
-		}, component.StabilityLevelAlpha))})
+		}, component.StabilityLevelAlpha))}, func(context.Context, component.ID, string) error { return nil })
 
 	id, telemetry := component.NewID(stuckType), componenttest.NewNopTelemetrySettings()
 	telemetry.Logger = logger
@@ -135,12 +135,12 @@ func TestTimeout(t *testing.T) {
 func TestFactoriesKeepTheirNames(t *testing.T) {
 	limit := NewLimit(time.Second)
 	plain := exporter.NewFactory(stuckType, func() component.Config { return nil })
-	bound := limit.Exporters(map[component.Type]exporter.Factory{stuckType: plain})
+	bound := limit.Exporters(map[component.Type]exporter.Factory{stuckType: plain}, nil)
 	require.Equal(t, plain, bound[stuckType], "a factory without profiles")
 	old := component.MustNewType("old")
 	x := xexporter.NewFactory(stuckType, func() component.Config { return nil })
 	x.(aliased).SetDeprecatedAlias(old)
-	bound = limit.Exporters(map[component.Type]exporter.Factory{stuckType: x})
+	bound = limit.Exporters(map[component.Type]exporter.Factory{stuckType: x}, nil)
 	require.Equal(t, old, bound[stuckType].(aliased).DeprecatedAlias())
 	require.Equal(t, stuckType, bound[stuckType].Type())
 }
