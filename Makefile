@@ -296,4 +296,4 @@ release: ## cross-compile archives of both programs, their checksums and bills o
 
 .PHONY: clean
 clean: ## remove the files that other targets wrote
-	rm -rf bin profiles-out
+	rm -rf bin profiles-out host-queue

@@ -41,7 +41,7 @@ func about(info component.BuildInfo, makeFactories func() (otelcol.Factories, er
 		slices.Sort(own)
 		fmt.Fprintf(&b, "  %-12s%s\n", kind.name, strings.Join(own, ", "))
 	}
-	b.WriteString("\n`" + info.Command + " components` lists all of them, with their modules and how stable they are.\n" +
+	b.WriteString("\n`" + info.Command + " components` lists all of them, with their modules and versions.\n" +
 		"profiletool has the same translators for files, at a terminal.")
 	return b.String()
 }

@@ -33,7 +33,7 @@ type metric struct {
 }
 
 // coreLabels are the labels that the Collector's helpers and Prometheus add. Metadata does not list them.
-var coreLabels = []string{"instance", "job", "receiver", "exporter", "processor", "transport", "data_type"}
+var coreLabels = []string{"instance", "job", "exported_job", "receiver", "exporter", "processor", "transport", "data_type"}
 
 // declared returns all metrics of this repository's components, and of the Collector's helpers and service.
 func declared(t *testing.T) map[string]metric {
