@@ -254,6 +254,13 @@ func (c *Claim) Return(n int64) {
 	b.admitWaiting()
 }
 
+// HeldBytes returns the number of bytes that the claim holds.
+func (c *Claim) HeldBytes() int64 {
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	return c.held
+}
+
 // DropBuffers declares that the bytes that ReadAll returned are no longer needed. The claim keeps its size, for what they were
 // decoded to.
 func (c *Claim) DropBuffers() {

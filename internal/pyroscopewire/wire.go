@@ -275,11 +275,13 @@ func parseSeries(data []byte, profiles *int) (s Series, err error) {
 			if *profiles++; *profiles > maxSeries {
 				return s, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
 			}
+			var pprof []byte // if the field is repeated, the last counts
 			for content.Next() {
 				if content.Number == 1 && content.Wire == protowire.BytesType {
-					s.Profiles = append(s.Profiles, content.Content)
+					pprof = content.Content
 				}
 			}
+			s.Profiles = append(s.Profiles, pprof)
 		}
 		if content.IsMalformed() {
 			return s, errNotPush

@@ -112,6 +112,16 @@ func TestDatadogsTags(t *testing.T) {
 	}
 }
 
+// Attachments that are not read may be of any size, such as the provenance of a large application's code.
+func TestDatadogsAttachmentsAreSkipped(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	body, contentType := datadogUpload(t, "code-provenance.json", strings.Repeat("x", 1<<20), "a.pprof", sourcetest.Captured(t, "go-mutex.pb.gz"),
+		"metrics.json", strings.Repeat("x", 1<<20), "event.json", `{"tags_profiler":"service:shop"}`)
+	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Len(t, f.Next.All(), 1)
+}
+
 func TestDatadogsAnswers(t *testing.T) {
 	const event = `{"tags_profiler":"service:shop"}`
 	mutex := sourcetest.Captured(t, "go-mutex.pb.gz")

@@ -10,12 +10,14 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
@@ -115,6 +117,30 @@ func TestPushFiles(t *testing.T) {
 		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
 		assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 		assert.Contains(t, a.Error, "more than 128 files")
+	})
+	t.Run("bad files count towards the limit", func(t *testing.T) {
+		f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 4194304}\n")
+		// It seems to be a CPU profile of V8, but ends too early; its sum is wrong, too.
+		truncated := sourcetest.Gzipped(t, []byte(`{"nodes":[{"id":1,"callFrame":{}}`+strings.Repeat(" ", 3<<20)))
+		wrongSum := slices.Clone(truncated)
+		wrongSum[len(wrongSum)-8] ^= 1
+		for name, data := range map[string][]byte{"truncated": truncated, "wrong sum": wrongSum} {
+			body, contentType := form(t, manyFiles(128, data)...)
+			code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
+			assert.Equal(t, http.StatusBadRequest, code, name)
+			require.Len(t, a.Files, 2, name)
+			assert.Contains(t, a.Error, "2 of 128 files are bad", name)
+			assert.Contains(t, a.Files[1].Error, "exceeds a limit", name)
+		}
+	})
+	t.Run("a bad file gives its memory back", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		in := f.Ingester("server", "http", 64<<20)
+		claim := in.Begin()
+		defer claim.Release()
+		_, _, err := in.Decode(t.Context(), ingest.Payload{Claim: claim, Data: sourcetest.Gzipped(t, []byte(`{"nodes":[`+strings.Repeat(" ", 3<<20)))})
+		require.Equal(t, ingest.NotPprof, ingest.ReasonOf(err), "%v", err)
+		assert.Zero(t, claim.HeldBytes())
 	})
 	t.Run("the files share the limit", func(t *testing.T) {
 		size := len(sourcetest.Gunzip(t, heap))

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ import (
 	_ "google.golang.org/grpc/encoding/gzip" // a compressor for the client
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -459,6 +461,39 @@ func TestTotalsAndDeltas(t *testing.T) {
 	require.Equal(t, uint64(1), duration(f), "Alloy marks differences so")
 }
 
+// field returns a field of protobuf with a length.
+func field(number protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+}
+
+// The profiles of a request repeat its labels, and together they may repeat them in proportion to the request only.
+func TestLabelsOfPyroscopesClientsAreBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		labelBytes, profiles, code int
+	}{
+		"short labels, many profiles": {100, 100, 200},
+		"long labels, one profile":    {60_000, 1, 200},
+		"long labels, many profiles":  {60_000, 1024, 413},
+		"too long":                    {70_000, 1, 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startFixture(t, serverOnly)
+			push := pushRequest(t, slices.Repeat([][]byte{[]byte("\x12\x00")}, tt.profiles)...)
+			push.Series[0].Labels = append(push.Series[0].Labels, &typesv1.LabelPair{Name: "x", Value: strings.Repeat("x", tt.labelBytes)})
+			body, err := proto.Marshal(push)
+			require.NoError(t, err)
+			code, _, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto")
+			require.Equal(t, tt.code, code, answer)
+			if code == http.StatusOK {
+				require.Len(t, f.Next.All(), tt.profiles)
+			} else {
+				require.Zero(t, f.Next.Attempts())
+				require.EqualValues(t, 1, f.Sum(sourcetest.MetricRejected, "reason", "too_large"))
+			}
+		})
+	}
+}
+
 func TestPyroscopeConfig(t *testing.T) {
 	f := startFixture(t, "server:\n  endpoint: localhost:0\n  pyroscope:\n    formats: [folded]\n    labels: {region: cloud.region, version: ''}\n"+
 		"    session_id: session.id\n    tenant_attribute: tenant\n")
@@ -508,6 +543,10 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 	require.NoError(t, w.Close())
 	bombs, err := proto.Marshal(pushRequest(t, bomb.Bytes(), bomb.Bytes(), bomb.Bytes()))
 	require.NoError(t, err)
+	empty := bytes.Repeat(field(2, field(1, nil)), 1024)
+	longLabels := field(1, append(field(1, append(field(1, []byte("a")), field(2, bytes.Repeat([]byte("a\xff"), 256<<10))...)), empty...))
+	longName := field(1, append(field(1, append(field(1, []byte("__name__")), field(2, bytes.Repeat([]byte("a\xff"), 256<<10))...)), empty...))
+	repeated := field(1, field(2, bytes.Repeat(field(1, nil), 1<<20)))
 	bombedForm, formType := form(t, "=jfr", []byte("FLR"), "=labels", bomb.Bytes())
 	asJSON := []byte(`{"series":[{"samples":[{"rawProfile":"` + base64.StdEncoding.EncodeToString(bomb.Bytes()) + `"}]}]}`)
 	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 8388608}\n")
@@ -516,6 +555,7 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 		path, content string
 		body          []byte
 	}{
+		{connectPath, "application/proto", longLabels}, {connectPath, "application/proto", longName}, {connectPath, "application/proto", repeated},
 		{connectPath, "application/proto", many}, {connectPath, "application/proto", bombs}, {connectPath, "application/json", asJSON},
 		{"/ingest?name=a&format=folded", "", bomb.Bytes()}, {"/ingest?name=a&format=jfr", "", bomb.Bytes()},
 		{"/ingest?name=a&format=jfr", formType, bombedForm}, {"/ingest?name=a&format=lines", "", bytes.Repeat([]byte("a\n"), 1<<20)},

@@ -67,6 +67,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	if err != nil {
 		return pd, stats, err
 	}
+	stats.UncompressedBytes = len(data)
 	options := formats.Options{
 		Options: events.Options{MaxTextBytes: in.Config.Limits.MaxTextBytes, Anchor: p.anchor()},
 		GoTrace: in.Config.GoTrace.options(),
@@ -91,7 +92,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	case err != nil:
 		return pd, stats, Reject(NotPprof, fmt.Errorf("read %s: %w", format, err))
 	}
-	stats.UncompressedBytes, stats.Samples = len(data), done.Events
+	stats.Samples = done.Events
 	stats.Dropped[pprofconv.DropMalformed] = done.Dropped
 	stats.Repaired[pprofconv.RepairInvalidUTF8] = done.InvalidUTF8
 	stats.Repaired[pprofconv.RepairTruncatedText] = done.Truncated

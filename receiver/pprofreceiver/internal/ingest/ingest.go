@@ -63,8 +63,20 @@ type Payload struct {
 	// Ended is when the recording ended, if the sender states it, and Modified when its file was written. They are for
 	// formats without wall-clock times; without them the recording is taken to have ended at its arrival.
 	Ended, Modified time.Time
-	// MaxBytes lowers the limit on the decompressed size; 0 leaves it as configured.
-	MaxBytes int
+	// Shared is what the payload shares with others of its request; nil if it is the only one.
+	Shared *Shared
+
+	// triedBytes is the largest size that unpacking it was tried with.
+	triedBytes int
+}
+
+// Shared bounds the payloads of one request together: otherwise a small request could unpack to many times the limit of one payload, or
+// repeat the attributes that its sender states at too many resources.
+type Shared struct {
+	// OtherBytes is the size of the request besides its payloads.
+	OtherBytes int
+	// plainBytes and statedBytes are those of the payloads so far.
+	plainBytes, statedBytes int
 }
 
 // Config is the part of the receiver's configuration that all sources share. Its fields are those of the receiver's Config.
@@ -117,15 +129,29 @@ func New(s Settings) (*Ingester, error) {
 }
 
 // Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection, or that
-// of ctx.
+// of ctx; the claim is then as before.
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
+	held := p.Claim.HeldBytes()
+	pd, stats, err := in.decode(ctx, &p)
+	plainBytes := stats.UncompressedBytes
+	if err != nil {
+		p.Claim.Return(p.Claim.HeldBytes() - held)
+		plainBytes = max(plainBytes, p.triedBytes) // a bad payload costs as much as a good one
+	}
+	if p.Shared != nil {
+		p.Shared.plainBytes += plainBytes
+	}
+	return pd, stats, err
+}
+
+func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
 	if len(p.Data) == 0 {
 		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(Empty, errors.New("the payload is empty"))
 	}
 	if p.Format == formats.Unknown && in.accepts(formats.Pprof) {
 		// Nearly every payload is pprof, and no other format can be read as pprof. Sniffing first would decompress most of a
 		// small payload twice.
-		pd, stats, err := in.decodePprof(ctx, &p)
+		pd, stats, err := in.decodePprof(ctx, p)
 		if ReasonOf(err) != NotPprof {
 			return pd, stats, err
 		}
@@ -141,9 +167,9 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 			fmt.Errorf("the payload seems to be %s, but `formats` has only %v", p.Format, in.Config.Formats))
 	}
 	if p.Format == formats.Pprof {
-		return in.decodePprof(ctx, &p)
+		return in.decodePprof(ctx, p)
 	}
-	return in.decodeFormat(ctx, p.Format, &p)
+	return in.decodeFormat(ctx, p.Format, p)
 }
 
 // decodePprof decodes a payload as pprof. The error is a *Rejection, or that of ctx.
@@ -170,7 +196,16 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pprofile.Profi
 	return pd, stats, nil
 }
 
-// checkStated bounds the size of the attributes that the sender states: each resource of the payload repeats them.
+// limit returns the largest plain size of a payload.
+func (in *Ingester) limit(p *Payload) int {
+	if p.Shared == nil {
+		return in.Config.Limits.MaxProfileBytes
+	}
+	return max(in.Config.Limits.MaxProfileBytes-p.Shared.plainBytes, 1)
+}
+
+// checkStated bounds the size of the attributes that the sender states: each resource of the payload repeats them, and so do the other
+// payloads of a request.
 func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 	const leastBytes, maxFactor, attributeBytes = 64 << 10, 16, 64
 	size := 0
@@ -178,7 +213,13 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 		size += len(key) + len(value.AsString()) + attributeBytes
 	}
 	resources := pd.ResourceProfiles().Len()
-	if resources > 0 && size > (leastBytes+maxFactor*plainBytes)/resources {
+	size *= resources
+	if p.Shared != nil {
+		size += p.Shared.statedBytes
+		p.Shared.statedBytes = size
+		plainBytes += p.Shared.plainBytes + p.Shared.OtherBytes
+	}
+	if size > leastBytes+maxFactor*plainBytes {
 		return Reject(TooLarge, fmt.Errorf("%d stated attributes for each of %d resources are too many for a payload of %d bytes",
 			p.Stated.Len(), resources, plainBytes))
 	}
@@ -186,10 +227,9 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 }
 
 // Admit prepares profiles, decoded from a payload of plainBytes, for their delivery: they replace the payload in its claim, and get
-// their resource and scope. The buffers of the claim must not be used afterwards.
+// their resource and scope.
 func (in *Ingester) Admit(pd pprofile.Profiles, p *Payload, plainBytes int) {
 	// Profiles take more memory than the payload, and the pipeline may hold them for a while.
-	p.Claim.DropBuffers()
 	p.Claim.Charge(max(0, pdataBytes(pd)-int64(len(p.Data)+plainBytes)))
 	for _, rp := range pd.ResourceProfiles().All() {
 		p.putTo(rp.Resource().Attributes(), in.configured)
@@ -240,10 +280,7 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 
 // Plain returns the plain bytes of a payload, within what its claim holds. The error is a *Rejection.
 func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
-	limit, size := in.Config.Limits.MaxProfileBytes, statedSize(p.Data)
-	if p.MaxBytes > 0 {
-		limit = min(limit, p.MaxBytes)
-	}
+	limit, size := in.limit(p), statedSize(p.Data)
 	if size == 0 {
 		if len(p.Data) > limit {
 			return nil, Reject(TooLarge, fmt.Errorf("%w: more than %d bytes (`max_profile_bytes`)", pprofconv.ErrTooLarge, limit))
@@ -255,7 +292,7 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
 		if err := p.Claim.Acquire(ctx, int64(size-held)); err != nil {
 			return nil, Reject(Busy, err)
 		}
-		held = size
+		held, p.triedBytes = size, size
 		plain, err := pprofconv.Uncompress(p.Data, size)
 		switch {
 		case err == nil:
@@ -271,10 +308,7 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
 // decodeAdmitted decodes a payload within what its claim holds. Compression hides the size of the result: the claim grows by the size
 // that the payload states, and then fourfold while that is not enough. After an error the claim is as before.
 func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
-	limit := in.Config.Limits.MaxProfileBytes
-	if p.MaxBytes > 0 {
-		limit = min(limit, p.MaxBytes)
-	}
+	limit := in.limit(p)
 	options := pprofconv.DecodeOptions{
 		Limits:                 in.Config.Limits,
 		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
@@ -296,6 +330,7 @@ func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile
 			return pd, stats, err
 		} else {
 			acquired = options.Limits.MaxProfileBytes
+			p.triedBytes = acquired
 		}
 		if workErr := p.Claim.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.Data, options) }); workErr != nil {
 			return pd, stats, workErr
@@ -366,5 +401,6 @@ func (in *Ingester) Ingest(ctx context.Context, p Payload, timeout time.Duration
 	if err != nil {
 		return err
 	}
+	p.Claim.DropBuffers()
 	return in.Deliver(ctx, pd, timeout)
 }

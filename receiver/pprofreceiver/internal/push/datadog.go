@@ -49,7 +49,7 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	for i := range form.profiles {
 		form.profiles[i].Identity = identity
 	}
-	if err := s.ingestAll(r.Context(), form.profiles); err != nil {
+	if err := s.ingestAll(r.Context(), form.profiles, 0); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

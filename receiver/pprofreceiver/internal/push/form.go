@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"mime/multipart"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
@@ -16,12 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-const (
-	// maxParts bounds the files and other parts of one request. Each file costs tables of its own, however small it is.
-	maxParts = 128
-	// maxPartHeaderBytes bounds the boundary and header before the body of each part.
-	maxPartHeaderBytes = 64 << 10
-)
+// maxParts bounds the files and other parts of one request. Each file costs tables of its own, however small it is.
+const maxParts = 128
 
 // partsOf yields the parts of a form within limits. An error is a *Rejection and ends the iteration.
 func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.Part, error] {
@@ -30,12 +25,9 @@ func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.P
 			yield(nil, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary")))
 			return
 		}
-		limited := &headerLimiter{body: body}
-		reader := multipart.NewReader(limited, boundary)
+		reader := multipart.NewReader(body, boundary)
 		for parts := 0; ; parts++ {
-			limited.left = maxPartHeaderBytes
-			part, err := reader.NextPart()
-			limited.left = math.MaxInt
+			part, err := reader.NextPart() // it skips what is left of the last one, and bounds the header
 			switch {
 			case errors.Is(err, io.EOF):
 				return
@@ -60,21 +52,6 @@ func (s *Server) rejectionOfForm(err error) error {
 		return s.rejectionOf(err)
 	}
 	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read form: %w", err))
-}
-
-// headerLimiter bounds what is read before the body of each part.
-type headerLimiter struct {
-	body io.Reader
-	left int
-}
-
-func (h *headerLimiter) Read(p []byte) (int, error) {
-	if h.left <= 0 {
-		return 0, fmt.Errorf("more than %d bytes before a file", maxPartHeaderBytes)
-	}
-	n, err := h.body.Read(p[:min(len(p), h.left)])
-	h.left -= n
-	return n, err
 }
 
 func partName(part *multipart.Part) string {

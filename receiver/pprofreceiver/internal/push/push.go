@@ -11,7 +11,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -24,7 +23,10 @@ func (s *Server) handlePush(w http.ResponseWriter, r *pushRequest) error {
 	payload.Claim = r.claim
 	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err == nil && mediaType == "multipart/form-data" {
-		err = s.pushFiles(r, payload, parameters["boundary"])
+		var files []namedPayload
+		if files, err = s.readFiles(r, payload, parameters["boundary"]); err == nil {
+			err = s.ingestAll(r.Context(), files, 0)
+		}
 	} else if payload.Data, err = s.readBody(r); err == nil {
 		err = s.ingest.Ingest(r.Context(), payload, 0)
 	}
@@ -83,36 +85,13 @@ func (s *Server) rejectionOf(err error) error {
 	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read body: %w", err))
 }
 
-// pushFiles delivers the files of a form. It reads all before it delivers the first, so that nothing of a form with a bad file is
-// accepted. It then delivers them one by one: if the pipeline refuses one, the error lists those that it accepted before. payload is
-// what the query states of each file.
-func (s *Server) pushFiles(r *pushRequest, payload ingest.Payload, boundary string) error {
-	files, err := s.readFiles(r, payload, boundary)
-	r.body.Complete()
-	if err != nil {
-		return err
-	}
-	for i := range files {
-		file := &files[i]
-		if err := s.ingest.Deliver(r.Context(), file.profiles, 0); err != nil {
-			file.Error = err.Error()
-			return &formError{err, files}
-		}
-		file.Error = ""
-	}
-	return nil
-}
-
-// readFiles decodes the files of a form, none of which has been delivered. If files are bad, its error lists them.
-func (s *Server) readFiles(r *pushRequest, payload ingest.Payload, boundary string) ([]pushedFile, error) {
-	var files, bad []pushedFile
-	// All files of a request share the limit: otherwise a small form could unpack to many times of it.
-	left := s.ingest.Config.Limits.MaxProfileBytes
+// readFiles reads the files of a form. payload is what the query states of each file.
+func (s *Server) readFiles(r *pushRequest, payload ingest.Payload, boundary string) ([]namedPayload, error) {
+	var files []namedPayload
 	for part, err := range s.partsOf(r.body, boundary) {
 		if err != nil {
 			return nil, err
 		}
-		file := pushedFile{Name: partName(part), Error: "not tried"}
 		if part.FileName() == "" {
 			return nil, ingest.Reject(ingest.BadRequest, fmt.Errorf(
 				"form field %q is not a file: name the sender in the query, and send profiles as files", part.FormName()))
@@ -120,26 +99,10 @@ func (s *Server) readFiles(r *pushRequest, payload ingest.Payload, boundary stri
 		if payload.Data, err = r.claim.ReadAll(r.Context(), part, -1, s.maxBodyBytes()); err != nil {
 			return nil, s.rejectionOfForm(err)
 		}
-		payload.MaxBytes = max(left, 1)
-		var stats pprofconv.DecodeStats
-		file.profiles, stats, err = s.ingest.Decode(r.Context(), payload)
-		if ingest.IsBusy(err) {
-			return nil, err
-		}
-		if err != nil {
-			file.Error, file.err = err.Error(), err
-			bad = append(bad, file)
-			continue
-		}
-		left -= stats.UncompressedBytes
-		files = append(files, file)
+		files = append(files, namedPayload{partName(part), payload})
 	}
-	switch {
-	case len(bad) > 0:
-		// The first file's fault decides the status.
-		return nil, &formError{files: bad, error: fmt.Errorf("nothing was accepted: %d of %d files are bad, the first: %w",
-			len(bad), len(bad)+len(files), bad[0].err)}
-	case len(files) == 0:
+	r.body.Complete()
+	if len(files) == 0 {
 		return nil, ingest.Reject(ingest.Empty, errors.New("the form has no files"))
 	}
 	return files, nil

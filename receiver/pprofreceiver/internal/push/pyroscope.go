@@ -19,6 +19,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc/codes"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
@@ -129,7 +130,10 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	if err != nil {
 		return err
 	}
-	p := s.payload(r, in.Source)
+	p, err := s.payload(r.claim, s.tenant(r), &in.Source)
+	if err != nil {
+		return err
+	}
 	p.Data, p.From, p.Until = form.profile, in.From, in.Until
 	config := pyroscopewire.ParseSampleTypeConfig(form.config)
 	if config.ProfileName != "" {
@@ -139,7 +143,6 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	switch format {
 	case formatPprof:
 		if form.previous != nil {
-			p.Data = bytes.Clone(p.Data) // decoding form.previous releases both buffers
 			if p.Baseline, err = s.baseline(r.Context(), p, form.previous); err != nil {
 				return err
 			}
@@ -239,8 +242,26 @@ func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
 	return o
 }
 
+// maxLabelBytes bounds the labels of a sender: each of its profiles repeats them.
+const maxLabelBytes = 64 << 10
+
+// tenant returns the tenant of a request if it becomes an attribute.
+func (s pyroscope) tenant(r *pushRequest) string {
+	if s.cfg.TenantAttribute == "" {
+		return ""
+	}
+	return profiledict.ValidUTF8(r.Header.Get("X-Scope-OrgID"))
+}
+
 // payload returns a payload without data, with the identity of its sender.
-func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Payload {
+func (s pyroscope) payload(claim *admission.Claim, tenant string, from *pyroscopewire.Source) (ingest.Payload, error) {
+	size := len(tenant) + len(from.Service) + len(from.SessionID) + len(from.ProfileName) + len(from.ScopeName) + len(from.ScopeVersion)
+	for _, l := range from.Labels {
+		size += len(l.Name) + len(l.Value)
+	}
+	if size > maxLabelBytes {
+		return ingest.Payload{}, ingest.Reject(ingest.TooLarge, fmt.Errorf("labels of %d bytes: there can be %d at most", size, maxLabelBytes))
+	}
 	id := ingest.NewIdentity()
 	put := func(key, value string) {
 		if key != "" && value != "" {
@@ -257,19 +278,17 @@ func (s pyroscope) payload(r *pushRequest, from pyroscopewire.Source) ingest.Pay
 	if s.cfg.SessionID != sessionDrop {
 		put(s.cfg.SessionID, from.SessionID)
 	}
-	if s.cfg.TenantAttribute != "" {
-		put(s.cfg.TenantAttribute, r.Header.Get("X-Scope-OrgID"))
-	}
+	put(s.cfg.TenantAttribute, tenant)
 	key, renamed := s.cfg.Labels[pyroscopewire.LabelService]
 	if !renamed {
 		key = ingest.AttributeServiceName
 	}
 	put(key, from.Service)
 	return ingest.Payload{
-		Identity: id, Claim: r.claim, Format: formats.Pprof, IsDelta: from.IsDelta,
+		Identity: id, Claim: claim, Format: formats.Pprof, IsDelta: from.IsDelta,
 		ProfileName: profilekind.Canonical(profiledict.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
 		ScopeName: profiledict.ValidUTF8(from.ScopeName), ScopeVersion: profiledict.ValidUTF8(from.ScopeVersion),
-	}
+	}, nil
 }
 
 // handleConnect answers push.v1 in Connect's unary form. Clients without Connect send the same messages.
@@ -296,14 +315,17 @@ func (s pyroscope) push(r *pushRequest, message []byte, parse func([]byte) ([]py
 		return ingest.Reject(ingest.BadRequest, err)
 	}
 	var payloads []namedPayload
+	tenant := s.tenant(r)
 	for _, one := range series {
-		for _, data := range one.Profiles {
-			p := s.payload(r, one.Source)
-			p.Data = data
+		p, err := s.payload(r.claim, tenant, &one.Source)
+		if err != nil {
+			return err
+		}
+		for _, p.Data = range one.Profiles {
 			payloads = append(payloads, namedPayload{Payload: p})
 		}
 	}
-	return s.ingestAll(r.Context(), payloads)
+	return s.ingestAll(r.Context(), payloads, len(message))
 }
 
 // statusCodes are the codes of gRPC by HTTP status; Connect has the same. Clients go by them: Alloy would send again what is

@@ -9,7 +9,6 @@
 package push
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
@@ -177,32 +175,48 @@ type namedPayload struct {
 	ingest.Payload
 }
 
-// ingestAll decodes all payloads of a request before it delivers the first, so that nothing is accepted if one is bad. All of them share
-// the limit of one payload.
-func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload) error {
-	if len(payloads) > 1 {
-		for i := range payloads {
-			payloads[i].Data = bytes.Clone(payloads[i].Data) // decoding the first one releases all buffers
-		}
-	}
-	left := s.ingest.Config.Limits.MaxProfileBytes
-	all := make([]pprofile.Profiles, 0, len(payloads))
+// ingestAll decodes all payloads of a request before it delivers the first, so that nothing is accepted if one is bad. It then delivers
+// them one by one. Its *formError lists the bad files, or, if the pipeline refuses one, those that it accepted before. All payloads
+// share the limits of one; otherBytes is the size of what the request has besides them and that each of them repeats.
+func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBytes int) error {
+	shared := &ingest.Shared{OtherBytes: otherBytes}
+	files := make([]pushedFile, 0, len(payloads))
+	var bad []pushedFile
 	for _, p := range payloads {
-		p.MaxBytes = max(left, 1)
-		pd, stats, err := s.ingest.Decode(ctx, p.Payload)
-		switch {
-		case err != nil && p.name != "":
-			return fmt.Errorf("nothing was accepted: file %q: %w", p.name, err)
-		case err != nil:
-			return err
+		p.Shared = shared
+		file := pushedFile{Name: p.name, Error: "not tried"}
+		file.profiles, _, file.err = s.ingest.Decode(ctx, p.Payload)
+		switch why := ingest.ReasonOf(file.err); {
+		case file.err == nil:
+			files = append(files, file)
+			continue
+		case why == "" || ingest.IsBusy(file.err):
+			return file.err
 		}
-		left -= stats.UncompressedBytes
-		all = append(all, pd)
+		file.Error = file.err.Error()
+		bad = append(bad, file)
+		if ingest.ReasonOf(file.err) == ingest.TooLarge {
+			break // there is no room for the rest either
+		}
 	}
-	for _, pd := range all {
-		if err := s.ingest.Deliver(ctx, pd, 0); err != nil {
-			return err
+	if len(bad) > 0 {
+		// The first file's fault decides the status.
+		err := bad[0].err
+		if bad[0].Name != "" {
+			err = fmt.Errorf("nothing was accepted: file %q: %w (%d of %d files are bad)", bad[0].Name, err, len(bad), len(payloads))
 		}
+		return &formError{err, bad}
+	}
+	if len(payloads) > 0 {
+		payloads[0].Claim.DropBuffers()
+	}
+	for i := range files {
+		file := &files[i]
+		if err := s.ingest.Deliver(ctx, file.profiles, 0); err != nil {
+			file.Error = err.Error()
+			return &formError{err, files}
+		}
+		file.Error = ""
 	}
 	return nil
 }
