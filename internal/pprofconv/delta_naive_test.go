@@ -35,7 +35,9 @@ type naiveDelta struct {
 }
 
 func naiveIsCumulative(t *profile.ValueType) bool {
-	return !strings.HasPrefix(t.Type, "inuse") && t.Type != "objects" && t.Type != "space"
+	isState := strings.HasPrefix(t.Type, "inuse") || strings.HasPrefix(t.Type, "live_") ||
+		slices.Contains([]string{"live", "objects", "space", "goroutine", "goroutines", "threadcreate"}, t.Type)
+	return !isState
 }
 
 // delta requires p to have sample types, and no negative values.

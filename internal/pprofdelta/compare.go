@@ -13,13 +13,13 @@
 package pprofdelta
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
 // Comparison finds what is new in a payload since the last one.
@@ -123,11 +123,9 @@ func (c *Comparison) Apply(sample int, values []int64) {
 }
 
 // isCumulative reports whether values of a sample type count from the start of the process. In a payload that is
-// compared with a Baseline all do, except those that count what exists now: inuse_objects and
-// inuse_space, and the objects and space of producers that have no other types (gperftools, jemalloc, V8).
+// compared with a Baseline all do, except those that count what exists now, such as inuse_space and goroutine.
 func isCumulative(typ []byte) bool {
-	return !bytes.HasPrefix(typ, []byte("inuse")) &&
-		string(typ) != "objects" && string(typ) != "space"
+	return profilekind.ValuesOf(string(typ), 0) != profilekind.State
 }
 
 // shape finds the cumulative types, and returns what payloads must share to be compared.

@@ -107,7 +107,7 @@ func (v Values) String() string { return [...]string{"interval", "state", "total
 // is a total if the profile has no duration, and otherwise what happened in that time.
 func ValuesOf(sampleType string, durationNanos uint64) Values {
 	switch {
-	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "live_"), sampleType == "live",
+	case strings.HasPrefix(sampleType, "inuse"), strings.HasPrefix(sampleType, "live_"), sampleType == "live",
 		sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate",
 		sampleType == "objects", sampleType == "space":
 		return State

@@ -104,6 +104,12 @@ func TestSelfTotalsBecomeDifferences(t *testing.T) {
 		assert.Equal(t, i == 0, slices.ContainsFunc(functionNames(pd), func(name string) bool { return strings.Contains(name, ".contend.") }),
 			"window %d", i)
 	}
+	// Goroutines are what exists at the end of each window.
+	assert.InDelta(t, len(named(f.Next.All(), "memory")), len(named(f.Next.All(), "goroutine")), 1)
+	for i, pd := range named(f.Next.All(), "goroutine") {
+		assert.True(t, slices.ContainsFunc(functionNames(pd), func(name string) bool { return strings.HasPrefix(name, "testing.") }), "window %d", i)
+		assert.Zero(t, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).DurationNano(), "window %d", i)
+	}
 	for i, pd := range named(f.Next.All(), "memory") {
 		for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
@@ -184,8 +190,8 @@ func TestSelfBesideThePprofExtension(t *testing.T) {
 func TestSelfShutdownFlushes(t *testing.T) {
 	spin(t)
 	f := startFixture(t, "self: {collection_interval: 1h}")
+	require.Len(t, f.awaitNamed(1, "goroutine"), 1, "profiles of the runtime are delivered at once")
 	time.Sleep(200 * time.Millisecond)
-	require.Len(t, named(f.Next.All(), "goroutine"), 1, "profiles of the runtime are delivered at once")
 	f.stop()
 	require.Len(t, named(f.Next.All(), "process_cpu"), 1)
 	assert.Contains(t, functionNames(named(f.Next.All(), "process_cpu")[0]), "crypto/sha256.Sum256")

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -261,7 +261,7 @@ func (s *Recorder) ingestTotals(ctx context.Context, p ingest.Payload) error {
 	if known.isBegun && pd.SampleCount() > 0 {
 		err = s.ingest.Deliver(ctx, pd, s.cfg.Timeout)
 	}
-	if err != nil && !consumererror.IsPermanent(err) {
+	if err != nil && !httpserver.IsPermanent(err) {
 		known.baseline.Discard()
 		return err
 	}
