@@ -269,7 +269,7 @@ func (t *scrapedTarget) has(text string) bool {
 
 func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 	made := targetStatus{
-		State: state, Labels: t.target.Labels.Map(), Discovered: job.shownLabels(t.target.Discovered),
+		State: state, Labels: job.shownLabels(t.target.Labels), Discovered: job.shownLabels(t.target.Discovered),
 		Resource: t.target.Resource.AsRaw(), Interval: t.target.Interval.Seconds(),
 		Endpoints: make([]endpointStatus, 0, len(t.endpoints)),
 	}
@@ -291,7 +291,8 @@ func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 	return made
 }
 
-// shownLabels returns labels without the hidden ones, and without the values of query parameters whose names look secret.
+// shownLabels returns labels without the hidden ones, without the values of query parameters whose names look secret, and without the
+// credentials in URLs: __meta_url is the configured one of http_sd_configs.
 func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
 	shown := from.Map()
 	for name := range shown {
@@ -301,6 +302,8 @@ func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
 		}
 		if parameter, found := strings.CutPrefix(name, "__param_"); found && redact.IsSecret(parameter) {
 			shown[name] = redact.Placeholder
+		} else if strings.Contains(shown[name], "://") {
+			shown[name] = redact.Text(shown[name])
 		}
 	}
 	return shown

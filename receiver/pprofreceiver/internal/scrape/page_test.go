@@ -4,9 +4,11 @@
 package scrape
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,8 +49,8 @@ func TestScrapePage(t *testing.T) {
 	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{"/memory": sourcetest.Serve(good)}))
 	up := scrapeTargetOf(t, site.URL, "/memory?token=hunter2", "/mutex")
-	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>")
-	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__address__", "till-1:80",
+	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>", "from", "http://me:hunter2@copied/")
+	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__meta_url", "http://me:hunter2@discovery/targets?token=hunter2", "__address__", "till-1:80",
 		"__meta_kubernetes_pod_annotation_note", "hunter2", "__meta_kubernetes_pod_annotationpresent_note", "true",
 		"__meta_kubernetes_pod_annotation_read", "by-a-rule", "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "by-identity")
 	down := sourcetest.NewSite(t, sourcetest.Serve(nil))
@@ -71,7 +73,7 @@ func TestScrapePage(t *testing.T) {
 	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
 	for _, want := range []string{
 		"<h2>shop</h2>", "12 discovered, 10 relabelled", "till-1", "/memory?token=REDACTED", "status 404 Not Found",
-		"by-a-rule", "by-identity", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shortSize(len(good)), `<td class="error">status 404`,
+		"by-a-rule", "by-identity", "REDACTED@discovery/targets?token=REDACTED", "REDACTED@copied/", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shortSize(len(good)), `<td class="error">status 404`,
 	} {
 		assert.Contains(t, html, want)
 	}
@@ -121,6 +123,42 @@ func TestScrapePage(t *testing.T) {
 		_ = response.Body.Close()
 		assert.Equal(t, want, response.StatusCode, name)
 	}
+}
+
+// A reader of the page that does not read neither delays the end of scrapes nor takes the time of deliveries.
+func TestShutdownWithASlowReaderOfThePage(t *testing.T) {
+	entered := make(chan struct{}, 1)
+	site := sourcetest.NewSite(t, hang(entered))
+	f := newFixture(t, 0, nil).withPage().begin()
+	found := []*targets.Target{scrapeTargetOf(t, site.URL, "/memory")}
+	for i := range maxStatusTargets - 1 {
+		later := scrapeTargetOf(t, site.URL, "/mutex")
+		later.Key, later.Interval = fmt.Sprint(i), 1000*time.Hour
+		later.Labels = labels.FromStrings("long", strings.Repeat("x", 4000))
+		found = append(found, later)
+	}
+	f.find(found...)
+	<-entered
+	address := f.scraper.page.address.String()
+	reader, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer func() { _ = reader.Close() }()
+	_, err = fmt.Fprintf(reader, "GET /targets?limit=%d HTTP/1.1\r\nHost: localhost\r\n\r\n", maxStatusTargets)
+	require.NoError(t, err)
+	_, err = reader.Read(make([]byte, 1))
+	require.NoError(t, err)
+	f.once.Do(func() {}) // the test stops it
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	stopped := make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(stopped)
+		_ = f.scraper.Shutdown(ctx)
+	}()
+	f.eventually(func() bool { return f.status().Requests == 0 })
+	assert.Less(t, time.Since(began), time.Second, "scrapes end at once")
+	<-stopped
 }
 
 // There is a page before discovery has found anything, and it is read only.

@@ -115,16 +115,18 @@ func (s *Scraper) scrapeAll(deliver context.Context, task scrapeTask, tasks <-ch
 // of what a scrape costs.
 const maxIdle = 4
 
-// Shutdown cancels the scrapes in progress, and delivers what has been fetched.
+// Shutdown cancels the scrapes in progress, and delivers what has been fetched. Meanwhile the page stops, whose readers may be slow.
 func (s *Scraper) Shutdown(ctx context.Context) error {
-	var errs []error
+	var errOfPage error
+	var stopping sync.WaitGroup
 	if s.page != nil {
-		errs = append(errs, s.page.http.Shutdown(ctx))
+		stopping.Go(func() { errOfPage = s.page.http.Shutdown(ctx) })
 	}
-	errs = append(errs, s.worker.Shutdown(ctx))
+	err := s.worker.Shutdown(ctx)
+	stopping.Wait()
 	for _, job := range s.schedule.jobs {
 		job.log.close()
 		job.fetcher.Client.CloseIdleConnections()
 	}
-	return errors.Join(errs...)
+	return errors.Join(errOfPage, err)
 }
