@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery"
+	promhttp "github.com/prometheus/prometheus/discovery/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
@@ -202,17 +205,55 @@ func TestMarshal(t *testing.T) {
 	assert.Equal(t, cfg.String(), again.String())
 }
 
-// A password of digits from the environment is text, although YAML would read a number.
-func TestSecretsOfTheEnvironment(t *testing.T) {
+// Text of digits from the environment is text, although YAML would read a number.
+func TestTextOfTheEnvironment(t *testing.T) {
 	conf := resolve(t, map[string]string{
-		"test:config": "job_name: a\nbasic_auth: {username: '${test:number}', password: '${test:octal}'}" + someDiscovery,
-		"test:octal":  "0123",
-		"test:number": "1e3",
+		"test:config": `
+job_name: ${test:number}
+scrape_interval: ${test:interval}
+basic_auth: {username: '${test:number}', password: '${test:octal}'}
+params: {version: ['${test:version}'], empty: ['${test:empty}']}
+http_headers: {X-Key: {values: ['${test:octal}', '${test:bool}', '${test:date}', '${test:null}']}}
+profiles: {process_cpu: {seconds: "${test:seconds}"}, mutex: {enabled: "${test:bool}"}, block: "${test:section}"}
+static_configs: [{targets: ["${test:target}"], labels: {service_version: "${test:version}", text: "${test:text}", empty: "${test:empty}"}}]
+http_sd_configs: [{url: http://sd, basic_auth: {username: u, password: "${test:octal}"}}]
+`,
+		"test:octal":    "0123\n",
+		"test:number":   "1e3",
+		"test:version":  "1.10",
+		"test:interval": "20s",
+		"test:seconds":  "7 # of them",
+		"test:bool":     "false",
+		"test:date":     "2026-11-22",
+		"test:null":     "null",
+		"test:empty":    "",
+		"test:text":     "a {b}",
+		"test:target":   "h:1",
+		"test:section":  "{path: /blocked}",
 	})
 	cfg := &Config{}
 	require.NoError(t, cfg.Unmarshal(conf))
+	assert.Equal(t, "1e3", cfg.JobName)
+	assert.Equal(t, 20*time.Second, cfg.ScrapeInterval)
 	assert.Equal(t, "0123", string(cfg.HTTPClient.BasicAuth.Password))
 	assert.Equal(t, "1e3", cfg.HTTPClient.BasicAuth.Username)
+	assert.Equal(t, url.Values{"version": {"1.10"}, "empty": {""}}, cfg.Params)
+	assert.Equal(t, []string{"0123", "false", "2026-11-22"}, cfg.HTTPClient.HTTPHeaders.Headers["X-Key"].Values[:3])
+	profiles := cfg.Profiles.All
+	assert.Equal(t, 7, profiles[0].Seconds)
+	assert.Equal(t, "/blocked", profiles[3].Path)
+	assert.False(t, profiles[4].Enabled)
+	for _, d := range cfg.Discovery {
+		switch d := d.(type) {
+		case discovery.StaticConfig:
+			assert.Equal(t, "h:1", string(d[0].Targets[0]["__address__"]))
+			assert.Equal(t, model.LabelSet{"service_version": "1.10", "text": "a {b}", "empty": ""}, d[0].Labels)
+		case *promhttp.SDConfig:
+			assert.Equal(t, "0123", string(d.HTTPClientConfig.BasicAuth.Password))
+		default:
+			t.Errorf("%T", d)
+		}
+	}
 }
 
 // resolve reads "test:config" as the collector reads its configuration, variables included.

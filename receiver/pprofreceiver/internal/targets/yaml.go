@@ -18,7 +18,9 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/xconfmap"
 	"go.yaml.in/yaml/v2"
+	yamlv3 "go.yaml.in/yaml/v3"
 
 	// The imports here and in kubernetes.go register the supported `…_sd_configs`.
 	_ "github.com/prometheus/prometheus/discovery/dns"
@@ -44,21 +46,22 @@ func (y *yamlConfig) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Unmarshal reads a section of the collector's configuration as Prometheus would read it from its own file, strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	raw, err := withTextSecrets(conf)
-	if err != nil {
+	// A secret that is not text is an error, as everywhere in the collector's configuration.
+	if err := conf.Unmarshal(&secretKeys{}, confmap.WithIgnoreUnused()); err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(raw)
+	job := conf.Get("job_name")
+	text, err := yamlv3.Marshal(withTexts(xconfmap.ToStringMapRaw(conf)))
 	if err != nil {
 		return err
 	}
 	var read yamlConfig
 	if err := yaml.UnmarshalStrict(text, &read); err != nil {
-		return inJob(raw["job_name"], readable(err))
+		return inJob(job, readable(err))
 	}
 	*c = read.config()
 	if err := c.validateParts(); err != nil {
-		return inJob(raw["job_name"], err)
+		return inJob(job, err)
 	}
 	return nil
 }
@@ -151,7 +154,7 @@ func setIf[T any](to, from *T) {
 	}
 }
 
-// secretKeys are the HTTP client's keys that hold text that YAML may take for a number.
+// secretKeys are the HTTP client's keys that must be text.
 type secretKeys struct {
 	BasicAuth struct {
 		Username *string `mapstructure:"username,omitempty"`
@@ -167,21 +170,34 @@ type secretKeys struct {
 	BearerToken *string `mapstructure:"bearer_token,omitempty"`
 }
 
-// withTextSecrets returns the section with the text of environment variables where YAML would read something else: a password 0123
-// is not the number 83. A secret that is not text is an error, as everywhere in the collector's configuration.
-func withTextSecrets(conf *confmap.Conf) (map[string]any, error) {
-	var secrets secretKeys
-	if err := conf.Unmarshal(&secrets, confmap.WithIgnoreUnused()); err != nil {
-		return nil, err
+// withTexts returns a section in which values from environment variables keep their text where YAML reads something else: a version
+// 1.10 is not the number 1.1, and a password 0123 not 83. yaml.v2 takes plain text as it is where a string is expected.
+func withTexts(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		texts := make(map[string]any, len(v))
+		for key, inner := range v {
+			texts[key] = withTexts(inner)
+		}
+		return texts
+	case []any:
+		texts := make([]any, len(v))
+		for i, inner := range v {
+			texts[i] = withTexts(inner)
+		}
+		return texts
+	case xconfmap.ExpandedValue:
+		switch v.Value.(type) {
+		case nil, string, map[string]any, []any:
+			return withTexts(v.Value)
+		}
+		text := strings.TrimSpace(v.Original)
+		if strings.ContainsAny(text, "#\n") { // a comment
+			return v.Value
+		}
+		return &yamlv3.Node{Kind: yamlv3.ScalarNode, Value: text}
 	}
-	texts, all := confmap.New(), confmap.NewFromStringMap(conf.ToStringMap())
-	if err := texts.Marshal(secrets); err != nil {
-		return nil, err
-	}
-	if err := all.Merge(texts); err != nil {
-		return nil, err
-	}
-	return all.ToStringMap(), nil
+	return value
 }
 
 // String returns the section without its secrets.
