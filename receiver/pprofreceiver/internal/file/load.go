@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -69,34 +70,42 @@ func (f *Reader) finish(file foundFile, seen *seenFile) {
 	}
 }
 
-// move puts a file into a folder under its own name, or with a number appended if that name exists.
+// move puts a file into a folder under its own name, or with the time in nanoseconds appended if that name exists.
 func move(path, folder string) error {
-	target := filepath.Join(folder, filepath.Base(path))
-	for n := 1; ; n++ {
-		_, err := os.Lstat(target)
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		target = filepath.Join(folder, fmt.Sprintf("%s.%d", filepath.Base(path), n))
+	target, err := reserve(filepath.Join(folder, filepath.Base(path)))
+	if err != nil {
+		return err
 	}
-	err := os.Rename(path, target)
-	if errors.Is(err, syscall.EXDEV) {
-		return moveAcross(path, target)
+	if err = os.Rename(path, target); errors.Is(err, syscall.EXDEV) {
+		err = moveAcross(path, target)
 	}
-	return err
+	if err != nil {
+		return errors.Join(err, os.Remove(target))
+	}
+	return nil
+}
+
+// reserve creates an empty file for a file to be moved to: others may move files to the same folder.
+func reserve(path string) (string, error) {
+	for name := path; ; name = fmt.Sprintf("%s.%d", path, time.Now().UnixNano()) {
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			return name, file.Close()
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
 }
 
 // moveAcross moves a file to another file system, where rename does not work. It removes the source only when the copy is on disk,
 // and gives the copy its name only when it is complete.
-func moveAcross(path, target string) (err error) {
+func moveAcross(path, target string) error {
 	source, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
+	defer func() { _ = source.Close() }()
 	partial, err := os.CreateTemp(filepath.Dir(target), ".moving-*")
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,8 +48,13 @@ func TestFileIsMoved(t *testing.T) {
 	d.put("b/x.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
 	assert.Len(t, d.scan(), 2)
 	assert.Empty(t, d.scan())
-	for name, want := range map[string]string{"x.pb.gz": "go-heap.pb.gz", "x.pb.gz.1": "go-mutex.pb.gz"} {
-		got, err := os.ReadFile(filepath.Join(target, name))
+	moved, err := os.ReadDir(target)
+	require.NoError(t, err)
+	require.Len(t, moved, 2)
+	assert.Equal(t, "x.pb.gz", moved[0].Name())
+	assert.Regexp(t, `^x\.pb\.gz\.\d{19}$`, moved[1].Name())
+	for i, want := range []string{"go-heap.pb.gz", "go-mutex.pb.gz"} {
+		got, err := os.ReadFile(filepath.Join(target, moved[i].Name()))
 		require.NoError(t, err)
 		assert.Equal(t, sourcetest.Captured(t, want), got)
 	}
@@ -70,6 +76,37 @@ func TestFileThatStays(t *testing.T) {
 	require.NoError(t, os.Mkdir(d.reader.moveTo, 0o700))
 	assert.Empty(t, d.scan())
 	assert.NoFileExists(t, path)
+}
+
+// Several receivers move files of one name to one folder. None is lost.
+func TestFilesOfOneNameAreMoved(t *testing.T) {
+	const movers, files = 4, 500
+	from, target := t.TempDir(), t.TempDir()
+	var moving sync.WaitGroup
+	for i := range movers {
+		folder := filepath.Join(from, fmt.Sprint(i))
+		require.NoError(t, os.Mkdir(folder, 0o700))
+		moving.Go(func() {
+			for j := range files {
+				path := filepath.Join(folder, "x")
+				assert.NoError(t, os.WriteFile(path, fmt.Append(nil, i, j), 0o600))
+				assert.NoError(t, move(path, target))
+			}
+		})
+	}
+	moving.Wait()
+	moved, err := os.ReadDir(target)
+	require.NoError(t, err)
+	require.Len(t, moved, movers*files)
+	for _, file := range moved {
+		info, err := file.Info()
+		require.NoError(t, err)
+		assert.Positive(t, info.Size())
+	}
+	require.Error(t, move(filepath.Join(from, "gone"), target))
+	moved, err = os.ReadDir(target)
+	require.NoError(t, err)
+	require.Len(t, moved, movers*files, "the name of a file that is not there is free again")
 }
 
 func TestMoveAcross(t *testing.T) {
