@@ -27,13 +27,14 @@ func run(set otelcol.CollectorSettings) error {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		return err
 	}
-	signals.Forward(timeout, func() {
+	late := func() {
 		fmt.Fprintf(os.Stderr, "Error: the collector did not stop within %s (%s), waiting in: %s\n",
 			timeout, shutdown.Variable, shutdown.WaitingIn())
 		os.Exit(1)
-	})
+	}
+	signals.Forward(timeout, late)
 
-	limit := shutdown.NewLimit(timeout)
+	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages
 	makeFactories := set.Factories
 	// The service asks for factories when it starts, and each time when the configuration is reloaded.

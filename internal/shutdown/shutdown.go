@@ -6,7 +6,8 @@
 // The Collector's service stops its components one after another, receivers first, and waits for each without a limit.
 // If one waits for a client, or for room in a queue whose backend is down, those after it cannot write what they hold to disk. So
 // Limit wraps the factories: if a component does not stop within its part of the timeout, that is logged, and the service goes on
-// to the next one. Signals is the last resort: it ends the process when the timeout has passed.
+// to the next one. The last resort ends the process when the timeout has passed since a signal (Signals), or twice the timeout
+// since a shutdown for another reason began (Limit).
 package shutdown
 
 import (
@@ -64,22 +65,31 @@ const minWait = 250 * time.Millisecond
 // Limit bounds the shutdown of one service at a time. It is safe for concurrent use.
 type Limit struct {
 	timeout time.Duration
+	// late is called if the service still stops after twice the timeout.
+	late func()
 
 	mu sync.Mutex
 	// began is when Shutdown of the service's first component was called; zero before that.
 	began time.Time
+	// lastResort calls late; nil while nothing but receivers has begun to stop.
+	lastResort *time.Timer
 	// left counts components of the service that did not stop in time, failed are the errors of others.
 	left   int
 	failed []error
 }
 
-// NewLimit returns a limit for services that must stop within timeout.
-func NewLimit(timeout time.Duration) *Limit { return &Limit{timeout: timeout} }
+// NewLimit returns a limit for services that must stop within timeout. It calls late if one still stops after twice that
+// time, unless Renew is called before.
+func NewLimit(timeout time.Duration, late func()) *Limit { return &Limit{timeout: timeout, late: late} }
 
 // Renew resets the limit for the next service, that of a reloaded configuration.
 func (l *Limit) Renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.lastResort != nil {
+		l.lastResort.Stop()
+		l.lastResort = nil
+	}
 	l.began, l.left, l.failed = time.Time{}, 0, nil
 }
 
@@ -98,8 +108,13 @@ func (l *Limit) Err() error {
 func (l *Limit) wait(k kind) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.began.IsZero() {
+	// If the timeout has passed, only some receivers were replaced then (feature gate service.partialReload).
+	if l.began.IsZero() || time.Since(l.began) > l.timeout && l.lastResort == nil {
 		l.began = time.Now()
+	}
+	if k != receiverKind && l.lastResort == nil {
+		// It may be a reload, which should go on even if many components do not stop. Signals is stricter.
+		l.lastResort = time.AfterFunc(time.Until(l.began.Add(2*l.timeout)), l.late)
 	}
 	end := l.began.Add(time.Duration(k.until * float64(l.timeout)))
 	return max(time.Until(end), minWait)
@@ -112,6 +127,12 @@ type bounded struct {
 	kind   kind
 	id     component.ID
 	logger *zap.Logger
+}
+
+// Start starts the component. What has stopped before was replaced.
+func (b *bounded) Start(ctx context.Context, host component.Host) error {
+	b.limit.Renew()
+	return b.Component.Start(ctx, host)
 }
 
 // Shutdown stops the component. It returns nil even if the component fails or is left behind, because an error would

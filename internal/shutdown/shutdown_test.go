@@ -80,7 +80,7 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 // TestStuckComponentsAreLeftBehind stops three components that never stop by themselves.
 func TestStuckComponentsAreLeftBehind(t *testing.T) {
 	core, log := observer.New(zap.ErrorLevel)
-	limit := NewLimit(2 * time.Second)
+	limit := NewLimit(2*time.Second, func() {})
 	components, release := service(t, limit, zap.New(core))
 	defer release()
 	began := time.Now()
@@ -104,7 +104,7 @@ func TestStuckComponentsAreLeftBehind(t *testing.T) {
 // instead of going on with the reloaded configuration.
 func TestErrorsDoNotEndAReload(t *testing.T) {
 	core, log := observer.New(zap.ErrorLevel)
-	limit := NewLimit(time.Minute)
+	limit := NewLimit(time.Minute, func() {})
 	components, release := service(t, limit, zap.New(core))
 	release()
 	for _, c := range components {
@@ -114,6 +114,42 @@ func TestErrorsDoNotEndAReload(t *testing.T) {
 	require.Equal(t, 3, log.Len())
 	limit.Renew()
 	require.NoError(t, limit.Err())
+}
+
+// TestLateShutdown stops services whose shutdown did not begin with a signal.
+func TestLateShutdown(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	late := make(chan time.Time, 10)
+	limit := NewLimit(timeout, func() { late <- time.Now() })
+	isLate := func() bool {
+		select {
+		case <-late:
+			return true
+		case <-time.After(4 * timeout):
+			return false
+		}
+	}
+	components, release := service(t, limit, zap.NewNop())
+	release()
+	receiver, exporter := components[0], components[2]
+	require.NoError(t, receiver.Shutdown(t.Context()))
+	require.False(t, isLate(), "a receiver is removed, and the service runs on")
+
+	// The next shutdown has all of its time.
+	require.Greater(t, limit.wait(receiverKind), timeout/4)
+	require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
+	time.Sleep(timeout / 2)
+	require.Greater(t, limit.wait(receiverKind), timeout/4, "a component that starts is that of another configuration")
+
+	require.NoError(t, exporter.Shutdown(t.Context()))
+	limit.Renew()
+	require.False(t, isLate(), "a reload")
+
+	began := time.Now()
+	require.NoError(t, receiver.Shutdown(t.Context()))
+	require.NoError(t, exporter.Shutdown(t.Context()))
+	require.True(t, isLate(), "an extension does not stop")
+	require.GreaterOrEqual(t, time.Since(began), 2*timeout)
 }
 
 func TestTimeout(t *testing.T) {
@@ -133,7 +169,7 @@ func TestTimeout(t *testing.T) {
 
 // TestFactoriesKeepTheirNames checks what the service asks factories for besides components.
 func TestFactoriesKeepTheirNames(t *testing.T) {
-	limit := NewLimit(time.Second)
+	limit := NewLimit(time.Second, func() {})
 	plain := exporter.NewFactory(stuckType, func() component.Config { return nil })
 	bound := limit.Exporters(map[component.Type]exporter.Factory{stuckType: plain}, nil)
 	require.Equal(t, plain, bound[stuckType], "a factory without profiles")
