@@ -185,17 +185,17 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 	for _, p := range payloads {
 		p.Shared = shared
 		file := pushedFile{Name: p.name, Error: "not tried"}
-		file.profiles, _, file.err = s.ingest.Decode(ctx, p.Payload)
-		switch why := ingest.ReasonOf(file.err); {
-		case file.err == nil:
+		if file.profiles, _, file.err = s.ingest.Decode(ctx, p.Payload); file.err == nil {
 			files = append(files, file)
 			continue
-		case why == "" || ingest.IsBusy(file.err):
+		}
+		why := ingest.ReasonOf(file.err)
+		if why == "" || ingest.IsBusy(file.err) {
 			return file.err
 		}
 		file.Error = file.err.Error()
 		bad = append(bad, file)
-		if ingest.ReasonOf(file.err) == ingest.TooLarge {
+		if why == ingest.TooLarge {
 			break // there is no room for the rest either
 		}
 	}
