@@ -207,7 +207,7 @@ func (s *schedule) apply(update targets.Update) {
 	s.byKey = make(map[string]*scrapedTarget, len(update.Targets))
 	for _, t := range update.Targets {
 		job, known := s.jobs[t.Job], before[t.Key]
-		if known == nil || known.target != t {
+		if known == nil || !known.target.Equal(t) {
 			known = s.carryOver(known, t, job)
 		}
 		s.byKey[t.Key] = known

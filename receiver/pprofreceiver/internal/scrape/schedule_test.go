@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -69,10 +70,13 @@ func play(t *testing.T, s *schedule, c *clock, d time.Duration, result scrapeRes
 // Every endpoint is scraped once in each interval, at its own place, and the places are spread evenly.
 func TestScheduleSpreads(t *testing.T) {
 	s, c := newClockedSchedule()
-	var update targets.Update
-	for i := range 1000 {
-		update.Targets = append(update.Targets, targetNamed(fmt.Sprintf("h%d", i), "memory", "mutex"))
+	find := func() (update targets.Update) {
+		for i := range 1000 {
+			update.Targets = append(update.Targets, targetNamed(fmt.Sprintf("h%d", i), "memory", "mutex"))
+		}
+		return update
 	}
+	update := find()
 	s.apply(update)
 	good := scrapeResult{outcome: outcomeDelivered}
 	var order []string
@@ -82,7 +86,7 @@ func TestScheduleSpreads(t *testing.T) {
 		order = append(order, second...)
 	}
 	require.Len(t, order, 2000)
-	s.apply(update)
+	s.apply(find())
 	assert.Equal(t, order, play(t, s, c, 15*time.Second, good), "the order is the same in the next interval")
 
 	again, later := newClockedSchedule()
@@ -199,4 +203,28 @@ func TestScrapeOfAVanishedTarget(t *testing.T) {
 	assert.Empty(t, f.status().Jobs[0].Targets)
 	assert.Zero(t, f.Sum(metricScrapes))
 	assert.Zero(t, f.Logs.FilterMessageSnippet("scrape failed").Len())
+}
+
+// BenchmarkApply applies what discovery found before, as it does whenever anything in a cluster changes.
+func BenchmarkApply(b *testing.B) {
+	find := func() (update targets.Update) {
+		for i := range 2000 {
+			found := targetNamed(fmt.Sprintf("h%d", i), "process_cpu", "memory", "goroutine", "block", "mutex")
+			var pairs []string
+			for j := range 30 {
+				found.Resource.PutStr(fmt.Sprintf("k8s.pod.label.%d", j), fmt.Sprint(i))
+				pairs = append(pairs, fmt.Sprintf("__meta_kubernetes_pod_label_%02d", j), fmt.Sprint(i))
+			}
+			found.Discovered = labels.FromStrings(pairs...)
+			update.Targets = append(update.Targets, found)
+		}
+		return update
+	}
+	s, _ := newClockedSchedule()
+	s.apply(find())
+	again := find()
+	b.ReportAllocs()
+	for b.Loop() {
+		s.apply(again)
+	}
 }

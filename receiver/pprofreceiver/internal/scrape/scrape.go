@@ -28,7 +28,7 @@ type Scraper struct {
 	worker worker.Worker
 
 	schedule *schedule
-	// discover calls apply with every changed set of targets until ctx ends.
+	// discover calls apply with every set of targets that it finds until ctx ends.
 	discover func(ctx context.Context, apply func(targets.Update))
 	page     *statusServer
 

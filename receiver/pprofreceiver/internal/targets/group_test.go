@@ -66,28 +66,28 @@ relabel_configs:
 
 // Kinds of one address that are discovered separately become one target, in the order of the configuration.
 func TestKindsAreGrouped(t *testing.T) {
-	update := func(labels ...string) Update {
+	update := func(labels ...string) *Target {
 		goroutine := append([]string{"__address__", "h:1", "__meta_only", "goroutine"}, labels...)
 		targets, report := mustLoad(t, oneKindEach).group(found([]string{"__address__", "h:1", "__meta_only", "memory"}, goroutine), newMemo())
-		return Update{Targets: targets, Jobs: []JobReport{report}}
+		require.Len(t, targets, 1)
+		assert.Equal(t, [NumDropReasons]int{}, report.Dropped)
+		return targets[0]
 	}
 	before := update()
-	require.Len(t, before.Targets, 1)
-	assert.Equal(t, []string{"memory http://h:1/debug/pprof/allocs", "goroutine http://h:1/debug/pprof/goroutine"}, urls(before))
-	assert.Equal(t, [NumDropReasons]int{}, before.Jobs[0].Dropped)
+	assert.Equal(t, []string{"memory http://h:1/debug/pprof/allocs", "goroutine http://h:1/debug/pprof/goroutine"},
+		urls(Update{Targets: []*Target{before}}))
 
 	// A change of one is noticed, although the target is shown with the labels of the other.
-	same := update()
-	assert.True(t, same.reuse(before))
+	assert.True(t, update().Equal(before))
 	for _, label := range []string{"__profile_path__", "__scrape_timeout__"} {
 		changed := update(label, "9s")
-		assert.Equal(t, before.Targets[0].Discovered, changed.Targets[0].Discovered)
-		assert.False(t, changed.reuse(before), label)
+		assert.Equal(t, before.Discovered, changed.Discovered)
+		assert.False(t, changed.Equal(before), label)
 	}
 	reversed, _ := mustLoad(t, oneKindEach).group(found(
 		[]string{"__address__", "h:1", "__meta_only", "goroutine"}, []string{"__address__", "h:1", "__meta_only", "memory"},
 	), newMemo())
-	assert.Equal(t, urls(before), urls(Update{Targets: reversed}))
+	assert.Equal(t, urls(Update{Targets: []*Target{before}}), urls(Update{Targets: reversed}))
 }
 
 // The order of discovery's groups, which it keeps in a map, changes nothing.
@@ -106,9 +106,9 @@ func TestOrder(t *testing.T) {
 	require.Len(t, second, 4)
 	for i := range first {
 		assert.Equal(t, first[i].Key, second[i].Key)
-		assert.True(t, first[i].equal(second[i]))
+		assert.True(t, first[i].Equal(second[i]))
 	}
-	assert.True(t, firstReport.equal(secondReport))
+	assert.Equal(t, firstReport, secondReport)
 	assert.Equal(t, []string{"a:1", "b:1", "c:1", "same:1"}, []string{
 		first[0].Endpoints[0].URL.Host, first[1].Endpoints[0].URL.Host, first[2].Endpoints[0].URL.Host, first[3].Endpoints[0].URL.Host,
 	})
@@ -158,46 +158,32 @@ func TestMemo(t *testing.T) {
 	assert.NotSame(t, first[1].Endpoints[0].URL, third[1].Endpoints[0].URL)
 }
 
-// What is as it was is the same by its pointer; what changed in anything is not.
-func TestReuse(t *testing.T) {
+func TestEqual(t *testing.T) {
 	base := []string{"__address__", "h:1", "__meta_kubernetes_pod_container_name", "c"}
-	also := []string{"__address__", "i:1"}
-	update := func(config string, targets ...[]string) Update {
-		found, report := mustLoad(t, onlyMemory+config).group(found(targets...), newMemo())
-		return Update{Targets: found, Jobs: []JobReport{report}}
+	only := func(config string, targets ...[]string) *Target {
+		found, _ := mustLoad(t, onlyMemory+config).group(found(targets...), newMemo())
+		require.Len(t, found, 1)
+		return found[0]
 	}
-	before := update("", base, also)
+	before := only("", base)
 	for name, tc := range map[string]struct {
-		now  Update
+		now  *Target
 		same bool
 	}{
-		"nothing":        {update("", base, also), true},
-		"a path":         {update("", append(base, "__profile_path__", "/x"), also), false},
-		"a timeout":      {update("", append(base, "__scrape_timeout__", "1s"), also), false},
-		"metadata":       {update("", append(base, "__meta_x", "y"), also), false},
-		"another target": {update("", append(base, "x", "y"), also), false},
+		"nothing":   {only("", base), true},
+		"a path":    {only("", append(base, "__profile_path__", "/x")), false},
+		"a timeout": {only("", append(base, "__scrape_timeout__", "1s")), false},
+		"metadata":  {only("", append(base, "__meta_x", "y")), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.same, tc.now.reuse(before))
-			assert.Equal(t, tc.same, tc.now.Targets[0] == before.Targets[0])
-			if len(tc.now.Targets) == 2 {
-				assert.Same(t, before.Targets[1], tc.now.Targets[1])
-			}
-		})
+		assert.Equal(t, before.Key, tc.now.Key, name)
+		assert.Equal(t, tc.same, tc.now.Equal(before), name)
 	}
-	gone := update("", base)
-	gone.Jobs = before.Jobs
-	assert.False(t, gone.reuse(before))
-	more := update("", base, also)
-	more.Jobs[0].Discovered++
-	assert.False(t, more.reuse(before))
 
 	// The identity of a target may change while it is the same one that discovery shows first.
 	ambiguous := "relabel_configs: [{target_label: __address__, replacement: 'h:2'}, {target_label: instance, replacement: x}]"
-	alone := update(ambiguous, base)
-	both := update(ambiguous, base, []string{"__address__", "h:3", "__meta_kubernetes_pod_container_name", "d"})
-	both.Jobs = alone.Jobs
-	assert.Equal(t, alone.Targets[0].Discovered, both.Targets[0].Discovered)
-	assert.NotEqual(t, alone.Targets[0].Resource.AsRaw(), both.Targets[0].Resource.AsRaw())
-	assert.False(t, both.reuse(alone))
+	alone := only(ambiguous, base)
+	both := only(ambiguous, base, []string{"__address__", "h:3", "__meta_kubernetes_pod_container_name", "d"})
+	assert.Equal(t, alone.Discovered, both.Discovered)
+	assert.NotEqual(t, alone.Resource.AsRaw(), both.Resource.AsRaw())
+	assert.False(t, both.Equal(alone))
 }

@@ -121,8 +121,8 @@ func newLogger(log zapcore.Core) *slog.Logger {
 	return slog.New(zapslog.NewHandler(log, zapslog.AddStacktraceAt(math.MaxInt)))
 }
 
-// Run discovers targets until ctx ends, and calls apply with every changed set, never twice at once. It returns when
-// apply will not be called again. A manager runs once.
+// Run discovers targets until ctx ends, and calls apply with what each discovery has found, which is often what it found before, never
+// twice at once. It returns when apply will not be called again. A manager runs once.
 func (m *Manager) Run(ctx context.Context, apply func(Update)) {
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{} // Jobs that find nothing are reported too.
@@ -195,8 +195,7 @@ func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply fun
 			due = time.After(pause)
 		case <-due:
 			due, ended = nil, time.Now()
-			next := m.update()
-			if !next.reuse(last) && ctx.Err() == nil {
+			if next := m.update(); ctx.Err() == nil {
 				apply(next)
 				last = next
 			}
@@ -233,29 +232,4 @@ func (p *provider) appendTo(groups []*targetgroup.Group) []*targetgroup.Group {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.AppendSeq(groups, maps.Values(p.groups))
-}
-
-// reuse puts the unchanged targets of an earlier update in the place of their equals, so that unchanged targets stay
-// the same by their pointers. It reports whether the updates are equal.
-func (u *Update) reuse(last Update) bool {
-	known := make(map[string]*Target, len(last.Targets))
-	for _, t := range last.Targets {
-		known[t.Key] = t
-	}
-	same := 0
-	for i, t := range u.Targets {
-		if old := known[t.Key]; old != nil && old.equal(t) {
-			u.Targets[i] = old
-			same++
-		}
-	}
-	if same != len(u.Targets) || same != len(last.Targets) || len(u.Jobs) != len(last.Jobs) {
-		return false
-	}
-	for i, report := range u.Jobs {
-		if !report.equal(last.Jobs[i]) {
-			return false
-		}
-	}
-	return true
 }

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Target is one process to scrape, after relabelling. It is immutable and shared between updates.
+// Target is one process to scrape, after relabelling. It is immutable.
 type Target struct {
 	// Key identifies the target across updates: a hash of its job, scheme, address, interval and public labels. It does not depend
 	// on the endpoints. No two targets of an update have the same.
@@ -44,8 +44,8 @@ type Endpoint struct {
 	Timeout time.Duration
 }
 
-// equal compares targets with equal keys.
-func (t *Target) equal(other *Target) bool {
+// Equal compares targets with equal keys.
+func (t *Target) Equal(other *Target) bool {
 	return t.Job == other.Job && labels.Equal(t.Discovered, other.Discovered) && t.Resource.Equal(other.Resource) &&
 		slices.EqualFunc(t.Endpoints, other.Endpoints, func(a, b Endpoint) bool {
 			return a.Profile.Name == b.Profile.Name && *a.URL == *b.URL && a.Recording == b.Recording && a.Timeout == b.Timeout
@@ -71,13 +71,6 @@ type JobReport struct {
 	Dropped [NumDropReasons]int
 	// Examples holds the first 100 of what was dropped.
 	Examples []Dropped
-}
-
-func (r JobReport) equal(other JobReport) bool {
-	return r.Job == other.Job && r.Discovered == other.Discovered && r.Dropped == other.Dropped &&
-		slices.EqualFunc(r.Examples, other.Examples, func(a, b Dropped) bool {
-			return labels.Equal(a.Discovered, b.Discovered) && a.Profile == b.Profile && a.Reason == b.Reason && a.Detail == b.Detail
-		})
 }
 
 // Dropped is a discovered target that is not scraped.

@@ -45,11 +45,10 @@ func mustLoad(t testing.TB, text string) *Config {
 
 // watcher keeps the last update of a running manager.
 type watcher struct {
-	t       testing.TB
-	mu      sync.Mutex
-	last    Update
-	updates int
-	stop    func()
+	t    testing.TB
+	mu   sync.Mutex
+	last Update
+	stop func()
 }
 
 func watch(t testing.TB, jobs ...string) *watcher {
@@ -74,7 +73,6 @@ func watchWith(t testing.TB, logger *zap.Logger, jobs ...string) *watcher {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.last = u
-			w.updates++
 		})
 	})
 	w.stop = sync.OnceFunc(func() {
@@ -96,12 +94,6 @@ func (w *watcher) now() Update {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
-}
-
-func (w *watcher) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.updates
 }
 
 // urls renders the endpoints of an update.
