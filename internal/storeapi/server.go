@@ -80,7 +80,7 @@ func New(settings Settings) http.Handler {
 	s.mux.Handle("GET /{$}", files)
 	s.mux.Handle("GET /static/", files)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, r, &httpError{http.StatusNotFound, "nothing is here", "the page is at /, what there is at /api/services"})
+		writeError(w, r, &httpError{http.StatusNotFound, "nothing is here", "the page is at /; GET /api/services lists the services"})
 	})
 	return s
 }

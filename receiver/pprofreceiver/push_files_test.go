@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -91,6 +92,20 @@ func TestPushFiles(t *testing.T) {
 		assert.Equal(t, "5", header.Get("Retry-After"))
 		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "busy"}, {File: "c", Error: "not tried"}}, a.Files)
 		assert.Len(t, f.Next.All(), 1)
+	})
+	t.Run("the pipeline refuses the second permanently", func(t *testing.T) {
+		f := startFixture(t, serverOnly)
+		f.Next.Err = func(n int) error {
+			if n == 1 {
+				return consumererror.NewPermanent(errors.New("no"))
+			}
+			return nil
+		}
+		body, contentType := form(t, "a", heap, "b", mutex, "c", heap)
+		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
+		assert.Equal(t, http.StatusUnprocessableEntity, code)
+		assert.Equal(t, []fileAnswer{{File: "a"}, {File: "b", Error: "Permanent error: no"}, {File: "c"}}, a.Files)
+		assert.Len(t, f.Next.All(), 2)
 	})
 	t.Run("what is no file is refused", func(t *testing.T) {
 		f := startFixture(t, serverOnly)

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"mime/multipart"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
@@ -48,7 +47,7 @@ func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.P
 // rejectionOfForm is rejectionOf for a body that may also be a malformed form.
 func (s *Server) rejectionOfForm(err error) error {
 	var fault *httpserver.BodyError
-	if errors.As(err, &fault) || errors.Is(err, admission.ErrBusy) {
+	if errors.As(err, &fault) || endedWaiting(err) {
 		return s.rejectionOf(err)
 	}
 	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read form: %w", err))

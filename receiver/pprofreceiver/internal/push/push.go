@@ -4,6 +4,7 @@
 package push
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -73,7 +74,7 @@ func (s *Server) rejectionOf(err error) error {
 			key = "max_request_body_size"
 		}
 		return ingest.Reject(ingest.TooLarge, fmt.Errorf("the body is %w (`%s`)", tooLarge, key))
-	case errors.Is(err, admission.ErrBusy):
+	case endedWaiting(err):
 		return ingest.Reject(ingest.Busy, err)
 	case errors.Is(err, httpserver.ErrStopping):
 		return ingest.Reject(ingest.Stopping, err)
@@ -83,6 +84,11 @@ func (s *Server) rejectionOf(err error) error {
 		return ingest.Reject(ingest.Timeout, err)
 	}
 	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read body: %w", err))
+}
+
+// endedWaiting reports that there was no memory for a body, at once or until the request's time was up.
+func endedWaiting(err error) bool {
+	return errors.Is(err, admission.ErrBusy) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // readFiles reads the files of a form. payload is what the query states of each file.

@@ -176,8 +176,8 @@ type namedPayload struct {
 }
 
 // ingestAll decodes all payloads of a request before it delivers the first, so that nothing is accepted if one is bad. It then delivers
-// them one by one. Its *formError lists the bad files, or, if the pipeline refuses one, those that it accepted before. All payloads
-// share the limits of one; otherBytes is the size of what the request has besides them and that each of them repeats.
+// them one by one, and goes on if the pipeline refuses one permanently. Its *formError lists the bad files, or, if the pipeline refuses
+// one, what became of each. All payloads share the limits of one; otherBytes is the size of what the request has besides them and that each of them repeats.
 func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBytes int) error {
 	shared := &ingest.Shared{OtherBytes: otherBytes}
 	files := make([]pushedFile, 0, len(payloads))
@@ -210,13 +210,24 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 	if len(payloads) > 0 {
 		payloads[0].Claim.DropBuffers()
 	}
+	var refused error
 	for i := range files {
 		file := &files[i]
-		if err := s.ingest.Deliver(ctx, file.profiles, 0); err != nil {
-			file.Error = err.Error()
-			return &formError{err, files}
+		err := s.ingest.Deliver(ctx, file.profiles, 0)
+		if err == nil {
+			file.Error = ""
+			continue
 		}
-		file.Error = ""
+		file.Error = err.Error()
+		if !httpserver.IsPermanent(err) {
+			return &formError{err, files} // the sender repeats all of them
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	if refused != nil {
+		return &formError{refused, files}
 	}
 	return nil
 }
@@ -228,6 +239,7 @@ func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Pyroscope.Enabled {
 		message += ", or as Pyroscope's clients do to /ingest or " + connectPath
 	}
+	message += ". The page of flame graphs is the exporter pprof's, by default on port 4042; OTLP profiles go to 4318"
 	err := errors.New(message)
 	if r.Method == http.MethodPost {
 		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.UnknownPath, err))

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,7 +88,7 @@ type statusView struct {
 }
 
 func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
-	if err := httpserver.CheckHost(r, append(s.cfg.AllowedHosts, s.host())); err != nil {
+	if err := httpserver.CheckHost(r, slices.Concat(s.cfg.AllowedHosts, []string{s.host()})); err != nil {
 		http.Error(w, fmt.Sprintf("%v: list the name in `status.allowed_hosts`", err), http.StatusForbidden)
 		return
 	}

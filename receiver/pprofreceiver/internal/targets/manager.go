@@ -209,7 +209,7 @@ func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply fun
 func (m *Manager) warnOfNothing(last Update) {
 	for i, j := range m.jobs {
 		if i >= len(last.Jobs) || last.Jobs[i].Discovered == 0 {
-			m.logger.Warn("discovery found no targets", "job", j.JobName, "after", m.firstLook)
+			m.logger.Warn("discovery found no targets yet; check the job's files, names or API server", "job", j.JobName, "after", m.firstLook.String())
 		}
 	}
 }
