@@ -275,13 +275,15 @@ func parseSeries(data []byte, profiles *int) (s Series, err error) {
 			if *profiles++; *profiles > maxSeries {
 				return s, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
 			}
-			var pprof []byte // if the field is repeated, the last counts
+			var pprof []byte
 			for content.Next() {
 				if content.Number == 1 && content.Wire == protowire.BytesType {
-					pprof = content.Content
+					pprof = content.Content // the last one, as for every field that is not repeated
 				}
 			}
-			s.Profiles = append(s.Profiles, pprof)
+			if pprof != nil {
+				s.Profiles = append(s.Profiles, pprof)
+			}
 		}
 		if content.IsMalformed() {
 			return s, errNotPush

@@ -127,6 +127,7 @@ func hostilePushes() [][]byte {
 		bytes.Repeat([]byte("\x0a\x02\x12\x00"), 250_000),
 		bytes.Repeat(series, 500),
 		append([]byte("\x0a\xc0\x84\x3d"), bytes.Repeat([]byte("\x12\x00"), 500_000)...),
+		append([]byte("\x0a\xc4\x84\x3d\x12\xc0\x84\x3d"), bytes.Repeat([]byte("\x0a\x00"), 500_000)...), // one sample with many pprofs
 		[]byte(`{"series":[` + strings.Repeat(`{},`, 300_000) + `{}]}`),
 		[]byte(strings.Repeat("[", 100_000)),
 	}
@@ -143,6 +144,11 @@ func requireBounded(t *testing.T, body []byte) {
 	var kept []any
 	cost := profiletest.MeasureCost(t, func() {
 		a, err1 := ParsePush(body)
+		profiles := 0
+		for _, series := range a {
+			profiles += len(series.Profiles)
+		}
+		require.LessOrEqual(t, profiles, maxSeries)
 		b, err2 := ParsePushJSON(body)
 		kept = append(kept, a, b, err1, err2, ParseSampleTypeConfig(body))
 	})
