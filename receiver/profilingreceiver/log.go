@@ -4,6 +4,7 @@
 package profilingreceiver
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -12,12 +13,15 @@ import (
 )
 
 // The profiler logs an error with a stack trace for each process that one of its parts cannot read: hundreds a minute on a busy
-// machine. limitedCore passes on logLines warnings and errors in each logPeriod, without traces. At the level debug it passes on
-// all of them.
+// machine. limitedCore passes on logLines warnings and errors in each logPeriod, without traces, and always the reason for which
+// the profiler ends the process. At the level debug it passes on all of them.
 const (
 	logLines  = 10
 	logPeriod = time.Minute
 )
+
+// fatalFunction is the profiler's function that logs an error and ends the process. Errors come with their stack.
+const fatalFunction = "ebpf-profiler/internal/log.Fatalf"
 
 // limitLog returns a logger with the limit.
 func limitLog(logger *zap.Logger) *zap.Logger {
@@ -71,7 +75,7 @@ func (c limitedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 		return c.Core.Write(entry, fields)
 	}
 	lines := c.window.add(entry.Time)
-	if lines > logLines {
+	if lines > logLines && !strings.Contains(entry.Stack, fatalFunction) {
 		return nil
 	}
 	entry.Stack = ""

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -16,10 +17,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/ebpf-profiler/collector"
 	"go.opentelemetry.io/ebpf-profiler/collector/config"
+	"go.opentelemetry.io/ebpf-profiler/processmanager/ebpf"
 	"go.opentelemetry.io/ebpf-profiler/tracer/types"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
 )
 
 // TestProfilerKeys compares keys and defaults with the profiler's own: its configurations work here unchanged.
@@ -41,6 +49,31 @@ func TestProbeLinks(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "`probe_links` has \"nonsense\"")
 	cfg.Profiler.ProbeLinks = cfg.Profiler.ProbeLinks[:1]
 	require.NoError(t, cfg.Validate())
+}
+
+// The profiler ends the process where it cannot go on. The reason is logged, however many errors came before it.
+func TestReasonOfAnExitIsLogged(t *testing.T) {
+	const variable = "PROFILING_TEST_EXIT"
+	if os.Getenv(variable) != "" {
+		set := receivertest.NewNopSettings(metadata.Type)
+		core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), os.Stdout, zap.InfoLevel)
+		set.Logger = limitLog(zap.New(core))
+		_, err := createProfiler(t.Context(), set, &createDefaultConfig().(*Config).Profiler, consumertest.NewNop())
+		require.NoError(t, err)
+		for range 2 * logLines {
+			set.Logger.Error("usual")
+		}
+		_, _ = ebpf.LoadMaps(t.Context(), types.AllTracers(), nil, nil)
+		return
+	}
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	command.Env = append(os.Environ(), variable+"=1")
+	out, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, string(out))
+	require.Equal(t, logLines, strings.Count(string(out), `"usual"`), string(out))
+	require.Contains(t, string(out), "is not available")
+	require.NotContains(t, string(out), "stacktrace")
 }
 
 // bufferBytes is about the size of the buffer that 20 samples a second need on each CPU.
