@@ -70,6 +70,7 @@ func TestFaultsOfConfigurations(t *testing.T) {
 		"`name` must end in .pb.gz":                     {"files": map[string]any{"name": "x"}},
 		"`name` must be a plain path below `directory`": {"files": map[string]any{"name": "../{profile}.pb.gz"}},
 		"`name` must have a key between { and }":        {"files": map[string]any{"name": "{}.pb.gz"}},
+		"`name` has too much between two slashes":       {"files": map[string]any{"name": "x/" + strings.Repeat("{a}", 8) + ".pb.gz"}},
 		"`name` has a } without a {":                    {"files": map[string]any{"name": "a}.pb.gz"}},
 	} {
 		cfg := createDefaultConfig().(*Config)
@@ -89,6 +90,9 @@ func TestMetadata(t *testing.T) {
 	f := startExporter(t, config)
 	f.send(small("shop", profiletest.Value(1, "leaf")), small("refused"))
 	f.get("/api/services")
+	malformed := small("shop")
+	profiletest.SampleAt(malformed, 0).SetStackIndex(99)
+	f.send(malformed)
 	broken := small("broken")
 	broken.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SampleType().SetTypeStrindex(99)
 	_ = f.push(t.Context(), broken)

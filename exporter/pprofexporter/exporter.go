@@ -73,6 +73,7 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	if config := e.config.Files.Get(); config != nil {
 		if e.files, err = files.NewWriter(*config, e.set.Logger, files.Counters{
 			Written: e.metrics.ExporterPprofFilesWritten, Deleted: e.metrics.ExporterPprofFilesDeleted, Dropped: e.metrics.ExporterPprofFilesDropped,
+			DroppedSamples: e.metrics.ExporterPprofFilesDroppedSamples,
 		}); err != nil {
 			return err
 		}

@@ -5,9 +5,11 @@ package pprofexporter
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -132,7 +135,7 @@ func TestFilesAreBounded(t *testing.T) {
 	put("notes.txt", 10, 100*time.Hour)
 	put("other.pb.gz", 10, 100*time.Hour)
 	put("shop/cpu/.writing-x.pb.gz", 10, time.Hour)
-	f := startExporter(t, withFiles(folder, map[string]any{"max_age": "1h", "max_bytes": 5000}))
+	f := startExporter(t, withFiles(folder, map[string]any{"max_age": "1h", "max_bytes": 9000}))
 	f.send(small("shop"))
 	paths := filesIn(t, folder)
 	require.Len(t, paths, 4, "%q", paths)
@@ -164,6 +167,111 @@ func TestFilesAreRetried(t *testing.T) {
 	f.getJSON("/api/services", &services)
 	require.Len(t, services.Services, 1)
 	assert.Equal(t, 1, services.Services[0].Samples)
+}
+
+// Any number of different files can have one name.
+func TestFilesOfOneName(t *testing.T) {
+	folder, n := t.TempDir(), 1100
+	f := startExporter(t, withFiles(folder, map[string]any{"name": "{service.name}/{profile}.pb.gz"}))
+	build := profiletest.New().Resource("service.name", "shop")
+	for i := range n {
+		build.Profile("cpu", "nanoseconds").Time(uint64(i+1), 1).Sample(profiletest.Value(1, "f"))
+	}
+	pd := build.Resource("service.name", "other").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).Build()
+	f.send(pd, pd)
+	assert.Len(t, filesIn(t, filepath.Join(folder, "shop")), n)
+	assert.Len(t, filesIn(t, filepath.Join(folder, "other")), 1)
+	require.NoError(t, f.shutdown(t.Context()))
+	f.stop = func() {}
+	again := startExporter(t, withFiles(folder, map[string]any{"name": "{service.name}/{profile}.pb.gz"}))
+	again.files.Expire(t.Context(), time.Now().Add(48*time.Hour))
+	assert.Empty(t, filesIn(t, folder), "they are found again")
+}
+
+// A file system allows 255 bytes for a name, whatever has to fit in.
+func TestLongNames(t *testing.T) {
+	folder, long := t.TempDir(), strings.Repeat("long", 100)
+	name := map[string]any{"name": "{service.namespace}-{service.name}-{profile}-{time}.pb.gz"}
+	f := startExporter(t, withFiles(folder, name))
+	for _, namespace := range []string{"a", "b"} {
+		pd := small(long)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.namespace", long+namespace)
+		f.send(pd)
+	}
+	assert.Len(t, filesIn(t, folder), 2)
+	require.NoError(t, f.shutdown(t.Context()))
+	f.stop = func() {}
+	again := startExporter(t, withFiles(folder, name))
+	again.files.Expire(t.Context(), time.Now().Add(48*time.Hour))
+	assert.Empty(t, filesIn(t, folder), "they are found again")
+}
+
+// The cost of a message's files is bounded by its size, and by their number.
+func TestFilesCostIsBounded(t *testing.T) {
+	const size = 256 << 10
+	text := strings.Repeat("x", size/2)
+	var many []any
+	for i := range 10_000 {
+		many = append(many, fmt.Sprintf("some.attribute.%d", i), "x")
+	}
+	build := func(n int, typ string, attributes ...any) *profiletest.Builder {
+		b := profiletest.New().Resource(attributes...)
+		for i := range n {
+			b.Profile(typ, "count").Time(uint64(i+1), 1).Sample(profiletest.Value(1, "f"))
+		}
+		return b
+	}
+	resources := profiletest.New()
+	for i := range 500 {
+		resources.Resource("n", i).Profile("cpu", "count").Sample(profiletest.Value(1, "f"))
+	}
+	for name, pd := range map[string]pprofile.Profiles{
+		"many attributes": build(500, "cpu", many...).Build(),
+		"long attribute":  build(500, "cpu", "service.name", text).Build(),
+		"long type":       build(500, text).Build(),
+		"resources of one text": resources.Break(func(pd pprofile.Profiles) {
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("long", text)
+			long, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("long")
+			for _, rp := range pd.ResourceProfiles().All() {
+				rp.Resource().Attributes().PutStr("long", long.Str())
+			}
+		}).Build(),
+		"deep stack": build(1, "cpu").Sample(profiletest.Value(1, slices.Repeat([]string{"f"}, 10_000)...)).Break(func(pd pprofile.Profiles) {
+			deep := profiletest.SampleAt(pd, 1)
+			for i := range 5000 {
+				sample := profiletest.ProfileAt(pd, 0).Samples().AppendEmpty()
+				deep.CopyTo(sample)
+				sample.Values().SetAt(0, int64(i))
+			}
+		}).Build(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startExporter(t, withFiles(t.TempDir(), nil))
+			n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
+			cost := profiletest.MeasureCost(t, func() { assert.NoError(t, f.files.Write(t.Context(), pd, time.Now())) })
+			t.Logf("%d bytes: %v", n, cost)
+			profiletest.RequireBounded(t, cost, min(n, size), 32<<20, 200)
+		})
+	}
+}
+
+// Samples that a file cannot have are counted and logged.
+func TestSamplesThatDoNotFitAreCounted(t *testing.T) {
+	f := startExporter(t, withFiles(t.TempDir(), nil))
+	pd := small("shop", profiletest.Value(1, slices.Repeat([]string{"f"}, 10_000)...))
+	for i := range 3000 {
+		sample := profiletest.ProfileAt(pd, 0).Samples().AppendEmpty()
+		profiletest.SampleAt(pd, 0).CopyTo(sample)
+		sample.Values().SetAt(0, int64(i))
+	}
+	f.send(pd, pd)
+	points, err := f.telemetry.GetMetric("otelcol_exporter_pprof_files_dropped_samples")
+	require.NoError(t, err)
+	point := points.Data.(metricdata.Sum[int64]).DataPoints[0]
+	reason, _ := point.Attributes.Value("reason")
+	assert.Equal(t, "too_large", reason.AsString())
+	assert.Positive(t, point.Value)
+	assert.Len(t, f.logs.FilterMessageSnippet("samples are missing in pprof files").All(), 1)
 }
 
 // A malformed sample is left out; the page and the files have the others.

@@ -17,7 +17,9 @@ import (
 type template struct {
 	texts []string
 	keys  []string
-	// made matches the paths that the template makes, including the number of a collision.
+	// rooms[i] is how many bytes the value of keys[i] may have.
+	rooms []int
+	// made matches the paths that the template makes, including the hash of a collision.
 	made *regexp.Regexp
 }
 
@@ -50,44 +52,75 @@ func parseName(name string) (*template, error) {
 	case path.IsAbs(whole), path.Clean(whole) != whole, strings.HasPrefix(whole, "../"), strings.ContainsAny(whole, "\\\x00"):
 		return nil, errors.New("must be a plain path below `directory`")
 	}
-	t.made = regexp.MustCompile(pattern + `(-[0-9]+)?\.pb\.gz$`)
-	return t, nil
+	t.made = regexp.MustCompile(pattern + `(-[0-9a-f]{16})?\.pb\.gz$`)
+	return t, t.divide()
 }
 
-// path replaces the keys by their values; n > 1 distinguishes files that would have the same name.
-func (t *template) path(value func(key string) string, n int) string {
+// File systems allow 255 bytes between two slashes. The rest is for the prefix of unfinished files, the hash of a collision, and
+// the suffix.
+const maxElementBytes = 255 - len(temporary) - len("-0123456789abcdef") - len(suffix)
+
+const (
+	// maxValueBytes bounds a value in a path, minValueBytes keeps room for a time. Both include the hash of a changed value.
+	maxValueBytes = 110
+	minValueBytes = 30
+	// changedBytes is what safe adds to a changed value.
+	changedBytes = len("_") + len("-01234567")
+)
+
+// divide divides what an element of the path may have among its keys.
+func (t *template) divide() error {
+	literal := 0
+	finish := func(end int) error {
+		n := end - len(t.rooms)
+		room := (maxElementBytes - literal) / max(n, 1)
+		if room < 0 || n > 0 && room < minValueBytes {
+			return errors.New("has too much between two slashes for the name of a file")
+		}
+		for range n {
+			t.rooms = append(t.rooms, min(room, maxValueBytes))
+		}
+		literal = 0
+		return nil
+	}
+	for i, text := range t.texts {
+		for k, part := range strings.Split(text, "/") {
+			if k > 0 {
+				if err := finish(i); err != nil {
+					return err
+				}
+			}
+			literal += len(part)
+		}
+	}
+	return finish(len(t.keys))
+}
+
+// path replaces the keys by their values, which must be safe.
+func (t *template) path(value func(i int) string) string {
 	var b strings.Builder
 	for i, text := range t.texts {
 		b.WriteString(text)
 		if i < len(t.keys) {
-			b.WriteString(safe(value(t.keys[i])))
+			b.WriteString(value(i))
 		}
 	}
-	if n > 1 {
-		fmt.Fprintf(&b, "-%d", n)
-	}
-	return b.String() + suffix
+	return b.String()
 }
-
-// maxValueBytes keeps the parts of a path below the limits of file systems.
-const maxValueBytes = 100
 
 // reserved matches names that Windows reserves for devices, whatever follows a dot.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
 
-// safe returns a value as a part of a path: letters, digits, dots, - and _. If it has to change the value, it appends a hash, so
-// that different values stay different.
-func safe(value string) string {
-	clean := []byte(value)
+// safe returns a value as a part of a path of at most room bytes: letters, digits, dots, - and _. If it has to change the value,
+// it appends a hash, so that different values stay different.
+func safe(value string, room int) string {
+	clean := []byte(value[:min(len(value), room-changedBytes)])
 	for i, c := range clean {
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0 && i < len(clean)-1:
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0 && i < len(value)-1:
 		default:
 			clean[i] = '_'
 		}
-	}
-	if len(clean) > maxValueBytes {
-		clean = clean[:maxValueBytes]
 	}
 	made := string(clean)
 	if reserved.MatchString(made) {

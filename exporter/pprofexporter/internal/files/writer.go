@@ -26,7 +26,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -34,15 +33,16 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
 // temporary is the prefix of the names of unfinished files.
 const temporary = ".writing-"
 
-// maxCollisions bounds the files with the same name.
-const maxCollisions = 1000
+// blockBytes is the least that a file takes on a disk. It bounds the number of files, too.
+const blockBytes = 4096
+
+// onDisk returns about how much a file of n bytes takes on a disk.
+func onDisk(n int64) int64 { return max(1, (n+blockBytes-1)/blockBytes) * blockBytes }
 
 // Writer writes files. It is safe for concurrent use.
 type Writer struct {
@@ -53,15 +53,17 @@ type Writer struct {
 
 	mu   sync.Mutex
 	root *os.Root
-	// files are those whose names the template made, the oldest first, bytes the sum of their sizes.
+	// files are those whose names the template made, the oldest first, bytes the sum of their sizes on the disk.
 	files []file
 	bytes int64
 	// failing reports that an error was logged, and that no file was written since.
 	failing bool
+	// warned is when it was last logged that samples are missing.
+	warned time.Time
 }
 
-// Counters count files, and messages that cannot be written.
-type Counters struct{ Written, Deleted, Dropped metric.Int64Counter }
+// Counters count files, messages that cannot be written, and samples that are missing in files.
+type Counters struct{ Written, Deleted, Dropped, DroppedSamples metric.Int64Counter }
 
 type file struct {
 	path  string
@@ -91,7 +93,7 @@ func NewWriter(config Config, logger *zap.Logger, counters Counters) (*Writer, e
 
 // find lists the files whose names the template made, and removes unfinished ones. It leaves other files alone.
 func (w *Writer) find() error {
-	return fs.WalkDir(w.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(w.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // a folder that cannot be read has no file of this writer
 		}
@@ -99,17 +101,26 @@ func (w *Writer) find() error {
 			return nil
 		}
 		if strings.HasPrefix(path.Base(name), temporary) {
-			return w.root.Remove(name)
+			if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				w.logger.Warn("an unfinished pprof file cannot be deleted and is left alone", zap.String("path", name), zap.Error(err))
+			}
+			return nil
 		}
 		if info, err := entry.Info(); err == nil && w.name.made.MatchString(name) {
-			w.remember(file{path: name, size: info.Size(), taken: info.ModTime()})
+			f := file{path: name, size: onDisk(info.Size()), taken: info.ModTime()}
+			w.files = append(w.files, f)
+			w.bytes += f.size
 		}
 		return nil
 	})
+	slices.SortStableFunc(w.files, byAge)
+	return err
 }
 
+func byAge(a, b file) int { return a.taken.Compare(b.taken) }
+
 func (w *Writer) remember(f file) {
-	at, _ := slices.BinarySearchFunc(w.files, f, func(a, b file) int { return cmp.Compare(a.taken.UnixNano(), b.taken.UnixNano()) })
+	at, _ := slices.BinarySearchFunc(w.files, f, byAge)
 	w.files = slices.Insert(w.files, at, f)
 	w.bytes += f.size
 }
@@ -117,54 +128,86 @@ func (w *Writer) remember(f file) {
 // Close closes the directory.
 func (w *Writer) Close() error { return w.root.Close() }
 
-// Write writes the files of pd. After an error that is not permanent it can be called again with the same profiles: no file is
-// written twice.
+// Write writes the files of pd. After an error that is not permanent it can be called again with the same profiles and time: no
+// file is written twice.
 func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
-	encoded, _, err := pprofencode.Encode(pd)
+	malformed := 0
+	encoded, stats, err := pprofencode.Encode(pd)
 	if err != nil {
 		// Leave out the samples that cannot be understood.
 		var batch compact.Batch
 		pd = batch.Merge([]pprofile.Profiles{pd})
-		if encoded, _, err = pprofencode.Encode(pd); err != nil {
+		for _, n := range batch.TakeStats().Dropped {
+			malformed += n
+		}
+		if encoded, stats, err = pprofencode.Encode(pd); err != nil {
 			w.counters.Dropped.Add(ctx, 1, reason("malformed"))
 			return consumererror.NewPermanent(fmt.Errorf("files: %w", err))
 		}
 	}
-	resolved := compact.ResolveReferences(pd)
+	names := newNamer(w.name, pd, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var zip compressor
+	// An error of one file, or of the folder of one service, does not keep the others from being written.
+	var temporaryErr, permanentErr error
 	for i := range encoded {
-		if err := w.write(ctx, pd, resolved, &encoded[i], now); err != nil {
-			if !w.failing && !consumererror.IsPermanent(err) {
-				w.failing = true
-				w.logger.Error("cannot write pprof files; retrying, and suppressing repeats", zap.Error(err))
-			}
-			return fmt.Errorf("files: %w", err)
+		switch err := w.write(ctx, names.path(&encoded[i]), zip.compress(encoded[i].Bytes), now); {
+		case err == nil:
+		case consumererror.IsPermanent(err):
+			permanentErr = cmp.Or(permanentErr, err)
+		default:
+			temporaryErr = cmp.Or(temporaryErr, err)
 		}
+	}
+	w.expire(ctx, now)
+	if temporaryErr != nil {
+		if !w.failing {
+			w.failing = true
+			w.logger.Error("cannot write pprof files; retrying, and suppressing repeats", zap.Error(temporaryErr))
+		}
+		return fmt.Errorf("files: %w", temporaryErr)
 	}
 	if w.failing && len(encoded) > 0 {
 		w.failing = false
 		w.logger.Info("pprof files are written again")
 	}
-	w.expire(ctx, now)
+	w.countDroppedSamples(ctx, "malformed", malformed)
+	w.countDroppedSamples(ctx, "too_large", stats.Dropped)
+	if permanentErr != nil {
+		w.counters.Dropped.Add(ctx, 1, reason("collisions"))
+		return consumererror.NewPermanent(fmt.Errorf("files: %w", permanentErr))
+	}
 	return nil
+}
+
+// countDroppedSamples counts samples that are missing in files, and logs that once a minute.
+func (w *Writer) countDroppedSamples(ctx context.Context, why string, n int) {
+	if n == 0 {
+		return
+	}
+	w.counters.DroppedSamples.Add(ctx, int64(n), reason(why))
+	if time.Since(w.warned) >= time.Minute {
+		w.warned = time.Now()
+		w.logger.Warn("samples are missing in pprof files: malformed ones, or those whose stacks and labels would take too many times the bytes of their message",
+			zap.String("reason", why), zap.Int("samples", n))
+	}
 }
 
 func reason(value string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", value)))
 }
 
-func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *pprofencode.Payload, now time.Time) error {
-	payload := compressed(e.Bytes)
-	value := w.values(pd, resolved, e, now)
-	for n := 1; n <= maxCollisions; n++ {
-		name := w.name.path(value, n)
+// write writes one file, unless it is there. If there is another one of its name, the new one has a hash of its content in its
+// name.
+func (w *Writer) write(ctx context.Context, stem string, payload []byte, now time.Time) error {
+	for _, name := range []string{stem + suffix, fmt.Sprintf("%s-%016x%s", stem, xxhash.Sum64(payload), suffix)} {
 		switch same, err := w.compare(name, payload); {
 		case errors.Is(err, fs.ErrNotExist):
 			if err := w.create(name, payload); err != nil {
 				return err
 			}
-			w.remember(file{path: name, size: int64(len(payload)), taken: now})
+			w.remember(file{path: name, size: onDisk(int64(len(payload))), taken: now})
 			w.counters.Written.Add(ctx, 1)
 			return nil
 		case err != nil:
@@ -173,16 +216,26 @@ func (w *Writer) write(ctx context.Context, pd, resolved pprofile.Profiles, e *p
 			return nil // written before a retry
 		}
 	}
-	w.counters.Dropped.Add(ctx, 1, reason("collisions"))
-	return consumererror.NewPermanent(fmt.Errorf("there are %d files named like %q", maxCollisions, w.name.path(value, 1)))
+	return consumererror.NewPermanent(fmt.Errorf("there are other files named like %q, even with the hash of its content", stem+suffix))
 }
 
-func compressed(data []byte) []byte {
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	_, _ = zip.Write(data) // writing to a buffer cannot fail
-	_ = zip.Close()
-	return out.Bytes()
+// compressor compresses one pprof after another into the same memory.
+type compressor struct {
+	writer *gzip.Writer
+	out    bytes.Buffer
+}
+
+// compress returns data compressed, which is borrowed until the next call.
+func (c *compressor) compress(data []byte) []byte {
+	c.out.Reset()
+	if c.writer == nil {
+		c.writer = gzip.NewWriter(&c.out)
+	} else {
+		c.writer.Reset(&c.out)
+	}
+	_, _ = c.writer.Write(data) // writing to a buffer cannot fail
+	_ = c.writer.Close()
+	return c.out.Bytes()
 }
 
 // compare reports whether the named file contains payload. The error wraps fs.ErrNotExist if there is no such file.
@@ -234,43 +287,6 @@ func (w *Writer) syncFolder(folder string) {
 		_ = f.Sync()
 		_ = f.Close()
 	}
-}
-
-// values returns what the keys of the template mean for one pprof.
-func (w *Writer) values(pd, resolved pprofile.Profiles, e *pprofencode.Payload, now time.Time) func(string) string {
-	resource := resolved.ResourceProfiles().At(e.ResourceIndex).Resource().Attributes()
-	scope := resolved.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Scope().Attributes()
-	p := pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles().At(slices.Min(e.ProfileIndices))
-	return func(key string) string {
-		switch key {
-		case "profile":
-			texts := pd.Dictionary().StringTable()
-			return profilekind.Name(text(scope, profilekind.NameAttribute),
-				texts.At(int(p.SampleType().TypeStrindex())), texts.At(int(p.PeriodType().TypeStrindex())))
-		case "time":
-			at := now
-			if p.Time() != 0 {
-				at = p.Time().AsTime()
-			}
-			return at.UTC().Format("20060102T150405.000Z")
-		case "instance":
-			if id := text(resource, "service.instance.id"); id != "" {
-				return id
-			}
-			return fmt.Sprintf("%08x", uint32(xxhash.Sum64(profiledict.AppendMap(nil, resource))))
-		case "service.name":
-			return cmp.Or(text(resource, key), "unknown_service")
-		default:
-			return text(resource, key)
-		}
-	}
-}
-
-func text(m pcommon.Map, key string) string {
-	if v, ok := m.Get(key); ok {
-		return v.AsString()
-	}
-	return ""
 }
 
 // Expire deletes the files that are too old.

@@ -25,19 +25,20 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                        metric.Meter
-	mu                           sync.Mutex
-	registrations                []metric.Registration
-	ExporterPprofBytes           metric.Int64ObservableGauge
-	ExporterPprofEvictedProfiles metric.Int64ObservableCounter
-	ExporterPprofFilesDeleted    metric.Int64Counter
-	ExporterPprofFilesDropped    metric.Int64Counter
-	ExporterPprofFilesWritten    metric.Int64Counter
-	ExporterPprofProfiles        metric.Int64ObservableGauge
-	ExporterPprofQueries         metric.Int64Counter
-	ExporterPprofQueryDuration   metric.Float64Histogram
-	ExporterPprofRefusedItems    metric.Int64ObservableCounter
-	ExporterPprofSeries          metric.Int64ObservableGauge
+	meter                            metric.Meter
+	mu                               sync.Mutex
+	registrations                    []metric.Registration
+	ExporterPprofBytes               metric.Int64ObservableGauge
+	ExporterPprofEvictedProfiles     metric.Int64ObservableCounter
+	ExporterPprofFilesDeleted        metric.Int64Counter
+	ExporterPprofFilesDropped        metric.Int64Counter
+	ExporterPprofFilesDroppedSamples metric.Int64Counter
+	ExporterPprofFilesWritten        metric.Int64Counter
+	ExporterPprofProfiles            metric.Int64ObservableGauge
+	ExporterPprofQueries             metric.Int64Counter
+	ExporterPprofQueryDuration       metric.Float64Histogram
+	ExporterPprofRefusedItems        metric.Int64ObservableCounter
+	ExporterPprofSeries              metric.Int64ObservableGauge
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -176,6 +177,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_pprof_files_dropped",
 		metric.WithDescription("Number of messages that some files are missing of for good. [Alpha]"),
 		metric.WithUnit("{message}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterPprofFilesDroppedSamples, err = builder.meter.Int64Counter(
+		"otelcol_exporter_pprof_files_dropped_samples",
+		metric.WithDescription("Number of samples that are missing in pprof files. [Alpha]"),
+		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterPprofFilesWritten, err = builder.meter.Int64Counter(

@@ -42,6 +42,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.ExporterPprofFilesDeleted.Add(context.Background(), 1)
 	tb.ExporterPprofFilesDropped.Add(context.Background(), 1)
+	tb.ExporterPprofFilesDroppedSamples.Add(context.Background(), 1)
 	tb.ExporterPprofFilesWritten.Add(context.Background(), 1)
 	tb.ExporterPprofQueries.Add(context.Background(), 1)
 	tb.ExporterPprofQueryDuration.Record(context.Background(), 1)
@@ -55,6 +56,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterPprofFilesDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterPprofFilesDroppedSamples(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterPprofFilesWritten(t, testTel,
