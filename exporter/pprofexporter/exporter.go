@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
@@ -47,16 +49,20 @@ type pprofExporter struct {
 
 	mu sync.Mutex
 	// retried are the messages that are in the store, but not in files. When they come again, they are not added to the store.
-	retried map[pprofile.Profiles]struct{}
+	retried map[pprofile.Profiles]attempt
 	// warned is when each reason was last logged.
 	warned [store.NumRefused]time.Time
 }
 
-// maxRetried bounds retried: nothing reports that a message was given up.
+// attempt is when a message was added to the store, and when writing its files last failed.
+type attempt struct{ added, failed time.Time }
+
+// maxRetried bounds retried, for a queue of half as many consumers or fewer. Nothing reports that a message was given up, but each
+// consumer retries only one at a time.
 const maxRetried = 64
 
 func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, error) {
-	e := &pprofExporter{config: config, set: set, retried: map[pprofile.Profiles]struct{}{}}
+	e := &pprofExporter{config: config, set: set, retried: map[pprofile.Profiles]attempt{}}
 	e.store = store.New(store.Config{
 		Window: config.Keep.Window, Resolution: config.Keep.Resolution,
 		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
@@ -120,6 +126,7 @@ func (e *pprofExporter) expire(ctx context.Context) {
 		select {
 		case <-tick.C:
 			e.store.Expire(time.Now())
+			e.forget(time.Now())
 		case <-ctx.Done():
 			return
 		}
@@ -162,31 +169,59 @@ func (e *pprofExporter) url() string {
 
 // push adds pd to the store and writes its files. Only writing files can fail, and is retried.
 func (e *pprofExporter) push(ctx context.Context, pd pprofile.Profiles) error {
-	if !e.isRetried(pd) {
-		added := e.store.Add(pd, time.Now())
+	at, isRetried := e.addedAt(pd)
+	if !isRetried {
+		at = time.Now()
+		added := e.store.Add(pd, at)
 		e.warn(&added)
 	}
 	if e.files == nil {
 		return nil
 	}
-	err := e.files.Write(ctx, pd, time.Now())
-	if err != nil {
-		e.mu.Lock()
-		if len(e.retried) < maxRetried {
-			e.retried[pd] = struct{}{}
-		}
-		e.mu.Unlock()
+	err := e.files.Write(ctx, pd, at)
+	if err != nil && !consumererror.IsPermanent(err) && e.config.Retry.Enabled {
+		e.remember(pd, attempt{added: at, failed: time.Now()})
 	}
 	return err
 }
 
-// isRetried reports whether the store has pd already.
-func (e *pprofExporter) isRetried(pd pprofile.Profiles) bool {
+// addedAt returns when pd was added to the store, if it is retried.
+func (e *pprofExporter) addedAt(pd pprofile.Profiles) (time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, ok := e.retried[pd]
+	known, ok := e.retried[pd]
 	delete(e.retried, pd)
-	return ok
+	return known.added, ok
+}
+
+// remember notes that pd is in the store and will be retried, in place of the message that failed longest ago if there are too
+// many.
+func (e *pprofExporter) remember(pd pprofile.Profiles, failed attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	limit := maxRetried
+	if queue := e.config.Queue.Get(); queue != nil {
+		limit = max(limit, 2*queue.NumConsumers)
+	}
+	if len(e.retried) >= limit {
+		oldest, at := pprofile.Profiles{}, failed.failed
+		for message, known := range e.retried {
+			if known.failed.Before(at) {
+				oldest, at = message, known.failed
+			}
+		}
+		delete(e.retried, oldest)
+	}
+	e.retried[pd] = failed
+}
+
+// forget removes the messages that were given up: otherwise they would have been retried by now.
+func (e *pprofExporter) forget(now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// The time between two attempts is random, and at most twice the configured one.
+	longest := 2*max(e.config.Retry.InitialInterval, e.config.Retry.MaxInterval) + expireInterval
+	maps.DeleteFunc(e.retried, func(_ pprofile.Profiles, known attempt) bool { return now.Sub(known.failed) > longest })
 }
 
 // warn logs what was not kept, once a minute for each reason.

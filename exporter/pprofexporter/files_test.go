@@ -169,6 +169,54 @@ func TestFilesAreRetried(t *testing.T) {
 	assert.Equal(t, 1, services.Services[0].Samples)
 }
 
+// Messages that were given up are forgotten, and those that are still retried are in the page once.
+func TestMessagesThatAreGivenUp(t *testing.T) {
+	folder := t.TempDir()
+	f := startExporter(t, withFiles(folder, nil))
+	blocked := filepath.Join(folder, "shop")
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	for range 2 * maxRetried {
+		require.Error(t, f.push(t.Context(), small("shop")))
+	}
+	assert.Len(t, f.retried, maxRetried)
+	before := f.store.Stats().Samples
+	pd := small("shop", profiletest.Value(7, "late"))
+	for range 3 {
+		require.Error(t, f.push(t.Context(), pd))
+	}
+	assert.Equal(t, before+1, f.store.Stats().Samples)
+	f.forget(time.Now().Add(time.Second))
+	assert.Len(t, f.retried, maxRetried)
+	f.forget(time.Now().Add(time.Hour))
+	assert.Empty(t, f.retried)
+
+	once := startExporter(t, map[string]any{"files": map[string]any{"directory": folder}, "retry_on_failure": map[string]any{"enabled": false}})
+	require.Error(t, once.push(t.Context(), small("shop")))
+	assert.Empty(t, once.retried, "nothing is retried")
+}
+
+// What cannot be written for one service keeps neither the others from being written, nor a retry from leaving those alone. A
+// profile without a time has the time of the first attempt in its name.
+func TestOneServiceDoesNotBlockTheOthers(t *testing.T) {
+	folder := t.TempDir()
+	f := startExporter(t, withFiles(folder, nil))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "b"), nil, 0o600))
+	build := profiletest.New()
+	for _, service := range []string{"a", "b", "c"} {
+		build.Resource("service.name", service).Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f"))
+	}
+	pd := build.Build()
+	for range 2 {
+		require.Error(t, f.push(t.Context(), pd))
+		time.Sleep(5 * time.Millisecond)
+	}
+	require.NoError(t, os.Remove(filepath.Join(folder, "b")))
+	require.NoError(t, f.push(t.Context(), pd))
+	for _, service := range []string{"a", "b", "c"} {
+		assert.Len(t, filesIn(t, filepath.Join(folder, service)), 1, service)
+	}
+}
+
 // Any number of different files can have one name.
 func TestFilesOfOneName(t *testing.T) {
 	folder, n := t.TempDir(), 1100
