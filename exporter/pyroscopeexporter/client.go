@@ -47,10 +47,7 @@ const (
 
 // request returns a PushRequest of one series.
 func (s *series) request() []byte {
-	labelsBytes := 0
-	for _, l := range s.labels {
-		labelsBytes += sizeOfField(l.bytes())
-	}
+	labelsBytes := s.labelBytes()
 	sampleBytes := sizeOfField(len(s.pprof)) + sizeOfField(len(s.id))
 	seriesBytes := labelsBytes + sizeOfField(sampleBytes)
 	b := make([]byte, 0, sizeOfField(seriesBytes))
@@ -63,6 +60,14 @@ func (s *series) request() []byte {
 	b = appendHeader(b, seriesSamples, sampleBytes)
 	b = append(appendHeader(b, sampleProfile, len(s.pprof)), s.pprof...)
 	return append(appendHeader(b, sampleID, len(s.id)), s.id...)
+}
+
+// labelBytes returns the size of all labels as fields.
+func (s *series) labelBytes() (n int) {
+	for _, l := range s.labels {
+		n += sizeOfField(l.bytes())
+	}
+	return n
 }
 
 // bytes returns the size of a label as a message.

@@ -224,7 +224,9 @@ func TestLabels(t *testing.T) {
 	names := func(change func(*Config), sampleLabels int) (string, int) {
 		cfg := createDefaultConfig().(*Config)
 		change(cfg)
-		labels, dropped := newLabeler(cfg).labels(attributes, "memory", sampleLabels)
+		l := newLabeler(cfg)
+		resource := l.ofResource(attributes, &budget{limit: minBytes})
+		labels, dropped := l.labels(&resource, "memory", sampleLabels)
 		var all []string
 		for _, l := range labels {
 			all = append(all, l.name+"="+l.value)

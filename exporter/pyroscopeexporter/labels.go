@@ -52,53 +52,118 @@ func newLabeler(cfg *Config) *labeler {
 	return l
 }
 
-// labels returns the labels of a series, sorted by name, and how many were dropped because there are more than allowed:
-// the preferred attributes are kept first, then the others by name. If several attributes become the same label, the first is
-// used. The server adds sampleLabels labels of samples, and counts all labels, including __delta__.
-func (l *labeler) labels(resource pcommon.Map, profileName string, sampleLabels int) (labels []label, dropped int) {
-	service := unknownService
-	if v, ok := resource.Get(attributeService); ok && v.AsString() != "" {
-		service = v.AsString()
-	}
-	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"}, label{labelService, cutText(service)})
-	labels = append(labels, l.external...)
-	taken := map[string]bool{}
-	for _, known := range labels {
-		taken[known.name] = true
+// resourceLabels are the labels that the series of a resource share.
+type resourceLabels struct {
+	service string
+	// best are the labels that are kept first, at most as many as a series can have, and total is how many there are. No name
+	// is that of a label that every series has.
+	best  []label
+	total int
+}
+
+// ofResource returns the labels that attributes become: the preferred attributes first, then the others by name. If several
+// attributes become the same label, the first is used. Only the values that a series can have are read, and those that are no
+// text only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too long.
+func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resourceLabels) {
+	labels.service = unknownService
+	if v, ok := attributes.Get(attributeService); ok {
+		if text := labelText(v, b); text != "" {
+			labels.service = text
+		}
 	}
 	type candidate struct {
-		label
-		key  string
-		rank int
+		key   string
+		value pcommon.Value
+		rank  int
 	}
 	var candidates []candidate
-	for key, v := range resource.All() {
+	for key, v := range attributes.All() {
 		rank := slices.Index(l.first, key)
-		if key == attributeService || slices.Contains(l.cfg.Labels.Exclude, key) || len(l.cfg.Labels.Include) > 0 && rank < 0 {
+		if key == attributeService || slices.Contains(l.cfg.Labels.Exclude, key) || len(l.cfg.Labels.Include) > 0 && rank < 0 || isEmpty(v) {
+			continue
+		}
+		if len(key) > maxLabelNameBytes {
+			labels.total++
 			continue
 		}
 		if rank < 0 {
 			rank = len(l.first)
 		}
-		if value := v.AsString(); value != "" {
-			candidates = append(candidates, candidate{label{labelName(key, l.cfg.Labels.Dots), cutText(value)}, key, rank})
-		}
+		candidates = append(candidates, candidate{key, v, rank})
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.key, b.key))
 	})
+	taken := map[string]bool{labelProfileName: true, labelDelta: true, labelService: true, "": true}
+	for _, known := range l.external {
+		taken[known.name] = true
+	}
 	for _, c := range candidates {
-		switch {
-		case taken[c.name] || c.name == "":
-		case len(labels)+sampleLabels >= l.cfg.Labels.Max:
-			dropped++
-		default:
-			taken[c.name] = true
-			labels = append(labels, c.label)
+		name := labelName(c.key, l.cfg.Labels.Dots)
+		if taken[name] {
+			continue
+		}
+		taken[name] = true
+		labels.total++
+		if len(labels.best) < l.cfg.Labels.Max {
+			if text := labelText(c.value, b); text != "" {
+				labels.best = append(labels.best, label{name, text})
+			}
 		}
 	}
+	return labels
+}
+
+// labels returns the labels of a series, sorted by name, and how many of the resource's were dropped because there are more than
+// allowed. The server adds sampleLabels labels of samples, and counts all labels, including __delta__.
+func (l *labeler) labels(resource *resourceLabels, profileName string, sampleLabels int) (labels []label, dropped int) {
+	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"}, label{labelService, resource.service})
+	labels = append(labels, l.external...)
+	room := min(len(resource.best), max(0, l.cfg.Labels.Max-len(labels)-sampleLabels))
+	labels = append(labels, resource.best[:room]...)
 	slices.SortFunc(labels, func(a, b label) int { return strings.Compare(a.name, b.name) })
-	return labels, dropped
+	return labels, resource.total - room
+}
+
+func isEmpty(v pcommon.Value) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeEmpty:
+		return true
+	case pcommon.ValueTypeStr:
+		return v.Str() == ""
+	case pcommon.ValueTypeBytes:
+		return v.Bytes().Len() == 0
+	default:
+		return false
+	}
+}
+
+// labelText returns a value as the value of a label, or an empty text if the budget does not allow it.
+func labelText(v pcommon.Value, b *budget) string {
+	if v.Type() != pcommon.ValueTypeStr && !b.allow(textBytes(v)) {
+		return ""
+	}
+	return cutText(v.AsString())
+}
+
+// textBytes returns the size of the texts in a value. Those of several values can be the same entry of the string table.
+func textBytes(v pcommon.Value) (n int) {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		n = len(v.Str())
+	case pcommon.ValueTypeBytes:
+		n = v.Bytes().Len()
+	case pcommon.ValueTypeSlice:
+		for _, element := range v.Slice().All() {
+			n += textBytes(element)
+		}
+	case pcommon.ValueTypeMap:
+		for key, element := range v.Map().All() {
+			n += len(key) + textBytes(element)
+		}
+	default:
+	}
+	return n
 }
 
 // labelName returns the name of the label for an attribute: characters that Prometheus does not allow become underscores, and so

@@ -22,8 +22,12 @@ const (
 	traceLabel = "trace_id"
 )
 
-// maxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.
-const maxLabelBytes = 2048
+// maxLabelBytes is the longest value of a label, maxLabelNameBytes its longest name. Pyroscope refuses the whole profile for a
+// longer one.
+const (
+	maxLabelBytes     = 2048
+	maxLabelNameBytes = 1024
+)
 
 // preparer changes profiles into a form that Pyroscope can count. It must be idempotent: profiles that were not accepted come
 // back prepared.
@@ -36,6 +40,7 @@ type preparer struct {
 	// attributes[i] is the use of attribute i if a sample has it.
 	attributes []attributeUse
 	links      map[int32][]int32 // the attributes for each link
+	typeNames  map[int32]int32   // the text to use for each text of a type
 	kept       []int32           // scratch
 	dropped    int
 }
@@ -45,19 +50,24 @@ type attributeUse struct {
 	isExcluded bool
 	// isText reports that it becomes a label of series.
 	isText bool
+	// isTooLong reports that its name is too long for a label.
+	isTooLong bool
 	// index is the attribute to use instead: the same one, or one with a shorter value.
 	index int32
 }
 
 // prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many:
 //   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
-//   - Samples lose the attributes that the configuration excludes. If a sample has so many text attributes that its
-//     series would have no room for labels of the resource, it loses the last ones.
-//   - Text that is too long for a label is cut.
+//   - Samples lose the attributes that the configuration excludes, and text attributes whose name is too long for a label. If a
+//     sample has so many text attributes that its series would have no room for labels of the resource, it loses the last ones.
+//   - Text that is too long for a label is cut, and bytes in it that are no UTF-8 are replaced.
 //   - A link becomes the attributes span_id and, if configured, trace_id.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
 func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
-	p := preparer{pd: pd, cfg: &cfg.Labels, maxText: cfg.maxSampleLabels(), strings: map[string]int32{}, links: map[int32][]int32{}}
+	p := preparer{
+		pd: pd, cfg: &cfg.Labels, maxText: cfg.maxSampleLabels(),
+		strings: map[string]int32{}, links: map[int32][]int32{}, typeNames: map[int32]int32{},
+	}
 	d := pd.Dictionary()
 	for i := range d.StringTable().Len() {
 		if s := d.StringTable().At(i); len(s) <= maxKnownText {
@@ -87,8 +97,9 @@ func (p *preparer) useAttributes() {
 		entry := table.At(i)
 		key := textOf(p.pd, entry.KeyStrindex())
 		use := attributeUse{isExcluded: slices.Contains(p.cfg.SampleExclude, key), isText: isSeriesLabel(p.pd, entry), index: int32(i)}
+		use.isTooLong = use.isText && len(key) > maxLabelNameBytes
 		if entry.Value().Type() == pcommon.ValueTypeStr {
-			if value := entry.Value().Str(); len(value) > maxLabelBytes && !use.isExcluded {
+			if value := entry.Value().Str(); !use.isExcluded && !isLabelText(value) {
 				use.index = int32(table.Len())
 				short := table.AppendEmpty()
 				short.SetKeyStrindex(table.At(i).KeyStrindex())
@@ -111,13 +122,22 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 // isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
 func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	for _, entry := range pd.Dictionary().AttributeTable().All() {
-		if slices.Contains(cfg.Labels.SampleExclude, textOf(pd, entry.KeyStrindex())) || entry.Value().Type() == pcommon.ValueTypeStr && len(entry.Value().Str()) > maxLabelBytes {
+		key := textOf(pd, entry.KeyStrindex())
+		isText := entry.Value().Type() == pcommon.ValueTypeStr
+		if slices.Contains(cfg.Labels.SampleExclude, key) || isText && (len(key) > maxLabelNameBytes || !isLabelText(entry.Value().Str())) {
 			return false
 		}
 	}
-	isKept := func(t pprofile.ValueType) bool {
-		return !strings.ContainsAny(textOf(pd, t.TypeStrindex()), "-:") && !strings.ContainsAny(textOf(pd, t.UnitStrindex()), "-:")
+	known := map[int32]bool{} // many profiles can share a long text
+	isName := func(i int32) bool {
+		is, ok := known[i]
+		if !ok {
+			is = isTypeName(textOf(pd, i))
+			known[i] = is
+		}
+		return is
 	}
+	isKept := func(t pprofile.ValueType) bool { return isName(t.TypeStrindex()) && isName(t.UnitStrindex()) }
 	maxText := cfg.maxSampleLabels()
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
@@ -141,13 +161,17 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	return true
 }
 
-// cutText cuts a text to the longest value of a label.
+// isLabelText reports whether a text can be the value of a label.
+func isLabelText(s string) bool { return len(s) <= maxLabelBytes && utf8.ValidString(s) }
+
+// cutText returns the beginning of a text that can be the value of a label.
 func cutText(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxLabelBytes+utf8.UTFMax)], "\uFFFD")
 	if len(s) <= maxLabelBytes {
 		return s
 	}
 	end := maxLabelBytes
-	for end > 0 && !utf8.RuneStart(s[end]) {
+	for !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end]
@@ -175,13 +199,24 @@ func (p *preparer) index(s string) int32 {
 // by colons.
 var typeCharacters = strings.NewReplacer("-", "_", ":", "_")
 
+func isTypeName(s string) bool { return !strings.ContainsAny(s, "-:") }
+
 func (p *preparer) valueType(t pprofile.ValueType) {
-	if s := textOf(p.pd, t.TypeStrindex()); strings.ContainsAny(s, "-:") {
-		t.SetTypeStrindex(p.index(typeCharacters.Replace(s)))
+	t.SetTypeStrindex(p.typeName(t.TypeStrindex()))
+	t.SetUnitStrindex(p.typeName(t.UnitStrindex()))
+}
+
+// typeName returns the index of the text to use instead of text i.
+func (p *preparer) typeName(i int32) int32 {
+	use, ok := p.typeNames[i]
+	if !ok {
+		use = i
+		if s := textOf(p.pd, i); !isTypeName(s) {
+			use = p.index(typeCharacters.Replace(s))
+		}
+		p.typeNames[i] = use
 	}
-	if s := textOf(p.pd, t.UnitStrindex()); strings.ContainsAny(s, "-:") {
-		t.SetUnitStrindex(p.index(typeCharacters.Replace(s)))
-	}
+	return use
 }
 
 func (p *preparer) sample(sample pprofile.Sample) {
@@ -202,10 +237,10 @@ func (p *preparer) sample(sample pprofile.Sample) {
 		a := indices.At(i)
 		if a >= 0 && int(a) < len(p.attributes) {
 			use := p.attributes[a]
-			if use.isText && !use.isExcluded {
+			if use.isText && !use.isExcluded && !use.isTooLong {
 				texts++
 			}
-			if use.isExcluded || use.isText && texts > p.maxText {
+			if use.isExcluded || use.isTooLong || use.isText && texts > p.maxText {
 				if !use.isExcluded {
 					p.dropped++
 				}

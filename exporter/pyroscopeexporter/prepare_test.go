@@ -6,7 +6,9 @@ package pyroscopeexporter
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -204,6 +207,21 @@ func TestWhatServersRefuseIsChanged(t *testing.T) {
 	require.Len(t, cutText(strings.Repeat("x", maxLabelBytes-1)+"\u00fc"), maxLabelBytes-1)
 }
 
+// A server refuses a whole request for text that is no UTF-8, and a whole profile for a long name.
+func TestTextIsMadeAcceptable(t *testing.T) {
+	name, bad, good := strings.Repeat("n", maxLabelNameBytes+1), "a\xffb\xfe", "a\ufffdb\ufffd"
+	pd := pt.New().Resource("service.name", bad, "command", bad, name, "x").Profile("cpu", "nanoseconds").
+		Sample(pt.Value(1, "f").With(pt.Attr("query", bad), pt.Attr(name, "x"))).Build()
+	s := pyroscopetest.New(t)
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
+	require.NoError(t, newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil).push(t.Context(), pd))
+	require.Len(t, s.Series(), 1)
+	require.Equal(t, map[string]string{"__name__": "process_cpu", "__delta__": "false", "service_name": good, "command": good}, s.Series()[0].Labels)
+	require.Equal(t, map[string][]string{"query": {good}}, s.Series()[0].Pprof.Sample[0].Label)
+	metadatatest.AssertEqualExporterPyroscopeDroppedLabels(t, telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+}
+
 func TestTraceIDs(t *testing.T) {
 	pd := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
 		Sample(pt.Value(1, "f").Linked([16]byte{0xab}, [8]byte{0xcd})).Build()
@@ -229,12 +247,7 @@ func TestInvalidSamplesAreCounted(t *testing.T) {
 	require.Len(t, s.Series(), 1)
 	_, sums := typesOf(s.Series()[0].Pprof)
 	require.Equal(t, []int64{1}, sums)
-	points, err := telemetry.GetMetric("otelcol_exporter_pyroscope_dropped_samples")
-	require.NoError(t, err)
-	point := points.Data.(metricdata.Sum[int64]).DataPoints[0]
-	require.EqualValues(t, 1, point.Value)
-	reason, _ := point.Attributes.Value("reason")
-	require.Equal(t, "invalid", reason.AsString())
+	require.EqualValues(t, 1, counted(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", droppedInvalid))
 }
 
 // If all series of a message are refused, the error has a bounded size.
@@ -269,19 +282,85 @@ func TestCostIsBounded(t *testing.T) {
 	for i := range 5000 {
 		shared.Sample(pt.Value(1, "f").With(pt.Attr("long", text), pt.Attr("n", i)))
 	}
-	profiles := pt.New().Resource("service.name", "shop", "long", text)
-	for i := range 2000 {
-		profiles.Profile("samples", "count").Time(uint64(i+1), 1).Period(1, "cpu", "nanoseconds").Sample(pt.Value(1, "f"))
+	// Each profile has a time of its own, and becomes a series.
+	series := func(n int, typ string, attributes ...any) pprofile.Profiles {
+		build := pt.New().Resource(append(attributes, "service.name", "shop")...)
+		for i := range n {
+			build.Profile(typ, "count").Time(uint64(i+1), 1).Period(1, "cpu", "nanoseconds").Sample(pt.Value(1, "f"))
+		}
+		return build.Build()
 	}
-	for name, pd := range map[string]pprofile.Profiles{"shared text": shared.Build(), "deep stacks": deep.Build(), "many profiles": profiles.Build()} {
+	var many, long []any
+	for i := range 5000 {
+		many = append(many, fmt.Sprintf("some.attribute.%d", i), "x")
+	}
+	for i := range 25 {
+		long = append(long, fmt.Sprint("a", i), text[:2000])
+	}
+	nested := series(500, "samples")
+	entries := nested.ResourceProfiles().At(0).Resource().Attributes().PutEmptyMap("map")
+	for i := range 10_000 {
+		entries.PutInt(fmt.Sprint(i), 1)
+	}
+	for name, pd := range map[string]pprofile.Profiles{
+		"shared text": shared.Build(), "deep stacks": deep.Build(), "many profiles": series(2000, "samples", "long", text),
+		"many attributes": series(1000, "samples", many...), "large map": nested,
+		"long labels": series(2000, "samples", long...), "long type": series(2000, strings.Repeat(text, 2)), "long type with a hyphen": series(2000, strings.Repeat(text, 2)+"-"),
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := pyroscopetest.New(t)
-			s.Discard()
-			e := newTestExporter(t, s, nil)
+			e := newTestExporter(t, pyroscopetest.New(t), nil)
+			sent := &countingTransport{}
+			e.client.Transport = sent
 			n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
 			cost := pt.MeasureCost(t, func() { _ = e.push(t.Context(), pd) })
-			t.Logf("%d bytes, %d requests: %v", n, s.Calls(), cost)
+			t.Logf("%d bytes, %d bytes in %d requests: %v", n, sent.bytes, sent.requests, cost)
 			pt.RequireBounded(t, cost, n, 64<<20, 200)
+			require.NotZero(t, sent.requests)
+			require.Less(t, sent.bytes, minBytes+2*maxExpansion*n)
 		})
 	}
+}
+
+// countingTransport accepts every request.
+type countingTransport struct{ requests, bytes int }
+
+func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	n, err := io.Copy(io.Discard, r.Body)
+	c.requests, c.bytes = c.requests+1, c.bytes+int(n)
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: http.NoBody, Request: r}, err
+}
+
+// What the labels of a message's series repeat of it is bounded, and what does not fit is counted.
+func TestLabelsAreBoundedByTheMessage(t *testing.T) {
+	var long []any
+	for i := range 25 {
+		long = append(long, fmt.Sprint("a", i), strings.Repeat("x", 2000))
+	}
+	build, n := pt.New().Resource(long...), 3000
+	for i := range n {
+		build.Profile("cpu", "nanoseconds").Time(uint64(i+1), 1).Sample(pt.Value(1, "f"))
+	}
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
+	e := newTestExporterWith(t, pyroscopetest.New(t), metadatatest.NewSettings(telemetry), nil)
+	sent := &countingTransport{}
+	e.client.Transport = sent
+	err := e.push(t.Context(), build.Build())
+	require.ErrorContains(t, err, "the labels of the message's series take more than 64 times its size")
+	require.True(t, consumererror.IsPermanent(err))
+	dropped := counted(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", droppedTooLarge)
+	require.Positive(t, dropped)
+	require.EqualValues(t, n, dropped+int64(sent.requests))
+}
+
+// counted returns the value of a counter for a reason.
+func counted(t *testing.T, telemetry *componenttest.Telemetry, name, reason string) int64 {
+	points, err := telemetry.GetMetric(name)
+	require.NoError(t, err)
+	for _, point := range points.Data.(metricdata.Sum[int64]).DataPoints {
+		if got, _ := point.Attributes.Value("reason"); got.AsString() == reason {
+			return point.Value
+		}
+	}
+	return 0
 }

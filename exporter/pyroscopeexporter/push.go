@@ -60,7 +60,7 @@ const maxGrowth = 2
 // push sends profiles as series. The error carries the profiles that the server refused temporarily, for a retry. Permanent
 // refusals are counted, and are in the error only if there is nothing to retry.
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
-	p := pusher{pyroscopeExporter: e}
+	p := pusher{pyroscopeExporter: e, budget: budget{message: pd, limit: minBytes}}
 	if !p.sendAsIs(ctx, pd) {
 		prepared := pprofile.NewProfiles()
 		pd.CopyTo(prepared)
@@ -89,6 +89,29 @@ type pusher struct {
 	// refused is how many series were refused permanently, refusals has the errors of the first ones.
 	refused  int
 	refusals []error
+	// budget is for the labels of all series.
+	budget budget
+}
+
+// budget bounds what many series repeat of one message: minBytes, and maxExpansion times the message's size.
+type budget struct {
+	message pprofile.Profiles
+	used    int
+	limit   int
+	isSized bool
+}
+
+// allow reports whether n more bytes are within the budget, and counts them if so.
+func (b *budget) allow(n int) bool {
+	if b.used+n > b.limit && !b.isSized {
+		b.isSized = true
+		b.limit += maxExpansion * (&pprofile.ProtoMarshaler{}).ProfilesSize(b.message)
+	}
+	if b.used+n > b.limit {
+		return false
+	}
+	b.used += n
+	return true
 }
 
 // maxRefusals bounds how many refusals an error lists: mostly the reason is the same for all.
@@ -186,10 +209,11 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (s
 // first answer that asks for one.
 func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload) (done map[position]bool) {
 	done = map[position]bool{}
-	isText := textAttributes(pd)
-	for _, payload := range payloads {
+	s := source{pd: pd, isText: textAttributes(pd), resource: -1}
+	for i := range payloads {
+		payload := &payloads[i]
 		if payload.Samples > 0 {
-			if p.retryErr = p.sendSeries(ctx, pd, payload, isText); p.retryErr != nil {
+			if p.retryErr = p.sendSeries(ctx, &s, payload); p.retryErr != nil {
 				return done
 			}
 		}
@@ -214,7 +238,13 @@ func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats)
 }
 
 // sendSeries sends one series. An error means that it must be retried.
-func (p *pusher) sendSeries(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) error {
+func (p *pusher) sendSeries(ctx context.Context, from *source, payload *pprofencode.Payload) error {
+	s := p.series(ctx, from, payload)
+	if !p.budget.allow(s.labelBytes()) {
+		p.countDroppedSamples(ctx, droppedTooLarge, payload.Samples)
+		p.refuse(fmt.Errorf("%s is dropped: the labels of the message's series take more than %d times its size", s.describe(), maxExpansion))
+		return nil
+	}
 	c := p.compressor()
 	defer p.release(c)
 	compressed, err := c.compress(payload.Bytes)
@@ -222,7 +252,6 @@ func (p *pusher) sendSeries(ctx context.Context, pd pprofile.Profiles, payload p
 		p.refuse(err)
 		return nil
 	}
-	s := p.series(ctx, pd, payload, isText)
 	// The id follows from the content, so that a retry has the same.
 	s.id, s.pprof = uuid.NewSHA1(uuid.Nil, compressed).String(), compressed
 	if err = p.post(ctx, s); err != nil {
@@ -286,22 +315,39 @@ func (s *series) describe() string {
 	return name + " of " + service
 }
 
+// source is the message that series are of, and what those of the last resource and scope share.
+type source struct {
+	pd              pprofile.Profiles
+	isText          []bool
+	resource, scope int
+	labels          resourceLabels
+	// stated is the name of the profile according to the scope.
+	stated string
+}
+
 // series returns the series of a push request for one pprof, without the pprof.
-func (e *pyroscopeExporter) series(ctx context.Context, pd pprofile.Profiles, payload pprofencode.Payload, isText []bool) *series {
-	resource := pd.ResourceProfiles().At(payload.ResourceIndex)
+func (p *pusher) series(ctx context.Context, from *source, payload *pprofencode.Payload) *series {
+	resource := from.pd.ResourceProfiles().At(payload.ResourceIndex)
 	scope := resource.ScopeProfiles().At(payload.ScopeIndex)
-	first := scope.Profiles().At(payload.ProfileIndices[0])
-	stated := ""
-	if v, ok := scope.Scope().Attributes().Get(profilekind.NameAttribute); ok {
-		stated = v.AsString()
+	isNew := from.resource != payload.ResourceIndex
+	if isNew {
+		from.labels = p.labeler.ofResource(resource.Resource().Attributes(), &p.budget)
 	}
-	name := profilekind.Name(stated, textOf(pd, first.SampleType().TypeStrindex()), textOf(pd, first.PeriodType().TypeStrindex()))
+	if isNew || from.scope != payload.ScopeIndex {
+		from.stated = ""
+		if v, ok := scope.Scope().Attributes().Get(profilekind.NameAttribute); ok {
+			from.stated = labelText(v, &p.budget)
+		}
+	}
+	from.resource, from.scope = payload.ResourceIndex, payload.ScopeIndex
+	first := scope.Profiles().At(payload.ProfileIndices[0])
+	name := profilekind.Name(from.stated, cutText(textOf(from.pd, first.SampleType().TypeStrindex())), cutText(textOf(from.pd, first.PeriodType().TypeStrindex())))
 	sampleLabels := 0
 	for _, i := range payload.ProfileIndices {
-		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), isText))
+		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), from.isText))
 	}
-	labels, dropped := e.labeler.labels(resource.Resource().Attributes(), typeCharacters.Replace(name), sampleLabels)
-	e.countDroppedLabels(ctx, dropped)
+	labels, dropped := p.labeler.labels(&from.labels, typeCharacters.Replace(name), sampleLabels)
+	p.countDroppedLabels(ctx, dropped)
 	return &series{labels: labels}
 }
 
