@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -103,6 +104,9 @@ func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 	return e.refused(response, answer)
 }
 
+// errOfSeries is in temporary errors that can be about one series alone.
+var errOfSeries = errors.New("not accepted for now")
+
 // refused returns the error for an answer other than 2xx, with the server's message.
 func (e *pyroscopeExporter) refused(response *http.Response, answer []byte) error {
 	message := string(answer)
@@ -114,6 +118,9 @@ func (e *pyroscopeExporter) refused(response *http.Response, answer []byte) erro
 	err := fmt.Errorf("%s answered %s: %q", e.shownURL, response.Status, message)
 	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code/100 == 5:
+		if code == http.StatusTooManyRequests || code == http.StatusInternalServerError {
+			err = fmt.Errorf("%w: %w", errOfSeries, err)
+		}
 		if delay := min(httpserver.RetryAfter(response.Header, time.Now()), e.cfg.MaxRetryAfter); delay > 0 {
 			return exporterhelper.NewThrottleRetry(err, delay)
 		}

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -178,6 +179,35 @@ func TestRetriesOnlyWhatIsLeft(t *testing.T) {
 	require.Len(t, s.Series(), 2)
 	require.Equal(t, "a", s.Series()[0].Labels["service_name"])
 	require.Equal(t, "b", s.Series()[1].Labels["service_name"])
+}
+
+// A series that the server never accepts does not keep the others of its message from arriving.
+func TestOneSeriesThatIsAlwaysRetriedLeavesTheOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answers         []http.HandlerFunc
+		arrived, failed int
+	}{
+		"one":      {[]http.HandlerFunc{nil, refuse(429, "")}, 4, 1},
+		"too many": {[]http.HandlerFunc{refuse(429, ""), refuse(500, ""), nil, refuse(429, "")}, 1, 4},
+		"away":     {[]http.HandlerFunc{nil, refuse(503, "")}, 1, 4},
+	} {
+		for kind, sample := range map[string]profiletest.Sample{"as is": profiletest.Value(1, "f"), "prepared": profiletest.Observed([]uint64{7}, "f")} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				build := profiletest.New()
+				for i := range 5 {
+					build.Resource("service.name", fmt.Sprint("s", i)).Profile("cpu", "nanoseconds").Sample(sample)
+				}
+				s := pyroscopetest.New(t)
+				s.Answer(tt.answers...)
+				err := newTestExporter(t, s, nil).push(t.Context(), build.Build())
+				var left xconsumererror.Profiles
+				require.ErrorAs(t, err, &left)
+				require.False(t, consumererror.IsPermanent(err))
+				require.Len(t, s.Series(), tt.arrived)
+				require.Equal(t, tt.failed, left.Data().SampleCount())
+			})
+		}
+	}
 }
 
 func TestAnswersOfTheServer(t *testing.T) {

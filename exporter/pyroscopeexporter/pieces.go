@@ -32,6 +32,7 @@ type unsent struct {
 func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size encodedSize) {
 	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part)
 	list := removeSamples(part)
+	before := p.failures
 	for pieces := morePieces(1, size.excess); ; {
 		moved, most := movePiece(list, pieces)
 		if moved == 0 {
@@ -43,7 +44,7 @@ func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size en
 			pieces = morePieces(pieces, size.excess)
 			continue
 		}
-		if p.retryErr != nil {
+		if p.failures > before {
 			movePiece(list, 1)
 			return
 		}

@@ -5,6 +5,7 @@ package pyroscopeexporter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,11 +82,14 @@ func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) erro
 	}
 }
 
-// pusher sends one message. Nothing is sent after the first answer that asks to retry.
+// pusher sends one message.
 type pusher struct {
 	*pyroscopeExporter
-	retry    []pprofile.Profiles
-	retryErr error
+	retry []pprofile.Profiles
+	// failures is how many series must be retried, retryErr the error of the first one. Nothing is sent once isStopped is set.
+	failures  int
+	retryErr  error
+	isStopped bool
 	// refused is how many series were refused permanently, refusals has the errors of the first ones.
 	refused  int
 	refusals []error
@@ -112,6 +116,17 @@ func (b *budget) allow(n int) bool {
 	}
 	b.used += n
 	return true
+}
+
+// maxFailures bounds the series that are tried in vain. One that the server asks to send later, whenever it comes, for example
+// because it is too large for a limit on the rate, must not keep all the others from arriving.
+const maxFailures = 3
+
+// fail notes that a series must be retried.
+func (p *pusher) fail(err error) {
+	p.failures++
+	p.retryErr = cmp.Or(p.retryErr, err)
+	p.isStopped = p.isStopped || p.failures >= maxFailures || !errors.Is(err, errOfSeries)
 }
 
 // maxRefusals bounds how many refusals an error lists: mostly the reason is the same for all.
@@ -167,12 +182,13 @@ func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 	}
 	p.countDroppedSamples(ctx, droppedInvalid, invalid)
 	for part := range batch.Parts() {
-		if p.retryErr == nil {
+		before := p.failures
+		if !p.isStopped {
 			if size := p.send(ctx, part.Profiles, false); size.excess > 1 {
 				p.sendPieces(ctx, part.Profiles, size)
 			}
 		}
-		if p.retryErr != nil {
+		if p.isStopped || p.failures > before {
 			p.retry = append(p.retry, part.Profiles)
 		}
 	}
@@ -205,16 +221,19 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (s
 	return size
 }
 
-// sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry. It stops at the
-// first answer that asks for one.
+// sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry.
 func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload) (done map[position]bool) {
 	done = map[position]bool{}
 	s := source{pd: pd, isText: textAttributes(pd), resource: -1}
 	for i := range payloads {
 		payload := &payloads[i]
 		if payload.Samples > 0 {
-			if p.retryErr = p.sendSeries(ctx, &s, payload); p.retryErr != nil {
+			if p.isStopped {
 				return done
+			}
+			if err := p.sendSeries(ctx, &s, payload); err != nil {
+				p.fail(err)
+				continue
 			}
 		}
 		for _, i := range payload.ProfileIndices {
