@@ -4,6 +4,8 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
@@ -28,6 +31,7 @@ var scopeAttributes = []string{"pprof.scope.sample_type_order", "pprof.scope.def
 type addScratch struct {
 	columns columns
 	key     []byte
+	clean   pcommon.Map
 	types   map[[2]int32]int32
 	names   map[pprofKey]string
 	kept    []int32
@@ -80,12 +84,18 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 // largeBytes is the size above which a message is large.
 const largeBytes = 4 << 20
 
+// lineBytes is the memory of a line of a location.
+const lineBytes = 24
+
 // messageBytes estimates the memory of a message in the store.
 func messageBytes(pd pprofile.Profiles) int {
 	d := pd.Dictionary()
 	n := 64 * (d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len())
 	for _, text := range d.StringTable().All() {
 		n += 32 + len(text)
+	}
+	for _, l := range d.LocationTable().All() {
+		n += lineBytes * l.Lines().Len()
 	}
 	for _, stack := range d.StackTable().All() {
 		n += 16 + 4*stack.LocationIndices().Len()
@@ -104,16 +114,21 @@ type adder struct {
 	now   time.Time
 	added Added
 
-	// The current resource and scope. Their attribute sets are imported when a series needs them.
-	attributes       pcommon.Map
-	resource         *resource
-	service          string
-	resourceSet      profiledict.AttributeSetIndex
-	hasResourceSet   bool
+	// attributes are the current resource's. The first of its profiles makes a clean copy of them (resource) with its hash,
+	// the first that is kept their set.
+	attributes     pcommon.Map
+	resource       pcommon.Map
+	resourceHash   [sha256.Size]byte
+	hasResource    bool
+	service        string
+	resourceSet    profiledict.AttributeSetIndex
+	hasResourceSet bool
+	// scope has the current scope's attributes. Its name and set are found when a profile needs them.
 	scope            pcommon.Map
 	scopeSet         profiledict.AttributeSetIndex
 	hasScopeSet      bool
 	stated           string
+	hasStated        bool
 	sampleTypesOfOne int
 	// isPprof reports that the scope's profiles were the sample types of pprofs.
 	isPprof bool
@@ -121,12 +136,17 @@ type adder struct {
 
 func (a *adder) message(pd pprofile.Profiles) {
 	a.importer.Begin(a.src)
-	defer a.importer.End()
+	defer func() {
+		a.importer.End()
+		if a.scratch.clean != (pcommon.Map{}) {
+			(&xpdata.MapBuilder{}).UnsafeIntoMap(a.scratch.clean) // its texts are the message's
+		}
+	}()
 	resolved := compact.ResolveReferences(pd)
 	each := func(use func(index int, p pprofile.Profile)) {
 		for r, rp := range pd.ResourceProfiles().All() {
 			a.attributes = resolved.ResourceProfiles().At(r).Resource().Attributes()
-			a.beginResource()
+			a.hasResource, a.hasResourceSet = false, false
 			for i, sp := range rp.ScopeProfiles().All() {
 				a.scope = resolved.ResourceProfiles().At(r).ScopeProfiles().At(i).Scope().Attributes()
 				a.beginScope()
@@ -161,14 +181,17 @@ func (a *adder) message(pd pprofile.Profiles) {
 	})
 }
 
-// beginResource looks up the current resource, which is nil if the store does not have it yet.
-func (a *adder) beginResource() {
-	a.service, a.hasResourceSet = UnknownService, false
-	if v, ok := a.attributes.Get("service.name"); ok && v.AsString() != "" {
-		a.service = cutName(v.AsString())
+// cleanResource reads the current resource, within the importer's budget for texts that attributes share.
+func (a *adder) cleanResource() {
+	a.resource, a.hasResource = a.clean(a.attributes), true
+	a.service = UnknownService
+	if v, ok := a.resource.Get("service.name"); ok {
+		if name := v.AsString(); name != "" {
+			a.service = cutName(name)
+		}
 	}
-	a.scratch.key = profiledict.AppendMap(a.scratch.key[:0], a.attributes)
-	a.resource = a.resources[string(a.scratch.key)]
+	a.scratch.key = profiledict.AppendMap(a.scratch.key[:0], a.resource)
+	a.resourceHash = sha256.Sum256(a.scratch.key)
 }
 
 // maxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and answers.
@@ -183,10 +206,7 @@ func cutName(s string) string {
 }
 
 func (a *adder) beginScope() {
-	a.stated, a.sampleTypesOfOne, a.hasScopeSet = "", 0, false
-	if v, ok := a.scope.Get(profilekind.NameAttribute); ok {
-		a.stated = cutName(v.AsString())
-	}
+	a.sampleTypesOfOne, a.hasStated, a.hasScopeSet = 0, false, false
 	if v, ok := a.scope.Get(scopeAttributes[0]); ok && v.Type() == pcommon.ValueTypeSlice {
 		a.sampleTypesOfOne = v.Slice().Len()
 	}
@@ -197,6 +217,23 @@ func (a *adder) beginScope() {
 	}
 	clear(a.scratch.types)
 	clear(a.scratch.names)
+}
+
+// statedName returns the name of the current scope's profiles, or "" if it states none.
+func (a *adder) statedName() string {
+	if a.hasStated {
+		return a.stated
+	}
+	a.stated, a.hasStated = "", true
+	if v, ok := a.scope.Get(profilekind.NameAttribute); ok && v.Type() == pcommon.ValueTypeStr {
+		a.stated = cutName(v.Str())
+	} else if ok {
+		// The text of a list costs as much as all that it refers to.
+		if v, ok = a.importer.CleanValue(v); ok {
+			a.stated = cutName(v.AsString())
+		}
+	}
+	return a.stated
 }
 
 // text returns a string of the message, or "" if there is none.
@@ -269,12 +306,12 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 func (a *adder) nameOf(p pprofile.Profile, typ string) string {
 	periodType := p.PeriodType()
 	if !a.isPprof {
-		return profilekind.Name(a.stated, typ, a.text(periodType.TypeStrindex()))
+		return profilekind.Name(a.statedName(), typ, a.text(periodType.TypeStrindex()))
 	}
 	key := pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), periodType.TypeStrindex(), periodType.UnitStrindex()}
 	name, ok := a.scratch.names[key]
 	if !ok {
-		name = profilekind.Name(a.stated, typ, a.text(periodType.TypeStrindex()))
+		name = profilekind.Name(a.statedName(), typ, a.text(periodType.TypeStrindex()))
 		a.scratch.names[key] = name
 	}
 	return name
@@ -285,69 +322,64 @@ func (a *adder) nameOf(p pprofile.Profile, typ string) string {
 func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
 	name := a.nameOf(p, typ)
-	key := seriesName{profile: name, typ: typ, unit: unit}
+	if !a.hasResource {
+		a.cleanResource()
+	}
 	e := a.epoch
-	var known *seriesID
-	if a.resource != nil {
-		known = a.resource.series[key]
+	strs := &e.dict.Strings
+	key := seriesKey{resource: a.resourceHash}
+	var ok1, ok2, ok3 bool
+	key.profile, ok1 = strs.Lookup(name)
+	key.typ, ok2 = strs.Lookup(typ)
+	key.unit, ok3 = strs.Lookup(unit)
+	if i, ok := e.byKey[key]; ok && ok1 && ok2 && ok3 {
+		return i
 	}
-	if known != nil {
-		if i, ok := e.byID[known.id]; ok {
-			return i
-		}
-	}
-	// The texts belong to the message.
-	key = seriesName{profile: strings.Clone(name), typ: strings.Clone(typ), unit: strings.Clone(unit)}
-	switch {
-	case known != nil:
-		known.refs++
-	case a.seriesCount < a.cfg.MaxSeries:
-		known = a.newSeries(key)
-	default:
+	id := a.seriesID(name, typ, unit)
+	epochs, known := a.series[id]
+	if !known && len(a.series) >= a.cfg.MaxSeries {
 		return -1
 	}
-	e.refs = append(e.refs, seriesRef{a.resource, key})
-	e.refBytes += len(name) + len(typ) + len(unit)
-	if a.resource.counted != e {
-		a.resource.counted = e
-		e.refBytes += len(a.resource.key)
-	}
-	e.byID[known.id] = int32(len(e.series))
+	a.series[id] = epochs + 1
 	if !a.hasResourceSet {
-		a.resourceSet, a.hasResourceSet = a.importMap(a.attributes, nil), true
+		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
 	}
-	strs := &e.dict.Strings
+	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
+	e.byKey[key] = int32(len(e.series))
 	e.series = append(e.series, series{
-		id: known.id, service: strs.Intern(a.service), profile: strs.Intern(name), typ: strs.Intern(typ), unit: strs.Intern(unit),
-		resource: a.resourceSet,
+		id: id, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit, resource: a.resourceSet,
 	})
 	return int32(len(e.series) - 1)
 }
 
-// newSeries registers a series, and its resource if it is the first.
-func (a *adder) newSeries(name seriesName) *seriesID {
-	if a.resource == nil {
-		a.resource = &resource{key: string(a.scratch.key), series: map[seriesName]*seriesID{}}
-		a.resources[a.resource.key] = a.resource
+// seriesID returns the identity of a series of the current resource.
+func (a *adder) seriesID(names ...string) seriesID {
+	key := append(a.scratch.key[:0], a.resourceHash[:]...)
+	for _, name := range names {
+		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
 	}
-	a.lastID++
-	a.seriesCount++
-	id := &seriesID{id: a.lastID, refs: 1}
-	a.resource.series[name] = id
-	return id
+	a.scratch.key = key
+	return sha256.Sum256(key)
 }
 
 func (a *adder) scopeAttributeSet() profiledict.AttributeSetIndex {
 	if !a.hasScopeSet {
-		a.scopeSet, a.hasScopeSet = a.importMap(a.scope, scopeAttributes), true
+		a.scopeSet, a.hasScopeSet = a.intern(a.clean(a.scope), scopeAttributes), true
 	}
 	return a.scopeSet
 }
 
-// importMap interns the attributes of the given keys, or all of them if keys is nil.
-func (a *adder) importMap(m pcommon.Map, keys []string) profiledict.AttributeSetIndex {
-	clean := pcommon.NewMap()
-	a.importer.CleanMap(m, clean)
+// clean returns a clean copy of a resource's or a scope's attributes, which is valid until the next one.
+func (a *adder) clean(m pcommon.Map) pcommon.Map {
+	if a.scratch.clean == (pcommon.Map{}) {
+		a.scratch.clean = pcommon.NewMap()
+	}
+	a.importer.CleanMap(m, a.scratch.clean)
+	return a.scratch.clean
+}
+
+// intern interns the attributes of the given keys, or all of them if keys is nil. They must be clean.
+func (a *adder) intern(clean pcommon.Map, keys []string) profiledict.AttributeSetIndex {
 	var set []int32
 	for key, v := range clean.All() {
 		if keys == nil || slices.Contains(keys, key) {

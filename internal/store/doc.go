@@ -5,8 +5,8 @@
 //
 // Add takes any OTLP profiles. What arrives within an eighth of the window, or of the bytes, is an epoch: one
 // dictionary (profiledict) and, for each series, chunks. A chunk has the samples of one profile as columns of varints.
-// A series is a service, a profile (profilekind), a sample type and the attributes of a resource. The oldest epoch is
-// dropped as a whole, with its dictionary.
+// A series is a service, a profile (profilekind), a sample type and the attributes of a resource, identified by their
+// hash. The oldest epoch is dropped as a whole, with its dictionary.
 //
 // A query chooses chunks by a Selection (Selection.terms), each with a weight by its kind: values of intervals are
 // added up, states are averaged, totals are subtracted from each other. It adds up values by stack, for each epoch in a

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -15,15 +16,12 @@ import (
 type epoch struct {
 	mu   sync.RWMutex
 	dict *profiledict.Dictionary
-	// series are in the order of their arrival; byID has their positions.
+	// series are in the order of their arrival; byKey has their positions.
 	series []series
-	byID   map[int32]int32
+	byKey  map[seriesKey]int32
 	// metas are what chunks share; byMeta has their positions.
 	metas  []meta
 	byMeta map[meta]int32
-	// refs are the series in the store's registry, refBytes their memory there.
-	refs     []seriesRef
-	refBytes int
 
 	begun time.Time
 	// until is the latest end of a profile, in Unix nanoseconds.
@@ -35,8 +33,7 @@ type epoch struct {
 
 // series holds the profiles of one service, profile, sample type and resource.
 type series struct {
-	// id is the same in all epochs of the store.
-	id                          int32
+	id                          seriesID
 	service, profile, typ, unit profiledict.StringIndex
 	resource                    profiledict.AttributeSetIndex
 	chunks                      []chunk
@@ -45,6 +42,12 @@ type series struct {
 	samples, bytes, moved int
 	from, until           int64
 	timestamps            bool
+}
+
+// seriesKey identifies a series in its epoch: a hash of the resource's attributes, and the texts.
+type seriesKey struct {
+	resource           [sha256.Size]byte
+	profile, typ, unit profiledict.StringIndex
 }
 
 // meta has the fields of a pprof except its samples. Most profiles of a series share them.
@@ -86,19 +89,19 @@ const (
 const chunkBytes = 88
 
 func newEpoch(now time.Time) *epoch {
-	return &epoch{dict: profiledict.NewKept(), byID: map[int32]int32{}, byMeta: map[meta]int32{}, begun: now}
+	return &epoch{dict: profiledict.NewKept(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{}, begun: now}
 }
 
 // freeze releases the memory that only adding needs.
 func (e *epoch) freeze() {
 	e.dict.Freeze()
-	e.byMeta = nil
+	e.byKey, e.byMeta = nil, nil
 	e.measure()
 }
 
 // measure brings bytes up to date.
 func (e *epoch) measure() {
-	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + e.refBytes + len(e.metas)*2*64
+	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + len(e.metas)*2*64
 }
 
 func (e *epoch) meta(m meta) int32 {

@@ -60,7 +60,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 	}
 	type instanceKey struct {
 		key
-		id int32
+		id seriesID
 	}
 	v := s.view()
 	defer v.release()
@@ -91,18 +91,12 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 		}
 	}
 	position := map[key]int{}
-	for k := range found {
-		if _, done := position[k]; done {
-			continue
-		}
-		types := v.sampleTypes(k.service, k.profile)
+	for name, types := range v.allSampleTypes(func(name profileName) bool { return service == "" || name.service == service }) {
 		first := defaultType(types)
 		for i, t := range types {
-			k.t = t
+			k := key{name.service, name.profile, t}
 			position[k] = i
-			if p := found[k]; p != nil {
-				p.Default = t == first
-			}
+			found[k].Default = t == first
 		}
 	}
 	list := make([]ProfileInfo, 0, len(found))
@@ -145,43 +139,47 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		sample bool
 	}
 	counts := map[key]map[string]int{}
-	count := func(dict *profiledict.Dictionary, set profiledict.AttributeSetIndex, sample bool, n int) {
-		for _, i := range dict.AttributeSets.At(set) {
-			a := dict.Attributes.At(profiledict.AttributeIndex(i))
-			k := key{dict.Strings.At(a.Key), sample}
-			if counts[k] == nil {
-				counts[k] = map[string]int{}
-			}
-			counts[k][a.Value.Text()] += n
-		}
+	// Samples are counted by set, sets by attribute, and only then by text: very many samples can share a set of many attributes,
+	// and very many sets an attribute with a long list.
+	type setOf struct {
+		epoch  int
+		sample bool
+		set    profiledict.AttributeSetIndex
 	}
+	type attributeOf struct {
+		epoch     int
+		sample    bool
+		attribute profiledict.AttributeIndex
+	}
+	sets, attributes := map[setOf]int{}, map[attributeOf]int{}
 	terms, _ := v.choose(&sel, t, r.filters, s.cfg.Resolution)
-	sets := make([]map[profiledict.AttributeSetIndex]int, len(v.epochs))
 	for i := range terms {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		t := &terms[i]
-		if sets[t.epoch] == nil {
-			sets[t.epoch] = map[profiledict.AttributeSetIndex]int{}
-		}
+		resource := setOf{t.epoch, false, t.series.resource}
 		if t.chunk.flags&hasAttributes == 0 {
-			count(v.epochs[t.epoch].dict, t.series.resource, false, int(t.chunk.samples))
+			sets[resource] += int(t.chunk.samples)
 			continue
 		}
-		n := 0
 		r.observations(t, func(_ int, row *rows) {
-			n++
-			sets[t.epoch][profiledict.AttributeSetIndex(row.attribute)]++
+			sets[resource]++
+			sets[setOf{t.epoch, true, profiledict.AttributeSetIndex(row.attribute)}]++
 		})
-		count(v.epochs[t.epoch].dict, t.series.resource, false, n)
 	}
-	for e, bySet := range sets {
-		for set, n := range bySet {
-			if n > 0 {
-				count(v.epochs[e].dict, set, true, n)
-			}
+	for of, n := range sets {
+		for _, i := range v.epochs[of.epoch].dict.AttributeSets.At(of.set) {
+			attributes[attributeOf{of.epoch, of.sample, profiledict.AttributeIndex(i)}] += n
 		}
+	}
+	for of, n := range attributes {
+		dict := v.epochs[of.epoch].dict
+		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.sample}
+		if counts[k] == nil {
+			counts[k] = map[string]int{}
+		}
+		counts[k][r.filters[of.epoch].text(of.attribute)] += n
 	}
 	list := make([]AttributeInfo, 0, len(counts))
 	for k, values := range counts {

@@ -64,19 +64,34 @@ type instance struct {
 	values profilekind.Values
 }
 
+// profileName names a profile of a service.
+type profileName struct{ service, profile string }
+
 // sampleTypes lists the types that a profile of a service has, in the order in which its pprof had them.
 func (v *view) sampleTypes(service, profile string) []SampleType {
+	name := profileName{service, profile}
+	return v.allSampleTypes(func(other profileName) bool { return other == name })[name]
+}
+
+// allSampleTypes does the same for all wanted profiles.
+func (v *view) allSampleTypes(wanted func(profileName) bool) map[profileName][]SampleType {
 	type found struct {
 		position int32 // of the latest profile
 		at       int   // in the order in which the types were found
 	}
-	byType := map[SampleType]*found{}
+	byName := map[profileName]map[SampleType]*found{}
 	for _, e := range v.epochs {
 		for i := range e.series {
 			sr := &e.series[i]
 			strs := &e.dict.Strings
-			if len(sr.chunks) == 0 || strs.At(sr.service) != service || strs.At(sr.profile) != profile {
+			name := profileName{strs.At(sr.service), strs.At(sr.profile)}
+			if len(sr.chunks) == 0 || !wanted(name) {
 				continue
+			}
+			byType := byName[name]
+			if byType == nil {
+				byType = map[SampleType]*found{}
+				byName[name] = byType
 			}
 			t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
 			position := e.metas[sr.chunks[len(sr.chunks)-1].meta].position
@@ -87,9 +102,13 @@ func (v *view) sampleTypes(service, profile string) []SampleType {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(byType), func(a, b SampleType) int {
-		return cmp.Or(cmp.Compare(byType[a].position, byType[b].position), cmp.Compare(byType[a].at, byType[b].at))
-	})
+	types := make(map[profileName][]SampleType, len(byName))
+	for name, byType := range byName {
+		types[name] = slices.SortedFunc(maps.Keys(byType), func(a, b SampleType) int {
+			return cmp.Or(cmp.Compare(byType[a].position, byType[b].position), cmp.Compare(byType[a].at, byType[b].at))
+		})
+	}
+	return types
 }
 
 // defaultType returns the type that is shown if a query does not name one.
@@ -118,11 +137,19 @@ func (v *view) resolveType(sel *Selection) (SampleType, error) {
 		if t.String() == sel.Type || t.Type == sel.Type {
 			return t, nil
 		}
-		names = append(names, Shorten(t.String()))
+		if len(names) < maxNamedTypes {
+			names = append(names, Shorten(t.String()))
+		}
+	}
+	if more := len(types) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return SampleType{}, fmt.Errorf("%w: profile %q has no sample type %q; it has %s",
 		ErrNothing, Shorten(sel.Profile), Shorten(sel.Type), strings.Join(names, ", "))
 }
+
+// maxNamedTypes bounds the sample types that an error lists.
+const maxNamedTypes = 20
 
 // read returns the sample type that a selection names, and the reader of its observations.
 func (v *view) read(sel *Selection) (SampleType, *reader, error) {
@@ -145,7 +172,7 @@ func Shorten(s string) string {
 
 // instances returns the series of a selection.
 func (v *view) instances(sel *Selection, t SampleType, filters []*filter) []*instance {
-	byID := map[int32]*instance{}
+	byID := map[seriesID]*instance{}
 	var list []*instance
 	for n, e := range v.epochs {
 		strs := &e.dict.Strings
@@ -316,6 +343,10 @@ type filter struct {
 	keys []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
+	// resources has the results of resourceValue, texts those of text: very many series and samples can share a resource of
+	// many attributes, or an attribute with a long list.
+	resources map[resourceKey]textOf
+	texts     map[profiledict.AttributeIndex]string
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the epoch has it.
 	groupKey    profiledict.StringIndex
 	hasGroupKey bool
@@ -325,6 +356,18 @@ type filterKey struct {
 	key    profiledict.StringIndex
 	known  bool
 	values []string
+}
+
+// resourceKey is a key on the resource with a set of attributes.
+type resourceKey struct {
+	set profiledict.AttributeSetIndex
+	key profiledict.StringIndex
+}
+
+// textOf is the text of an attribute, if has reports that there is one.
+type textOf struct {
+	text string
+	has  bool
 }
 
 type filterSet struct {
@@ -350,7 +393,9 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 	}
 	filters := make([]*filter, len(v.epochs))
 	for i, e := range v.epochs {
-		f := &filter{dict: e.dict, sets: map[filterSet]bool{}}
+		f := &filter{
+			dict: e.dict, sets: map[filterSet]bool{}, resources: map[resourceKey]textOf{}, texts: map[profiledict.AttributeIndex]string{},
+		}
 		for _, key := range keys {
 			k := filterKey{values: values[key]}
 			k.key, k.known = e.dict.Strings.Lookup(key)
@@ -367,23 +412,36 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 // value returns the value of a key in a set of attributes.
 func (f *filter) value(set profiledict.AttributeSetIndex, key profiledict.StringIndex) (string, bool) {
 	for _, i := range f.dict.AttributeSets.At(set) {
-		if a := f.dict.Attributes.At(profiledict.AttributeIndex(i)); a.Key == key {
-			return a.Value.Text(), true
+		if f.dict.Attributes.At(profiledict.AttributeIndex(i)).Key == key {
+			return f.text(profiledict.AttributeIndex(i)), true
 		}
 	}
 	return "", false
 }
 
+// text returns the value of an attribute.
+func (f *filter) text(i profiledict.AttributeIndex) string {
+	text, ok := f.texts[i]
+	if !ok {
+		text = f.dict.Attributes.At(i).Value.Text()
+		f.texts[i] = text
+	}
+	return text
+}
+
 // resourceValue returns the value of a key on the resource of a series. A resource without service.name has that of the
 // series.
 func (f *filter) resourceValue(sr *series, key profiledict.StringIndex) (string, bool) {
-	if value, ok := f.value(sr.resource, key); ok {
-		return value, true
+	at := resourceKey{sr.resource, key}
+	known, ok := f.resources[at]
+	if !ok {
+		known.text, known.has = f.value(sr.resource, key)
+		f.resources[at] = known
 	}
-	if f.dict.Strings.At(key) == "service.name" {
+	if !known.has && f.dict.Strings.At(key) == "service.name" {
 		return f.dict.Strings.At(sr.service), true
 	}
-	return "", false
+	return known.text, known.has
 }
 
 // resource reports whether samples of the series can have the attributes.

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"runtime"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ const (
 	// profiles are dropped an epoch at a time.
 	epochs = 8
 	// seriesBytes estimates the memory of a series without its texts.
-	seriesBytes = 256
+	seriesBytes = 384
 )
 
 // Evicted is a reason for which profiles are dropped. Its String is the value of a metric's attribute.
@@ -85,10 +86,8 @@ type Store struct {
 	adding   sync.Mutex
 	importer compact.Importer
 	scratch  addScratch
-	// resources holds the resources of which an epoch has series, by their attributes.
-	resources   map[string]*resource
-	seriesCount int
-	lastID      int32
+	// series has, for each series, how many epochs have profiles of it.
+	series map[seriesID]int
 
 	// mu guards the list of epochs, oldest first, and the statistics. Add writes to the last epoch.
 	mu     sync.Mutex
@@ -96,47 +95,22 @@ type Store struct {
 	stats  Stats
 }
 
-// resource is the series of one resource.
-type resource struct {
-	key    string
-	series map[seriesName]*seriesID
-	// counted is the epoch that has counted the key's bytes.
-	counted *epoch
-}
-
-// seriesName identifies a series of a resource.
-type seriesName struct{ profile, typ, unit string }
-
-// seriesID is one series while an epoch has profiles of it.
-type seriesID struct {
-	id   int32
-	refs int
-}
-
-// seriesRef is an epoch's reference to a series.
-type seriesRef struct {
-	resource *resource
-	name     seriesName
-}
+// seriesID identifies a series in all epochs: a hash of its names and of its resource's attributes, which nobody can make collide.
+type seriesID [sha256.Size]byte
 
 // release drops an epoch's series.
-func (s *Store) release(refs []seriesRef) {
-	for _, ref := range refs {
-		id := ref.resource.series[ref.name]
-		if id.refs--; id.refs > 0 {
-			continue
-		}
-		delete(ref.resource.series, ref.name)
-		s.seriesCount--
-		if len(ref.resource.series) == 0 {
-			delete(s.resources, ref.resource.key)
+func (s *Store) release(e *epoch) {
+	for i := range e.series {
+		id := e.series[i].id
+		if s.series[id]--; s.series[id] == 0 {
+			delete(s.series, id)
 		}
 	}
 }
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, resources: map[string]*resource{}}
+	return &Store{cfg: cfg, series: map[seriesID]int{}}
 }
 
 // Config returns the bounds.
@@ -210,13 +184,13 @@ func (s *Store) dropEpochs(now time.Time) {
 		s.epochs = s.epochs[1:]
 		total -= first.bytes
 		s.stats.Evicted[reason] += first.profiles
-		s.release(first.refs)
+		s.release(first)
 	}
 	s.measure(total)
 }
 
 func (s *Store) measure(total int) {
-	s.stats.Series, s.stats.Bytes = s.seriesCount, total
+	s.stats.Series, s.stats.Bytes = len(s.series), total
 	s.stats.Profiles, s.stats.Samples = 0, 0
 	for _, e := range s.epochs {
 		s.stats.Profiles += e.profiles

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
@@ -38,6 +39,16 @@ func newGroups(epochs int) *groups {
 	return g
 }
 
+// maxGroupBytes bounds the name of a group. Very many series and samples can share a long value.
+const maxGroupBytes = 1 << 10
+
+func groupName(value string) string {
+	if len(value) > maxGroupBytes {
+		return strings.ToValidUTF8(value[:maxGroupBytes], "") + "…"
+	}
+	return value
+}
+
 // number returns the number of a group. Beyond maxGroups, all names share OtherGroup.
 func (g *groups) number(name string) int {
 	if i, ok := g.byName[name]; ok {
@@ -65,7 +76,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 		return g.number(NoGroup), true
 	}
 	if value, ok := f.resourceValue(sr, f.groupKey); ok {
-		return g.number(value), true
+		return g.number(groupName(value)), true
 	}
 	return 0, false
 }
@@ -76,7 +87,7 @@ func (g *groups) ofSample(epoch int, f *filter, set profiledict.AttributeSetInde
 	if !ok {
 		name := NoGroup
 		if value, has := f.value(set, f.groupKey); has {
-			name = value
+			name = groupName(value)
 		}
 		i = g.number(name)
 		g.sets[epoch][set] = i
