@@ -52,6 +52,7 @@ func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilde
 	v := s.view()
 	defer v.release()
 	b = newTreeBuilder()
+	b.bound(v, len(sides))
 	for side := range sides {
 		sel := &sides[side]
 		t, r, err := v.read(sel)
@@ -152,10 +153,13 @@ func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, ma
 	}
 	whole := b.finish(len(b.parent), false)
 	callers, callees := newTreeBuilder(), newTreeBuilder()
-	for _, f := range whole.Frames {
-		callers.frameIndex(f)
-		callees.frameIndex(f)
+	callers.frames, callers.texts = whole.Frames, b.texts
+	isFunction := make([]bool, len(whole.Frames))
+	for i, f := range whole.Frames {
+		callers.keys = append(callers.keys, b.keys[whole.built[i]])
+		isFunction[i] = f.Name == function
 	}
+	callees.frames, callees.texts, callees.keys = callers.frames, callers.texts, callers.keys
 	// inside[i] is the node of callees that node i merges into, or −1 if it is not below the function.
 	inside := make([]int32, len(whole.Frame))
 	inside[0] = -1
@@ -167,7 +171,7 @@ func (s *Store) Sandwich(ctx context.Context, sel Selection, function string, ma
 		switch {
 		case above >= 0:
 			inside[i] = callees.child(above, whole.Frame[i])
-		case whole.Frames[whole.Frame[i]].Name == function:
+		case isFunction[whole.Frame[i]]:
 			inside[i] = 0
 			node := int32(0)
 			for up := whole.Parent[i]; up > 0; up = whole.Parent[up] {

@@ -51,6 +51,8 @@ type Tree struct {
 	BaseSelf, BaseTotal []int64
 	// Truncated is the number of nodes that were left out. Their values are in their parents' totals.
 	Truncated int
+	// built are the builder's indices of Frames.
+	built []int32
 }
 
 // treeBuilder builds a tree from stacks.
@@ -66,6 +68,9 @@ type treeBuilder struct {
 	index profiledict.HashIndex
 	// folded counts the nodes above maxBuiltNodes: their values go to their parents.
 	folded int
+	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since walk has looked at the
+	// context.
+	extra, maxExtra, unchecked int
 }
 
 // maxBuiltNodes bounds a tree before its smallest nodes are left out, and so the memory of a query.
@@ -76,6 +81,39 @@ func newTreeBuilder() *treeBuilder {
 	b.index.Reset(0)
 	b.addNode(-1, -1)
 	return b
+}
+
+const (
+	// framesPerLocation is how many frames locations may have on average: a call, and those that are inlined in it.
+	framesPerLocation = 8
+	// The stacks of a query may have maxExtraConstant + the bytes of locations / extraBytes in further frames.
+	maxExtraConstant = 256 << 10
+	extraBytes       = 4
+	// walkedPerCheck is the number of frames between two looks at the context.
+	walkedPerCheck = 1 << 16
+)
+
+// bound sets the bound of frames for some sides, each of the stacks of a view.
+func (b *treeBuilder) bound(v *view, sides int) {
+	b.maxExtra = maxExtraConstant
+	for _, e := range v.epochs {
+		b.maxExtra += e.dict.Locations.MemoryBytes() / extraBytes
+	}
+	b.maxExtra *= sides
+}
+
+// walk counts the frames of a stack before they are walked over. Few bytes can have many: a location has any number of lines, a
+// stack has it any number of times, and any number of stacks have it.
+func (b *treeBuilder) walk(ctx context.Context, locations, frames int) error {
+	b.extra += max(0, frames-framesPerLocation*locations)
+	if b.extra > b.maxExtra {
+		return fmt.Errorf("%w: its stacks have more than %d inlined frames", ErrTooLarge, b.maxExtra)
+	}
+	if b.unchecked += frames; b.unchecked < walkedPerCheck {
+		return nil
+	}
+	b.unchecked = 0
+	return ctx.Err()
 }
 
 func (b *treeBuilder) addNode(parent, frame int32) int32 {
@@ -140,10 +178,11 @@ func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []
 				if value == 0 {
 					continue
 				}
-				if stack%1024 == 0 && ctx.Err() != nil {
-					return ctx.Err()
+				node, err := framer.node(ctx, root, profiledict.StackIndex(stack))
+				if err != nil {
+					return err
 				}
-				b.self[side][framer.node(root, profiledict.StackIndex(stack))] += value
+				b.self[side][node] += value
 			}
 		}
 	}
@@ -160,6 +199,10 @@ type epochFramer struct {
 	// byFunction has the frames of functions of kind user (0) and inlined (1), plus one; byLine has those of other kinds.
 	byFunction [2][]int32
 	byLine     map[lineKey]int32
+	// buildIDs and values have the texts of mappings and attributes that were needed so far: many locations can share a mapping
+	// of many attributes, or an attribute with a long list.
+	buildIDs map[profiledict.MappingIndex]string
+	values   map[profiledict.AttributeIndex]string
 	// texts are the builder's numbers of the epoch's strings, plus one.
 	texts []int32
 }
@@ -177,22 +220,30 @@ func (f *epochFramer) begin() {
 		return
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
-	f.byLine = map[lineKey]int32{}
+	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[profiledict.MappingIndex]string{}, map[profiledict.AttributeIndex]string{}
 	f.texts = make([]int32, f.dict.Strings.Len())
 	f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 	f.frames = append(f.frames, 0) // no span ends at 0
 }
 
-func (f *epochFramer) node(root int32, stack profiledict.StackIndex) int32 {
+// node returns the node of a stack below root.
+func (f *epochFramer) node(ctx context.Context, root int32, stack profiledict.StackIndex) (int32, error) {
 	f.begin()
 	locations := f.dict.Stacks.At(stack)
+	frames := 0
+	for _, location := range locations {
+		frames += len(f.framesOf(location))
+	}
+	if err := f.b.walk(ctx, len(locations), frames); err != nil {
+		return 0, err
+	}
 	node := root
 	for i := len(locations) - 1; i >= 0; i-- {
 		for _, frame := range f.framesOf(locations[i]) {
 			node = f.b.child(node, frame)
 		}
 	}
-	return node
+	return node, nil
 }
 
 // framesOf returns the frames of a location, outermost first.
@@ -223,7 +274,7 @@ func (f *epochFramer) location(i int32) frameSpan {
 	span := frameSpan{start: uint32(len(f.frames))}
 	l, lines := f.dict.Locations.At(profiledict.LocationIndex(i))
 	mapping := f.dict.Mappings.At(l.Mapping)
-	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(mapping.Attributes), Kind: f.kind(l, mapping)}
+	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(l.Mapping, mapping), Kind: f.kind(l, mapping)}
 	for k := len(lines) - 1; k >= 0; k-- {
 		f.frames = append(f.frames, f.line(base, lines[k], k < len(lines)-1))
 	}
@@ -241,8 +292,11 @@ func AddressName(address uint64, mapping string) string {
 	if mapping == "" {
 		return fmt.Sprintf("0x%x", address)
 	}
-	return fmt.Sprintf("0x%x [%s]", address, path.Base(mapping))
+	return fmt.Sprintf("0x%x [%s]", address, Shorten(baseName(mapping)))
 }
+
+// baseName returns the last part of a path. It looks at the path's end alone: many locations can have a long one.
+func baseName(file string) string { return path.Base(file[max(0, len(file)-4096):]) }
 
 func (f *epochFramer) line(base Frame, line profiledict.Line, inlined bool) int32 {
 	known := &f.byFunction[0][line.Function]
@@ -282,7 +336,7 @@ func (f *epochFramer) function(base Frame, line profiledict.Line) int32 {
 	switch {
 	case name == 0:
 		base.Name, base.Kind = "(unknown)", kindUnknown
-		return f.b.frameIndex(base)
+		return f.b.keyedFrame(frameKey{numberOf(f.b.texts, base.Name), f.text(function.Filename), numberOf(f.b.texts, base.Kind)}, base)
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}
@@ -301,23 +355,39 @@ func (f *epochFramer) text(i profiledict.StringIndex) int32 {
 func (f *epochFramer) kind(l profiledict.Location, m profiledict.Mapping) string {
 	for _, i := range f.dict.AttributeSets.At(l.Attributes) {
 		if a := f.dict.Attributes.At(profiledict.AttributeIndex(i)); f.dict.Strings.At(a.Key) == "profile.frame.type" {
-			return Shorten(a.Value.Text())
+			return f.value(profiledict.AttributeIndex(i))
 		}
 	}
-	if name := f.dict.Strings.At(m.Filename); strings.HasPrefix(name, "[kernel") || path.Base(name) == "vmlinux" {
+	if name := f.dict.Strings.At(m.Filename); strings.HasPrefix(name, "[kernel") || baseName(name) == "vmlinux" {
 		return kindKernel
 	}
 	return kindUser
 }
 
-func (f *epochFramer) buildID(set profiledict.AttributeSetIndex) string {
-	for _, i := range f.dict.AttributeSets.At(set) {
+// value returns the start of an attribute's value as text.
+func (f *epochFramer) value(i profiledict.AttributeIndex) string {
+	text, ok := f.values[i]
+	if !ok {
+		text = Shorten(f.dict.Attributes.At(i).Value.Text())
+		f.values[i] = text
+	}
+	return text
+}
+
+func (f *epochFramer) buildID(index profiledict.MappingIndex, m profiledict.Mapping) string {
+	id, ok := f.buildIDs[index]
+	if ok {
+		return id
+	}
+	for _, i := range f.dict.AttributeSets.At(m.Attributes) {
 		a := f.dict.Attributes.At(profiledict.AttributeIndex(i))
 		if strings.HasPrefix(f.dict.Strings.At(a.Key), "process.executable.build_id.") {
-			return a.Value.Text()
+			id = f.value(profiledict.AttributeIndex(i))
+			break
 		}
 	}
-	return ""
+	f.buildIDs[index] = id
+	return id
 }
 
 // finish orders the nodes, adds up totals and leaves out the smallest nodes if there are more than maxNodes.
@@ -349,7 +419,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
 			if frame = usedFrame[b.frame[i]]; frame < 0 {
 				frame = int32(len(t.Frames))
 				usedFrame[b.frame[i]] = frame
-				t.Frames = append(t.Frames, b.frames[b.frame[i]])
+				t.Frames, t.built = append(t.Frames, b.frames[b.frame[i]]), append(t.built, b.frame[i])
 			}
 		}
 		t.Frame, t.Parent = append(t.Frame, frame), append(t.Parent, parent)
