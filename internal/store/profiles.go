@@ -24,10 +24,18 @@ type identity struct {
 	timestamp               int64
 }
 
+// untimed is what observations that become one sample have in common.
+func (id identity) untimed() identity {
+	id.timestamp = 0
+	return id
+}
+
 // table adds up values by identity, with a column for each sample type.
 type table struct {
 	types int
 	rows  []identity
+	// room is how many values all tables of a query may still add.
+	room *int
 	// values has a row of types values for each identity. fractions, if there are any, are added in the end, so that
 	// integers stay exact.
 	values    []int64
@@ -37,8 +45,8 @@ type table struct {
 	plain []int32
 }
 
-func newTable(types, stacks int) *table {
-	t := &table{types: types, plain: make([]int32, stacks)}
+func newTable(types, stacks int, room *int) *table {
+	t := &table{types: types, plain: make([]int32, stacks), room: room}
 	t.index.Reset(0)
 	return t
 }
@@ -58,6 +66,7 @@ func (t *table) row(id identity) int {
 			}
 		}
 	}
+	*t.room -= t.types
 	t.rows = append(t.rows, id)
 	t.values = append(t.values, make([]int64, t.types)...)
 	if t.fractions != nil {
@@ -81,6 +90,18 @@ func (t *table) addFraction(id identity, column int, value float64) {
 		t.fractions = make([]float64, len(t.values))
 	}
 	t.fractions[row*t.types+column] += value
+}
+
+// stacks returns the distinct stacks of all rows, of n in the dictionary, in the order of the rows.
+func (t *table) stacks(n int) (list []profiledict.StackIndex) {
+	seen := make([]bool, n)
+	for _, row := range t.rows {
+		if !seen[row.stack] {
+			seen[row.stack] = true
+			list = append(list, profiledict.StackIndex(row.stack))
+		}
+	}
+	return list
 }
 
 // value returns the sum of a row's column as a whole number.
@@ -115,7 +136,7 @@ func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	m := &merger{
 		Store: s, view: v, sel: &sel, types: types,
 		reader: r,
-		tables: make([]*table, len(v.epochs)),
+		tables: make([]*table, len(v.epochs)), room: maxMergedValues,
 	}
 	for column, t := range types {
 		if err := m.column(ctx, column, t); err != nil {
@@ -132,8 +153,9 @@ type merger struct {
 	sel    *Selection
 	types  []SampleType
 	reader *reader
-	// tables are those of the epochs.
+	// tables are those of the epochs. They have room for so many more values.
 	tables []*table
+	room   int
 	// isTotal marks the columns whose values are differences.
 	isTotal []bool
 
@@ -145,6 +167,9 @@ type merger struct {
 }
 
 func (m *merger) column(ctx context.Context, column int, t SampleType) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	terms, values := m.view.choose(m.sel, t, m.reader.filters, m.cfg.Resolution)
 	m.isTotal = append(m.isTotal, values == profilekind.Total)
 	duration, count := int64(0), 0
@@ -171,7 +196,7 @@ func (m *merger) column(ctx context.Context, column int, t SampleType) error {
 	for epoch, groups := range sums {
 		for _, values := range groups {
 			for stack, value := range values {
-				if value != 0 {
+				if value != 0 && m.room >= 0 {
 					m.table(epoch).add(identity{stack: int32(stack)}, column, value)
 				}
 			}
@@ -186,25 +211,19 @@ func (m *merger) column(ctx context.Context, column int, t SampleType) error {
 	return m.tooLarge()
 }
 
-// maxMergedSamples bounds the distinct samples of an answer, and with them its memory.
-const maxMergedSamples = 4 << 20
+// maxMergedValues bounds the values of an answer, and with them its memory: each distinct sample has one of each type.
+const maxMergedValues = 4 << 20
 
 func (m *merger) tooLarge() error {
-	n := 0
-	for _, t := range m.tables {
-		if t != nil {
-			n += len(t.rows)
-		}
-	}
-	if n > maxMergedSamples {
-		return fmt.Errorf("%w: more than %d distinct samples", ErrTooLarge, maxMergedSamples)
+	if m.room < 0 {
+		return fmt.Errorf("%w: its %d sample types have more than %d values", ErrTooLarge, len(m.types), maxMergedValues)
 	}
 	return nil
 }
 
 func (m *merger) table(epoch int) *table {
 	if m.tables[epoch] == nil {
-		m.tables[epoch] = newTable(len(m.types), m.view.epochs[epoch].dict.Stacks.Len())
+		m.tables[epoch] = newTable(len(m.types), m.view.epochs[epoch].dict.Stacks.Len(), &m.room)
 	}
 	return m.tables[epoch]
 }
@@ -225,6 +244,9 @@ func (m *merger) split(terms []term) (plain, rest []term) {
 
 func (m *merger) chunk(t *term, column int) {
 	m.reader.observations(t, func(_ int, row *rows) {
+		if m.room < 0 {
+			return // column returns the error
+		}
 		id := identity{stack: row.stack, attributes: row.attribute, link: row.link}
 		if m.sel.Timestamps && t.chunk.flags&hasTimestamps != 0 {
 			id.timed, id.timestamp = true, t.chunk.time+row.timestamp
@@ -240,12 +262,17 @@ func (m *merger) chunk(t *term, column int) {
 // assemble moves the epochs' rows to one dictionary and writes them as profiles.
 func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 	dict := profiledict.New()
-	var all *table
+	all := m.newWhole()
 	var meta meta
 	var metaEpoch *epoch
 	if m.newest != nil {
 		metaEpoch = m.view.epochs[m.newest.epoch]
 		meta = metaEpoch.metas[m.newest.chunk.meta]
+		// Each sample type has the profile's attributes.
+		m.room -= len(m.types) * len(metaEpoch.dict.AttributeSets.At(meta.attributes))
+		if err := m.tooLarge(); err != nil {
+			return nil, err
+		}
 	}
 	for epoch, t := range m.tables {
 		if t == nil {
@@ -255,14 +282,7 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 			return nil, err
 		}
 		mover := profiledict.NewMover(m.view.epochs[epoch].dict, dict)
-		stacks := make([]profiledict.StackIndex, len(t.rows))
-		for i, row := range t.rows {
-			stacks[i] = profiledict.StackIndex(row.stack)
-		}
-		mover.Stacks(stacks)
-		if all == nil {
-			all = newTable(len(m.types), 0)
-		}
+		mover.Stacks(t.stacks(m.view.epochs[epoch].dict.Stacks.Len()))
 		all.plain = append(all.plain, make([]int32, dict.Stacks.Len()-len(all.plain))...)
 		for i, row := range t.rows {
 			row.stack = int32(mover.Stack(profiledict.StackIndex(row.stack)))
@@ -276,6 +296,7 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 				all.add(row, column, value)
 			}
 		}
+		m.tables[epoch] = nil
 	}
 	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.count}
 	if m.newest != nil {
@@ -283,6 +304,20 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 	}
 	dict.CopyTo(out.Dictionary())
 	return out, nil
+}
+
+// newWhole returns a table with room for the rows of all epochs.
+func (m *merger) newWhole() *table {
+	rows := 0
+	for _, t := range m.tables {
+		if t != nil {
+			rows += len(t.rows)
+		}
+	}
+	room := rows * len(m.types)
+	t := newTable(len(m.types), 0, &room)
+	t.rows, t.values = make([]identity, 0, rows), make([]int64, 0, room)
+	return t
 }
 
 func (m *merger) write(pd pprofile.Profiles, dict *profiledict.Dictionary, all *table, from *profiledict.Dictionary, meta meta) {
@@ -306,9 +341,7 @@ func (m *merger) write(pd pprofile.Profiles, dict *profiledict.Dictionary, all *
 		p.SetTime(pcommon.Timestamp(max(m.time, 0)))
 		p.SetDurationNano(uint64(m.duration))
 		dict.AttributeSets.CopyTo(attributes, p.AttributeIndices())
-		if all != nil {
-			all.write(p.Samples(), dict, column)
-		}
+		all.write(p.Samples(), dict, column)
 	}
 }
 
@@ -324,12 +357,21 @@ func (m *merger) writeScope(scope pcommon.Map, from *profiledict.Dictionary, met
 	}
 }
 
-// write writes a column's samples. One that is 0 in all columns goes into the first.
+// write writes a column's samples. One that is 0 in all columns goes into the first. Observations that differ in their time
+// alone are one sample, which has their attributes once.
 func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, column int) {
+	timed := map[identity]pprofile.Sample{}
 	for i, row := range t.rows {
 		values := t.values[i*t.types : (i+1)*t.types]
 		if values[column] == 0 && (column > 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
 			continue
+		}
+		if row.timed {
+			if s, ok := timed[row.untimed()]; ok {
+				s.Values().Append(values[column])
+				s.TimestampsUnixNano().Append(uint64(row.timestamp))
+				continue
+			}
 		}
 		s := dst.AppendEmpty()
 		s.SetStackIndex(row.stack)
@@ -338,6 +380,7 @@ func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, co
 		s.Values().Append(values[column])
 		if row.timed {
 			s.TimestampsUnixNano().Append(uint64(row.timestamp))
+			timed[row.untimed()] = s
 		}
 	}
 }
