@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,183 @@ func worst() map[string]pprofile.Profiles {
 			s.Values().Append(1)
 		}
 	})
+	addSample := func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, stack int32) pprofile.Sample {
+		s := sp.Profiles().At(0).Samples().AppendEmpty()
+		s.SetStackIndex(stack)
+		s.Values().Append(1)
+		return s
+	}
+	addStack := func(pd pprofile.Profiles, locations ...int32) int32 {
+		pd.Dictionary().StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
+		return int32(pd.Dictionary().StackTable().Len() - 1)
+	}
+	addLocation := func(pd pprofile.Profiles) (pprofile.Location, int32) {
+		return pd.Dictionary().LocationTable().AppendEmpty(), int32(pd.Dictionary().LocationTable().Len() - 1)
+	}
+	addAttribute := func(pd pprofile.Profiles, key int32) (pcommon.Value, int32) {
+		a := pd.Dictionary().AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(key)
+		return a.Value(), int32(pd.Dictionary().AttributeTable().Len() - 1)
+	}
+	fillList := func(list pcommon.Slice) {
+		for i := range 5_000 {
+			list.AppendEmpty().SetStr(fmt.Sprint("item-", i))
+		}
+	}
+	add("resources and scopes that share a long attribute", func(pd pprofile.Profiles, _ pprofile.ScopeProfiles, _ func(string) int32) {
+		for i := range 1000 {
+			rp := pd.ResourceProfiles().AppendEmpty()
+			pd.ResourceProfiles().At(0).CopyTo(rp)
+			rp.Resource().Attributes().PutStr("long", long)
+			rp.Resource().Attributes().PutInt("i", int64(i))
+			rp.ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice("pprof.scope.profile_name").AppendEmpty().SetStr(long)
+		}
+	})
+	add("a location of many lines in many stacks", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+		l, many := addLocation(pd)
+		for i := range 10_000 {
+			line := l.Lines().AppendEmpty()
+			line.SetFunctionIndex(1)
+			line.SetLine(int64(i))
+		}
+		for range 10_000 {
+			l, leaf := addLocation(pd)
+			l.SetAddress(uint64(leaf))
+			addSample(pd, sp, addStack(pd, leaf, many))
+		}
+	})
+	add("a location of many lines below many others", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+		l, many := addLocation(pd)
+		for range 10_000 {
+			l.Lines().AppendEmpty().SetFunctionIndex(1)
+		}
+		for range 10_000 {
+			l, root := addLocation(pd)
+			l.SetAddress(uint64(root))
+			addSample(pd, sp, addStack(pd, many, root))
+		}
+	})
+	add("a location of many lines very often in a stack", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+		l, many := addLocation(pd)
+		for range 10_000 {
+			l.Lines().AppendEmpty().SetFunctionIndex(1)
+		}
+		addSample(pd, sp, addStack(pd, slices.Repeat([]int32{many}, 50_000)...))
+	})
+	add("locations without lines of a long mapping", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		pd.Dictionary().MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
+		for i := range 1000 {
+			l, at := addLocation(pd)
+			l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
+			l.SetAddress(uint64(i))
+			addSample(pd, sp, addStack(pd, at))
+		}
+	})
+	add("locations of a mapping with very many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		m := pd.Dictionary().MappingTable().AppendEmpty()
+		for i := range 20_000 {
+			_, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+			m.AttributeIndices().Append(a)
+		}
+		value, frameType := addAttribute(pd, str("profile.frame.type"))
+		fillList(value.SetEmptySlice())
+		for i := range 20_000 {
+			l, at := addLocation(pd)
+			l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
+			l.SetAddress(uint64(i))
+			l.AttributeIndices().Append(frameType)
+			addSample(pd, sp, addStack(pd, at))
+		}
+	})
+	add("very many sample types", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
+		for i := range 90 {
+			p := sp.Profiles().AppendEmpty()
+			p.SampleType().SetTypeStrindex(str("type"))
+			p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
+			for range 800 {
+				l, at := addLocation(pd)
+				l.SetAddress(uint64(at))
+				s := p.Samples().AppendEmpty()
+				s.SetStackIndex(addStack(pd, at))
+				s.Values().Append(1)
+			}
+		}
+	})
+	add("a sample of very many attributes and timestamps", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		s := addSample(pd, sp, 1)
+		s.Values().FromRaw(nil)
+		for i := range 3000 {
+			value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+			value.SetInt(1)
+			s.AttributeIndices().Append(a)
+		}
+		for i := range 15_000 {
+			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+		}
+	})
+	add("very many sample types of a profile with very many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
+		for i := range 1500 {
+			p := sp.Profiles().AppendEmpty()
+			p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
+			p.SetTime(pcommon.Timestamp(noon.UnixNano()))
+		}
+		last := sp.Profiles().At(sp.Profiles().Len() - 1)
+		for i := range 30_000 {
+			value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+			value.SetInt(1)
+			last.AttributeIndices().Append(a)
+		}
+		last.SetDurationNano(1e9)
+	})
+	add("a deep stack with very many timestamps", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+		s := addSample(pd, sp, addStack(pd, slices.Repeat([]int32{1}, 100_000)...))
+		s.Values().FromRaw(nil)
+		for i := range 30_000 {
+			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+		}
+	})
+	add("profiles of a resource with a long list", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+		fillList(pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptySlice("key"))
+		for range 5000 {
+			sp.Profiles().At(0).CopyTo(sp.Profiles().AppendEmpty())
+		}
+	})
+	add("samples that share a long list", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		value, list := addAttribute(pd, str("key"))
+		fillList(value.SetEmptySlice())
+		n := str("n")
+		for i := range 5000 {
+			value, a := addAttribute(pd, n)
+			value.SetInt(int64(i))
+			addSample(pd, sp, 1).AttributeIndices().Append(a, list)
+		}
+	})
+	add("threads of a resource with very many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		resource := pd.ResourceProfiles().At(0).Resource().Attributes()
+		resource.EnsureCapacity(20_000)
+		for i := range 20_000 {
+			value := resource.PutEmpty(fmt.Sprint("key", i))
+			value.SetInt(1)
+		}
+		resource.PutStr("host.name", "h")
+		thread := str("thread.id")
+		for i := range 20_000 {
+			value, a := addAttribute(pd, thread)
+			value.SetInt(int64(i))
+			s := addSample(pd, sp, 1)
+			s.AttributeIndices().Append(a)
+			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+		}
+	})
+	add("services of one profile each", func(pd pprofile.Profiles, _ pprofile.ScopeProfiles, _ func(string) int32) {
+		for i := range 5000 {
+			rp := pd.ResourceProfiles().AppendEmpty()
+			pd.ResourceProfiles().At(0).CopyTo(rp)
+			rp.Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", i))
+		}
+	})
 	add("huge times and values", func(_ pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
 		for i := range 1000 {
 			p := sp.Profiles().AppendEmpty()
@@ -138,7 +316,7 @@ func queryAll(s *Store, service, profile string) {
 
 // queryEverything runs every query on the first few profiles of the store.
 func queryEverything(s *Store) {
-	list := s.Profiles("")
+	list := slices.CompactFunc(s.Profiles(""), func(a, b ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile })
 	for _, p := range list[:min(len(list), 3)] {
 		queryAll(s, p.Service, p.Profile)
 	}
@@ -147,8 +325,15 @@ func queryEverything(s *Store) {
 func TestCostFollowsFromTheBytes(t *testing.T) {
 	for name, pd := range worst() {
 		t.Run(name, func(t *testing.T) {
-			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
-			s := New(testConfig())
+			wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+			require.NoError(t, err)
+			// Texts that attributes refer to are shared, as in a message that has arrived.
+			pd, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
+			require.NoError(t, err)
+			size := len(wire)
+			cfg := testConfig()
+			cfg.MaxSeries = 2000 // the default
+			s := New(cfg)
 			var added Added
 			cost := profiletest.MeasureCost(t, func() { added = s.Add(pd, noon) })
 			t.Logf("%d bytes: Add: %v", size, cost)

@@ -337,3 +337,119 @@ func TestManySeriesAreRefused(t *testing.T) {
 	add(t, s, "first", "cpu", "nanoseconds", 10, 10, profiletest.Value(1, "leaf"))
 	assert.EqualValues(t, 11, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }
+
+// A total since the process began is spread over the time since the one before, whatever part of it is shown.
+func TestTimelineOfTotalsAtItsEdges(t *testing.T) {
+	s := New(testConfig())
+	for i, total := range []int64{100, 200, 300} {
+		add(t, s, "a", "alloc_space", "bytes", 60*i, 0, profiletest.Value(total, "leaf"))
+	}
+	for name, test := range map[string]struct {
+		from, until int
+		want        float64
+	}{
+		"all": {0, 120, 200}, "from between two": {90, 130, 50}, "until between two": {0, 90, 150},
+		"between two": {70, 100, 50}, "after the last": {121, 200, 0}, "from one on": {60, 130, 100},
+	} {
+		tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(test.from), Until: at(test.until)},
+			10, noon.Add(time.Hour))
+		require.NoError(t, err)
+		got := 0.0
+		for _, value := range tl.Groups[0].Values {
+			if !math.IsNaN(value) {
+				got += value
+			}
+		}
+		assert.InDelta(t, test.want, got, 0.001, name)
+	}
+}
+
+// A timeline may begin and end at any time.
+func TestTimelineOfAnyTime(t *testing.T) {
+	s := New(testConfig())
+	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(100, "leaf"))
+	for _, from := range []int64{0, 1, at(0), math.MaxInt64 - 1} {
+		for _, until := range []int64{0, 2, at(5), math.MaxInt64 - 1023, math.MaxInt64} {
+			for _, points := range []int{1, 360, maxPoints} {
+				tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: from, Until: until}, points, noon)
+				require.NoError(t, err)
+				assert.LessOrEqual(t, len(tl.Groups[0].Values), maxPoints+1)
+			}
+		}
+	}
+}
+
+// Observations that differ in their time alone are one sample, and each is in the pprof.
+func TestObservationsShareTheirAttributes(t *testing.T) {
+	s := New(testConfig())
+	timestamps := []uint64{uint64(at(1)), uint64(at(2)), uint64(at(3))}
+	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(uint64(at(0)), 60e9).Sample(
+		profiletest.Observed(timestamps, "leaf").With(profiletest.Attr("a", 1)),
+		profiletest.Observed(timestamps[:1], "leaf").With(profiletest.Attr("a", 2)),
+	).Build()
+	s.Add(pd, noon.Add(time.Minute))
+	merged, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu", Timestamps: true})
+	require.NoError(t, err)
+	samples := profiletest.ProfileAt(merged.Profiles, 0).Samples()
+	require.Equal(t, 2, samples.Len())
+	assert.Equal(t, timestamps, samples.At(0).TimestampsUnixNano().AsRaw())
+	assert.Equal(t, []int64{1, 1, 1}, samples.At(0).Values().AsRaw())
+	assert.Len(t, encode(t, merged.Profiles).Sample, 4)
+}
+
+// A resource is the same in all epochs and in any order of its attributes, and others have series of their own.
+func TestSeriesKeepTheirIdentity(t *testing.T) {
+	cfg := testConfig()
+	cfg.Window = 10 * time.Minute
+	s := New(cfg)
+	send := func(minute int, keysAndValues ...any) {
+		start := noon.Add(time.Duration(minute) * time.Minute)
+		s.Add(profiletest.New().Resource(keysAndValues...).Profile("inuse_space", "bytes").Time(uint64(start.UnixNano()), 0).
+			Sample(profiletest.Value(12_000, "leaf")).Build(), start)
+	}
+	for minute := range 6 {
+		send(minute, "service.name", "shop", "pod", "a", "n", 1)
+		send(minute, "n", 1, "pod", "a", "service.name", "shop")
+		send(minute, "service.name", "shop", "pod", "a", "n", "1")
+	}
+	s.mu.Lock()
+	require.Greater(t, len(s.epochs), 2)
+	s.mu.Unlock()
+	assert.Equal(t, 2, s.Stats().Series)
+	info := s.Profiles("shop")
+	require.Len(t, info, 1)
+	assert.Equal(t, 2, info[0].Instances)
+	assert.EqualValues(t, 24_000, sum(t, s, Selection{Service: "shop", Profile: "memory"}), "the mean of each instance")
+	s.Expire(noon.Add(time.Hour))
+	assert.Zero(t, s.Stats().Series)
+}
+
+// A query for more frames than it may walk over is an error, and one that has no time left ends between two stacks.
+func TestFramesAreBounded(t *testing.T) {
+	var lines []profiletest.Line
+	for i := range 10_000 {
+		lines = append(lines, profiletest.Line{Function: profiletest.Function{Name: "inlined"}, Line: int64(i)})
+	}
+	s := New(testConfig())
+	b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(0)), 1e9)
+	for i := range 1000 {
+		b.Sample(profiletest.Sample{Stack: []profiletest.Location{{Address: uint64(i)}, {Lines: lines}}, Values: []int64{1}})
+	}
+	s.Add(b.Build(), noon.Add(time.Second))
+	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	_, err := s.FlameGraph(context.Background(), sel, 1000)
+	require.ErrorIs(t, err, ErrTooLarge)
+
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	builder := newTreeBuilder()
+	builder.maxExtra = math.MaxInt
+	view := s.view()
+	defer view.release()
+	sums := stackSums{{make([]int64, view.epochs[0].dict.Stacks.Len())}}
+	for i := range sums[0][0] {
+		sums[0][0][i] = int64(min(i%1024, 1)) // none of those that a count of stacks would look at
+	}
+	require.ErrorIs(t, builder.add(ended, view, &sel, nil, sums, 0), context.Canceled)
+	assert.Less(t, len(builder.parent), 30_000)
+}

@@ -82,9 +82,11 @@ func (s *Store) steps(tl *Timeline, sel *Selection, instances []*instance, point
 			until = max(last, now.UnixNano())
 		}
 	}
+	resolution := max(int64(s.cfg.Resolution), 1)
+	// Sums of two such times do not overflow.
+	from, until = min(from, math.MaxInt64/2-resolution-1), min(until, math.MaxInt64/2-resolution)
 	until = max(until, from+1)
 	points = min(max(points, 1), maxPoints)
-	resolution := max(int64(s.cfg.Resolution), 1)
 	step := (until - from) / int64(points)
 	step = max(resolution, (step+resolution-1)/resolution*resolution)
 	tl.From, tl.Step = from/step*step, step
@@ -126,19 +128,26 @@ func (p *plotter) instance(ctx context.Context, in *instance) error {
 		t := &in.chunks[i]
 		switch in.values {
 		case profilekind.State:
-			p.values(t, func(group int, value float64) { p.state(group, t.chunk.end, value) })
+			if p.shows(t.chunk.end, t.chunk.end) {
+				p.values(t, func(group int, value float64) { p.state(group, t.chunk.end, value) })
+			}
 		case profilekind.Total:
 			if i == 0 {
 				continue
 			}
 			before := &in.chunks[i-1]
+			if !p.shows(before.chunk.end, t.chunk.end) {
+				continue
+			}
 			p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
 			if t.chunk.total < before.chunk.total { // the process has restarted
 				continue
 			}
 			p.values(before, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, -value) })
 		default:
-			p.values(t, func(group int, value float64) { p.spread(group, t.chunk.start, t.chunk.end, value) })
+			if p.shows(t.chunk.start, t.chunk.end) {
+				p.values(t, func(group int, value float64) { p.spread(group, t.chunk.start, t.chunk.end, value) })
+			}
 		}
 	}
 	if in.values == profilekind.State {
@@ -147,11 +156,13 @@ func (p *plotter) instance(ctx context.Context, in *instance) error {
 	return nil
 }
 
+// shows reports whether a time from start to end has a part in the timeline.
+func (p *plotter) shows(start, end int64) bool {
+	return end >= p.from && start <= p.from+p.step*int64(p.n)
+}
+
 // values calls use with the sum of a chunk's values, once for each group.
 func (p *plotter) values(t *term, use func(group int, value float64)) {
-	if t.chunk.end < p.from || t.chunk.start > p.from+p.step*int64(p.n) {
-		return
-	}
 	if group, whole := p.whole(t); whole {
 		use(group, float64(t.chunk.total))
 		return
