@@ -150,29 +150,36 @@ func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
 		b, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
 		return []outFile{{content: append(b, '\n')}}, err
 	}
-	var lists []flamefile.Stacks
-	var files []outFile
-	for _, g := range groupsOf(pd, c.format == outSpeedscope) {
-		stacks := flamefile.OfProfiles(pd.Dictionary(), g.profiles)
-		if c.format == outSpeedscope {
-			stacks.Name = g.String()
-			lists = append(lists, stacks)
-			continue
+	groups := groupsOf(pd, c.format == outSpeedscope)
+	profiles := make([][]pprofile.Profile, len(groups))
+	for i, g := range groups {
+		profiles[i] = g.profiles
+	}
+	lists, err := flamefile.OfProfiles(pd.Dictionary(), profiles...)
+	if err != nil || len(lists) == 0 {
+		return nil, err
+	}
+	b := flamefile.Buffer{Most: maxOutputBytes}
+	if c.format == outSpeedscope {
+		for i, g := range groups {
+			lists[i].Name = g.String()
 		}
-		var b bytes.Buffer
+		err = flamefile.Speedscope(&b, lists[0].Name, lists...)
+		return []outFile{{content: b.Bytes()}}, err
+	}
+	files := make([]outFile, len(lists))
+	for i, stacks := range lists {
+		begin := b.Len()
 		if err := flamefile.Collapsed(&b, stacks); err != nil {
 			return nil, err
 		}
-		files = append(files, outFile{strings.TrimSpace(g.String()), b.Bytes()})
-	}
-	if len(lists) > 0 {
-		var b bytes.Buffer
-		err := flamefile.Speedscope(&b, lists[0].Name, lists...)
-		files = append(files, outFile{content: b.Bytes()})
-		return files, err
+		files[i] = outFile{strings.TrimSpace(groups[i].String()), b.Bytes()[begin:]}
 	}
 	return files, nil
 }
+
+// maxOutputBytes bounds the text of one input's stacks: a few bytes can have very many frames.
+const maxOutputBytes = maxInputBytes
 
 // pprofs returns a pprof for each kind of profile: those of one kind with the same sample types are merged.
 func (c *converter) pprofs(pd pprofile.Profiles) ([]outFile, error) {
@@ -252,7 +259,7 @@ func (c *converter) files(r *reader, folder string, paths []string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	written := map[string]int{}
+	written := map[string]bool{}
 	for _, path := range paths {
 		messages, err := r.readAll([]string{path})
 		if err != nil {
@@ -272,10 +279,12 @@ func (c *converter) files(r *reader, folder string, paths []string) error {
 			if len(files) > 1 {
 				name += "." + fileName(f.kind)
 			}
-			if written[name]++; written[name] > 1 {
-				name += "-" + strconv.Itoa(written[name])
+			unique := name
+			for n := 2; written[unique]; n++ {
+				unique = name + "-" + strconv.Itoa(n)
 			}
-			name = filepath.Join(folder, name+extensions[c.format])
+			written[unique] = true
+			name = filepath.Join(folder, unique+extensions[c.format])
 			if err := os.WriteFile(name, f.content, 0o644); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,6 +125,7 @@ func TestExitCodes(t *testing.T) {
 		"a text dump":     {[]string{"stats", pprofData + "go-goroutine-debug1.txt"}, exitFailed, "ask without debug=1"},
 		"stdin twice":     {[]string{"stats", "-", "-"}, exitFailed, "standard input can be read only once"},
 		"nothing chosen":  {[]string{"cat", "--service", "none", good}, exitFailed, "nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
+		"none to send":    {[]string{"send", "--service", "none", good, goHeap}, exitFailed, "nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
 		"a wrong time":    {[]string{"cat", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
 		"pprof's flag":    {[]string{"top", "-frobnicate", goCPU}, exitFailed, "-frobnicate"},
 		"pprof's file":    {[]string{"top", "/none"}, exitFailed, "/none: no such file"},
@@ -271,6 +273,32 @@ func TestConvert(t *testing.T) {
 	assert.Len(t, files, 2+4+1)
 	assert.FileExists(t, filepath.Join(folder, "a.collapsed"))
 	assert.FileExists(t, filepath.Join(folder, "go-heap.memory_inuse_space_bytes.collapsed"))
+}
+
+// TestConvertKeepsAllFiles writes inputs of one name to files of different names, whatever other inputs are called.
+func TestConvertKeepsAllFiles(t *testing.T) {
+	folder := t.TempDir()
+	args := []string{"convert", "-o", outCollapsed, "--out", folder}
+	for i, name := range []string{"a.1.folded", "a.2.folded", "a-2.folded", "a.3.folded"} {
+		args = append(args, write(t, name, fmt.Sprintf("main %d\n", i+1)))
+	}
+	must(t, args...)
+	for name, want := range map[string]string{"a": "main 1\n", "a-2": "main 2\n", "a-2-2": "main 3\n", "a-3": "main 4\n"} {
+		got, err := os.ReadFile(filepath.Join(folder, name+".collapsed"))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got), name)
+	}
+}
+
+// TestServeIgnoresEmptyFiles gives the page the time of the files that have profiles.
+func TestServeIgnoresEmptyFiles(t *testing.T) {
+	empty := write(t, "empty.jsonl", `{"resourceProfiles":[],"dictionary":{"stringTable":[""]}}`)
+	for _, paths := range [][]string{{goCPU, empty}, {empty, goCPU}} {
+		kept, now, err := keep(newReader(&terminal{log: io.Discard}), paths, 1<<30)
+		require.NoError(t, err)
+		assert.Less(t, kept.Config().Window, 2*time.Hour)
+		assert.Equal(t, 2026, now.Year())
+	}
 }
 
 // TestGoTraceModes reads a trace in both modes: intervals with their times, and sums.

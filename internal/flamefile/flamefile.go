@@ -4,13 +4,17 @@
 // Package flamefile writes stacks with values for tools that draw flame graphs: collapsed stacks
 // (Brendan Gregg's flamegraph.pl) and speedscope (https://www.speedscope.app/file-format-schema.json).
 //
-//	OfGraph, OfProfiles   a tree of the store, or OTLP profiles → Stacks
+//	OfGraph, OfProfiles   a tree of the store, or OTLP profiles → Stacks over one list of frames
 //	Collapsed             a line for each stack, root first, with its value
-//	Speedscope            several Stacks over one list of frames
+//	Speedscope            several such Stacks
+//
+// A few bytes of input can be very many of output: a long name in each of very many frames. Both write frame by frame and stop at
+// the first error, such as that of a Buffer that is full.
 package flamefile
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -60,48 +64,52 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 // collapsedName replaces the separators of frames and lines in names.
 var collapsedName = strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
 
+// Buffer is a buffer that refuses more than Most bytes.
+type Buffer struct {
+	bytes.Buffer
+	Most int
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.Most {
+		return 0, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, b.Most)
+	}
+	return b.Buffer.Write(p)
+}
+
 // Collapsed writes a line for each stack.
 func Collapsed(w io.Writer, s Stacks) error {
-	names := make([]string, len(s.Frames))
-	for i := range names {
-		names[i] = collapsedName.Replace(s.Frames[i].Name)
-	}
-	var line []byte
+	b := bufio.NewWriter(w) // after an error, it returns the same one each time
+	var number []byte
 	for stack, value := range s.Each {
-		line = line[:0]
 		for i, frame := range stack {
 			if i > 0 {
-				line = append(line, ';')
+				_ = b.WriteByte(';')
 			}
-			line = append(line, names[frame]...)
+			if _, err := collapsedName.WriteString(b, s.Frames[frame].Name); err != nil {
+				return err
+			}
 		}
-		line = append(strconv.AppendInt(append(line, ' '), value, 10), '\n')
-		if _, err := w.Write(line); err != nil {
+		number = append(strconv.AppendInt(append(number[:0], ' '), value, 10), '\n')
+		if _, err := b.Write(number); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.Flush()
 }
 
-// Speedscope writes a file of several lists of stacks, each a profile of type "sampled".
+// Speedscope writes a file of lists of stacks over the same frames, each a profile of type "sampled".
 func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 	b := bufio.NewWriter(w)
 	_, _ = fmt.Fprintf(b, `{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, text(name))
-	// indices[i] maps the frames of lists[i] to those of the file.
-	indices := make([][]int, len(lists))
-	known := map[Frame]int{}
-	for i := range lists {
-		for _, f := range lists[i].Frames {
-			k, ok := known[f]
-			if !ok {
-				k = len(known)
-				known[f] = k
-				if k > 0 {
-					_ = b.WriteByte(',')
-				}
-				_, _ = b.Write(text(f))
+	if len(lists) > 0 {
+		for i, f := range lists[0].Frames {
+			if i > 0 {
+				_ = b.WriteByte(',')
 			}
-			indices[i] = append(indices[i], k)
+			if _, err := b.Write(text(f)); err != nil {
+				return err
+			}
 		}
 	}
 	_, _ = b.WriteString(`]},"profiles":[`)
@@ -109,13 +117,15 @@ func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 		if i > 0 {
 			_ = b.WriteByte(',')
 		}
-		speedscopeProfile(b, &lists[i], indices[i])
+		if err := speedscopeProfile(b, &lists[i]); err != nil {
+			return err
+		}
 	}
 	_, _ = b.WriteString("]}")
-	return b.Flush() // which returns the first error
+	return b.Flush()
 }
 
-func speedscopeProfile(b *bufio.Writer, s *Stacks, indices []int) {
+func speedscopeProfile(b *bufio.Writer, s *Stacks) error {
 	unit := "none"
 	switch s.Unit {
 	case "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes":
@@ -134,13 +144,16 @@ func speedscopeProfile(b *bufio.Writer, s *Stacks, indices []int) {
 			if i > 0 {
 				_ = b.WriteByte(',')
 			}
-			_, _ = b.WriteString(strconv.Itoa(indices[frame]))
+			if _, err := b.WriteString(strconv.Itoa(int(frame))); err != nil {
+				return err
+			}
 		}
 		_ = b.WriteByte(']')
 		weights = strconv.AppendInt(weights, value, 10)
 		total += value
 	}
-	_, _ = fmt.Fprintf(b, `],"weights":[%s],"endValue":%d}`, weights, total)
+	_, err := fmt.Fprintf(b, `],"weights":[%s],"endValue":%d}`, weights, total)
+	return err
 }
 
 // text returns v in JSON, with the special characters of HTML escaped.

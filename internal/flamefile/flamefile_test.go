@@ -5,6 +5,8 @@ package flamefile_test
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/flamefile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
 // sample has stacks that differ only in addresses, inlined lines, frames without a name, and timestamps.
@@ -40,15 +43,15 @@ func sample() pprofile.Profiles {
 		Build()
 }
 
-func stacks(pd pprofile.Profiles) (all []flamefile.Stacks) {
-	for i := range 2 {
-		all = append(all, flamefile.OfProfiles(pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(pd, i)}))
-	}
+func stacks(t *testing.T, pd pprofile.Profiles) []flamefile.Stacks {
+	t.Helper()
+	all, err := flamefile.OfProfiles(pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(pd, 0)}, []pprofile.Profile{profiletest.ProfileAt(pd, 1)})
+	require.NoError(t, err)
 	return all
 }
 
 func TestCollapsed(t *testing.T) {
-	all := stacks(sample())
+	all := stacks(t, sample())
 	var b strings.Builder
 	for _, s := range all {
 		require.NoError(t, flamefile.Collapsed(&b, s))
@@ -58,7 +61,7 @@ func TestCollapsed(t *testing.T) {
 
 func TestSpeedscope(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, flamefile.Speedscope(&b, "<shop>", stacks(sample())...))
+	require.NoError(t, flamefile.Speedscope(&b, "<shop>", stacks(t, sample())...))
 	assert.JSONEq(t, `{
 		"$schema": "https://www.speedscope.app/file-format-schema.json", "exporter": "otelcol-profiles", "name": "<shop>",
 		"shared": {"frames": [{"name": "(unknown)"}, {"name": "_main"}, {"name": "a;b\nc", "file": "x.go", "line": 7}, {"name": "inlined"},
@@ -68,4 +71,93 @@ func TestSpeedscope(t *testing.T) {
 			{"type": "sampled", "name": "samples", "unit": "none", "startValue": 0, "endValue": 2, "samples": [[7, 8]], "weights": [2]}
 		]}`, b.String())
 	assert.True(t, json.Valid([]byte(b.String())))
+}
+
+// Stacks and files cost what their input has, and what they may have at most.
+func TestFilesAreBounded(t *testing.T) {
+	long := strings.Repeat("name", 16<<10)
+	build := func(change func(d pprofile.ProfilesDictionary, str func(string) int32, add func(locations ...int32))) pprofile.Profiles {
+		pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+		d := pd.Dictionary()
+		change(d, func(s string) int32 {
+			d.StringTable().Append(s)
+			return int32(d.StringTable().Len() - 1)
+		}, func(locations ...int32) {
+			d.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
+			s := profiletest.ProfileAt(pd, 0).Samples().AppendEmpty()
+			s.SetStackIndex(int32(d.StackTable().Len() - 1))
+			s.Values().Append(1)
+		})
+		return pd
+	}
+	lines := func(d pprofile.ProfilesDictionary, n int) int32 {
+		l := d.LocationTable().AppendEmpty()
+		for range n {
+			l.Lines().AppendEmpty().SetFunctionIndex(1)
+		}
+		return int32(d.LocationTable().Len() - 1)
+	}
+	for name, test := range map[string]struct {
+		pd       pprofile.Profiles
+		tooLarge bool
+	}{
+		"a location of many lines in many stacks": {build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
+			many := lines(d, 10_000)
+			for range 10_000 {
+				d.LocationTable().AppendEmpty().SetAddress(uint64(d.LocationTable().Len()))
+				add(int32(d.LocationTable().Len()-1), many)
+			}
+		}), true},
+		"a location of many lines very often in a stack": {build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
+			add(slices.Repeat([]int32{lines(d, 10_000)}, 50_000)...)
+		}), true},
+		"a long name very often in a stack": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+			d.FunctionTable().At(1).SetNameStrindex(str(long))
+			add(slices.Repeat([]int32{1}, 50_000)...)
+		}), true},
+		"functions of a long name": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+			at := str(strings.Repeat(";", len(long)))
+			for i := range 10_000 {
+				f := d.FunctionTable().AppendEmpty()
+				f.SetNameStrindex(at)
+				f.SetStartLine(int64(i))
+				d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(d.FunctionTable().Len() - 1))
+				add(int32(d.LocationTable().Len() - 1))
+			}
+		}), true},
+		"locations of a long mapping": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+			d.MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
+			for i := range 10_000 {
+				l := d.LocationTable().AppendEmpty()
+				l.SetMappingIndex(int32(d.MappingTable().Len() - 1))
+				l.SetAddress(uint64(i))
+				add(int32(d.LocationTable().Len() - 1))
+			}
+		}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(test.pd)
+			const most = 4 << 20
+			errs := make([]error, 2)
+			cost := profiletest.MeasureCost(t, func() {
+				for i, write := range []func(*flamefile.Buffer, flamefile.Stacks) error{
+					func(b *flamefile.Buffer, s flamefile.Stacks) error { return flamefile.Collapsed(b, s) },
+					func(b *flamefile.Buffer, s flamefile.Stacks) error { return flamefile.Speedscope(b, "x", s) },
+				} {
+					lists, err := flamefile.OfProfiles(test.pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(test.pd, 0)})
+					if err == nil {
+						err = write(&flamefile.Buffer{Most: most}, lists[0])
+					}
+					errs[i] = err
+				}
+			})
+			t.Logf("%d bytes: %v; %v", size, cost, errs)
+			profiletest.RequireBounded(t, cost, size, 64<<20, 120)
+			if test.tooLarge {
+				require.ErrorIs(t, errs[0], store.ErrTooLarge)
+			} else {
+				require.NoError(t, errors.Join(errs...))
+			}
+		})
+	}
 }

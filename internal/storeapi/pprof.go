@@ -93,9 +93,14 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if merged.Count == 0 {
 		return nil, nothingFound(s, sel)
 	}
-	encoded, _, err := pprofencode.Encode(merged.Profiles)
+	encoded, stats, err := pprofencode.Encode(merged.Profiles)
 	if err != nil {
 		return nil, err
+	}
+	if stats.Dropped > 0 {
+		// Its sums would be wrong, and pprof's tools show nothing but the profile.
+		return nil, fmt.Errorf("%w: the pprof would lack %d samples, since it is very many times as large as what was sent",
+			store.ErrTooLarge, stats.Dropped)
 	}
 	if len(encoded) != 1 {
 		return nil, errors.New("the profile's sample types do not make one pprof; choose one by `type`")
@@ -128,16 +133,6 @@ func filename(sel store.Selection, suffix string) string {
 
 var unsafeCharacter = regexp.MustCompile(`[^0-9A-Za-z_-]`)
 
-// limited is a buffer that refuses more than maxAnswerBytes.
-type limited struct{ bytes.Buffer }
-
-func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxAnswerBytes {
-		return 0, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
-	}
-	return l.Buffer.Write(p)
-}
-
 // stacks answers in one of the formats that are text. They have no bound on nodes.
 func (s *server) stacks(r *request, sel store.Selection, format string) (*answer, error) {
 	if err := r.params.err; err != nil {
@@ -150,7 +145,7 @@ func (s *server) stacks(r *request, sel store.Selection, format string) (*answer
 	if g.Profiles == 0 {
 		return nil, nothingFound(s, sel)
 	}
-	var b limited
+	b := flamefile.Buffer{Most: maxAnswerBytes}
 	contentType := "text/plain; charset=utf-8"
 	stacks := flamefile.OfGraph(g, cut)
 	if format == formatCollapsed {
