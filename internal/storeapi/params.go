@@ -177,16 +177,19 @@ func parseTime(key, text string) (int64, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64 {
 		switch {
 		case n < 1e11:
-			return int64(n * 1e9), nil
+			n *= 1e9
 		case n < 1e14:
-			return int64(n * 1e6), nil
+			n *= 1e6
 		case n < 1e17:
-			return int64(n) * 1000, nil
+			n *= 1e3
+		default:
+			if exact, err := strconv.ParseInt(text, 10, 64); err == nil {
+				return exact, nil
+			}
 		}
-		if exact, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return exact, nil
+		if n < math.MaxInt64 {
+			return int64(n), nil
 		}
-		return int64(n), nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 2200 {

@@ -93,32 +93,22 @@ func (s *server) attributes(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	type value struct {
-		Value   string `json:"value"`
-		Samples int    `json:"samples"`
-	}
-	type attribute struct {
-		Key    string  `json:"key"`
-		Scope  string  `json:"scope"`
-		Values []value `json:"values"`
-		More   int     `json:"more"`
-	}
-	list := []attribute{}
-	for _, in := range infos {
-		a := attribute{Key: in.Key, Scope: "resource", Values: []value{}, More: in.More}
+	// A longer key or value is too long for the page and for a URL.
+	infos = slices.DeleteFunc(infos, func(in store.AttributeInfo) bool { return len(in.Key) > maxNameBytes })
+	b := appendList([]byte(`{"attributes":`), len(infos), func(b []byte, i int) []byte {
+		in := &infos[i]
+		scope, all := "resource", len(in.Values)
 		if in.Sample {
-			a.Scope = "sample"
+			scope = "sample"
 		}
-		for _, v := range in.Values {
-			if len(v.Value) > maxNameBytes {
-				a.More++ // too long for the page and for a URL
-				continue
-			}
-			a.Values = append(a.Values, value{v.Value, v.Samples})
-		}
-		list = append(list, a)
-	}
-	return jsonAnswer(map[string]any{"attributes": list})
+		in.Values = slices.DeleteFunc(in.Values, func(v store.AttributeValue) bool { return len(v.Value) > maxNameBytes })
+		b = fmt.Appendf(b, `{"key":%s,"scope":%q,"values":`, quote(in.Key), scope)
+		b = appendList(b, len(in.Values), func(b []byte, i int) []byte {
+			return fmt.Appendf(b, `{"value":%s,"samples":%d}`, quote(in.Values[i].Value), in.Values[i].Samples)
+		})
+		return fmt.Appendf(b, `,"more":%d}`, in.More+all-len(in.Values))
+	})
+	return columnsAnswer(append(b, '}'))
 }
 
 func (s *server) timeline(r *request) (*answer, error) {

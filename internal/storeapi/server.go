@@ -176,7 +176,7 @@ func (s *server) httpError(err error) *httpError {
 	case errors.Is(err, store.ErrNothing):
 		return &httpError{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is"}
 	case errors.Is(err, store.ErrTooLarge):
-		return &httpError{http.StatusBadRequest, err.Error(), "choose a shorter time, or add a filter (attr.<key>=<value>)"}
+		return &httpError{http.StatusBadRequest, err.Error(), "choose a shorter time or one sample type (type=<type>), or add a filter (attr.<key>=<value>)"}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		hint := "try again, or choose a shorter time"
 		if s.TimeoutHint != "" {
