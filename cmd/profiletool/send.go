@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -46,12 +47,12 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 			if err != nil {
 				return err
 			}
-			all := make([]pprofile.Profiles, len(messages))
-			for i, m := range messages {
-				if all[i], err = r.selected(m); err != nil && len(messages) == 1 {
-					return err
-				}
-				setResource(all[i], resource)
+			all, err := selectedOf(r, messages)
+			if err != nil {
+				return err
+			}
+			for _, pd := range all {
+				setResource(pd, resource)
 			}
 			to, err := config.connect()
 			if err != nil {
@@ -75,6 +76,25 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two rounds of --repeat")
 	r.flags(cmd)
 	return cmd
+}
+
+// selectedOf returns what is selected of each message, or an error if that is nothing of all of them.
+func selectedOf(r *reader, messages []message) ([]pprofile.Profiles, error) {
+	all := make([]pprofile.Profiles, len(messages))
+	var nothing error
+	some := false
+	for i, m := range messages {
+		var err error
+		if all[i], err = r.selected(m); err == nil {
+			some = true
+		} else if nothing == nil {
+			nothing = fmt.Errorf("%s: %w", m.Source, err)
+		}
+	}
+	if !some {
+		return nil, nothing
+	}
+	return all, nil
 }
 
 // wait waits for d. It reports false if ctx ends first.

@@ -72,8 +72,9 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 			continue // another file may have what was asked for
 		}
 		selected = append(selected, pd)
-		c := countsOf(pd)
-		first, last = min(first, c.first), max(last, c.last)
+		if c := countsOf(pd); c.profiles > 0 {
+			first, last = min(first, c.first), max(last, c.last)
+		}
 	}
 	if len(selected) == 0 {
 		return nil, now, err
