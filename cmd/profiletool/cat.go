@@ -4,8 +4,6 @@
 package main
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
@@ -25,8 +23,7 @@ its attributes and its stack, leaf first.`,
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(term.out, resolved.Render(pd))
-			return err
+			return resolved.Write(term.out, pd)
 		},
 	}
 	r.flags(cmd)

@@ -43,14 +43,18 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 		return nil
 	}
 	var others []string
+	seen := map[kind]bool{}
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
 		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
 			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
 				k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), p)
-				if !s.has(k) {
-					others = append(others, k.String())
+				if s.has(k) {
+					return false
 				}
-				return !s.has(k)
+				if !seen[k] {
+					seen[k], others = true, append(others, k.String())
+				}
+				return true
 			})
 			// These attributes describe all the types of a pprof, of which only some are left.
 			if s.sampleType != "" {
@@ -63,7 +67,7 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 		return rp.ScopeProfiles().Len() == 0
 	})
 	if pd.ResourceProfiles().Len() == 0 {
-		return errors.New("nothing is selected; there is:\n  " + strings.Join(distinct(others), "\n  "))
+		return errors.New("nothing is selected; there is:\n  " + strings.Join(others, "\n  "))
 	}
 	return nil
 }
@@ -72,14 +76,24 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 func kindOf(dict pprofile.ProfilesDictionary, resource pcommon.Resource, scope pcommon.InstrumentationScope, p pprofile.Profile) kind {
 	text := func(i int32) string { return dict.StringTable().At(int(i)) }
 	k := kind{
-		Service: attribute(resource.Attributes(), "service.name"),
-		Type:    text(p.SampleType().TypeStrindex()), Unit: text(p.SampleType().UnitStrindex()),
+		Service: cutName(attribute(resource.Attributes(), "service.name")),
+		Type:    cutName(text(p.SampleType().TypeStrindex())), Unit: cutName(text(p.SampleType().UnitStrindex())),
 	}
 	if k.Service == "" {
 		k.Service = store.UnknownService
 	}
-	k.Profile = profilekind.Name(attribute(scope.Attributes(), profilekind.NameAttribute), k.Type, text(p.PeriodType().TypeStrindex()))
+	stated, periodType := attribute(scope.Attributes(), profilekind.NameAttribute), text(p.PeriodType().TypeStrindex())
+	k.Profile = profilekind.Name(cutName(stated), k.Type, cutName(periodType))
 	return k
+}
+
+// cutName bounds a name, which very many profiles can share.
+func cutName(s string) string {
+	const most = 256
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "")
+	}
+	return s
 }
 
 func attribute(m pcommon.Map, key string) string {
@@ -117,16 +131,4 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 		}
 	}
 	return groups
-}
-
-// distinct returns the first of each group of equal texts.
-func distinct(texts []string) []string {
-	var out []string
-	seen := map[string]bool{}
-	for _, t := range texts {
-		if !seen[t] {
-			seen[t], out = true, append(out, t)
-		}
-	}
-	return out
 }

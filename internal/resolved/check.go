@@ -109,9 +109,18 @@ func (c *checker) index(p path, i int32, n int) bool {
 	return false
 }
 
+// shorten cuts a text for a fault: very many can be about a long one.
+func shorten(s string) string {
+	const most = 200
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
 func (c *checker) text(p path, s string) {
 	if !utf8.ValidString(s) {
-		c.fault(p, "%q is not valid UTF-8", s)
+		c.fault(p, "%q is not valid UTF-8", shorten(s))
 	}
 }
 
@@ -132,7 +141,7 @@ func (c *checker) value(p path, v pcommon.Value) {
 func (c *checker) attributeMap(p path, m pcommon.Map) {
 	for name, v := range m.All() {
 		c.text(p.child("key"), name)
-		c.value(p.child(strconv.Quote(name)), v)
+		c.value(p.key(name), v)
 	}
 }
 
@@ -140,7 +149,9 @@ func (c *checker) attributeMap(p path, m pcommon.Map) {
 type path struct {
 	parent *path
 	field  string
-	index  int
+	// isKey marks a field that is the key of an attribute, and quoted.
+	isKey bool
+	index int
 }
 
 func at(field string, index int) path { return path{field: field, index: index} }
@@ -148,6 +159,9 @@ func at(field string, index int) path { return path{field: field, index: index} 
 func (p path) item(field string, index int) path { return path{parent: &p, field: field, index: index} }
 
 func (p path) child(field string) path { return p.item(field, -1) }
+
+// key returns the path of the value of an attribute.
+func (p path) key(name string) path { return path{parent: &p, field: name, isKey: true, index: -1} }
 
 // nth returns the path of element i of the list at p.
 func (p path) nth(i int) path {
@@ -157,6 +171,9 @@ func (p path) nth(i int) path {
 
 func (p path) String() string {
 	s := p.field
+	if p.isKey {
+		s = strconv.Quote(shorten(s))
+	}
 	if p.index >= 0 {
 		s += "[" + strconv.Itoa(p.index) + "]"
 	}

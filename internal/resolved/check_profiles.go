@@ -62,7 +62,7 @@ func (c *checker) checkPayload(p path, profile pprofile.Profile) {
 		c.fault(p.child("original_payload_format"), "is empty beside an original_payload of %d bytes", bytes)
 	}
 	if format != "" && bytes == 0 {
-		c.fault(p.child("original_payload"), "is empty beside the original_payload_format %q", format)
+		c.fault(p.child("original_payload"), "is empty beside the original_payload_format %q", shorten(format))
 	}
 }
 

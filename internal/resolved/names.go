@@ -6,6 +6,7 @@ package resolved
 import (
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,22 +86,28 @@ func (n Namer) Link(index int32) string {
 }
 
 // Frames returns a text for each location of the stack, leaf first.
-func (n Namer) Frames(index int32) []string {
-	t := n.Dictionary.StackTable()
-	switch {
-	case holds(index, t.Len()):
-	case index == 0:
-		return nil
-	default:
-		return []string{outOfRange(index)}
+func (n Namer) Frames(index int32) []string { return slices.Collect(n.eachFrame(index)) }
+
+// eachFrame returns what Frames does, without keeping it.
+func (n Namer) eachFrame(index int32) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		t := n.Dictionary.StackTable()
+		if !holds(index, t.Len()) {
+			if index != 0 {
+				yield(outOfRange(index))
+			}
+			return
+		}
+		for _, l := range t.At(int(index)).LocationIndices().All() {
+			if !yield(n.location(l)) {
+				return
+			}
+		}
 	}
-	locations := t.At(int(index)).LocationIndices()
-	frames := make([]string, locations.Len())
-	for i, l := range locations.All() {
-		frames[i] = n.location(l)
-	}
-	return frames
 }
+
+// maxLinesBytes is the text of a location after which its other lines are left out: very many can have a long name.
+const maxLinesBytes = 1 << 20
 
 // location returns the lines, innermost first, then the address and mapping and the attributes, or "-" if there are
 // none.
@@ -111,8 +118,14 @@ func (n Namer) location(index int32) string {
 	}
 	l := t.At(int(index))
 	var parts []string
+	left := maxLinesBytes
 	for i, line := range l.Lines().All() {
+		if left < 0 {
+			parts = append(parts, fmt.Sprintf("… and %d more lines", l.Lines().Len()-i))
+			break
+		}
 		text := n.line(line)
+		left -= len(text)
 		if i < l.Lines().Len()-1 {
 			text += ";"
 		}

@@ -4,60 +4,76 @@
 package resolved
 
 import (
+	"bufio"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Render writes profiles as indented text with resolved names instead of indices, for golden files. The text has all of
+// Render returns what Write writes.
+func Render(pd pprofile.Profiles) string {
+	var b strings.Builder
+	_ = Write(&b, pd) // a builder takes everything
+	return b.String()
+}
+
+// Write writes profiles as indented text with resolved names instead of indices, for golden files. The text has all of
 // the content, but not the layout of the dictionary: profiles of equal content have equal texts, whatever the order of
 // their tables. Resources, profiles and samples keep their order, frames are leaf first, attributes are sorted. Every
 // sample's stack is written in full, so the text of a large profile is very large.
-func Render(pd pprofile.Profiles) string {
-	r := &renderer{namer: Namer{pd.Dictionary()}}
+func Write(w io.Writer, pd pprofile.Profiles) error {
+	r := &renderer{namer: Namer{pd.Dictionary()}, text: bufio.NewWriter(w)}
 	for _, rp := range pd.ResourceProfiles().All() {
-		r.line(0, "resource", ResourceText(rp))
+		_ = r.line(0, "resource", ResourceText(rp))
 		for _, sp := range rp.ScopeProfiles().All() {
-			r.line(1, "scope", ScopeText(sp))
+			_ = r.line(1, "scope", ScopeText(sp))
 			for _, p := range sp.Profiles().All() {
-				r.profile(p)
+				if err := r.profile(p); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return r.text.String()
+	return r.text.Flush()
 }
 
 type renderer struct {
 	namer Namer
-	text  strings.Builder
+	text  *bufio.Writer // after an error, it returns the same one each time
 }
 
 // line writes a line of the parts.
-func (r *renderer) line(depth int, parts ...string) {
-	r.text.WriteString(strings.Repeat("  ", depth))
-	r.text.WriteString(Spaced(parts...))
-	r.text.WriteByte('\n')
+func (r *renderer) line(depth int, parts ...string) error {
+	_, _ = r.text.WriteString(strings.Repeat("  ", depth))
+	_, _ = r.text.WriteString(Spaced(parts...))
+	return r.text.WriteByte('\n')
 }
 
-func (r *renderer) profile(p pprofile.Profile) {
-	r.line(2, "profile "+r.namer.ValueType(p.SampleType()))
+func (r *renderer) profile(p pprofile.Profile) error {
+	_ = r.line(2, "profile "+r.namer.ValueType(p.SampleType()))
 	for _, field := range r.namer.ProfileFields(p) {
 		if field.Text != "" {
-			r.line(3, field.Name, field.Text)
+			_ = r.line(3, field.Name, field.Text)
 		}
 	}
 	if payload := p.OriginalPayload().AsRaw(); len(payload) > 0 {
-		r.line(3, "original_payload", hex.EncodeToString(payload))
+		_ = r.line(3, "original_payload", hex.EncodeToString(payload))
 	}
 	for _, s := range p.Samples().All() {
-		r.line(3, "sample", observations(s), Braces(r.namer.Attributes(s.AttributeIndices())), r.linkText(s))
-		for _, frame := range r.namer.Frames(s.StackIndex()) {
-			r.line(4, frame)
+		if err := r.line(3, "sample", observations(s), Braces(r.namer.Attributes(s.AttributeIndices())), r.linkText(s)); err != nil {
+			return err
+		}
+		for frame := range r.namer.eachFrame(s.StackIndex()) {
+			if err := r.line(4, frame); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 func (r *renderer) linkText(s pprofile.Sample) string {
