@@ -339,3 +339,13 @@ func TestMalformedSamplesCostOnlyThemselves(t *testing.T) {
 	assert.Equal(t, 1, f.store.Stats().Samples)
 	assert.Len(t, f.logs.FilterMessageSnippet("samples are not kept").All(), 1)
 }
+
+// A message may have no dictionary at all.
+func TestFilesWithoutADictionary(t *testing.T) {
+	folder := t.TempDir()
+	f := startExporter(t, withFiles(folder, nil))
+	pd := pprofile.NewProfiles()
+	pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().SetDurationNano(1)
+	f.send(pd)
+	assert.Len(t, filesIn(t, folder), 1)
+}

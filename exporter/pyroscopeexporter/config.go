@@ -15,9 +15,11 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Config configures the exporter. The keys of confighttp's client are beside its own.
@@ -37,6 +39,9 @@ type Config struct {
 	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
 }
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
 // How dots of attribute names appear in labels.
 const (

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/exporter"
@@ -179,6 +181,31 @@ func TestRetriesOnlyWhatIsLeft(t *testing.T) {
 	require.Len(t, s.Series(), 2)
 	require.Equal(t, "a", s.Series()[0].Labels["service_name"])
 	require.Equal(t, "b", s.Series()[1].Labels["service_name"])
+}
+
+// A page of a login answers 200, but did not get the data.
+func TestRedirectsToAPageAreRefused(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			http.Redirect(w, r, "/login", http.StatusFound)
+		}
+	}))
+	defer s.Close()
+	cfg := createDefaultConfig().(*Config)
+	cfg.Client.Endpoint = s.URL
+	cfg.Queue = configoptional.None[exporterhelper.QueueBatchConfig]()
+	e, err := createProfiles(t.Context(), exportertest.NewNopSettings(NewFactory().Type()), cfg)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	err = e.ConsumeProfiles(t.Context(), twoServices())
+	require.ErrorContains(t, err, "302")
+	require.True(t, consumererror.IsPermanent(err))
+	require.NoError(t, e.Shutdown(t.Context()))
+}
+
+func TestUnknownKeysAreRefused(t *testing.T) {
+	conf := confmap.NewFromStringMap(map[string]any{"endpont": "http://localhost"})
+	require.ErrorContains(t, conf.Unmarshal(createDefaultConfig()), "endpont")
 }
 
 // A series that the server never accepts does not keep the others of its message from arriving.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
@@ -45,6 +46,9 @@ type pyroscopeExporter struct {
 
 func (e *pyroscopeExporter) start(ctx context.Context, host component.Host) (err error) {
 	e.client, err = e.cfg.Client.ToClient(ctx, host.GetExtensions(), e.telemetry)
+	if err == nil {
+		e.client.CheckRedirect = httpserver.KeepMethod
+	}
 	return err
 }
 

@@ -53,8 +53,7 @@ func (n *namer) path(e *pprofencode.Payload) string {
 	return n.template.path(func(i int) string {
 		switch n.template.keys[i] {
 		case "profile":
-			texts := n.pd.Dictionary().StringTable()
-			name := profilekind.Name(n.stated, short(texts.At(int(p.SampleType().TypeStrindex()))), short(texts.At(int(p.PeriodType().TypeStrindex()))))
+			name := profilekind.Name(n.stated, n.text(p.SampleType().TypeStrindex()), n.text(p.PeriodType().TypeStrindex()))
 			return safe(name, n.template.rooms[i])
 		case "time":
 			at := n.now
@@ -68,6 +67,15 @@ func (n *namer) path(e *pprofencode.Payload) string {
 		}
 		return n.values[i]
 	})
+}
+
+// text returns a text of the dictionary, cut to what names can have. A dictionary without texts has the empty one.
+func (n *namer) text(index int32) string {
+	texts := n.pd.Dictionary().StringTable()
+	if index < 0 || int(index) >= texts.Len() {
+		return ""
+	}
+	return short(texts.At(int(index)))
 }
 
 // ofResource returns the value of a key that is about a resource.

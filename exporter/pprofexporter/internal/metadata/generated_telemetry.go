@@ -163,7 +163,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterPprofEvictedProfiles, err = builder.meter.Int64ObservableCounter(
 		"otelcol_exporter_pprof_evicted_profiles",
-		metric.WithDescription("Number of profiles that were kept and are gone. [Alpha]"),
+		metric.WithDescription("Number of evicted profiles. [Alpha]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
@@ -175,7 +175,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterPprofFilesDropped, err = builder.meter.Int64Counter(
 		"otelcol_exporter_pprof_files_dropped",
-		metric.WithDescription("Number of messages that some files are missing of for good. [Alpha]"),
+		metric.WithDescription("Number of messages of which some files could never be written. [Alpha]"),
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)

@@ -38,7 +38,7 @@ func AssertEqualExporterPprofBytes(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualExporterPprofEvictedProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_pprof_evicted_profiles",
-		Description: "Number of profiles that were kept and are gone. [Alpha]",
+		Description: "Number of evicted profiles. [Alpha]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -70,7 +70,7 @@ func AssertEqualExporterPprofFilesDeleted(t *testing.T, tt *componenttest.Teleme
 func AssertEqualExporterPprofFilesDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_pprof_files_dropped",
-		Description: "Number of messages that some files are missing of for good. [Alpha]",
+		Description: "Number of messages of which some files could never be written. [Alpha]",
 		Unit:        "{message}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
