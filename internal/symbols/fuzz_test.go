@@ -72,7 +72,7 @@ func FuzzXZ(f *testing.F) {
 	f.Add(xzPacked(f, make([]byte, 100_000)))
 	f.Add(largeDictionary())
 	f.Fuzz(func(t *testing.T, packed []byte) {
-		plain, err := decompressXZ(packed, 1<<20)
+		plain, err := decompressXZ(packed, 1<<20, &meter{left: 64 << 20})
 		if err == nil && len(plain) > 1<<20 {
 			t.Fatalf("%d bytes", len(plain))
 		}

@@ -21,6 +21,10 @@ const (
 	maxMiniDictionary = 16 << 20
 	// maxMiniFactor is above the ratio that xz reaches on symbol tables. A bomb has 7000.
 	maxMiniFactor = 64
+
+	// workOfPacked and workOfChunk are how much work a packed byte and a chunk count as: a chunk can reset tables of 30 kB.
+	workOfPacked = 16
+	workOfChunk  = 32 << 10
 )
 
 // readMiniDebugInfo opens the file in .gnu_debugdata; nil if there is none.
@@ -38,7 +42,7 @@ func (m *Image) readMiniDebugInfo() (*Image, error) {
 		return nil, fmt.Errorf("section %s: %w", s.name, err)
 	}
 	limit := min(packed.size*maxMiniFactor+1<<16, maxMiniDebugBytes, m.limits.TableBytes-m.kept)
-	plain, err := decompressXZ(b, limit)
+	plain, err := decompressXZ(b, limit, &m.work)
 	if err != nil {
 		return nil, fmt.Errorf("section %s: %w", s.name, err)
 	}
@@ -56,7 +60,7 @@ const xzMagic = "\xfd7zXZ\x00"
 // decompressXZ reads the blocks of an xz stream (https://tukaani.org/xz/xz-file-format.txt). The library's own reader
 // of the container allocates the dictionary that the stream asks for, up to 4 GiB. So this function reads the
 // container, and the library only LZMA2. Checksums are not compared: a forged file has valid ones.
-func decompressXZ(b []byte, limit int64) ([]byte, error) {
+func decompressXZ(b []byte, limit int64, work *meter) ([]byte, error) {
 	if len(b) < 12 || string(b[:6]) != xzMagic {
 		return nil, errors.New("not an xz stream")
 	}
@@ -72,27 +76,64 @@ func decompressXZ(b []byte, limit int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		block := bytes.NewReader(b[off+headerSize:])
-		reader, err := lzma.Reader2Config{DictCap: dictionary}.NewReader2(block)
-		if err != nil && !errors.Is(err, io.EOF) {
+		off += headerSize
+		packed, plain, chunks, err := measureLZMA2(b[off:])
+		if err != nil {
 			return nil, err
 		}
-		if err == nil {
-			if _, err = io.Copy(&out, io.LimitReader(reader, limit-int64(out.Len())+1)); err != nil {
+		if plain > limit-int64(out.Len()) {
+			return nil, fmt.Errorf("above %d bytes: %w", limit, ErrTooLarge)
+		}
+		if !work.spend(workOfPacked*int64(packed) + plain + workOfChunk*chunks) {
+			return nil, ErrTooMuchWork
+		}
+		if plain > 0 {
+			// A block does not refer to others: it uses no more of the dictionary than its own bytes.
+			config := lzma.Reader2Config{DictCap: int(max(min(dictionary, plain), lzma.MinDictCap))}
+			reader, err := config.NewReader2(bytes.NewReader(b[off:][:packed]))
+			if err != nil {
+				return nil, err
+			}
+			if _, err := io.CopyN(&out, reader, plain); err != nil {
 				return nil, err
 			}
 		}
-		if int64(out.Len()) > limit {
-			return nil, fmt.Errorf("above %d bytes: %w", limit, ErrTooLarge)
-		}
-		packed := len(b) - off - headerSize - block.Len()
-		off += headerSize + (packed+3)&^3 + checkSize
+		off += (packed+3)&^3 + checkSize
 	}
 	return out.Bytes(), nil
 }
 
+// measureLZMA2 reads the headers of a block's chunks: the size of the block, that of its content, and the number of chunks.
+func measureLZMA2(b []byte) (packed int, plain, chunks int64, err error) {
+	c := cursor{data: b, order: binary.BigEndian}
+	for {
+		control := c.u8()
+		if c.bad {
+			return 0, 0, 0, io.ErrUnexpectedEOF
+		}
+		switch {
+		case control == 0: // the end
+			return c.off, plain, chunks, nil
+		case control < 3: // not compressed
+			size := uint64(c.u16()) + 1
+			c.skip(size)
+			plain += int64(size)
+		case control < 0x80:
+			return 0, 0, 0, fmt.Errorf("LZMA2 chunk of kind %d: %w", control, ErrMalformed)
+		default:
+			plain += int64(control&0x1f)<<16 + int64(c.u16()) + 1
+			size := uint64(c.u16()) + 1
+			if control >= 0xc0 {
+				size++ // properties
+			}
+			c.skip(size)
+		}
+		chunks++
+	}
+}
+
 // xzDictionary returns the size of the dictionary that a block's header asks for. LZMA2 is the only filter that is supported.
-func xzDictionary(header []byte) (int, error) {
+func xzDictionary(header []byte) (int64, error) {
 	c := cursor{data: header, order: binary.LittleEndian}
 	c.skip(1)
 	flags := c.u8()
@@ -111,5 +152,5 @@ func xzDictionary(header []byte) (int, error) {
 	if size > maxMiniDictionary {
 		return 0, fmt.Errorf("xz dictionary of %d bytes: %w", size, ErrTooLarge)
 	}
-	return int(max(size, lzma.MinDictCap)), nil
+	return size, nil
 }
