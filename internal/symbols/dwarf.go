@@ -24,8 +24,8 @@ type dwarfTable struct {
 	units  []dwarfUnit
 	spans  []unitSpan
 	parsed abbrevTable // of abbrevOf
-	// abbrevOf is the offset of the table in parsed, −1 at first.
-	abbrevOf int64
+	// abbrevOf is the offset of the table in parsed, −1 at first. parsedBytes is the most memory that parsed has had.
+	abbrevOf, parsedBytes int64
 }
 
 // dwarfUnit is a unit of .debug_info, by offsets in it.
@@ -75,38 +75,40 @@ func (m *Image) readDWARF() (*dwarfTable, error) {
 	if d.abbrev, err = e.bytes(0, e.size); err != nil {
 		return nil, err
 	}
-	if err := d.readUnits(); err != nil {
-		return nil, err
-	}
+	err = d.readUnits()
 	slices.SortFunc(d.spans, func(a, b unitSpan) int {
 		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(a.high, b.high), cmp.Compare(a.unit, b.unit))
 	})
-	return d, nil
+	return d, err
 }
 
 const unitTypeCompile = 1
 
-// readUnits reads the header and the first entry of each unit.
-func (d *dwarfTable) readUnits() error {
+// readUnits reads the header and the first entry of each unit. It skips those that it cannot read, and returns the first of
+// their errors.
+func (d *dwarfTable) readUnits() (first error) {
 	for off := int64(0); off < d.info.size; {
 		unit, kind, err := d.readUnitHeader(off)
+		if err == nil {
+			if err = d.image.keep(int64(unsafe.Sizeof(unit))); err == nil && kind == unitTypeCompile {
+				err = d.readRoot(&unit)
+			}
+			d.units = append(d.units, unit)
+		}
 		if err != nil {
-			return fmt.Errorf("unit at %d: %w", off, err)
-		}
-		off = unit.end
-		if err := d.image.keep(int64(unsafe.Sizeof(unit))); err != nil {
-			return err
-		}
-		if kind == unitTypeCompile {
-			if err := d.readRoot(&unit); err != nil {
-				return fmt.Errorf("unit at %d: %w", unit.off, err)
+			first = cmp.Or(first, fmt.Errorf("unit at %d: %w", off, err))
+			const workOfError = 1 << 10
+			isLimit := errors.Is(err, ErrTooMuchWork) || errors.Is(err, ErrTooLarge)
+			if isLimit || unit.end <= off || !d.image.work.spend(workOfError) {
+				break
 			}
 		}
-		d.units = append(d.units, unit)
+		off = unit.end
 	}
-	return nil
+	return first
 }
 
+// readUnitHeader sets the unit's end even if it returns an error for the rest, so that the next unit can be read.
 func (d *dwarfTable) readUnitHeader(off int64) (u dwarfUnit, kind uint8, err error) {
 	b, err := d.info.bytes(off, min(d.info.size-off, 40))
 	if err != nil {
@@ -203,8 +205,9 @@ func (d *dwarfTable) unitOf(addr uint64) int32 {
 	return -1
 }
 
-// resolve calls found with the frames of each address that it knows, by its index. addrs are ascending.
-func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) error {
+// resolve calls found with the frames of each address that it knows, by its index. addrs are ascending. It returns the first
+// error of a unit that it could not read.
+func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) (first error) {
 	byUnit := map[int32][]int{}
 	var order []int32
 	for i, addr := range addrs {
@@ -222,11 +225,14 @@ func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) 
 			part[k] = addrs[i]
 		}
 		w := &unitWalk{table: d, unit: &d.units[unit], addrs: part, chains: make([][]call, len(part))}
-		if err := w.run(); err != nil {
-			return fmt.Errorf("unit at %d: %w", d.units[unit].off, err)
+		if err := w.run(); errors.Is(err, ErrTooMuchWork) {
+			return err
+		} else if err != nil {
+			first = cmp.Or(first, fmt.Errorf("unit at %d: %w", w.unit.off, err))
+			continue
 		}
 		lines, err := w.readLines()
-		if err != nil && errors.Is(err, ErrTooMuchWork) {
+		if errors.Is(err, ErrTooMuchWork) {
 			return err
 		}
 		for k, i := range indices {
@@ -235,7 +241,7 @@ func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) 
 			}
 		}
 	}
-	return nil
+	return first
 }
 
 // unitWalk finds the functions and inlined calls around some addresses in one unit.
@@ -284,6 +290,9 @@ func (w *unitWalk) run() error {
 		e.decl = table.find(code)
 		if e.decl == nil {
 			return fmt.Errorf("entry at %d: abbreviation %d: %w", e.off, code, ErrMalformed)
+		}
+		if !d.image.work.spend(int64(e.decl.n)) { // attributes can be without a byte
+			return ErrTooMuchWork
 		}
 		switch e.decl.tag {
 		case tagSubprogram, tagInlinedSubroutine:
@@ -344,7 +353,7 @@ func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
 		if lines != nil {
 			frame.File = lines.path(at.file)
 		}
-		if !w.table.image.work.spend(workOfText * int64(len(frame.Name)+len(frame.SystemName)+len(frame.File))) {
+		if !w.table.image.work.spend(workOf(&frame)) {
 			return nil
 		}
 		frames = append(frames, frame)

@@ -6,6 +6,7 @@ package symbols
 import (
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // The tags, attributes and forms that this package reads: DWARF 5, sections 7.5.3 to 7.5.6, and extensions by GNU.
@@ -128,6 +129,28 @@ func (d *dwarfTable) abbrevs(off int64) (*abbrevTable, error) {
 	return t, nil
 }
 
+const (
+	// maxAttributes bounds the attributes of a declaration: compilers write a few dozen at most.
+	maxAttributes = 1 << 10
+	// codeBytes is the memory of an element of abbrevTable.byCode.
+	codeBytes = 40
+)
+
+// keepParsed counts the memory of d.parsed, which is used again for each table.
+func (d *dwarfTable) keepParsed() error {
+	t := &d.parsed
+	size := int64(len(t.decls))*int64(unsafe.Sizeof(abbrevDecl{})) + int64(len(t.specs))*int64(unsafe.Sizeof(abbrevSpec{})) +
+		int64(len(t.byCode))*codeBytes
+	if size <= d.parsedBytes {
+		return nil
+	}
+	err := d.image.keep(size - d.parsedBytes)
+	if err == nil {
+		d.parsedBytes = size
+	}
+	return err
+}
+
 // parseAbbrevs adds the declarations at an offset to a table: all of them, or only the one with a code.
 func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error {
 	c := cursor{data: d.abbrev, off: int(off), order: d.image.order}
@@ -146,6 +169,9 @@ func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error 
 			}
 			if spec.attr == 0 && spec.form == 0 || c.bad {
 				break
+			}
+			if len(t.specs)-int(decl.first) >= maxAttributes {
+				return fmt.Errorf("abbreviations at %d: more than %d attributes: %w", off, maxAttributes, ErrMalformed)
 			}
 			t.specs = append(t.specs, spec)
 		}
@@ -169,6 +195,9 @@ func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error 
 		t.decls = append(t.decls, decl)
 		if only != 0 {
 			break
+		}
+		if err := d.keepParsed(); err != nil {
+			return err
 		}
 	}
 	if c.bad {
@@ -282,6 +311,7 @@ func (d *dwarfTable) entryAt(u *dwarfUnit, off int64) (entry, error) {
 		if e.decl == nil {
 			return e, fmt.Errorf("entry at %d: abbreviation %d: %w", off, code, ErrMalformed)
 		}
+		d.image.work.spend(int64(e.decl.n))
 		err = e.read(&c, u, t)
 		if err == nil || n == u.end-off || size > 512 {
 			return e, err
@@ -354,7 +384,7 @@ func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
 func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 	at := func(e extent, off uint64) string {
 		text, err := e.text(int64(min(off, 1<<62)))
-		if err != nil {
+		if err != nil || !d.image.work.spend(workOfRead+workOfName*int64(len(text))) {
 			return ""
 		}
 		return text
@@ -380,7 +410,7 @@ func (d *dwarfTable) indexed(e extent, base, i, size uint64) (uint64, bool) {
 		return 0, false
 	}
 	var b [8]byte
-	if e.read(b[:size], int64(base+i*size)) != nil {
+	if !d.image.work.spend(workOfRead) || e.read(b[:size], int64(base+i*size)) != nil {
 		return 0, false
 	}
 	return d.image.wordAt(b[:size], size), true
@@ -453,6 +483,9 @@ func (d *dwarfTable) eachOldRange(u *dwarfUnit, at uint64, visit func(low, high 
 		if len(b) == 0 {
 			break
 		}
+		if !d.image.work.spend(workOfRead) {
+			return ErrTooMuchWork
+		}
 		if err := d.ranges.read(b, off); err != nil {
 			return err
 		}
@@ -500,6 +533,7 @@ func (d *dwarfTable) readRangeList(u *dwarfUnit, at int64, visit func(low, high 
 	for next := at; ; {
 		if len(c.data)-c.off < longestEntry && next < d.rangeLists.size {
 			next -= int64(len(c.data) - c.off)
+			d.image.work.spend(workOfRead)
 			b, err := d.rangeLists.bytes(next, min(256, d.rangeLists.size-next))
 			if err != nil {
 				return err

@@ -171,10 +171,11 @@ func (p *lineProgram) readEntries() (format []abbrevSpec, entries []int32, err e
 		return nil, nil, fmt.Errorf("%d files: %w", n, ErrMalformed)
 	}
 	entries = make([]int32, n)
+	u := p.table.lineUnit()
 	for i := range entries {
 		entries[i] = int32(p.off)
 		for _, f := range format {
-			readForm(&p.cursor, f, p.table.lineUnit(), false)
+			readForm(&p.cursor, f, u, false)
 		}
 		if p.bad || p.off == int(entries[i]) || !p.table.table.image.work.spend(int64(len(format))) {
 			return nil, nil, fmt.Errorf("file %d of %d: %w", i, n, ErrMalformed)

@@ -8,7 +8,10 @@ import (
 	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,6 +84,15 @@ func TestHostileFilesAreBounded(t *testing.T) {
 		"a function within itself":           nestedReferences(),
 		"pclntab: a call within itself":      buildELF(goSections(true)...),
 		"MiniDebugInfo in MiniDebugInfo":     nestedMini(t),
+		"many blocks of xz":                  buildELF(debugSection(".gnu_debugdata", xzBlocks(3000, 0, nil))),
+		"many blocks of xz with a byte each": buildELF(debugSection(".gnu_debugdata", xzBlocks(100_000, 1, []byte{1, 0, 0, 'x'}))),
+		"many chunks of xz":                  buildELF(debugSection(".gnu_debugdata", xzBlocks(1, 100_000, lzmaByte))),
+		"a declaration of many attributes":   manyAttributes(t, 7<<19),
+		"many declarations":                  manyDeclarations(t),
+		"entries of many attributes":         manyFlags(1000, 2_000_000),
+		"long names of many references":      longNames(),
+		"sections with one long note":        manyNotes(),
+		"tiny units":                         buildELF(debugSection(".debug_info", make([]byte, 1<<20)), debugSection(".debug_abbrev", testAbbrevs)),
 	} {
 		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
 	}
@@ -125,6 +137,131 @@ func TestSparseFileIsBounded(t *testing.T) {
 		assert.NotEmpty(t, resolved)
 		profiletest.RequireBounded(t, cost, len(file.front), 3*int(testLimits.TableBytes), 16)
 	}
+}
+
+// The size of an entry of the tables of headers is up to the file as well.
+func TestHeadersOfASparseFileAreBounded(t *testing.T) {
+	for name, change := range map[string]func(header []byte){
+		"sections": func(header []byte) { copy(header[0x3a:], le(uint16(65535), uint16(maxSections))) },
+		"segments": func(header []byte) { copy(header[0x36:], le(uint16(65535), uint16(maxSegments))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := zeroReader{buildELF()}
+			change(file.front)
+			cost := profiletest.MeasureCost(t, func() {
+				_, err := Open(file, 1<<40, testLimits)
+				require.ErrorIs(t, err, ErrMalformed)
+			})
+			profiletest.RequireBounded(t, cost, len(file.front), 4<<20, 16)
+		})
+	}
+}
+
+// A compressed section of a sparse file can consist of frames that decompressors skip.
+func TestSkippedFramesAreBounded(t *testing.T) {
+	section := elfSection{
+		name: ".debug_info", kind: elf.SHT_PROGBITS, flags: elf.SHF_COMPRESSED, claimed: 1 << 39,
+		data: le(uint32(elf.COMPRESS_ZSTD), uint32(0), uint64(1<<20), uint64(1), uint32(0x184d2a50), ^uint32(0)),
+	}
+	file := &countingReader{r: zeroReader{buildELF(section, debugSection(".debug_abbrev", testAbbrevs))}}
+	m, err := Open(file, 1<<40, testLimits)
+	require.NoError(t, err)
+	_, err = m.Resolve(testAddresses(), true)
+	require.Error(t, err)
+	assert.Less(t, file.read, 2*testLimits.TableBytes)
+}
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	r    io.ReaderAt
+	read int64
+}
+
+func (c *countingReader) ReadAt(b []byte, off int64) (int, error) {
+	n, err := c.r.ReadAt(b, off)
+	c.read += int64(n)
+	return n, err
+}
+
+// xzBlocks is an xz stream of blocks that each request a dictionary of 16 MiB and have n chunks.
+func xzBlocks(blocks, n int, chunk []byte) []byte {
+	block := append([]byte{1, 0, 0x21, 1, 24, 0, 0, 0}, bytes.Repeat(chunk, n)...)
+	block = append(block, 0)
+	for len(block)%4 != 0 {
+		block = append(block, 0)
+	}
+	return append(append([]byte(xzMagic), 0, 0, 0, 0, 0, 0), bytes.Repeat(block, blocks)...)
+}
+
+// lzmaByte is a chunk of LZMA2 that resets everything for one byte.
+var lzmaByte = []byte{0xe0, 0, 0, 0, 5, 4, 0, 0, 0, 0, 0, 0}
+
+// manyAttributes has a declaration with n attributes, in a section that is compressed.
+func manyAttributes(tb testing.TB, n int) []byte {
+	return withAbbrevs(tb, append(append([]byte{1, tagCompileUnit, 1}, bytes.Repeat([]byte{attrName, formString}, n)...), 0, 0, 0))
+}
+
+// manyDeclarations has declarations whose codes are not in order.
+func manyDeclarations(tb testing.TB) []byte {
+	var table []byte
+	for i := range uint32(800_000) {
+		code := 2<<21 - i
+		table = append(table, byte(code)|0x80, byte(code>>7)|0x80, byte(code>>14)|0x80, byte(code>>21), tagSubprogram, 0, 0, 0)
+	}
+	return withAbbrevs(tb, append(table, testAbbrevs...))
+}
+
+func withAbbrevs(tb testing.TB, plain []byte) []byte {
+	var packed bytes.Buffer
+	w := zlib.NewWriter(&packed)
+	_, err := w.Write(plain)
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
+	data := append(le(uint32(elf.COMPRESS_ZLIB), uint32(0), uint64(len(plain)), uint64(1)), packed.Bytes()...)
+	return buildELF(
+		debugSection(".debug_info", unit4(0, le(1, uint64(textAddr), uint64(1<<20), uint32(0)))),
+		elfSection{name: ".debug_abbrev", kind: elf.SHT_PROGBITS, flags: elf.SHF_COMPRESSED, data: data},
+	)
+}
+
+// manyFlags has entries of a byte with n attributes that take no room.
+func manyFlags(n, entries int) []byte {
+	abbrevs := []byte{4, tagCompileUnit, 1, attrLowPC, formAddr, attrHighPC, formData8, 0, 0, 5, 0x34, 0}
+	abbrevs = append(append(abbrevs, bytes.Repeat([]byte{0x3f, formFlagPresent}, n)...), 0, 0, 0)
+	info := append(le(4, uint64(textAddr), uint64(1<<20)), bytes.Repeat([]byte{5}, entries)...)
+	return buildELF(debugSection(".debug_info", unit4(0, info)), debugSection(".debug_abbrev", abbrevs))
+}
+
+// longNames has functions that refer to hundreds of others, all with long names.
+func longNames() []byte {
+	abbrevs := []byte{
+		4, tagCompileUnit, 1, attrLowPC, formAddr, attrHighPC, formData8, 0, 0,
+		5, tagSubprogram, 0, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4, 0, 0,
+		6, tagSubprogram, 0, attrName, formStrp, attrLinkageName, formStrp, attrAbstractOrigin, formRef4, attrSpecification, formRef4, 0, 0,
+		0,
+	}
+	const unitHeader, rootSize, functionSize, nodeSize, nodes = 11, 17, 21, 17, 1 << maxReferences
+	var entries bytes.Buffer
+	entries.Write(le(4, uint64(textAddr), uint64(1<<20)))
+	for i := range uint32(64) {
+		at := uint32(unitHeader+rootSize) + i*(functionSize+nodes*nodeSize) + functionSize
+		node := func(k uint32) uint32 { return at + k%nodes*nodeSize }
+		entries.Write(le(5, uint64(textAddr)+uint64(i)*7, uint64(7), node(0)))
+		for k := range uint32(nodes) {
+			entries.Write(le(6, uint32(0), uint32(0), node(2*k+1), node(2*k+2)))
+		}
+	}
+	return buildELF(debugSection(".debug_info", unit4(0, entries.Bytes())), debugSection(".debug_abbrev", abbrevs),
+		debugSection(".debug_str", bytes.Repeat([]byte{'x'}, 8<<10)))
+}
+
+// manyNotes has sections of notes that are all the same bytes.
+func manyNotes() []byte {
+	sections := make([]elfSection, maxSections-8)
+	for i := range sections {
+		sections[i] = elfSection{kind: elf.SHT_NOTE, claimed: maxNoteBytes}
+	}
+	return append(buildELF(sections...), make([]byte, maxNoteBytes)...)
 }
 
 func manySections(text []byte) []byte {
@@ -348,6 +485,37 @@ func TestBuiltFilesResolve(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, resolved[0].Frames, 1)
 	assert.Equal(t, "name", resolved[0].Frames[0].Name)
+}
+
+// A malformed or large unit does not keep the others from being used.
+func TestOtherUnitsAreUsed(t *testing.T) {
+	unit := func(low uint64, entries ...byte) []byte {
+		entries = append(entries, le(2, uint32(0), low, uint64(10), 0)...)
+		return unit4(0, append(le(4, low, uint64(10)), entries...))
+	}
+	good := unit(textAddr + 100)
+	for name, bad := range map[string][]byte{
+		"an unknown abbreviation":             unit(textAddr, 9),
+		"an unknown abbreviation at its root": unit4(0, []byte{9}),
+		"a cut entry":                         unit4(0, le(4, uint64(textAddr), uint64(10), 2, 1)),
+		"another version":                     le(uint32(7), uint16(9), uint32(0), 8),
+		"another size of addresses":           le(uint32(7), uint16(4), uint32(0), 2),
+		"no header":                           le(uint32(0)),
+		"too large":                           unit(textAddr, make([]byte, testLimits.TableBytes)...),
+	} {
+		for order, info := range [][]byte{slices.Concat(bad, good), slices.Concat(good, bad)} {
+			t.Run(fmt.Sprint(name, order), func(t *testing.T) {
+				data := buildELF(debugSection(".debug_info", info), debugSection(".debug_abbrev", testAbbrevs),
+					debugSection(".debug_str", []byte("name\x00")))
+				m, err := Open(bytes.NewReader(data), int64(len(data)), testLimits)
+				require.NoError(t, err)
+				resolved, err := m.Resolve([]uint64{textAddr + 5, textAddr + 105}, true)
+				require.Error(t, err)
+				require.Len(t, resolved[1].Frames, 1)
+				assert.Equal(t, "name", resolved[1].Frames[0].Name)
+			})
+		}
+	}
 }
 
 // Reaching a limit is an error, and what was found before is returned.

@@ -48,6 +48,13 @@ const (
 	maxInlineDepth = 256
 )
 
+const (
+	// workOfRead is how much work it is to read a few bytes of a file.
+	workOfRead = 128
+	// workOfName is how much work a byte of a name counts as, since names stay in memory while a unit is searched.
+	workOfName = 8
+)
+
 // meter counts down the work that a call may do.
 type meter struct{ left int64 }
 

@@ -103,6 +103,10 @@ func (m *Image) searchGoHeader(e extent) (table extent, ok bool) {
 			if _, isMagic := goMagics[m.order.Uint32(block)]; !isMagic || block[4] != 0 || block[5] != 0 {
 				continue
 			}
+			const workOfCandidate = 1 << 10
+			if !m.work.spend(workOfCandidate) {
+				return false
+			}
 			t := goTable{table: extent{r: e.r, off: e.off + off, size: e.size - off}, order: m.order}
 			if t.readHeader() == nil {
 				table, ok = t.table, true

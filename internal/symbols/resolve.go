@@ -44,6 +44,12 @@ type Resolved struct {
 // workOfText is how much work a byte of a result counts as, since results stay in memory.
 const workOfText = 64
 
+// workOf returns the work that a frame counts as.
+func workOf(f *Frame) int64 {
+	const rest = 16 // of a frame, besides its texts
+	return workOfText * int64(rest+len(f.Name)+len(f.SystemName)+len(f.File))
+}
+
 // tables are read when they are first needed.
 type tables struct {
 	goTable *goTable
@@ -126,8 +132,8 @@ func (m *Image) resolveOne(addr uint64) Resolved {
 	t := m.tables
 	if t.goTable != nil && m.work.left > 0 {
 		if frames := t.goTable.frames(addr, &m.work); len(frames) > 0 {
-			for _, f := range frames {
-				m.work.spend(workOfText * int64(len(f.Name)+len(f.File)))
+			for i := range frames {
+				m.work.spend(workOf(&frames[i]))
 			}
 			return Resolved{Frames: frames, Quality: QualityLines}
 		}
@@ -136,7 +142,7 @@ func (m *Image) resolveOne(addr uint64) Resolved {
 		if table == nil || m.work.left <= 0 {
 			continue
 		}
-		name, ok := table.lookup(addr)
+		name, ok := table.lookup(addr, &m.work)
 		if !ok {
 			continue
 		}

@@ -152,7 +152,7 @@ const maxAliases = 64
 
 // lookup returns the name of the function that holds addr. Of several names for one function it prefers the typed and
 // global one, then the one with fewer leading underscores, then the first in alphabetical order.
-func (t *symbolTable) lookup(addr uint64) (name string, ok bool) {
+func (t *symbolTable) lookup(addr uint64, work *meter) (name string, ok bool) {
 	after := sort.Search(len(t.symbols), func(i int) bool { return t.symbols[i].addr > addr })
 	best := -1
 	for i := after - 1; i >= max(0, after-maxAliases); i-- {
@@ -167,6 +167,9 @@ func (t *symbolTable) lookup(addr uint64) (name string, ok bool) {
 			continue
 		}
 		text, err := t.names.text(int64(s.name))
+		if !work.spend(workOfRead + int64(len(text))) {
+			break
+		}
 		if err != nil || text == "" {
 			continue
 		}
