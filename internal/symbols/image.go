@@ -8,6 +8,7 @@ import (
 	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -57,7 +58,10 @@ func (s *section) contains(addr uint64) bool { return addr-s.addr < s.size && ad
 func Open(r io.ReaderAt, size int64, limits Limits) (*Image, error) {
 	m := &Image{file: extent{r: r, size: size}, limits: limits}
 	var ident [64]byte
-	n, _ := r.ReadAt(ident[:], 0)
+	n, err := r.ReadAt(ident[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
 	if n < 52 || string(ident[:4]) != elf.ELFMAG {
 		return nil, ErrNotELF
 	}

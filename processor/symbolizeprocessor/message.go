@@ -203,6 +203,9 @@ func (m *message) mapping(i int32) *mapping {
 			}
 		}
 	}
+	if len(name) >= maxFileName {
+		name = "" // no file has it, and the module would keep it
+	}
 	p.module = m.resolver.Module(key, name)
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,22 @@ func TestRequestsAreBounded(t *testing.T) {
 	sizes := r.Sizes()
 	assert.Equal(t, int64(10), sizes.Modules)
 	assert.Equal(t, int64(4), sizes.Queued)
+}
+
+// A module's texts can be parts of a message, which is not kept for them.
+func TestModulesKeepNoMessages(t *testing.T) {
+	r := newResolver(t, nil)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	text := func(i int) string { return strings.Repeat(fmt.Sprintf("/%039d", i), 1<<15)[:40] }
+	for i := range 50 {
+		r.Module(Key{IDs: symbols.IDs{GNU: text(i), Go: text(i), Htlhash: text(i)}, Path: text(i)}, text(i))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.HeapAlloc, before.HeapAlloc+5<<20)
+	assert.Equal(t, int64(50), r.Sizes().Modules)
 }
 
 // Files are closed when too many are open, when they are not used, and at the end.

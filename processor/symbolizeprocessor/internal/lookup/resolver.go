@@ -9,6 +9,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -165,6 +166,10 @@ func (r *Resolver) Module(k Key, path string) *Module {
 	for len(r.modules) >= r.config.MaxModules {
 		r.forget()
 	}
+	// The texts are parts of a message, which is not kept for them.
+	path = strings.Clone(path)
+	k.Path = strings.Clone(k.Path)
+	k.IDs = symbols.IDs{GNU: strings.Clone(k.IDs.GNU), Go: strings.Clone(k.IDs.Go), Htlhash: strings.Clone(k.IDs.Htlhash)}
 	r.lastID++
 	m := &Module{key: k, id: r.lastID, path: path}
 	m.element = r.recent.PushFront(m)

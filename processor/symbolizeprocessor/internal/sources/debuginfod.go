@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -76,18 +77,42 @@ func (f *Finder) openDebuginfod(ctx context.Context, m Module) (*Opened, error) 
 	if f.debuginfod == nil || !isHex(m.IDs.GNU) || len(m.IDs.GNU) < 8 {
 		return nil, ErrNotFound
 	}
-	name, err := f.debuginfod.get(ctx, m.IDs.GNU)
+	d := f.debuginfod
+	name, file, err := d.open(ctx, m.IDs.GNU)
 	if err != nil {
 		return nil, err
 	}
 	s := f.search(m)
-	if o := s.try(openFile(f.debuginfod.config.CacheDirectory, name)); o != nil {
+	if o := s.try(file, nil); o != nil {
 		return o, nil
 	}
-	// A server sent another file. Do not request it again for a while.
-	f.debuginfod.remove(name)
-	f.debuginfod.noteMissing(m.IDs.GNU)
-	return nil, s.result()
+	if isOfFile(s.err) { // a server sent another file: do not request it again for a while
+		d.remove(name)
+		d.noteMissing(m.IDs.GNU)
+	}
+	return nil, s.err
+}
+
+// isOfFile reports whether an error is due to the content of a file, and not to the machine that reads it.
+func isOfFile(err error) bool {
+	return slices.ContainsFunc([]error{
+		ErrMismatch, symbols.ErrNotELF, symbols.ErrMalformed, symbols.ErrTooLarge, io.ErrUnexpectedEOF,
+	}, func(of error) bool { return errors.Is(err, of) })
+}
+
+// open opens a build id's file in the cache, and downloads it first if it is not there. It tries twice, since the file may
+// have been removed: by another worker that needed the room, or by someone else.
+func (d *debuginfod) open(ctx context.Context, id string) (name string, file *os.File, err error) {
+	for range 2 {
+		if name, err = d.get(ctx, id); err != nil {
+			return "", nil, err
+		}
+		if file, err = openFile(d.config.CacheDirectory, name); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		d.remove(name)
+	}
+	return name, file, err
 }
 
 const cacheSuffix = ".debug"

@@ -143,6 +143,28 @@ func TestDebuginfodChecksBuildIDs(t *testing.T) {
 	assert.Empty(t, list(t, f))
 }
 
+// What is wrong on this machine does not cost a file that was downloaded.
+func TestDebuginfodKeepsFilesOnLocalErrors(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(elfWithID(1, 0)) })
+	f := finder(t, nil, s)
+	require.NoError(t, fetch(t, f, idOf(1)))
+	directory := f.config.Debuginfod.CacheDirectory
+	name := filepath.Join(directory, idOf(1)+cacheSuffix)
+
+	require.NoError(t, os.Rename(name, name+"-away"))
+	require.NoError(t, os.Mkdir(name, 0o700)) // cannot be opened as a file
+	require.ErrorIs(t, fetch(t, f, idOf(1)), errNotRegular)
+	require.NoError(t, os.Remove(name))
+	require.NoError(t, os.Rename(name+"-away", name))
+	require.NoError(t, fetch(t, f, idOf(1)))
+	assert.Equal(t, 1, s.count())
+
+	require.NoError(t, os.Remove(name))
+	require.NoError(t, fetch(t, f, idOf(1)))
+	assert.Equal(t, 2, s.count(), "a file that is gone is downloaded again")
+	assert.Equal(t, []string{idOf(1) + cacheSuffix}, list(t, f))
+}
+
 func list(t *testing.T, f *Finder) (names []string) {
 	entries, err := os.ReadDir(f.config.Debuginfod.CacheDirectory)
 	require.NoError(t, err)
