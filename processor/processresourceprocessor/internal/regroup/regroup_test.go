@@ -229,6 +229,37 @@ func TestProcessesAreNotSplitNeedlessly(t *testing.T) {
 	assert.Len(t, seen, 2*(7+1+6), "7 programs, the kernel, and 6 of them with a name of their own, on the host and in the container")
 }
 
+// If a dictionary has an attribute twice, the samples that keep the one keep it, even if others lose the other.
+func TestDuplicatedAttributes(t *testing.T) {
+	for _, indices := range [][2]int32{{1, 2}, {2, 1}} {
+		b := profiletest.New()
+		for i := range indices {
+			b.Resource("host.name", fmt.Sprint(i)).Scope("s", "1").Profile("cpu", "ns").
+				Sample(sampleOf(profiletest.Attr("process.executable.name", "a")))
+		}
+		pd := b.Build()
+		attributes := pd.Dictionary().AttributeTable()
+		require.Equal(t, 2, attributes.Len())
+		attributes.At(1).CopyTo(attributes.AppendEmpty())
+		for i, index := range indices {
+			profiletest.ProfileAt(pd, i).Samples().At(0).AttributeIndices().SetAt(0, index)
+		}
+		admitted := 0
+		New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: func([32]byte) bool {
+			admitted++
+			return admitted == 1
+		}})
+		require.Equal(t, 2, pd.ResourceProfiles().Len())
+		lost, kept := profiletest.ProfileAt(pd, 0).Samples().At(0), profiletest.ProfileAt(pd, 1).Samples().At(0)
+		assert.Zero(t, lost.AttributeIndices().Len())
+		require.Equal(t, 1, kept.AttributeIndices().Len())
+		at := kept.AttributeIndices().At(0)
+		require.Positive(t, at)
+		require.Less(t, int(at), attributes.Len())
+		assert.Equal(t, "a", attributes.At(int(at)).Value().Str())
+	}
+}
+
 func TestNothingToMove(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").Scope("s", "1").Profile("cpu", "ns").
 		Sample(profiletest.Value(1, "a").With(profiletest.Attr("thread.id", int64(1)))).Build()

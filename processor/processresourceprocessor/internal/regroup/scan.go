@@ -23,10 +23,9 @@ type scan struct {
 	roleOf, keyRoleOf []int8
 	// canonicalOf[a] is the first attribute with the same key and value as attribute a, which has a role. In a conformant
 	// dictionary that is a.
-	canonicalOf   []int32
-	canonical     map[content]int32
-	hasDuplicates bool
-	// references[a] is how many samples refer to attribute a, which has a role.
+	canonicalOf []int32
+	canonical   map[content]int32
+	// references[a] is how often samples refer to attribute a, which is canonical, or to a duplicate of it.
 	references []int32
 
 	// tupleOf[n] is the tuple of sample n, counted through the message.
@@ -86,7 +85,6 @@ func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 	if r.canonical == nil {
 		r.canonical = map[content]int32{}
 	}
-	r.hasDuplicates = false
 	for a := range n {
 		entry := table.At(a)
 		role := r.roleOfStringIndex(entry.KeyStrindex(), d.StringTable())
@@ -105,7 +103,6 @@ func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 			r.canonical[key] = first
 		}
 		r.canonicalOf[a] = first
-		r.hasDuplicates = r.hasDuplicates || ok
 	}
 }
 
@@ -168,7 +165,7 @@ func (r *Regrouper) readSamples(resource int32, samples pprofile.SampleSlice) {
 			if uint(a) >= uint(len(r.roleOf)) || r.roleOf[a] == none {
 				continue
 			}
-			r.references[a]++
+			r.references[r.canonicalOf[a]]++
 			if role := r.roleOf[a]; r.scratch[role] == none { // the first with a key is used
 				r.scratch[role] = r.canonicalOf[a]
 			}
