@@ -212,6 +212,17 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 	return f
 }
 
+// clone copies the texts, which are parts of what was read: a command line, or a message.
+func (f *facts) clone() *facts {
+	for _, text := range [...]*string{&f.environment, &f.unit, &f.rule, &f.command, &f.container} {
+		*text = strings.Clone(*text)
+	}
+	for i := range f.attributes {
+		f.attributes[i].Value = strings.Clone(f.attributes[i].Value)
+	}
+	return f
+}
+
 // add adds an attribute unless it is empty, or another one has the key.
 func (f *facts) add(key, value string) {
 	if value == "" || slices.ContainsFunc(f.attributes, func(a regroup.Attribute) bool { return a.Key == key }) {

@@ -53,7 +53,7 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment}
 	p.processes = procfs.NewCache(
 		procfs.Options{MaxProcesses: proc.MaxProcesses, RefreshInterval: proc.RefreshInterval, MaxWait: proc.MaxWait},
-		reader.Read, p.factsOf, func(outcome procfs.Outcome) { p.metrics.countRead(outcome) })
+		reader.Read, func(key procfs.Key, process *procfs.Process) *facts { return p.factsOf(key, process).clone() }, func(outcome procfs.Outcome) { p.metrics.countRead(outcome) })
 	if p.metrics, err = newMetrics(set.TelemetrySettings, set.ID, p); err != nil {
 		return nil, fmt.Errorf("make the metrics: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,31 +61,33 @@ type Cache[T any] struct {
 	convert func(Key, *Process) T
 	count   func(Outcome)
 	now     func() time.Time
-	// slots bounds the goroutines that read. The kernel can block them while it waits for a lock or a page of the process.
-	slots   chan struct{}
 	readers sync.WaitGroup
 
 	mu sync.Mutex
 	// recent and older hold up to half of MaxProcesses each. When recent is full, it becomes older, and the entries of the former
 	// older are forgotten. lookup moves an entry from older to recent.
 	recent, older map[Key]*entry[T]
-	inFlight      map[Key]*call
+	// pending has the processes that are being read, and those in queue, up to MaxProcesses.
+	pending map[Key]*entry[T]
+	queue   []*entry[T]
+	// active is the number of goroutines that read. The kernel can block them while it waits for a lock or a page of the process.
+	// lastBegin is when one of them last began, or went on with another process.
+	active    int
+	lastBegin time.Time
 }
 
+// entry is the result of reading a process, which is there once done is closed.
 type entry[T any] struct {
+	key   Key
+	asked time.Time
+	done  chan struct{}
+
 	value  T
 	found  bool
 	readAt time.Time
 }
 
-// call is a process being read, or about to be.
-type call struct {
-	done    chan struct{}
-	began   time.Time
-	reading bool
-}
-
-// maxReaders is how many goroutines read at the same time, one for each message.
+// maxReaders is how many goroutines read at the same time.
 const maxReaders = 4
 
 // NewCache returns a cache over a reader. convert makes what is remembered of a process; its argument is nil if nothing could be
@@ -92,8 +95,7 @@ const maxReaders = 4
 func NewCache[T any](options Options, read func(pid int64) (Process, error), convert func(Key, *Process) T, count func(Outcome)) *Cache[T] {
 	return &Cache[T]{
 		options: options, read: read, convert: convert, count: count, now: time.Now,
-		slots:  make(chan struct{}, maxReaders),
-		recent: map[Key]*entry[T]{}, older: map[Key]*entry[T]{}, inFlight: map[Key]*call{},
+		recent: map[Key]*entry[T]{}, older: map[Key]*entry[T]{}, pending: map[Key]*entry[T]{},
 	}
 }
 
@@ -107,40 +109,66 @@ func (c *Cache[T]) Len() int {
 // Resolve returns what is known of processes, in their order. First it reads those that are unknown or due for a refresh, for at
 // most MaxWait. For a process that could not be read in time, and was not known before, it returns the result of convert(nil).
 func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
-	var mine []Key
-	var calls []*call
-	var wait []*call
-	now := c.now()
-	c.mu.Lock()
-	for _, key := range keys {
-		if e := c.lookup(key); e != nil && now.Sub(e.readAt) < c.options.RefreshInterval {
-			continue
-		}
-		if other := c.inFlight[key]; other != nil {
-			if now.Sub(other.began) < c.options.MaxWait { // do not wait for one that has taken longer
-				wait = append(wait, other)
-			}
-			continue
-		}
-		own := &call{done: make(chan struct{}), began: now}
-		c.inFlight[key] = own
-		mine, calls = append(mine, key), append(calls, own)
-	}
-	c.mu.Unlock()
-	if len(mine)+len(wait) > 0 {
-		c.wait(ctx, mine, calls, wait)
+	type waiting struct {
+		index        int
+		known, entry *entry[T] // nil if there is none
+		isOwn        bool      // no other message has asked for it
 	}
 	values := make([]T, len(keys))
+	var wait []waiting
+	now := c.now()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for i, key := range keys {
-		if e := c.lookup(key); e != nil {
-			values[i] = e.value
-		} else {
-			values[i] = c.convert(key, nil)
+		known := c.lookup(key)
+		if known != nil && now.Sub(known.readAt) < c.options.RefreshInterval {
+			values[i] = known.value
+			continue
+		}
+		w := waiting{index: i, known: known, entry: c.pending[key]}
+		if w.entry == nil {
+			w.entry, w.isOwn = c.ask(key, now), true
+		}
+		wait = append(wait, w)
+	}
+	c.mu.Unlock()
+	if len(wait) == 0 {
+		return values
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.options.MaxWait)
+	defer cancel()
+	for _, w := range wait {
+		isDone := false
+		if w.entry != nil {
+			if now.Sub(w.entry.asked) < c.options.MaxWait { // do not wait for one that has taken longer
+				select {
+				case <-w.entry.done:
+				case <-ctx.Done():
+				}
+			}
+			isDone = w.entry.isDone()
+		}
+		switch {
+		case isDone:
+			values[w.index] = w.entry.value
+		case w.known != nil:
+			values[w.index] = w.known.value
+		default:
+			values[w.index] = c.convert(keys[w.index], nil)
+		}
+		if !isDone && w.isOwn {
+			c.count(OutcomeTimeout)
 		}
 	}
 	return values
+}
+
+func (e *entry[T]) isDone() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // lookup returns an entry and keeps it from being forgotten soon.
@@ -151,128 +179,81 @@ func (c *Cache[T]) lookup(key Key) *entry[T] {
 	e := c.older[key]
 	if e != nil {
 		delete(c.older, key)
-		c.put(key, e)
+		c.put(e)
 	}
 	return e
 }
 
-func (c *Cache[T]) put(key Key, e *entry[T]) {
+func (c *Cache[T]) put(e *entry[T]) {
 	if len(c.recent) >= max(1, c.options.MaxProcesses/2) {
 		c.older, c.recent = c.recent, map[Key]*entry[T]{}
 	}
-	c.recent[key] = e
+	c.recent[e.key] = e
 }
 
-// wait has a goroutine read keys, and waits for it and for calls of others. It abandons readings that have not begun in time.
-func (c *Cache[T]) wait(ctx context.Context, keys []Key, calls, others []*call) {
-	deadline := time.NewTimer(c.options.MaxWait)
-	defer deadline.Stop()
-	isHeldUp := false
-	stop := make(chan struct{})
-	if len(keys) > 0 {
-		select {
-		case c.slots <- struct{}{}:
-			mine := &call{done: make(chan struct{})} // all of keys
-			others = append(others, mine)
-			c.readers.Go(func() {
-				defer func() { <-c.slots }()
-				defer close(mine.done)
-				c.readAll(keys, calls, stop)
-			})
-		default: // all readers are blocked: go on with what is known
-			isHeldUp = true
-		}
+// ask queues a process for reading. It returns nil if the kernel blocks all readers, or the queue is full. c.mu is held.
+func (c *Cache[T]) ask(key Key, now time.Time) *entry[T] {
+	areBlocked := c.active == maxReaders && now.Sub(c.lastBegin) >= c.options.MaxWait
+	if areBlocked || len(c.pending) >= c.options.MaxProcesses {
+		return nil
 	}
-	isTimeout := !allDone(ctx, deadline.C, others) || isHeldUp
-	close(stop)
-	c.abandon(keys, calls, isTimeout)
-}
-
-// allDone waits for calls. It reports false if the deadline or ctx ends first.
-func allDone(ctx context.Context, deadline <-chan time.Time, calls []*call) bool {
-	for _, c := range calls {
-		select {
-		case <-c.done:
-		case <-deadline:
-			return false
-		case <-ctx.Done():
-			return false
-		}
+	key.Executable = strings.Clone(key.Executable) // it may be a part of a message
+	e := &entry[T]{key: key, asked: now, done: make(chan struct{})}
+	c.pending[key] = e
+	c.queue = append(c.queue, e)
+	if c.active < maxReaders {
+		c.active++
+		c.lastBegin = now
+		c.readers.Go(c.readQueue)
 	}
-	return true
+	return e
 }
 
-func (c *Cache[T]) readAll(keys []Key, calls []*call, stop chan struct{}) {
-	for i, key := range keys {
+// readQueue reads processes until the queue is empty.
+func (c *Cache[T]) readQueue() {
+	for {
 		c.mu.Lock()
-		select {
-		case <-stop:
+		if len(c.queue) == 0 {
+			c.active--
 			c.mu.Unlock()
 			return
-		default:
 		}
-		calls[i].reading = true
+		e := c.queue[0]
+		c.queue = c.queue[1:]
+		c.lastBegin = c.now()
 		c.mu.Unlock()
-		process, err := c.read(key.PID)
-		c.store(key, process, err)
-		c.finish(key, calls[i])
+		process, err := c.read(e.key.PID)
+		c.finish(e, process, err)
 	}
 }
 
-// abandon ends the calls whose reading has not begun.
-func (c *Cache[T]) abandon(keys []Key, calls []*call, isTimeout bool) {
-	for i, key := range keys {
-		c.mu.Lock()
-		isLeft := c.inFlight[key] == calls[i]
-		begun := calls[i].reading
-		c.mu.Unlock()
-		if isLeft && isTimeout {
-			c.count(OutcomeTimeout)
-		}
-		if isLeft && !begun {
-			c.finish(key, calls[i])
-		}
-	}
-}
-
-func (c *Cache[T]) finish(key Key, own *call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.inFlight[key] == own {
-		delete(c.inFlight, key)
-		close(own.done)
-	}
-}
-
-// store remembers the result of reading a process. If the process was read before and has ended since, the earlier
-// result stays, since its samples may come late.
-func (c *Cache[T]) store(key Key, process Process, err error) {
+// finish sets the result of reading a process. If the process was read before and has ended since, the earlier result stays,
+// since its samples may come late.
+func (c *Cache[T]) finish(e *entry[T], process Process, err error) {
 	outcome := OutcomeRead
 	switch {
 	case errors.Is(err, ErrGone):
 		outcome = OutcomeGone
 	case err != nil:
 		outcome = OutcomeError
-	case !isSame(key.Executable, process.Executable):
+	case !isSame(e.key.Executable, process.Executable):
 		outcome = OutcomeMismatch
 	}
 	c.count(outcome)
-	e := &entry[T]{readAt: c.now()}
-	if outcome == OutcomeRead {
-		e.found = true
-		e.value = c.convert(key, &process)
+	e.readAt, e.found = c.now(), outcome == OutcomeRead
+	if e.found {
+		e.value = c.convert(e.key, &process)
+	} else {
+		e.value = c.convert(e.key, nil)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.lookup(key)
-	switch {
-	case outcome == OutcomeGone && known != nil && known.found:
-		known.readAt = e.readAt
-		return
-	case outcome != OutcomeRead:
-		e.value = c.convert(key, nil)
+	if known := c.lookup(e.key); outcome == OutcomeGone && known != nil && known.found {
+		e.value, e.found = known.value, true
 	}
-	c.put(key, e)
+	c.put(e)
+	delete(c.pending, e.key)
+	close(e.done)
 }
 
 // isSame reports whether two paths may be of the same program: equal paths, or the same name below another root. An unknown path
@@ -283,6 +264,9 @@ func isSame(a, b string) bool {
 
 // Shutdown waits for the goroutines that read. One that the kernel blocks cannot be ended.
 func (c *Cache[T]) Shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	c.queue = nil
+	c.mu.Unlock()
 	if await.Return(ctx, c.readers.Wait) != nil {
 		return errors.New("the kernel still holds the reading of a process")
 	}

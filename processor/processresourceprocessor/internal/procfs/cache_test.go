@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,7 +61,7 @@ func (m *fakeMachine) cache(t *testing.T, options Options) *Cache[string] {
 		if p == nil {
 			return "said " + key.Executable
 		}
-		return "read " + fmt.Sprint(p.StartTime)
+		return "read " + p.Unit
 	}, func(outcome Outcome) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -84,7 +86,7 @@ var usual = Options{MaxProcesses: 100, RefreshInterval: time.Minute, MaxWait: 10
 
 func TestCacheReadsOnceUntilItRefreshes(t *testing.T) {
 	m := newMachine()
-	m.processes[1] = Process{StartTime: 100}
+	m.processes[1] = Process{Unit: "100"}
 	c := m.cache(t, usual)
 	keys := []Key{{PID: 1}, {PID: 2, Executable: "gone"}, {PID: 1}, {PID: 13, Executable: "odd"}}
 	want := []string{"read 100", "said gone", "read 100", "said odd"}
@@ -96,15 +98,15 @@ func TestCacheReadsOnceUntilItRefreshes(t *testing.T) {
 	assert.Equal(t, 3, c.Len())
 
 	m.pass(2 * time.Minute)
-	m.processes[1] = Process{StartTime: 200} // another process got the number
-	m.processes[2] = Process{StartTime: 300}
+	m.processes[1] = Process{Unit: "200"} // another process got the number
+	m.processes[2] = Process{Unit: "300"}
 	assert.Equal(t, []string{"read 200", "read 300"}, c.Resolve(t.Context(), []Key{{PID: 1}, {PID: 2, Executable: "gone"}}))
 }
 
 // Samples may arrive after their process has ended.
 func TestCacheKeepsWhatHasEnded(t *testing.T) {
 	m := newMachine()
-	m.processes[1] = Process{StartTime: 100}
+	m.processes[1] = Process{Unit: "100"}
 	c := m.cache(t, usual)
 	c.Resolve(t.Context(), []Key{{PID: 1}})
 	delete(m.processes, 1)
@@ -116,8 +118,8 @@ func TestCacheKeepsWhatHasEnded(t *testing.T) {
 // A process with the same id is another one if its executable differs.
 func TestCacheComparesExecutables(t *testing.T) {
 	m := newMachine()
-	m.processes[1] = Process{StartTime: 100, Executable: "/usr/bin/bash"}
-	m.processes[2] = Process{StartTime: 200}
+	m.processes[1] = Process{Unit: "100", Executable: "/usr/bin/bash"}
+	m.processes[2] = Process{Unit: "200"}
 	c := m.cache(t, usual)
 	bash, python := Key{PID: 1, Executable: "/usr/bin/bash"}, Key{PID: 1, Executable: "/usr/bin/python3"}
 	assert.Equal(t, []string{"read 100", "said /usr/bin/python3"}, c.Resolve(t.Context(), []Key{bash, python}))
@@ -125,7 +127,7 @@ func TestCacheComparesExecutables(t *testing.T) {
 	assert.Equal(t, []string{"read 100", "read 100"}, c.Resolve(t.Context(), []Key{{PID: 1, Executable: "bash"}, {PID: 1}}))
 	assert.Equal(t, []string{"read 200"}, c.Resolve(t.Context(), []Key{{PID: 2, Executable: "/any"}}), "its executable may not be visible")
 	other := Key{PID: 1, Executable: "/bin/zsh"}
-	m.processes[1] = Process{StartTime: 100, Executable: "/bin/zsh"}
+	m.processes[1] = Process{Unit: "100", Executable: "/bin/zsh"}
 	assert.Equal(t, []string{"read 100"}, c.Resolve(t.Context(), []Key{other}), "it has replaced its program")
 }
 
@@ -133,7 +135,7 @@ func TestCacheIsBounded(t *testing.T) {
 	m := newMachine()
 	c := m.cache(t, usual)
 	for pid := int64(1); pid <= 1000; pid++ {
-		m.processes[pid] = Process{StartTime: uint64(pid)}
+		m.processes[pid] = Process{Unit: fmt.Sprint(pid)}
 		c.Resolve(t.Context(), []Key{{PID: pid}, {PID: 1}})
 		require.LessOrEqual(t, c.Len(), usual.MaxProcesses)
 	}
@@ -144,17 +146,17 @@ func TestCacheIsBounded(t *testing.T) {
 func TestCacheDoesNotWaitForHeldProcesses(t *testing.T) {
 	m := newMachine()
 	for pid := range int64(20) {
-		m.processes[pid] = Process{StartTime: 100}
+		m.processes[pid] = Process{Unit: "100"}
 	}
 	m.held[1] = make(chan struct{})
 	c := m.cache(t, Options{MaxProcesses: 100, RefreshInterval: time.Minute, MaxWait: 20 * time.Millisecond})
-	got := c.Resolve(t.Context(), []Key{{PID: 2}, {PID: 1, Executable: "held"}, {PID: 3, Executable: "behind it"}})
-	assert.Equal(t, []string{"read 100", "said held", "said behind it"}, got)
-	assert.Equal(t, 2, m.outcomes[OutcomeTimeout])
+	got := c.Resolve(t.Context(), []Key{{PID: 2}, {PID: 1, Executable: "held"}, {PID: 3, Executable: "another"}})
+	assert.Equal(t, []string{"read 100", "said held", "read 100"}, got)
+	assert.Equal(t, 1, m.outcomes[OutcomeTimeout])
 
 	c.options.MaxWait = time.Hour // the test would take this long if it waited
 	m.pass(2 * time.Hour)
-	got = c.Resolve(t.Context(), []Key{{PID: 1, Executable: "held"}, {PID: 3, Executable: "behind it"}})
+	got = c.Resolve(t.Context(), []Key{{PID: 1, Executable: "held"}, {PID: 3, Executable: "another"}})
 	assert.Equal(t, []string{"said held", "read 100"}, got)
 	assert.Equal(t, 1, m.reads[1], "it is not read by another goroutine")
 	close(m.held[1])
@@ -172,9 +174,17 @@ func TestCacheWhereAllReadersAreHeld(t *testing.T) {
 		m.held[pid] = release
 		c.Resolve(t.Context(), []Key{{PID: pid}})
 	}
-	m.processes[100] = Process{StartTime: 100}
-	assert.Equal(t, []string{"said x"}, c.Resolve(t.Context(), []Key{{PID: 100, Executable: "x"}}))
+	m.processes[100] = Process{Unit: "100"}
+	x := Key{PID: 100, Executable: "x"}
+	assert.Equal(t, []string{"said x", "said x"}, c.Resolve(t.Context(), []Key{x, x}))
 	assert.Zero(t, m.reads[100])
+
+	c.options.MaxWait = time.Hour // the test would take this long if it waited
+	m.pass(2 * time.Hour)
+	y := Key{PID: 100, Executable: "y"}
+	assert.Equal(t, []string{"said y", "said y"}, c.Resolve(t.Context(), []Key{y, y}))
+	assert.Equal(t, []string{"said x"}, c.Resolve(t.Context(), []Key{x}))
+	assert.Len(t, c.pending, maxReaders+1, "nothing is queued while all readers are held")
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -182,10 +192,26 @@ func TestCacheWhereAllReadersAreHeld(t *testing.T) {
 	close(release)
 }
 
+// A key can be a part of a message, which is not kept for it.
+func TestCacheKeepsNoMessages(t *testing.T) {
+	m := newMachine()
+	c := m.cache(t, usual)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for pid := range int64(50) {
+		c.Resolve(t.Context(), []Key{{PID: pid, Executable: strings.Repeat("x", 1<<20)[:20]}})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.HeapAlloc, before.HeapAlloc+5<<20)
+	assert.Equal(t, 50, c.Len())
+}
+
 func TestCacheByManyMessages(t *testing.T) {
 	m := newMachine()
 	for pid := range int64(50) {
-		m.processes[pid] = Process{StartTime: uint64(pid)}
+		m.processes[pid] = Process{Unit: fmt.Sprint(pid)}
 	}
 	c := m.cache(t, Options{MaxProcesses: 1000, RefreshInterval: 0, MaxWait: 10 * time.Second})
 	var messages sync.WaitGroup
@@ -197,8 +223,10 @@ func TestCacheByManyMessages(t *testing.T) {
 					keys = append(keys, Key{PID: pid})
 				}
 				for i, got := range c.Resolve(t.Context(), keys) {
-					// If all readers are in use, the sample names the process.
-					if got != fmt.Sprint("read ", i) && got != "said " {
+					if i == 13 { // cannot be read
+						continue
+					}
+					if got != fmt.Sprint("read ", i) {
 						t.Errorf("process %d: %s", i, got)
 					}
 				}
@@ -206,5 +234,5 @@ func TestCacheByManyMessages(t *testing.T) {
 		})
 	}
 	messages.Wait()
-	assert.Empty(t, c.inFlight)
+	assert.Empty(t, c.pending)
 }

@@ -14,21 +14,18 @@ import (
 // isKernelThread is the kernel's PF_KTHREAD among the flags of a process.
 const isKernelThread = 0x00200000
 
-// parseStat reads /proc/<pid>/stat: the flags and the time when the process started, in clock ticks since boot. The process
-// chooses its name, which is in parentheses and may contain parentheses: the other fields follow the last one.
-func parseStat(stat []byte) (flags, startTime uint64, err error) {
-	const flagsField, startField = 9 - 3, 22 - 3 // man 5 proc, from the state, field 3, on
+// parseStat reads the flags in /proc/<pid>/stat. The process chooses its name, which is in parentheses and may contain
+// parentheses: the other fields follow the last one.
+func parseStat(stat []byte) (flags uint64, err error) {
+	const flagsField = 9 - 3 // man 5 proc, from the state, field 3, on
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) <= startField {
-		return 0, 0, errors.New("stat: too few fields")
+	if len(fields) <= flagsField {
+		return 0, errors.New("stat: too few fields")
 	}
 	if flags, err = strconv.ParseUint(string(fields[flagsField]), 10, 64); err != nil {
-		return 0, 0, errors.New("stat: the flags are not a number")
+		return 0, errors.New("stat: the flags are not a number")
 	}
-	if startTime, err = strconv.ParseUint(string(fields[startField]), 10, 64); err != nil {
-		return 0, 0, errors.New("stat: the start time is not a number")
-	}
-	return flags, startTime, nil
+	return flags, nil
 }
 
 // parseCommandLine reads /proc/<pid>/cmdline: arguments, each followed by a zero byte. A process may overwrite it.

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads what /proc has about a process: when it started, its executable, arguments, control group and, if
+// Package procfs reads what /proc has about a process: its executable, arguments, control group and, if
 // allowed, two variables of its environment. The process, or whoever started it, wrote all of that: it is untrusted, and what is
 // read of it is bounded.
 package procfs
@@ -20,8 +20,6 @@ import (
 
 // Process is what could be read of a process. Fields that could not be read are empty.
 type Process struct {
-	// StartTime is in clock ticks since boot. With the process id it identifies a process.
-	StartTime      uint64
 	IsKernelThread bool
 	// Executable is the path of the program, as the process sees it. Reading it needs the process's own user or
 	// CAP_SYS_PTRACE.
@@ -70,11 +68,11 @@ func (r *Reader) Read(pid int64) (Process, error) {
 	if err != nil {
 		return Process{}, orGone(err)
 	}
-	flags, startTime, err := parseStat(stat)
+	flags, err := parseStat(stat)
 	if err != nil {
 		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
-	p := Process{StartTime: startTime, IsKernelThread: flags&isKernelThread != 0}
+	p := Process{IsKernelThread: flags&isKernelThread != 0}
 	if p.IsKernelThread {
 		return p, nil
 	}
