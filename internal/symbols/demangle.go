@@ -51,7 +51,50 @@ func Demangle(name string, style DemangleStyle) (text string) {
 	case isMangledSwift(name):
 		return demangleSwift(name)
 	}
+	if mayExplode(name, style) {
+		if style = DemangleSimple; mayExplode(name, style) {
+			return name
+		}
+	}
 	return demangle.Filter(name, demangleOptions[style]...)
+}
+
+// maxExpansion bounds the work of expanding the parameter packs of a name: it takes about 0.1 s.
+const maxExpansion = 1 << 20
+
+// neutral replaces expansions of packs by other operators of their shape: volatile const for types, & for expressions.
+var neutral = strings.NewReplacer("Dp", "VK", "sp", "ad")
+
+// mayExplode reports whether expanding the parameter packs of a C++ name could take too long: expansions can be nested, so that
+// a hundred bytes are enough to take years. It reads the name without expansions, to find the largest pack.
+func mayExplode(name string, style DemangleStyle) bool {
+	expansions := strings.Count(name, "Dp") + strings.Count(name, "sp")
+	// Without parameters, packs are expanded only in names of enclosing functions.
+	if expansions == 0 || strings.HasPrefix(name, "_R") || style != DemangleFull && strings.Count(name, "Z") == 1 {
+		return false
+	}
+	ast, err := demangle.ToAST(neutral.Replace(name), demangleOptions[style]...)
+	if err != nil {
+		return true
+	}
+	largest, seen := 0, map[demangle.AST]bool{}
+	ast.Traverse(func(a demangle.AST) bool {
+		if seen[a] {
+			return false
+		}
+		seen[a] = true
+		if pack, ok := a.(*demangle.ArgumentPack); ok {
+			largest = max(largest, len(pack.Args))
+		}
+		return true
+	})
+	work := 1
+	for range expansions + 1 {
+		if work *= max(largest, 1); work > maxExpansion {
+			return true
+		}
+	}
+	return false
 }
 
 // DemangleFrames demangles the names of frames in place. The mangled name goes to SystemName.

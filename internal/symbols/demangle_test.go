@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // demangled maps mangled names to full ones.
@@ -51,4 +53,26 @@ func TestLongNamesAreCut(t *testing.T) {
 	}
 	assert.Less(t, len(Demangle(name, DemangleFull)), 1<<14)
 	assert.Less(t, len(Demangle("_Z1f"+strings.Repeat("PFvS_E", 600), DemangleFull)), 1<<14)
+}
+
+// Nested expansions of packs are not carried out.
+func TestDemangleIsBounded(t *testing.T) {
+	packs := func(elements, depth int) string {
+		return "IJ" + strings.Repeat("i", elements) + "EEv" + strings.Repeat("Dp1AI", depth) + "T_" + strings.Repeat("T_E", depth)
+	}
+	for _, name := range []string{
+		"_Z1f" + packs(50, 50),
+		"_ZZ1f" + packs(50, 50) + "E1g",
+		"_Z1fIJ" + strings.Repeat("i", 1500) + "EEv" + strings.Repeat("DpT_", 500),
+		"_Z1fIJ" + strings.Repeat("i", 1000) + "EEv" + strings.Repeat("DpPT_", 400),
+		"_Z1fIJ" + strings.Repeat("i", 4000) + "EEvDpT_",
+	} {
+		for _, style := range []DemangleStyle{DemangleFull, DemangleTemplates, DemangleSimple} {
+			cost := profiletest.MeasureCost(t, func() { Demangle(name, style) })
+			profiletest.RequireBounded(t, cost, len(name), 16<<20, 64)
+		}
+	}
+	assert.Equal(t, "f", Demangle("_Z1f"+packs(50, 50), DemangleFull), "without templates and parameters")
+	const real = "_ZSt11make_uniqueI3FooJRiiEENSt9_MakeUniqIT_E15__single_objectEDpOT0_"
+	assert.Equal(t, "std::_MakeUniq<Foo>::__single_object std::make_unique<Foo, int&, int>(int&, int&&)", Demangle(real, DemangleFull))
 }

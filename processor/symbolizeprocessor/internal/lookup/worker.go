@@ -153,6 +153,9 @@ func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
 	return file, err
 }
 
+// maxDemangling bounds the time for the names of one lookup. Real ones take microseconds each.
+const maxDemangling = 2 * time.Second
+
 // resolve looks up the addresses that are left in a file.
 func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) error {
 	var indices []int
@@ -165,9 +168,13 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 	}
 	config := &s.resolver.config
 	resolved, err := file.Resolve(addrs, config.Lines)
+	began, style := time.Now(), config.Demangle
 	for k, i := range indices {
 		if resolved[k].Quality > s.best[i].quality {
-			symbols.DemangleFrames(resolved[k].Frames, config.Demangle)
+			if time.Since(began) > maxDemangling {
+				style = symbols.DemangleNone
+			}
+			symbols.DemangleFrames(resolved[k].Frames, style)
 			s.best[i] = found{frames: resolved[k].Frames, quality: resolved[k].Quality, kind: kind}
 		}
 	}
