@@ -4,6 +4,7 @@
 package symbolizeprocessor
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 )
 
 var (
@@ -104,6 +106,27 @@ func manyMappings(n int, ids bool) pprofile.Profiles {
 		d.StackTable().At(0).LocationIndices().Append(int32(d.LocationTable().Len() - 1))
 	}
 	return pd
+}
+
+// Locations at an address with many inlined calls share its answer, but not its lines.
+func TestLinesAreBounded(t *testing.T) {
+	answer := &lookup.Answer{Frames: make([]symbols.Frame, 256)}
+	for i := range answer.Frames {
+		answer.Frames[i].Name = fmt.Sprint("f", i)
+	}
+	pd := longStack(1, 20_000)
+	size := len(encoded(t, pd))
+	m := message{profiles: pd, dictionary: pd.Dictionary()}
+	locations := pd.Dictionary().LocationTable()
+	for i := 1; i < locations.Len(); i++ {
+		m.resolved = append(m.resolved, resolvedLocation{location: int32(i), answer: answer})
+	}
+	profiletest.RequireBounded(t, profiletest.MeasureCost(t, m.write), size, 16<<20, 64)
+	assert.Equal(t, 256, locations.At(1).Lines().Len())
+	last := locations.At(locations.Len() - 1).Lines()
+	require.Equal(t, 1, last.Len())
+	name := pd.Dictionary().FunctionTable().At(int(last.At(0).FunctionIndex())).NameStrindex()
+	assert.Equal(t, "f255", pd.Dictionary().StringTable().At(int(name)), "the function itself")
 }
 
 // With invalid indices anywhere, everything else is symbolised, and the rest passes unchanged.

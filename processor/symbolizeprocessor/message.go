@@ -60,6 +60,7 @@ type mapping struct {
 type resolvedLocation struct {
 	location int32
 	answer   *lookup.Answer
+	frames   []symbols.Frame // those of the answer that are written
 }
 
 type missingLocation struct {

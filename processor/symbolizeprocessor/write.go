@@ -40,6 +40,7 @@ const unknown = -1
 // write adds the lines of all resolved locations.
 func (m *message) write() {
 	w := &writer{message: m, strings: map[string]int32{"": 0}, functions: map[function]int32{{}: 0}}
+	m.limitFrames()
 	repeats := m.hasRepeats()
 	w.addStrings()
 	w.addFunctions()
@@ -48,9 +49,9 @@ func (m *message) write() {
 	for _, r := range m.resolved {
 		location := locations.At(int(r.location))
 		lines := location.Lines()
-		lines.EnsureCapacity(len(r.answer.Frames))
-		for i := range r.answer.Frames {
-			f := &r.answer.Frames[i]
+		lines.EnsureCapacity(len(r.frames))
+		for i := range r.frames {
+			f := &r.frames[i]
 			line := lines.AppendEmpty()
 			line.SetFunctionIndex(w.functions[w.function(f)])
 			line.SetLine(f.Line)
@@ -63,6 +64,24 @@ func (m *message) write() {
 	}
 }
 
+// A message gets at most so many lines. Programs with inlined calls have two or three for a location.
+const (
+	linesConstant    = 1 << 16
+	linesForLocation = 8
+)
+
+// limitFrames leaves inlined calls out once there are too many: thousands of locations could be at an address with hundreds.
+func (m *message) limitFrames() {
+	left := linesConstant + linesForLocation*len(m.resolved)
+	for i := range m.resolved {
+		r := &m.resolved[i]
+		r.frames = r.answer.Frames
+		if left -= len(r.frames); left < 0 {
+			r.frames = r.frames[len(r.frames)-1:]
+		}
+	}
+}
+
 func (w *writer) function(f *symbols.Frame) function {
 	return function{
 		name: w.strings[f.Name], systemName: w.strings[f.SystemName], file: w.strings[f.File], startLine: f.StartLine,
@@ -72,8 +91,8 @@ func (w *writer) function(f *symbols.Frame) function {
 // eachFrame calls visit with the frames of all resolved locations. Locations share answers, but not often.
 func (w *writer) eachFrame(visit func(*symbols.Frame)) {
 	for _, r := range w.message.resolved {
-		for i := range r.answer.Frames {
-			visit(&r.answer.Frames[i])
+		for i := range r.frames {
+			visit(&r.frames[i])
 		}
 	}
 }
