@@ -53,6 +53,7 @@ func (r *Reader) Next() bool {
 	switch wire {
 	case protowire.BytesType:
 		r.Content, n = protowire.ConsumeBytes(rest)
+		r.Content = r.Content[:len(r.Content):len(r.Content)] // appending to it must not overwrite what follows
 	case protowire.VarintType:
 		r.Value, n = protowire.ConsumeVarint(rest)
 	case protowire.Fixed64Type:

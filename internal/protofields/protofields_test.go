@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -42,4 +43,15 @@ func TestReader(t *testing.T) {
 	assert.Equal(t, []uint64{300}, slices.Collect(Varints(append(packed[:2:2], 0x80))))
 	_, isMalformed = read(protowire.AppendTag(nil, 5, protowire.StartGroupType))
 	assert.True(t, isMalformed, "a group")
+}
+
+// Appending to a field's content must not overwrite the field after it.
+func TestContentIsClipped(t *testing.T) {
+	for _, size := range []int{1, 127, 128, 70_000} {
+		content := make([]byte, size)
+		message := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), content)
+		r := New(protowire.AppendVarint(protowire.AppendTag(message, 2, protowire.VarintType), 7))
+		require.True(t, r.Next())
+		require.Equal(t, size, cap(r.Content))
+	}
 }
