@@ -17,11 +17,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// The bounds of docs/limits.md. A sample of two bytes becomes an object of about a hundred times that size, as in pdata's
-// own unmarshalling.
+// The bounds of docs/limits.md. A value of one byte of an old sample becomes a sample of its own, of about 118 bytes, and
+// copiesPerByte is added for its attributes.
 const (
 	boundConstant = 8 << 20
-	boundFactor   = 120
+	boundFactor   = 144
 )
 
 func repeated(n int, number int, content any) fieldsOf {
@@ -56,6 +56,12 @@ func worstMessages() map[string][]byte {
 	for i := range 40_000 {
 		manyKeys = append(manyKeys, 1, fieldsOf{1, fmt.Sprint("k", i), 2, fieldsOf{3, i}})
 	}
+	ones := slices.Repeat([]int{1}, 5000)
+	units := request(append(profile1x4(7, fieldsOf{1, "key", 2, fieldsOf{3, 1}}, 10, long, 10, long), append(repeated(300_000, 8, fieldsOf{1, 6, 2, 7}), 2, sample)...))
+	reachedUnits := append(append(keyed[:len(keyed):len(keyed)], 10, long), 2, fieldsOf{1, 0, 2, 1, 3, []int{1}, 4, every})
+	for i := range 40_000 {
+		reachedUnits = append(reachedUnits, 10, fmt.Sprint("k", i), 8, fieldsOf{1, 7 + i, 2, 6})
+	}
 	nested := fieldsOf{3, 1}.bytes()
 	for range 5000 {
 		nested = fieldsOf{5, fieldsOf{1, nested}}.bytes()
@@ -72,8 +78,16 @@ func worstMessages() map[string][]byte {
 			fieldsOf{2, fieldsOf{2, fieldsOf{2, 1}, 5, "", 5, long}}.bytes()...),
 		"a big scope of many profiles": append(fieldsOf{1, fieldsOf{2, append(repeated(4000, 2, append(fieldsOf{1, fieldsOf{1, 1}, 1, fieldsOf{1, 2}, 4, 1000, 3, []int{0}}, 2, fieldsOf{2, 1, 3, []int{1, 1}})),
 			1, fieldsOf{1, long})}}.bytes(), fieldsOf{2, fieldsOf{2, fieldsOf{2, 1}, 5, "", 5, "a", 5, "b"}}.bytes()...),
-		"many types and samples":        request(append(profile1x4(types...), repeated(20_000, 2, sample)...)),
-		"many types and timestamps":     request(append(profile1x4(types[:4000]...), 2, fieldsOf{1, 0, 2, 1, 3, slices.Repeat([]int{3}, 2000), 6, slices.Repeat([]int{3}, 20_000)})),
+		"many types and samples":                    request(append(profile1x4(types...), repeated(20_000, 2, sample)...)),
+		"many types and timestamps":                 request(append(profile1x4(types[:4000]...), 2, fieldsOf{1, 0, 2, 1, 3, slices.Repeat([]int{3}, 2000), 6, slices.Repeat([]int{3}, 20_000)})),
+		"many types and attributes":                 request(append(profile1x4(append(types[:10_000:10_000], keyed[:10_000]...)...), 2, fieldsOf{1, 0, 2, 1, 3, ones, 4, every[:5000]})),
+		"many types, and attributes of the profile": request(append(profile1x4(append(types[:10_000:10_000], keyed[:10_000]...)...), 2, fieldsOf{1, 0, 2, 1, 3, ones}, 22, every[:5000])),
+		"few types and many samples":                request(append(profile1x4(types[:200]...), repeated(5000, 2, fieldsOf{2, 1, 3, slices.Repeat([]int{1}, 100)})...)),
+		"few types, many samples and attributes": request(append(profile1x4(append(types[:200:200], keyed[:200]...)...),
+			repeated(5000, 2, fieldsOf{2, 1, 3, slices.Repeat([]int{1}, 100), 4, []int{1, 2, 3, 4}})...)),
+		"many types of one sample":      request(append(profile1x4(types...), 2, fieldsOf{2, 1, 3, slices.Repeat([]int{1}, 20_000)})),
+		"one long key of many units":    units,
+		"one long unit of many keys":    request(append(profile1x4(), reachedUnits...)),
 		"many attributes of one sample": request(append(profile1x4(keyed...), 2, fieldsOf{1, 0, 2, 1, 3, []int{1}, 4, every})),
 		"one attribute many times":      request(append(profile1x4(keyed[:2]...), 2, fieldsOf{1, 0, 2, 1, 3, []int{1}, 4, make([]int, 1_000_000)})),
 		"many keys of one value":        request(append(profile1x4(7, fieldsOf{1, "map", 2, fieldsOf{6, manyKeys}}), 2, fieldsOf{1, 0, 2, 1, 3, []int{1}, 4, []int{0}})),
@@ -96,6 +110,7 @@ func TestUnmarshalIsBounded(t *testing.T) {
 			size := len(data)
 			var profiles pprofile.Profiles
 			cost := profiletest.MeasureCost(t, func() { profiles, _, _ = Unmarshal(data) })
+			t.Logf("%.0f × %d; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost)
 			profiletest.RequireBounded(t, cost, size, boundConstant, boundFactor)
 			if profiles != (pprofile.Profiles{}) {
 				written, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiles)

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
@@ -34,10 +35,10 @@ type legacyReader struct {
 	// scopeBytes is the size of each scope of the message; scopeBudget is how many more bytes of them may be copied.
 	scopeBytes  []int
 	scopeBudget int
-	// commentBudget is how many more bytes of comments may be written, and eventBudget how many more timestamps of
-	// profiles with several sample types. A message can refer to a comment many times, and timestamps are written once
-	// for each type.
-	commentBudget, eventBudget int
+	// commentBudget is how many more bytes of comments may be written: a message can refer to a comment many times.
+	// copyBudget is how many more bytes of attribute indices and timestamps the profiles of several sample types may take,
+	// since each type has its own copies.
+	commentBudget, copyBudget int
 
 	// Scratch.
 	lines   []profiledict.Line
@@ -50,11 +51,14 @@ type legacyReader struct {
 // ranges do not overlap.
 const stackRefsPerByte = 4
 
+// copiesPerByte bounds copyBudget: it suffices for 16 sample types with 8 attributes each.
+const copiesPerByte = 16
+
 func readLegacy(data []byte, layout Layout, stats *Stats) (pprofile.Profiles, error) {
 	r := &legacyReader{
 		layout: layout, schema: schemas[layout], dict: profiledict.New(), stats: stats,
 		stackRefs: stackRefsPerByte * len(data), scopeBudget: maxShared + len(data),
-		commentBudget: maxShared + len(data), eventBudget: 4 * len(data),
+		commentBudget: maxShared + len(data), copyBudget: maxShared + copiesPerByte*len(data),
 	}
 	profiles, perScope, err := r.frames(data)
 	if err != nil {
@@ -111,7 +115,7 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 	if f.IsMalformed() {
 		return profiles, nil, errMalformed
 	}
-	if err := checkNesting(request, r.schema.request, 0); err != nil {
+	if err := pdatasize.CheckProfiles(request); err != nil {
 		return profiles, nil, err
 	}
 	profiles, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(request)
@@ -187,13 +191,22 @@ type attributeUnit struct{ key, unit uint64 }
 
 // finish prepares tables for lookups, after all their entries were added.
 func (r *legacyReader) finish(t *legacyTables) {
-	if len(t.attributeUnits) > 0 {
-		t.units = make(map[string]string, len(t.attributeUnits))
-		for _, u := range t.attributeUnits {
-			t.units[r.text(t, u.key)] = r.text(t, u.unit)
-		}
-		t.attributeUnits = nil
+	if len(t.attributeUnits) == 0 {
+		return
 	}
+	t.units = map[string]uint64{}
+	seen := map[uint64]bool{} // a text is hashed once, however many entries refer to it
+	for _, u := range slices.Backward(t.attributeUnits) {
+		if seen[u.key] {
+			continue
+		}
+		seen[u.key] = true
+		key := r.text(t, u.key)
+		if _, known := t.units[key]; !known { // the last one of a key is used
+			t.units[key] = u.unit
+		}
+	}
+	t.attributeUnits = nil
 }
 
 // legacyProfile is a profile's header and samples.
@@ -251,6 +264,9 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		if !r.table(t, m, &f) {
 			r.header(p, t, m, &f)
 		}
+	}
+	if len(p.types) == 0 {
+		p.types = []legacyType{{}}
 	}
 	r.finish(t)
 	if r.layout == V1_3 {
@@ -422,6 +438,10 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 	if len(p.values) == values && len(p.timestamps) == timestamps {
 		drop(DropEmpty)
 		return
+	}
+	if n := len(p.values) - values; n > 0 && n != len(p.types) && (len(p.types) > 1 || n != len(p.timestamps)-timestamps) {
+		r.stats.Repaired[RepairValueCount]++
+		p.values = p.values[:values+min(n, len(p.types))]
 	}
 	s.stack = r.dict.Stacks.Intern(r.stack)
 	s.attributes = set.intern()

@@ -25,9 +25,6 @@ const (
 
 // emit adds a Profile to scope for each sample type, and within that for each shape.
 func (r *legacyReader) emit(p *legacyProfile, t *legacyTables, scope pprofile.ScopeProfiles) {
-	if len(p.types) == 0 {
-		p.types = []legacyType{{}}
-	}
 	order := p.order(r, t)
 	if len(order) > 1 {
 		r.recordOrder(p, t, order, scope.Scope().Attributes())
@@ -35,30 +32,16 @@ func (r *legacyReader) emit(p *legacyProfile, t *legacyTables, scope pprofile.Sc
 	if len(p.comments) > 0 {
 		p.attributes.add("pprof.profile.comment", r.profileComments(t, p.comments), 0)
 	}
-	e := emitter{
-		r: r, p: p, t: t, scope: scope, attributes: p.attributes.intern(),
-		events: make(map[int]*[numShapes][]event, len(order)), isCount: make(map[uint64]bool, 1),
-	}
+	e := emitter{r: r, p: p, t: t, scope: scope, attributes: p.attributes.intern(), isCount: make(map[uint64]bool, 1)}
 	e.from, e.duration = p.window()
-	for i := range p.samples {
-		e.sample(i, order[0])
-	}
+	e.group(order[0])
 	for _, k := range order {
-		if byShape := e.events[k]; byShape != nil {
-			for _, events := range byShape {
-				if len(events) > 0 {
-					e.profile(k, events)
-				}
+		for s := range numShapes {
+			if samples := e.samplesOf(k, s); len(samples) > 0 {
+				e.profile(k, s, samples)
 			}
 		}
 	}
-}
-
-// event is what one sample has for one sample type.
-type event struct {
-	sample     int
-	values     []int64
-	timestamps []uint64
 }
 
 // emitter writes one old profile in the current form.
@@ -70,23 +53,46 @@ type emitter struct {
 	attributes profiledict.AttributeSetIndex
 	from       uint64
 	duration   uint64
-	// events are to be written, by sample type and shape. A sample has an event for each of its values.
-	events  map[int]*[numShapes][]event
+	// samples are the samples that have a value to be written, by sample type and shape: those of type k and shape s end at
+	// ends[numShapes*k+s], and begin where the ones before end.
+	samples []int32
+	ends    []int32
 	isCount map[uint64]bool // by the string index of a unit: whether it is "count"
 	emitted int
+	divided []int64 // scratch
 }
 
-func (e *emitter) add(k, sample int, values []int64, timestamps []uint64) {
-	if e.events[k] == nil {
-		e.events[k] = &[numShapes][]event{}
+// group fills e.samples. first is the first sample type to be written.
+func (e *emitter) group(first int) {
+	e.ends = make([]int32, len(e.p.types)*int(numShapes)+1)
+	e.each(first, func(k int, s shape, _ int32) { e.ends[k*int(numShapes)+int(s)+1]++ })
+	for i := range e.ends[1:] {
+		e.ends[i+1] += e.ends[i]
 	}
-	s := shapeOf(values, timestamps)
-	e.events[k][s] = append(e.events[k][s], event{sample, values, timestamps})
+	e.samples = make([]int32, e.ends[len(e.ends)-1])
+	// Each entry is where its list begins now. Adding moves it to where the list ends.
+	e.each(first, func(k int, s shape, sample int32) {
+		end := &e.ends[k*int(numShapes)+int(s)]
+		e.samples[*end] = sample
+		*end++
+	})
+}
+
+func (e *emitter) samplesOf(k int, s shape) []int32 {
+	i, start := k*int(numShapes)+int(s), int32(0)
+	if i > 0 {
+		start = e.ends[i-1]
+	}
+	return e.samples[start:e.ends[i]]
 }
 
 // profile writes the profile of sample type k and one shape.
-func (e *emitter) profile(k int, events []event) {
+func (e *emitter) profile(k int, s shape, samples []int32) {
 	r, p := e.r, e.p
+	if !e.mayCopy(e.attributes, 0) {
+		r.stats.Dropped[DropExpansion] += len(samples)
+		return
+	}
 	sampleType, periodType := r.valueType(e.t, p.types[k]), r.valueType(e.t, p.periodType)
 	if p.types[k] == (legacyType{}) {
 		sampleType = [2]profiledict.StringIndex{r.dict.Strings.Intern("samples"), r.dict.Strings.Intern("count")}
@@ -112,16 +118,35 @@ func (e *emitter) profile(k int, events []event) {
 		profile.OriginalPayload().FromRaw(p.payload)
 	}
 	e.emitted++
-	profile.Samples().EnsureCapacity(len(events))
-	for _, event := range events {
-		old := &p.samples[event.sample]
+	profile.Samples().EnsureCapacity(len(samples))
+	for _, i := range samples {
+		old := &p.samples[i]
+		values, timestamps := e.event(k, s, i)
+		if !e.mayCopy(old.attributes, len(values)+len(timestamps)) {
+			r.stats.Dropped[DropExpansion]++
+			continue
+		}
 		sample := profile.Samples().AppendEmpty()
 		sample.SetStackIndex(int32(old.stack))
 		sample.SetLinkIndex(int32(old.link))
 		r.dict.AttributeSets.CopyTo(old.attributes, sample.AttributeIndices())
-		sample.Values().FromRaw(event.values)
-		sample.TimestampsUnixNano().FromRaw(event.timestamps)
+		sample.Values().FromRaw(values)
+		sample.TimestampsUnixNano().FromRaw(timestamps)
 	}
+}
+
+// mayCopy reports whether the budget allows one more copy of some attributes, and of so many values and timestamps.
+func (e *emitter) mayCopy(attributes profiledict.AttributeSetIndex, numbers int) bool {
+	if len(e.p.types) == 1 {
+		return true // all is written once
+	}
+	const attributeBytes, numberBytes = 4, 8
+	n := attributeBytes*len(e.r.dict.AttributeSets.At(attributes)) + numberBytes*max(0, numbers-1) // each has its own value
+	if n > e.r.copyBudget {
+		return false
+	}
+	e.r.copyBudget -= n
+	return true
 }
 
 // attrTemporality marks the values of a profile as totals since a fixed start. Layouts up to 1.8 had a field for it;
@@ -182,18 +207,16 @@ func (p *legacyProfile) window() (from, duration uint64) {
 	return from, end - from
 }
 
-func shapeOf(values []int64, timestamps []uint64) shape {
-	switch {
-	case len(timestamps) == 0:
-		return valueOnly
-	case len(values) == 0:
-		return timestampsOnly
-	default:
-		return valuesAndTimestamps
+// observations returns the values and timestamps of a sample.
+func (p *legacyProfile) observations(sample int32) (values []int64, timestamps []uint64) {
+	valuesStart, timestampsStart := 0, 0
+	if sample > 0 {
+		valuesStart, timestampsStart = p.samples[sample-1].valuesEnd, p.samples[sample-1].timestampsEnd
 	}
+	return p.values[valuesStart:p.samples[sample].valuesEnd], p.timestamps[timestampsStart:p.samples[sample].timestampsEnd]
 }
 
-// sample adds the events of sample i.
+// each calls visit for each value that is to be written: its sample type, its shape and its sample.
 //
 // Old layouts have one value for each sample type and any number of timestamps; profilers sent other combinations too:
 //
@@ -204,58 +227,58 @@ func shapeOf(values []int64, timestamps []uint64) shape {
 //	a count of n     n > 1        timestamps alone: each is one event
 //	a count of 1     n > 1        the same: the value was required and means nothing
 //	v                n            v is a total: it is divided evenly over the timestamps
-func (e *emitter) sample(i, first int) {
+func (e *emitter) each(first int, visit func(k int, s shape, sample int32)) {
 	p := e.p
-	valuesStart, timestampsStart := 0, 0
-	if i > 0 {
-		valuesStart, timestampsStart = p.samples[i-1].valuesEnd, p.samples[i-1].timestampsEnd
-	}
-	values := p.values[valuesStart:p.samples[i].valuesEnd]
-	timestamps := p.timestamps[timestampsStart:p.samples[i].timestampsEnd]
-	switch {
-	case len(values) == 0:
-		e.add(first, i, nil, timestamps)
-		return
-	case len(p.types) == 1 && len(values) == len(timestamps):
-		e.add(0, i, values, timestamps)
-		return
-	case len(values) != len(p.types):
-		e.r.stats.Repaired[RepairValueCount]++
-		values = values[:min(len(values), len(p.types))]
-	}
-	isZero := !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
-	for k, v := range values {
+	for i := range int32(len(p.samples)) {
+		values, timestamps := p.observations(i)
 		switch {
-		case isZero && k == min(first, len(values)-1), v != 0, len(p.types) == 1:
-			e.value(k, i, v, timestamps)
+		case len(values) == 0:
+			visit(first, timestampsOnly, i)
+			continue
+		case len(p.types) == 1:
+			visit(0, e.shapeOf(0, values, timestamps), i)
+			continue
+		}
+		isZero := !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
+		for k, v := range values {
+			if v != 0 || isZero && k == min(first, len(values)-1) {
+				visit(k, e.shapeOf(k, values, timestamps), i)
+			}
 		}
 	}
 }
 
-// value adds the event of one value of a sample that has a value for each sample type.
-func (e *emitter) value(k, i int, v int64, timestamps []uint64) {
+// shapeOf returns the shape of what a sample has for sample type k.
+func (e *emitter) shapeOf(k int, values []int64, timestamps []uint64) shape {
 	n := len(timestamps)
-	if len(e.p.types) > 1 {
-		// The timestamps are written once for each type.
-		if e.r.eventBudget -= n; e.r.eventBudget < 0 {
-			e.r.stats.Repaired[RepairExpansion]++
-			n, timestamps = 0, nil
-		}
-	}
 	switch {
-	case n <= 1:
-		e.add(k, i, []int64{v}, timestamps)
-		return
-	case (v == int64(n) || v == 1) && e.counts(k):
-		e.add(k, i, nil, timestamps)
-		return
+	case n == 0:
+		return valueOnly
+	case n > 1 && len(values) <= len(e.p.types) && (values[k] == int64(n) || values[k] == 1) && e.counts(k):
+		return timestampsOnly
+	default:
+		return valuesAndTimestamps
 	}
-	divided := make([]int64, n)
-	for j := range divided {
-		divided[j] = v / int64(n)
+}
+
+// event returns what a sample has for sample type k, in the shape that each found. The values are valid until the next call.
+func (e *emitter) event(k int, s shape, sample int32) ([]int64, []uint64) {
+	values, timestamps := e.p.observations(sample)
+	switch {
+	case s == timestampsOnly:
+		return nil, timestamps
+	case len(values) > len(e.p.types): // of one type, as many as timestamps
+		return values, timestamps
+	case len(timestamps) <= 1:
+		return values[k : k+1], timestamps
 	}
-	divided[0] += v % int64(n)
-	e.add(k, i, divided, timestamps)
+	v, n := values[k], int64(len(timestamps))
+	e.divided = e.divided[:0]
+	for range n {
+		e.divided = append(e.divided, v/n)
+	}
+	e.divided[0] += v % n
+	return e.divided, timestamps
 }
 
 // counts reports whether the unit of sample type k is a count.

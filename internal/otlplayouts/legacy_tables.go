@@ -25,8 +25,8 @@ type legacyTables struct {
 	functions  legacyTable
 	links      legacyTable
 	attributes legacyTable
-	// units is the unit of each attribute key, made of attributeUnits once the string table is complete.
-	units          map[string]string
+	// units is the index of each attribute key's unit, made of attributeUnits once the string table is complete.
+	units          map[string]uint64
 	attributeUnits []attributeUnit
 	// locationIndices are the locations that samples have ranges of. In 1.6 and 1.7 each profile has its own.
 	locationIndices []int32
@@ -333,9 +333,11 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) profiledict.Attrib
 		if key == "" {
 			return 0
 		}
-		return r.dict.Attributes.Intern(profiledict.Attribute{
-			Key: r.dict.Strings.Intern(key), Unit: r.dict.Strings.Intern(t.units[key]), Value: value,
-		})
+		a := profiledict.Attribute{Key: r.dict.Strings.Intern(key), Value: value}
+		if unit, hasUnit := t.units[key]; hasUnit {
+			a.Unit = r.internText(t, unit)
+		}
+		return r.dict.Attributes.Intern(a)
 	})
 	return counted(r, index, ok)
 }
