@@ -43,28 +43,36 @@ func UnmarshalJSON(data []byte) (pprofile.Profiles, Stats, error) {
 	}
 	var profiles pprofile.Profiles
 	if layout == V1_8 {
-		profiles, err = unmarshalMoved(request, layout)
+		profiles, err = unmarshalMoved(request, layout, &stats)
 	} else {
 		profiles, err = readLegacy(request, layout, &stats)
 	}
 	return profiles, stats, err
 }
 
+var (
+	errTooNested = errors.New("messages are nested too deeply")
+	errNotSingle = errors.New("a request must be one JSON value, and more follows after it: send each message in a request of its own")
+)
+
+// maxNesting bounds how deep messages are nested, because the transcoder recurses as deep.
+const maxNesting = 200
+
 // detectJSON returns the layout that the message's keys imply: each layout has keys that the newer ones do not have.
 func detectJSON(data []byte) (Layout, error) {
 	seen := jsonKeys{decoder: json.NewDecoder(bytes.NewReader(data))}
 	seen.decoder.UseNumber()
-	for {
-		_, err := seen.readValue(0)
-		if errors.Is(err, io.EOF) {
-			break
+	_, err := seen.readValue(0)
+	if err == nil {
+		if _, err = seen.decoder.Token(); !errors.Is(err, io.EOF) {
+			return Current, errNotSingle
 		}
-		if errors.Is(err, errTooNested) {
-			return Current, err
-		}
-		if err != nil {
-			return Current, fmt.Errorf("not JSON: %w", err)
-		}
+	}
+	if errors.Is(err, errTooNested) {
+		return Current, err
+	}
+	if !errors.Is(err, io.EOF) { // a message that is cut off is refused when it is unmarshalled
+		return Current, fmt.Errorf("not JSON: %w", err)
 	}
 	switch {
 	case seen.container:

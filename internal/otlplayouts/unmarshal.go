@@ -4,11 +4,8 @@
 package otlplayouts
 
 import (
-	"errors"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
@@ -34,7 +31,8 @@ const (
 	DropStackRange DropReason = iota
 	// DropLocation is a location that the message does not have.
 	DropLocation
-	// DropExpansion is a sample after the ranges of a message named four locations for each of its bytes.
+	// DropExpansion is a sample after the ranges of a message named four locations for each of its bytes, or a value after
+	// the attributes and timestamps were repeated for too many sample types.
 	DropExpansion
 	// DropEmpty is a sample with neither values nor timestamps.
 	DropEmpty
@@ -75,8 +73,6 @@ func (r Repair) String() string {
 	return [NumRepairs]string{"index", "invalid_utf8", "negative", "attribute_key", "attribute_depth", "value_count", "expansion"}[r]
 }
 
-var errTooNested = errors.New("messages are nested too deeply")
-
 // Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
 // afterwards. The error means that the message cannot be read in the detected layout.
 //
@@ -90,7 +86,7 @@ func Unmarshal(data []byte) (pprofile.Profiles, Stats, error) {
 	case V1_10:
 		profiles, err = unmarshalCurrent(data)
 	case V1_8, V1_9:
-		profiles, err = unmarshalMoved(data, layout)
+		profiles, err = unmarshalMoved(data, layout, &stats)
 	default:
 		profiles, err = readLegacy(data, layout, &stats)
 	}
@@ -111,7 +107,7 @@ func unmarshalCurrent(data []byte) (pprofile.Profiles, error) {
 }
 
 // unmarshalMoved reads a message of 1.8 or 1.9, whose fields have other numbers.
-func unmarshalMoved(data []byte, from Layout) (pprofile.Profiles, error) {
+func unmarshalMoved(data []byte, from Layout, stats *Stats) (pprofile.Profiles, error) {
 	left, err := moveTags(data, from)
 	if err != nil {
 		return pprofile.Profiles{}, err
@@ -120,7 +116,7 @@ func unmarshalMoved(data []byte, from Layout) (pprofile.Profiles, error) {
 	if err != nil || len(left) == 0 {
 		return profiles, err
 	}
-	a := attributeAdder{dictionary: profiles.Dictionary(), known: map[string]int32{}, budget: maxShared + len(data)}
+	a := attributeAdder{dictionary: profiles.Dictionary(), stats: stats, known: map[string]int32{}, budget: maxShared + len(data)}
 	n := 0
 	for profile := range pdataiter.Profiles(profiles) {
 		a.add(profile, left[n])
@@ -132,6 +128,7 @@ func unmarshalMoved(data []byte, from Layout) (pprofile.Profiles, error) {
 // attributeAdder adds attributes for the fields of 1.8 that today's profiles do not have.
 type attributeAdder struct {
 	dictionary pprofile.ProfilesDictionary
+	stats      *Stats
 	known      map[string]int32 // the attributes added so far, by key and packed indices
 	budget     int              // how many bytes of comments may still be added
 }
@@ -144,11 +141,14 @@ func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
 		a.put(profile, "pprof.profile.comment", left.comments, func(v pcommon.Value) {
 			comments := v.SetEmptySlice()
 			for index := range protofields.Varints(left.comments) {
-				if index >= uint64(a.dictionary.StringTable().Len()) {
-					return
+				text := ""
+				if index < uint64(a.dictionary.StringTable().Len()) {
+					text = a.dictionary.StringTable().At(int(index))
+				} else {
+					a.stats.Repaired[RepairIndex]++
 				}
-				text := a.dictionary.StringTable().At(int(index))
 				if a.budget -= len(text); a.budget < 0 {
+					a.stats.Repaired[RepairExpansion]++
 					return
 				}
 				comments.AppendEmpty().SetStr(text)
@@ -185,26 +185,4 @@ func (a *attributeAdder) keyIndex(key string) int32 {
 		a.known[key] = index
 	}
 	return index
-}
-
-// maxNesting bounds how deep messages are nested, because pdata's unmarshalling recurses as deep.
-const maxNesting = 200
-
-// checkNesting returns an error for messages nested deeper than maxNesting, or that are not messages.
-func checkNesting(data []byte, m *message, depth int) error {
-	if depth == maxNesting {
-		return errTooNested
-	}
-	r := protofields.New(data)
-	for r.Next() {
-		if f, known := m.field(r.Number); known && f.message != nil && r.Wire == protowire.BytesType {
-			if err := checkNesting(r.Content, f.message, depth+1); err != nil {
-				return err
-			}
-		}
-	}
-	if r.IsMalformed() {
-		return errMalformed
-	}
-	return nil
 }

@@ -4,8 +4,11 @@
 package otlplayouts
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -226,4 +229,41 @@ func TestOnlyUnreadableSamplesAreDropped(t *testing.T) {
 	)))
 	require.Equal(t, [NumDropReasons]int{DropStackRange: 1, DropLocation: 2, DropEmpty: 1}, stats.Dropped)
 	require.Contains(t, got, "sample 1")
+}
+
+// A list can be written in several parts, packed or not. Nothing of the message around it may change.
+func TestDetectDoesNotChangeTheMessage(t *testing.T) {
+	long := slices.Repeat([]int{1}, 130)
+	data := request(fieldsOf{2, fieldsOf{1, 1, 2, long, 2, 1, 5, []uint64{9}}}, 2, fieldsOf{6, fieldsOf{}, 6, fieldsOf{1, 1}})
+	before := bytes.Clone(data)
+	Detect(data)
+	require.Equal(t, before, data)
+}
+
+// The comments of 1.8 that can be read are kept, and the others counted, as in older layouts.
+func TestCommentsOf1x8(t *testing.T) {
+	long := strings.Repeat("x", maxShared)
+	data := request(fieldsOf{7, []int{1, 99, 2}, 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2, fieldsOf{5, "", 5, "first", 5, "last", 5, long})
+	profiles, stats, err := Unmarshal(data)
+	require.NoError(t, err)
+	require.Equal(t, V1_8, stats.Layout)
+	require.Contains(t, profiletest.Render(profiles), `pprof.profile.comment=["first", "", "last"]`)
+	require.Equal(t, 1, stats.Repaired[RepairIndex])
+
+	data = request(fieldsOf{7, slices.Repeat([]int{3}, 10), 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2, fieldsOf{5, "", 5, "first", 5, "last", 5, long})
+	_, stats, err = Unmarshal(data)
+	require.NoError(t, err)
+	require.Equal(t, 1, stats.Repaired[RepairExpansion])
+}
+
+func TestJSONHasOneMessage(t *testing.T) {
+	old, today := readFixture(t, "116.json"), readFixture(t, "145.json")
+	for _, second := range [][]byte{old, today, []byte("]"), []byte("x")} {
+		for _, first := range [][]byte{old, today} {
+			_, _, err := UnmarshalJSON(slices.Concat(first, []byte("\n"), second))
+			require.ErrorContains(t, err, "one JSON value")
+		}
+	}
+	_, _, err := UnmarshalJSON(append(old, " \n"...))
+	require.NoError(t, err)
 }
