@@ -67,6 +67,18 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 			d.StackTable().At(1).LocationIndices().Append(1)
 		}
 	}
+	// timed adds a profile with one sample that has many timestamps and many times this attribute.
+	timed := func(scope pprofile.ScopeProfiles, attribute int32) {
+		samples(scope.Profiles().AppendEmpty(), 1, func(_ int, s pprofile.Sample) {
+			s.Values().FromRaw(nil)
+			for i := range size / 16 {
+				s.TimestampsUnixNano().Append(uint64(i))
+			}
+			for range size / 4 {
+				s.AttributeIndices().Append(attribute)
+			}
+		})
+	}
 	return map[string]pprofile.Profiles{
 		"array of numbers": array(func(v pcommon.Value) {
 			for range size / 8 {
@@ -103,6 +115,17 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 					s.TimestampsUnixNano().Append(uint64(i))
 				}
 			})
+		}),
+		"many attributes and timestamps": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
+			attribute(d, 2).SetInt(1)
+			timed(scope, 1)
+		}),
+		"no attributes and timestamps": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) { timed(scope, 0) }),
+		"no attributes and timestamps of two types": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
+			timed(scope, 0)
+			timed(scope, 0)
+			scope.Profiles().At(1).SampleType().SetTypeStrindex(2)
+			scope.Profiles().At(1).Samples().At(0).SetStackIndex(0)
 		}),
 		"deep stack of two types": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
 			deep(d)
@@ -198,5 +221,5 @@ func TestEncodeIsBoundedByItsInput(t *testing.T) {
 			dropped += min(1, stats.Dropped)
 		})
 	}
-	assert.Equal(t, 5, dropped, "messages with samples that do not fit")
+	assert.Equal(t, 6, dropped, "messages with samples that do not fit")
 }

@@ -69,6 +69,7 @@ func (e *encoder) writeAligned(columns []column) {
 			e.profile, e.sample = c.profile, i
 			e.checkShape(c.samples.At(i))
 		}
+		labels := e.labelsOf(s)
 		timestamps := s.TimestampsUnixNano()
 		for k := range max(1, timestamps.Len()) {
 			if e.err != nil {
@@ -80,7 +81,7 @@ func (e *encoder) writeAligned(columns []column) {
 			if timestamps.Len() > 0 {
 				e.setTimestamp(timestamps.At(k))
 			}
-			e.writeSample(s, e.values)
+			e.writeSample(s, &labels, e.values)
 		}
 		e.timestampLabel = e.timestampLabel[:0]
 	}
@@ -142,6 +143,7 @@ func (e *encoder) joinColumn(columns []column, column int) {
 
 // writeRows writes the joined samples.
 func (e *encoder) writeRows(columns []column) {
+	var labels sampleLabels
 	for r := range e.join.rows {
 		row := &e.join.rows[r]
 		e.join.valuesOf(row, columns, e.values)
@@ -151,7 +153,11 @@ func (e *encoder) writeRows(columns []column) {
 		if row.key.timed {
 			e.setTimestamp(row.key.timestamp)
 		}
-		e.writeSample(c.samples.At(int(row.sample)), e.values)
+		s := c.samples.At(int(row.sample))
+		if r == 0 || row.column != e.join.rows[r-1].column || row.sample != e.join.rows[r-1].sample {
+			labels = e.labelsOf(s)
+		}
+		e.writeSample(s, &labels, e.values)
 		if e.err != nil {
 			return
 		}

@@ -17,12 +17,23 @@ import (
 // maxIDSize is the size of the largest id, 1<<31, as a varint.
 const maxIDSize = 5
 
-// writeSample writes one pprof sample: s with its values, and the label in e.timestampLabel.
-func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
+// sampleLabels are the labels that all rows of an OTLP sample have: those of its attributes and of its link.
+type sampleLabels struct {
+	link span
+	// size is that of all the labels. They begin at start in encoder.out once a row was written; until then start is 0.
+	size, start int
+}
+
+// labelsOf makes sure that the labels of a sample are in e.labels.
+func (e *encoder) labelsOf(s pprofile.Sample) sampleLabels {
 	link := e.link(s.LinkIndex())
-	attributes := s.AttributeIndices()
+	return sampleLabels{link: link, size: e.attributesSize(s.AttributeIndices()) + link.size}
+}
+
+// writeSample writes one pprof sample: s with its values, its labels and the label in e.timestampLabel.
+func (e *encoder) writeSample(s pprofile.Sample, labels *sampleLabels, values []int64) {
 	valuesSize, packedValues := sizeOfValues(values)
-	rest := valuesSize + e.attributesSize(attributes) + link.size + len(e.timestampLabel)
+	rest := valuesSize + labels.size + len(e.timestampLabel)
 	if !e.fitsSample(rest + e.stackSize(s.StackIndex())) {
 		e.stats.Dropped++
 		return
@@ -33,12 +44,25 @@ func (e *encoder) writeSample(s pprofile.Sample, values []int64) {
 		return
 	}
 	b = appendValues(b, values, packedValues)
+	e.out = append(e.appendLabels(b, s, labels), e.timestampLabel...)
+}
+
+// appendLabels appends the labels of a sample. It walks the attributes for the first row only: a sample can have many
+// timestamps, and many attributes without labels.
+func (e *encoder) appendLabels(b []byte, s pprofile.Sample, labels *sampleLabels) []byte {
+	if labels.size == 0 {
+		return b
+	}
+	if labels.start > 0 {
+		return append(b, b[labels.start:labels.start+labels.size]...)
+	}
+	labels.start = len(b)
+	attributes := s.AttributeIndices()
 	for k := range attributes.Len() {
 		span := e.attributes.spans[attributes.At(k)]
 		b = append(b, e.labels[span.start:span.start+span.size]...)
 	}
-	b = append(b, e.labels[link.start:link.start+link.size]...)
-	e.out = append(b, e.timestampLabel...)
+	return append(b, e.labels[labels.link.start:labels.link.start+labels.link.size]...)
 }
 
 // stackSize returns an upper bound for the size of a stack's location ids in a sample.

@@ -59,7 +59,8 @@ func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	if w.samples == 0 {
 		e.budget = math.MaxInt64 / 8
 	}
-	e.writeSample(s, values)
+	labels := e.labelsOf(s)
+	e.writeSample(s, &labels, values)
 	e.budget = room
 	w.samples += e.stats.Samples - before
 	return e.stats.Samples > before
