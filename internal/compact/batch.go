@@ -19,13 +19,16 @@ type Options struct {
 	MaxBytes int
 	// MaxGrowth bounds the entries that parts repeat: all parts together are at most this many times as large as the
 	// whole would be, and samples that share an entry larger than MaxBytes stay together. A part can then be larger than
-	// MaxBytes. 0 means no bound: a part is larger than MaxBytes only if it is a single observation.
+	// MaxBytes. 0 means defaultMaxGrowth.
 	MaxGrowth int
 	// OrderByFrequency assigns the shortest indices to the entries that are referred to most.
 	OrderByFrequency bool
 	// CombineSamples combines samples of a profile that have the same identity.
 	CombineSamples bool
 }
+
+// defaultMaxGrowth is twice the whole: what a message has must not be sent many times.
+const defaultMaxGrowth = 2
 
 // Batch collects profiles. Reset must be called first. A Batch is not safe for concurrent use.
 //

@@ -182,7 +182,7 @@ func (s *splitter) measureEntries() {
 				deepSize += int64(e.deepSize)
 				large = cmp.Or(large, e.large)
 			})
-			if large == 0 && size > s.limit && t <= tableStack && s.b.options.MaxGrowth > 0 {
+			if large == 0 && size > s.limit && t <= tableStack {
 				s.largeEntries++
 				large = s.largeEntries
 			}
@@ -400,10 +400,7 @@ func (s *splitter) cutSample(f fragment) {
 		s.fragments = append(s.fragments, f)
 		return
 	}
-	run := room / 8
-	if s.b.options.MaxGrowth > 0 {
-		run = max(run, int64(s.headerLen(&p))) // handling a run takes the time to read its header
-	}
+	run := max(room/8, int64(s.headerLen(&p))) // handling a run takes the time to read its header
 	step := uint32(max(1, int64(sample.count)*run/int64(f.bytes)))
 	for ; p.skip < sample.count; p.skip += step {
 		if p.end = p.skip + step; p.end >= sample.count {
@@ -416,9 +413,6 @@ func (s *splitter) cutSample(f fragment) {
 // measureFragments computes s.before and s.after.
 func (s *splitter) measureFragments() {
 	s.before, s.after = s.before[:0], s.after[:0]
-	if s.b.options.MaxGrowth == 0 {
-		return
-	}
 	s.begin()
 	for k := range s.fragments {
 		s.before = append(s.before, s.size)
@@ -435,8 +429,8 @@ func (s *splitter) measureFragments() {
 // mayCut reports whether a part may end before fragment k, where all parts up to there have closed bytes: neither these
 // parts, nor all parts if the rest became one, may exceed Options.MaxGrowth times what they have as one message.
 func (s *splitter) mayCut(k, closed int) bool {
-	growth := int64(s.b.options.MaxGrowth)
-	return growth == 0 || int64(closed) <= growth*int64(s.before[k]) && int64(closed+s.after[k]) <= growth*int64(s.whole)
+	growth := int64(cmp.Or(s.b.options.MaxGrowth, defaultMaxGrowth))
+	return int64(closed) <= growth*int64(s.before[k]) && int64(closed+s.after[k]) <= growth*int64(s.whole)
 }
 
 // fillEvenly returns the first fragment of each part, and then the number of fragments.

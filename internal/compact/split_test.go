@@ -18,7 +18,7 @@ import (
 const smallLimit = 65_536
 
 func bounded(maxBytes int) Options {
-	return Options{OrderByFrequency: true, CombineSamples: true, MaxBytes: maxBytes, MaxGrowth: 2}
+	return Options{OrderByFrequency: true, CombineSamples: true, MaxBytes: maxBytes}
 }
 
 // splitAll splits pd and requires that the parts together resolve to it.
