@@ -59,7 +59,7 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 		rest, reason, err := d.deliver(ctx, &part)
 		if err != nil {
 			errs = append(errs, err)
-			lost[reason] += rest
+			lost[reason] += rest.SampleCount()
 		}
 	}
 	d.countBatch(ctx, why, parts)
@@ -81,25 +81,25 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 }
 
 // deliver passes on a part, and retries the rest of it while the next component temporarily refuses it. If the next
-// component does not accept all samples, deliver returns the error, the number of other samples, and why it stopped.
-func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest int, why loss, err error) {
+// component does not accept all samples, deliver returns the error, the others, and why it stopped.
+func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest pprofile.Profiles, why loss, err error) {
 	d.warnOversized(ctx, part)
 	bytes := d.metrics.outgoingSize(ctx, part)
-	rest = part.SampleCount
-	pd := part.Profiles
+	rest = part.Profiles
+	samples := part.SampleCount
 	retry := &d.config.RetryOnFailure
 	interval, begin, stopping := retry.InitialInterval, time.Now(), d.stopping
 	for {
-		if err = d.next.ConsumeProfiles(ctx, d.copyIfChanged(pd)); err == nil {
-			d.metrics.countOutgoing(ctx, part, rest, bytes)
+		if err = d.next.ConsumeProfiles(ctx, d.copyIfChanged(rest)); err == nil {
+			d.metrics.countOutgoing(ctx, part, samples, bytes)
 			d.acceptedAgain()
-			return 0, 0, nil
+			return rest, 0, nil
 		}
 		var partial xconsumererror.Profiles
 		if errors.As(err, &partial) {
-			pd = partial.Data()
-			d.metrics.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(rest-pd.SampleCount()), d.metrics.own)
-			rest = pd.SampleCount()
+			rest = partial.Data()
+			d.metrics.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(samples-rest.SampleCount()), d.metrics.own)
+			samples = rest.SampleCount()
 		}
 		switch {
 		case httpserver.IsPermanent(err):

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 var errBusy = errors.New("busy")
@@ -175,6 +178,52 @@ func TestAPartialFailureRepeatsTheRest(t *testing.T) {
 	f.consume(message("shop", 10))
 	assert.Equal(t, 6, f.sink.samples())
 	assert.EqualValues(t, 10, f.sum("outgoing_samples"))
+}
+
+// An error with timeout: 0 has all that was not accepted, whichever part was refused and how, so that a sender that repeats only
+// that loses nothing and repeats nothing else.
+func TestAloneAnErrorHasEverythingThatWasNotTaken(t *testing.T) {
+	for name, tt := range map[string]struct {
+		refused int64 // the first call that is refused
+		partial bool
+	}{
+		"some of the first part": {1, true}, "the second part": {2, false}, "some of the second part": {2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, func(c *Config) {
+				c.Timeout = 0
+				c.MaxBatchBytes = minMaxBatchBytes
+				c.RetryOnFailure.Enabled = false
+			})
+			var calls atomic.Int64
+			var accepted []pprofile.Profiles
+			f.sink.accept = func(_ context.Context, pd pprofile.Profiles) error {
+				if calls.Add(1) < tt.refused {
+					return nil
+				}
+				if !tt.partial {
+					return errBusy
+				}
+				taken, rest := clone(pd), clone(pd)
+				keep := func(pd pprofile.Profiles, isFirst bool) {
+					n := 0
+					profiletest.ProfileAt(pd, 0).Samples().RemoveIf(func(pprofile.Sample) bool { n++; return (n == 1) != isFirst })
+				}
+				keep(taken, true)
+				keep(rest, false)
+				accepted = append(accepted, taken)
+				return xconsumererror.NewProfiles(errBusy, rest)
+			}
+			want := message("shop", 15_000)
+			err := f.processor.ConsumeProfiles(t.Context(), clone(want))
+			require.ErrorIs(t, err, errBusy)
+			var partial xconsumererror.Profiles
+			require.ErrorAs(t, err, &partial)
+			all := new(compact.Batch).Merge(slices.Concat(accepted, f.sink.all(), []pprofile.Profiles{partial.Data()}))
+			require.NoError(t, profiletest.Equal(want, all, profiletest.MergeProfiles()))
+			require.Equal(t, want.SampleCount(), all.SampleCount())
+		})
+	}
 }
 
 // A component that changes what it gets has a copy, so that a retry has the original.

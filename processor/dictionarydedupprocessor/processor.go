@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
@@ -22,9 +23,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 )
-
-// maxGrowth bounds what splitting repeats: the messages of one batch have together at most twice the bytes of the whole.
-const maxGrowth = 2
 
 // dedup is the processor.
 type dedup struct {
@@ -51,7 +49,6 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 		config: config,
 		options: compact.Options{
 			MaxBytes:         config.MaxBatchBytes,
-			MaxGrowth:        maxGrowth,
 			OrderByFrequency: config.OrderByFrequency,
 			CombineSamples:   config.CombineSamples,
 		},
@@ -124,26 +121,41 @@ func (d *dedup) add(ctx context.Context, batch *compact.Batch, pd pprofile.Profi
 }
 
 // passOn sends a batch of one message and returns the result to its sender. If the next component refuses the first
-// part, that is the sender's answer. Later parts are retried for a while, since the sender would repeat those that
-// have been accepted.
+// part, that is the sender's answer. Later parts are retried for a while. If one is refused nevertheless, or a part of the
+// first, the error has everything that was not accepted, for senders that repeat only that.
 func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.MaxWait)
 	defer cancel()
 	parts := 0
+	var refused error
+	var rest []pprofile.Profiles // after refused
 	for part := range batch.Parts() {
-		parts++
-		if parts == 1 {
-			d.warnOversized(ctx, &part)
-			bytes := d.metrics.outgoingSize(ctx, &part)
-			if err := d.next.ConsumeProfiles(ctx, part.Profiles); err != nil {
-				return d.answer(ctx, err)
+		if refused != nil {
+			rest = append(rest, part.Profiles)
+			continue
+		}
+		if parts++; parts > 1 {
+			var left pprofile.Profiles
+			if left, _, refused = d.deliver(ctx, &part); refused != nil {
+				rest = append(rest, left)
 			}
+			continue
+		}
+		d.warnOversized(ctx, &part)
+		bytes := d.metrics.outgoingSize(ctx, &part)
+		if refused = d.next.ConsumeProfiles(ctx, part.Profiles); refused == nil {
 			d.metrics.countOutgoing(ctx, &part, part.SampleCount, bytes)
 			continue
 		}
-		if _, _, err := d.deliver(ctx, &part); err != nil {
-			return d.answer(ctx, err)
+		var partial xconsumererror.Profiles
+		if !errors.As(refused, &partial) {
+			return d.answer(ctx, refused)
 		}
+		rest = append(rest, partial.Data())
+		d.metrics.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(part.SampleCount-partial.Data().SampleCount()), d.metrics.own)
+	}
+	if refused != nil {
+		return xconsumererror.NewProfiles(d.answer(ctx, refused), new(compact.Batch).Merge(rest))
 	}
 	d.countBatch(ctx, reasonTimeout, parts)
 	return nil
