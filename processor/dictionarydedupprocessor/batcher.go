@@ -28,16 +28,16 @@ type batcher struct {
 	// ctx has the client metadata, but no sender's deadline.
 	ctx context.Context
 
+	// tokens has one for each lane that nobody holds. Those who wait for one get it in the order in which they came, and then
+	// remove a lane from free.
+	tokens chan struct{}
+	// closing is closed when no lane may be acquired any more.
+	closing chan struct{}
+
 	mu sync.Mutex
-	// free has the lanes that nobody holds. The last one used is used first, so that under light load all messages are in
-	// one batch.
+	// free has a lane for each token, and for each holder of a token that has not removed its lane yet. The last lane used
+	// is used first, so that under light load all messages are in one batch.
 	free []*lane
-	// waiting has the senders that wait for a lane, in order. If the batcher closes a channel, that sender gets none.
-	waiting []chan *lane
-	lanes   int
-	// closed reports that no lane may be acquired any more. After that, drained is closed when all lanes are free.
-	closed  bool
-	drained chan struct{}
 }
 
 // lane holds a batch. Only the holder of the lane may use it.
@@ -53,10 +53,11 @@ type lane struct {
 }
 
 func newBatcher(d *dedup, key string, metadata map[string][]string) *batcher {
-	b := &batcher{dedup: d, key: key, lanes: runtime.GOMAXPROCS(0), drained: make(chan struct{})}
+	lanes := runtime.GOMAXPROCS(0)
+	b := &batcher{dedup: d, key: key, tokens: make(chan struct{}, lanes), closing: make(chan struct{})}
 	b.ctx = client.NewContext(d.sendContext, client.Info{Metadata: client.NewMetadata(metadata)})
-	for range b.lanes {
-		b.free = append(b.free, &lane{})
+	for range lanes {
+		b.release(&lane{})
 	}
 	return b
 }
@@ -154,82 +155,69 @@ func (b *batcher) expire(l *lane) {
 	b.dedup.batchers.stay(b)
 	defer b.dedup.batchers.leave(b)
 	b.mu.Lock()
-	i := slices.Index(b.free, l)
-	if i < 0 || l.batch == nil {
-		l.expired = i < 0
-		b.mu.Unlock()
-		return
+	i, isMine := slices.Index(b.free, l), false
+	if i >= 0 && l.batch != nil {
+		select {
+		case <-b.tokens:
+			isMine, b.free = true, slices.Delete(b.free, i, i+1)
+		default: // the tokens of all free lanes are held by others, who are about to remove them
+		}
 	}
-	b.free = slices.Delete(b.free, i, i+1)
+	l.expired = !isMine && (i < 0 || l.batch != nil)
 	b.mu.Unlock()
-	b.sendAway(l, reasonTimeout)
+	if isMine {
+		b.sendAway(l, reasonTimeout)
+	}
 }
 
 // acquire returns a lane for a message. Senders that wait get a lane in the order in which they came.
 func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
+	select {
+	case <-b.closing:
 		return nil, errShutdown
+	default:
 	}
-	if n := len(b.free); n > 0 {
-		l := b.free[n-1]
-		b.free = b.free[:n-1]
-		b.mu.Unlock()
-		return l, nil
+	select {
+	case <-b.tokens: // Fast path, without a timer.
+		return b.removeFree(), nil
+	default:
 	}
-	ready := make(chan *lane, 1)
-	b.waiting = append(b.waiting, ready)
-	b.mu.Unlock()
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	err := retryLater("the next component does not keep up")
 	select {
-	case l, ok := <-ready:
-		if !ok {
-			return nil, errShutdown
-		}
-		return l, nil
+	case <-b.tokens:
+		return b.removeFree(), nil
+	case <-b.closing:
+		return nil, errShutdown
 	case <-timer.C:
+		return nil, retryLater("the next component does not keep up")
 	case <-ctx.Done():
-		err = fmt.Errorf("wait for earlier profiles to be sent: %w", ctx.Err())
+		return nil, fmt.Errorf("wait for earlier profiles to be sent: %w", ctx.Err())
 	}
+}
+
+// removeFree returns the free lane of a token that the caller has received.
+func (b *batcher) removeFree() *lane {
 	b.mu.Lock()
-	if i := slices.Index(b.waiting, ready); i >= 0 {
-		b.waiting = slices.Delete(b.waiting, i, i+1)
-		b.mu.Unlock()
-		return nil, err
-	}
-	b.mu.Unlock()
-	// At the same moment the sender got a lane, or the batcher was shut down.
-	if l, ok := <-ready; ok {
-		return l, nil
-	}
-	return nil, errShutdown
+	defer b.mu.Unlock()
+	last := len(b.free) - 1
+	l := b.free[last]
+	b.free = b.free[:last]
+	return l
 }
 
 // release frees a lane, or sends its batch first if that is due.
 func (b *batcher) release(l *lane) {
 	b.mu.Lock()
-	why, due := reasonTimeout, l.expired
+	isDue := l.expired && l.batch != nil
 	l.expired = false
-	if b.closed {
-		why, due = reasonShutdown, true
+	if !isDue {
+		b.free = append(b.free, l)
+		b.tokens <- struct{}{} // there is room for the tokens of all lanes
 	}
-	if due && l.batch != nil {
-		b.mu.Unlock()
-		b.sendAway(l, why)
-		return
-	}
-	defer b.mu.Unlock()
-	if len(b.waiting) > 0 {
-		b.waiting[0] <- l // its channel has room
-		b.waiting = slices.Delete(b.waiting, 0, 1)
-		return
-	}
-	b.free = append(b.free, l)
-	if b.closed && len(b.free) == b.lanes {
-		close(b.drained)
+	b.mu.Unlock()
+	if isDue {
+		b.sendAway(l, reasonTimeout)
 	}
 }
 
@@ -237,33 +225,20 @@ func (b *batcher) release(l *lane) {
 func (b *batcher) isIdle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.free) < b.lanes {
-		return false
-	}
-	return !slices.ContainsFunc(b.free, func(l *lane) bool { return l.batch != nil })
+	return len(b.free) == cap(b.tokens) && !slices.ContainsFunc(b.free, func(l *lane) bool { return l.batch != nil })
 }
 
 // shutdown sends pending batches and returns when no batch is on its way. Senders that wait for a lane are told to retry.
 func (b *batcher) shutdown() {
-	b.mu.Lock()
-	b.closed = true
-	for _, ready := range b.waiting {
-		close(ready)
+	close(b.closing)
+	var draining sync.WaitGroup
+	for range cap(b.tokens) {
+		draining.Go(func() {
+			<-b.tokens // which is never returned
+			if l := b.removeFree(); l.batch != nil {
+				b.flush(l, reasonShutdown)()
+			}
+		})
 	}
-	b.waiting = nil
-	var pending []*lane
-	b.free = slices.DeleteFunc(b.free, func(l *lane) bool {
-		if l.batch != nil {
-			pending = append(pending, l)
-		}
-		return l.batch != nil
-	})
-	isDrained := len(b.free) == b.lanes
-	b.mu.Unlock()
-	for _, l := range pending {
-		b.sendAway(l, reasonShutdown)
-	}
-	if !isDrained {
-		<-b.drained
-	}
+	draining.Wait()
 }
