@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// GRPC starts and stops a gRPC server, as Server does an HTTP server. Call NewGRPC, create the gRPC server with Interceptor or
-// call Context in its handlers, and then call Serve.
+// GRPC starts and stops a gRPC server, as Server does an HTTP server. Call NewGRPC, call Context and Receive in the handlers of
+// the gRPC server, and then call Serve.
 type GRPC struct {
 	options Options
 	server  *grpc.Server
@@ -28,13 +28,6 @@ type GRPC struct {
 
 // NewGRPC returns a GRPC, which has no server yet.
 func NewGRPC(options Options) *GRPC { return &GRPC{options: options, ends: newEnds()} }
-
-// Interceptor ends the contexts of calls when the server stops.
-func (g *GRPC) Interceptor(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	ctx, cancel := g.Context(ctx)
-	defer cancel()
-	return handle(ctx, request)
-}
 
 // Context returns the context of a call, which ends when the server stops.
 func (g *GRPC) Context(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -70,7 +70,11 @@ func TestGRPCShutdownEndsCallsThatBlock(t *testing.T) {
 	const drain = 400 * time.Millisecond
 	life := NewGRPC(Options{DrainTimeout: drain, OnFailure: func(err error) { t.Error(err) }})
 	require.NoError(t, NewGRPC(Options{}).Shutdown(t.Context()), "one that never served")
-	server := grpc.NewServer(grpc.UnaryInterceptor(life.Interceptor))
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		ctx, cancel := life.Context(ctx)
+		defer cancel()
+		return handle(ctx, request)
+	}))
 	service := &blockingService{called: make(chan struct{})}
 	healthgrpc.RegisterHealthServer(server, service)
 	listener, err := net.Listen("tcp", "localhost:0")

@@ -4,6 +4,8 @@
 // Package pdatasize checks messages before they are unmarshalled to pdata: how much memory they would take, since a
 // message of two bytes becomes more than a hundred, and how deep they are nested, since unmarshalling recurses as deep.
 //
+// OfProfiles estimates the memory of profiles that are pdata already.
+//
 // Logs and Profiles read protobuf, JSON any JSON text. Each returns an estimate of the memory, and an error if it is
 // above constantBytes + factor × the message's length, which messages that carry data do not reach.
 package pdatasize
@@ -12,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
@@ -98,6 +102,30 @@ func check(data []byte, is *message) (int, error) {
 	c := checker{memory: len(data), limit: constantBytes + factor*len(data)}
 	err := c.message(data, is, 0)
 	return c.memory, err
+}
+
+// OfProfiles estimates the memory of profiles that were unmarshalled, without the texts of attributes.
+func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
+	const indexBytes, numberBytes = 4, 8
+	d := pd.Dictionary()
+	n := mapping.size*d.MappingTable().Len() + leaf.size*(d.FunctionTable().Len()+d.LinkTable().Len()) +
+		(attribute.size+anyValue.size)*d.AttributeTable().Len() + stack.size*d.StackTable().Len()
+	for _, text := range d.StringTable().All() {
+		n += listString.size + len(text)
+	}
+	for _, l := range d.LocationTable().All() {
+		n += location.size + leaf.size*l.Lines().Len() + indexBytes*l.AttributeIndices().Len()
+	}
+	for _, s := range d.StackTable().All() {
+		n += indexBytes * s.LocationIndices().Len()
+	}
+	for p := range pdataiter.Profiles(pd) {
+		n += profile.size + indexBytes*p.AttributeIndices().Len() + p.OriginalPayload().Len()
+		for _, s := range p.Samples().All() {
+			n += sample.size + indexBytes*s.AttributeIndices().Len() + numberBytes*(s.Values().Len()+s.TimestampsUnixNano().Len())
+		}
+	}
+	return n
 }
 
 type checker struct {

@@ -87,7 +87,7 @@ func (c *Config) maxBytesInFlight() int64 {
 	}
 	largest := int64(0)
 	if grpc := c.Protocols.GRPC.Get(); grpc != nil {
-		largest = int64(grpc.MaxRecvMsgSizeMiB) << 20
+		largest = maxMessageBytes(grpc)
 	}
 	if http := c.Protocols.HTTP.Get(); http != nil {
 		largest = max(largest, http.Server.MaxRequestBodySize)

@@ -4,6 +4,7 @@
 package otlpprofilesreceiver
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/collector/component"
@@ -29,29 +30,26 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	}
 	life := httpserver.NewGRPC(options)
 	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.set.TelemetrySettings,
-		configgrpc.WithGrpcServerOption(grpc.ChainUnaryInterceptor(life.Interceptor)),
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(httpserver.RawCodec{})))
 	if err != nil {
 		return err
 	}
-	export := func(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-		var data []byte
-		if err := decode(&data); err != nil {
-			return nil, err
-		}
-		handle := func(ctx context.Context, request any) (any, error) {
-			// An answer is an ExportProfilesServiceResponse without fields.
-			return new([]byte), r.export(ctx, how, *request.(*[]byte))
-		}
-		if intercept == nil {
-			return handle(ctx, &data)
-		}
-		return intercept(ctx, &data, &grpc.UnaryServerInfo{Server: r, FullMethod: grpcMethod(ctx)}, handle)
-	}
+	reserve := min(maxMessageBytes(cfg), r.cfg.maxBytesInFlight()/receivers)
 	for _, name := range services {
-		server.RegisterService(&grpc.ServiceDesc{
-			ServiceName: name, HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: export}},
-		}, r)
+		server.RegisterService(httpserver.ExportService(name, func(stream grpc.ServerStream) error {
+			ctx, cancel := life.Context(stream.Context())
+			defer cancel()
+			claim := r.budget.Begin()
+			defer claim.Release()
+			data, err := life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, ReserveBytes: reserve})
+			if err != nil {
+				return err
+			}
+			if err := r.deliver(ctx, how, claim, metadata.ValueFromIncomingContext(ctx, versionHeader), data); err != nil {
+				return httpserver.OTLPStatus(err).Err()
+			}
+			return stream.SendMsg(new([]byte)) // an ExportProfilesServiceResponse without fields
+		}), r)
 	}
 	listener, err := cfg.NetAddr.Listen(ctx)
 	if err != nil {
@@ -63,21 +61,12 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	return nil
 }
 
-func grpcMethod(ctx context.Context) string {
-	method, _ := grpc.Method(ctx)
-	return method
-}
+// receivers is how many messages are received at a time over gRPC, since each takes this part of the budget until its size is
+// known. More senders wait. Messages can be larger than that, but no more than this number of them.
+const receivers = 8
 
-// export delivers the profiles of one call. Its error has a gRPC status.
-func (r *otlpReceiver) export(ctx context.Context, how reading, data []byte) error {
-	claim := r.budget.Begin()
-	defer claim.Release()
-	claim.Complete() // gRPC has received the whole message
-	if err := claim.Acquire(ctx, int64(len(data))); err != nil {
-		return httpserver.OTLPStatus(err).Err()
-	}
-	if err := r.deliver(ctx, how, metadata.ValueFromIncomingContext(ctx, versionHeader), data); err != nil {
-		return httpserver.OTLPStatus(err).Err()
-	}
-	return nil
+// maxMessageBytes is the largest message, as sent and decompressed.
+func maxMessageBytes(cfg *configgrpc.ServerConfig) int64 {
+	const defaultMiB = 4 // gRPC's own
+	return int64(cmp.Or(cfg.MaxRecvMsgSizeMiB, defaultMiB)) << 20
 }

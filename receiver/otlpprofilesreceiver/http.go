@@ -88,7 +88,7 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if err := h.receiver.deliver(r.Context(), how, r.Header.Values(versionHeader), data); err != nil {
+	if err := h.receiver.deliver(r.Context(), how, claim, r.Header.Values(versionHeader), data); err != nil {
 		httpserver.AnswerOTLPStatus(w, r, httpserver.OTLPStatus(err))
 		return
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
 
@@ -140,9 +141,12 @@ func checkVersion(values []string) (isStated bool, err error) {
 	return true, nil
 }
 
-// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header. The error
-// is permanent if the request itself is at fault.
-func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []string, data []byte) error {
+// oldExpansion is how many times its bytes a request of an old layout usually takes as profiles.
+const oldExpansion = 8
+
+// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header, and claim
+// holds the size of data. The error is permanent if the request itself is at fault.
+func (r *otlpReceiver) deliver(ctx context.Context, how reading, claim *admission.Claim, versions []string, data []byte) error {
 	isCurrent, err := checkVersion(versions)
 	if err != nil {
 		return consumererror.NewPermanent(err)
@@ -151,10 +155,29 @@ func (r *otlpReceiver) deliver(ctx context.Context, how reading, versions []stri
 	if isCurrent && how.format == formatProtobuf {
 		unmarshal = otlplayouts.UnmarshalCurrent
 	}
+	size, expected := len(data), 0
+	if how.format == formatProtobuf && !isCurrent {
+		if layout, _ := otlplayouts.Detect(data); layout < otlplayouts.V1_8 {
+			expected = (oldExpansion - 1) * size
+		}
+	}
+	if err := claim.Acquire(ctx, int64(expected)); err != nil {
+		return err
+	}
 	var profiles pprofile.Profiles
 	var stats otlplayouts.Stats
-	if ended := r.budget.Work(ctx, func() { profiles, stats, err = unmarshal(data) }); ended != nil {
+	if ended := claim.Work(ctx, func() { profiles, stats, err = unmarshal(data) }); ended != nil {
 		return ended
+	}
+	if stats.Layout < otlplayouts.V1_8 && err == nil {
+		// An old layout can expand much, and the pipeline may hold the profiles for a while. The others are at most messages
+		// of today's with other numbers, which pdatasize has checked.
+		claim.DropBuffers()
+		if memory := pdatasize.OfProfiles(profiles); memory > size+expected {
+			claim.Charge(int64(memory - size - expected))
+		} else {
+			claim.Return(int64(size + expected - max(memory, size)))
+		}
 	}
 	r.count(ctx, &stats)
 	if stats.Layout != otlplayouts.Current {

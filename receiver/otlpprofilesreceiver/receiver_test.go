@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,7 +38,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
@@ -290,6 +293,86 @@ func TestShutdownEndsInTime(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 	require.Less(t, time.Since(began), 20*time.Second)
 	require.ElementsMatch(t, []string{"http 503", "grpc Unavailable"}, []string{<-answers, <-answers})
+}
+
+// Requests of an old layout that expand much wait for each other, since the pipeline holds their profiles.
+func TestExpandingRequestsWaitForEachOther(t *testing.T) {
+	budget := admission.Process()
+	var mu sync.Mutex
+	var running, most, largest int64
+	next, err := xconsumer.NewProfiles(func(_ context.Context, pd pprofile.Profiles) error {
+		mu.Lock()
+		running++
+		most, largest = max(most, running), max(largest, budget.HeldBytes())
+		mu.Unlock()
+		time.Sleep(50 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		running--
+		return nil
+	})
+	require.NoError(t, err)
+	h := start(t, next, func(c *Config) { c.Limits.MaxBytesInFlight = 8 << 20 })
+	data := expanding()
+	for _, send := range []func() error{
+		func() error { return h.export(t, services[0], bytes.Clone(data)) },
+		func() error {
+			if code, answer, _ := h.post(t, paths[0], "application/x-protobuf", bytes.Clone(data)); code != http.StatusOK {
+				return errors.New(answer)
+			}
+			return nil
+		},
+	} {
+		most, largest = 0, 0
+		var senders sync.WaitGroup
+		for range 8 {
+			senders.Go(func() { assert.NoError(t, send()) })
+		}
+		senders.Wait()
+		assert.LessOrEqual(t, most, int64(4))
+		assert.Greater(t, largest, int64(40*len(data)), "the profiles count")
+		assert.Less(t, largest, 4*150*int64(len(data)))
+	}
+	require.Eventually(t, func() bool { return budget.HeldBytes() == 0 }, time.Second, time.Millisecond)
+}
+
+// expanding returns a message of 1.4 of about 200 KB, in which each byte of a sample becomes a sample of its own.
+func expanding() []byte {
+	field := func(b []byte, number protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), content)
+	}
+	var profile []byte
+	for i := range 100 {
+		profile = field(profile, 1, []byte{8, byte(1 + i%2)})
+	}
+	values := field([]byte{8, 0, 16, 1}, 3, bytes.Repeat([]byte{1}, 100))
+	for range 2000 {
+		profile = field(profile, 2, values)
+	}
+	profile = field(profile, 4, []byte{16, 16})
+	profile = field(profile, 5, []byte{0})
+	for _, text := range []string{"", "samples", "bytes"} {
+		profile = field(profile, 10, []byte(text))
+	}
+	return field(nil, 1, field(nil, 2, field(nil, 2, profile)))
+}
+
+// Senders whose messages do not arrive hold no more than the budget, and do not keep others from being received.
+func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
+	h := start(t, nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer client.Close()
+	for range 50 {
+		_, err := client.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/"+services[0]+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return admission.Process().HeldBytes() > 30<<20 }, 5*time.Second, time.Millisecond)
+	require.LessOrEqual(t, admission.Process().HeldBytes(), int64(40<<20))
+	_, data := current(t)
+	require.Eventually(t, func() bool { return h.export(t, services[0], data) == nil }, 20*time.Second, 10*time.Millisecond)
 }
 
 func TestConfig(t *testing.T) {

@@ -5,9 +5,7 @@ package splunkprofilingreceiver
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
@@ -23,18 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
-// logsService is OTLP's service for logs. Its method is registered as a stream: for other methods, gRPC reads the
-// message before the handler can acquire memory for it, and decodes it before the handler can check it.
-var logsService = grpc.ServiceDesc{
-	ServiceName: "opentelemetry.proto.collector.logs.v1.LogsService",
-	HandlerType: (*any)(nil),
-	Streams: []grpc.StreamDesc{{
-		StreamName:    "Export",
-		Handler:       func(s any, stream grpc.ServerStream) error { return s.(*grpcServer).handleExport(stream) },
-		ServerStreams: true, ClientStreams: true,
-	}},
-	Metadata: "opentelemetry/proto/collector/logs/v1/logs_service.proto",
-}
+// logsService is OTLP's service for logs.
+const logsService = "opentelemetry.proto.collector.logs.v1.LogsService"
 
 // grpcServer receives OTLP logs over gRPC.
 type grpcServer struct {
@@ -53,7 +41,7 @@ func (c *GRPCConfig) start(ctx context.Context, host component.Host, d delivery)
 	if err != nil {
 		return server{}, err
 	}
-	g.RegisterService(&logsService, s)
+	g.RegisterService(httpserver.ExportService(logsService, s.handleExport), s)
 	listener, err := c.Server.NetAddr.Listen(ctx)
 	if err != nil {
 		return server{}, err
@@ -79,7 +67,7 @@ func (s *grpcServer) handleExport(stream grpc.ServerStream) error {
 	defer cancel()
 	claim := s.path.Budget.Begin()
 	defer claim.Release()
-	data, err := s.receive(ctx, stream, claim)
+	data, err := s.life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, ReserveBytes: s.maxMessageBytes(), Timeout: s.cfg.ReadTimeout})
 	if err != nil {
 		return err
 	}
@@ -103,42 +91,6 @@ func (s *grpcServer) handleExport(stream grpc.ServerStream) error {
 		return err
 	}
 	return stream.SendMsg(&answer)
-}
-
-var errSlow = fmt.Errorf("%w, and the message arrives slowly", admission.ErrBusy)
-
-// receive reads the message of a request. Its size is unknown until it has arrived, so until then the claim holds the
-// largest size. Its error has a status.
-func (s *grpcServer) receive(ctx context.Context, stream grpc.ServerStream, claim *admission.Claim) ([]byte, error) {
-	refused, refuse := context.WithCancel(ctx)
-	defer refuse()
-	claim.OnRefusal(refuse)
-	largest := s.maxMessageBytes()
-	if err := claim.Acquire(ctx, largest); err != nil {
-		return nil, httpserver.OTLPStatus(err).Err()
-	}
-	var message []byte
-	received := make(chan error, 1)
-	go func() { received <- stream.RecvMsg(&message) }() // it ends with the stream, at the latest
-	var late <-chan time.Time
-	if timeout := s.cfg.ReadTimeout; timeout > 0 {
-		late = time.After(timeout)
-	}
-	select {
-	case err := <-received:
-		if err != nil {
-			return nil, err
-		}
-	case <-refused.Done():
-		return nil, httpserver.OTLPStatus(errSlow).Err()
-	case <-s.life.Stopping():
-		return nil, httpserver.OTLPStatus(httpserver.ErrStopping).Err()
-	case <-late:
-		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", s.cfg.ReadTimeout)
-	}
-	claim.Complete()
-	claim.Return(largest - int64(len(message)))
-	return message, nil
 }
 
 // export delivers a request, for both forms of OTLP. Its error has a status.

@@ -69,7 +69,7 @@ func TestHostileSendersAreBounded(t *testing.T) {
 	framed := func(body []byte) []byte {
 		return append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(body))), body...)
 	}
-	overGRPC := "http://" + f.address("grpc") + "/" + logsService.ServiceName + "/Export"
+	overGRPC := "http://" + f.address("grpc") + "/" + logsService + "/Export"
 	requests := []request{
 		{overGRPC, "application/grpc", "gzip", framed(bomb)}, {overGRPC, "application/grpc", "zstd", framed(window)},
 		{overGRPC, "application/grpc", "gzip", framed(large)},
@@ -167,7 +167,7 @@ func (f *fixture) sendRaw(t testing.TB, message []byte) error {
 	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	return conn.Invoke(t.Context(), "/"+logsService.ServiceName+"/Export", &message, new([]byte), grpc.ForceCodecV2(httpserver.RawCodec{}))
+	return conn.Invoke(t.Context(), "/"+logsService+"/Export", &message, new([]byte), grpc.ForceCodecV2(httpserver.RawCodec{}))
 }
 
 // Without room, senders are told to retry.
@@ -220,7 +220,7 @@ func slowSenders(t testing.TB, f *fixture) map[string]func() string {
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	stream, err := conn.NewStream(ctx, &logsService.Streams[0], "/"+logsService.ServiceName+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+logsService+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
 	require.NoError(t, err)
 	return map[string]func() string{
 		"http": begin(f.address("http"), logsPath, httpserver.ContentProtobuf),

@@ -1,0 +1,76 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+)
+
+// ExportService returns a service whose only method, Export, is registered as a stream: for other methods, gRPC reads the
+// message before the handler can acquire memory for it.
+func ExportService(name string, handle func(grpc.ServerStream) error) *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: name, HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{
+			StreamName:    "Export",
+			Handler:       func(_ any, stream grpc.ServerStream) error { return handle(stream) },
+			ServerStreams: true, ClientStreams: true,
+		}},
+	}
+}
+
+// Receiving is how a message is received.
+type Receiving struct {
+	Claim *admission.Claim
+	// ReserveBytes is what the claim acquires before the message is read: its size is unknown until it has arrived.
+	ReserveBytes int64
+	// Timeout bounds how long a message may take to arrive; 0 means no limit.
+	Timeout time.Duration
+}
+
+var errSlow = fmt.Errorf("%w, and the message arrives slowly", admission.ErrBusy)
+
+// Receive reads the message of a call. Then the claim holds its size. The error has a status.
+func (g *GRPC) Receive(ctx context.Context, stream grpc.ServerStream, how Receiving) ([]byte, error) {
+	refused, refuse := context.WithCancel(ctx)
+	defer refuse()
+	how.Claim.OnRefusal(refuse)
+	if err := how.Claim.Acquire(ctx, how.ReserveBytes); err != nil {
+		return nil, OTLPStatus(err).Err()
+	}
+	var message []byte
+	received := make(chan error, 1)
+	go func() { received <- stream.RecvMsg(&message) }() // it ends with the stream, at the latest
+	var late <-chan time.Time
+	if how.Timeout > 0 {
+		late = time.After(how.Timeout)
+	}
+	select {
+	case err := <-received:
+		if err != nil {
+			return nil, err
+		}
+	case <-refused.Done():
+		return nil, OTLPStatus(errSlow).Err()
+	case <-g.Stopping():
+		return nil, OTLPStatus(ErrStopping).Err()
+	case <-late:
+		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", how.Timeout)
+	}
+	how.Claim.Complete()
+	if size := int64(len(message)); size > how.ReserveBytes {
+		how.Claim.Charge(size - how.ReserveBytes)
+	} else {
+		how.Claim.Return(how.ReserveBytes - size)
+	}
+	return message, nil
+}
