@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -106,10 +107,11 @@ func ContentType(r *http.Request) string {
 // retry, the status carries a RetryInfo: without it, senders treat ResourceExhausted as permanent.
 func OTLPStatus(err error) *status.Status {
 	s, known := status.FromError(err)
+	message := validText(err.Error())
 	switch {
 	case IsPermanent(err):
 		if !known || IsRetryable(s.Code()) {
-			return status.New(codes.InvalidArgument, err.Error())
+			return status.New(codes.InvalidArgument, message)
 		}
 		return s
 	case !known || !IsRetryable(s.Code()):
@@ -117,7 +119,7 @@ func OTLPStatus(err error) *status.Status {
 		if consumererror.ToHTTPStatus(err) == http.StatusTooManyRequests {
 			code = codes.ResourceExhausted
 		}
-		s = status.New(code, err.Error())
+		s = status.New(code, message)
 	}
 	if RetryDelay(s.Err()) > 0 {
 		return s
@@ -223,18 +225,24 @@ func AnswerOTLPError(w http.ResponseWriter, r *http.Request, message string, htt
 }
 
 func answerStatus(w http.ResponseWriter, content string, s *status.Status, httpCode int) {
+	answer := s.Proto() // a copy
+	answer.Message = validText(answer.GetMessage())
 	if content == ContentProtobuf {
-		if body, err := proto.Marshal(s.Proto()); err == nil {
+		if body, err := proto.Marshal(answer); err == nil {
 			Answer(w, ContentProtobuf, body, httpCode)
 			return
 		}
 	}
-	body, err := protojson.Marshal(s.Proto())
+	body, err := protojson.Marshal(answer)
 	if err != nil {
 		body = []byte("{}")
 	}
 	Answer(w, ContentJSON, body, httpCode)
 }
+
+// validText makes the text of an error, which may quote what was sent, a text for a status: one that is not UTF-8 cannot be
+// marshalled.
+func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // Answer writes a body. An error means that the sender is gone.
 func Answer(w http.ResponseWriter, content string, body []byte, httpCode int) {

@@ -20,9 +20,10 @@ func CheckOrigin(r *http.Request, allowed []string) error {
 	}
 	origin := r.Header.Get("Origin")
 	for _, pattern := range allowed {
-		// An origin has slashes only before its host. They are replaced because path.Match treats them specially.
+		// An origin has slashes only before its host. They are replaced because path.Match treats them specially, and so does
+		// it brackets, which an IPv6 address has.
 		flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "|") }
-		if matched, err := path.Match(flat(pattern), flat(origin)); matched && err == nil {
+		if matched, err := path.Match(strings.ReplaceAll(flat(pattern), "[", `\[`), flat(origin)); matched && err == nil {
 			return nil
 		}
 	}

@@ -361,6 +361,9 @@ func TestCheckOrigin(t *testing.T) {
 		"a sandboxed page":     {"null", "cross-site", nil, false},
 		"allowed":              {"http://app.example", "cross-site", []string{"http://app.example"}, true},
 		"allowed by pattern":   {"https://a.b.example", "cross-site", []string{"https://*.example"}, true},
+		"allowed by address":   {"http://[::1]:3000", "cross-site", []string{"http://[::1]:3000"}, true},
+		"another address":      {"http://[::2]:3000", "cross-site", []string{"http://[::1]:3000"}, false},
+		"any port":             {"http://[::1]:3000", "cross-site", []string{"http://[::1]:*"}, true},
 		"any":                  {"https://evil.example", "cross-site", []string{"*"}, true},
 		"another than allowed": {"https://evil.example", "cross-site", []string{"https://*.good.example", "[", ""}, false},
 	} {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // An error after which the sender should retry has a delay; a permanent error is never a status after which senders retry.
@@ -34,6 +35,8 @@ func TestOTLPStatus(t *testing.T) {
 		"throttled":           {consumererror.NewOTLPHTTPError(errors.New("x"), 429), codes.ResourceExhausted, http.StatusTooManyRequests, true},
 		"unknown":             {status.Error(codes.Unknown, "x"), codes.Unavailable, http.StatusServiceUnavailable, true},
 		"permanent":           {consumererror.NewPermanent(errors.New("x")), codes.InvalidArgument, http.StatusBadRequest, false},
+		"not UTF-8":           {consumererror.NewPermanent(errors.New("\xff")), codes.InvalidArgument, http.StatusBadRequest, false},
+		"not UTF-8, yet busy": {errors.New("\xff"), codes.Unavailable, http.StatusServiceUnavailable, true},
 		"permanent, yet busy": {consumererror.NewPermanent(status.Error(codes.Unavailable, "x")), codes.InvalidArgument, http.StatusBadRequest, false},
 		"permanent, denied":   {consumererror.NewPermanent(status.Error(codes.PermissionDenied, "x")), codes.PermissionDenied, http.StatusForbidden, false},
 	} {
@@ -41,6 +44,8 @@ func TestOTLPStatus(t *testing.T) {
 			s := OTLPStatus(tt.err)
 			assert.Equal(t, tt.want, s.Code())
 			assert.Equal(t, tt.retryable, RetryDelay(s.Err()) > 0)
+			_, err := proto.Marshal(s.Proto()) // as gRPC does if there are details
+			assert.NoError(t, err)
 			for content, body := range map[string]string{ContentProtobuf: "\x08", ContentJSON: `"code":`} {
 				w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 				r.Header.Set("Content-Type", content)
