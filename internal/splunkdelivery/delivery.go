@@ -106,7 +106,7 @@ func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Cla
 			return splunklog.Result{}, err
 		}
 		held = options.Limits.MaxProfileBytes
-		if err := p.Budget.Work(ctx, func() { result = splunklog.Translate(ld, options) }); err != nil {
+		if err := claim.Work(ctx, func() { result = splunklog.Translate(ld, options) }); err != nil {
 			return splunklog.Result{}, err
 		}
 		if !result.TooLarge() || held == p.Options.Limits.MaxProfileBytes {
