@@ -81,6 +81,7 @@ const (
 	DropUnknownLocation      = pprofscan.DropUnknownLocation
 	DropStackTooDeep         = pprofscan.DropStackTooDeep
 	DropMalformed            = pprofscan.DropMalformed
+	DropOverBudget           = pprofscan.DropOverBudget
 	RepairMissingSampleTypes = pprofscan.RepairMissingSampleTypes
 	RepairNegativeLine       = pprofscan.RepairNegativeLine
 	RepairInvalidUTF8        = pprofscan.RepairInvalidUTF8

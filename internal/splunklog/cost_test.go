@@ -148,6 +148,18 @@ func worstRequests(t testing.TB) map[string]worst {
 	attributes(record, 40_000, "\xff")
 	add("40,000 broken attributes", ld, 0)
 
+	// Each sample is of a profile of its own, with all attributes of the record.
+	for _, n := range []int{0, 10_000} {
+		periods := worstPprof([]string{keyEventPeriod}, repeated(100_000, func(i int) []byte {
+			return message(2, message(3, append(varintField(1, 1), varintField(3, uint64(i+1))...)))
+		}))
+		ld, record := newRecord(base64.StdEncoding.EncodeToString(gzipped(periods)))
+		attributes(record, n, "x")
+		record.Attributes().PutStr(keyFormat, formatPprofValue)
+		record.Attributes().PutStr(keyType, "cpu")
+		add(fmt.Sprintf("many periods and %d attributes", n), ld, len(periods))
+	}
+
 	add("many empty records", requestOfMany(100_000, ""), 0)
 	add("many stacks", requestOfMany(20_000, javaStack), 0)
 	deep, _ := newRecord("\n\n" + strings.Repeat("at f(x:1)\n", 1<<17))
@@ -215,6 +227,35 @@ func TestSharedAttributesAreBounded(t *testing.T) {
 	profiletest.RequireBounded(t, cost, new(plog.ProtoMarshaler).LogsSize(ld), translateConstantBytes, translateFactor)
 	require.Len(t, result.Rejected, 1)
 	require.Equal(t, ReasonTooLarge, result.Rejected[0].Reason, result.Rejected[0].Err)
+}
+
+// Many OTLP bodies may expand no more than one of their size.
+func TestSharedAttributesOfManyBodiesAreBounded(t *testing.T) {
+	reference := func(key, text int) []byte {
+		return message(1, bytes.Join([][]byte{varintField(3, uint64(key)), message(2, varintField(8, uint64(text)))}, nil))
+	}
+	number := func(n int) []byte {
+		return message(1, bytes.Join([][]byte{varintField(3, 3), message(2, varintField(3, uint64(n)))}, nil))
+	}
+	scope := message(2, message(2, nil)) // of one profile
+	for _, long := range []int{1000, 5 << 10} {
+		ld := requestOfMany(200, "", keyFormat, formatOTLPValue)
+		i := 0
+		eachRecord(ld, func(r plog.LogRecord) {
+			resources := repeated(240, func(int) []byte {
+				i++
+				return message(1, append(message(1, append(reference(1, 2), number(i)...)), scope...))
+			})
+			texts := message(2, bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), long)), message(5, []byte("n"))}, nil))
+			r.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
+		})
+		ld.MarkReadOnly()
+		size := new(plog.ProtoMarshaler).LogsSize(ld)
+		var result Result
+		cost := profiletest.MeasureCost(t, func() { result = Translate(ld, Options{}) })
+		t.Logf("%d bytes, %d rejected, %d resources: %v", size, len(result.Rejected), result.Profiles.ResourceProfiles().Len(), cost)
+		profiletest.RequireBounded(t, cost, size, translateConstantBytes, translateFactor)
+	}
 }
 
 // FuzzRequestCost reads a request as the receiver does, and bounds the cost.

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -112,7 +113,6 @@ func (t *translator) add(o *observation) {
 		t.begin()
 	}
 	t.samplesLeft--
-	t.result.Samples++
 	key := groupKey{
 		scope: t.origin.scope, attributes: t.profileAttributes, period: o.period, typ: t.record.typ,
 		shape: compact.Shape{Timestamps: o.time != 0, Values: o.valued || o.time == 0}, description: t.description,
@@ -121,8 +121,14 @@ func (t *translator) add(o *observation) {
 		key.typ, key.period, key.shape = 0, 0, t.record.description.shape
 	}
 	if g := t.groups.last; g == 0 || t.groups.list[g].groupKey != key {
-		t.groups.last = t.group(key)
+		g, ok := t.group(key)
+		if !ok {
+			t.result.Dropped[pprofconv.DropOverBudget]++
+			return
+		}
+		t.groups.last = g
 	}
+	t.result.Samples++
 	g := &t.groups.list[t.groups.last]
 	if g.record != t.number {
 		g.record = t.number
@@ -143,6 +149,7 @@ func (t *translator) begin() {
 	t.begun = true
 	t.internOrigin()
 	t.profileAttributes = t.recordAttributes()
+	t.groupsLeft += t.groupCost(t.profileAttributes)
 	t.description = 0
 	if t.record.described {
 		t.description = t.groups.internDescription(t.record.description)
@@ -158,12 +165,23 @@ func (t *translator) begin() {
 	}
 }
 
-// group returns the group of a key.
-func (t *translator) group(key groupKey) int32 {
+// groupCost is the memory of a group with these attributes, in attributes.
+func (t *translator) groupCost(attributes profiledict.AttributeSetIndex) int {
+	const profile = 128 // what a profile takes in addition
+	return profile + len(t.dict.AttributeSets.At(attributes))
+}
+
+// group returns the group of a key. ok is false if it would be a new one, and groupsLeft does not suffice for it.
+func (t *translator) group(key groupKey) (g int32, ok bool) {
 	if g, ok := t.groups.indexOf[key]; ok {
-		return g
+		return g, true
 	}
-	g := int32(len(t.groups.list))
+	cost := t.groupCost(key.attributes)
+	if cost > t.groupsLeft {
+		return 0, false
+	}
+	t.groupsLeft -= cost
+	g = int32(len(t.groups.list))
 	t.groups.indexOf[key] = g
 	next := group{groupKey: key, record: -1}
 	next.profile = t.assembler.Profile(key.scope, key.shape, compact.Header{Attributes: key.attributes})
@@ -173,7 +191,7 @@ func (t *translator) group(key groupKey) int32 {
 		t.groups.descriptions[key.description].addTo(&next.id)
 	}
 	t.groups.list = append(t.groups.list, next)
-	return g
+	return g, true
 }
 
 // build returns the profiles of all groups.

@@ -112,9 +112,12 @@ func (t *translator) readOTLP(body string) *Rejection {
 	if err != nil {
 		return reject(ReasonNotOTLP, "the body is not OTLP profiles: %w", err)
 	}
-	if most := constantShared + maxShared*len(payload); sharedBytes(pd) > most {
-		return reject(ReasonTooLarge, "the attributes of its resources and scopes would be more than %d bytes", most)
+	t.sharedLeft += maxShared * len(payload)
+	shared := sharedBytes(pd)
+	if shared > t.sharedLeft {
+		return reject(ReasonTooLarge, "the attributes of its resources and scopes would be %d bytes, more than the %d left", shared, t.sharedLeft)
 	}
+	t.sharedLeft -= shared
 	n := observations(pd)
 	if n > t.samplesLeft {
 		return reject(ReasonTooLarge, "the body has %d samples, more than the %d left", n, t.samplesLeft)
@@ -155,8 +158,8 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 	return payload, nil
 }
 
-// Attributes of resources and scopes can refer to the string table too, and are resolved by the unmarshaler. Their size
-// is bounded by constantShared + maxShared × the size of the body.
+// Attributes of resources and scopes can refer to the string table too, and are resolved by the unmarshaler. Those of all
+// bodies together are bounded by constantShared + maxShared × the size of the bodies.
 const (
 	constantShared = 1 << 20
 	maxShared      = 32

@@ -49,6 +49,11 @@ type translator struct {
 	// decompression, for samples, and for the messages of OTLP bodies in memory. workLeft is how many more bytes may be
 	// unpacked, rejected bodies included.
 	bytesLeft, samplesLeft, memoryLeft, workLeft int
+	// sharedLeft is how many more bytes the attributes of resources and scopes of OTLP bodies may have.
+	sharedLeft int
+	// groupsLeft is what is left for groups, in attributes. The samples of one record can be of many groups, each of which
+	// has all attributes of the record.
+	groupsLeft int
 
 	// The current record.
 	at     position
@@ -77,6 +82,9 @@ const (
 	constantMemory = 64 << 20
 	memoryFactor   = 8
 )
+
+// constantGroups is how many attributes the groups of a request may have, in addition to one group for each record.
+const constantGroups = 1 << 20
 
 // maxKeptBytes and maxKeptEntries bound what a translator keeps between requests, maxHint the tables that it allocates
 // before the first record.
@@ -126,6 +134,7 @@ func (t *translator) start(opts Options) {
 	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
 	t.memoryLeft = constantMemory + memoryFactor*t.opts.Limits.MaxProfileBytes
 	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that the others can be read although one or two are bombs
+	t.sharedLeft, t.groupsLeft = constantShared, constantGroups
 	t.number, t.anyRead = 0, false
 }
 
