@@ -167,6 +167,17 @@ func worstProfiles() map[string]pprofile.Profiles {
 			}
 		}
 	})
+	add("a long resource of many scopes", func(t *table, samples, count int32) {
+		rp := t.pd.ResourceProfiles().AppendEmpty()
+		rp.Resource().Attributes().PutStr("long", strings.Repeat("x", long))
+		cpu, nanoseconds := t.text("cpu"), t.text("nanoseconds")
+		for i := range many {
+			sp := rp.ScopeProfiles().AppendEmpty()
+			sp.Scope().SetName(strconv.Itoa(i))
+			addSample(t.profile(sp, samples, count), 0, nil, 1)
+			addSample(t.profile(sp, cpu, nanoseconds), 0, nil, 1)
+		}
+	})
 	add("a long name of many functions", func(t *table, samples, count int32) {
 		p, name := t.profile(t.scope(), samples, count), t.text(strings.Repeat("f", long))
 		for i := range many {
@@ -209,6 +220,27 @@ func TestEncodeIsBounded(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A large profile is not read again for each small one of the same time.
+func TestFindRecountsIsBounded(t *testing.T) {
+	const large, small = 60_000, 20_000
+	table := newTable()
+	samples, count, cpu, nanoseconds := table.text("samples"), table.text("count"), table.text("cpu"), table.text("nanoseconds")
+	sp := table.scope()
+	first := table.profile(sp, samples, count)
+	for range large {
+		first.Samples().AppendEmpty().Values().Append(1)
+	}
+	for range small {
+		table.profile(sp, cpu, nanoseconds).Samples().AppendEmpty().Values().Append(1)
+	}
+	size := new(pprofile.ProtoMarshaler).ProfilesSize(table.pd)
+	var found recounts
+	cost := profiletest.MeasureCost(t, func() { found = findRecounts(table.pd) })
+	t.Logf("%d bytes: %v", size, cost)
+	profiletest.RequireBounded(t, cost, size, encodeConstantBytes, encodeFactor)
+	assert.Len(t, found.profiles, 1)
 }
 
 // FuzzEncodeCost encodes any ProfilesData message, and bounds the cost.

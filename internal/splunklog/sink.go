@@ -49,11 +49,15 @@ func (s *sink) addProfiles(pd pprofile.Profiles) {
 		rl := s.part.Logs.ResourceLogs().AppendEmpty()
 		rp.Resource().CopyTo(rl.Resource())
 		rl.SetSchemaUrl(rp.SchemaUrl())
+		resource := int32(0)
+		if len(s.recounts.profiles) > 0 {
+			resource = s.recounts.resource(rp)
+		}
 		for _, sp := range rp.ScopeProfiles().All() {
 			sl := rl.ScopeLogs().AppendEmpty()
 			copyScope(sp, sl)
 			if len(s.recounts.profiles) > 0 {
-				s.scope = s.recounts.scope(rp, sp)
+				s.scope = s.recounts.scope(resource, sp)
 			}
 			for _, p := range sp.Profiles().All() {
 				if s.stopped {

@@ -23,12 +23,14 @@ type kind struct {
 // split becomes several.
 type recounts struct {
 	profiles map[profileKey]bool
-	// scopes numbers the scopes, so that their texts are hashed once for each scope instead of each profile.
-	scopes map[recountScope]int32
+	// resources and scopes number those of the profiles, so that a resource's attributes are kept and hashed once, not once
+	// for each of its scopes, and a scope's texts not once for each of its profiles.
+	resources map[profiledict.Value]int32
+	scopes    map[recountScope]int32
 }
 
 type recountScope struct {
-	resource      profiledict.Value
+	resource      int32
 	name, version string
 }
 
@@ -45,15 +47,31 @@ type profileKey struct {
 	sampleType          valueType
 }
 
-// scope returns the number of a scope.
-func (r *recounts) scope(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) int32 {
-	key := recountScope{valueOfMap(rp.Resource().Attributes()), sp.Scope().Name(), sp.Scope().Version()}
-	i, ok := r.scopes[key]
+// resource returns the number of a resource.
+func (r *recounts) resource(rp pprofile.ResourceProfiles) int32 {
+	return numberOf(r.resources, valueOfMap(rp.Resource().Attributes()))
+}
+
+// scope returns the number of a scope of a resource.
+func (r *recounts) scope(resource int32, sp pprofile.ScopeProfiles) int32 {
+	return numberOf(r.scopes, recountScope{resource, sp.Scope().Name(), sp.Scope().Version()})
+}
+
+// numberOf returns the number of a key: keys are numbered in the order in which they first occur.
+func numberOf[K comparable](numbers map[K]int32, key K) int32 {
+	i, ok := numbers[key]
 	if !ok {
-		i = int32(len(r.scopes))
-		r.scopes[key] = i
+		i = int32(len(numbers))
+		numbers[key] = i
 	}
 	return i
+}
+
+// counted is a profile of a type that Splunk knows as cpu, with its type and the number of its timestamps.
+type counted struct {
+	pprofile.Profile
+	sampleType valueType
+	times      int
 }
 
 // maxSampleTypes is how many profiles findRecounts looks back for another sample type of the same pprof. Real ones have a
@@ -62,30 +80,36 @@ const maxSampleTypes = 16
 
 // findRecounts returns the recounts among conformant profiles.
 func findRecounts(pd pprofile.Profiles) recounts {
-	found := recounts{profiles: map[profileKey]bool{}, scopes: map[recountScope]int32{}}
+	found := recounts{profiles: map[profileKey]bool{}, resources: map[profiledict.Value]int32{}, scopes: map[recountScope]int32{}}
 	texts := pd.Dictionary().StringTable()
 	for _, rp := range pd.ResourceProfiles().All() {
+		resource := int32(-1)
 		for _, sp := range rp.ScopeProfiles().All() {
 			scope := int32(-1)
-			var cpu []pprofile.Profile // one of each set that counts the same samples
+			var cpu []counted // one of each set that counts the same samples
 			for _, p := range sp.Profiles().All() {
-				if typ := sampleTypeOf(texts, p); splunkType(typ) != TypeCPU {
+				typ := sampleTypeOf(texts, p)
+				if splunkType(typ) != TypeCPU {
 					continue
 				}
+				next := counted{p, typ, timesOf(p)}
 				recent := cpu[max(0, len(cpu)-maxSampleTypes):]
-				i := slices.IndexFunc(recent, func(other pprofile.Profile) bool { return sameObservations(texts, other, p) })
+				i := slices.IndexFunc(recent, func(other counted) bool { return sameObservations(other, next) })
 				if i < 0 {
-					cpu = append(cpu, p)
+					cpu = append(cpu, next)
 					continue
 				}
-				other := p
-				if sampleTypeOf(texts, p).unit == cpuSamples.unit && sampleTypeOf(texts, recent[i]).unit != cpuSamples.unit {
-					recent[i], other = p, recent[i] // Splunk's cpu is a number of stacks
+				other := next
+				if next.sampleType.unit == cpuSamples.unit && recent[i].sampleType.unit != cpuSamples.unit {
+					recent[i], other = next, recent[i] // Splunk's cpu is a number of stacks
+				}
+				if resource < 0 {
+					resource = found.resource(rp)
 				}
 				if scope < 0 {
-					scope = found.scope(rp, sp)
+					scope = found.scope(resource, sp)
 				}
-				found.profiles[keyOf(texts, scope, other)] = true
+				found.profiles[keyOf(texts, scope, other.Profile)] = true
 			}
 		}
 	}
@@ -99,12 +123,12 @@ func keyOf(texts pcommon.StringSlice, scope int32, p pprofile.Profile) profileKe
 // sameObservations reports whether two profiles count the same observations in different types, as the sample types of
 // one pprof do. If samples have no timestamps, those of one type can be 0 and thus missing; then the times of the
 // profiles are compared.
-func sameObservations(texts pcommon.StringSlice, a, b pprofile.Profile) bool {
-	if sampleTypeOf(texts, a) == sampleTypeOf(texts, b) || a.Time() != b.Time() || a.DurationNano() != b.DurationNano() ||
-		!a.AttributeIndices().Equal(b.AttributeIndices()) || timesOf(a) != timesOf(b) {
+func sameObservations(a, b counted) bool {
+	if a.sampleType == b.sampleType || a.Time() != b.Time() || a.DurationNano() != b.DurationNano() ||
+		a.times != b.times || !a.AttributeIndices().Equal(b.AttributeIndices()) {
 		return false
 	}
-	if timesOf(a) == 0 {
+	if a.times == 0 {
 		return true
 	}
 	if a.Samples().Len() != b.Samples().Len() {
