@@ -4,6 +4,8 @@
 package profilestologsexporter
 
 import (
+	"iter"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -21,7 +23,8 @@ type part struct {
 	// asRecords reports that records are sent, not profiles.
 	asRecords bool
 	records   splunklog.EncodedPart
-	// single reports that the part cannot be split: it is a single observation, or several that share an entry that is too large.
+	// single reports that the part is not split any further: it is a single observation, or smaller parts would repeat too
+	// much of what its samples share.
 	single bool
 }
 
@@ -43,49 +46,58 @@ type source interface {
 
 // wholeParts are profiles as they are. Each part has all that its samples refer to.
 type wholeParts struct {
-	todo  []part
-	batch compact.Batch
+	// pull makes the next part. The parts together can be maxGrowth times as large as the profiles, so only one is in memory.
+	// It is called until there are no more.
+	pull func() (part, bool)
 	// dropped is the number of samples that cannot be understood, which are counted only if a batch is split.
 	dropped int
 }
 
+// maxGrowth bounds the size of all parts together, divided by that of the whole: each part repeats what its samples share.
+// Beyond it, parts are larger than the limit, which the peer may refuse. With 8, that needs samples that share seven
+// eighths of a request, one stack of 100,000 frames for example; and what a sender can make of a message stays small.
+const maxGrowth = 8
+
 // splitProfiles cuts profiles into parts of up to limit bytes.
 func splitProfiles(pd pprofile.Profiles, limit int) *wholeParts {
 	p := &wholeParts{}
-	if new(pprofile.ProtoMarshaler).ProfilesSize(pd) <= limit {
-		p.todo = []part{{profiles: pd}}
-		return p
+	parts := func(yield func(part) bool) { yield(part{profiles: pd}) }
+	if new(pprofile.ProtoMarshaler).ProfilesSize(pd) > limit {
+		var batch compact.Batch
+		batch.Reset(compact.Options{MaxBytes: limit, MaxGrowth: maxGrowth})
+		batch.Add(pd)
+		for _, n := range batch.Stats().Dropped {
+			p.dropped += n
+		}
+		parts = func(yield func(part) bool) {
+			for s := range batch.Parts() {
+				if !yield(part{profiles: s.Profiles, single: s.Oversized}) {
+					return
+				}
+			}
+		}
 	}
-	p.batch.Reset(compact.Options{MaxBytes: limit})
-	p.batch.Add(pd)
-	for s := range p.batch.Parts() {
-		p.todo = append(p.todo, part{profiles: s.Profiles, single: s.Oversized})
-	}
-	for _, n := range p.batch.Stats().Dropped {
-		p.dropped += n
-	}
+	p.pull, _ = iter.Pull(parts)
 	return p
 }
 
-func (p *wholeParts) next() (part, bool) {
-	if len(p.todo) == 0 {
-		return part{}, false
-	}
-	next := p.todo[0]
-	p.todo[0] = part{}
-	p.todo = p.todo[1:]
-	return next, true
-}
+func (p *wholeParts) next() (part, bool) { return p.pull() }
 
 func (p *wholeParts) rest(from part) pprofile.Profiles {
-	if len(p.todo) == 0 {
+	next, ok := p.pull()
+	if !ok {
 		return from.profiles
 	}
-	messages := []pprofile.Profiles{from.profiles}
-	for _, next := range p.todo {
-		messages = append(messages, next.profiles)
+	var batch compact.Batch // not that of the parts, which are still being made
+	batch.Reset(compact.Options{})
+	batch.Add(from.profiles)
+	for ; ok; next, ok = p.pull() {
+		batch.Add(next.profiles)
 	}
-	return p.batch.Merge(messages)
+	for whole := range batch.Parts() {
+		return whole.Profiles
+	}
+	return pprofile.NewProfiles()
 }
 
 // recordParts are log records.

@@ -217,12 +217,86 @@ func TestSharedEntryThatIsTooLarge(t *testing.T) {
 			b := &inbox{}
 			e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, profiles, grpc.MaxRecvMsgSize(8<<20)), "format": format, "max_request_bytes": 65536})
 			e.send(t, pd)
-			assert.Equal(t, profiles, len(b.profiles) > 0)
+			assert.Len(t, b.profiles, map[bool]int{true: 1}[profiles])
 			assert.Equal(t, !profiles, len(b.logs) > 0)
 			refusing := &inbox{}
 			e = runExporter(t, map[string]any{"grpc": grpcServer(t, refusing, profiles, grpc.MaxRecvMsgSize(100_000)), "format": format})
 			assert.Error(t, e.ConsumeProfiles(t.Context(), pd))
 		}
+	}
+}
+
+// The bounds of docs/limits.md.
+const (
+	partsConstantBytes = 64 << 20
+	partsFactor        = 100
+)
+
+// sharedStack is profiles whose samples, of some timestamps each, share one stack.
+func sharedStack(locations, indices, samples, times int) pprofile.Profiles {
+	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").
+		Sample(profiletest.Observed(make([]uint64, times), "leaf")).Build()
+	d := pd.Dictionary()
+	for i := range locations {
+		d.LocationTable().AppendEmpty().SetAddress(uint64(1 + i))
+	}
+	first := d.LocationTable().Len() - locations
+	stack := d.StackTable().AppendEmpty()
+	for i := range indices {
+		stack.LocationIndices().Append(int32(first + i%locations))
+	}
+	sample := profiletest.SampleAt(pd, 0)
+	sample.SetStackIndex(int32(d.StackTable().Len() - 1))
+	for i := range times {
+		sample.TimestampsUnixNano().SetAt(i, start+uint64(i))
+	}
+	for range samples - 1 {
+		sample.CopyTo(profiletest.ProfileAt(pd, 0).Samples().AppendEmpty())
+	}
+	return pd
+}
+
+// The parts of profiles cost memory and time in proportion to the profiles, however much their samples share.
+func TestPartsAreBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
+	for name, pd := range map[string]pprofile.Profiles{
+		"many timestamps of a stack of many locations": sharedStack(50_000, 50_000, 1, 100),
+		"many samples of a stack of many indices":      sharedStack(1, 200_000, 600, 1),
+		"many samples of a stack of many locations":    sharedStack(50_000, 50_000, 200, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			size := sizeOf(pd)
+			for _, limit := range []int{minRequestBytes, size * 3 / 4} {
+				parts, bytes, observations := 0, 0, 0
+				cost := profiletest.MeasureCost(t, func() {
+					source := splitProfiles(pd, limit)
+					for part, ok := source.next(); ok; part, ok = source.next() {
+						parts++
+						bytes += part.bytes()
+						for _, sample := range profiletest.ProfileAt(part.profiles, 0).Samples().All() {
+							observations += sample.TimestampsUnixNano().Len()
+						}
+					}
+				})
+				t.Logf("%d bytes, limit %d: %d parts of %d bytes: %v", size, limit, parts, bytes, cost)
+				want := 0
+				for _, sample := range profiletest.ProfileAt(pd, 0).Samples().All() {
+					want += sample.TimestampsUnixNano().Len()
+				}
+				assert.Equal(t, want, observations)
+				assert.LessOrEqual(t, bytes, 8*size)
+				profiletest.RequireBounded(t, cost, size, partsConstantBytes, partsFactor)
+
+				var rest pprofile.Profiles
+				cost = profiletest.MeasureCost(t, func() {
+					source := splitProfiles(pd, limit)
+					first, _ := source.next()
+					rest = source.rest(first)
+				})
+				assert.Positive(t, rest.SampleCount())
+				profiletest.RequireBounded(t, cost, size, partsConstantBytes, partsFactor)
+			}
+		})
 	}
 }
 
