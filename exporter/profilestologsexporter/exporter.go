@@ -131,7 +131,7 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 			}
 			part, sent = e.sendWhole(ctx, part, sent)
 		}
-		if sent.outcome == unreadable {
+		if sent.outcome == unreadable && asProfiles {
 			sent = e.probe(ctx, sent)
 		}
 		switch {

@@ -76,6 +76,19 @@ func TestAlways(t *testing.T) {
 	assert.Zero(t, b.profilesSeen)
 }
 
+// In the mode always, no answer to log records makes the exporter send profiles.
+func TestAlwaysSendsNoProbe(t *testing.T) {
+	b := &inbox{}
+	e := runExporter(t, map[string]any{"mode": "always", "http": httpServerOf(t, b, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		assert.Equal(t, "/v1/logs", r.URL.Path)
+		http.Error(w, "unsupported", http.StatusBadRequest)
+		return true
+	})})
+	err := e.ConsumeProfiles(t.Context(), batch("x", 5))
+	require.Error(t, err)
+	assert.True(t, consumererror.IsPermanent(err))
+}
+
 // A peer that loses its profiles service and gets it back is followed both ways, one try in each interval.
 func TestPeerThatChanges(t *testing.T) {
 	none := false

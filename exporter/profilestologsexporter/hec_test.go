@@ -148,6 +148,14 @@ func TestHECAnswers(t *testing.T) {
 	e := runExporter(t, map[string]any{"hec": s.serve(t)})
 	e.send(t, batch("x", 3))
 	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
+
+	s = &hecStub{answer: func(w http.ResponseWriter, _ int) bool {
+		http.Error(w, `{"text":"Invalid data format","code":6,"rejected":1,"reason":"`+strings.Repeat("not this one", 200)+`"}`, http.StatusBadRequest)
+		return true
+	}}
+	e = runExporter(t, map[string]any{"hec": s.serve(t)})
+	e.send(t, batch("x", 3))
+	assert.Equal(t, int64(1), e.metric(t, "rejected_items"), "with a long reason too")
 }
 
 // splunk_profiling restores the profiles from the events.
@@ -186,7 +194,7 @@ func timed() pprofile.Profiles {
 
 // The server names the delay.
 func TestHECRetryAfter(t *testing.T) {
-	for _, status := range []int{429, 503} {
+	for _, status := range []int{408, 429, 500, 503} {
 		var refused time.Time
 		s := &hecStub{answer: func(w http.ResponseWriter, n int) bool {
 			if n == 1 {

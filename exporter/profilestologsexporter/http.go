@@ -47,11 +47,12 @@ type httpPeer struct {
 	client               *http.Client
 	// maxDelay bounds the delay that the peer may ask for.
 	maxDelay  time.Duration
-	interpret func(r *refusal, maxDelay time.Duration) answer
+	interpret func(r *refusal, text []byte, maxDelay time.Duration) answer
 }
 
 func newHTTPPeer(config *HTTPConfig, settings component.TelemetrySettings, userAgent string, maxDelay time.Duration) *httpPeer {
-	p := &httpPeer{config: config, settings: settings, userAgent: userAgent, maxDelay: maxDelay, interpret: httpAnswer}
+	p := &httpPeer{config: config, settings: settings, userAgent: userAgent, maxDelay: maxDelay}
+	p.interpret = func(r *refusal, _ []byte, maxDelay time.Duration) answer { return httpAnswer(r, maxDelay) }
 	p.profilesURL, p.logsURL = config.urls()
 	return p
 }
@@ -142,7 +143,7 @@ func (p *httpPeer) exchange(ctx context.Context, r request) answer {
 	if isProtobuf && proto.Unmarshal(text, &answered) == nil {
 		refused.message = shorten(answered.GetMessage())
 	}
-	return p.interpret(refused, p.maxDelay)
+	return p.interpret(refused, text, p.maxDelay)
 }
 
 // refusal is an answer with a status other than 2xx.
@@ -198,15 +199,15 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 	}, body}, limit)
 }
 
-// hecAnswer interprets a refusal by HEC.
-func hecAnswer(r *refusal, maxDelay time.Duration) answer {
+// hecAnswer interprets a refusal by HEC. text is the body of the answer, of which the refusal has the beginning.
+func hecAnswer(r *refusal, text []byte, maxDelay time.Duration) answer {
 	// If the answer counts rejected events, the others were accepted; splunk_profiling answers so.
 	var counted hec.Answer
-	if r.status == http.StatusBadRequest && json.Unmarshal([]byte(r.message), &counted) == nil && counted.Rejected > 0 {
+	if r.status == http.StatusBadRequest && json.Unmarshal(text, &counted) == nil && counted.Rejected > 0 {
 		return answer{rejected: int64(counted.Rejected), message: counted.Reason}
 	}
 	if r.status == http.StatusInternalServerError || r.status == http.StatusRequestTimeout {
-		return answer{outcome: later, err: r} // with HEC these are temporary, unlike with OTLP
+		return answer{outcome: later, err: explain(later, r, r.retryAfter, maxDelay)} // unlike with OTLP these are temporary
 	}
 	return httpAnswer(r, maxDelay)
 }
