@@ -31,7 +31,7 @@ type part struct {
 // bytes is the size of the profiles or records.
 func (p part) bytes() int {
 	if p.asRecords {
-		return p.records.Bytes
+		return p.records.RequestBytes()
 	}
 	return new(pprofile.ProtoMarshaler).ProfilesSize(p.profiles)
 }

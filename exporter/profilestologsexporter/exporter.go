@@ -191,6 +191,7 @@ func (e *profilesToLogs) split(ctx context.Context, pd pprofile.Profiles, asProf
 	}
 	options := e.config.Encoding.Options(maxBytes)
 	options.MaxRecordBytes = min(options.MaxRecordBytes, maxBytes)
+	options.RepeatsResources = e.config.HEC.HasValue()
 	encoder := splunklog.NewEncoder(pd, options)
 	e.metrics.encoding.Dropped(ctx, encoder.Dropped)
 	return recordParts{encoder}

@@ -229,6 +229,47 @@ func TestHECSize(t *testing.T) {
 	assert.Greater(t, s.asked, 2)
 }
 
+// manyProfiles has profiles of one sample each, of one resource.
+func manyProfiles(n, resourceBytes int) pprofile.Profiles {
+	builder := profiletest.New().Resource("service.name", "shop", "note", strings.Repeat("n", resourceBytes))
+	for i := range n {
+		builder.Profile("samples", "count").Time(start+uint64(i), 1).Sample(profiletest.Observed([]uint64{start + uint64(i)}, "main"))
+	}
+	return builder.Build()
+}
+
+// Events that repeat a long resource arrive in requests within the limit, although the profiles would be larger in parts.
+func TestHECResource(t *testing.T) {
+	for _, format := range []string{"pprof", "text"} {
+		s := &hecStub{}
+		e := runExporter(t, map[string]any{"hec": s.serve(t), "format": format})
+		e.send(t, manyProfiles(600, 30_000))
+		assert.Len(t, s.events, 600)
+		assert.Less(t, s.asked, 30)
+	}
+}
+
+// What events may repeat is bounded: the rest of the profiles is dropped.
+func TestHECIsBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
+	pd := manyProfiles(2000, 256<<10)
+	size := sizeOf(pd)
+	sent := 0
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		assert.NoError(t, err)
+		assert.LessOrEqual(t, n, int64(2<<20))
+		sent += int(n)
+	}))
+	defer server.Close()
+	e := runExporter(t, map[string]any{"hec": map[string]any{"endpoint": server.URL, "token": "secret", "compression": "none"}})
+	cost := profiletest.MeasureCost(t, func() { assert.NoError(t, e.ConsumeProfiles(t.Context(), pd)) })
+	t.Logf("%d bytes, %d sent: %v", size, sent, cost)
+	assert.Equal(t, int64(2000), e.metric(t, "samples")+e.metric(t, "dropped_samples"))
+	assert.Less(t, sent, 16<<20+257*size, "16 MiB and 256 times the size")
+	profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, size, 96<<20, 64)
+}
+
 func TestHECEndpoint(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"https://splunk:8088":                                 "https://splunk:8088/services/collector",

@@ -187,7 +187,7 @@ func (p *hecPeer) sendProfiles(context.Context, pprofile.Profiles, int) answer {
 }
 
 func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
-	body, err := hec.Write(ld)
+	body, err := hec.Write(ld, limit) // a body that was cut is above the limit, so post does not send it
 	if err != nil {
 		return failed(err)
 	}

@@ -98,8 +98,9 @@ type event struct {
 }
 
 // Write writes profiling records as events, one after another. The attributes of resource, scope and record become
-// fields: HEC has one list for all.
-func Write(ld plog.Logs) ([]byte, error) {
+// fields: HEC has one list for all. Each event repeats those of resource and scope, so that few bytes can become many:
+// after the event that makes the body larger than limit bytes, Write stops. 0 means no limit.
+func Write(ld plog.Logs, limit int) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
@@ -113,6 +114,9 @@ func Write(ld plog.Logs) ([]byte, error) {
 				e.addRecord(record)
 				if err := encoder.Encode(&e); err != nil {
 					return nil, err
+				}
+				if limit > 0 && body.Len() > limit {
+					return body.Bytes(), nil
 				}
 			}
 		}

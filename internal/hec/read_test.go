@@ -34,7 +34,7 @@ func TestEventsReadBack(t *testing.T) {
 		require.NoError(t, err)
 		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 		require.NoError(t, err)
-		events, err := Write(ld)
+		events, err := Write(ld, 0)
 		require.NoError(t, err)
 		var reader Reader
 		read, fault := reader.Read(events)
@@ -119,7 +119,7 @@ func FuzzEvents(f *testing.F) {
 		require.NoError(f, err)
 		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 		require.NoError(f, err)
-		events, err := Write(ld)
+		events, err := Write(ld, 0)
 		require.NoError(f, err)
 		f.Add(string(events), "")
 	}

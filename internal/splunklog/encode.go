@@ -38,6 +38,9 @@ type EncodeOptions struct {
 	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 means no limit. It has no effect below
 	// MaxRecordBytes.
 	MaxPartBytes int
+	// RepeatsResources reports that each record is sent with its resource and scope, as an event of HEC is. MaxPartBytes and the
+	// budget for what profiles may expand to then include them, once for each record.
+	RepeatsResources bool
 	// SplunkTypesOnly leaves out profiles whose type is neither cpu nor allocation. BodyOTLP ignores it.
 	SplunkTypesOnly bool
 }
@@ -52,13 +55,13 @@ type Encoder struct {
 	recounts recounts
 	// Dropped is the number of samples that were dropped because they cannot be understood.
 	Dropped int
-	// budget is how many bytes of records, uncompressed, may still be written.
-	budget int
+	// budget is how many bytes of records, uncompressed, may still be written, of wholeBudget at first.
+	budget, wholeBudget int
 }
 
 // Profiles share stacks and attributes by index; texts repeat them for each sample, and pprof repeats the indices of a
 // stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the profiles.
-// Beyond it, texts are written as pprof, and samples of a pprof are dropped. Splunk's agents stay far below: a sample
+// Beyond it, texts are written as pprof, with a budget of its own, and samples of a pprof are dropped. Splunk's agents stay far below: a sample
 // of 100 frames is a time of 8 bytes in OTLP, about 250 bytes as pprof and 10,000 as text.
 const (
 	expansionConstantBytes = 16 << 20
@@ -73,7 +76,8 @@ type EncodedPart struct {
 	Profiles pprofile.Profiles
 	Logs     plog.Logs
 	// Records and Bytes are the number and encoded size of the records, Samples the number of observations in them.
-	Records, Bytes, Samples int
+	// RepeatedBytes is the size of their resources and scopes if EncodeOptions.RepeatsResources, otherwise 0.
+	Records, Bytes, RepeatedBytes, Samples int
 	// Oversized is the number of records above MaxRecordBytes: they have a single observation, or observations that
 	// share so much that splitting would only make many of the same size.
 	Oversized int
@@ -82,11 +86,15 @@ type EncodedPart struct {
 	LeftOut, Dropped int
 }
 
+// RequestBytes is the size that EncodeOptions.MaxPartBytes bounds.
+func (p *EncodedPart) RequestBytes() int { return p.Bytes + p.RepeatedBytes }
+
 // Add adds the records of another part. Profiles stay as they are.
 func (p *EncodedPart) Add(other EncodedPart) {
 	other.Logs.ResourceLogs().MoveAndAppendTo(p.Logs.ResourceLogs())
 	p.Records += other.Records
 	p.Bytes += other.Bytes
+	p.RepeatedBytes += other.RepeatedBytes
 	p.Samples += other.Samples
 	p.Oversized += other.Oversized
 	p.LeftOut += other.LeftOut
@@ -111,7 +119,8 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 		e.todo = append(e.todo, whole)
 	}
 	e.recounts = findRecounts(whole.Profiles)
-	e.budget = expansionBudget(whole.Bytes)
+	e.wholeBudget = expansionBudget(whole.Bytes)
+	e.budget = e.wholeBudget
 	return e
 }
 
@@ -123,30 +132,24 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	for len(e.todo) > 0 {
 		next := e.todo[len(e.todo)-1]
 		e.todo = e.todo[:len(e.todo)-1]
-		part, excess, stopped := e.encode(next.Profiles, true)
+		part, excess, stopped := e.encode(next.Profiles)
 		if e.budget <= 0 && e.opts.Format == BodyText {
-			e.opts.Format, e.budget = BodyPprof, expansionBudget(next.Bytes)
-			for _, later := range e.todo {
-				e.budget += maxExpansion * later.Bytes
-			}
-			part, excess, stopped = e.encode(next.Profiles, true)
+			e.opts.Format, e.budget = BodyPprof, e.wholeBudget
+			part, excess, stopped = e.encode(next.Profiles)
 		}
-		if excess > 1 {
-			if e.split(next, excess, stopped) {
-				continue
-			}
-			if stopped {
-				part, _, _ = e.encode(next.Profiles, false)
-			}
+		if excess > 1 && e.split(next, excess, stopped) {
+			continue
 		}
 		part.Profiles = next.Profiles
+		e.budget -= part.RepeatedBytes // now, since encode has only counted them
 		return part, true
 	}
 	return EncodedPart{}, false
 }
 
 // split replaces profiles by pieces with an equal share of the observations each, unless there is a single one. excess
-// is the size of the records of the whole, divided by the limit.
+// is the size of the records of the whole, divided by the limit. mustSplit reports that encode stopped: then there are
+// several observations, of which it has not written all.
 func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool {
 	const (
 		margin = 1.05
@@ -158,6 +161,7 @@ func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool
 		// fixedBytes of a piece do not count as growth: resource, scope, type.
 		fixedBytes = 512
 	)
+	repeatedBytes := e.repeatedBytes(whole.Profiles)
 	n := observations(whole.Profiles)
 	if n < 2 {
 		return false
@@ -165,7 +169,7 @@ func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool
 	dictionary := pprofile.NewProfiles().Dictionary()
 	whole.Profiles.Dictionary().CopyTo(dictionary)
 	for pieces := min(n, int(margin*excess)+1, maxPieces); pieces > 1; pieces /= 2 {
-		maxBytes := int(maxGrowth*float64(whole.Bytes)) + pieces*fixedBytes
+		maxBytes := int(maxGrowth*float64(whole.Bytes)) + pieces*(fixedBytes+repeatedBytes)
 		if mustSplit {
 			pieces, maxBytes = 2, math.MaxInt
 		}
@@ -185,6 +189,21 @@ func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool
 		e.todo = e.todo[:first]
 	}
 	return false
+}
+
+// repeatedBytes is the size of the resources and scopes if each record repeats them, so that pieces cost no more.
+func (e *Encoder) repeatedBytes(pd pprofile.Profiles) (n int) {
+	if !e.opts.RepeatsResources {
+		return 0
+	}
+	var sizer pprofile.ProtoMarshaler
+	for _, rp := range pd.ResourceProfiles().All() {
+		n += sizer.ResourceProfilesSize(rp)
+	}
+	for p := range pdataiter.Profiles(pd) {
+		n -= sizer.ProfileSize(p)
+	}
+	return n
 }
 
 // piece returns piece i of n of profiles. If all profiles are large enough it has the same share of each, since the
@@ -288,11 +307,11 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	return e.batch.Merge(messages)
 }
 
-// encode makes records of conformant profiles. excess is their size divided by the limit. If mayStop, encode may stop
-// when they are far too large.
-func (e *Encoder) encode(pd pprofile.Profiles, mayStop bool) (part EncodedPart, excess float64, stopped bool) {
+// encode makes records of conformant profiles. excess is their size divided by the limit. When they are far too large,
+// encode stops.
+func (e *Encoder) encode(pd pprofile.Profiles) (part EncodedPart, excess float64, stopped bool) {
 	s := &sink{
-		opts: e.opts, budget: &e.budget, mayStop: mayStop, part: &part, dict: pd.Dictionary(), recounts: &e.recounts,
+		opts: e.opts, budget: &e.budget, part: &part, dict: pd.Dictionary(), recounts: &e.recounts,
 		total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
 	}
 	if e.opts.Format == BodyPprof {

@@ -4,6 +4,7 @@
 package splunklog
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -201,21 +202,29 @@ func TestEncodeIsBounded(t *testing.T) {
 		pd.MarkReadOnly()
 		size := new(pprofile.ProtoMarshaler).ProfilesSize(pd)
 		want := observations(pd)
-		for _, format := range []BodyFormat{BodyOTLP, BodyPprof, BodyText} {
-			t.Run(name+", "+format.String(), func(t *testing.T) {
+		for _, options := range []EncodeOptions{
+			{Format: BodyOTLP}, {Format: BodyPprof}, {Format: BodyText},
+			{Format: BodyPprof, RepeatsResources: true}, {Format: BodyText, RepeatsResources: true},
+		} {
+			t.Run(fmt.Sprintf("%s, %v, %t", name, options.Format, options.RepeatsResources), func(t *testing.T) {
+				options.MaxRecordBytes, options.MaxPartBytes = 1_000_000, 3_932_160
 				out, seen := 0, 0
 				cost := profiletest.MeasureCost(t, func() {
-					encoder := NewEncoder(pd, EncodeOptions{Format: format, MaxRecordBytes: 1_000_000, MaxPartBytes: 3_932_160})
+					encoder := NewEncoder(pd, options)
 					for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
-						out += part.Bytes
+						out += part.RequestBytes()
 						seen += part.Samples + part.Dropped
 					}
 				})
 				t.Logf("%d bytes, %d out: %v", size, out, cost)
 				assert.Equal(t, want, seen)
 				budget := expansionBudget(size)
-				assert.Less(t, out, 2*budget)
-				profiletest.RequireBounded(t, cost, size+budget, encodeConstantBytes, 0)
+				assert.Less(t, out, 2*(budget+options.MaxPartBytes))
+				work := budget
+				if options.Format == BodyText {
+					work = out // texts are not compressed
+				}
+				profiletest.RequireBounded(t, cost, size+work, encodeConstantBytes, 0)
 				profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, size, encodeConstantBytes, encodeFactor)
 			})
 		}

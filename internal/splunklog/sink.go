@@ -25,17 +25,21 @@ type sink struct {
 	scope int32
 	// frames[i] is the number of frames of stack i plus 1; 0 means not counted yet.
 	frames []int
+	// originBytes is the size of the current resource and scope if EncodeOptions.RepeatsResources, otherwise 0.
+	originBytes int
 	// total is the number of observations, done how many of them are written.
 	total, done int
 	// largest is the size of the largest record.
 	largest int
 	// stopped reports that the records are far too large already.
-	mayStop, stopped bool
-	budget           *int
+	stopped bool
+	budget  *int
 
 	pprof *pprofencode.Writer
 	text  []byte
 }
+
+var sizer plog.ProtoMarshaler
 
 // The attributes of the records' scope that keep the profiles' scope, if that has another name than Splunk's.
 const (
@@ -49,13 +53,19 @@ func (s *sink) addProfiles(pd pprofile.Profiles) {
 		rl := s.part.Logs.ResourceLogs().AppendEmpty()
 		rp.Resource().CopyTo(rl.Resource())
 		rl.SetSchemaUrl(rp.SchemaUrl())
-		resource := int32(0)
+		resourceBytes, resource := 0, int32(0)
+		if s.opts.RepeatsResources {
+			resourceBytes = sizer.ResourceLogsSize(rl)
+		}
 		if len(s.recounts.profiles) > 0 {
 			resource = s.recounts.resource(rp)
 		}
 		for _, sp := range rp.ScopeProfiles().All() {
 			sl := rl.ScopeLogs().AppendEmpty()
 			copyScope(sp, sl)
+			if s.opts.RepeatsResources {
+				s.originBytes = resourceBytes + sizer.ScopeLogsSize(sl)
+			}
 			if len(s.recounts.profiles) > 0 {
 				s.scope = s.recounts.scope(resource, sp)
 			}
@@ -109,11 +119,7 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 		return
 	}
 	record := s.newRecord(p, k, to)
-	room := *s.budget
-	if s.mayStop {
-		room = min(room, maxPprofBytes)
-	}
-	written, frames := s.writePprof(p, k.typ, room)
+	written, frames := s.writePprof(p, k.typ, min(*s.budget, maxPprofBytes))
 	pprof := s.pprof.Bytes()
 	*s.budget -= len(pprof)
 	if written < n && *s.budget > 0 {
@@ -154,10 +160,11 @@ func (s *sink) newRecord(p pprofile.Profile, k kind, to plog.ScopeLogs) plog.Log
 
 // finish counts a record, of n observations, that has all of its content.
 func (s *sink) finish(record plog.LogRecord, n int) {
-	size := new(plog.ProtoMarshaler).LogRecordSize(record)
+	size := sizer.LogRecordSize(record)
 	s.largest = max(s.largest, size)
 	s.part.Records++
 	s.part.Bytes += size
+	s.part.RepeatedBytes += s.originBytes
 	s.part.Samples += n
 	s.done += n
 	*s.budget -= size
@@ -166,12 +173,12 @@ func (s *sink) finish(record plog.LogRecord, n int) {
 	}
 	// Records that are far too large are split before they are finished.
 	const far = 2
-	s.stopped = s.mayStop && s.part.Bytes/far > s.opts.MaxPartBytes && s.done < s.total
+	s.stopped = s.part.RequestBytes()/far > s.opts.MaxPartBytes && s.done < s.total
 }
 
 // excess returns the size divided by the limit. It assumes that records that were not written are like the others.
 func (s *sink) excess() float64 {
-	bytes := float64(s.part.Bytes)
+	bytes := float64(s.part.RequestBytes())
 	known := 1.0
 	if s.stopped {
 		known = float64(s.total) / float64(s.done)
