@@ -110,6 +110,13 @@ func worstProfiles() map[string]pprofile.Profiles {
 		}
 		addSample(p, 0, nil, 1)
 	})
+	add("many attributes of a sample", func(t *table, samples, count int32) {
+		var attributes []int32
+		for i := range 100_000 {
+			attributes = append(attributes, t.attribute("k"+strconv.Itoa(i), "x"))
+		}
+		addSample(t.profile(t.scope(), samples, count), 0, attributes, 1)
+	})
 	add("a deep stack", func(t *table, samples, count int32) {
 		stack := make([]int32, many)
 		for i := range stack {

@@ -257,3 +257,20 @@ func TestTextBody(t *testing.T) {
 	got := translated(t, ld, Options{}).Profiles
 	assert.Contains(t, profiletest.Render(got), "main.(*Cart).Total(int) cart.go:7")
 }
+
+// In a text, a sample's attributes become the record's: they come before the profile's, and change nothing of the record's own.
+func TestTextAttributes(t *testing.T) {
+	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 1).
+		Sample(profiletest.Observed([]uint64{start}, "leaf").With(
+			profiletest.Attr(keyFormat, "x"), profiletest.Attr(keySampleType, "y"), profiletest.Attr("both", "sample"), profiletest.Attr("sample", 1)),
+		).Attributes(profiletest.Attr("both", "profile"), profiletest.Attr("profile", 2)).Build()
+	ld, _ := records(t, pd, EncodeOptions{Format: BodyText})
+	record := onlyRecord(ld)
+	got := record.Attributes().AsRaw()
+	assert.Len(t, got, record.Attributes().Len(), "no key is there twice")
+	assert.Equal(t, formatTextValue, got[keyFormat])
+	assert.Equal(t, "sample", got["both"])
+	assert.Equal(t, int64(1), got["sample"])
+	assert.Equal(t, int64(2), got["profile"])
+	assert.Equal(t, 1, translated(t, ld, Options{}).Samples)
+}

@@ -36,7 +36,13 @@ type sink struct {
 	budget  *int
 
 	pprof *pprofencode.Writer
-	text  []byte
+
+	text []byte
+	// texts numbers the texts. own are the attributes of the current text's sample that are not in its first two lines, and
+	// ownKeys[i] is the last text that has one with key i.
+	texts   int32
+	own     []int32
+	ownKeys []int32
 }
 
 var sizer plog.ProtoMarshaler
@@ -136,26 +142,36 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	s.finish(record, n)
 }
 
-// newRecord adds a record with the attributes that all formats share.
+// newRecord adds a record with the attributes that all formats share. Of an attribute of the profile and one of s.own with the same
+// key, it has the latter.
 func (s *sink) newRecord(p pprofile.Profile, k kind, to plog.ScopeLogs) plog.LogRecord {
 	record := to.LogRecords().AppendEmpty()
 	record.SetTimestamp(p.Time())
 	var attributes xpdata.MapBuilder // Map.Put would look through all attributes before each
-	attributes.EnsureCapacity(8 + p.AttributeIndices().Len())
+	attributes.EnsureCapacity(8 + len(s.own) + p.AttributeIndices().Len())
 	attributes.AppendEmpty(KeySourceType).SetStr(ProfilingName)
 	attributes.AppendEmpty(keyType).SetStr(k.name)
 	if d, needed := s.describe(p, k.typ); needed {
 		d.put(&attributes)
 	}
 	for _, i := range p.AttributeIndices().All() {
-		attribute := s.dict.AttributeTable().At(int(i))
-		// An attribute of that name would change what the record is.
-		if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); !describesRecord(key) {
-			attribute.Value().CopyTo(attributes.AppendEmpty(key))
+		if len(s.own) == 0 || s.ownKeys[s.dict.AttributeTable().At(int(i)).KeyStrindex()] != s.texts {
+			s.putAttribute(i, &attributes)
 		}
+	}
+	for _, i := range s.own {
+		s.putAttribute(i, &attributes)
 	}
 	attributes.UnsafeIntoMap(record.Attributes())
 	return record
+}
+
+// putAttribute appends an attribute to those of a record, unless one of that name would change what the record is.
+func (s *sink) putAttribute(i int32, to *xpdata.MapBuilder) {
+	attribute := s.dict.AttributeTable().At(int(i))
+	if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); !describesRecord(key) {
+		attribute.Value().CopyTo(to.AppendEmpty(key))
+	}
 }
 
 // finish counts a record, of n observations, that has all of its content.

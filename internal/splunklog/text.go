@@ -292,6 +292,7 @@ func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 			return
 		}
 		template := plog.NewScopeLogs()
+		header := s.headerOf(sample)
 		record := s.newRecord(p, k, template)
 		attributes := record.Attributes()
 		attributes.PutStr(keyFormat, formatTextValue)
@@ -308,7 +309,7 @@ func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 			record.SetTraceID(link.TraceID())
 			record.SetSpanID(link.SpanID())
 		}
-		record.Body().SetStr(s.bodyOf(sample, stack, attributes))
+		record.Body().SetStr(s.bodyOf(&header, stack))
 		for m := range moments(p, sample) {
 			s.stopped = s.stopped || *s.budget <= 0
 			if s.stopped {
@@ -328,16 +329,25 @@ func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	}
 }
 
-// bodyOf writes a stack. Attributes that do not fit into its first two lines become attributes of the record.
-func (s *sink) bodyOf(sample pprofile.Sample, stack pcommon.Int32Slice, attributes pcommon.Map) string {
-	var h threadHeader
+// headerOf begins a text: it returns its first two lines. Attributes that do not fit into them are s.own.
+func (s *sink) headerOf(sample pprofile.Sample) (h threadHeader) {
+	if s.ownKeys == nil {
+		s.ownKeys = make([]int32, s.dict.StringTable().Len())
+	}
+	s.texts++
+	s.own = s.own[:0]
 	for _, i := range sample.AttributeIndices().All() {
 		attribute := s.dict.AttributeTable().At(int(i))
-		key := s.dict.StringTable().At(int(attribute.KeyStrindex()))
-		if !h.add(key, attribute.Value()) {
-			attribute.Value().CopyTo(attributes.PutEmpty(key))
+		if !h.add(s.dict.StringTable().At(int(attribute.KeyStrindex())), attribute.Value()) {
+			s.own = append(s.own, i)
+			s.ownKeys[attribute.KeyStrindex()] = s.texts
 		}
 	}
+	return h
+}
+
+// bodyOf writes a stack.
+func (s *sink) bodyOf(h *threadHeader, stack pcommon.Int32Slice) string {
 	s.text = h.append(s.text[:0])
 	for _, i := range stack.All() {
 		s.appendLocation(s.dict.LocationTable().At(int(i)))
