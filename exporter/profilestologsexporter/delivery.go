@@ -23,8 +23,8 @@ type part struct {
 	// asRecords reports that records are sent, not profiles.
 	asRecords bool
 	records   splunklog.EncodedPart
-	// single reports that the part is not split any further: it is a single observation, or smaller parts would repeat too
-	// much of what its samples share.
+	// single reports that the part is not split any further: it is a single observation, smaller parts would repeat too much
+	// of what its samples share, or it is an event most of which is its resource.
 	single bool
 }
 
@@ -105,7 +105,8 @@ type recordParts struct{ encoder *splunklog.Encoder }
 
 func (p recordParts) next() (part, bool) {
 	records, ok := p.encoder.Next()
-	return part{profiles: records.Profiles, asRecords: true, records: records, single: records.Samples < 2}, ok
+	single := records.Samples < 2 || records.Records < 2 && records.RepeatedBytes > records.Bytes
+	return part{profiles: records.Profiles, asRecords: true, records: records, single: single}, ok
 }
 
 func (p recordParts) rest(from part) pprofile.Profiles { return p.encoder.Rest(from.records) }

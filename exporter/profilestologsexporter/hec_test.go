@@ -249,6 +249,27 @@ func TestHECResource(t *testing.T) {
 	}
 }
 
+// A profile is not split because its resource alone is larger than a request.
+func TestHECResourceThatIsTooLarge(t *testing.T) {
+	builder := profiletest.New().Resource("service.name", "shop", "note", strings.Repeat("n", 60_000))
+	for _, sampleType := range []string{"samples", "inuse_space", "goroutine"} {
+		builder.Profile(sampleType, "count").Time(start, 1000)
+		for i := range 1000 {
+			builder.Sample(profiletest.Observed([]uint64{start + uint64(i)}, "main"))
+		}
+	}
+	for _, limit := range []int{50_000, 100_000} {
+		s := &hecStub{}
+		hec := s.serve(t)
+		hec["max_request_bytes"] = limit
+		e := runExporter(t, map[string]any{"hec": hec})
+		e.send(t, builder.Build())
+		assert.Equal(t, int64(3000), e.metric(t, "samples"))
+		assert.Len(t, s.events, 3)
+		assert.Equal(t, 3, s.asked)
+	}
+}
+
 // What events may repeat is bounded: the rest of the profiles is dropped.
 func TestHECIsBounded(t *testing.T) {
 	profiletest.SkipLarge(t)

@@ -39,7 +39,7 @@ type EncodeOptions struct {
 	// MaxRecordBytes.
 	MaxPartBytes int
 	// RepeatsResources reports that each record is sent with its resource and scope, as an event of HEC is. MaxPartBytes and the
-	// budget for what profiles may expand to then include them, once for each record.
+	// budget for what profiles may expand to then include them, once for each record. BodyOTLP ignores it.
 	RepeatsResources bool
 	// SplunkTypesOnly leaves out profiles whose type is neither cpu nor allocation. BodyOTLP ignores it.
 	SplunkTypesOnly bool
@@ -110,6 +110,7 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 		opts.MaxPartBytes = math.MaxInt
 	}
 	opts.MaxPartBytes = max(opts.MaxPartBytes, opts.MaxRecordBytes)
+	opts.RepeatsResources = opts.RepeatsResources && opts.Format != BodyOTLP // a part of which has one record
 	e := &Encoder{opts: opts}
 	whole := e.compacted(pd)
 	for _, n := range e.batch.Stats().Dropped {
@@ -166,6 +167,7 @@ func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool
 	if n < 2 {
 		return false
 	}
+	mustSplit = mustSplit || e.cutsProfiles(whole.Profiles)
 	dictionary := pprofile.NewProfiles().Dictionary()
 	whole.Profiles.Dictionary().CopyTo(dictionary)
 	for pieces := min(n, int(margin*excess)+1, maxPieces); pieces > 1; pieces /= 2 {
@@ -206,11 +208,18 @@ func (e *Encoder) repeatedBytes(pd pprofile.Profiles) (n int) {
 	return n
 }
 
+// cutsProfiles reports that pieces have whole profiles: if records repeat their resources, a profile should not become several
+// records if that does not make them smaller. This adds no records, so it is not bounded by what the pieces share.
+func (e *Encoder) cutsProfiles(pd pprofile.Profiles) bool {
+	return e.opts.RepeatsResources && pd.ProfileCount() > 1
+}
+
 // piece returns piece i of n of profiles. If all profiles are large enough it has the same share of each, since the
 // sample types of one pprof have the same stacks in the same order. dictionary is a copy of theirs; it is borrowed.
 func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDictionary, i, n int) compact.Part {
 	part := pprofile.NewProfiles()
 	smallest, total := smallestProfile(whole)
+	wholly, profiles, k := e.cutsProfiles(whole), whole.ProfileCount(), 0
 	at := 0
 	for _, rp := range whole.ResourceProfiles().All() {
 		toResource := part.ResourceProfiles().AppendEmpty()
@@ -223,9 +232,15 @@ func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDic
 			for _, p := range sp.Profiles().All() {
 				count := observationsOf(p)
 				from, to := total*i/n-at, total*(i+1)/n-at
-				if smallest >= n {
+				switch {
+				case wholly && k*n/profiles != i:
+					from, to = 0, 0
+				case wholly:
+					from, to = 0, count
+				case smallest >= n:
 					from, to = count*i/n, count*(i+1)/n
 				}
+				k++
 				if from < count && to > 0 {
 					copyObservations(p, toScope.Profiles().AppendEmpty(), from, to)
 				}

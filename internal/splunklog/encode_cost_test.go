@@ -128,6 +128,18 @@ func worstProfiles() map[string]pprofile.Profiles {
 			addSample(p, s, []int32{t.attribute("k", i)}, 1)
 		}
 	})
+	add("a deep stack of many profiles", func(t *table, samples, count int32) {
+		stack := make([]int32, 4*many)
+		for i := range stack {
+			stack[i] = t.location(0, int64(i))
+		}
+		sp, s := t.scope(), t.stack(stack...)
+		for i := range many {
+			p := t.profile(sp, samples, count)
+			p.SetPeriod(int64(i))
+			addSample(p, s, nil, 1)
+		}
+	})
 	add("a long attribute", func(t *table, samples, count int32) {
 		p, shared := t.profile(t.scope(), samples, count), t.attribute("long", strings.Repeat("x", long))
 		for i := range many {
@@ -203,16 +215,19 @@ func worstProfiles() map[string]pprofile.Profiles {
 	return all
 }
 
+// costOptions are the options for which the cost differs.
+var costOptions = []EncodeOptions{
+	{Format: BodyOTLP}, {Format: BodyPprof}, {Format: BodyText},
+	{Format: BodyPprof, RepeatsResources: true}, {Format: BodyText, RepeatsResources: true},
+}
+
 // Records of any profiles cost memory in proportion to the profiles' size, and their number is bounded.
 func TestEncodeIsBounded(t *testing.T) {
 	for name, pd := range worstProfiles() {
 		pd.MarkReadOnly()
 		size := new(pprofile.ProtoMarshaler).ProfilesSize(pd)
 		want := observations(pd)
-		for _, options := range []EncodeOptions{
-			{Format: BodyOTLP}, {Format: BodyPprof}, {Format: BodyText},
-			{Format: BodyPprof, RepeatsResources: true}, {Format: BodyText, RepeatsResources: true},
-		} {
+		for _, options := range costOptions {
 			t.Run(fmt.Sprintf("%s, %v, %t", name, options.Format, options.RepeatsResources), func(t *testing.T) {
 				options.MaxRecordBytes, options.MaxPartBytes = 1_000_000, 3_932_160
 				out, seen := 0, 0
@@ -231,7 +246,7 @@ func TestEncodeIsBounded(t *testing.T) {
 				if options.Format == BodyText {
 					work = out // texts are not compressed
 				}
-				profiletest.RequireBounded(t, cost, size+work, encodeConstantBytes, 0)
+				profiletest.RequireBounded(t, profiletest.Cost{CPU: cost.CPU}, size+work, 0, 0)
 				profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, size, encodeConstantBytes, encodeFactor)
 			})
 		}
@@ -275,9 +290,10 @@ func FuzzEncodeCost(f *testing.F) {
 			return
 		}
 		pd.MarkReadOnly()
-		for _, format := range []BodyFormat{BodyOTLP, BodyPprof, BodyText} {
+		for _, options := range costOptions {
+			options.MaxRecordBytes, options.MaxPartBytes = 10_000, 40_000
 			cost := profiletest.MeasureCost(t, func() {
-				encoder := NewEncoder(pd, EncodeOptions{Format: format, MaxRecordBytes: 10_000, MaxPartBytes: 40_000})
+				encoder := NewEncoder(pd, options)
 				for _, ok := encoder.Next(); ok; _, ok = encoder.Next() {
 				}
 			})

@@ -46,9 +46,6 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 		rp.Resource().CopyTo(rl.Resource())
 		rl.SetSchemaUrl(rp.SchemaUrl())
 	}
-	if s.opts.RepeatsResources {
-		s.originBytes = sizer.ResourceLogsSize(rl)
-	}
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(ProfilingName)
 	record := sl.LogRecords().AppendEmpty()

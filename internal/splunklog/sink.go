@@ -194,7 +194,10 @@ func (s *sink) finish(record plog.LogRecord, n int) {
 
 // excess returns the size divided by the limit. It assumes that records that were not written are like the others.
 func (s *sink) excess() float64 {
-	bytes := float64(s.part.RequestBytes())
+	bytes := float64(s.part.Bytes)
+	if s.part.Records > 1 { // a single record has its resource however small it is
+		bytes = float64(s.part.RequestBytes())
+	}
 	known := 1.0
 	if s.stopped {
 		known = float64(s.total) / float64(s.done)
