@@ -162,7 +162,7 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 // bodies together are bounded by constantShared + maxShared × the size of the bodies.
 const (
 	constantShared = 1 << 20
-	maxShared      = 32
+	maxShared      = 16
 )
 
 func sharedBytes(pd pprofile.Profiles) (n int) {
