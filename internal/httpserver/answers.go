@@ -25,13 +25,31 @@ import (
 // DefaultRetryDelay is how long a sender is asked to wait if the pipeline names no delay.
 const DefaultRetryDelay = 5 * time.Second
 
-// IsPermanent reports whether the pipeline would refuse the same data again.
+// IsPermanent reports whether the pipeline would refuse the same data again. If several components refused it, all must have done so
+// permanently: otherwise a component that refused it for the moment would never get it.
 func IsPermanent(err error) bool {
-	if consumererror.IsPermanent(err) {
-		return true
-	}
 	var coded *consumererror.Error
-	return errors.As(err, &coded) && !coded.IsRetryable()
+	if !consumererror.IsPermanent(err) && (!errors.As(err, &coded) || coded.IsRetryable()) {
+		return false
+	}
+	joined := Joined(err)
+	permanent := 0
+	for _, one := range joined {
+		if IsPermanent(one) {
+			permanent++
+		}
+	}
+	return permanent == 0 || permanent == len(joined) // 0: what joins them is permanent
+}
+
+// Joined returns the errors that err joins, as those of several components of a pipeline. It is empty if err is a single one.
+func Joined(err error) []error {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			return joined.Unwrap()
+		}
+	}
+	return nil
 }
 
 // RetryDelay returns the delay that a gRPC status within err asks for, or 0.

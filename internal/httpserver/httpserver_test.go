@@ -328,7 +328,12 @@ func TestRetryStatus(t *testing.T) {
 		"throttled by HTTP": {consumererror.NewOTLPHTTPError(errors.New("x"), 429), false, 429, DefaultRetryDelay},
 		"unavailable":       {status.Error(codes.Unavailable, "away"), false, 503, DefaultRetryDelay},
 		"permanent":         {consumererror.NewPermanent(errors.New("never")), true, 0, 0},
-		"not retryable":     {consumererror.NewOTLPHTTPError(errors.New("x"), 400), true, 0, 0},
+		"permanent by all":  {errors.Join(consumererror.NewPermanent(errors.New("a")), consumererror.NewPermanent(errors.New("b"))), true, 0, 0},
+		"permanent as such": {consumererror.NewPermanent(errors.Join(errors.New("a"), errors.New("b"))), true, 0, 0},
+		"permanent by one": {
+			fmt.Errorf("both: %w", errors.Join(errors.New("full"), consumererror.NewPermanent(errors.New("b")))), false, 503, DefaultRetryDelay,
+		},
+		"not retryable": {consumererror.NewOTLPHTTPError(errors.New("x"), 400), true, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, tc.permanent, IsPermanent(tc.err))

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -56,7 +57,7 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	var errs []error
 	for part := range batch.Parts() {
 		parts++
-		rest, reason, err := d.deliver(ctx, &part)
+		rest, reason, err := d.deliver(ctx, &part, d.config.RetryOnFailure)
 		if err != nil {
 			errs = append(errs, err)
 			lost[reason] += rest.SampleCount()
@@ -68,11 +69,7 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	}
 	err := errors.Join(errs...)
 	for reason, samples := range lost {
-		if samples > 0 {
-			d.metrics.ProcessorDictionaryDedupFailedSamples.Add(ctx, int64(samples), d.metrics.losses[reason])
-			d.logger.Warn("dropping profiles that the next component did not accept",
-				zap.Stringer("reason", loss(reason)), zap.Int("samples", samples), zap.Error(err))
-		}
+		d.countLost(ctx, loss(reason), samples, err)
 	}
 	if !httpserver.IsPermanent(err) {
 		return retryLater("the next component did not accept the profiles: " + err.Error())
@@ -80,14 +77,21 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	return consumererror.NewPermanent(err)
 }
 
+func (d *dedup) countLost(ctx context.Context, why loss, samples int, err error) {
+	if samples > 0 {
+		d.metrics.ProcessorDictionaryDedupFailedSamples.Add(ctx, int64(samples), d.metrics.losses[why])
+		d.logger.Warn("dropping profiles that the next component did not accept",
+			zap.Stringer("reason", why), zap.Int("samples", samples), zap.Error(err))
+	}
+}
+
 // deliver passes on a part, and retries the rest of it while the next component temporarily refuses it. If the next
 // component does not accept all samples, deliver returns the error, the others, and why it stopped.
-func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest pprofile.Profiles, why loss, err error) {
+func (d *dedup) deliver(ctx context.Context, part *compact.Part, retry configretry.BackOffConfig) (rest pprofile.Profiles, why loss, err error) {
 	d.warnOversized(ctx, part)
 	bytes := d.metrics.outgoingSize(ctx, part)
 	rest = part.Profiles
 	samples := part.SampleCount
-	retry := &d.config.RetryOnFailure
 	interval, begin, stopping := retry.InitialInterval, time.Now(), d.stopping
 	for {
 		if err = d.next.ConsumeProfiles(ctx, d.copyIfChanged(rest)); err == nil {
@@ -96,7 +100,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest pprofile.
 			return rest, 0, nil
 		}
 		var partial xconsumererror.Profiles
-		if errors.As(err, &partial) {
+		if len(httpserver.Joined(err)) == 0 && errors.As(err, &partial) { // else it is the rest of one of several components
 			rest = partial.Data()
 			d.metrics.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(samples-rest.SampleCount()), d.metrics.own)
 			samples = rest.SampleCount()
@@ -112,7 +116,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest pprofile.
 		d.refusedForNow(err)
 		d.metrics.ProcessorDictionaryDedupRetries.Add(ctx, 1, d.metrics.own)
 		select {
-		case <-time.After(retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval))):
+		case <-time.After(max(minRetryDelay, retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval)))):
 			interval = min(time.Duration(float64(interval)*retry.Multiplier), retry.MaxInterval)
 		case <-stopping:
 			// The rest is retried at once, and then from the shortest interval on.
@@ -122,6 +126,9 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part) (rest pprofile.
 		}
 	}
 }
+
+// minRetryDelay keeps retries from spinning if the configuration has intervals of 0.
+const minRetryDelay = 10 * time.Millisecond
 
 // copyIfChanged returns pd, or a copy if the next component changes what it gets, so that pd can be sent again.
 func (d *dedup) copyIfChanged(pd pprofile.Profiles) pprofile.Profiles {

@@ -226,6 +226,44 @@ func TestAloneAnErrorHasEverythingThatWasNotTaken(t *testing.T) {
 	}
 }
 
+// With timeout: 0, a part that is refused permanently does not keep the others from being sent: the sender repeats nothing.
+func TestAloneAPermanentRefusalLeavesTheOtherParts(t *testing.T) {
+	f := start(t, func(c *Config) {
+		c.Timeout = 0
+		c.MaxBatchBytes = minMaxBatchBytes
+	})
+	var calls, refused int
+	f.sink.accept = func(_ context.Context, pd pprofile.Profiles) error {
+		if calls++; calls > 1 {
+			return nil
+		}
+		refused = pd.SampleCount()
+		return consumererror.NewPermanent(errors.New("no"))
+	}
+	err := f.processor.ConsumeProfiles(t.Context(), message("shop", 15_000))
+	require.True(t, httpserver.IsPermanent(err))
+	require.Greater(t, calls, 1)
+	assert.EqualValues(t, refused, f.sum("failed_samples"))
+	assert.EqualValues(t, 15_000-refused, f.sum("outgoing_samples"))
+}
+
+// If several components refused a batch, what one of them has left is not what the others need.
+func TestTheRestOfOneOfSeveralComponentsIsNotTheirs(t *testing.T) {
+	f := start(t, func(c *Config) {
+		slowly(c)
+		c.SendBatchSize = 1
+	})
+	calls := 0
+	f.sink.accept = func(_ context.Context, pd pprofile.Profiles) error {
+		if calls++; calls > 1 {
+			return nil
+		}
+		return errors.Join(errBusy, xconsumererror.NewProfiles(consumererror.NewPermanent(errBusy), pprofile.NewProfiles()))
+	}
+	f.consume(message("shop", 10))
+	assert.Equal(t, 10, f.sink.samples())
+}
+
 // A component that changes what it gets has a copy, so that a retry has the original.
 func TestARetryDoesNotHaveWhatTheNextComponentChanged(t *testing.T) {
 	f := start(t, func(c *Config) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 )
 
 // dedup is the processor.
@@ -120,45 +121,41 @@ func (d *dedup) add(ctx context.Context, batch *compact.Batch, pd pprofile.Profi
 	d.metrics.countIncoming(ctx, batch.TakeStats())
 }
 
-// passOn sends a batch of one message and returns the result to its sender. If the next component refuses the first
-// part, that is the sender's answer. Later parts are retried for a while. If one is refused nevertheless, or a part of the
-// first, the error has everything that was not accepted, for senders that repeat only that.
+// passOn sends a batch of one message and returns the result to its sender. The first part is not retried, so that the sender can;
+// later parts are, for a while. A part that is refused permanently does not keep the others from being sent, because the sender will
+// not repeat them. After a part that is refused for the moment, the error has everything that was not accepted, for senders that
+// repeat only that.
 func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.MaxWait)
 	defer cancel()
 	parts := 0
-	var refused error
+	var refused, dropped error
 	var rest []pprofile.Profiles // after refused
 	for part := range batch.Parts() {
 		if refused != nil {
 			rest = append(rest, part.Profiles)
 			continue
 		}
-		if parts++; parts > 1 {
-			var left pprofile.Profiles
-			if left, _, refused = d.deliver(ctx, &part); refused != nil {
-				rest = append(rest, left)
-			}
-			continue
+		parts++
+		retry := d.config.RetryOnFailure
+		retry.Enabled = retry.Enabled && parts > 1
+		left, _, err := d.deliver(ctx, &part, retry)
+		switch {
+		case err == nil:
+		case httpserver.IsPermanent(err):
+			dropped = err
+			d.countLost(ctx, lossRefused, left.SampleCount(), err)
+		case parts == 1 && left == part.Profiles:
+			return d.answer(ctx, err)
+		default:
+			refused, rest = err, append(rest, left)
 		}
-		d.warnOversized(ctx, &part)
-		bytes := d.metrics.outgoingSize(ctx, &part)
-		if refused = d.next.ConsumeProfiles(ctx, part.Profiles); refused == nil {
-			d.metrics.countOutgoing(ctx, &part, part.SampleCount, bytes)
-			continue
-		}
-		var partial xconsumererror.Profiles
-		if !errors.As(refused, &partial) {
-			return d.answer(ctx, refused)
-		}
-		rest = append(rest, partial.Data())
-		d.metrics.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(part.SampleCount-partial.Data().SampleCount()), d.metrics.own)
 	}
 	if refused != nil {
 		return xconsumererror.NewProfiles(d.answer(ctx, refused), new(compact.Batch).Merge(rest))
 	}
 	d.countBatch(ctx, reasonTimeout, parts)
-	return nil
+	return dropped
 }
 
 // answer returns the next component's error, or, if the sender's wait has timed out, an error that asks it to retry.

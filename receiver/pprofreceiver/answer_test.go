@@ -40,7 +40,8 @@ func TestPushWhatThePipelineRefuses(t *testing.T) {
 		"for good":                 {consumererror.NewPermanent(errors.New("no such tenant")), 422, ""},
 		"for good, wrapped":        {fmt.Errorf("export: %w", consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))), 422, ""},
 		"for good over HTTP":       {consumererror.NewOTLPHTTPError(errors.New("400"), 400), 422, ""},
-		"for now and for good too": {errors.Join(errors.New("busy"), consumererror.NewPermanent(errors.New("no"))), 422, ""},
+		"for now and for good too": {errors.Join(errors.New("busy"), consumererror.NewPermanent(errors.New("no"))), 503, "5"},
+		"for good by all":          {errors.Join(consumererror.NewPermanent(errors.New("a")), consumererror.NewPermanent(errors.New("b"))), 422, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)
