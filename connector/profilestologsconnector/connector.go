@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -35,9 +36,12 @@ const maxBatchBytes = 32 << 20
 func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	encoder := splunklog.NewEncoder(pd, c.options)
 	batch := splunklog.EncodedPart{Logs: plog.NewLogs()}
+	var refused error // permanently: the sender does not repeat what follows
 	for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
 		if batch.Bytes+part.Bytes > maxBatchBytes {
-			if err := c.handOn(ctx, &batch); err != nil {
+			if err := c.handOn(ctx, &batch); httpserver.IsPermanent(err) {
+				refused = err
+			} else if err != nil {
 				return err
 			}
 			batch = splunklog.EncodedPart{Logs: plog.NewLogs()}
@@ -48,7 +52,7 @@ func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) erro
 		return err
 	}
 	c.metrics.Dropped(ctx, encoder.Dropped)
-	return nil
+	return refused
 }
 
 func (c *toLogs) handOn(ctx context.Context, batch *splunklog.EncodedPart) error {

@@ -59,6 +59,9 @@ func newHTTPPeer(config *HTTPConfig, settings component.TelemetrySettings, userA
 
 func (p *httpPeer) start(ctx context.Context, host component.Host) (err error) {
 	p.client, err = p.config.Client.ToClient(ctx, host.GetExtensions(), p.settings)
+	if err == nil {
+		p.client.CheckRedirect = httpserver.KeepMethod
+	}
 	return err
 }
 

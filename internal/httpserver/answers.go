@@ -76,7 +76,7 @@ func RetryStatus(err error) (code int, delay time.Duration) {
 // SetRetryAfter asks the sender to wait: whole seconds (RFC 9110 section 10.2.3), at least one. 0 sets nothing.
 func SetRetryAfter(w http.ResponseWriter, delay time.Duration) {
 	if delay > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(int64((delay+time.Second-1)/time.Second), 10))
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((delay-1)/time.Second)+1, 10))
 	}
 }
 

@@ -324,7 +324,7 @@ type limitedReader struct {
 }
 
 func (l *limitedReader) Read(p []byte) (int, error) {
-	if int64(len(p)) > l.left+1 {
+	if int64(len(p))-1 > l.left {
 		p = p[:l.left+1]
 	}
 	n, err := l.reader.Read(p)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -344,7 +345,7 @@ func TestRetryStatus(t *testing.T) {
 			}
 		})
 	}
-	for delay, want := range map[time.Duration]string{0: "", time.Millisecond: "1", 1500 * time.Millisecond: "2", 5 * time.Second: "5"} {
+	for delay, want := range map[time.Duration]string{0: "", time.Millisecond: "1", 1500 * time.Millisecond: "2", 5 * time.Second: "5", math.MaxInt64: "9223372037"} {
 		w := httptest.NewRecorder()
 		SetRetryAfter(w, delay)
 		assert.Equal(t, want, w.Header().Get("Retry-After"))
@@ -407,4 +408,20 @@ func TestRetryAfter(t *testing.T) {
 		assert.Greater(t, delay(long), time.Hour, long)
 	}
 	assert.LessOrEqual(t, delay("-5"), time.Duration(0))
+}
+
+func TestRedirectsKeepTheMethod(t *testing.T) {
+	for status, want := range map[int]int{http.StatusFound: http.StatusFound, http.StatusTemporaryRedirect: http.StatusOK} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/elsewhere" {
+				http.Redirect(w, r, "/elsewhere", status)
+			}
+		}))
+		defer s.Close()
+		client := http.Client{CheckRedirect: KeepMethod}
+		response, err := client.Post(s.URL, "", strings.NewReader("data"))
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, want, response.StatusCode)
+	}
 }
