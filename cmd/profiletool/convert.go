@@ -197,8 +197,9 @@ func (c *converter) pprofs(pd pprofile.Profiles) ([]outFile, error) {
 
 // pprofOf is a pprof of one kind: the name of a profile, and its sample types.
 type pprofOf struct {
-	kind    string
-	profile *profile.Profile
+	// kind is the name with the sample types.
+	name, kind string
+	profile    *profile.Profile
 }
 
 func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
@@ -209,8 +210,12 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 	if stats.Dropped > 0 {
 		term.logf("%d samples were left out: the pprof would be many times as large as the input", stats.Dropped)
 	}
-	var kinds []string
-	byKind := map[string][]*profile.Profile{}
+	type key struct {
+		kind   string
+		period profile.ValueType // pprof does not merge profiles of different periods
+	}
+	var keys []key
+	names, byKind := map[string]string{}, map[key][]*profile.Profile{}
 	for _, payload := range payloads {
 		p, err := profile.ParseUncompressed(payload.Bytes)
 		if err != nil {
@@ -219,23 +224,28 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		renameTypes(p)
 		rp := pd.ResourceProfiles().At(payload.ResourceIndex)
 		sp := rp.ScopeProfiles().At(payload.ScopeIndex)
-		k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), sp.Profiles().At(payload.ProfileIndices[0])).Profile
+		name := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), sp.Profiles().At(payload.ProfileIndices[0])).Profile
+		k := key{kind: name}
 		for _, t := range p.SampleType {
-			k += " " + t.Type + "/" + t.Unit
+			k.kind += " " + t.Type + "/" + t.Unit
+		}
+		if p.PeriodType != nil {
+			k.period = profile.ValueType{Type: p.PeriodType.Type, Unit: p.PeriodType.Unit}
 		}
 		if byKind[k] == nil {
-			kinds = append(kinds, k)
+			keys = append(keys, k)
+			names[k.kind] = name
 		}
 		byKind[k] = append(byKind[k], p)
 	}
-	out := make([]pprofOf, len(kinds))
-	for i, k := range kinds {
-		out[i] = pprofOf{kind: k, profile: byKind[k][0]}
+	out := make([]pprofOf, len(keys))
+	for i, k := range keys {
+		out[i] = pprofOf{name: names[k.kind], kind: k.kind, profile: byKind[k][0]}
 		if len(byKind[k]) > 1 {
 			if out[i].profile, err = profile.Merge(byKind[k]); err != nil {
-				return nil, fmt.Errorf("merge %s: %w", k, err)
+				return nil, fmt.Errorf("merge %s: %w", k.kind, err)
 			}
-			term.logf("%d profiles merged: %s", len(byKind[k]), k)
+			term.logf("%d profiles merged: %s", len(byKind[k]), k.kind)
 		}
 	}
 	return out, nil

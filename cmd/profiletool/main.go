@@ -64,7 +64,7 @@ func newCommand(term *terminal) *cobra.Command {
 		Short: "Read, check, convert, show and send profiles",
 		Long: `Profiletool reads, checks, converts, shows and sends profiles at a terminal.
 
-It reads every format and every layout of OTLP that the collector reads, and tells them by content.
+It reads every format and every layout of OTLP that the collector reads, and detects them by content.
 "-" is standard input. Data goes to standard output, everything else to standard error.
 
 The exit code is 0 if all went well, 1 if a check found faults or a receiver refused something,

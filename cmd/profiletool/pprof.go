@@ -7,12 +7,15 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
 // newReports returns the commands that google/pprof runs, with its own flags.
@@ -39,8 +42,8 @@ func newReports(term *terminal) []*cobra.Command {
 			Long: report.short + `.
 
 The flags are those of go tool pprof, with one dash: -cum, -focus=REGEXP, -nodecount=20, -sample_index=alloc_space …
-Files may have any format. -service=NAME and -profile=NAME choose among the profiles of a file; without them the first kind of
-profile in a file is shown. A URL is fetched as pprof does it.`,
+Files may have any format. -service=NAME, -profile=NAME and -type=NAME choose among the profiles of a file. Without -service
+the profiles of all services are added up; without -profile it is process_cpu, or else the first kind in the file. A URL is fetched as pprof does it.`,
 			DisableFlagParsing: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
@@ -88,7 +91,8 @@ func runPprof(term *terminal, args []string) error {
 	r := newReader(term)
 	f.FlagSet.StringVar(&r.wanted.service, "service", "", "")
 	f.FlagSet.StringVar(&r.wanted.profile, "profile", "", "")
-	f.AddExtraUsage("    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …")
+	f.FlagSet.StringVar(&r.wanted.sampleType, "type", "", "")
+	f.AddExtraUsage("    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
 	err := driver.PProf(&driver.Options{Flagset: f, Fetch: &fetcher{r}})
 	if f.err != nil {
 		return f.err
@@ -112,22 +116,28 @@ func (f *pprofFlags) StringList(name, value, usage string) *[]*string {
 func (f *pprofFlags) ExtraUsage() string         { return strings.Join(f.usage, "\n") }
 func (f *pprofFlags) AddExtraUsage(usage string) { f.usage = append(f.usage, usage) }
 
-// Parse returns the arguments that are not flags. pprof ends if there are none.
-func (f *pprofFlags) Parse(usage func()) []string {
+// Parse returns the arguments that are not flags. These may stand before, between and after them. pprof ends if there are none.
+func (f *pprofFlags) Parse(usage func()) (files []string) {
 	f.FlagSet.Usage = func() {}
-	switch err := f.FlagSet.Parse(f.args); {
-	case errors.Is(err, flag.ErrHelp):
-		usage()
-		f.err = nil
-		return nil
-	case err != nil:
-		f.err = err
-		return nil
+	for rest := f.args; ; {
+		switch err := f.FlagSet.Parse(rest); {
+		case errors.Is(err, flag.ErrHelp):
+			usage()
+			f.err = nil
+			return nil
+		case err != nil:
+			f.err = err
+			return nil
+		}
+		if f.FlagSet.NArg() == 0 {
+			break
+		}
+		files, rest = append(files, f.FlagSet.Arg(0)), f.FlagSet.Args()[1:]
 	}
-	if f.FlagSet.NArg() == 0 {
+	if len(files) == 0 {
 		f.err = errors.New("a file is missing")
 	}
-	return f.FlagSet.Args()
+	return files
 }
 
 // fetcher reads files of any format for the pprof driver. The driver fetches URLs itself.
@@ -152,8 +162,11 @@ func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, st
 	case len(profiles) == 0:
 		return nil, "", errors.New("there are no profiles")
 	}
-	for _, other := range profiles[1:] {
-		f.term.logf("%s: -profile can choose this, too: %s", nameOf(source), other.kind)
+	shown := max(0, slices.IndexFunc(profiles, func(p pprofOf) bool { return p.name == profilekind.ProcessCPU }))
+	for i, other := range profiles {
+		if i != shown {
+			f.term.logf("%s: -profile and -type can choose this, too: %s", nameOf(source), other.kind)
+		}
 	}
-	return profiles[0].profile, "", nil
+	return profiles[shown].profile, "", nil
 }

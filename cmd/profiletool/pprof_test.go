@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -60,7 +62,13 @@ func TestReports(t *testing.T) {
 	r := run(t, nil, "top", write(t, "all.otlp", must(t, "merge", goCPU, goHeap)))
 	assert.Equal(t, exitOK, r.code)
 	assert.Contains(t, r.out, "Type: cpu")
-	assert.Contains(t, r.log, "-profile can choose this, too: memory alloc_objects/count")
+	assert.Contains(t, r.log, "-profile and -type can choose this, too: memory alloc_objects/count")
+
+	assert.Contains(t, must(t, "top", write(t, "all.otlp", must(t, "merge", goHeap, goCPU)), "-sample_index=samples"), "Type: samples",
+		"process_cpu is the default, and flags may follow files")
+	period := &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}
+	samples := write(t, "samples.otlp", must(t, "merge", cpuSamples(t, nil), cpuSamples(t, period)))
+	assert.Contains(t, must(t, "top", samples), "Type: samples", "profiles of different periods")
 
 	assert.Contains(t, must(t, "top", layoutData+"async-profiler/4.1.otlp"), "Busy.spin", "two sample types of one name")
 
@@ -68,6 +76,14 @@ func TestReports(t *testing.T) {
 	require.NoError(t, err)
 	r = run(t, original, "top", "-")
 	assert.Contains(t, r.out, "Total samples = 3.60s", "standard input")
+}
+
+// cpuSamples writes a pprof that only counts CPU samples.
+func cpuSamples(t *testing.T, period *profile.ValueType) string {
+	var b bytes.Buffer
+	p := profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}, PeriodType: period, Sample: []*profile.Sample{{Value: []int64{1}}}}
+	require.NoError(t, p.Write(&b))
+	return write(t, "samples.pb.gz", b.String())
 }
 
 // rows are the lines of a report, without the percentages that depend on the order of equal rows.
