@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -73,7 +74,8 @@ func newSplit(term *terminal) *cobra.Command {
 		Short:   "Write messages as parts of at most so many bytes",
 		GroupID: groupFiles,
 		Long: `Split writes all profiles of its files as messages of at most --max-bytes each, for a backend with a limit. Each part has
-the entries of the dictionary that it needs. Only a part with a single observation can be larger.
+the entries of the dictionary that it needs. Only a part with a single observation, or whose samples share an entry that is too large, can be
+larger.
 
 The parts are files part-0001, part-0002 … in the folder --out, or lines of JSON on standard output with -o otlp-json.`,
 		Args: cobra.MinimumNArgs(1),
@@ -85,7 +87,7 @@ The parts are files part-0001, part-0002 … in the folder --out, or lines of JS
 				return errors.New("--out must name a folder: parts of protobuf cannot share standard output")
 			}
 			options := compacted
-			options.MaxBytes = maxBytes
+			options.MaxBytes, options.MaxGrowth = maxBytes, math.MaxInt32 // parts may repeat as much as the limit takes
 			batch, err := gather(r, paths, options)
 			if err != nil {
 				return err

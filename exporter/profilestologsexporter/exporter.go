@@ -250,7 +250,11 @@ func (e *profilesToLogs) sendWhole(ctx context.Context, p part, sent answer) (pa
 	reason := sent.err
 	smaller := part{profiles: without, asRecords: p.asRecords, single: true}
 	if p.asRecords {
-		smaller.records, _ = splunklog.NewEncoder(without, e.config.Encoding.Options(0)).Next()
+		smaller.records.Logs = plog.NewLogs()
+		encoder := splunklog.NewEncoder(without, e.config.Encoding.Options(0))
+		for records, ok := encoder.Next(); ok; records, ok = encoder.Next() {
+			smaller.records.Add(records)
+		}
 	}
 	sent = e.send(ctx, smaller)
 	if sent.outcome == accepted || sent.outcome == later {

@@ -59,9 +59,6 @@ func (e *pyroscopeExporter) shutdown(context.Context) error {
 	return nil
 }
 
-// maxGrowth bounds the size of all parts together, divided by that of the whole.
-const maxGrowth = 2
-
 // push sends profiles as series. The error carries the profiles that the server refused temporarily, for a retry. Permanent
 // refusals are counted, and are in the error only if there is nothing to retry.
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
@@ -178,7 +175,7 @@ func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 		batch = new(compact.Batch)
 	}
 	defer p.batches.Put(batch)
-	batch.Reset(compact.Options{MaxBytes: maxBytes, MaxGrowth: maxGrowth, CombineSamples: true})
+	batch.Reset(compact.Options{MaxBytes: maxBytes, CombineSamples: true})
 	batch.Add(pd)
 	invalid := 0
 	for _, n := range batch.TakeStats().Dropped {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -57,7 +56,7 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	var errs []error
 	for part := range batch.Parts() {
 		parts++
-		rest, reason, err := d.deliver(ctx, &part, d.config.RetryOnFailure)
+		rest, reason, err := d.deliver(ctx, &part, false)
 		if err != nil {
 			errs = append(errs, err)
 			lost[reason] += rest.SampleCount()
@@ -69,7 +68,8 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	}
 	err := errors.Join(errs...)
 	for reason, samples := range lost {
-		d.countLost(ctx, loss(reason), samples, err)
+		d.countLost(ctx, loss(reason), samples)
+		d.logLost(loss(reason), samples, err)
 	}
 	if !httpserver.IsPermanent(err) {
 		return retryLater("the next component did not accept the profiles: " + err.Error())
@@ -77,24 +77,35 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 	return consumererror.NewPermanent(err)
 }
 
-func (d *dedup) countLost(ctx context.Context, why loss, samples int, err error) {
+func (d *dedup) countLost(ctx context.Context, why loss, samples int) {
 	if samples > 0 {
 		d.metrics.ProcessorDictionaryDedupFailedSamples.Add(ctx, int64(samples), d.metrics.losses[why])
+	}
+}
+
+func (d *dedup) logLost(why loss, samples int, err error) {
+	if samples > 0 {
 		d.logger.Warn("dropping profiles that the next component did not accept",
 			zap.Stringer("reason", why), zap.Int("samples", samples), zap.Error(err))
 	}
 }
 
 // deliver passes on a part, and retries the rest of it while the next component temporarily refuses it. If the next
-// component does not accept all samples, deliver returns the error, the others, and why it stopped.
-func (d *dedup) deliver(ctx context.Context, part *compact.Part, retry configretry.BackOffConfig) (rest pprofile.Profiles, why loss, err error) {
+// component does not accept all samples, deliver returns the error, the others, and why it stopped. With once there is no retry, and
+// the next component may change the part.
+func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (rest pprofile.Profiles, why loss, err error) {
 	d.warnOversized(ctx, part)
 	bytes := d.metrics.outgoingSize(ctx, part)
 	rest = part.Profiles
 	samples := part.SampleCount
+	retry := &d.config.RetryOnFailure
 	interval, begin, stopping := retry.InitialInterval, time.Now(), d.stopping
 	for {
-		if err = d.next.ConsumeProfiles(ctx, d.copyIfChanged(rest)); err == nil {
+		sent := rest
+		if !once {
+			sent = d.copyIfChanged(rest)
+		}
+		if err = d.next.ConsumeProfiles(ctx, sent); err == nil {
 			d.metrics.countOutgoing(ctx, part, samples, bytes)
 			d.acceptedAgain()
 			return rest, 0, nil
@@ -110,7 +121,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, retry configret
 			return rest, lossRefused, err
 		case ctx.Err() != nil:
 			return rest, lossShutdown, err
-		case !retry.Enabled || retry.MaxElapsedTime > 0 && time.Since(begin) > retry.MaxElapsedTime:
+		case once, !retry.Enabled, retry.MaxElapsedTime > 0 && time.Since(begin) > retry.MaxElapsedTime:
 			return rest, lossGaveUp, err
 		}
 		d.refusedForNow(err)

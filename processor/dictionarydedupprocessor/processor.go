@@ -130,6 +130,7 @@ func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 	defer cancel()
 	parts := 0
 	var refused, dropped error
+	lost := 0
 	var rest []pprofile.Profiles // after refused
 	for part := range batch.Parts() {
 		if refused != nil {
@@ -137,21 +138,23 @@ func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 			continue
 		}
 		parts++
-		retry := d.config.RetryOnFailure
-		retry.Enabled = retry.Enabled && parts > 1
-		left, _, err := d.deliver(ctx, &part, retry)
+		left, _, err := d.deliver(ctx, &part, parts == 1)
 		switch {
 		case err == nil:
 		case httpserver.IsPermanent(err):
 			dropped = err
-			d.countLost(ctx, lossRefused, left.SampleCount(), err)
+			lost += left.SampleCount()
 		case parts == 1 && left == part.Profiles:
 			return d.answer(ctx, err)
 		default:
 			refused, rest = err, append(rest, left)
 		}
 	}
+	if parts > 1 { // else the sender learns that all was refused
+		d.countLost(ctx, lossRefused, lost)
+	}
 	if refused != nil {
+		d.logLost(lossRefused, lost, dropped) // the sender only learns of refused
 		return xconsumererror.NewProfiles(d.answer(ctx, refused), new(compact.Batch).Merge(rest))
 	}
 	d.countBatch(ctx, reasonTimeout, parts)

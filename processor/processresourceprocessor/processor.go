@@ -51,9 +51,10 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	p.spare.New = func() any { return regroup.New(options) }
 	proc := &config.Proc
 	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment}
+	convert := func(key procfs.Key, process *procfs.Process) *facts { return p.factsOf(key, process).clone() }
 	p.processes = procfs.NewCache(
 		procfs.Options{MaxProcesses: proc.MaxProcesses, RefreshInterval: proc.RefreshInterval, MaxWait: proc.MaxWait},
-		reader.Read, func(key procfs.Key, process *procfs.Process) *facts { return p.factsOf(key, process).clone() }, func(outcome procfs.Outcome) { p.metrics.countRead(outcome) })
+		reader.Read, convert, func(outcome procfs.Outcome) { p.metrics.countRead(outcome) })
 	if p.metrics, err = newMetrics(set.TelemetrySettings, set.ID, p); err != nil {
 		return nil, fmt.Errorf("make the metrics: %w", err)
 	}
