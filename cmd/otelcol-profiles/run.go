@@ -28,8 +28,8 @@ func run(set otelcol.CollectorSettings) error {
 		return err
 	}
 	late := func() {
-		fmt.Fprintf(os.Stderr, "Error: the collector did not stop within %s (%s), waiting in: %s\n",
-			timeout, shutdown.Variable, shutdown.WaitingIn())
+		fmt.Fprintf(os.Stderr, "Error: the collector did not stop in time (%s=%s), waiting in: %s\n",
+			shutdown.Variable, timeout, shutdown.WaitingIn())
 		os.Exit(1)
 	}
 	signals.Forward(timeout, late)

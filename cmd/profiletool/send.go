@@ -78,7 +78,7 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 	return cmd
 }
 
-// selectedOf returns what is selected of each message, or an error if that is nothing of all of them.
+// selectedOf returns what is selected of each message, or an error if nothing is selected of any.
 func selectedOf(r *reader, messages []message) ([]pprofile.Profiles, error) {
 	all := make([]pprofile.Profiles, len(messages))
 	var nothing error

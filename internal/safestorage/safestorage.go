@@ -23,10 +23,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
 )
 
 // Storages are the clients of all wrapped storage extensions. The zero value has none.
@@ -38,10 +40,11 @@ type user struct {
 	name string
 }
 
-// Ready returns an error if a write of a queue failed and one of the same size still fails. signal is the queue's, such as "logs".
-func (s *Storages) Ready(ctx context.Context, id component.ID, signal string) error {
+// Ready returns an error if a write of a queue failed and one of the item's size, or of the failed one's if that is smaller, fails
+// too. signal is the queue's, such as "logs"; size returns about the bytes of the item, and is called only after a failure.
+func (s *Storages) Ready(ctx context.Context, id component.ID, signal string, size func() int) error {
 	if c, ok := s.clients.Load(user{id, signal}); ok {
-		return c.(*client).ready(ctx)
+		return c.(*client).ready(ctx, size)
 	}
 	return nil
 }
@@ -63,7 +66,7 @@ type factory struct {
 func (f factory) Create(ctx context.Context, set extension.Settings, config component.Config) (extension.Extension, error) {
 	created, err := f.Factory.Create(ctx, set, config)
 	if inner, ok := created.(storage.Extension); ok && err == nil {
-		return safeExtension{inner, f.storages}, nil
+		return safeExtension{inner, f.storages, set.Logger}, nil
 	}
 	return created, err
 }
@@ -71,6 +74,7 @@ func (f factory) Create(ctx context.Context, set extension.Settings, config comp
 type safeExtension struct {
 	storage.Extension
 	storages *Storages
+	logger   *zap.Logger
 }
 
 func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
@@ -78,11 +82,13 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 	if err != nil {
 		return nil, err
 	}
-	c := &client{Client: inner}
+	c := &client{Client: inner, logger: e.logger.With(zap.Stringer("component", id))}
 	if err := c.probe(ctx, probeBytes); err != nil {
 		return nil, errors.Join(fmt.Errorf("storage of %s has no room to start with; free some: %w", id, err), inner.Close(ctx))
 	}
-	e.storages.clients.Store(user{id, name}, c)
+	of := user{id, name}
+	c.forget = func() { e.storages.clients.CompareAndDelete(of, c) }
+	e.storages.clients.Store(of, c)
 	return c, nil
 }
 
@@ -92,10 +98,26 @@ const (
 	probeBytes = 1 << 20
 )
 
+// probeInterval is the least time between a probe that failed and the next.
+const probeInterval = time.Second
+
 type client struct {
 	storage.Client
-	// failedBytes is the size of the largest batch that could not be written; 0 if the last one could.
+	logger *zap.Logger
+	forget func()
+	// failedBytes is the size of the largest batch that could not be written; 0 if one of that size could.
 	failedBytes atomic.Int64
+
+	// mu guards the last probe that failed: probes take the storage's lock, which the queue needs to make room.
+	mu           sync.Mutex
+	refused      error
+	refusedAt    time.Time
+	refusedBytes int64
+}
+
+func (c *client) Close(ctx context.Context) error {
+	c.forget()
+	return c.Client.Close(ctx)
 }
 
 func (c *client) probe(ctx context.Context, size int64) error {
@@ -105,15 +127,29 @@ func (c *client) probe(ctx context.Context, size int64) error {
 	return c.Delete(ctx, probeKey)
 }
 
-func (c *client) ready(ctx context.Context) error {
-	size := c.failedBytes.Load()
-	if size == 0 {
+func (c *client) ready(ctx context.Context, size func() int) error {
+	failed := c.failedBytes.Load()
+	if failed == 0 {
 		return nil
 	}
-	if err := c.probe(ctx, size); err != nil {
-		return fmt.Errorf("the queue's storage has no room: %w", err)
+	wanted := min(failed, int64(size()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused != nil && wanted >= c.refusedBytes && time.Since(c.refusedAt) < probeInterval {
+		return c.refused
 	}
-	c.failedBytes.CompareAndSwap(size, 0)
+	if err := c.probe(ctx, wanted); err != nil {
+		if c.refused == nil {
+			c.logger.Error("the queue's storage has no room; refusing data until it has", zap.Error(err))
+		}
+		c.refused = fmt.Errorf("the queue's storage has no room: %w", err)
+		c.refusedAt, c.refusedBytes = time.Now(), wanted
+		return c.refused
+	}
+	if wanted == failed && c.failedBytes.CompareAndSwap(failed, 0) && c.refused != nil {
+		c.refused = nil
+		c.logger.Info("the queue's storage has room again")
+	}
 	return nil
 }
 

@@ -21,6 +21,8 @@ import (
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 var errFull = errors.New("no space left on device")
@@ -160,7 +162,8 @@ func TestQueueWorksAfterAFullDisk(t *testing.T) {
 	var storages Storages
 	disk := &memory{values: map[string][]byte{}}
 	id := component.MustNewID("disk")
-	wrapped := safeExtension{disk, &storages}
+	core, log := observer.New(zap.InfoLevel)
+	wrapped := safeExtension{disk, &storages, zap.New(core)}
 
 	queue := exporterhelper.NewDefaultQueueConfig()
 	queue.StorageID, queue.BlockOnOverflow = &id, true
@@ -184,7 +187,7 @@ func TestQueueWorksAfterAFullDisk(t *testing.T) {
 	send := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := storages.Ready(ctx, settings.ID, "profiles"); err != nil {
+		if err := storages.Ready(ctx, settings.ID, "profiles", func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) }); err != nil {
 			return err
 		}
 		return exporter.ConsumeProfiles(ctx, pd)
@@ -196,8 +199,9 @@ func TestQueueWorksAfterAFullDisk(t *testing.T) {
 		require.ErrorIs(t, send(), errFull)
 	}
 	disk.setFull(false)
-	require.NoError(t, send())
+	require.Eventually(t, func() bool { return send() == nil }, 10*time.Second, 50*time.Millisecond)
 	<-arrived
 	require.NoError(t, send())
 	<-arrived
+	require.Equal(t, 1, log.FilterLevelExact(zap.ErrorLevel).Len())
 }

@@ -31,8 +31,8 @@ func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[c
 	return bindAll(factories, func(f xprocessor.Factory) processor.Factory { return processors{f, aliasOf(f), l} })
 }
 
-// Ready returns an error if an exporter cannot accept data of a signal for the moment.
-type Ready func(ctx context.Context, exporter component.ID, signal string) error
+// Ready returns an error if an exporter cannot accept data of a signal for the moment. size returns about its bytes.
+type Ready func(ctx context.Context, exporter component.ID, signal string, size func() int) error
 
 // Exporters is Receivers for exporters. Logs and profiles reach an exporter only if it is ready.
 func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, ready Ready) map[component.Type]exporter.Factory {
@@ -178,7 +178,8 @@ type readyLogs struct {
 }
 
 func (c readyLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	if err := c.ready(ctx, c.id, "logs"); err != nil {
+	size := func() int { return new(plog.ProtoMarshaler).LogsSize(ld) }
+	if err := c.ready(ctx, c.id, "logs", size); err != nil {
 		return err
 	}
 	return c.Logs.ConsumeLogs(ctx, ld)
@@ -191,7 +192,8 @@ type readyProfiles struct {
 }
 
 func (c readyProfiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	if err := c.ready(ctx, c.id, "profiles"); err != nil {
+	size := func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) }
+	if err := c.ready(ctx, c.id, "profiles", size); err != nil {
 		return err
 	}
 	return c.Profiles.ConsumeProfiles(ctx, pd)

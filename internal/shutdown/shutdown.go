@@ -129,7 +129,7 @@ type bounded struct {
 	logger *zap.Logger
 }
 
-// Start starts the component. What has stopped before was replaced.
+// Start starts the component. Components that stopped before belong to the configuration that this one replaces.
 func (b *bounded) Start(ctx context.Context, host component.Host) error {
 	b.limit.Renew()
 	return b.Component.Start(ctx, host)

@@ -58,7 +58,7 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
 		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
 			return stuck, nil
-		}, component.StabilityLevelAlpha))}, func(context.Context, component.ID, string) error { return nil })
+		}, component.StabilityLevelAlpha))}, func(context.Context, component.ID, string, func() int) error { return nil })
 
 	id, telemetry := component.NewID(stuckType), componenttest.NewNopTelemetrySettings()
 	telemetry.Logger = logger

@@ -6,6 +6,7 @@ package otlpprofilesreceiver
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
@@ -41,7 +42,7 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 			defer cancel()
 			claim := r.budget.Begin()
 			defer claim.Release()
-			data, err := life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, ReserveBytes: reserve})
+			data, err := life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, ReserveBytes: reserve, Timeout: receiveTimeout})
 			if err != nil {
 				return err
 			}
@@ -61,9 +62,12 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	return nil
 }
 
-// receivers is how many messages are received at a time over gRPC, since each takes this part of the budget until its size is
-// known. More senders wait. Messages can be larger than that, but no more than this number of them.
+// receivers divides the budget: over gRPC, a message takes this part of it until its size is known, so that at most so many are
+// received at a time. More senders wait.
 const receivers = 8
+
+// receiveTimeout is how long a message may take to arrive, as over HTTP.
+const receiveTimeout = 30 * time.Second
 
 // maxMessageBytes is the largest message, as sent and decompressed.
 func maxMessageBytes(cfg *configgrpc.ServerConfig) int64 {

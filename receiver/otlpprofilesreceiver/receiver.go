@@ -161,12 +161,15 @@ func (r *otlpReceiver) deliver(ctx context.Context, how reading, claim *admissio
 			expected = (oldExpansion - 1) * size
 		}
 	}
-	if err := claim.Acquire(ctx, int64(expected)); err != nil {
-		return err
+	if expected > 0 { // Acquire would wait for older claims
+		if err := claim.Acquire(ctx, int64(expected)); err != nil {
+			return err
+		}
 	}
 	var profiles pprofile.Profiles
 	var stats otlplayouts.Stats
-	if ended := claim.Work(ctx, func() { profiles, stats, err = unmarshal(data) }); ended != nil {
+	// Not the claim's: what the request becomes is acquired already, so that several are read at a time.
+	if ended := r.budget.Work(ctx, func() { profiles, stats, err = unmarshal(data) }); ended != nil {
 		return ended
 	}
 	if stats.Layout < otlplayouts.V1_8 && err == nil {

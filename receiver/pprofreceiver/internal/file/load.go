@@ -72,14 +72,21 @@ func (f *Reader) finish(file foundFile, seen *seenFile) {
 
 // move puts a file into a folder under its own name, or with the time in nanoseconds appended if that name exists.
 func move(path, folder string) error {
-	target, err := reserve(filepath.Join(folder, filepath.Base(path)))
+	name := filepath.Join(folder, filepath.Base(path))
+	err := renameTo(path, name)
+	if errors.Is(err, syscall.EXDEV) {
+		return moveAcross(path, name)
+	}
+	return err
+}
+
+// renameTo gives a file a name, or a longer one if that exists.
+func renameTo(path, name string) error {
+	target, err := reserve(name)
 	if err != nil {
 		return err
 	}
-	if err = os.Rename(path, target); errors.Is(err, syscall.EXDEV) {
-		err = moveAcross(path, target)
-	}
-	if err != nil {
+	if err := os.Rename(path, target); err != nil {
 		return errors.Join(err, os.Remove(target))
 	}
 	return nil
@@ -100,22 +107,25 @@ func reserve(path string) (string, error) {
 
 // moveAcross moves a file to another file system, where rename does not work. It removes the source only when the copy is on disk,
 // and gives the copy its name only when it is complete.
-func moveAcross(path, target string) error {
+func moveAcross(path, name string) error {
 	source, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = source.Close() }()
-	partial, err := os.CreateTemp(filepath.Dir(target), ".moving-*")
+	partial, err := os.CreateTemp(filepath.Dir(name), ".moving-*")
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(partial, source)
 	if err = errors.Join(err, partial.Sync(), partial.Close()); err == nil {
-		err = os.Rename(partial.Name(), target)
+		err = renameTo(partial.Name(), name)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(partial.Name()))
 	}
-	return os.Remove(path)
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // somebody may have removed it meanwhile
+		return err
+	}
+	return nil
 }

@@ -8,14 +8,19 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"mime/multipart"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// maxParts bounds the files and other parts of one request. Each file costs tables of its own, however small it is.
-const maxParts = 128
+const (
+	// maxParts bounds the files and other parts of one request. Each file costs tables of its own, however small it is.
+	maxParts = 128
+	// maxPartHeaderBytes bounds the boundary and header before the body of each part; multipart's own bound is 10 MiB.
+	maxPartHeaderBytes = 64 << 10
+)
 
 // partsOf yields the parts of a form within limits. An error is a *Rejection and ends the iteration.
 func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.Part, error] {
@@ -24,9 +29,12 @@ func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.P
 			yield(nil, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary")))
 			return
 		}
-		reader := multipart.NewReader(body, boundary)
+		limited := &headerLimiter{body: body}
+		reader := multipart.NewReader(limited, boundary)
 		for parts := 0; ; parts++ {
-			part, err := reader.NextPart() // it skips what is left of the last one, and bounds the header
+			limited.left = maxPartHeaderBytes
+			part, err := reader.NextPart()
+			limited.left = math.MaxInt
 			switch {
 			case errors.Is(err, io.EOF):
 				return
@@ -40,6 +48,11 @@ func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.P
 			if !yield(part, nil) {
 				return
 			}
+			// Otherwise NextPart would read what is left of the part, as if it were a header.
+			if _, err := io.Copy(io.Discard, part); err != nil {
+				yield(nil, s.rejectionOfForm(err))
+				return
+			}
 		}
 	}
 }
@@ -51,6 +64,21 @@ func (s *Server) rejectionOfForm(err error) error {
 		return s.rejectionOf(err)
 	}
 	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read form: %w", err))
+}
+
+// headerLimiter bounds what is read before the body of each part.
+type headerLimiter struct {
+	body io.Reader
+	left int
+}
+
+func (h *headerLimiter) Read(p []byte) (int, error) {
+	if h.left <= 0 {
+		return 0, fmt.Errorf("more than %d bytes before a file", maxPartHeaderBytes)
+	}
+	n, err := h.body.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
 }
 
 func partName(part *multipart.Part) string {
