@@ -221,6 +221,18 @@ func worst() map[string]pprofile.Profiles {
 			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
 		}
 	})
+	add("a sample of some attributes and very many timestamps", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+		s := addSample(pd, sp, 1)
+		s.Values().FromRaw(nil)
+		for i := range maxRepeatedAttributes {
+			value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+			value.SetInt(1)
+			s.AttributeIndices().Append(a)
+		}
+		for i := range 200_000 {
+			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+		}
+	})
 	add("very many sample types of a profile with very many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
 		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
 		for i := range 1500 {

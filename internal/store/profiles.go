@@ -357,8 +357,12 @@ func (m *merger) writeScope(scope pcommon.Map, from *profiledict.Dictionary, met
 	}
 }
 
+// maxRepeatedAttributes is how many attributes each observation of a sample may have for itself.
+const maxRepeatedAttributes = 16
+
 // write writes a column's samples. One that is 0 in all columns goes into the first. Observations that differ in their time
-// alone are one sample, which has their attributes once.
+// alone and have many attributes are one sample, which has these once. Others keep their order, and the message a size that
+// allows a pprof in which each of them has a deep stack.
 func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, column int) {
 	timed := map[identity]pprofile.Sample{}
 	for i, row := range t.rows {
@@ -366,7 +370,8 @@ func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, co
 		if values[column] == 0 && (column > 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
 			continue
 		}
-		if row.timed {
+		isShared := row.timed && len(dict.AttributeSets.At(profiledict.AttributeSetIndex(row.attributes))) > maxRepeatedAttributes
+		if isShared {
 			if s, ok := timed[row.untimed()]; ok {
 				s.Values().Append(values[column])
 				s.TimestampsUnixNano().Append(uint64(row.timestamp))
@@ -380,6 +385,8 @@ func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, co
 		s.Values().Append(values[column])
 		if row.timed {
 			s.TimestampsUnixNano().Append(uint64(row.timestamp))
+		}
+		if isShared {
 			timed[row.untimed()] = s
 		}
 	}

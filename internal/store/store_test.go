@@ -379,13 +379,17 @@ func TestTimelineOfAnyTime(t *testing.T) {
 	}
 }
 
-// Observations that differ in their time alone are one sample, and each is in the pprof.
+// Observations that differ in their time alone and have many attributes are one sample, and each is in the pprof.
 func TestObservationsShareTheirAttributes(t *testing.T) {
 	s := New(testConfig())
 	timestamps := []uint64{uint64(at(1)), uint64(at(2)), uint64(at(3))}
+	var many []profiletest.Attribute
+	for i := range maxRepeatedAttributes {
+		many = append(many, profiletest.Attr(fmt.Sprint("key", i), 1))
+	}
 	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(uint64(at(0)), 60e9).Sample(
-		profiletest.Observed(timestamps, "leaf").With(profiletest.Attr("a", 1)),
-		profiletest.Observed(timestamps[:1], "leaf").With(profiletest.Attr("a", 2)),
+		profiletest.Observed(timestamps, "leaf").With(many...).With(profiletest.Attr("a", 1)),
+		profiletest.Observed(timestamps[:1], "leaf").With(many...).With(profiletest.Attr("a", 2)),
 	).Build()
 	s.Add(pd, noon.Add(time.Minute))
 	merged, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu", Timestamps: true})
@@ -395,6 +399,24 @@ func TestObservationsShareTheirAttributes(t *testing.T) {
 	assert.Equal(t, timestamps, samples.At(0).TimestampsUnixNano().AsRaw())
 	assert.Equal(t, []int64{1, 1, 1}, samples.At(0).Values().AsRaw())
 	assert.Len(t, encode(t, merged.Profiles).Sample, 4)
+}
+
+// Observations are in the order in which they were sent.
+func TestObservationsKeepTheirOrder(t *testing.T) {
+	s := New(testConfig())
+	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(uint64(at(0)), 60e9).Sample(
+		profiletest.Observed([]uint64{uint64(at(1))}, "a"),
+		profiletest.Observed([]uint64{uint64(at(2))}, "b"),
+		profiletest.Observed([]uint64{uint64(at(3))}, "a"),
+	).Build()
+	s.Add(pd, noon.Add(time.Minute))
+	merged, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu", Timestamps: true})
+	require.NoError(t, err)
+	var names []string
+	for _, sample := range encode(t, merged.Profiles).Sample {
+		names = append(names, sample.Location[0].Line[0].Function.Name)
+	}
+	assert.Equal(t, []string{"a", "b", "a"}, names)
 }
 
 // A resource is the same in all epochs and in any order of its attributes, and others have series of their own.

@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -98,6 +99,30 @@ func TestIncompletePprofIsRefused(t *testing.T) {
 	assert.Regexp(t, `the pprof would lack \d+ samples`, body)
 	status, _ = get("/profiles/shop/process_cpu")
 	assert.Equal(t, http.StatusOK, status)
+}
+
+// Each observation of a recording has a whole stack in the pprof.
+func TestObservationsOfDeepStacks(t *testing.T) {
+	const stacks, observations = 40, 600
+	var samples []profiletest.Sample
+	for i := range stacks {
+		names := make([]string, 500)
+		for k := range names {
+			names[k] = fmt.Sprint("function", 250*(i%4)+k)
+		}
+		names[0] = fmt.Sprint("leaf", i)
+		s := profiletest.Observed(nil, names...).With(profiletest.Attr("thread.name", fmt.Sprint("worker", i%8)))
+		for k := range observations {
+			s.Timestamps = append(s.Timestamps, uint64(noon.UnixNano())+uint64(k*stacks+i)*1e4)
+		}
+		samples = append(samples, s)
+	}
+	get := serve(t, build(samples...))
+	status, body := get("/profiles/shop/process_cpu?timestamps=true")
+	require.Equal(t, http.StatusOK, status, body[:min(len(body), 200)])
+	p, err := profile.ParseData([]byte(body))
+	require.NoError(t, err)
+	assert.Len(t, p.Sample, stacks*observations)
 }
 
 // Keys and values that are too long for a URL are left out; the values are counted.
