@@ -66,7 +66,7 @@ func (t *table) row(id identity) int {
 			}
 		}
 	}
-	*t.room -= t.types
+	*t.room -= max(t.types, rowValues)
 	t.rows = append(t.rows, id)
 	t.values = append(t.values, make([]int64, t.types)...)
 	if t.fractions != nil {
@@ -136,7 +136,7 @@ func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	m := &merger{
 		Store: s, view: v, sel: &sel, types: types,
 		reader: r,
-		tables: make([]*table, len(v.epochs)), room: maxMergedValues,
+		tables: make([]*table, len(v.epochs)), room: minMergedValues, maxValues: minMergedValues,
 	}
 	for column, t := range types {
 		if err := m.column(ctx, column, t); err != nil {
@@ -153,9 +153,9 @@ type merger struct {
 	sel    *Selection
 	types  []SampleType
 	reader *reader
-	// tables are those of the epochs. They have room for so many more values.
-	tables []*table
-	room   int
+	// tables are those of the epochs. They have room for so many more values, of maxValues.
+	tables          []*table
+	room, maxValues int
 	// isTotal marks the columns whose values are differences.
 	isTotal []bool
 
@@ -172,9 +172,10 @@ func (m *merger) column(ctx context.Context, column int, t SampleType) error {
 	}
 	terms, values := m.view.choose(m.sel, t, m.reader.filters, m.cfg.Resolution)
 	m.isTotal = append(m.isTotal, values == profilekind.Total)
-	duration, count := int64(0), 0
+	duration, count, samples := int64(0), 0, 0
 	for i := range terms {
 		t := &terms[i]
+		samples += int(t.chunk.samples)
 		if t.weight > 0 {
 			duration += t.chunk.duration
 			count++
@@ -187,6 +188,8 @@ func (m *merger) column(ctx context.Context, column int, t SampleType) error {
 		}
 	}
 	m.duration, m.count = max(m.duration, duration), max(m.count, count)
+	more := min(rowValues*samples, maxMergedValues-m.maxValues)
+	m.maxValues, m.room = m.maxValues+more, m.room+more
 	// Fast path: sum by stack in a dense array, as most profiles have nothing else.
 	plain, rest := m.split(terms)
 	sums, err := m.view.sum(ctx, m.reader, plain)
@@ -211,12 +214,20 @@ func (m *merger) column(ctx context.Context, column int, t SampleType) error {
 	return m.tooLarge()
 }
 
-// maxMergedValues bounds the values of an answer, and with them its memory: each distinct sample has one of each type.
-const maxMergedValues = 4 << 20
+// An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
+// Each distinct sample of an epoch has a value of each type, and counts as rowValues at least, the memory of its identity. So
+// samples of up to so many types are refused only above maxMergedValues, and those of very many types that hardly share a
+// stack before they take memory in proportion to their product.
+const (
+	minMergedValues = 4 << 20
+	maxMergedValues = 16 << 20
+	rowValues       = 4
+)
 
 func (m *merger) tooLarge() error {
 	if m.room < 0 {
-		return fmt.Errorf("%w: its %d sample types have more than %d values", ErrTooLarge, len(m.types), maxMergedValues)
+		return fmt.Errorf("%w: its samples have more than %d values, one of each of %d sample types, or %d for fewer types",
+			ErrTooLarge, m.maxValues, len(m.types), rowValues)
 	}
 	return nil
 }

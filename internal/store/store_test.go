@@ -419,6 +419,45 @@ func TestObservationsKeepTheirOrder(t *testing.T) {
 	assert.Equal(t, []string{"a", "b", "a"}, names)
 }
 
+// A pprof of several sample types may have as many samples as one of a single type.
+func TestManySamplesOfSeveralTypes(t *testing.T) {
+	profiletest.SkipLarge(t)
+	const stacks, threads, types = 1100, 1000, 4
+	b := profiletest.New().Resource("service.name", "shop").Scope("s", "1", "pprof.scope.profile_name", "memory")
+	for i := range types {
+		b.Profile(fmt.Sprint("type", i), "count").Time(uint64(at(0)), 1e9)
+		for stack := range stacks {
+			b.Sample(profiletest.Value(1, fmt.Sprint("leaf", stack)))
+		}
+	}
+	pd := b.Build()
+	d := pd.Dictionary()
+	d.StringTable().Append("thread")
+	first := d.AttributeTable().Len()
+	for i := range threads {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(int32(d.StringTable().Len() - 1))
+		a.Value().SetInt(int64(i))
+	}
+	samples := profiletest.ProfileAt(pd, 0).Samples()
+	samples.EnsureCapacity(stacks * (threads + 1))
+	for stack := range stacks {
+		for i := range threads {
+			sample := samples.AppendEmpty()
+			sample.SetStackIndex(samples.At(stack).StackIndex())
+			sample.AttributeIndices().Append(int32(first + i))
+			sample.Values().Append(1)
+		}
+	}
+	cfg := testConfig()
+	cfg.MaxBytes = 1 << 30
+	s := New(cfg)
+	require.Zero(t, s.Add(pd, noon).Refused)
+	merged, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "memory"})
+	require.NoError(t, err)
+	assert.Equal(t, stacks*(threads+1), profiletest.ProfileAt(merged.Profiles, 0).Samples().Len())
+}
+
 // A resource is the same in all epochs and in any order of its attributes, and others have series of their own.
 func TestSeriesKeepTheirIdentity(t *testing.T) {
 	cfg := testConfig()
