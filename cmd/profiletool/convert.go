@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,11 +96,11 @@ A pprof has one kind of profile, collapsed stacks one sample type. If there are 
 			if err != nil {
 				return err
 			}
-			file, err := c.one(pd)
-			if err == nil {
-				_, err = term.out.Write(file)
+			file, err := c.only(pd)
+			if err != nil {
+				return err
 			}
-			return err
+			return file.write(term.out)
 		},
 	}
 	addFormatFlag(cmd, &format, outPprof, outOTLP, outJSON, outCollapsed, outSpeedscope)
@@ -113,29 +114,46 @@ type converter struct {
 	format string
 }
 
-// outFile is a file to be written. kind describes its profiles.
+// outFile is a file to be written. kind describes its profiles. Stacks are written as they are formatted: a few bytes can
+// have very many frames.
 type outFile struct {
-	kind    string
-	content []byte
+	kind  string
+	write func(io.Writer) error
 }
 
-// one returns all profiles as one file, or an error that lists the choices if they need several.
-func (c *converter) one(pd pprofile.Profiles) ([]byte, error) {
+func fileOf(kind string, content []byte) outFile {
+	return outFile{kind, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	}}
+}
+
+// only returns all profiles as one file, or an error that lists the choices if they need several.
+func (c *converter) only(pd pprofile.Profiles) (outFile, error) {
 	files, err := c.convert(pd)
 	switch {
 	case err != nil:
-		return nil, err
+		return outFile{}, err
 	case len(files) == 0:
-		return nil, errors.New("there are no profiles")
+		return outFile{}, errors.New("there are no profiles")
 	case len(files) > 1:
 		kinds := make([]string, len(files))
 		for i, f := range files {
 			kinds[i] = f.kind
 		}
-		return nil, fmt.Errorf("%s holds one of these; choose by --profile and --type, or write all by --out:\n  %s",
+		return outFile{}, fmt.Errorf("%s holds one of these; choose by --profile and --type, or write all by --out:\n  %s",
 			c.format, strings.Join(kinds, "\n  "))
 	}
-	return files[0].content, nil
+	return files[0], nil
+}
+
+// one returns all profiles as one message of OTLP.
+func (c *converter) one(pd pprofile.Profiles) ([]byte, error) {
+	if c.format == outJSON {
+		b, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+		return append(b, '\n'), err
+	}
+	return (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 }
 
 // convert returns as many files as the format needs.
@@ -143,12 +161,9 @@ func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
 	switch c.format {
 	case outPprof:
 		return c.pprofs(pd)
-	case outOTLP:
-		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		return []outFile{{content: b}}, err
-	case outJSON:
-		b, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-		return []outFile{{content: append(b, '\n')}}, err
+	case outOTLP, outJSON:
+		b, err := c.one(pd)
+		return []outFile{fileOf("", b)}, err
 	}
 	groups := groupsOf(pd, c.format == outSpeedscope)
 	profiles := make([][]pprofile.Profile, len(groups))
@@ -159,27 +174,18 @@ func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
 	if err != nil || len(lists) == 0 {
 		return nil, err
 	}
-	b := flamefile.Buffer{Most: maxOutputBytes}
 	if c.format == outSpeedscope {
 		for i, g := range groups {
 			lists[i].Name = g.String()
 		}
-		err = flamefile.Speedscope(&b, lists[0].Name, lists...)
-		return []outFile{{content: b.Bytes()}}, err
+		return []outFile{{write: func(w io.Writer) error { return flamefile.Speedscope(w, lists[0].Name, lists...) }}}, nil
 	}
 	files := make([]outFile, len(lists))
 	for i, stacks := range lists {
-		begin := b.Len()
-		if err := flamefile.Collapsed(&b, stacks); err != nil {
-			return nil, err
-		}
-		files[i] = outFile{strings.TrimSpace(groups[i].String()), b.Bytes()[begin:]}
+		files[i] = outFile{strings.TrimSpace(groups[i].String()), func(w io.Writer) error { return flamefile.Collapsed(w, stacks) }}
 	}
 	return files, nil
 }
-
-// maxOutputBytes bounds the text of one input's stacks: a few bytes can have very many frames.
-const maxOutputBytes = maxInputBytes
 
 // pprofs returns a pprof for each kind of profile: those of one kind with the same sample types are merged.
 func (c *converter) pprofs(pd pprofile.Profiles) ([]outFile, error) {
@@ -190,7 +196,7 @@ func (c *converter) pprofs(pd pprofile.Profiles) ([]outFile, error) {
 		if err := p.profile.Write(&b); err != nil {
 			return nil, err
 		}
-		files[i] = outFile{p.kind, b.Bytes()}
+		files[i] = fileOf(p.kind, b.Bytes())
 	}
 	return files, err
 }
@@ -295,13 +301,30 @@ func (c *converter) files(r *reader, folder string, paths []string) error {
 			}
 			written[unique] = true
 			name = filepath.Join(folder, unique+extensions[c.format])
-			if err := os.WriteFile(name, f.content, 0o644); err != nil {
+			size, err := writeFile(name, f.write)
+			if err != nil {
 				return err
 			}
-			c.term.logf("%s: %d bytes", name, len(f.content))
+			c.term.logf("%s: %d bytes", name, size)
 		}
 	}
 	return nil
+}
+
+// writeFile writes a file and returns its size. It removes one that it cannot complete.
+func writeFile(name string, write func(io.Writer) error) (size int64, err error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	err = write(f)
+	if err == nil {
+		size, err = f.Seek(0, io.SeekCurrent)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(name) // the first error is the cause
+	}
+	return size, err
 }
 
 // baseName is a path's last part without its extensions.

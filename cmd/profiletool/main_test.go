@@ -275,6 +275,49 @@ func TestConvert(t *testing.T) {
 	assert.FileExists(t, filepath.Join(folder, "go-heap.memory_inuse_space_bytes.collapsed"))
 }
 
+// TestConvertStreamsStacks converts a few bytes to very many.
+func TestConvertStreamsStacks(t *testing.T) {
+	const functions = 1024
+	pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, strings.Repeat("name", 16<<10))).Build()
+	d := pd.Dictionary()
+	for i := range functions {
+		f := d.FunctionTable().AppendEmpty()
+		d.FunctionTable().At(1).CopyTo(f)
+		f.SetStartLine(int64(i + 1))
+		d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(d.FunctionTable().Len() - 1))
+		d.StackTable().At(1).LocationIndices().Append(int32(d.LocationTable().Len() - 1))
+	}
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	path, folder := write(t, "a.otlp", string(message)), t.TempDir()
+	for _, format := range []string{outCollapsed, outSpeedscope} {
+		for _, args := range [][]string{{path}, {"--out", folder, path}} {
+			var out counter
+			cmd := newCommand(&terminal{in: strings.NewReader(""), out: &out, log: io.Discard})
+			cmd.SetArgs(append([]string{"convert", "-o", format}, args...))
+			cost := profiletest.MeasureCost(t, func() { err = cmd.ExecuteContext(t.Context()) })
+			t.Log(format, cost)
+			require.NoError(t, err)
+			assert.Less(t, cost.PeakHeapBytes, int64(24<<20))
+			size := int64(out)
+			if size == 0 {
+				info, err := os.Stat(filepath.Join(folder, "a"+extensions[format]))
+				require.NoError(t, err)
+				size = info.Size()
+			}
+			assert.Greater(t, size, int64(functions*64<<10))
+		}
+	}
+}
+
+// counter counts the bytes that are written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
 // TestConvertKeepsAllFiles writes inputs of one name to files of different names, whatever other inputs are called.
 func TestConvertKeepsAllFiles(t *testing.T) {
 	folder := t.TempDir()
