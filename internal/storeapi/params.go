@@ -175,20 +175,23 @@ func (p *params) moment(key string, without int64) int64 {
 // parseTime reads RFC 3339, or Unix time in seconds, milliseconds, microseconds or nanoseconds, depending on its size.
 func parseTime(key, text string) (int64, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64 {
+		unit := int64(1)
 		switch {
 		case n < 1e11:
-			n *= 1e9
+			unit = 1e9
 		case n < 1e14:
-			n *= 1e6
+			unit = 1e6
 		case n < 1e17:
-			n *= 1e3
+			unit = 1e3
 		default:
 			if exact, err := strconv.ParseInt(text, 10, 64); err == nil {
 				return exact, nil
 			}
 		}
-		if n < math.MaxInt64 {
-			return int64(n), nil
+		// A float near today's nanoseconds is a multiple of 256: only the fraction is multiplied as one.
+		whole, fraction := math.Modf(n)
+		if int64(whole) < math.MaxInt64/unit {
+			return int64(whole)*unit + int64(fraction*float64(unit)), nil
 		}
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
