@@ -128,7 +128,7 @@ func TestCheckFindsTextThatIsNotUTF8(t *testing.T) {
 	pd.Dictionary().StringTable().SetAt(pd.Dictionary().StringTable().Len()-1, bad)
 	pd.Dictionary().AttributeTable().At(1).Value().SetEmptyMap().PutEmptyMap("k").PutStr("deep", bad)
 	last := fmt.Sprintf("string_table[%d]", pd.Dictionary().StringTable().Len()-1)
-	const not = `: "a\xff" is not valid UTF-8`
+	const not = `: "a\xff" is not valid UTF-8 at byte offset 1`
 	requireFaults(t, Check(pd),
 		last+not,
 		`attribute_table[1].value."k"."deep"`+not,
@@ -139,6 +139,23 @@ func TestCheckFindsTextThatIsNotUTF8(t *testing.T) {
 		"resource_profiles[0].scope_profiles[0].scope.version"+not,
 		"resource_profiles[0].scope_profiles[0].scope.attributes.key"+not,
 		"resource_profiles[0].scope_profiles[0].profiles[0].original_payload_format"+not)
+}
+
+// A long text is cut between two characters, keeps its quotes, and the offset names a byte beyond the cut.
+func TestCheckShortensTexts(t *testing.T) {
+	long := strings.Repeat("é ", 66) + "xé" // 201 bytes, of which the last two are one character
+	cut := strings.Repeat("é ", 66) + "x…"
+	pd := sound().Build()
+	ProfileAt(pd, 0).SetOriginalPayloadFormat("\ufffd" + long + "\xff")
+	pd.ResourceProfiles().At(0).SetSchemaUrl(long + "\xff")
+	key := pd.Dictionary().AttributeTable().At(int(SampleAt(pd, 0).AttributeIndices().At(0))).KeyStrindex()
+	pd.Dictionary().StringTable().SetAt(int(key), long)
+	SampleAt(pd, 0).AttributeIndices().Append(SampleAt(pd, 0).AttributeIndices().At(0))
+	err := Check(pd)
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), fmt.Sprintf("schema_url: %q is not valid UTF-8 at byte offset 201\n", cut))
+	assert.Contains(t, err.Error(), "is not valid UTF-8 at byte offset 204\n")
+	assert.Contains(t, err.Error(), fmt.Sprintf("key %q occurs more than once", cut))
 }
 
 func TestCheckOptionsTurnOffRules(t *testing.T) {

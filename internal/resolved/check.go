@@ -112,15 +112,42 @@ func (c *checker) index(p path, i int32, n int) bool {
 // shorten cuts a text for a fault: very many can be about a long one.
 func shorten(s string) string {
 	const most = 200
-	if len(s) > most {
-		return s[:most] + "…"
+	if len(s) <= most {
+		return s
 	}
-	return s
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// word returns an entry of the string table for a fault, shortened and then in quotes if it needs them.
+func (c *checker) word(strindex int32) string {
+	if t := c.dict.StringTable(); holds(strindex, t.Len()) {
+		return Word(shorten(t.At(int(strindex))))
+	}
+	return Namer{c.dict}.str(strindex)
 }
 
 func (c *checker) text(p path, s string) {
-	if !utf8.ValidString(s) {
-		c.fault(p, "%q is not valid UTF-8", shorten(s))
+	if i := invalidAt(s); i >= 0 {
+		c.fault(p, "%q is not valid UTF-8 at byte offset %d", shorten(s), i)
+	}
+}
+
+// invalidAt returns the offset of the first byte that is not UTF-8, or -1.
+func invalidAt(s string) int {
+	if utf8.ValidString(s) {
+		return -1
+	}
+	i := 0
+	for {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size <= 1 {
+			return i
+		}
+		i += size
 	}
 }
 

@@ -142,7 +142,7 @@ func (c *checker) attributeIndices(p path, indices pcommon.Int32Slice) {
 		strindex := attributes.At(int(index)).KeyStrindex()
 		key := c.resolver.ref(c.resolver.strings, strindex)
 		if occurrences[key]++; occurrences[key] == 2 {
-			c.fault(p, "key %s occurs more than once", shorten(Namer{c.dict}.str(strindex)))
+			c.fault(p, "key %s occurs more than once", c.word(strindex))
 		}
 	}
 }
