@@ -37,7 +37,7 @@ func TestPage(t *testing.T) {
 	c := startQuickstart(t)
 	pushed := pushForPage(t, c)
 	pushStalls(t, c)
-	waitForServices(t, c.graphs, 6)
+	waitForServices(t, c.graphs, 7)
 
 	results, err := filepath.Abs(filepath.Join(repository, "bin", "page"))
 	require.NoError(t, err)
@@ -95,7 +95,10 @@ func pushForPage(t *testing.T, c *collector) pageProfiles {
 		pushProfile(t, c, url.Values{"service.name": {"shop"}, "attr.region": {region}}, p)
 	}
 	pushProfile(t, c, url.Values{"service.name": {"other-shop"}}, pushed.us)
-	pushProfile(t, c, url.Values{"service.name": {"hostile"}}, hostileProfile())
+	hostile := hostileProfile()
+	pushProfile(t, c, url.Values{"service.name": {"hostile"}}, hostile)
+	hostile.SampleType[1] = &profile.ValueType{Type: "__proto__", Unit: "constructor"}
+	pushProfile(t, c, url.Values{"service.name": {"hostile-unit"}}, hostile)
 	for _, nodes := range []int{20_000, 100_000} {
 		name := fmt.Sprintf("nodes-%d", nodes)
 		pushProfile(t, c, url.Values{"service.name": {name}}, treeProfile(nodes))

@@ -104,8 +104,8 @@ class App {
 
   follow(state) {
     this.state = state;
-    this.render();
     if (dataKey(state) !== this.loaded) this.load();
+    this.render();
   }
 
   // load requests everything that the state selects. While the page is live or the collector does not respond, it repeats that.
@@ -125,10 +125,10 @@ class App {
     }
     this.setLoading(false);
     this.error = error;
-    this.render();
     const resolution = this.status?.resolution_ms ?? 10_000;
     const again = error ? 5000 : Math.min(10_000, Math.max(1000, resolution / 2));
     if ((error || !this.state.time.from || !this.profiles.length) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
+    this.render(); // last: whatever it cannot draw, the next answer may be fine
   }
 
   setLoading(loading) {

@@ -53,7 +53,7 @@ export function shortName(name) {
 
 // kinds are the kinds of frames that the page distinguishes, with their names in the legend.
 export const kinds = {
-  kernel: 'kernel', runtime: 'runtime', inlined: 'inlined', unknown: 'unknown',
+  __proto__: null, kernel: 'kernel', runtime: 'runtime', inlined: 'inlined', unknown: 'unknown',
 };
 
 // kindOf returns one of kinds, or '' for a frame of the program itself.

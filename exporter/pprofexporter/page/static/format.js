@@ -9,8 +9,10 @@ const steps = {
   count: [['', 1], ['k', 1e3], ['M', 1e6], ['G', 1e9], ['T', 1e12]],
 };
 
-// scales maps the units that producers write to one of the step lists and to its base unit.
+// scales maps the units that producers write to one of the step lists and to its base unit. Like every table that is looked up by
+// a producer's word, it has no prototype: a unit can be named `constructor`.
 const scales = {
+  __proto__: null,
   nanoseconds: ['nanoseconds', 1], ns: ['nanoseconds', 1], microseconds: ['nanoseconds', 1e3], us: ['nanoseconds', 1e3],
   milliseconds: ['nanoseconds', 1e6], ms: ['nanoseconds', 1e6], seconds: ['nanoseconds', 1e9], s: ['nanoseconds', 1e9],
   bytes: ['bytes', 1], byte: ['bytes', 1], b: ['bytes', 1], by: ['bytes', 1], kilobytes: ['bytes', 1024],

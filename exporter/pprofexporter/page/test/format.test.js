@@ -11,6 +11,7 @@ test('values have three digits and the largest step that fits', () => {
     [42.14e9, 'nanoseconds', '42.1 s'], [999.6e6, 'nanoseconds', '1.00 s'], [-2500, 'ns', '−2.50 µs'], [90, 'seconds', '1.50 min'], [7200e3, 'ms', '2 h'],
     [1024, 'bytes', '1 KiB'], [1536, 'bytes', '1.50 KiB'], [5 * 1024 ** 4, 'bytes', '5 TiB'], [12345, 'count', '12.3 k'], [7, 'count', '7'],
     [3, 'objects', '3 objects'], [1500, '<b>', '1.50 k <b>'], [null, 'bytes', '–'], [NaN, 'bytes', '–'], [0.5, 'count', '0.50'],
+    [5, 'constructor', '5 constructor'], [5, '__proto__', '5 __proto__'], [5, 'toString', '5 toString'],
   ]) assert.equal(format.formatValue(value, unit), want, `${value} ${unit}`);
 });
 

@@ -6,8 +6,9 @@ import {test} from 'node:test';
 
 // The modules of the page read what a browser has when they are loaded.
 globalThis.document ??= {};
+const {kindOf} = await import('../static/colors.js');
 const {cellTime, rangeOf} = await import('../static/heatmap.js');
-const {extentOf, fineTicks} = await import('../static/threads.js');
+const {extentOf, fineTicks, stateColor} = await import('../static/threads.js');
 const {formatState, parseState, queryOf} = await import('../static/state.js');
 
 test('a cell of the heat map is a part of its second', () => {
@@ -19,6 +20,14 @@ test('a cell of the heat map is a part of its second', () => {
 test('columns of several seconds are chosen whole', () => {
   const answer = {from: 0, seconds: 4, rows: 50};
   assert.deepEqual(rangeOf(answer, {column: 1, row: 9}, {column: 1, row: 3}), {from: 4000, until: 8000});
+});
+
+test('a state or a kind may have any name', () => {
+  for (const word of ['constructor', '__proto__', 'toString', '']) {
+    assert.match(stateColor(word, false), /^oklch\(0\.7 0\.12 \d+\)$/, word);
+    assert.equal(kindOf({kind: [word], name: ['f']}, 0), '', word);
+  }
+  assert.equal(kindOf({kind: ['kernel'], name: ['f']}, 0), 'kernel');
 });
 
 test('ticks are round, down to microseconds', () => {

@@ -343,6 +343,12 @@ const steps = {
     assert.match(await text(page, '[role="grid"] .note'), /1 functions? match|0 functions match/);
     await shot(page, 'hostile');
     await page.context().close();
+
+    const unit = await open('service=hostile-unit&type=__proto__/constructor&seconds=all&view=both');
+    await shown(unit);
+    await unit.waitForSelector('main .flamegraph');
+    assert.match(await text(unit, '#sum'), /^55 G constructor$/);
+    await unit.context().close();
   },
 
   async 'keys, help, a phone, the dark'() {
