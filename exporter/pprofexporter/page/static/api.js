@@ -11,28 +11,21 @@ export class APIError extends Error {
   }
 }
 
-const latest = new Map(); // endpoint → the controller of its last request
 const known = new Map(); // endpoint → {url, etag, body} of its last answer
 
-// ask returns the JSON of an endpoint: the same object as before if nothing has changed. A later request to the same
-// endpoint aborts an earlier one, which then returns null.
-export async function ask(endpoint, query = []) {
-  latest.get(endpoint)?.abort();
-  const controller = new AbortController();
-  latest.set(endpoint, controller);
+// ask returns the JSON of an endpoint: the same object as before if nothing has changed, null if the signal aborted it.
+export async function ask(endpoint, query, signal) {
   const parameters = new URLSearchParams(query).toString();
   const url = `api/${endpoint}${parameters ? `?${parameters}` : ''}`;
   let answer;
   let text;
   try {
-    answer = await fetch(url, {signal: controller.signal, headers: {Accept: 'application/json'}, credentials: 'same-origin'});
+    answer = await fetch(url, {signal, headers: {Accept: 'application/json'}, credentials: 'same-origin'});
     text = await answer.text();
-  } catch (error) {
-    if (controller.signal.aborted) return null;
+  } catch {
+    if (signal.aborted) return null;
     throw new APIError('The collector does not answer.',
       `Is it running, and is ${location.host} its address? The page asks again by itself.`, 0);
-  } finally {
-    if (latest.get(endpoint) === controller) latest.delete(endpoint);
   }
   const etag = answer.headers.get('ETag');
   const before = known.get(endpoint);

@@ -111,16 +111,17 @@ class App {
   // load requests everything that the state selects. While the page is live or the collector does not respond, it repeats that.
   async load() {
     clearTimeout(this.timer);
-    const ticket = this.ticket = (this.ticket ?? 0) + 1;
-    const asked = dataKey(this.state);
-    this.loaded = asked;
+    this.loading?.abort();
+    this.loading = new AbortController();
+    const {signal} = this.loading;
+    this.loaded = dataKey(this.state);
     this.setLoading(true);
     let error = null;
     try {
-      if (!(await this.loadAll()) || ticket !== this.ticket) return;
+      if (!(await this.loadAll(signal))) return;
     } catch (failure) {
       error = failure;
-      if (ticket !== this.ticket) return;
+      if (signal.aborted) return;
       if (!(failure instanceof Error) || failure.status === undefined) console.error(failure);
     }
     this.setLoading(false);
@@ -136,10 +137,11 @@ class App {
     $('main').setAttribute('aria-busy', String(loading));
   }
 
-  // loadAll returns false if a later load has replaced this one.
-  async loadAll() {
-    const [status, services, profiles] = await Promise.all([ask('status'), ask('services'), ask('profiles')]);
-    if (!status || !services || !profiles) return false;
+  // loadAll returns false, and has changed nothing since, if a later load has aborted this one.
+  async loadAll(signal) {
+    const get = (endpoint, query) => ask(endpoint, query, signal);
+    const [status, services, profiles] = await Promise.all([get('status'), get('services'), get('profiles')]);
+    if (signal.aborted) return false;
     Object.assign(this, {status, services: services.services, profiles: profiles.profiles});
     const chosen = defaultsFor(this.state, this.profiles);
     if (typeKey(chosen) !== typeKey(this.state) || chosen.service !== this.state.service) {
@@ -162,13 +164,13 @@ class App {
     const points = Math.max(60, Math.min(600, Math.floor(innerWidth / 3)));
     const whole = queryOf({...state, part: null});
     const [times, attributes, answer, moments] = await Promise.all([
-      ask('timeline', [...others, ...timeQuery(extent), ...group, ['points', points]]),
-      ask('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
-      state.view === 'threads' ? {} : compared ? ask('diff', [...query, ...baseQueryOf(state)]) : ask('flamegraph', [...query, ...group]),
-      state.view === 'heat' ? ask('heatmap', whole)
-        : state.view === 'threads' ? ask('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', 20_000]]) : {},
+      get('timeline', [...others, ...timeQuery(extent), ...group, ['points', points]]),
+      get('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
+      state.view === 'threads' ? {} : compared ? get('diff', [...query, ...baseQueryOf(state)]) : get('flamegraph', [...query, ...group]),
+      state.view === 'heat' ? get('heatmap', whole)
+        : state.view === 'threads' ? get('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', 20_000]]) : {},
     ]);
-    if (!times || !attributes || !answer || !moments) return false;
+    if (signal.aborted) return false;
     this.moments = {view: state.view, answer: moments};
     Object.assign(this, {times: {answer: times, extent}, // The service has a list of its own.
       attributes: attributes.attributes.filter(({key}) => key !== 'service.name')});

@@ -273,6 +273,17 @@ const steps = {
     await page.keyboard.press('Enter');
     await shown(page);
     assert.equal((await state(page))['base.service'], expect.other);
+    let late = false;
+    await page.route('**/api/diff?*', async (route) => {
+      late = true;
+      await page.waitForTimeout(1500);
+      await route.continue().catch(() => {}); // the page may have aborted it
+    });
+    await page.locator('#base .chip button').click(); // another base
+    await page.keyboard.press('1');
+    await page.waitForTimeout(2500);
+    await page.keyboard.press('i');
+    assert.ok(late && !(await text(page, '#path .key')).includes('less'), 'a late comparison does not replace what is shown');
     await page.context().close();
 
     const times = await open(of(expect.service));
