@@ -32,7 +32,7 @@ class App {
   constructor() {
     Object.assign(this, {
       state: parseState(location.hash), services: [], profiles: [], attributes: [], status: null, model: null, moments: null, times: null,
-      error: null, loaded: '', shown: {from: 0, until: 0, now: 0}, layout: '',
+      error: null, loaded: '', answered: '', shown: {from: 0, until: 0, now: 0}, layout: '',
     });
     this.update = this.update.bind(this);
     this.selection = new SelectionBar($('selection'), this);
@@ -108,7 +108,8 @@ class App {
     this.render();
   }
 
-  // load requests everything that the state selects. While the page is live or the collector does not respond, it repeats that.
+  // load requests everything that the state selects. While the page is live, or the collector does not respond or is unwell, it
+  // repeats that. After an error, an earlier answer to the same request stays; one to another would stand under a wrong heading.
   async load() {
     clearTimeout(this.timer);
     this.loading?.abort();
@@ -126,9 +127,12 @@ class App {
     }
     this.setLoading(false);
     this.error = error;
+    if (!error) this.answered = this.loaded;
+    else if (this.answered !== this.loaded) Object.assign(this, {model: null, moments: null, times: null});
     const resolution = this.status?.resolution_ms ?? 10_000;
     const again = error ? 5000 : Math.min(10_000, Math.max(1000, resolution / 2));
-    if ((error || !this.state.time.from || !this.profiles.length) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
+    const temporary = error?.status === 0 || error?.status >= 500;
+    if ((temporary || !this.state.time.from || !this.profiles.length) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
     this.render(); // last: whatever it cannot draw, the next answer may be fine
   }
 
@@ -370,7 +374,7 @@ class App {
 
   // functionName returns the name of a function by its key, '' if the current answer does not have it.
   functionName(fn) {
-    const [id] = this.model.frames.find(fn);
+    const [id] = this.model?.frames.find(fn) ?? [];
     return id === undefined ? '' : this.model.frames.functionName(id);
   }
 

@@ -409,6 +409,12 @@ const steps = {
     assert.match(await page.locator('.message input').inputValue(), /^curl -i http/);
     await page.unroute('**/api/**');
     await page.waitForSelector('main .flamegraph', {timeout: 30_000});
+    await page.route('**/api/flamegraph?*', (route) => route.fulfill({status: 500, json: {error: 'out of order', hint: ''}}));
+    await page.evaluate(() => { location.hash += '&attr.region=us'; });
+    await page.waitForSelector('.message >> text=out of order');
+    assert.equal(await page.locator('main .flamegraph').count(), 0, 'another selection\'s graph is not shown');
+    await page.unroute('**/api/flamegraph?*');
+    await page.waitForSelector('main .flamegraph', {timeout: 30_000});
     inOrder = true;
     await page.context().close();
   },
