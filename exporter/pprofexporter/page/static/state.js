@@ -98,11 +98,11 @@ export function withAttribute(attributes, key, value) {
   return value === null ? others : [...others, [key, value]];
 }
 
-// queryOf returns the parameters by which the API selects what a state shows.
+// queryOf returns the parameters by which the API selects what a state shows. An attribute can have an empty value.
 export function queryOf(state) {
   const time = hasPart(state) ? [['from', micros(state.part.from)], ['until', micros(state.part.until)]] : timeQuery(state.time);
-  return [['service', state.service], ['profile', state.profile], ['type', state.type], ...time,
-    ...state.attrs.map(([key, value]) => [`attr.${key}`, value])].filter(([, value]) => value !== '');
+  const names = [['service', state.service], ['profile', state.profile], ['type', state.type]].filter(([, value]) => value !== '');
+  return [...names, ...time, ...state.attrs.map(([key, value]) => [`attr.${key}`, value])];
 }
 
 export function timeQuery(time) {
@@ -118,8 +118,10 @@ export function baseQueryOf({base}) {
   return query;
 }
 
-// profilePath returns the path of a pprof of what a state shows, for a browser or `go tool pprof`.
+// profilePath returns the path of a file of what a state shows, for a browser or `go tool pprof`. A pprof has all sample types; other
+// files have one.
 export function profilePath(state, suffix = '') {
-  const query = new URLSearchParams([...timeQuery(state.time), ...state.attrs.map(([key, value]) => [`attr.${key}`, value])]).toString();
+  const inPath = suffix ? ['service', 'profile'] : ['service', 'profile', 'type'];
+  const query = new URLSearchParams(queryOf(state).filter(([name]) => !inPath.includes(name))).toString();
   return `profiles/${encodeURIComponent(state.service)}/${encodeURIComponent(state.profile)}${suffix}${query ? `?${query}` : ''}`;
 }
