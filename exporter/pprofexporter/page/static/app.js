@@ -39,9 +39,9 @@ class App {
     this.baseBar = new BaseBar($('base'), this);
     this.toolbar = new Toolbar($('toolbar'), this);
     this.timeline = new Timeline($('timeline'), {
-      select: (from, until) => this.update({time: {from: Math.round(from), until: Math.round(until)}, part: null}),
+      select: (from, until) => this.update({time: {from: Math.round(from), until: Math.round(until)}}),
       base: (from, until) => this.update({view: 'diff', base: {...this.state.base, time: {from: Math.round(from), until: Math.round(until)}}}),
-      all: () => this.update({time: {}, part: null}),
+      all: () => this.update({time: {}}),
       group: (name) => this.update({attrs: [...this.state.attrs.filter(([key]) => key !== this.state.group_by), [this.state.group_by, name]]}),
     });
     this.tooltip = new Tooltip();
@@ -96,7 +96,7 @@ class App {
   // update changes the state, writes it to the URL (as a new entry of the history unless replace says otherwise), and loads
   // or renders what follows from it.
   update(patch, {replace = false} = {}) {
-    const state = {...this.state, ...patch};
+    const state = {...this.state, ...('time' in patch ? {part: null} : {}), ...patch}; // a part is one of the time
     const hash = `#${formatState(state)}`;
     if (hash !== location.hash) history[replace ? 'replaceState' : 'pushState'](null, '', hash === '#' ? location.pathname + location.search : hash);
     this.follow(state);
@@ -391,7 +391,7 @@ class App {
 
   pickService(service) {
     const type = this.profiles.some((row) => row.service === service && typeKey(row) === typeKey(this.state)) ? {} : {profile: '', type: ''};
-    const chosen = {service, ...defaultsFor({...this.state, service, ...type}, this.profiles), zoom: '', node: ''};
+    const chosen = {service, ...defaultsFor({...this.state, service, ...type}, this.profiles), zoom: '', node: '', part: null};
     this.update({...chosen, attrs: [], group_by: ''});
   }
 
@@ -444,7 +444,7 @@ class App {
     if (time.from) this.update({time: this.liveTime ?? {seconds: defaultSeconds}});
     else {
       this.liveTime = time;
-      this.update({time: {from: Math.round(this.shown.from), until: Math.round(this.shown.until)}});
+      this.update({time: {from: Math.round(this.shown.from), until: Math.round(this.shown.until)}, part: this.state.part});
     }
   }
 
