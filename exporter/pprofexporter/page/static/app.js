@@ -15,7 +15,7 @@ import {ui} from './messages.js';
 import {Model} from './model.js';
 import {renderPath} from './path.js';
 import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
-import {baseQueryOf, defaultSeconds, formatState, hasPart, isCompared, parseState, queryOf, timeQuery} from './state.js';
+import {baseQueryOf, defaultSeconds, formatState, hasPart, isByTime, isCompared, parseState, queryOf, timeQuery} from './state.js';
 import {FunctionTable} from './table.js';
 import {extentOf, Threads} from './threads.js';
 import {Timeline} from './timeline.js';
@@ -188,7 +188,15 @@ class App {
 
   // isAnswered reports whether there is something to draw the view from.
   get isAnswered() {
-    return this.state.view === 'threads' ? this.moments?.view === 'threads' : Boolean(this.model);
+    const {state, moments, model} = this;
+    return (!isByTime(state) || moments?.view === state.view) && (state.view === 'threads' || Boolean(model));
+  }
+
+  // hasMoments reports whether a view by time has something to show, now or after zooming out of a part.
+  get hasMoments() {
+    const {state, moments} = this;
+    if (!isByTime(state) || moments?.view !== state.view) return false;
+    return state.view === 'heat' ? moments.answer.observations > 0 : hasPart(state) || moments.answer.start.length > 0;
   }
 
   // offers reports whether a view has something to show: two of them need timestamps.
@@ -323,8 +331,9 @@ class App {
       return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, actions: [['choose a profile', () => this.selection.type.open()]]}
         : {what: 'The service', name: state.service, actions: [other]});
     }
+    if (!this.offers(state.view)) return ui.noTimes({actions: [['show the flame graph', () => this.setView('flame')]]});
     if (!this.isAnswered) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Loading …'));
-    if ((model && !model.isEmpty) || ((state.view === 'heat' || state.view === 'threads') && this.offers(state.view))) return null;
+    if (this.hasMoments || (model && !model.isEmpty && state.view !== 'heat')) return null;
     return ui.nothingHere({state, ...this.shown, known: this.row, actions: [all, ...(state.attrs.length ? [['without the filters', () => this.update({attrs: []})]] : []), other]});
   }
 

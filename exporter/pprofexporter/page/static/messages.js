@@ -23,6 +23,11 @@ export const ui = {
     known ? el('p', {}, `There are samples in ${formatRange(known.from, known.until)}.`) : null,
     el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
 
+  // noTimes is shown if a view by time is chosen for profiles without timestamps.
+  noTimes: ({actions}) => message('These profiles have no times of single events',
+    'The heat map and the threads need profiles whose samples have timestamps, such as execution traces and recordings.',
+    el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
+
   // unknown is shown if the URL names a service or a profile that the store does not have.
   unknown: ({what, name, actions}) => message(`${what} “${clean(name, 80)}” is not here`,
     rich('It may not have sent anything within the window, or it was evicted to stay within `keep.max_bytes` or `keep.max_series`.'),

@@ -64,7 +64,12 @@ export function formatState(state) {
 
 // hasPart reports whether a view shows a part of the state's time.
 export function hasPart(state) {
-  return Boolean(state.part) && (state.view === 'heat' || state.view === 'threads');
+  return Boolean(state.part) && isByTime(state);
+}
+
+// isByTime reports whether a view shows when things happened within seconds.
+export function isByTime({view}) {
+  return view === 'heat' || view === 'threads';
 }
 
 // micros returns milliseconds without the digits below a microsecond.

@@ -397,6 +397,12 @@ const steps = {
 
     const page = await open(of(expect.service));
     await shown(page);
+    for (const key of ['6', '7']) {
+      await page.keyboard.press(key);
+      await page.waitForSelector('.message >> text=no times of single events');
+      await page.locator('.message button', {hasText: 'flame graph'}).click();
+      await page.waitForSelector('main .flamegraph');
+    }
     inOrder = false;
     await page.route('**/api/**', (route) => route.abort());
     await page.waitForSelector('#notices .error', {timeout: 30_000});
