@@ -12,11 +12,9 @@ const ends = 4;
 export function renderPath(host, app) {
   const {model, state, theme} = app;
   const graph = state.view !== 'table' && state.view !== 'sandwich' && model && !model.isEmpty;
-  const keys = [];
   const nodes = graph ? model.tree.path(model.zoomed) : [];
-  for (const node of nodes) keys.push(model.tree.key(node));
   host.hidden = !graph && !state.focus && !state.hide.length;
-  refill(host, [keys, state.focus, state.hide, graph && [theme.dark, state.color, state.palette, model.compared, model.frames.count]], () => [
+  refill(host, [graph && model.tree.key(model.zoomed), state.focus, state.hide, graph && [theme.dark, state.color, state.palette, model.compared, model.frames.count]], () => [
     el('span', {class: 'crumbs'}, crumbs(app, nodes)), el('span', {class: 'space'}), ...chips(app), graph ? legend(app) : null,
   ]);
 }
@@ -26,13 +24,14 @@ export function renderPath(host, app) {
 function crumbs(app, nodes) {
   const {tree} = app.model ?? {};
   const zoom = (key) => app.update({zoom: key});
-  const crumb = (node, i) => button(clean(shortName(tree.label(node)), 60), () => zoom(key(node)), {title: tree.label(node), 'aria-current': i === nodes.length - 1 ? 'location' : null});
   const key = (node) => tree.key(node);
+  const last = nodes.at(-1);
+  const crumb = (node) => button(clean(shortName(tree.label(node)), 60), () => zoom(key(node)), {title: tree.label(node), 'aria-current': node === last ? 'location' : null});
   const middle = nodes.slice(1, -ends);
-  const shown = nodes.map(crumb);
+  const shown = [...nodes.slice(0, 1), ...nodes.slice(1).slice(-ends)].map(crumb);
   if (middle.length) {
     const more = button('…', () => menu(more, 'Path', middle.slice(-300).map((node) => [clean(tree.label(node), 100), () => zoom(key(node))])), {title: `${middle.length} frames between`});
-    shown.splice(1, middle.length, more);
+    shown.splice(1, 0, more);
   }
   return shown.flatMap((item, i) => (i ? [el('span', {'aria-hidden': 'true'}, '▸'), item] : [item]));
 }
