@@ -129,14 +129,16 @@ export class Tree {
     return nodes.reverse();
   }
 
-  // key returns the text that identifies a node in a URL, and in the tree of another answer: a hash of its path.
+  // key returns the text that identifies a node in a URL, and in the tree of another answer: a hash of its path. Siblings can be of one
+  // function and differ in kind.
   key(node) {
     if (node === 0) return ''; // the only key that most pages need: it costs nothing
     if (!this.keys) {
       this.keys = new Uint32Array(2 * this.count);
-      const hashes = this.frames.functions.map((_, id) => hash32(this.frames.key(id)));
+      const {frames} = this;
+      const hashes = Array.from(frames.functionOf, (id, frame) => hash32(`${frames.key(id)}\0${frames.kind[frame] ?? ''}`));
       for (let i = 1; i < this.count; i++) {
-        const hash = hashes[this.function(i)];
+        const hash = hashes[this.frame[i]];
         const above = 2 * this.parent[i];
         this.keys[2 * i] = Math.imul(this.keys[above] ^ hash, 0x01000193) + 1;
         this.keys[2 * i + 1] = Math.imul(this.keys[above + 1] + hash, 0x85ebca6b) + 1;

@@ -152,6 +152,13 @@ test('keys find a function and a node again in another answer', () => {
   assert.deepEqual([...long.frames.find(key)], [0]);
 });
 
+test('siblings of one function and another kind have other keys', () => {
+  const {nodes} = answer({'main;f': 5, 'main;g': 2});
+  const tree = readTree(new Frames({name: ['main', 'f', 'f'], file: ['m.go', 'f.go', 'f.go'], kind: ['user', 'user', 'inlined']}), nodes);
+  assert.equal(tree.function(2), tree.function(3));
+  assert.deepEqual([2, 3].map((node) => tree.find(tree.key(node))), [2, 3]);
+});
+
 test('layout: a row is found by its x, and narrow nodes are one run', () => {
   const {tree} = build(Object.fromEntries([['wide', 1000], ...Array.from({length: 3000}, (_, i) => [`n${i}`, 1])]));
   const at = layout(tree);
