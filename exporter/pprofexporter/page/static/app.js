@@ -87,7 +87,7 @@ class App {
       menu: (node, x, y) => this.showMenu(treeOf(), node, x, y),
       hover: (node, x, y) => {
         if (node < 0) this.tooltip.hide();
-        else this.tooltip.show(treeOf(), node, x, y, {unit: this.model.unit, zoomed: graph.zoomed, byShare: this.state.norm === 'share'});
+        else this.tooltip.show(treeOf(), node, x, y, {unit: this.model.unit, zoomed: graph.zoomed, byShare: this.state.norm === 'share', ofCallers: upwards});
       },
     }});
     return graph;
@@ -266,7 +266,7 @@ class App {
   renderMain() {
     const {model, state} = this;
     const problem = this.problem();
-    const layout = problem ? 'message' : state.view === 'sandwich' && model.selected < 0 ? 'choose' : state.view;
+    const layout = problem ? 'message' : state.view === 'sandwich' && !model.hasSides ? 'choose' : state.view;
     if (layout !== this.layout || problem) this.arrange(layout, problem);
     if (problem) return;
     if (layout === 'heat' || layout === 'threads') this.renderMoments();
@@ -371,12 +371,13 @@ class App {
     this.scrolledTo = state.fn;
   }
 
-  // actions returns what can be done with a function, by its key: [label, action, hint].
+  // actions returns what can be done with a function, by its key: [label, action, hint]. A group has no callers.
   actions(fn) {
+    const [id] = this.model.frames.find(fn);
     return [
       ['focus', () => this.focusOn(fn), 'Only samples that pass through it (Shift F)'],
       ['hide', () => this.hideFunction(fn), 'Leave its frames out; what it calls moves to its callers (Shift H)'],
-      ['sandwich', () => this.update({fn, view: 'sandwich'}), 'Its callers and callees (Shift S)'],
+      ...(this.model.isGroup(id) ? [] : [['sandwich', () => this.update({fn, view: 'sandwich'}), 'Its callers and callees (Shift S)']]),
       ['search', () => this.update({q: this.functionName(fn).slice(0, 300)}), 'Mark it everywhere'],
     ];
   }

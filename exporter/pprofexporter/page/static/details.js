@@ -7,18 +7,21 @@ import {button, copyText, el, refill} from './dom.js';
 import {baseName, kindOf, packageOf} from './colors.js';
 import {clean, formatChange, formatExact, formatPercent, formatShare, formatSigned, formatValue} from './format.js';
 
-// values returns the numbers of a node as [label, text]. Shares are of the tree and, if zoomed, of the zoomed frame.
-export function values(tree, node, {unit, zoomed = 0, byShare = true}) {
+// values returns the numbers of a node as [label, text]. Shares are of the tree and, if zoomed, of the zoomed frame. A tree of
+// callers has no values of their own.
+export function values(tree, node, {unit, zoomed = 0, byShare = true, ofCallers = false}) {
   const rows = [];
   const whole = tree.total[0];
   const show = (value, of) => `${formatValue(value, unit)} · ${formatShare(value, of)}`;
   if (!tree.baseTotal) {
-    rows.push(['self', show(tree.self[node], whole)], ['total', show(tree.total[node], whole)]);
+    if (!ofCallers) rows.push(['self', show(tree.self[node], whole)]);
+    rows.push(['total', show(tree.total[node], whole)]);
     if (zoomed > 0 && node > zoomed) rows.push(['of zoomed', formatShare(tree.total[node], tree.total[zoomed])]);
     return rows;
   }
   const baseWhole = tree.baseTotal[0];
-  for (const [label, now, base] of [['self', tree.self[node], tree.baseSelf[node]], ['total', tree.total[node], tree.baseTotal[node]]]) {
+  const own = ofCallers ? [] : [['self', tree.self[node], tree.baseSelf[node]]];
+  for (const [label, now, base] of [...own, ['total', tree.total[node], tree.baseTotal[node]]]) {
     rows.push([label, `${show(base, baseWhole)} → ${show(now, whole)}`]);
     rows.push([`${label} ±`, `${formatSigned(now - base, unit)} · ${formatChange(now, base)}`]);
     if (byShare) {
@@ -88,7 +91,7 @@ export class Details {
     const everywhere = elsewhere ? [
       ['in all', `self ${formatValue(rows.self[id], unit)} · ${formatShare(rows.self[id], whole)}, total ${formatValue(rows.total[id], unit)} · ${formatShare(rows.total[id], whole)}`],
     ] : [];
-    const exact = [['exact', `self ${formatExact(rows.self[id])}, total ${formatExact(rows.total[id], unit)}`]];
+    const exact = frames.isGroup(frame) ? [] : [['exact', `self ${formatExact(rows.self[id])}, total ${formatExact(rows.total[id], unit)}`]];
     this.host.hidden = false;
     const lines = [...numbers, ...everywhere, ...place(frames, frame), ...exact];
     refill(this.host, [name, lines], () => [

@@ -58,6 +58,16 @@ export class Model {
     return this.whole.count <= 1 && !this.whole.total[0] && !this.whole.baseTotal?.[0];
   }
 
+  // isGroup reports whether a function is a value of the attribute that samples are grouped by.
+  isGroup(id) {
+    return this.frames.isGroup(this.frames.functions[id]);
+  }
+
+  // hasSides reports whether a function is selected that has callers and callees.
+  get hasSides() {
+    return this.selected >= 0 && !this.isGroup(this.selected);
+  }
+
   // sides returns callers and callees of the selected function.
   sides(state) {
     return this.once('sides', [state.fn, state.focus, state.hide], () => sandwich(this.tree, new Set([this.selected])));

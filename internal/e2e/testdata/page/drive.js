@@ -172,6 +172,9 @@ const steps = {
     await page.locator('.legend .chip', {hasText: 'eu'}).click();
     await shown(page);
     assert.equal((await state(page))['attr.region'], 'eu');
+    await click(page, 1);
+    assert.equal(await text(page, '#details b'), 'eu');
+    assert.doesNotMatch(await text(page, '#details'), /exact|sandwich/, 'a group is no function');
     await page.context().close();
   },
 
@@ -249,6 +252,9 @@ const steps = {
     await page.waitForSelector('.stack .middle');
     assert.match(await text(page, '.stack .middle'), /self .* total /);
     await shot(page, 'sandwich');
+    const callers = await page.locator('.stack .flamegraph').first().boundingBox();
+    await page.mouse.move(callers.x + 20, callers.y + callers.height - 28);
+    assert.match(await text(page, '.tooltip'), /^(?!.*self).*total.*%/s, 'callers have no values of their own');
     const centre = await text(page, '.middle b');
     const callees = await page.locator('.stack .flamegraph').last().boundingBox();
     await page.mouse.click(callees.x + 20, callees.y + 28);
