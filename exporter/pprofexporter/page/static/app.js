@@ -97,9 +97,19 @@ class App {
   // or renders what follows from it.
   update(patch, {replace = false} = {}) {
     const state = {...this.state, ...('time' in patch ? {part: null} : {}), ...patch}; // a part is one of the time
-    const hash = `#${formatState(state)}`;
-    if (hash !== location.hash) history[replace ? 'replaceState' : 'pushState'](null, '', hash === '#' ? location.pathname + location.search : hash);
+    this.write(state, replace);
     this.follow(state);
+  }
+
+  // write changes the URL. Browsers refuse that if it happens too often (Safari: 100 times in 30 s); the next change succeeds.
+  write(state, replace) {
+    const hash = `#${formatState(state)}`;
+    if (hash === location.hash) return;
+    try {
+      history[replace ? 'replaceState' : 'pushState'](null, '', hash === '#' ? location.pathname + location.search : hash);
+    } catch (error) {
+      console.warn(error);
+    }
   }
 
   follow(state) {
@@ -151,7 +161,7 @@ class App {
     if (typeKey(chosen) !== typeKey(this.state) || chosen.service !== this.state.service) {
       this.state = {...this.state, ...chosen};
       this.loaded = dataKey(this.state);
-      history.replaceState(null, '', `#${formatState(this.state)}`);
+      this.write(this.state, true);
     }
     const {state} = this;
     this.row = this.profiles.find((row) => row.service === state.service && typeKey(row) === typeKey(state));
@@ -180,7 +190,7 @@ class App {
       attributes: attributes.attributes.filter(({key}) => key !== 'service.name')});
     if (state.view === 'threads') this.model = null; // it has no flame graph
     else if (this.model?.answer !== answer) {
-      performance.mark('page-answer');
+      if (!performance.getEntriesByName('page-paint').length) performance.mark('page-answer');
       this.model = new Model(answer);
     }
     return true;
@@ -299,7 +309,7 @@ class App {
     }
   }
 
-  // measure records how long the first paint after an answer took.
+  // measure records how long the first paint of the page took, once it had an answer.
   measure() {
     if (!performance.getEntriesByName('page-answer').length) return;
     this.graph.paint();

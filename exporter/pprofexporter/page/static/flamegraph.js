@@ -137,6 +137,7 @@ export class FlameGraph {
     const {canvas} = this;
     let drag = null;
     canvas.addEventListener('pointermove', (event) => {
+      if (!event.buttons) drag = null; // it ended where the page did not hear of it
       if (drag) {
         const moved = event.clientX - drag.x;
         if (!drag.panned && Math.abs(moved) < 4) return;

@@ -36,7 +36,7 @@ export const ui = {
   // broken is shown if the first request failed.
   broken: (error) => message(clean(error.message, 400), clean(error.hint ?? '', 600),
     copyField('by hand', `curl -i ${new URL('api/status', document.baseURI).href}`),
-    el('p', {class: 'faint'}, rich('The address is the key `exporters.pprof.server.endpoint` (localhost:4042 by default). Behind a proxy, the Host header must be one that the exporter accepts.'))),
+    error.status !== 0 && error.status !== 421 ? null : el('p', {class: 'faint'}, rich('The address is the key `exporters.pprof.server.endpoint` (localhost:4042 by default). Behind a proxy, the Host header must be one that the exporter accepts.'))),
 
   chooseFunction: () => message('Choose a function', 'Click one in the table, or choose “sandwich” at a frame: its callers are shown above it, its callees below.'),
 };
