@@ -8,7 +8,7 @@ import {themes} from './colors.js';
 import {Details, Tooltip} from './details.js';
 import {copyText, el, menu, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
-import {clean, formatShare, formatValue} from './format.js';
+import {clean, formatShare, formatValue, isTime} from './format.js';
 import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
 import {ui} from './messages.js';
@@ -265,6 +265,8 @@ class App {
     if (hidden) notices.push([`The ${hidden.toLocaleString('en-US')} shortest events are not drawn; zoom in to see them.`]);
     if (lanes) notices.push([`${lanes.toLocaleString('en-US')} more threads, with less time, are not drawn.`]);
     if (isCut) notices.push(['The heat map shows the last hour of the selected time.']);
+    // The heat map spreads a duration; a sample of the graph belongs to the moment at which it ended.
+    if (model && state.view === 'heat' && hasPart(state) && isTime(model.unit)) notices.push(['The graph has what ended in this part, with its whole duration.']);
     if (cut) notices.push([`The ${cut.toLocaleString('en-US')} smallest nodes are not drawn; their values are in those above them.`]);
     if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
       notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`]);
@@ -290,7 +292,7 @@ class App {
     if (state.view === 'sandwich') {
       if (layout !== 'choose') this.renderSandwich();
     } else if (state.view !== 'table') {
-      this.graph.show(model.tree, model.style(model.tree, state, this.theme), {zoomed: model.zoomed, upwards: state.direction === 'flame'});
+      this.graph.show(model.tree, model.style(model.tree, state, this.theme), {zoomed: model.zoomed, cursor: model.node, upwards: state.direction === 'flame'});
     }
     this.measure();
   }
@@ -305,7 +307,7 @@ class App {
       // Without a part all events fill the width, and that is how far one can zoom out again.
       if (!state.part) this.wholeEvents = extentOf(answer, shown);
       const whole = this.wholeEvents ?? shown;
-      this.threads.show({answer, ...(state.part ?? whole), whole, zoomed: hasPart(state), theme});
+      this.threads.show({answer, service: state.service, ...(state.part ?? whole), whole, zoomed: hasPart(state), theme});
     }
   }
 

@@ -24,8 +24,9 @@ export class FlameGraph {
     this.listen();
   }
 
-  // show displays a tree, zoomed to a node. A view that the user has moved is kept while the zoomed node stays the same.
-  show(tree, style, {zoomed = 0, upwards = this.upwards} = {}) {
+  // show displays a tree, zoomed to a node, with the cursor of the keys at another (-1 for none). A view that the user has moved is
+  // kept while the zoomed node stays the same.
+  show(tree, style, {zoomed = 0, cursor = -1, upwards = this.upwards} = {}) {
     const same = this.tree === tree;
     const turned = upwards !== this.upwards || !this.tree;
     const share = this.panned && {from: this.view.from / this.at.width, until: this.view.until / this.at.width};
@@ -34,7 +35,7 @@ export class FlameGraph {
     Object.assign(this, {tree, style, upwards, zoomed});
     if (!same) {
       this.at = layout(tree);
-      this.cursor = zoomed;
+      this.cursor = cursor < 0 ? zoomed : cursor;
       this.hovered = -1;
       this.on.hover?.(-1);
     }

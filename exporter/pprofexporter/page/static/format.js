@@ -41,6 +41,11 @@ export function formatValue(value, unit = '') {
   return [minus(digits(base / size)), name, known ? '' : clean(unit, 30)].filter(Boolean).join(' ');
 }
 
+// isTime reports whether a unit is one of time.
+export function isTime(unit) {
+  return scales[unit.toLowerCase()]?.[0] === 'nanoseconds';
+}
+
 // formatExact returns a value with all its digits, with separators of thousands.
 export function formatExact(value, unit = '') {
   return `${minus(Math.round(value).toLocaleString('en-US'))} ${clean(unit, 30)}`.trim();

@@ -63,9 +63,11 @@ export class Threads {
     this.listen();
   }
 
-  // show draws the answer of /api/events within a time in Unix milliseconds.
+  // show draws the answer of /api/events of a service within a time in Unix milliseconds.
   show(data) {
-    if (data.answer !== this.data?.answer) this.choose(-1);
+    // The stack of an event stays readable while new ones come in.
+    if (data.service !== this.data?.service) this.choose(-1);
+    else if (data.answer !== this.data.answer) this.chosen = -1;
     this.data = data;
     const {answer, from, until, theme} = data;
     this.canvas.setAttribute('aria-label', `${answer.lanes.length} threads from ${formatTime(from)} on, ${answer.start.length} events. ` +

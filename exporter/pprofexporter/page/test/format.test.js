@@ -15,6 +15,10 @@ test('values have three digits and the largest step that fits', () => {
   ]) assert.equal(format.formatValue(value, unit), want, `${value} ${unit}`);
 });
 
+test('units of time', () => {
+  assert.deepEqual(['nanoseconds', 'ms', 'S', 'bytes', '', 'constructor'].map(format.isTime), [true, true, true, false, false, false]);
+});
+
 test('shares and changes', () => {
   assert.equal(format.formatShare(1, 0), '–');
   assert.equal(format.formatShare(184, 1000), '18.4 %');

@@ -90,6 +90,7 @@ const steps = {
     await page.waitForFunction((before) => document.querySelector('#sum').textContent !== before, whole);
     const part = await state(page);
     assert.ok(part['part.until'] - part['part.from'] > 100 && part['part.until'] - part['part.from'] <= 1000, JSON.stringify(part));
+    await page.waitForSelector('#notices >> text=with its whole duration');
     await shot(page, 'heatmap');
     await page.reload();
     await page.waitForSelector('.heatmap canvas');
