@@ -4,7 +4,7 @@
 // Requests to the API of the page's own origin.
 
 // APIError is an error of the API, with a hint that tells the user what to do.
-export class APIError extends Error {
+class APIError extends Error {
   constructor(message, hint, status) {
     super(message);
     Object.assign(this, {hint, status});

@@ -54,7 +54,7 @@ export class Tooltip {
   show(tree, node, x, y, context) {
     const frame = tree.frame[node];
     const {frames} = tree;
-    const from = frame < 0 ? [] : place(frames, frame).filter(([label]) => label === 'source' || label === 'kind' || label === 'mapping')
+    const from = place(frames, frame).filter(([label]) => label === 'source' || label === 'kind' || label === 'mapping')
       .map(([label, text]) => [label, label === 'mapping' ? baseName(text) : text]);
     this.element.replaceChildren(el('b', {}, clean(tree.label(node), 240)), list([...values(tree, node, context), ...from]));
     this.element.hidden = false;
@@ -75,7 +75,7 @@ function list(rows) {
 
 // Details is the panel of the selected frame.
 export class Details {
-  // on.zoom, on.focus, on.hide, on.sandwich, on.search with the selected function; on.close
+  // on.close()
   constructor(host, on) {
     Object.assign(this, {host, on});
   }

@@ -3,14 +3,13 @@
 
 // Elements, popovers and the clipboard. Nothing here parses HTML: text is always inserted as text.
 
-// el returns an element. Properties that start with "on" are listeners, `class` is the class name, `text` the content, null
-// and false are omitted, and all others are attributes.
+// el returns an element. Properties that start with "on" are listeners, `class` is the class name, null and false
+// are omitted, and all others are attributes.
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else if (name === 'text') element.textContent = value;
     else if (name === 'class') element.className = value;
     else element.setAttribute(name, value === true ? '' : value);
   }
@@ -44,7 +43,7 @@ export function fitCanvas(canvas, width, height) {
 let openPopover = null;
 
 // popover shows an element below an anchor (an element or {x, y}) until Escape, a click elsewhere, or close().
-export function popover(anchor, content, {label, onclose} = {}) {
+export function popover(anchor, content, {label} = {}) {
   openPopover?.close();
   const element = el('div', {class: 'popover', role: 'dialog', 'aria-label': label}, content);
   const back = document.activeElement;
@@ -72,7 +71,6 @@ export function popover(anchor, content, {label, onclose} = {}) {
     removeEventListener('pointerdown', outside, true);
     removeEventListener('keydown', escape, true);
     element.remove();
-    onclose?.();
   };
   const handle = {element, close};
   openPopover = handle;

@@ -113,10 +113,8 @@ export class FlameGraph {
     cancelAnimationFrame(this.pending);
     this.pending = null;
     if (!this.tree || !this.width) return;
-    const begun = performance.now();
     const {at, view, rows, upwards, width, height, zoomed, hovered, style} = this;
     paint(this.context, {at, view, rows, upwards, width, height, zoomed, hovered, top: this.element.scrollTop - this.offset, ...style});
-    this.lastPaint = performance.now() - begun;
   }
 
   // nodeAt returns the node at a position of the pointer, -1 if there is no such node.

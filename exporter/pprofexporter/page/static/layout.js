@@ -28,7 +28,7 @@ export function layout(tree) {
 }
 
 // seek returns the first position in [low, high) of a row's nodes whose right edge is to the right of x.
-export function seek({x, weight, nodes}, low, high, at) {
+function seek({x, weight, nodes}, low, high, at) {
   while (low < high) {
     const middle = (low + high) >> 1;
     const node = nodes[middle];

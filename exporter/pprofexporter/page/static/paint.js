@@ -37,7 +37,7 @@ function hatch(context, color) {
 }
 
 // rowTop returns the y of a row in the scene, of which `rows` rows are in use: the root on top, or at the bottom.
-export function rowTop(row, rows, upwards) {
+function rowTop(row, rows, upwards) {
   return (upwards ? rows - 1 - row : row) * rowHeight;
 }
 

@@ -70,7 +70,7 @@ export class Frames {
 
 // Tree is a call tree in the order of a depth-first walk, the heaviest child first; node 0 is the root. Node i's subtree is
 // [i, end[i]). baseSelf and baseTotal are null unless the answer compares two selections.
-export class Tree {
+class Tree {
   constructor(frames, nodes, weigh = (total) => total) {
     this.frames = frames;
     const {frame, parent, total, baseTotal} = nodes;
@@ -305,7 +305,7 @@ const callerNodes = 400_000;
 // sandwich returns the callers and the callees of functions (a Set), each a tree whose root is the function. Both count a
 // recursion once, from its first call. If there would be very many callers, all paths are cut at the same distance from
 // the function.
-export function sandwich(tree, functions, weigh) {
+export function sandwich(tree, functions) {
   const {count, frame, parent, depth, end, frames, baseTotal} = tree;
   const calls = [];
   let steps = 1;
@@ -336,7 +336,7 @@ export function sandwich(tree, functions, weigh) {
     }
     callers.add(at, tree.total[i], 0, baseTotal?.[i], 0);
   }
-  return {callers: callers.tree(weigh), callees: callees.tree(weigh)};
+  return {callers: callers.tree(), callees: callees.tree()};
 }
 
 // functionTotals returns self and total of each function, a recursion counted once.
@@ -362,7 +362,7 @@ export function functionTotals(tree) {
 
 // matcher returns a predicate on names for a query: a part of the name in any case, or /a regular expression/. An invalid
 // expression matches nothing.
-export function matcher(query) {
+function matcher(query) {
   const expression = /^\/(.+?)\/?$/.exec(query);
   if (expression) {
     try {
@@ -383,7 +383,6 @@ export function search(tree, query) {
   const matches = matcher(query);
   const matched = Uint8Array.from(frames.functions, (first) => (!frames.isGroup(first) && matches(frames.name[first]) ? 1 : 0));
   let total = 0;
-  let baseTotal = 0;
   const present = new Set();
   for (let i = 1, until = 0; i < count; i++) {
     const id = frames.functionOf[frame[i]];
@@ -392,7 +391,6 @@ export function search(tree, query) {
     if (i < until) continue;
     until = end[i];
     total += tree.total[i];
-    baseTotal += tree.baseTotal?.[i] ?? 0;
   }
-  return {matched, total, baseTotal, functions: present.size};
+  return {matched, total, functions: present.size};
 }
