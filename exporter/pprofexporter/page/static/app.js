@@ -118,7 +118,7 @@ class App {
     this.render();
   }
 
-  // load requests everything that the state selects. While the page is live, or the collector does not respond or is unwell, it
+  // load requests everything that the state selects. While the page is live, or the collector does not respond or has a fault, it
   // repeats that. After an error, an earlier answer to the same request stays; one to another would stand under a wrong heading.
   async load() {
     clearTimeout(this.timer);

@@ -174,7 +174,7 @@ const steps = {
     await shown(page);
     assert.equal((await state(page))['attr.region'], 'eu');
     await click(page, 1);
-    assert.equal(await text(page, '#details b'), 'eu');
+    assert.equal(await text(page, '#details b'), 'region=eu');
     assert.doesNotMatch(await text(page, '#details'), /exact|sandwich/, 'a group is no function');
     await page.context().close();
   },
@@ -280,17 +280,15 @@ const steps = {
     await page.keyboard.press('Enter');
     await shown(page);
     assert.equal((await state(page))['base.service'], expect.other);
-    let late = false;
     await page.route('**/api/diff?*', async (route) => {
-      late = true;
       await page.waitForTimeout(1500);
       await route.continue().catch(() => {}); // the page may have aborted it
     });
-    await page.locator('#base .chip button').click(); // another base
+    await Promise.all([page.waitForRequest('**/api/diff?*'), page.locator('#base .chip button').click()]); // another base
     await page.keyboard.press('1');
     await page.waitForTimeout(2500);
     await page.keyboard.press('i');
-    assert.ok(late && !(await text(page, '#path .key')).includes('less'), 'a late comparison does not replace what is shown');
+    assert.ok(!(await text(page, '#path .key')).includes('less'), 'a late comparison does not replace what is shown');
     await page.context().close();
 
     const times = await open(of(expect.service));
@@ -362,7 +360,7 @@ const steps = {
     await shot(page, 'hostile');
     await page.context().close();
 
-    const unit = await open('service=hostile-unit&type=__proto__/constructor&seconds=all&view=both');
+    const unit = await open(of('hostile-unit', 'type=__proto__/constructor&view=both'));
     await shown(unit);
     await unit.waitForSelector('main .flamegraph');
     assert.match(await text(unit, '#sum'), /^55 G constructor$/);
