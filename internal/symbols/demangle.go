@@ -59,42 +59,104 @@ func Demangle(name string, style DemangleStyle) (text string) {
 	return demangle.Filter(name, demangleOptions[style]...)
 }
 
-// maxExpansion bounds the work of expanding the parameter packs of a name: it takes about 0.1 s.
-const maxExpansion = 1 << 20
+// maxExpansion bounds the work of expanding the parameter packs of a name, in steps of about 0.1 µs.
+const maxExpansion = 1 << 18
 
-// neutral replaces expansions of packs by other operators of their shape: volatile const for types, & for expressions.
-var neutral = strings.NewReplacer("Dp", "VK", "sp", "ad")
+// neutral replaces expansions of packs by operators of the same length and shape, which real names seldom have: an array
+// without a bound for types, co_await for expressions. In identifiers it changes letters, but not their number.
+var neutral = newNeutral()
+
+func newNeutral() *strings.Replacer {
+	var pairs []string
+	for _, expansion := range []string{"Dp", "sp"} {
+		// The operators pp, pL, pl, ps and pt of a class whose name ends in D or s: no expansion of a pack looks like that.
+		for _, operator := range []string{"p", "L", "l", "s", "t"} {
+			for _, next := range []string{"E", "I", "B"} {
+				pairs = append(pairs, expansion+operator+next, expansion+operator+next)
+			}
+		}
+	}
+	return strings.NewReplacer(append(pairs, "Dp", "A_", "sp", "aw")...)
+}
 
 // mayExplode reports whether expanding the parameter packs of a C++ name could take too long: expansions can be nested, so that
-// a hundred bytes are enough to take years. It reads the name without expansions, to find the largest pack.
+// a hundred bytes are enough to take years. It reads the name without expansions, to compute how large it would become.
 func mayExplode(name string, style DemangleStyle) bool {
-	expansions := strings.Count(name, "Dp") + strings.Count(name, "sp")
+	if strings.HasPrefix(name, "_R") || !strings.Contains(name, "Dp") && !strings.Contains(name, "sp") {
+		return false
+	}
 	// Without parameters, packs are expanded only in names of enclosing functions.
-	if expansions == 0 || strings.HasPrefix(name, "_R") || style != DemangleFull && strings.Count(name, "Z") == 1 {
+	if style != DemangleFull && strings.Count(name, "Z") == 1 {
 		return false
 	}
 	ast, err := demangle.ToAST(neutral.Replace(name), demangleOptions[style]...)
 	if err != nil {
 		return true
 	}
-	largest, seen := 0, map[demangle.AST]bool{}
-	ast.Traverse(func(a demangle.AST) bool {
-		if seen[a] {
+	e := expansion{sizes: map[demangle.AST]int{}}
+	size, _ := e.measure(ast)
+	return size > maxExpansion || e.steps > maxExpansion
+}
+
+// expansion computes the size of a tree of which some nodes stand for expansions of packs.
+type expansion struct {
+	sizes map[demangle.AST]int // of expansions
+	steps int
+}
+
+// measure returns the number of links below a node, with all expansions carried out, and the length of the largest pack that
+// the node itself can expand. Results above maxExpansion are not exact.
+func (e *expansion) measure(root demangle.AST) (size, largest int) {
+	seen := map[demangle.AST]bool{}
+	var visit func(demangle.AST) bool
+	visit = func(a demangle.AST) bool {
+		e.steps++
+		size = min(size+1, maxExpansion+1)
+		if seen[a] || size > maxExpansion || e.steps > maxExpansion {
 			return false
 		}
 		seen[a] = true
-		if pack, ok := a.(*demangle.ArgumentPack); ok {
-			largest = max(largest, len(pack.Args))
+		switch a := a.(type) {
+		case *demangle.ArgumentPack:
+			largest = max(largest, len(a.Args))
+		case *demangle.TemplateParam:
+			if a.Template != nil && a.Index < len(a.Template.Args) {
+				a.Template.Args[a.Index].Traverse(visit)
+			}
+		}
+		if base := expanded(a); base != nil {
+			size = min(size+e.expand(a, base), maxExpansion+1)
+			return false
 		}
 		return true
-	})
-	work := 1
-	for range expansions + 1 {
-		if work *= max(largest, 1); work > maxExpansion {
-			return true
+	}
+	root.Traverse(visit)
+	return size, largest
+}
+
+// expand returns the size of an expansion: each element of the pack gets a copy of what is expanded, with its expansions.
+func (e *expansion) expand(a, base demangle.AST) int {
+	if _, ok := e.sizes[a]; !ok {
+		e.sizes[a] = 0 // it can contain itself
+		size, largest := e.measure(base)
+		e.sizes[a] = min(size*max(largest, 1), maxExpansion+1)
+	}
+	return e.sizes[a]
+}
+
+// expanded returns what a node of a neutral name expands, or nil.
+func expanded(a demangle.AST) demangle.AST {
+	switch a := a.(type) {
+	case *demangle.ArrayType:
+		if bound, ok := a.Dimension.(*demangle.Name); ok && bound.Name == "" {
+			return a.Element
+		}
+	case *demangle.Unary:
+		if op, ok := a.Op.(*demangle.Operator); ok && op.Name == "co_await " {
+			return a.Expr
 		}
 	}
-	return false
+	return nil
 }
 
 // DemangleFrames demangles the names of frames in place. The mangled name goes to SystemName.

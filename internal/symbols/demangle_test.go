@@ -4,9 +4,11 @@
 package symbols
 
 import (
+	_ "embed"
 	"strings"
 	"testing"
 
+	"github.com/ianlancetaylor/demangle"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -32,6 +34,35 @@ var demangled = map[string]string{
 	"_Z":                                                                     "_Z",
 	"$s":                                                                     "$s",
 	"_D4":                                                                    "_D4",
+}
+
+// Names of C++ with packs, or with letters of which one could think that they expand packs.
+var expandedNames = map[string]string{
+	"_ZN5spark9transport8dispatchIJiiiiiiiiiiiiiiiiiEEEvDpT_": "void spark::transport::dispatch<" + ints(17) + ">(" + ints(17) + ")",
+	"_ZZN5spark9transport8dispatchIJiiiiiiiiiiiiiiiiiEEEvDpT_ENKUlvE_clEv": "spark::transport::dispatch<" + ints(17) + ">(" + ints(17) +
+		")::{lambda()#1}::operator()() const",
+	"_ZNSspLEPKc":                        "std::string::operator+=(char const*)",
+	"_ZN8responsepLERKS_":                "response::operator+=(response const&)",
+	"_Z7inspectIJidEEvSt5tupleIJDpKT_EE": "void inspect<int, double>(std::tuple<int const, double const>)",
+}
+
+func ints(n int) string { return strings.TrimSuffix(strings.Repeat("int, ", n), ", ") }
+
+//go:embed testdata/longnames.txt
+var realNames string
+
+// Real names of the standard library, of LLVM and of a program with variants, tuples and lambdas are demangled in full.
+func TestRealNamesAreDemangledInFull(t *testing.T) {
+	for name, expected := range expandedNames {
+		assert.Equal(t, expected, Demangle(name, DemangleFull))
+	}
+	for name := range strings.Lines(realNames) {
+		name = strings.TrimSpace(name)
+		text := Demangle(name, DemangleFull)
+		assert.Equal(t, demangle.Filter(name, demangleOptions[DemangleFull]...), text)
+		assert.NotEqual(t, name, text)
+		assert.NotEqual(t, text, Demangle(name, DemangleTemplates))
+	}
 }
 
 func TestDemangle(t *testing.T) {
@@ -66,6 +97,11 @@ func TestDemangleIsBounded(t *testing.T) {
 		"_Z1fIJ" + strings.Repeat("i", 1500) + "EEv" + strings.Repeat("DpT_", 500),
 		"_Z1fIJ" + strings.Repeat("i", 1000) + "EEv" + strings.Repeat("DpPT_", 400),
 		"_Z1fIJ" + strings.Repeat("i", 4000) + "EEvDpT_",
+		"_Z1fIJ" + strings.Repeat("i", 500) + "EEv" + strings.Repeat("DpT_", 20),
+		"_Z1fIJ" + strings.Repeat("i", 30) + "EEv" + strings.Repeat("DpSt5tupleIJ", 30) + "T_" + strings.Repeat("EE", 30),
+		"_Z1fIJ" + strings.Repeat("i", 30) + "EEDTcl1g" + strings.Repeat("spcl1g", 30) + "fp_" + strings.Repeat("E", 30) + "EEDpT_",
+		"_Z1fIJ" + strings.Repeat("i", 30) + "EEDTcl1g" + strings.Repeat("spcl1gIT_E", 30) + strings.Repeat("E", 30) + "EEDpT_",
+		"_ZN1fspLIJ" + strings.Repeat("i", 50) + "EEEv" + strings.Repeat("Dp1AI", 50) + "T_" + strings.Repeat("T_E", 50),
 	} {
 		for _, style := range []DemangleStyle{DemangleFull, DemangleTemplates, DemangleSimple} {
 			cost := profiletest.MeasureCost(t, func() { Demangle(name, style) })
