@@ -229,3 +229,30 @@ func TestNames(t *testing.T) {
 	assert.Len(t, seen, NumReasons)
 	assert.Equal(t, "debuginfod", sources.Debuginfod.String())
 }
+
+// Only slow names count: a busy machine, on which many names take long in all, must not keep them from being demangled.
+func TestManyNamesAreDemangled(t *testing.T) {
+	const mangled = "_ZN4shop5priceEv"
+	for _, test := range []struct {
+		each     time.Duration
+		expected int // of the 1000 names
+	}{{5 * time.Millisecond, 1000}, {100 * time.Millisecond, 21}} {
+		var clock time.Time
+		d := demangler{style: symbols.DemangleFull, now: func() time.Time {
+			clock = clock.Add(test.each)
+			return clock
+		}}
+		frames := make([]symbols.Frame, 1000)
+		for i := range frames {
+			frames[i].Name = mangled
+		}
+		d.demangle(frames)
+		count := 0
+		for _, f := range frames {
+			if f.Name == "shop::price()" && f.SystemName == mangled {
+				count++
+			}
+		}
+		assert.Equal(t, test.expected, count, "%s each", test.each)
+	}
+}

@@ -153,8 +153,32 @@ func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
 	return file, err
 }
 
-// maxDemangling bounds the time for the names of one lookup. Real ones take microseconds each.
-const maxDemangling = 2 * time.Second
+// maxDemangling bounds the time for slow names of one lookup, those above slowDemangling. Real ones take microseconds each: how
+// many there are, or how busy the machine is, does not matter.
+const (
+	maxDemangling  = 2 * time.Second
+	slowDemangling = 10 * time.Millisecond
+)
+
+// demangler demangles the names of one lookup. After too much time for slow ones, it leaves the others as they are.
+type demangler struct {
+	style symbols.DemangleStyle
+	now   func() time.Time
+	slow  time.Duration
+}
+
+func (d *demangler) demangle(frames []symbols.Frame) {
+	for i := range frames {
+		if d.slow > maxDemangling {
+			return
+		}
+		began := d.now()
+		symbols.DemangleFrames(frames[i:i+1], d.style)
+		if took := d.now().Sub(began); took > slowDemangling {
+			d.slow += took
+		}
+	}
+}
 
 // resolve looks up the addresses that are left in a file.
 func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) error {
@@ -168,13 +192,10 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 	}
 	config := &s.resolver.config
 	resolved, err := file.Resolve(addrs, config.Lines)
-	began, style := time.Now(), config.Demangle
+	names := demangler{style: config.Demangle, now: time.Now}
 	for k, i := range indices {
 		if resolved[k].Quality > s.best[i].quality {
-			if time.Since(began) > maxDemangling {
-				style = symbols.DemangleNone
-			}
-			symbols.DemangleFrames(resolved[k].Frames, style)
+			names.demangle(resolved[k].Frames)
 			s.best[i] = found{frames: resolved[k].Frames, quality: resolved[k].Quality, kind: kind}
 		}
 	}
