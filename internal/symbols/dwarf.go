@@ -26,6 +26,9 @@ type dwarfTable struct {
 	parsed abbrevTable // of abbrevOf
 	// abbrevOf is the offset of the table in parsed, −1 at first. parsedBytes is the most memory that parsed has had.
 	abbrevOf, parsedBytes int64
+
+	// windows is nil between calls.
+	windows *[maxWindows]window
 }
 
 // dwarfUnit is a unit of .debug_info, by offsets in it.
@@ -291,9 +294,6 @@ func (w *unitWalk) run() error {
 		if e.decl == nil {
 			return fmt.Errorf("entry at %d: abbreviation %d: %w", e.off, code, ErrMalformed)
 		}
-		if !d.image.work.spend(int64(e.decl.n)) { // attributes can be without a byte
-			return ErrTooMuchWork
-		}
 		switch e.decl.tag {
 		case tagSubprogram, tagInlinedSubroutine:
 			if err := e.read(&c, u, table); err != nil {
@@ -306,6 +306,10 @@ func (w *unitWalk) run() error {
 			if err := skipEntry(&c, e.decl, u, table); err != nil {
 				return err
 			}
+		}
+		// The unit's bytes are counted above, but attributes can be without a byte.
+		if n := int64(e.decl.n) - (u.entries + int64(c.off) - e.off); n > 0 && !d.image.work.spend(n) {
+			return ErrTooMuchWork
 		}
 	}
 	if c.bad {

@@ -5,6 +5,7 @@ package symbols
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"unsafe"
 )
@@ -397,7 +398,7 @@ func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 	case formLineStrp:
 		return at(d.lineText, a.value)
 	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
-		if off, ok := d.indexed(d.textIndex, u.textBase, a.value, uint64(u.offsetSize)); ok {
+		if off, ok := d.indexed(&d.textIndex, u.textBase, a.value, uint64(u.offsetSize)); ok {
 			return at(d.text, off)
 		}
 	}
@@ -405,15 +406,54 @@ func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 }
 
 // indexed reads entry i of a table of numbers at base.
-func (d *dwarfTable) indexed(e extent, base, i, size uint64) (uint64, bool) {
+func (d *dwarfTable) indexed(e *extent, base, i, size uint64) (uint64, bool) {
 	if i > uint64(e.size) || base > uint64(e.size) {
 		return 0, false
 	}
-	var b [8]byte
-	if !d.image.work.spend(workOfRead) || e.read(b[:size], int64(base+i*size)) != nil {
+	b := d.window(e, int64(base+i*size), int64(size))
+	if b == nil {
 		return 0, false
 	}
-	return d.image.wordAt(b[:size], size), true
+	return d.image.wordAt(b, size), true
+}
+
+// windowBytes is how much of a table is read at once, since entries refer to it mostly in its order. maxWindows is the number
+// of parts of tables that stay in memory during a call.
+const (
+	windowBytes = 1 << 10
+	maxWindows  = 64
+)
+
+// window is a part of a table. It begins at a multiple of windowBytes.
+type window struct {
+	of   *extent
+	off  int64
+	data []byte
+}
+
+// window returns at least n bytes of a table at an offset; nil if it has fewer, or if there was too much work.
+func (d *dwarfTable) window(e *extent, off, n int64) []byte {
+	if off < 0 || off > e.size || n > e.size-off {
+		return nil
+	}
+	start := off / windowBytes * windowBytes
+	if d.windows == nil {
+		d.windows = new([maxWindows]window)
+	}
+	w := &d.windows[uint64(e.off+start)/windowBytes%maxWindows]
+	if w.data == nil || w.off != start || w.of != e {
+		// A window overlaps the next one, so that what begins in it also ends in it.
+		size := min(windowBytes+longestEntry, e.size-start)
+		if !d.image.work.spend(workOfRead + size) {
+			return nil
+		}
+		data, err := e.bytes(start, size) // not over the last one, which the caller can still be reading
+		if err != nil {
+			return nil
+		}
+		*w = window{of: e, off: start, data: data}
+	}
+	return w.data[off-start:]
 }
 
 // address returns the address in an attribute.
@@ -428,7 +468,7 @@ func (d *dwarfTable) address(u *dwarfUnit, a attribute) (uint64, bool) {
 }
 
 func (d *dwarfTable) indexedAddress(u *dwarfUnit, i uint64) (uint64, bool) {
-	return d.indexed(d.addrs, u.addrBase, i, uint64(u.addrSize))
+	return d.indexed(&d.addrs, u.addrBase, i, uint64(u.addrSize))
 }
 
 // reference returns the offset in .debug_info that an attribute refers to; −1 if it is in another file.
@@ -514,7 +554,7 @@ func (d *dwarfTable) eachOldRange(u *dwarfUnit, at uint64, visit func(low, high 
 func (d *dwarfTable) eachListedRange(u *dwarfUnit, a attribute, visit func(low, high uint64) error) error {
 	at := a.value
 	if a.form == formRnglistx {
-		off, ok := d.indexed(d.rangeLists, u.rangeBase, a.value, uint64(u.offsetSize))
+		off, ok := d.indexed(&d.rangeLists, u.rangeBase, a.value, uint64(u.offsetSize))
 		if !ok {
 			return nil
 		}
@@ -526,24 +566,24 @@ func (d *dwarfTable) eachListedRange(u *dwarfUnit, a attribute, visit func(low, 
 	return d.readRangeList(u, int64(at), visit)
 }
 
+// longestEntry is the most bytes of an entry of .debug_rnglists, workOfRange the work for one.
+const (
+	longestEntry = 32
+	workOfRange  = 16
+)
+
 func (d *dwarfTable) readRangeList(u *dwarfUnit, at int64, visit func(low, high uint64) error) error {
-	const longestEntry = 32
 	base := u.low
 	c := d.image.cursor(nil)
-	for next := at; ; {
-		if len(c.data)-c.off < longestEntry && next < d.rangeLists.size {
-			next -= int64(len(c.data) - c.off)
-			d.image.work.spend(workOfRead)
-			b, err := d.rangeLists.bytes(next, min(256, d.rangeLists.size-next))
-			if err != nil {
-				return err
-			}
-			c = d.image.cursor(b)
-			next += int64(len(b))
-		}
-		if !d.image.work.spend(longestEntry) {
+	for next := at; ; next += int64(c.off) {
+		b := d.window(&d.rangeLists, next, min(longestEntry, d.rangeLists.size-next))
+		if !d.image.work.spend(workOfRange) {
 			return ErrTooMuchWork
 		}
+		if b == nil {
+			return io.ErrUnexpectedEOF
+		}
+		c = d.image.cursor(b)
 		var low, high uint64
 		kind := c.u8()
 		switch kind {

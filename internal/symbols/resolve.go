@@ -101,6 +101,7 @@ func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err er
 	}
 	if lines && m.tables.dwarf != nil {
 		errs = append(errs, m.resolveDWARF(addrs, resolved))
+		m.tables.dwarf.windows = nil
 	}
 	if m.work.left < 0 {
 		errs = append(errs, ErrTooMuchWork)
