@@ -217,11 +217,11 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		term.logf("%d samples were left out: the pprof would be many times as large as the input", stats.Dropped)
 	}
 	type key struct {
-		kind   string
-		period profile.ValueType // pprof does not merge profiles of different periods
+		name, kind string
+		period     profile.ValueType // pprof does not merge profiles of different periods
 	}
 	var keys []key
-	names, byKind := map[string]string{}, map[key][]*profile.Profile{}
+	byKind := map[key][]*profile.Profile{}
 	for _, payload := range payloads {
 		p, err := profile.ParseUncompressed(payload.Bytes)
 		if err != nil {
@@ -231,7 +231,7 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		rp := pd.ResourceProfiles().At(payload.ResourceIndex)
 		sp := rp.ScopeProfiles().At(payload.ScopeIndex)
 		name := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), sp.Profiles().At(payload.ProfileIndices[0])).Profile
-		k := key{kind: name}
+		k := key{name: name, kind: name}
 		for _, t := range p.SampleType {
 			k.kind += " " + t.Type + "/" + t.Unit
 		}
@@ -240,13 +240,12 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		}
 		if byKind[k] == nil {
 			keys = append(keys, k)
-			names[k.kind] = name
 		}
 		byKind[k] = append(byKind[k], p)
 	}
 	out := make([]pprofOf, len(keys))
 	for i, k := range keys {
-		out[i] = pprofOf{name: names[k.kind], kind: k.kind, profile: byKind[k][0]}
+		out[i] = pprofOf{name: k.name, kind: k.kind, profile: byKind[k][0]}
 		if len(byKind[k]) > 1 {
 			if out[i].profile, err = profile.Merge(byKind[k]); err != nil {
 				return nil, fmt.Errorf("merge %s: %w", k.kind, err)

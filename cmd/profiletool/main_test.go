@@ -333,7 +333,7 @@ func TestConvertKeepsAllFiles(t *testing.T) {
 	}
 }
 
-// TestServeIgnoresEmptyFiles gives the page the time of the files that have profiles.
+// TestServeIgnoresEmptyFiles checks that files without profiles do not change the time that the page shows.
 func TestServeIgnoresEmptyFiles(t *testing.T) {
 	empty := write(t, "empty.jsonl", `{"resourceProfiles":[],"dictionary":{"stringTable":[""]}}`)
 	for _, paths := range [][]string{{goCPU, empty}, {empty, goCPU}} {

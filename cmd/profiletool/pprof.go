@@ -43,7 +43,8 @@ func newReports(term *terminal) []*cobra.Command {
 
 The flags are those of go tool pprof, with one dash: -cum, -focus=REGEXP, -nodecount=20, -sample_index=alloc_space …
 Files may have any format. -service=NAME, -profile=NAME and -type=NAME choose among the profiles of a file. Without -service
-the profiles of all services are added up; without -profile it is process_cpu, or else the first kind in the file. A URL is fetched as pprof does it.`,
+the profiles of all services are added up; without -profile it is process_cpu, or else the first kind in the file. A URL is
+fetched as pprof does it.`,
 			DisableFlagParsing: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {

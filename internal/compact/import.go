@@ -84,7 +84,8 @@ type remap []int32
 
 const reached = -1
 
-// find returns the index in the Dictionary of entry i, or why there is none. done is false if the entry must be interned first.
+// find returns the index of entry i in the Dictionary, or the reason why it has none. done is false if the entry must be interned
+// first.
 func (r remap) find(i int32, outOfRange DropReason) (index int32, why DropReason, done bool) {
 	if uint(i) >= uint(len(r)) { // a negative index is a huge one
 		return 0, outOfRange, true

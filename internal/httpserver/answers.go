@@ -80,8 +80,8 @@ func SetRetryAfter(w http.ResponseWriter, delay time.Duration) {
 	}
 }
 
-// RetryAfter returns the delay that an answer asks for: seconds, or the time until a date (RFC 9110 section 10.2.3). It is 0 or less
-// if there is none.
+// RetryAfter returns the delay that an answer asks for: seconds, or the time until a date (RFC 9110 section 10.2.3). It is 0 without
+// a valid header, and negative if the date has passed.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {

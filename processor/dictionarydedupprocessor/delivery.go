@@ -127,7 +127,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (res
 		d.refusedForNow(err)
 		d.metrics.ProcessorDictionaryDedupRetries.Add(ctx, 1, d.metrics.own)
 		select {
-		case <-time.After(max(minRetryDelay, retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval)))):
+		case <-time.After(retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval))):
 			interval = min(time.Duration(float64(interval)*retry.Multiplier), retry.MaxInterval)
 		case <-stopping:
 			// The rest is retried at once, and then from the shortest interval on.
@@ -155,7 +155,7 @@ func (d *dedup) copyIfChanged(pd pprofile.Profiles) pprofile.Profiles {
 // longer.
 func retryDelay(randomization float64, interval, asked time.Duration) time.Duration {
 	factor := 1 + randomization*(2*rand.Float64()-1)
-	return max(time.Duration(factor*float64(interval)), asked)
+	return max(time.Duration(factor*float64(interval)), asked, minRetryDelay)
 }
 
 // refusedForNow logs the first error of a series in which the next component temporarily refuses profiles.

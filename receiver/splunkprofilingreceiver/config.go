@@ -80,8 +80,7 @@ func (c *GRPCConfig) Validate() error {
 func (c *HTTPConfig) Validate() error {
 	var faults configcheck.Faults
 	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
-	if err := httpserver.CheckEncodings(c.Server.CompressionAlgorithms); err != nil {
-		faults.Add(fmt.Errorf("`compression_algorithms` %w", err))
-	}
+	err := httpserver.CheckEncodings(c.Server.CompressionAlgorithms)
+	faults.Require(err == nil, "`compression_algorithms` %w", err)
 	return faults.Err()
 }

@@ -110,9 +110,10 @@ func (c *Cache[T]) Len() int {
 // most MaxWait. For a process that could not be read in time, and was not known before, it returns the result of convert(nil).
 func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
 	type waiting struct {
-		index        int
-		known, entry *entry[T] // nil if there is none
-		isOwn        bool      // no other message has asked for it
+		index int
+		known *entry[T] // an older reading; nil without one
+		entry *entry[T] // the reading to wait for; nil if the queue is full or all readers are held up
+		isOwn bool      // no other message has asked for it
 	}
 	values := make([]T, len(keys))
 	var wait []waiting

@@ -80,7 +80,7 @@ func move(path, folder string) error {
 	return err
 }
 
-// renameTo gives a file a name, or a longer one if that exists.
+// renameTo renames a file to name, or to a longer name if another file has that one.
 func renameTo(path, name string) error {
 	target, err := reserve(name)
 	if err != nil {

@@ -55,9 +55,8 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 func (c *Config) Validate() error {
 	var faults configcheck.Faults
 	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
-	if err := httpserver.CheckEncodings(c.HTTP.CompressionAlgorithms); err != nil {
-		faults.Add(fmt.Errorf("`compression_algorithms` %w", err))
-	}
+	err := httpserver.CheckEncodings(c.HTTP.CompressionAlgorithms)
+	faults.Require(err == nil, "`compression_algorithms` %w", err)
 	return faults.Err()
 }
 
