@@ -1,11 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package safestorage keeps the Collector's persistent queue from losing items while the disk is full.
+// Package safestorage keeps the Collector's persistent queue from losing items while the disk is full, and from writing when it
+// only reads.
 //
 // The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue deletes
-// the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch returns
-// the item. On the disk the item is then still in the queue: after a crash it is read again, and may arrive twice.
+// the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch only
+// reads. On the disk the item is still in the queue then, until its deletion: after a crash it is read again, as an item under
+// way is anyway. The record is not missed, since each write of the queue has all of its indices. A third of the queue's
+// transactions goes with it.
 //
 // When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a full disk
 // both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting items then makes room
@@ -153,24 +156,26 @@ func (c *client) ready(ctx context.Context, size func() int) error {
 	return nil
 }
 
-// Batch returns what a batch reads even if it cannot write. A batch that only writes fails.
+// queueMetadata is the key of all indices of a queue (exporterhelper v0.162, metadataKey).
+const queueMetadata = "qmv0"
+
+// Batch leaves the queue's indices out of a batch that reads.
 func (c *client) Batch(ctx context.Context, operations ...*storage.Operation) error {
-	err := c.Client.Batch(ctx, operations...)
-	if err == nil {
-		return nil
-	}
-	isWrite := func(operation *storage.Operation) bool { return operation.Type != storage.Get }
-	reads := slices.DeleteFunc(slices.Clone(operations), isWrite)
-	if len(reads) == 0 {
-		size := int64(1)
-		for _, operation := range operations {
-			size += int64(len(operation.Value))
+	reads, written := 0, int64(1)
+	for _, operation := range operations {
+		if operation.Type == storage.Get {
+			reads++
 		}
-		c.failedBytes.Store(max(size, c.failedBytes.Load()))
-		return err
+		written += int64(len(operation.Value))
 	}
-	if len(reads) == len(operations) || c.Client.Batch(ctx, reads...) != nil {
-		return err
+	if reads > 0 {
+		operations = slices.DeleteFunc(slices.Clone(operations), func(operation *storage.Operation) bool {
+			return operation.Type == storage.Set && operation.Key == queueMetadata
+		})
 	}
-	return nil
+	err := c.Client.Batch(ctx, operations...)
+	if err != nil && reads < len(operations) {
+		c.failedBytes.Store(max(written, c.failedBytes.Load()))
+	}
+	return err
 }
