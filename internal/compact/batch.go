@@ -21,7 +21,8 @@ type Options struct {
 	// whole would be, and samples that share an entry larger than MaxBytes stay together. A part can then be larger than
 	// MaxBytes. 0 means defaultMaxGrowth.
 	MaxGrowth int
-	// OrderByFrequency assigns the shortest indices to the entries that are referred to most.
+	// OrderByFrequency orders the entries of tables for compression: similar ones are neighbours, and the locations, stacks,
+	// attributes and links with the most references have the shortest indices.
 	OrderByFrequency bool
 	// CombineSamples combines samples of a profile that have the same identity.
 	CombineSamples bool

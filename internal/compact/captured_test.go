@@ -4,15 +4,19 @@
 package compact
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestCapturedAlone compacts each captured payload: nothing is lost, and it becomes no larger.
+// TestCapturedAlone compacts each captured payload: nothing is lost, and it becomes no larger, but for the hundredth part that
+// an order for compression may cost.
 func TestCapturedAlone(t *testing.T) {
 	for name, pd := range captured(t) {
 		t.Run(name, func(t *testing.T) {
@@ -20,7 +24,7 @@ func TestCapturedAlone(t *testing.T) {
 			require.NoError(t, profiletest.Check(out))
 			require.NoError(t, profiletest.Equal(pd, out))
 			before, after := len(marshal(t, pd)), len(marshal(t, out))
-			require.LessOrEqual(t, after, before)
+			require.LessOrEqual(t, after, before+before/100)
 			t.Logf("%d bytes, were %d", after, before)
 		})
 	}
@@ -48,6 +52,23 @@ func TestCapturedTogether(t *testing.T) {
 	require.NoError(t, profiletest.Check(out))
 	require.NoError(t, profiletest.Equal(merged, out, profiletest.IgnoreOrder()))
 	require.Less(t, len(marshal(t, out)), bytes*6/10, "every payload stands in it twice")
+}
+
+// The order of entries saves a tenth of what is sent, compared with that in which they were interned.
+func TestOrderHelpsCompression(t *testing.T) {
+	interned, ordered := batchOf(Options{CombineSamples: true}), batchOf(all)
+	payloads := captured(t)
+	for _, name := range slices.Sorted(maps.Keys(payloads)) {
+		if pd := payloads[name]; name != hugeHeap {
+			interned.Add(clone(pd))
+			ordered.Add(pd)
+		}
+	}
+	before, after := marshal(t, whole(t, interned)), marshal(t, whole(t, ordered))
+	t.Logf("zstd: %d bytes instead of %d; gzip: %d instead of %d", zstdLen(t, after), zstdLen(t, before), gzipLen(t, after), gzipLen(t, before))
+	assert.Less(t, zstdLen(t, after), zstdLen(t, before)*14/15)
+	assert.Less(t, gzipLen(t, after), gzipLen(t, before)*11/12)
+	assert.Less(t, len(after), len(before))
 }
 
 // TestCapturedSplit splits all captured payloads at limits that cut between and inside of profiles.

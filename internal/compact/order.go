@@ -3,8 +3,6 @@
 
 package compact
 
-import "slices"
-
 // tableUse is what a subset has of a table.
 type tableUse struct {
 	// uses[i] is how often entry i is referred to; 0 means that it is not in the subset.
@@ -26,26 +24,31 @@ func (t *tableUse) add(i int32) bool {
 	return t.uses[i] == 1
 }
 
-// collect lists the entries in use in their order in the dictionary.
-func (t *tableUse) collect() {
+// restart removes all entries from the order but the zero value.
+func (t *tableUse) restart() {
+	t.index = zeroed(t.index, len(t.uses))
 	t.order = append(t.order[:0], 0)
+}
+
+// next gives entry i the next index, unless it has one.
+func (t *tableUse) next(i int32) {
+	if i != 0 && t.index[i] == 0 {
+		t.index[i] = int32(len(t.order))
+		t.order = append(t.order, i)
+	}
+}
+
+// rest gives indices to the entries in use that have none, in their order in the dictionary.
+func (t *tableUse) rest() {
 	for i, n := range t.uses {
-		if n != 0 && i != 0 {
-			t.order = append(t.order, int32(i))
+		if n != 0 {
+			t.next(int32(i))
 		}
 	}
 }
 
-// number assigns the indices.
-func (t *tableUse) number() {
-	t.index = slices.Grow(t.index[:0], len(t.uses))[:len(t.uses)]
-	for k, i := range t.order {
-		t.index[i] = int32(k)
-	}
-}
-
 // indicesOfWidth are the numbers of indices above 0 that take a varint of one, two and three bytes. Indices of one width
-// keep the entries' order: that in which they were interned compresses better than that of their counts.
+// keep the entries' order, since that of their counts compresses worse.
 var indicesOfWidth = [...]int{1<<7 - 1, 1<<14 - 1<<7, 1<<21 - 1<<14}
 
 // maxCounted bounds the histogram of counts. Entries that are used more often are ordered as if they were used this often.
@@ -74,6 +77,7 @@ func (t *tableUse) byFrequency(s *frequencyScratch) {
 			w++
 		}
 		entries[positions[w]] = e
+		t.index[e] = int32(positions[w] + 1)
 		positions[w]++
 	}
 }

@@ -191,7 +191,7 @@ func TestManyResourcesFitInBothForms(t *testing.T) {
 	}
 }
 
-// A consumed message is compacted in its own memory.
+// A consumed message is compacted in its own memory, but for entries that have another length than the one before at this index.
 func TestConsumingAllocatesLittle(t *testing.T) {
 	message := fromPprof(t, "go-build-merged-cpu-large.pb.gz")
 	var c consumer
@@ -202,7 +202,7 @@ func TestConsumingAllocatesLittle(t *testing.T) {
 		copies = copies[1:]
 	})
 	copying := testing.AllocsPerRun(1, func() { clone(message) })
-	assert.Less(t, consume, copying/10, "a copy takes %.0f allocations", copying)
+	assert.Less(t, consume, copying/6, "a copy takes %.0f allocations", copying)
 }
 
 // A small batch after a large one costs as much as any small batch: the batch keeps memory, not entries.

@@ -4,6 +4,7 @@
 package compact
 
 import (
+	"cmp"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -23,6 +24,7 @@ type subset struct {
 	// isReordered reports that entries are in another order than in dict.
 	isReordered   bool
 	frequencies   frequencyScratch
+	locationKeys  []locationKey
 	scratch       []int32
 	stringScratch []string
 }
@@ -109,11 +111,11 @@ func (s *subset) reachLocation(i profiledict.LocationIndex) {
 	}
 }
 
-// arrange assigns an index to every entry: in the order in which they were interned or, byFrequency, with the shortest
-// indices for those that are referred to most. Mappings keep their order in any case: a reader treats the first as the
-// main binary.
-func (s *subset) arrange(byFrequency bool) {
-	s.isReordered = byFrequency
+// arrange assigns an index to every entry: in the order in which they were interned or, if isReordered, so that the message
+// compresses well: entries that are alike are neighbours, but those of which there are the most references have the shortest
+// indices. Mappings keep their order in any case: a reader treats the first as the main binary.
+func (s *subset) arrange(isReordered bool) {
+	s.isReordered = isReordered
 	for set, n := range s.sets.uses {
 		if n != 0 {
 			for _, a := range s.dict.AttributeSets.At(profiledict.AttributeSetIndex(set)) {
@@ -129,16 +131,68 @@ func (s *subset) arrange(byFrequency bool) {
 			s.useString(attribute.Unit)
 		}
 	}
-	for t, uses := range s.tables() {
-		if table(t) == tableSet {
-			continue
-		}
-		uses.collect()
-		if byFrequency && table(t) != tableMapping {
-			uses.byFrequency(&s.frequencies)
-		}
-		uses.number()
+	tables := s.tables()
+	for _, t := range tables {
+		t.restart()
 	}
+	if isReordered {
+		s.bringTogether()
+	}
+	for t, uses := range tables {
+		if table(t) != tableSet {
+			uses.rest()
+		}
+	}
+	if isReordered {
+		for _, t := range [...]*tableUse{&s.locations, &s.stacks, &s.attributes, &s.links} {
+			t.byFrequency(&s.frequencies)
+		}
+	}
+}
+
+// bringTogether sorts locations by their addresses, and lists functions in the order of their locations, and names in that of their
+// functions. Most functions and strings are referred to once or twice, so that the width of their indices matters little.
+func (s *subset) bringTogether() {
+	s.locationKeys = s.locationKeys[:0]
+	for i, n := range s.locations.uses {
+		if n != 0 && i != 0 {
+			l, _ := s.dict.Locations.At(profiledict.LocationIndex(i))
+			s.locationKeys = append(s.locationKeys, locationKey{l.Mapping, int32(i), l.Address})
+		}
+	}
+	slices.SortFunc(s.locationKeys, locationKey.compare)
+	for _, key := range s.locationKeys {
+		s.locations.next(key.location)
+		_, lines := s.dict.Locations.At(profiledict.LocationIndex(key.location))
+		for k := range lines {
+			s.functions.next(int32(lines[k].Function))
+		}
+	}
+	for _, i := range s.functions.order {
+		f := s.dict.Functions.At(profiledict.FunctionIndex(i))
+		s.strings.next(int32(f.Name))
+		s.strings.next(int32(f.SystemName))
+	}
+	for _, i := range s.functions.order {
+		s.strings.next(int32(s.dict.Functions.At(profiledict.FunctionIndex(i)).Filename))
+	}
+}
+
+// locationKey is what locations are sorted by: equal addresses keep the order of the dictionary.
+type locationKey struct {
+	mapping  profiledict.MappingIndex
+	location int32
+	address  uint64
+}
+
+func (k locationKey) compare(other locationKey) int {
+	if k.mapping != other.mapping {
+		return cmp.Compare(k.mapping, other.mapping)
+	}
+	if k.address != other.address {
+		return cmp.Compare(k.address, other.address)
+	}
+	return cmp.Compare(k.location, other.location)
 }
 
 func (s *subset) stringIndex(i profiledict.StringIndex) int32 { return s.strings.index[i] }

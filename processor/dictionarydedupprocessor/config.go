@@ -31,7 +31,7 @@ type Config struct {
 	// MaxBatchBytes is the largest encoded size of an outgoing message, in bytes of OTLP, dictionary included. Larger batches
 	// are split. 0 means no limit.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
-	// OrderByFrequency assigns the shortest indices to the entries of a dictionary that are referred to most.
+	// OrderByFrequency orders the tables of a dictionary for compression: see compact.Options.
 	OrderByFrequency bool `mapstructure:"order_by_frequency"`
 	// CombineSamples combines samples of a profile that have the same identity {stack, attributes, link}.
 	CombineSamples bool `mapstructure:"combine_samples"`
