@@ -4,7 +4,6 @@
 package compact
 
 import (
-	"cmp"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -22,11 +21,12 @@ type subset struct {
 	strings, attributes, sets, functions, mappings, locations, stacks, links tableUse
 
 	// isReordered reports that entries are in another order than in dict.
-	isReordered   bool
-	frequencies   frequencyScratch
-	locationKeys  []locationKey
-	scratch       []int32
-	stringScratch []string
+	isReordered bool
+	frequencies frequencyScratch
+	// otherKeys is memory for sorting locationKeys.
+	locationKeys, otherKeys []locationKey
+	scratch                 []int32
+	stringScratch           []string
 }
 
 // table is a table of the dictionary, or a list of what surrounds samples. Entries refer only to entries of lower
@@ -150,7 +150,7 @@ func (s *subset) arrange(isReordered bool) {
 	}
 }
 
-// bringTogether sorts locations by their addresses, and lists functions in the order of their locations, and names in that of their
+// bringTogether sorts locations by their addresses, lists functions in the order of their locations, and names in that of their
 // functions. Most functions and strings are referred to once or twice, so that the width of their indices matters little.
 func (s *subset) bringTogether() {
 	s.locationKeys = s.locationKeys[:0]
@@ -160,8 +160,7 @@ func (s *subset) bringTogether() {
 			s.locationKeys = append(s.locationKeys, locationKey{l.Mapping, int32(i), l.Address})
 		}
 	}
-	slices.SortFunc(s.locationKeys, locationKey.compare)
-	for _, key := range s.locationKeys {
+	for _, key := range s.sortLocations() {
 		s.locations.next(key.location)
 		_, lines := s.dict.Locations.At(profiledict.LocationIndex(key.location))
 		for k := range lines {
@@ -185,14 +184,46 @@ type locationKey struct {
 	address  uint64
 }
 
-func (k locationKey) compare(other locationKey) int {
-	if k.mapping != other.mapping {
-		return cmp.Compare(k.mapping, other.mapping)
+// keyDigits are the bytes of an address and of an index.
+const keyDigits = 8 + 4
+
+// digit returns byte d of the key, counted from the lowest of the address.
+func (k locationKey) digit(d int) uint8 {
+	if d < 8 {
+		return uint8(k.address >> (8 * d))
 	}
-	if k.address != other.address {
-		return cmp.Compare(k.address, other.address)
+	return uint8(k.mapping >> (8 * (d - 8)))
+}
+
+// sortLocations returns locationKeys sorted: a radix sort by those digits that differ, three or four in a program.
+func (s *subset) sortLocations() []locationKey {
+	var differing locationKey
+	for _, key := range s.locationKeys {
+		differing.mapping |= key.mapping ^ s.locationKeys[0].mapping
+		differing.address |= key.address ^ s.locationKeys[0].address
 	}
-	return cmp.Compare(k.location, other.location)
+	s.otherKeys = slices.Grow(s.otherKeys[:0], len(s.locationKeys))[:len(s.locationKeys)]
+	for d := range keyDigits {
+		if differing.digit(d) == 0 {
+			continue
+		}
+		var next [256]int32 // where the next key with this digit goes
+		for _, key := range s.locationKeys {
+			next[key.digit(d)]++
+		}
+		from := int32(0)
+		for v, n := range next {
+			next[v] = from
+			from += n
+		}
+		for _, key := range s.locationKeys {
+			v := key.digit(d)
+			s.otherKeys[next[v]] = key
+			next[v]++
+		}
+		s.locationKeys, s.otherKeys = s.otherKeys, s.locationKeys
+	}
+	return s.locationKeys
 }
 
 func (s *subset) stringIndex(i profiledict.StringIndex) int32 { return s.strings.index[i] }

@@ -4,6 +4,7 @@
 package compact
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -68,6 +69,51 @@ func TestByFrequencyOfVeryManyUses(t *testing.T) {
 	table.rest()
 	table.byFrequency(&scratch)
 	assert.Less(t, table.index[290], int32(128))
+}
+
+func TestSortLocations(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var s subset
+		mappings, addresses := 1+rnd.Int32N(1<<rnd.IntN(20)), uint64(1)<<rnd.IntN(64)
+		for i := range rnd.IntN(500) {
+			s.locationKeys = append(s.locationKeys, locationKey{
+				mapping: profiledict.MappingIndex(rnd.Int32N(mappings)), location: int32(i), address: rnd.Uint64() % addresses,
+			})
+		}
+		want := slices.Clone(s.locationKeys)
+		slices.SortFunc(want, func(x, y locationKey) int {
+			return cmp.Or(cmp.Compare(x.mapping, y.mapping), cmp.Compare(x.address, y.address), cmp.Compare(x.location, y.location))
+		})
+		require.Equal(t, want, s.sortLocations())
+	}
+}
+
+// Functions and names follow the addresses of their locations; file names come after them.
+func TestNeighboursAreAlike(t *testing.T) {
+	d := profiledict.New()
+	function := func(name, file string) profiledict.FunctionIndex {
+		return d.Functions.Intern(profiledict.Function{Name: d.Strings.Intern(name), Filename: d.Strings.Intern(file)})
+	}
+	second, third, first := function("second", "b.go"), function("third", "a.go"), function("first", "a.go")
+	var stack []int32
+	for address, lines := range map[uint64][]profiledict.Line{
+		30: {{Function: third, Line: 1}}, 10: {{Function: first, Line: 1}}, 20: {{Function: second, Line: 1}, {Function: first, Line: 2}},
+	} {
+		stack = append(stack, int32(d.Locations.Intern(profiledict.Location{Address: address}, lines)))
+	}
+	index := d.Stacks.Intern(stack)
+	var s subset
+	s.reset(d)
+	s.useStack(index)
+	s.arrange(true)
+	out := pprofile.NewProfilesDictionary()
+	s.copyTo(out)
+	assert.Equal(t, []string{"", "first", "second", "third", "a.go", "b.go"}, out.StringTable().AsRaw())
+	for i, address := range []uint64{0, 10, 20, 30} {
+		assert.Equal(t, address, out.LocationTable().At(i).Address())
+	}
+	assert.EqualValues(t, 2, out.LocationTable().At(2).Lines().At(0).FunctionIndex())
 }
 
 func TestSubsetHoldsWhatIsUsed(t *testing.T) {
