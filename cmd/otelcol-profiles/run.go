@@ -43,7 +43,7 @@ func run(set otelcol.CollectorSettings) error {
 		limit.Renew()
 		factories.Receivers = limit.Receivers(factories.Receivers)
 		factories.Processors = limit.Processors(factories.Processors)
-		factories.Exporters = limit.Exporters(factories.Exporters, storages.Ready)
+		factories.Exporters = limit.Exporters(factories.Exporters, storages.Enter)
 		factories.Extensions = storages.Factories(factories.Extensions)
 		return factories, err
 	}

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package safestorage keeps the Collector's persistent queue from losing items while the disk is full, and from writing when it
-// only reads.
+// Package safestorage keeps the Collector's persistent queue from losing items while the disk is full, from writing when it only
+// reads, and from standing still.
 //
 // The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue deletes
 // the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch only
@@ -16,7 +16,10 @@
 //
 // The queue counts an item before it writes it, and does not take it back if the write fails (persistentQueue.Offer). The count is
 // corrected when the queue has been drained, but only a successful write wakes its consumers. So enough failed writes fill an
-// empty queue for ever. Ready returns an error until the disk has room again; whoever adds items calls it before.
+// empty queue for ever. Enter returns an error until the disk has room again; whoever adds items calls it before.
+//
+// If two senders wait for room in a full queue and the contexts of both end, the next two items that are finished stop the queue
+// for ever (https://github.com/open-telemetry/opentelemetry-collector/issues/15700). So Enter lets only one sender wait there.
 package safestorage
 
 import (
@@ -43,13 +46,14 @@ type user struct {
 	name string
 }
 
-// Ready returns an error if a write of a queue failed and one of the item's size, or of the failed one's if that is smaller, fails
-// too. signal is the queue's, such as "logs"; size returns about the bytes of the item, and is called only after a failure.
-func (s *Storages) Ready(ctx context.Context, id component.ID, signal string, size func() int) error {
+// Enter waits for the caller's turn to add an item to the queue of an exporter, if it has one. It returns an error if a write
+// failed and one of the item's size, or of the failed one's if that is smaller, fails too. signal is the queue's, such as "logs";
+// size returns about the bytes of the item, and is called only after a failure. The caller calls leave after it has added the item.
+func (s *Storages) Enter(ctx context.Context, id component.ID, signal string, size func() int) (leave func(), err error) {
 	if c, ok := s.clients.Load(user{id, signal}); ok {
-		return c.(*client).ready(ctx, size)
+		return c.(*client).enter(ctx, size)
 	}
-	return nil
+	return func() {}, nil
 }
 
 // Factories returns the factories with their storage extensions wrapped. Other extensions stay as they are.
@@ -85,7 +89,7 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 	if err != nil {
 		return nil, err
 	}
-	c := &client{Client: inner, logger: e.logger.With(zap.Stringer("component", id))}
+	c := &client{Client: inner, logger: e.logger.With(zap.Stringer("component", id)), turn: make(chan struct{}, 1)}
 	if err := c.probe(ctx, probeBytes); err != nil {
 		return nil, errors.Join(fmt.Errorf("storage of %s has no room to start with; free some: %w", id, err), inner.Close(ctx))
 	}
@@ -111,8 +115,9 @@ type client struct {
 	// failedBytes is the size of the largest batch that could not be written; 0 if one of that size could.
 	failedBytes atomic.Int64
 
-	// mu guards the last probe that failed: probes take the storage's lock, which the queue needs to make room.
-	mu           sync.Mutex
+	// turn is full while somebody adds an item, who then has the last probe that failed: probes take the storage's lock, which
+	// the queue needs to make room.
+	turn         chan struct{}
 	refused      error
 	refusedAt    time.Time
 	refusedBytes int64
@@ -130,14 +135,26 @@ func (c *client) probe(ctx context.Context, size int64) error {
 	return c.Delete(ctx, probeKey)
 }
 
+func (c *client) enter(ctx context.Context, size func() int) (leave func(), err error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	leave = func() { <-c.turn }
+	if err := c.ready(ctx, size); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
 func (c *client) ready(ctx context.Context, size func() int) error {
 	failed := c.failedBytes.Load()
 	if failed == 0 {
 		return nil
 	}
 	wanted := min(failed, int64(size()))
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.refused != nil && wanted >= c.refusedBytes && time.Since(c.refusedAt) < probeInterval {
 		return c.refused
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -206,6 +207,58 @@ func message() pprofile.Profiles {
 	return pd
 }
 
+// send adds a message to the queue of an exporter as the collector does.
+func send(ctx context.Context, storages *Storages, exporter xexporter.Profiles, pd pprofile.Profiles) error {
+	leave, err := storages.Enter(ctx, settings.ID, "profiles", func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) })
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return exporter.ConsumeProfiles(ctx, pd)
+}
+
+// TestQueueGoesOnAfterSendersGaveUp fills a queue, and lets the contexts of two senders end while two messages are being deleted.
+// The times only have to be long enough for goroutines to wait where the queue would stand still.
+func TestQueueGoesOnAfterSendersGaveUp(t *testing.T) {
+	const soon = 50 * time.Millisecond
+	var storages Storages
+	disk := &memory{values: map[string][]byte{}}
+	finish, sending := make(chan struct{}), make(chan struct{}, 20)
+	exporter := startQueue(t, &storages, disk, zap.NewNop(), func(pprofile.Profiles) {
+		sending <- struct{}{}
+		<-finish
+	})
+	for range 9 {
+		require.NoError(t, send(t.Context(), &storages, exporter, message()))
+		<-sending
+	}
+	givenUp, giveUp := context.WithCancel(t.Context())
+	var senders sync.WaitGroup
+	for range 2 {
+		senders.Go(func() { assert.ErrorIs(t, send(givenUp, &storages, exporter, message()), context.Canceled) })
+	}
+	time.Sleep(soon)
+	disk.mu.Lock() // a message is deleted slowly, and another is next
+	finish <- struct{}{}
+	finish <- struct{}{}
+	time.Sleep(soon)
+	giveUp()
+	time.Sleep(soon)
+	disk.mu.Unlock()
+
+	done := make(chan error)
+	go func() { done <- send(t.Context(), &storages, exporter, message()) }()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the queue stands still")
+	}
+	senders.Wait()
+	close(finish)
+	require.NoError(t, exporter.Shutdown(t.Context()))
+}
+
 // TestAMessageIsWrittenOnceAndDeletedOnce ends with what a crash leaves while a message is under way: the next process sends it
 // again. The next version of the queue could name its indices differently: then the messages take a third write.
 func TestAMessageIsWrittenOnceAndDeletedOnce(t *testing.T) {
@@ -247,10 +300,7 @@ func TestQueueWorksAfterAFullDisk(t *testing.T) {
 	send := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := storages.Ready(ctx, settings.ID, "profiles", func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) }); err != nil {
-			return err
-		}
-		return exporter.ConsumeProfiles(ctx, pd)
+		return send(ctx, &storages, exporter, pd)
 	}
 	require.NoError(t, send())
 	<-arrived

@@ -31,12 +31,13 @@ func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[c
 	return bindAll(factories, func(f xprocessor.Factory) processor.Factory { return processors{f, aliasOf(f), l} })
 }
 
-// Ready returns an error if an exporter cannot accept data of a signal for the moment. size returns about its bytes.
-type Ready func(ctx context.Context, exporter component.ID, signal string, size func() int) error
+// Enter waits until a sender may give data of a signal to an exporter. size returns about the bytes of the data. The sender calls
+// leave afterwards.
+type Enter func(ctx context.Context, exporter component.ID, signal string, size func() int) (leave func(), err error)
 
-// Exporters is Receivers for exporters. Logs and profiles reach an exporter only if it is ready.
-func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, ready Ready) map[component.Type]exporter.Factory {
-	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l, ready} })
+// Exporters is Receivers for exporters. Senders of logs and profiles enter before they reach one.
+func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, enter Enter) map[component.Type]exporter.Factory {
+	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l, enter} })
 }
 
 func bindAll[F, X component.Factory](factories map[component.Type]F, bind func(X) F) map[component.Type]F {
@@ -148,7 +149,7 @@ type exporters struct {
 	xexporter.Factory
 	aliased
 	limit *Limit
-	ready Ready
+	enter Enter
 }
 
 func (f exporters) CreateTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
@@ -163,38 +164,42 @@ func (f exporters) CreateMetrics(ctx context.Context, set exporter.Settings, cfg
 
 func (f exporters) CreateLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
 	c, err := f.Factory.CreateLogs(ctx, set, cfg)
-	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), readyLogs{c, f.ready, set.ID}}, err
+	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredLogs{c, f.enter, set.ID}}, err
 }
 
 func (f exporters) CreateProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
 	c, err := f.Factory.CreateProfiles(ctx, set, cfg)
-	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), readyProfiles{c, f.ready, set.ID}}, err
+	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredProfiles{c, f.enter, set.ID}}, err
 }
 
-type readyLogs struct {
+type enteredLogs struct {
 	consumer.Logs
-	ready Ready
+	enter Enter
 	id    component.ID
 }
 
-func (c readyLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+func (c enteredLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	size := func() int { return new(plog.ProtoMarshaler).LogsSize(ld) }
-	if err := c.ready(ctx, c.id, "logs", size); err != nil {
+	leave, err := c.enter(ctx, c.id, "logs", size)
+	if err != nil {
 		return err
 	}
+	defer leave()
 	return c.Logs.ConsumeLogs(ctx, ld)
 }
 
-type readyProfiles struct {
+type enteredProfiles struct {
 	xconsumer.Profiles
-	ready Ready
+	enter Enter
 	id    component.ID
 }
 
-func (c readyProfiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+func (c enteredProfiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	size := func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) }
-	if err := c.ready(ctx, c.id, "profiles", size); err != nil {
+	leave, err := c.enter(ctx, c.id, "profiles", size)
+	if err != nil {
 		return err
 	}
+	defer leave()
 	return c.Profiles.ConsumeProfiles(ctx, pd)
 }

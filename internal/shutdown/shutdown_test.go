@@ -24,6 +24,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/safestorage"
 )
 
 var stuckType = component.MustNewType("stuck")
@@ -58,7 +60,7 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
 		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
 			return stuck, nil
-		}, component.StabilityLevelAlpha))}, func(context.Context, component.ID, string, func() int) error { return nil })
+		}, component.StabilityLevelAlpha))}, new(safestorage.Storages).Enter)
 
 	id, telemetry := component.NewID(stuckType), componenttest.NewNopTelemetrySettings()
 	telemetry.Logger = logger
