@@ -87,7 +87,8 @@ type safeExtension struct {
 func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
 	inner, err := e.Extension.GetClient(ctx, kind, id, name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open the storage of %s: %w; if its file is damaged, move it away: the queue then starts without "+
+			"what the file has", id, err)
 	}
 	c := &client{Client: inner, logger: e.logger.With(zap.Stringer("component", id)), turn: make(chan struct{}, 1)}
 	if err := c.probe(ctx, probeBytes); err != nil {

@@ -87,6 +87,18 @@ func TestNothingStartsOnAFullDisk(t *testing.T) {
 	require.ErrorContains(t, err, "storage of disk has no room to start with")
 }
 
+type damagedFile struct{ fullDisk }
+
+func (damagedFile) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return nil, errors.New("invalid database")
+}
+
+func TestDamagedFile(t *testing.T) {
+	id := component.MustNewID("otlp")
+	_, err := safeExtension{damagedFile{}, new(Storages), zap.NewNop()}.GetClient(t.Context(), component.KindExporter, id, "profiles")
+	require.ErrorContains(t, err, "open the storage of otlp: invalid database; if its file is damaged, move it away")
+}
+
 // TestItemsAreReadFromAFullDisk runs the queue's operations for reading and for adding an item.
 func TestItemsAreReadFromAFullDisk(t *testing.T) {
 	client, err := clientOf(t, fullDisk{writable: true})
