@@ -58,9 +58,11 @@ func (f *Reader) finish(file foundFile, seen *seenFile) {
 	case AfterReadDelete:
 		err = os.Remove(path)
 	case AfterReadMove:
-		err = move(path, f.moveTo)
+		if err = os.MkdirAll(f.moveTo, 0o750); err == nil { // somebody may have removed it
+			err = move(path, f.moveTo)
+		}
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, missing := os.Lstat(path); err == nil || errors.Is(missing, fs.ErrNotExist) {
 		f.seen.gone(path)
 		return
 	}

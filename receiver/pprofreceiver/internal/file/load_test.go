@@ -78,6 +78,17 @@ func TestFileThatStays(t *testing.T) {
 	assert.NoFileExists(t, path)
 }
 
+// Somebody removes the folder that files are moved to, while the receiver runs.
+func TestFileIsMovedToAFolderThatWasRemoved(t *testing.T) {
+	d := newFolder(t, ", after_read: move, move_to: '"+filepath.Join(t.TempDir(), "done")+"'", nil)
+	require.NoError(t, os.RemoveAll(d.reader.moveTo))
+	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	assert.Equal(t, []string{path}, d.scan())
+	assert.Empty(t, d.scan(), "it is not delivered again")
+	assert.NoFileExists(t, path)
+	assert.FileExists(t, filepath.Join(d.reader.moveTo, "x.pb.gz"))
+}
+
 // Several receivers move files of one name to one folder. None is lost.
 func TestFilesOfOneNameAreMoved(t *testing.T) {
 	const movers, files = 4, 500
