@@ -244,21 +244,18 @@ func (s *Recorder) ingestTotals(ctx context.Context, p ingest.Payload) error {
 	if known == nil {
 		return s.ingest.Ingest(ctx, p, s.cfg.Timeout)
 	}
-	if !known.isBegun {
-		if err := s.ingest.Ingest(ctx, p, s.cfg.Timeout); err != nil {
-			return err
-		}
-		p.Claim = s.ingest.Begin()
-		p.Claim.Complete()
-		defer p.Claim.Release()
-	}
 	p.Baseline, p.Fetched = known.baseline, time.Now()
 	pd, _, err := s.ingest.Decode(ctx, p)
+	if err == nil && !known.isBegun {
+		// The first is delivered whole, but not before the baseline has it: otherwise the next would be delivered whole too.
+		p.Baseline, p.Fetched = nil, time.Time{}
+		pd, _, err = s.ingest.Decode(ctx, p)
+	}
 	if err != nil {
 		known.baseline.Discard()
 		return err
 	}
-	if known.isBegun && pd.SampleCount() > 0 {
+	if pd.SampleCount() > 0 {
 		err = s.ingest.Deliver(ctx, pd, s.cfg.Timeout)
 	}
 	if err != nil && !httpserver.IsPermanent(err) {
