@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact keeps secrets out of logs, errors and pages: URL and Text render a URL without its credentials, Error redacts
-// the URL in an error of an HTTP client, and IsSecret reports whether the value of a query key is secret.
+// Package redact keeps secrets out of logs, errors and pages: URL and Text render a URL without its credentials, URLs those in a
+// text, Error redacts the URL in an error of an HTTP client, and IsSecret reports whether the value of a query key is secret.
 package redact
 
 import (
@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Placeholder replaces a secret, as the semantic conventions require for `url.full`.
@@ -52,6 +53,32 @@ func Text(text string) string {
 		return Placeholder
 	}
 	return URL(u)
+}
+
+// URLs renders each URL in a text as Text does, and returns the rest of the text as it is. If there are very many, it returns only
+// the Placeholder.
+func URLs(text string) string {
+	const maxURLs = 16 // each takes as long as the text
+	if strings.Count(text, "://") > maxURLs {
+		return Placeholder
+	}
+	isScheme := func(r rune) bool { // with a colon, as in jdbc:mysql://
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("+.:-", r)
+	}
+	// The last one first: it may be in the query of another.
+	for end := len(text); ; {
+		at := strings.LastIndex(text[:end], "://")
+		if at < 0 {
+			return text
+		}
+		end = len(strings.TrimRightFunc(text[:at], isScheme))
+		found, rest := text[end:], ""
+		// A URL ends at a space or a quote, unless that may be in a password, before an @, or in a value of its query.
+		if stop := strings.IndexAny(found, "? \t\r\n\""); stop >= 0 && found[stop] != '?' && !strings.Contains(found[stop:], "@") {
+			found, rest = found[:stop], found[stop:]
+		}
+		text = text[:end] + Text(found) + rest
+	}
 }
 
 // Error returns err without the secrets of the URL that an HTTP client puts into its errors. Errors that wrap the

@@ -34,6 +34,30 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"":               "",
+		"me@h, no URL":   "me@h, no URL",
+		"http://h/p?a=1": "http://h/p?a=1",
+		"ask team shop, see http://wiki/shop (or http://h:1/?a=1 )": "ask team shop, see http://wiki/shop (or http://h:1/?a=1 )",
+		"http://h/?token=a secret&a=1":                              "http://h/?token=REDACTED&a=1",
+		`{"url":"http://me:secret@h/","team":"shop"}`:               `{"url":"http://REDACTED:REDACTED@h/","team":"shop"}`,
+		"http://a/,http://me:secret@b/":                             "http://a/,http://REDACTED:REDACTED@b/",
+		"http://h/?to=http://me:secret@b/":                          "http://h/?to=http://REDACTED:REDACTED@b/",
+		"http://h/?token=http://secret/":                            "http://h/?token=REDACTED",
+		"at http://me:a secret@h/ it is":                            "at REDACTED",
+		"at http://me:1 secret@h/ it is":                            "at REDACTED",
+		"two lines\nhttp://me:secret@h/\nmore":                      "two lines\nhttp://REDACTED:REDACTED@h/\nmore",
+		"at jdbc:mysql://me:secret@h/ it is":                        "at REDACTED it is",
+		"jdbc:sqlserver://h;password=secret":                        "jdbc:REDACTED",
+		"://me:secret@h":                                            "REDACTED",
+		"see http://h/%zz for more":                                 "see REDACTED for more",
+		strings.Repeat("a://me:secret@h ", 17):                      "REDACTED",
+	} {
+		assert.Equal(t, want, URLs(text), text)
+	}
+}
+
 func TestError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -69,7 +93,7 @@ func FuzzURL(f *testing.F) {
 		if isSecret && !strings.ContainsAny(path, "?#") {
 			texts = append(texts, (&url.URL{Scheme: scheme, Host: host, Path: path}).String()+"?"+query+"&"+key+"="+secret)
 		}
-		for _, text := range texts {
+		for i, text := range texts {
 			u, err := url.Parse(text)
 			// Text after the authority is part of the path: no client uses it as a password.
 			if err == nil && u.User == nil && u.Opaque == "" && !isSecret {
@@ -80,6 +104,9 @@ func FuzzURL(f *testing.F) {
 			}
 			if shown := Text(text); strings.Contains(shown, secret) {
 				t.Errorf("%q is shown as %q", text, shown)
+			}
+			if shown := URLs("x " + text + " y"); i == 0 && !strings.ContainsAny(user, "/?#") && strings.Contains(shown, secret) {
+				t.Errorf("%q in a text is shown as %q", text, shown)
 			}
 			if err == nil {
 				again, err := url.Parse(Text(text))

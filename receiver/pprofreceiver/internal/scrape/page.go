@@ -303,8 +303,8 @@ func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
 		}
 		if parameter, found := strings.CutPrefix(name, "__param_"); found && redact.IsSecret(parameter) {
 			shown[name] = redact.Placeholder
-		} else if strings.Contains(shown[name], "://") {
-			shown[name] = redact.Text(shown[name])
+		} else {
+			shown[name] = redact.URLs(shown[name])
 		}
 	}
 	return shown

@@ -49,7 +49,7 @@ func TestScrapePage(t *testing.T) {
 	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{"/memory": sourcetest.Serve(good)}))
 	up := scrapeTargetOf(t, site.URL, "/memory?token=hunter2", "/mutex")
-	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>", "from", "http://me:hunter2@copied/")
+	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>", "from", "http://me:hunter2@copied/", "about", "ask the shop: http://me:hunter2@wiki/")
 	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__meta_url", "http://me:hunter2@discovery/targets?token=hunter2", "__address__", "till-1:80",
 		"__meta_kubernetes_pod_annotation_note", "hunter2", "__meta_kubernetes_pod_annotationpresent_note", "true",
 		"__meta_kubernetes_pod_annotation_read", "by-a-rule", "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "by-identity")
@@ -73,7 +73,7 @@ func TestScrapePage(t *testing.T) {
 	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
 	for _, want := range []string{
 		"<h2>shop</h2>", "12 discovered, 10 relabelled", "till-1", "/memory?token=REDACTED", "status 404 Not Found",
-		"by-a-rule", "by-identity", "REDACTED@discovery/targets?token=REDACTED", "REDACTED@copied/", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shortSize(len(good)), `<td class="error">status 404`,
+		"by-a-rule", "by-identity", "REDACTED@discovery/targets?token=REDACTED", "REDACTED@copied/", "ask the shop: http://REDACTED:REDACTED@wiki/", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shortSize(len(good)), `<td class="error">status 404`,
 	} {
 		assert.Contains(t, html, want)
 	}
