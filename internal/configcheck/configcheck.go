@@ -9,6 +9,9 @@ import (
 	"fmt"
 )
 
+// MaxBytes is the largest value of a limit in bytes: what is computed from a limit must not overflow.
+const MaxBytes = 1 << 40
+
 // Faults are the faults found so far. The zero value has none.
 type Faults []error
 

@@ -275,7 +275,7 @@ func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
 		return nil, err
 	case int64(size) > b.options.LimitBytes:
 		return nil, &admission.TooLargeError{Limit: b.options.LimitBytes}
-	case size > maxSnappyRatio*len(data):
+	case size/maxSnappyRatio > len(data):
 		return nil, s2.ErrCorrupt
 	}
 	if err := claim.Acquire(b.ctx, int64(size)); err != nil {

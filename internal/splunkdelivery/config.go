@@ -68,6 +68,8 @@ func (c *LimitsConfig) Validate() error {
 	} {
 		faults.Require(limit.value > 0, "`%s` must be positive, found %d", limit.key, limit.value)
 	}
+	faults.Require(int64(c.MaxProfileBytes) <= configcheck.MaxBytes,
+		"`max_profile_bytes` must be at most %d, found %d", int64(configcheck.MaxBytes), c.MaxProfileBytes)
 	faults.Require(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= int64(c.MaxProfileBytes),
 		"`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d", c.MaxProfileBytes, c.MaxBytesInFlight)
 	return faults.Err()

@@ -91,6 +91,7 @@ func TestConfigFaults(t *testing.T) {
 		says   []string
 	}{
 		"nothing":         {"limits: {max_profile_bytes: 0}", []string{"at least one of `server`, `remote`, `scrape`, `file` and `self`", "`max_profile_bytes` must be positive, found 0"}},
+		"huge":            {"self:\nlimits: {max_profile_bytes: 4611686018427387904}", []string{"`max_profile_bytes` must be at most 1099511627776, found 4611686018427387904"}},
 		"no address":      {"server: {endpoint: ''}", []string{"server: `endpoint` must be set"}},
 		"no URL":          {"remote: {collection_interval: 0s, initial_delay: -1s, timeout: -1s}", []string{"`endpoint` must be set", "`collection_interval` must be positive, found 0s", "`initial_delay` must not be negative, found -1s", "`timeout` must not be negative"}},
 		"no http":         {"remote: {endpoint: 'ftp://me:secret@h/p'}", []string{`must be an http or https URL with a host, found "ftp://REDACTED:REDACTED@h/p"`}},

@@ -58,7 +58,7 @@ func (s *grpcServer) maxMessageBytes() int64 {
 	if mib == 0 {
 		mib = defaultMiB
 	}
-	return min(int64(mib)<<20, s.maxBodyBytes, math.MaxInt32)
+	return min(int64(min(mib, math.MaxInt32>>20))<<20, s.maxBodyBytes)
 }
 
 // handleExport answers one request.

@@ -65,12 +65,13 @@ func TestConfigFaults(t *testing.T) {
 		"protocols: {http: {endpoint: ''}}": "`endpoint` must be set",
 		"protocols: {hec: {endpont: x}}":    "`endpont` is not a key",
 		"protocols: {http: {endpont: x}}":   "`endpont` is not a key",
-		"protocols: {hec: {compression_algorithms: ['', br]}}": "`compression_algorithms` must be among gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4, found \"br\"",
-		"protocols: {grpc: {endpont: x}}":                      "endpont",
-		"protocols: {hce: {}}":                                 "hce",
-		"protocols: {hec: }\ntext_thread_metadata: some":       "`text_thread_metadata` must be basic or full, found \"some\"",
-		"protocols: {hec: }\nlimits: {max_profile_bytes: 0}":   "`max_profile_bytes` must be positive, found 0",
-		"protocols: {hec: }\nlimits: {max_stack_depth: -1}":    "`max_stack_depth` must be positive, found -1",
+		"protocols: {hec: {compression_algorithms: ['', br]}}":                 "`compression_algorithms` must be among gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4, found \"br\"",
+		"protocols: {grpc: {endpont: x}}":                                      "endpont",
+		"protocols: {hce: {}}":                                                 "hce",
+		"protocols: {hec: }\ntext_thread_metadata: some":                       "`text_thread_metadata` must be basic or full, found \"some\"",
+		"protocols: {hec: }\nlimits: {max_profile_bytes: 0}":                   "`max_profile_bytes` must be positive, found 0",
+		"protocols: {hec: }\nlimits: {max_profile_bytes: 4611686018427387904}": "`max_profile_bytes` must be at most 1099511627776",
+		"protocols: {hec: }\nlimits: {max_stack_depth: -1}":                    "`max_stack_depth` must be positive, found -1",
 	} {
 		_, err := loadConfig(config)
 		assert.ErrorContains(t, err, says, config)
