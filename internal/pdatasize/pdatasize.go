@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -69,12 +70,18 @@ var (
 	logsData  = &message{fields: [8]*message{1: inResource(inScope(logRecord))}}
 )
 
+// The memory of a resource and a scope, with what is in them once.
+const (
+	resourceBytes = 192
+	scopeBytes    = 160
+)
+
 func inResource(content *message) *message {
-	return &message{size: 192, fields: [8]*message{1: resource, 2: content}}
+	return &message{size: resourceBytes, fields: [8]*message{1: resource, 2: content}}
 }
 
 func inScope(content *message) *message {
-	return &message{size: 160, fields: [8]*message{1: scope, 2: content}}
+	return &message{size: scopeBytes, fields: [8]*message{1: scope, 2: content}}
 }
 
 func init() {
@@ -104,12 +111,15 @@ func check(data []byte, is *message) (int, error) {
 	return c.memory, err
 }
 
-// OfProfiles estimates the memory of profiles that were unmarshalled, without the texts of attributes.
+// OfProfiles estimates the memory of profiles that were unmarshalled.
 func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	const indexBytes, numberBytes = 4, 8
 	d := pd.Dictionary()
 	n := mapping.size*d.MappingTable().Len() + leaf.size*(d.FunctionTable().Len()+d.LinkTable().Len()) +
-		(attribute.size+anyValue.size)*d.AttributeTable().Len() + stack.size*d.StackTable().Len()
+		stack.size*d.StackTable().Len()
+	for _, a := range d.AttributeTable().All() {
+		n += attribute.size + ofValue(a.Value())
+	}
 	for _, text := range d.StringTable().All() {
 		n += listString.size + len(text)
 	}
@@ -119,6 +129,12 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	for _, s := range d.StackTable().All() {
 		n += indexBytes * s.LocationIndices().Len()
 	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		n += resourceBytes + ofMap(rp.Resource().Attributes())
+		for _, sp := range rp.ScopeProfiles().All() {
+			n += scopeBytes + ofMap(sp.Scope().Attributes())
+		}
+	}
 	for p := range pdataiter.Profiles(pd) {
 		n += profile.size + indexBytes*p.AttributeIndices().Len() + p.OriginalPayload().Len()
 		for _, s := range p.Samples().All() {
@@ -126,6 +142,31 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 		}
 	}
 	return n
+}
+
+func ofMap(m pcommon.Map) (memoryBytes int) {
+	for key, value := range m.All() {
+		memoryBytes += keyValue.size + len(key) + ofValue(value)
+	}
+	return memoryBytes
+}
+
+func ofValue(v pcommon.Value) (memoryBytes int) {
+	memoryBytes = anyValue.size
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		memoryBytes += len(v.Str())
+	case pcommon.ValueTypeBytes:
+		memoryBytes += v.Bytes().Len()
+	case pcommon.ValueTypeMap:
+		memoryBytes += ofMap(v.Map())
+	case pcommon.ValueTypeSlice:
+		for _, element := range v.Slice().All() {
+			memoryBytes += ofValue(element)
+		}
+	default:
+	}
+	return memoryBytes
 }
 
 type checker struct {

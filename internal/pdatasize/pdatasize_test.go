@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -128,6 +129,44 @@ func TestMessagesAreBounded(t *testing.T) {
 	assert.ErrorIs(t, err, ErrTooNested)
 	_, err = JSON([]byte(`"` + strings.Repeat(`[\"`, 1000) + `"`))
 	assert.NoError(t, err)
+}
+
+// What OfProfiles returns is about what the heap holds, whatever a message is made of.
+func TestOfProfiles(t *testing.T) {
+	const size = 1 << 20
+	text := field(2, field(1, []byte("some text")))
+	for name, data := range map[string][]byte{
+		"samples":             fill(size, field(2, []byte{8, 1, 0x22, 1, 1}), 1, 2, 2),
+		"values":              fill(size, []byte{1}, 1, 2, 2, 2, 4),
+		"attribute indices":   fill(size, []byte{1}, 1, 2, 2, 2, 2),
+		"stacks":              fill(size, field(7, field(1, []byte{1})), 2),
+		"stack":               fill(size, []byte{1}, 2, 7, 1),
+		"locations":           fill(size, field(2, field(3, []byte{8, 1})), 2),
+		"lines":               fill(size, field(3, []byte{8, 1}), 2, 2),
+		"mappings":            fill(size, field(1, []byte{8, 1}), 2),
+		"functions":           fill(size, field(3, []byte{8, 1}), 2),
+		"strings":             fill(size, field(5, []byte("text")), 2),
+		"long strings":        fill(size, field(5, bytes.Repeat([]byte("x"), 1000)), 2),
+		"attributes":          fill(size, field(6, append([]byte{8, 1}, text...)), 2),
+		"long attributes":     fill(size, field(6, field(2, field(1, bytes.Repeat([]byte("x"), 1000)))), 2),
+		"values of attribute": fill(size, field(1, field(1, []byte("text"))), 2, 6, 2, 5),
+		"map of attribute":    fill(size, field(1, append(field(1, []byte("key")), text...)), 2, 6, 2, 6),
+		"of resources":        fill(size, field(1, append(field(1, []byte("key")), text...)), 1, 1),
+		"of scopes":           fill(size, field(3, append(field(1, []byte("key")), text...)), 1, 2, 1),
+		"resources":           fill(size, field(1, field(1, field(1, field(1, []byte("key")))))),
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(data)
+		require.NoError(t, err, name)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		ratio := float64(OfProfiles(pd)) / float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))
+		t.Logf("%s: %.1f times the message, %.2f times the heap", name, float64(OfProfiles(pd))/float64(len(data)), ratio)
+		assert.Greater(t, ratio, 0.7, name)
+		assert.Less(t, ratio, 2.5, name)
+	}
 }
 
 // Real requests and the smallest useful records pass.

@@ -103,9 +103,6 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	if err := p.checkStated(pd, len(data)); err != nil {
 		return pd, stats, err
 	}
-	in.Admit(pd, p, len(data)+done.Events*bytesPerEvent)
+	in.Admit(pd, p, len(data))
 	return pd, stats, nil
 }
-
-// bytesPerEvent is the size of an observation in pdata: a value and a timestamp.
-const bytesPerEvent = 16

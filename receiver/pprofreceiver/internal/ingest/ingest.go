@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -230,7 +232,7 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 // their resource and scope.
 func (in *Ingester) Admit(pd pprofile.Profiles, p *Payload, plainBytes int) {
 	// Profiles take more memory than the payload, and the pipeline may hold them for a while.
-	p.Claim.Charge(max(0, pdataBytes(pd)-int64(len(p.Data)+plainBytes)))
+	p.Claim.Charge(int64(max(0, pdatasize.OfProfiles(pd)-len(p.Data)-plainBytes)))
 	for _, rp := range pd.ResourceProfiles().All() {
 		p.putTo(rp.Resource().Attributes(), in.configured)
 		for _, sp := range rp.ScopeProfiles().All() {
@@ -342,15 +344,6 @@ func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile
 	}
 }
 
-// pdataBytes estimates the memory of the tables of profiles, without their texts.
-func pdataBytes(pd pprofile.Profiles) int64 {
-	const bytesPerEntry, bytesPerSample, bytesPerString = 80, 100, 16
-	d := pd.Dictionary()
-	entries := d.LocationTable().Len() + d.FunctionTable().Len() + d.StackTable().Len() + d.MappingTable().Len() +
-		d.AttributeTable().Len() + d.LinkTable().Len()
-	return int64(entries)*bytesPerEntry + int64(pd.SampleCount())*bytesPerSample + int64(d.StringTable().Len())*bytesPerString
-}
-
 // statedSize returns the plain size that a compressed payload states, or a guess; 0 if the payload is not compressed.
 func statedSize(data []byte) int {
 	const (
@@ -365,7 +358,7 @@ func statedSize(data []byte) int {
 	if isGzip && len(data) >= 18 {
 		// The last four bytes of gzip are the size modulo 2^32.
 		if stated := int64(binary.LittleEndian.Uint32(data[len(data)-4:])); stated <= int64(len(data))*maxDeflateRatio {
-			return int(max(least, stated))
+			return int(min(max(least, stated), math.MaxInt32))
 		}
 	}
 	return max(least, guessedRatio*len(data))
