@@ -254,6 +254,21 @@ func (c *Claim) Return(n int64) {
 	b.admitWaiting()
 }
 
+// Resize makes the claim hold n bytes, which are allocated already, and does not wait, like Charge. A claim that has become small
+// moves to the part of the budget for small ones if there is room.
+func (c *Claim) Resize(n int64) {
+	b := c.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add(c, n-c.held)
+	if !c.isSmall && b.hasRoomForSmall(n, n) {
+		b.heldLarge -= n
+		b.heldSmall += n
+		c.isSmall = true
+	}
+	b.admitWaiting()
+}
+
 // HeldBytes returns the number of bytes that the claim holds.
 func (c *Claim) HeldBytes() int64 {
 	c.budget.mu.Lock()
@@ -294,8 +309,7 @@ func (b *Budget) add(c *Claim, n int64) {
 
 // grant adds n bytes to the claim if there is room for them.
 func (b *Budget) grant(c *Claim, n int64) bool {
-	smallBytes := b.maxBytes / smallPart
-	if c.isSmall && c.held+n <= min(maxSmallBytes, max(smallBytes/4, leastSmallBytes)) && b.heldSmall+n <= smallBytes {
+	if c.isSmall && b.hasRoomForSmall(c.held+n, n) {
 		b.add(c, n)
 		return true
 	}
@@ -309,7 +323,7 @@ func (b *Budget) grant(c *Claim, n int64) bool {
 	} else {
 		others -= c.held
 	}
-	if others > 0 && b.heldLarge+move > b.maxBytes-smallBytes {
+	if others > 0 && b.heldLarge+move > b.maxBytes-b.maxBytes/smallPart {
 		return false
 	}
 	if c.isSmall {
@@ -319,6 +333,12 @@ func (b *Budget) grant(c *Claim, n int64) bool {
 	}
 	b.add(c, n)
 	return true
+}
+
+// hasRoomForSmall reports whether a claim of held bytes is small, and there is room for the added bytes of it.
+func (b *Budget) hasRoomForSmall(held, added int64) bool {
+	smallBytes := b.maxBytes / smallPart
+	return held <= min(maxSmallBytes, max(smallBytes/4, leastSmallBytes)) && b.heldSmall+added <= smallBytes
 }
 
 // admitWaiting grants waiting claims, the oldest first, and stops at the first that does not fit.

@@ -75,6 +75,27 @@ func TestSmallPayloadsPassLargeOnes(t *testing.T) {
 	}
 }
 
+// Over gRPC, a message holds much until its size is known.
+func TestAClaimBecomesSmall(t *testing.T) {
+	b := New(16 * mib)
+	small := b.Begin()
+	require.NoError(t, small.Acquire(t.Context(), 10*mib))
+	small.Resize(1000)
+	large := b.Begin()
+	require.NoError(t, large.Acquire(t.Context(), 14*mib), "all of the large part")
+	require.NoError(t, small.Acquire(t.Context(), 1000), "the small part has room")
+	assert.EqualValues(t, 14*mib+2000, b.HeldBytes())
+
+	waiting := make(chan error)
+	go func() { waiting <- b.Begin().Acquire(t.Context(), mib) }()
+	large.Resize(100 * mib)
+	large.Resize(mib)
+	require.NoError(t, <-waiting)
+	large.Release()
+	small.Release()
+	assert.EqualValues(t, mib, b.HeldBytes())
+}
+
 func TestAWaitingClaimIsRefusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(16 * mib)

@@ -67,10 +67,6 @@ func (g *GRPC) Receive(ctx context.Context, stream grpc.ServerStream, how Receiv
 		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", how.Timeout)
 	}
 	how.Claim.Complete()
-	if size := int64(len(message)); size > how.ReserveBytes {
-		how.Claim.Charge(size - how.ReserveBytes)
-	} else {
-		how.Claim.Return(how.ReserveBytes - size)
-	}
+	how.Claim.Resize(int64(len(message)))
 	return message, nil
 }
