@@ -4,6 +4,7 @@
 package otlpprofilesreceiver
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -38,7 +39,7 @@ type HTTPConfig struct {
 
 // LimitsConfig bounds the memory of requests.
 type LimitsConfig struct {
-	// MaxBytesInFlight is the size of the process's admission budget that this receiver asks for, in bytes. 0 is twice
+	// MaxBytesInFlight is the size of the process's admission budget that this receiver asks for, in bytes. 0 is eight times
 	// the largest request of either protocol.
 	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
 }
@@ -90,7 +91,8 @@ func (c *Config) maxBytesInFlight() int64 {
 		largest = maxMessageBytes(grpc)
 	}
 	if http := c.Protocols.HTTP.Get(); http != nil {
-		largest = max(largest, http.Server.MaxRequestBodySize)
+		const defaultBytes = 20 << 20 // confighttp's own
+		largest = max(largest, min(cmp.Or(http.Server.MaxRequestBodySize, defaultBytes), configcheck.MaxBytes))
 	}
-	return 2 * largest
+	return 8 * largest
 }

@@ -6,6 +6,7 @@ package otlpprofilesreceiver
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -64,7 +65,7 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 
 // receivers divides the budget: over gRPC, a message takes this part of it until its size is known, so that at most so many are
 // received at a time. More senders wait.
-const receivers = 8
+const receivers = 16
 
 // receiveTimeout is how long a message may take to arrive, as over HTTP.
 const receiveTimeout = 30 * time.Second
@@ -72,5 +73,5 @@ const receiveTimeout = 30 * time.Second
 // maxMessageBytes is the largest message, as sent and decompressed.
 func maxMessageBytes(cfg *configgrpc.ServerConfig) int64 {
 	const defaultMiB = 4 // gRPC's own
-	return int64(cmp.Or(cfg.MaxRecvMsgSizeMiB, defaultMiB)) << 20
+	return int64(min(cmp.Or(cfg.MaxRecvMsgSizeMiB, defaultMiB), math.MaxInt32>>20)) << 20
 }

@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +46,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadatatest"
 )
@@ -329,11 +333,47 @@ func TestExpandingRequestsWaitForEachOther(t *testing.T) {
 			senders.Go(func() { assert.NoError(t, send()) })
 		}
 		senders.Wait()
-		assert.LessOrEqual(t, most, int64(4))
+		assert.LessOrEqual(t, most, int64(6))
 		assert.Greater(t, largest, int64(40*len(data)), "the profiles count")
-		assert.Less(t, largest, 4*150*int64(len(data)))
+		assert.Less(t, largest, 6*150*int64(len(data)))
 	}
 	require.Eventually(t, func() bool { return budget.HeldBytes() == 0 }, time.Second, time.Millisecond)
+}
+
+// While the pipeline has the profiles of a request, the budget has their size.
+func TestProfilesAreCharged(t *testing.T) {
+	budget := admission.Process()
+	var size atomic.Int64
+	next, err := xconsumer.NewProfiles(func(_ context.Context, pd pprofile.Profiles) error {
+		size.Store(int64(pdatasize.OfProfiles(pd)))
+		assert.Equal(t, size.Load(), budget.HeldBytes())
+		return nil
+	})
+	require.NoError(t, err)
+	h := start(t, next, nil)
+	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-build-merged-cpu-large.pb.gz"))
+	require.NoError(t, err)
+	pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	require.NoError(t, err)
+	text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	requireReleased := func() {
+		require.Eventually(t, func() bool { return budget.HeldBytes() == 0 }, 20*time.Second, time.Millisecond)
+	}
+	for _, body := range [][]byte{data, fixture(t, "136.pb"), fixture(t, "116.pb")} {
+		requireReleased()
+		require.NoError(t, h.export(t, services[0], bytes.Clone(body)))
+		assert.Greater(t, size.Load(), int64(3*len(body)))
+		requireReleased()
+		code, answer, _ := h.post(t, paths[0], "application/x-protobuf", body)
+		require.Equal(t, http.StatusOK, code, answer)
+	}
+	requireReleased()
+	code, answer, _ := h.post(t, paths[0], "application/json", text)
+	require.Equal(t, http.StatusOK, code, answer)
+	requireReleased()
 }
 
 // expanding returns a message of 1.4 of about 200 KB, in which each byte of a sample becomes a sample of its own.
@@ -369,8 +409,8 @@ func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
 		_, err := client.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/"+services[0]+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return admission.Process().HeldBytes() > 30<<20 }, 5*time.Second, time.Millisecond)
-	require.LessOrEqual(t, admission.Process().HeldBytes(), int64(40<<20))
+	require.Eventually(t, func() bool { return admission.Process().HeldBytes() > 130<<20 }, 5*time.Second, time.Millisecond)
+	require.LessOrEqual(t, admission.Process().HeldBytes(), int64(160<<20))
 	_, data := current(t)
 	require.Eventually(t, func() bool { return h.export(t, services[0], data) == nil }, 20*time.Second, 10*time.Millisecond)
 }
@@ -395,5 +435,8 @@ func TestConfig(t *testing.T) {
 	}
 	cfg, err := collectortest.LoadConfig(createDefaultConfig().(*Config), map[string]any{"protocols": map[string]any{"grpc": nil, "http": nil}})
 	require.NoError(t, err)
-	require.EqualValues(t, 40<<20, cfg.maxBytesInFlight())
+	require.EqualValues(t, 160<<20, cfg.maxBytesInFlight())
+	cfg.Protocols.HTTP.Get().Server.MaxRequestBodySize = math.MaxInt64
+	cfg.Protocols.GRPC.Get().MaxRecvMsgSizeMiB = math.MaxInt
+	require.Equal(t, int64(8<<40), cfg.maxBytesInFlight())
 }
