@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -101,6 +102,7 @@ const (
 func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Claim) (result splunklog.Result, err error) {
 	options := p.Options
 	options.Limits.MaxProfileBytes = min(p.Options.Limits.MaxProfileBytes, commonBytes+commonRatio*splunklog.BodyBytes(ld))
+	others := claim.HeldBytes()
 	for held := 0; ; {
 		if err := claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-held)); err != nil {
 			return splunklog.Result{}, err
@@ -110,7 +112,8 @@ func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Cla
 			return splunklog.Result{}, err
 		}
 		if !result.TooLarge() || held == p.Options.Limits.MaxProfileBytes {
-			claim.Return(int64(held - result.UnpackedBytes))
+			// The pipeline may hold the profiles for a while.
+			claim.Resize(others + int64(max(result.UnpackedBytes, pdatasize.OfProfiles(result.Profiles))))
 			return result, nil
 		}
 		options.Limits.MaxProfileBytes = p.Options.Limits.MaxProfileBytes

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -68,6 +69,30 @@ func TestProfilesGoFirst(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Report{}, report)
 	assert.Equal(t, order{"profiles", "2 logs"}, o)
+}
+
+// While the pipeline has the profiles, the budget has their size.
+func TestProfilesAreCharged(t *testing.T) {
+	var bodies []string
+	unpacked := 0
+	for i := range 100 {
+		bodies = append(bodies, fmt.Sprintf("\n\nat f%d(x:1)", i))
+		unpacked += len(bodies[i])
+	}
+	budget := admission.New(1 << 30)
+	claim := budget.Begin()
+	require.NoError(t, claim.Acquire(t.Context(), 1000))
+	path := new(order).path(t, nil, nil)
+	path.Profiles = func(_ context.Context, pd pprofile.Profiles) error {
+		size := pdatasize.OfProfiles(pd)
+		assert.Greater(t, size, 10*unpacked)
+		assert.EqualValues(t, 1000+size, budget.HeldBytes())
+		return nil
+	}
+	_, err := path.Deliver(t.Context(), request(bodies...), claim)
+	require.NoError(t, err)
+	claim.Release()
+	assert.Zero(t, budget.HeldBytes())
 }
 
 // If the profiles are refused temporarily, the logs are not passed on: the sender will send both again.
