@@ -19,14 +19,17 @@ import (
 )
 
 // BenchmarkRatio reads a captured message of the current layout alternately by Unmarshal and by pdata, as the Collector's
-// receiver does. It reports the median of the ratios of their times, and the times for detecting the layout and checking the
-// size as shares of pdata's.
+// receiver does. It reports the median of the ratios of their times, and the times for detecting the layout, checking the size
+// and measuring the profiles as shares of pdata's; and the memory of the profiles as a multiple of the message.
 func BenchmarkRatio(b *testing.B) {
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large", "merged"} {
 		b.Run("profile="+name, func(b *testing.B) {
 			data := currentMessage(b, name)
 			unmarshaler := &pprofile.ProtoUnmarshaler{}
-			var ratios, detecting, checking []float64
+			profiles, err := unmarshaler.UnmarshalProfiles(data)
+			require.NoError(b, err)
+			measure := func([]byte) error { pdatasize.OfProfiles(profiles); return nil }
+			var ratios, detecting, checking, measuring []float64
 			for n := 0; b.Loop(); n++ {
 				var pdata, ours time.Duration
 				// Alternate the order, since the second one runs with the garbage of the first.
@@ -40,10 +43,13 @@ func BenchmarkRatio(b *testing.B) {
 				ratios = append(ratios, float64(ours)/float64(pdata))
 				detecting = append(detecting, float64(timed(b, data, func(data []byte) error { Detect(data); return nil }))/float64(pdata))
 				checking = append(checking, float64(timed(b, data, pdatasize.CheckProfiles))/float64(pdata))
+				measuring = append(measuring, float64(timed(b, data, measure))/float64(pdata))
 			}
 			b.ReportMetric(median(ratios), "ratio")
 			b.ReportMetric(median(detecting), "detect-ratio")
 			b.ReportMetric(median(checking), "size-check-ratio")
+			b.ReportMetric(median(measuring), "measure-ratio")
+			b.ReportMetric(float64(pdatasize.OfProfiles(profiles))/float64(len(data)), "memory-ratio")
 			b.SetBytes(int64(len(data)))
 		})
 	}
