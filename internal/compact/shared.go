@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // sharedTexts bounds what few bytes of a message can expand to: attributes can refer to texts of the string table, which
@@ -62,4 +63,36 @@ func (t *sharedTexts) addValue(v pcommon.Value) bool {
 		return false
 	}
 	return true
+}
+
+// TextBytes returns the bytes of the long texts in the attributes of a message, each once if several share it.
+func TextBytes(pd pprofile.Profiles) int {
+	var texts sharedTexts
+	n := 0
+	count := func(text string) bool {
+		texts.repeated = 0 // nothing is refused
+		return texts.add(text)
+	}
+	value := func(v pcommon.Value) {
+		if v.Type() == pcommon.ValueTypeBytes {
+			n += v.Bytes().Len()
+		}
+		everyText(v, count)
+	}
+	attributes := func(m pcommon.Map) {
+		for key, v := range m.All() {
+			count(key)
+			value(v)
+		}
+	}
+	for _, a := range pd.Dictionary().AttributeTable().All() {
+		value(a.Value())
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		attributes(rp.Resource().Attributes())
+		for _, sp := range rp.ScopeProfiles().All() {
+			attributes(sp.Scope().Attributes())
+		}
+	}
+	return n + texts.distinct
 }

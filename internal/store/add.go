@@ -90,7 +90,8 @@ const lineBytes = 24
 // messageBytes estimates the memory of a message in the store.
 func messageBytes(pd pprofile.Profiles) int {
 	d := pd.Dictionary()
-	n := 64 * (d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len())
+	entries := d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len()
+	n := 64*entries + compact.TextBytes(pd)
 	for _, text := range d.StringTable().All() {
 		n += 32 + len(text)
 	}

@@ -405,11 +405,52 @@ func TestOldestAreDropped(t *testing.T) {
 	assert.NotZero(t, stats.Evicted[EvictedBytes])
 	assert.Greater(t, stats.Bytes, cfg.MaxBytes*6/10, "no more goes than must")
 	assert.NotZero(t, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
-	// A message that is too large for the store does not change it.
-	huge := profiletest.New().Resource("service.name", "huge").Profile("cpu", "nanoseconds").
-		Sample(profiletest.Value(1, strings.Repeat("x", cfg.MaxBytes/2))).Build()
-	assert.Equal(t, 1, s.Add(huge, noon.Add(time.Hour)).Refused[RefusedSize])
-	assert.Equal(t, stats.Profiles, s.Stats().Profiles)
+}
+
+// A message that is too large for the store does not change it, whatever part of it is large.
+func TestTooLargeMessagesAreRefused(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes = 1 << 20
+	s := New(cfg)
+	add(t, s, "a", "cpu", "nanoseconds", 0, 1, profiletest.Value(1, "leaf"))
+	text := strings.Repeat("x", cfg.MaxBytes/2)
+	for name, change := range map[string]func(pprofile.Profiles){
+		"function": func(pd pprofile.Profiles) { pd.Dictionary().StringTable().Append(text) },
+		"resource": func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("key", text) },
+		"scope": func(pd pprofile.Profiles) {
+			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice("key").AppendEmpty().SetStr(text)
+		},
+		"sample": func(pd pprofile.Profiles) {
+			pd.Dictionary().AttributeTable().AppendEmpty().Value().SetEmptyMap().PutStr(text, "")
+		},
+		"bytes": func(pd pprofile.Profiles) {
+			pd.Dictionary().AttributeTable().AppendEmpty().Value().SetEmptyBytes().FromRaw([]byte(text))
+		},
+	} {
+		huge := profiletest.New().Resource("service.name", "huge").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+		change(huge)
+		assert.Equal(t, 1, s.Add(huge, noon).Refused[RefusedSize], name)
+		assert.Equal(t, 1, s.Stats().Profiles, name)
+	}
+}
+
+// Attributes of many keys that share a text take its memory for each of them. The bound holds nevertheless.
+func TestSharedTextsStayWithinTheBytes(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes = 1 << 20
+	s := New(cfg)
+	text := strings.Repeat("x", cfg.MaxBytes/8)
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+	for i := range 16 {
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr(fmt.Sprint("key", i), text)
+	}
+	for range 3 {
+		require.Equal(t, 1, s.Add(pd, noon).Profiles)
+		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
+	}
+	require.Zero(t, s.Stats().Series)
+	add(t, s, "a", "cpu", "nanoseconds", 0, 1, profiletest.Value(1, "leaf"))
+	require.EqualValues(t, 1, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }
 
 // FuzzAdd adds arbitrary messages and runs every query.

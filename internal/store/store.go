@@ -174,7 +174,7 @@ func (s *Store) dropEpochs(now time.Time) {
 		switch {
 		case first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/epochs:
 			reason = EvictedAge
-		case total > s.cfg.MaxBytes && len(s.epochs) > 1:
+		case total > s.cfg.MaxBytes:
 		default:
 			s.measure(total)
 			return
