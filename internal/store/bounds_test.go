@@ -453,6 +453,31 @@ func TestSharedTextsStayWithinTheBytes(t *testing.T) {
 	require.EqualValues(t, 1, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }
 
+// A timeline costs as much as its profiles and its points, not their product.
+func TestTimelineOfLongIntervals(t *testing.T) {
+	const profiles = 60_000
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(1, uint64(noon.UnixNano())).
+		Sample(profiletest.Value(10_000, "leaf")).Build()
+	sp := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
+	for range profiles - 1 {
+		sp.Profiles().At(0).CopyTo(sp.Profiles().AppendEmpty())
+	}
+	s := New(testConfig())
+	require.Equal(t, profiles, s.Add(pd, noon).Profiles)
+	cost := profiletest.MeasureCost(t, func() {
+		tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: 1}, maxPoints, noon)
+		require.NoError(t, err)
+		require.Greater(t, len(tl.Groups[0].Values), maxPoints*9/10)
+		total := 0.0
+		for _, value := range tl.Groups[0].Values {
+			total += value
+		}
+		require.InEpsilon(t, profiles*10_000, total, 1e-6)
+	})
+	t.Logf("%d profiles, %d points: %v", profiles, maxPoints, cost)
+	profiletest.RequireBounded(t, cost, 8*(profiles+maxPoints), 4<<20, 16)
+}
+
 // FuzzAdd adds arbitrary messages and runs every query.
 func FuzzAdd(f *testing.F) {
 	for _, pd := range worst() {

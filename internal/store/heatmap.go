@@ -159,9 +159,10 @@ func (b *bins) sums() []float64 {
 	level := 0.0
 	for i := range b.direct {
 		level += b.slopes[i]
+		b.direct[i] += level
 		// Adding and subtracting the same numbers in another order leaves a rounding error.
-		if value := b.direct[i] + level; value > 1e-6 {
-			b.direct[i] = value
+		if math.Abs(b.direct[i]) < 1e-6 {
+			b.direct[i] = 0
 		}
 	}
 	return b.direct

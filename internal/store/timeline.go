@@ -52,12 +52,12 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 	}
 	for g, line := range p.lines {
 		if line != nil {
-			tl.Groups = append(tl.Groups, TimelineGroup{Name: r.groups.names[g], Values: line})
+			tl.Groups = append(tl.Groups, TimelineGroup{Name: r.groups.names[g], Values: line.values()})
 		}
 	}
 	slices.SortFunc(tl.Groups, func(a, b TimelineGroup) int { return strings.Compare(a.Name, b.Name) })
 	if tl.Groups == nil {
-		tl.Groups = []TimelineGroup{{Values: p.line(0)}}
+		tl.Groups = []TimelineGroup{{Values: p.line(0).values()}}
 	}
 	return tl, nil
 }
@@ -98,9 +98,27 @@ type plotter struct {
 	*reader
 	from, step int64
 	n          int
-	lines      [][]float64
+	lines      []*line
 	// own has what the current instance adds, by group; only for states.
 	own map[int]*ownLine
+}
+
+// line has the values of a group.
+type line struct {
+	*bins
+	// known[i] is by how many values step i has more than the one before.
+	known []int32
+}
+
+// values returns the sum of each step, NaN for one without a value, and ends the use of l.
+func (l *line) values() []float64 {
+	values, known := l.sums(), int32(0)
+	for i := range values {
+		if known += l.known[i]; known == 0 {
+			values[i] = math.NaN()
+		}
+	}
+	return values
 }
 
 // ownLine has the sum of an instance's states in each step, and how many they are.
@@ -109,12 +127,12 @@ type ownLine struct {
 	counts []int32
 }
 
-func (p *plotter) line(group int) []float64 {
+func (p *plotter) line(group int) *line {
 	for len(p.lines) <= group {
 		p.lines = append(p.lines, nil)
 	}
 	if p.lines[group] == nil {
-		p.lines[group] = slices.Repeat([]float64{math.NaN()}, p.n)
+		p.lines[group] = &line{newBins(p.from, p.step, p.n), make([]int32, p.n+1)}
 	}
 	return p.lines[group]
 }
@@ -177,21 +195,13 @@ func (p *plotter) values(t *term, use func(group int, value float64)) {
 // spread adds a value to the steps between start and end, evenly.
 func (p *plotter) spread(group int, start, end int64, value float64) {
 	line := p.line(group)
-	if end <= start {
-		end = start + 1
-	}
-	limit := p.from + p.step*int64(p.n)
-	if end <= p.from || start >= limit {
+	end = max(end, start+1)
+	if !line.add(start, end, value) {
 		return
 	}
-	first, last := (max(start, p.from)-p.from)/p.step, (min(end, limit)-1-p.from)/p.step
-	for i := first; i <= last; i++ {
-		left, right := max(start, p.from+i*p.step), min(end, p.from+(i+1)*p.step)
-		if math.IsNaN(line[i]) {
-			line[i] = 0
-		}
-		line[i] += value * (float64(right-left) / float64(end-start))
-	}
+	limit := p.from + p.step*int64(p.n)
+	line.known[(max(start, p.from)-p.from)/p.step]++
+	line.known[(min(end, limit)-1-p.from)/p.step+1]--
 }
 
 // state records a state for hold, which draws those of an instance.
@@ -214,7 +224,7 @@ func (p *plotter) hold(steps int64) {
 	for group, own := range p.own {
 		line := p.line(group)
 		value, left := 0.0, int64(0)
-		for i := range line {
+		for i := range own.counts {
 			if own.counts[i] > 0 {
 				value, left = own.sums[i]/float64(own.counts[i]), steps
 			}
@@ -222,10 +232,9 @@ func (p *plotter) hold(steps int64) {
 				continue
 			}
 			left--
-			if math.IsNaN(line[i]) {
-				line[i] = 0
-			}
-			line[i] += value
+			line.direct[i] += value
+			line.known[i]++
+			line.known[i+1]--
 		}
 	}
 }

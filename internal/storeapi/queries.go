@@ -128,7 +128,7 @@ func (s *server) timeline(r *request) (*answer, error) {
 		b = fmt.Appendf(b, `{"name":%s,"values":`, quote(g.Name))
 		b = appendList(b, len(g.Values), func(b []byte, i int) []byte {
 			if v := g.Values[i]; !math.IsNaN(v) && !math.IsInf(v, 0) {
-				return strconv.AppendFloat(b, v, 'f', -1, 64)
+				return strconv.AppendFloat(b, math.Round(v*1000)/1000, 'f', -1, 64)
 			}
 			return append(b, "null"...)
 		})
