@@ -44,7 +44,7 @@ type ServerConfig struct {
 type KeepConfig struct {
 	Window     time.Duration `mapstructure:"window"`
 	Resolution time.Duration `mapstructure:"resolution"`
-	// MaxBytes is how much memory the exporter may add to the process.
+	// MaxBytes is how much memory the exporter may add to the process, apart from queries under way.
 	MaxBytes  int `mapstructure:"max_bytes"`
 	MaxSeries int `mapstructure:"max_series"`
 }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -476,6 +477,43 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 	})
 	t.Logf("%d profiles, %d points: %v", profiles, maxPoints, cost)
 	profiletest.RequireBounded(t, cost, 8*(profiles+maxPoints), 4<<20, 16)
+}
+
+// A store in which hardly any two samples share a function makes the most costly queries: their memory follows from its bytes.
+func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
+	cfg := testConfig()
+	cfg.MaxBytes = 16 << 20
+	s := New(cfg)
+	for round := 0; s.Stats().Evicted[EvictedBytes] == 0; round++ {
+		var samples []profiletest.Sample
+		for i := range 2000 {
+			samples = append(samples, profiletest.Value(int64(i+1), fmt.Sprintf("f%d.%d", round, i), fmt.Sprint("g", i%100), "main").
+				With(profiletest.Attr("key", fmt.Sprint(i%33))))
+		}
+		add(t, s, "a", "cpu", "nanoseconds", round, 1, samples...)
+	}
+	ctx := context.Background()
+	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	grouped := sel
+	grouped.GroupBy = "key"
+	for name, query := range map[string]func() error{
+		"flame graph": func() error { _, err := s.FlameGraph(ctx, sel, 500_000); return err },
+		"groups":      func() error { _, err := s.FlameGraph(ctx, grouped, 500_000); return err },
+		"diff":        func() error { _, err := s.Diff(ctx, sel, sel, 500_000); return err },
+		"timeline":    func() error { _, err := s.Timeline(ctx, grouped, maxPoints, noon); return err },
+		"pprof": func() error {
+			merged, err := s.Merge(ctx, sel)
+			if err == nil {
+				_, _, err = pprofencode.Encode(merged.Profiles)
+			}
+			return err
+		},
+	} {
+		cost := profiletest.MeasureCost(t, func() { require.NoError(t, query()) })
+		t.Logf("%s of %d bytes: %v", name, s.Stats().Bytes, cost)
+		profiletest.RequireBounded(t, cost, cfg.MaxBytes, 64<<20, 6)
+	}
 }
 
 // FuzzAdd adds arbitrary messages and runs every query.
