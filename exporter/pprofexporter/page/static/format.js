@@ -11,19 +11,21 @@ const steps = {
 
 // scales maps the units that producers write to one of the step lists and to its base unit. Like every table that is looked up by
 // a producer's word, it has no prototype: a unit can be named `constructor`.
-const scales = {
-  __proto__: null,
-  nanoseconds: ['nanoseconds', 1], ns: ['nanoseconds', 1], microseconds: ['nanoseconds', 1e3], us: ['nanoseconds', 1e3],
-  milliseconds: ['nanoseconds', 1e6], ms: ['nanoseconds', 1e6], seconds: ['nanoseconds', 1e9], s: ['nanoseconds', 1e9],
-  bytes: ['bytes', 1], byte: ['bytes', 1], b: ['bytes', 1], by: ['bytes', 1], kilobytes: ['bytes', 1024],
-  count: ['count', 1], '': ['count', 1],
-};
+const scales = {__proto__: null};
+for (const [kind, factor, ...words] of [
+  ['nanoseconds', 1, 'nanoseconds', 'nanosecond', 'ns'], ['nanoseconds', 1e3, 'microseconds', 'microsecond', 'us', '\u00b5s', '\u03bcs'],
+  ['nanoseconds', 1e6, 'milliseconds', 'millisecond', 'ms'], ['nanoseconds', 1e9, 'seconds', 'second', 's'],
+  ['nanoseconds', 60e9, 'minutes', 'minute', 'min'], ['nanoseconds', 3600e9, 'hours', 'hour', 'h'],
+  ['bytes', 1, 'bytes', 'byte', 'b', 'by'], ['bytes', 1024, 'kilobytes', 'kilobyte', 'kb', 'kib'],
+  ['bytes', 1024 ** 2, 'megabytes', 'megabyte', 'mb', 'mib'], ['bytes', 1024 ** 3, 'gigabytes', 'gigabyte', 'gb', 'gib'],
+  ['count', 1, 'count', ''],
+]) for (const word of words) scales[word] = [kind, factor];
 
 // digits returns a number with three significant digits, without an exponent.
 function digits(value) {
   const size = Math.abs(value);
-  if (size >= 100 || Number.isInteger(value)) return String(Math.round(value));
-  return value.toFixed(size >= 10 ? 1 : 2);
+  if (size >= 99.95 || Number.isInteger(value)) return String(Math.round(value));
+  return value.toFixed(size >= 9.995 ? 1 : 2);
 }
 
 // formatValue returns a value of a unit in the largest step that keeps it at 1 or more: 3.10 s, 42.1 MiB, 12.3 k.
@@ -97,6 +99,7 @@ export function formatRange(from, until, now = Date.now()) {
 
 // formatDuration returns milliseconds as 90 s, 15 min or 2 h.
 export function formatDuration(ms) {
+  if (ms < 1000) return formatValue(ms * 1e6, 'nanoseconds');
   const seconds = Math.round(ms / 1000);
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7200) return `${digits(Math.round(seconds / 6) / 10)} min`;

@@ -11,6 +11,9 @@ test('values have three digits and the largest step that fits', () => {
     [42.14e9, 'nanoseconds', '42.1 s'], [999.6e6, 'nanoseconds', '1.00 s'], [-2500, 'ns', '−2.50 µs'], [90, 'seconds', '1.50 min'], [7200e3, 'ms', '2 h'],
     [1024, 'bytes', '1 KiB'], [1536, 'bytes', '1.50 KiB'], [5 * 1024 ** 4, 'bytes', '5 TiB'], [12345, 'count', '12.3 k'], [7, 'count', '7'],
     [3, 'objects', '3 objects'], [1500, '<b>', '1.50 k <b>'], [null, 'bytes', '–'], [NaN, 'bytes', '–'], [0.5, 'count', '0.50'],
+    [1001, 'ns', '1.00 µs'], [99_960, 'ns', '100 µs'], [9.996e3, 'ns', '10.0 µs'], [999_400, 'ns', '999 µs'], [999_600, 'ns', '1.00 ms'],
+    [250, 'us', '250 µs'], [250, 'µs', '250 µs'], [1500, 'μs', '1.50 ms'], [0.25, 'ms', '250 µs'], [2.5e-4, 'seconds', '250 µs'], [1.5, 'minutes', '1.50 min'],
+    [1023, 'bytes', '1023 B'], [1025, 'bytes', '1.00 KiB'], [0.5, 'kilobytes', '512 B'], [3, 'MB', '3 MiB'], [1, 'GiB', '1 GiB'],
     [5, 'constructor', '5 constructor'], [5, '__proto__', '5 __proto__'], [5, 'toString', '5 toString'],
   ]) assert.equal(format.formatValue(value, unit), want, `${value} ${unit}`);
 });
@@ -38,6 +41,8 @@ test('times and durations', () => {
   const noon = new Date(2026, 10, 21, 12, 0, 5).getTime();
   assert.equal(format.formatTime(noon, noon + 1000), '12:00:05');
   assert.equal(format.formatTime(noon, noon + 86400e3), '2026-11-21 12:00:05');
+  assert.equal(format.formatDuration(0.25), '250 µs');
+  assert.equal(format.formatDuration(400), '400 ms');
   assert.equal(format.formatDuration(90e3), '90 s');
   assert.equal(format.formatDuration(900e3), '15 min');
   assert.equal(format.formatDuration(86400e3), '24 h');
