@@ -14,6 +14,7 @@ import {listenToKeys} from './keys.js';
 import {ui} from './messages.js';
 import {Model} from './model.js';
 import {renderPath} from './path.js';
+import {Search} from './search.js';
 import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
 import {baseQueryOf, defaultSeconds, formatState, hasPart, isByTime, isCompared, parseState, queryOf, timeQuery} from './state.js';
 import {FunctionTable} from './table.js';
@@ -35,6 +36,7 @@ class App {
       error: null, loaded: '', answered: '', shown: {from: 0, until: 0, now: 0}, layout: '',
     });
     this.update = this.update.bind(this);
+    this.finder = new Search(() => this.render());
     this.selection = new SelectionBar($('selection'), this);
     this.baseBar = new BaseBar($('base'), this);
     this.toolbar = new Toolbar($('toolbar'), this);
@@ -237,7 +239,7 @@ class App {
     const {state, theme} = this;
     document.documentElement.dataset.theme = theme.dark ? 'dark' : 'light';
     document.title = state.service ? `${clean(state.service, 60)} · ${clean(state.profile, 40)} – otelcol-profiles` : 'otelcol-profiles';
-    if (this.model) this.model.build(state);
+    if (this.model) this.model.build(state, this.finder);
     this.selection.render();
     this.baseBar.render(this.model?.compared ? this.comparison() : '');
     this.toolbar.render({total: this.model ? this.model.total : null, unit: this.model?.unit, found: this.model?.found});

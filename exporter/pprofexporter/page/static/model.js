@@ -28,8 +28,8 @@ export class Model {
     return value;
   }
 
-  // build computes everything that depends on the state.
-  build(state) {
+  // build computes everything that depends on the state; finder is the Search of it.
+  build(state, finder) {
     const {answer, frames} = this;
     const weigh = this.weigher(state.norm);
     const norm = this.compared && state.norm;
@@ -39,7 +39,8 @@ export class Model {
       weigh, focus: frames.find(state.focus), hide: new Set(state.hide.flatMap((key) => [...frames.find(key)])),
     }));
     this.rows = this.once('rows', shape, () => functionTotals(this.tree));
-    this.found = this.once('found', [shape, state.q], () => search(this.tree, state.q));
+    finder.find(state.q, frames.name);
+    this.found = this.once('found', [shape, finder.version], () => ({...search(this.tree, finder.matches), note: finder.note}));
     this.selected = this.once('selected', state.fn, () => frames.find(state.fn).values().next().value ?? -1);
     this.node = this.once('node', [shape, state.node], () => this.tree.find(state.node));
     this.zoomed = this.once('zoomed', [shape, state.zoom], () => Math.max(0, this.tree.find(state.zoom)));

@@ -58,7 +58,7 @@ export class Toolbar {
     }
     if (this.search.value !== state.q) this.search.value = state.q;
     const whole = formatValue(total, unit);
-    this.sum.textContent = total === null || (state.view === 'diff' && !state.q) ? '' : state.q && found ? `${formatShare(found.total, total)} of ${whole}` : whole;
+    this.sum.textContent = total === null || (state.view === 'diff' && !state.q) ? '' : state.q && found ? found.note || `${formatShare(found.total, total)} of ${whole}` : whole;
     this.sum.title = state.q && found ? `${formatValue(found.total, unit)} pass through ${found.functions} functions that match` : 'the total of what is shown';
     const up = state.direction === 'flame';
     this.direction.textContent = up ? '▲ flame' : '▼ icicle';

@@ -360,27 +360,10 @@ export function functionTotals(tree) {
   return rows;
 }
 
-// matcher returns a predicate on names for a query: a part of the name in any case, or /a regular expression/. An invalid
-// expression matches nothing.
-function matcher(query) {
-  const expression = /^\/(.+?)\/?$/.exec(query);
-  if (expression) {
-    try {
-      const regexp = new RegExp(expression[1], 'i');
-      return (name) => regexp.test(name.length > 2000 ? name.slice(0, 2000) : name);
-    } catch {
-      return () => false;
-    }
-  }
-  const part = query.toLowerCase();
-  return (name) => name.toLowerCase().includes(part);
-}
-
-// search returns which functions match (null without a query), and what passes through at least one of them.
-export function search(tree, query) {
-  if (!query) return {matched: null, total: 0, functions: 0};
+// search returns which functions have a name that matches (null without a predicate), and what passes through at least one of them.
+export function search(tree, matches) {
+  if (!matches) return {matched: null, total: 0, functions: 0};
   const {count, frame, end, frames} = tree;
-  const matches = matcher(query);
   const matched = Uint8Array.from(frames.functions, (first) => (!frames.isGroup(first) && matches(frames.name[first]) ? 1 : 0));
   let total = 0;
   const present = new Set();

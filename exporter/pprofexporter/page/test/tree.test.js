@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {hit, layout, visit} from '../static/layout.js';
+import {Search} from '../static/search.js';
 import {Frames, functionTotals, readTree, sandwich, search, transform} from '../static/tree.js';
 
 // answer returns the columns of an answer for stacks: {'main;work;json': 5}.
@@ -67,7 +68,7 @@ test('what samples are grouped by is no function', () => {
   const tree = readTree(again, nodes);
   const rows = functionTotals(tree);
   assert.deepEqual(again.functions.filter((_, id) => rows.present[id]).map((first) => again.name[first]), ['main', 'work']);
-  assert.equal(search(tree, 'e').total, 0);
+  assert.equal(search(tree, (name) => name.includes('e')).total, 0);
 });
 
 test('functions: a recursion counts once', () => {
@@ -79,11 +80,43 @@ test('functions: a recursion counts once', () => {
 
 test('search: the share of what passes through a match, each sample once', () => {
   const {tree} = build(stacks);
-  assert.deepEqual([search(tree, 'JSON').total, search(tree, 'JSON').functions], [8, 1]);
-  assert.equal(search(tree, 'o').total, 10); // work and json
-  assert.equal(search(tree, '/^(gc|idle)$/').total, 4);
-  assert.equal(search(tree, '/(/').total, 0);
-  assert.equal(search(tree, '').matched, null);
+  const found = (query) => {
+    const finder = new Search(() => {});
+    finder.find(query, tree.frames.name);
+    return search(tree, finder.matches);
+  };
+  assert.deepEqual([found('JSON').total, found('JSON').functions], [8, 1]);
+  assert.equal(found('o').total, 10); // work and json
+  assert.equal(found('').matched, null);
+});
+
+test('an expression is matched by a worker, which is ended when its time is up', (t) => {
+  t.mock.timers.enable({apis: ['setTimeout']});
+  const workers = [];
+  globalThis.Worker = class {
+    constructor() { workers.push(this); }
+    postMessage(data) { this.asked = data; }
+    terminate() { this.ended = true; }
+  };
+  let changes = 0;
+  const finder = new Search(() => changes++);
+  const names = ['main', 'work'];
+  finder.find('/^w/', names);
+  assert.deepEqual([finder.matches, finder.note, workers[0].asked], [null, 'searching …', {source: '^w', names}]);
+  workers[0].onmessage({data: ['work']});
+  assert.deepEqual([names.map(finder.matches), finder.note, changes, workers[0].ended], [[false, true], '', 1, true]);
+  finder.find('/^w/', names);
+  assert.equal(workers.length, 1, 'nothing has changed');
+  finder.find('/^w/', ['wait']);
+  assert.ok(finder.matches('work'), 'the earlier result stays until the next');
+  finder.find('/(a+)+b/', names);
+  assert.ok(workers[1].ended);
+  t.mock.timers.tick(5000);
+  assert.deepEqual([finder.matches, finder.note, workers[2].ended, changes], [null, 'this expression takes too long', true, 2]);
+  finder.find('/(a+)+b/', ['new']);
+  assert.equal(workers.length, 3, 'it is not tried again for new names');
+  finder.find('main', names);
+  assert.ok(finder.matches('main'));
 });
 
 test('focus keeps what passes through, hide moves callees to callers', () => {

@@ -228,6 +228,22 @@ const steps = {
     await page.context().close();
   },
 
+  async 'regular expressions, and one that nobody can wait for'() {
+    const page = await open(of(expect.service, 'attr.region=eu&q=/MALLOC[g]c/'));
+    await page.waitForFunction((sum) => document.querySelector('#sum').textContent === sum, searchSum);
+    await page.locator('#search').fill('/(/');
+    await page.waitForFunction(() => document.querySelector('#sum').textContent === 'not a regular expression');
+    await page.context().close();
+
+    const hostile = await open(of('hostile', 'q=/(N%2B)%2Bb/'));
+    await hostile.waitForFunction(() => document.querySelector('#sum').textContent === 'this expression takes too long');
+    await hostile.keyboard.press('2');
+    await hostile.waitForSelector('[role="grid"] .row'); // the page still does what it is told
+    await hostile.locator('#search').fill('NNN');
+    assert.match(await text(hostile, '#sum'), /% of/);
+    await hostile.context().close();
+  },
+
   async 'the table is the graph as text, and both are linked'() {
     const page = await open(of(expect.service, 'attr.region=eu&view=both'));
     await shown(page);
