@@ -40,6 +40,41 @@ export function fitCanvas(canvas, width, height) {
   return pen;
 }
 
+// listenToDrags keeps in view.drag what a pointer drags over view.canvas: {from, until, base, moved}, of which from and until are
+// what at(event) returns, undefined if there is nothing to drag over, and base is true with Shift. move(event) is called for each
+// movement, end(drag, event) when the pointer is released, moved or not.
+export function listenToDrags(view, {at, move, end}) {
+  const {canvas} = view;
+  canvas.addEventListener('pointerdown', (event) => {
+    const from = at(event);
+    if (from === undefined || event.button !== 0) return;
+    canvas.setPointerCapture(event.pointerId);
+    view.drag = {from, until: from, base: event.shiftKey, x: event.clientX, moved: false};
+  });
+  canvas.addEventListener('pointermove', (event) => {
+    const until = at(event);
+    if (until === undefined) return;
+    const {drag} = view;
+    if (drag) Object.assign(drag, {until, moved: drag.moved || Math.abs(event.clientX - drag.x) > 3});
+    move(event);
+    if (drag) view.draw();
+  });
+  for (const type of ['pointerup', 'pointercancel']) {
+    canvas.addEventListener(type, (event) => {
+      const {drag} = view;
+      view.drag = null;
+      if (!drag) return;
+      if (type === 'pointerup') end(drag, event);
+      view.draw();
+    });
+  }
+}
+
+// ordered returns what was dragged over in either direction, as numbers.
+export function ordered({from, until}) {
+  return {from: Math.min(from, until), until: Math.max(from, until)};
+}
+
 let openPopover = null;
 
 // popover shows an element below an anchor (an element or {x, y}) until Escape, a click elsewhere, or close().

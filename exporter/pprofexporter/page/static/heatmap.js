@@ -4,7 +4,7 @@
 // The heat map: a column for each second, a row for each part of a second, so that events within seconds (stalls, timers)
 // form patterns. The selected part is shown as a flame graph.
 
-import {el, fitCanvas} from './dom.js';
+import {el, fitCanvas, listenToDrags} from './dom.js';
 import {formatTime, formatValue} from './format.js';
 
 const left = 44;
@@ -37,6 +37,7 @@ export class HeatMap {
 
   // show draws the answer of /api/heatmap and the selected part, {from, until} or null.
   show(data) {
+    if (this.drag) return; // it would move below the pointer
     if (data.answer !== this.data?.answer) {
       const values = data.answer.cells.filter((value) => value > 0);
       this.most = values.reduce((a, b) => Math.max(a, b), 0);
@@ -136,27 +137,11 @@ export class HeatMap {
 
   listen() {
     const {canvas} = this;
-    canvas.addEventListener('pointerdown', (event) => {
-      if (!this.data?.answer.columns || event.button !== 0) return;
-      canvas.setPointerCapture(event.pointerId);
-      const cell = this.cellAt(event);
-      this.drag = {from: cell, until: cell};
-      this.draw();
+    listenToDrags(this, {
+      at: (event) => (this.data?.answer.columns ? this.cellAt(event) : undefined),
+      move: (event) => this.describe(this.cellAt(event)),
+      end: (drag) => this.on.select(rangeOf(this.data.answer, drag.from, drag.until)),
     });
-    canvas.addEventListener('pointermove', (event) => {
-      if (!this.data?.answer.columns) return;
-      const cell = this.cellAt(event);
-      if (this.drag) this.drag.until = cell;
-      this.describe(cell);
-      if (this.drag) this.draw();
-    });
-    canvas.addEventListener('pointerup', () => {
-      if (!this.drag) return;
-      const range = rangeOf(this.data.answer, this.drag.from, this.drag.until);
-      this.drag = null;
-      this.on.select(range);
-    });
-    canvas.addEventListener('pointercancel', () => { this.drag = null; });
     canvas.addEventListener('pointerleave', () => this.data && this.describe(null));
     canvas.addEventListener('dblclick', () => this.on.select(null));
     canvas.addEventListener('keydown', (event) => {

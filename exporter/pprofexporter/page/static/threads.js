@@ -4,7 +4,7 @@
 // The threads: one lane for each thread or goroutine, with a bar in the colour of its state for each event, from minutes down
 // to microseconds. A click shows the stack.
 
-import {button, el, fitCanvas, refill} from './dom.js';
+import {button, el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
 import {clean, formatTime, formatValue, hash32} from './format.js';
 
 const label = 190;
@@ -65,6 +65,7 @@ export class Threads {
 
   // show draws the answer of /api/events of a service within a time in Unix milliseconds.
   show(data) {
+    if (this.drag) return; // it would move below the pointer
     // The stack of an event stays readable while new ones come in.
     if (data.service !== this.data?.service) this.choose(-1);
     else if (data.answer !== this.data.answer) this.chosen = -1;
@@ -119,7 +120,7 @@ export class Threads {
     pen.fillStyle = theme.text;
     answer.lanes.forEach((name, i) => pen.fillText(fitted(pen, clean(name, 80), label - 12), 8, axis + (i + 0.5) * laneHeight));
     if (this.drag?.moved) {
-      const [a, b] = [this.drag.from, this.drag.until].sort((p, q) => p - q);
+      const {from: a, until: b} = ordered(this.drag);
       pen.fillStyle = theme.accent;
       pen.globalAlpha = 0.18;
       pen.fillRect(x(a), 0, x(b) - x(a), height);
@@ -182,36 +183,18 @@ export class Threads {
 
   listen() {
     const {canvas} = this;
-    canvas.addEventListener('pointerdown', (event) => {
-      if (!this.data || event.button !== 0) return;
-      canvas.setPointerCapture(event.pointerId);
-      const time = this.timeAt(event);
-      this.drag = {from: time, until: time, x: event.clientX, moved: false};
+    listenToDrags(this, {
+      at: (event) => (this.data ? this.timeAt(event) : undefined),
+      move: (event) => {
+        const i = this.eventAt(event);
+        if (!this.drag) this.readout.textContent = i < 0 ? '' : this.describe(i);
+      },
+      end: (drag, event) => {
+        const {from, until} = ordered(drag);
+        if (!drag.moved) this.choose(this.eventAt(event));
+        else if (until - from >= 0.01) this.on.range({from, until});
+      },
     });
-    canvas.addEventListener('pointermove', (event) => {
-      if (!this.data) return;
-      if (this.drag) {
-        this.drag.until = this.timeAt(event);
-        this.drag.moved ||= Math.abs(event.clientX - this.drag.x) > 3;
-        this.draw();
-        return;
-      }
-      const i = this.eventAt(event);
-      this.readout.textContent = i < 0 ? '' : this.describe(i);
-    });
-    canvas.addEventListener('pointerup', (event) => {
-      const {drag} = this;
-      this.drag = null;
-      if (!drag) return;
-      if (drag.moved) {
-        const [from, until] = [drag.from, drag.until].sort((a, b) => a - b);
-        if (until - from >= 0.01) this.on.range({from, until});
-        return;
-      }
-      this.choose(this.eventAt(event));
-      this.draw();
-    });
-    canvas.addEventListener('pointercancel', () => { this.drag = null; });
     canvas.addEventListener('dblclick', (event) => this.zoom(4, this.timeAt(event)));
     this.scroller.addEventListener('wheel', (event) => {
       if (!event.ctrlKey || !this.data) return;

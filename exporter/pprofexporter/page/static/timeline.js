@@ -4,7 +4,7 @@
 // The time line: values over the window, with one band for each group. Dragging selects what is shown; with Shift, the base
 // of a comparison.
 
-import {el, fitCanvas, refill} from './dom.js';
+import {el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
 import {clean, formatTime, formatValue, formatRange, formatDuration, hash32} from './format.js';
 
 const height = 68;
@@ -45,6 +45,7 @@ export class Timeline {
 
   // show draws the answer of /api/timeline within an extent, and the two selections, each {from, until} or null.
   show(data) {
+    if (this.drag) return; // it would move below the pointer
     this.data = data;
     const {extent, selection, base, answer} = data;
     this.canvas.setAttribute('aria-label', `Values from ${formatRange(extent.from, extent.until)}; shown is ${formatRange(selection.from, selection.until)}` +
@@ -96,7 +97,7 @@ export class Timeline {
     pen.fillStyle = theme.line;
     pen.fillRect(0, plot, width, 1);
     // Fade what is not selected, and draw the edges of the selected ranges in their colours.
-    const chosen = this.drag ? {...{selection, base}, [this.drag.base ? 'base' : 'selection']: this.dragged()} : {selection, base};
+    const chosen = this.drag ? {...{selection, base}, [this.drag.base ? 'base' : 'selection']: ordered(this.drag)} : {selection, base};
     pen.fillStyle = theme.background;
     pen.globalAlpha = 0.62;
     const ranges = [chosen.selection, chosen.base].filter(Boolean).sort((a, b) => a.from - b.from);
@@ -125,11 +126,6 @@ export class Timeline {
     }
   }
 
-  dragged() {
-    const [from, until] = [this.drag.from, this.drag.until].sort((a, b) => a - b);
-    return {from, until};
-  }
-
   timeAt(event) {
     const box = this.canvas.getBoundingClientRect();
     const {extent} = this.data;
@@ -140,7 +136,7 @@ export class Timeline {
   describe() {
     const {answer} = this.data;
     if (this.drag?.moved) {
-      const {from, until} = this.dragged();
+      const {from, until} = ordered(this.drag);
       this.readout.textContent = `${this.drag.base ? 'base ' : ''}${formatRange(from, until)} · ${formatDuration(until - from)}`;
     } else if (this.hover === null) {
       this.readout.textContent = '';
@@ -155,31 +151,18 @@ export class Timeline {
 
   listen() {
     const {canvas} = this;
-    canvas.addEventListener('pointerdown', (event) => {
-      if (!this.data || event.button !== 0) return;
-      canvas.setPointerCapture(event.pointerId);
-      const time = this.timeAt(event);
-      this.drag = {from: time, until: time, base: event.shiftKey, x: event.clientX, moved: false};
+    listenToDrags(this, {
+      at: (event) => (this.data ? this.timeAt(event) : undefined),
+      move: (event) => {
+        this.hover = this.timeAt(event);
+        this.describe();
+        if (!this.drag) this.draw();
+      },
+      end: (drag) => {
+        const {from, until} = ordered(drag);
+        if (drag.moved) (drag.base ? this.on.base : this.on.select)(from, until);
+      },
     });
-    canvas.addEventListener('pointermove', (event) => {
-      if (!this.data) return;
-      this.hover = this.timeAt(event);
-      if (this.drag) {
-        this.drag.until = this.hover;
-        this.drag.moved ||= Math.abs(event.clientX - this.drag.x) > 3;
-      }
-      this.describe();
-      this.draw();
-    });
-    canvas.addEventListener('pointerup', () => {
-      const {drag} = this;
-      if (!drag) return;
-      const range = this.dragged();
-      this.drag = null;
-      if (drag.moved) (drag.base ? this.on.base : this.on.select)(range.from, range.until);
-      else this.draw();
-    });
-    canvas.addEventListener('pointercancel', () => { this.drag = null; });
     canvas.addEventListener('pointerleave', () => {
       this.hover = null;
       if (!this.data) return;
