@@ -116,6 +116,7 @@ class App {
 
   follow(state) {
     this.state = state;
+    if (this.status) this.shown = this.shownTime(); // at once, so that keys can move it again
     if (dataKey(state) !== this.loaded) this.load();
     this.render();
   }

@@ -17,12 +17,16 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-// refill replaces an element's children only if its key has changed, so that new data does not take away the focus.
+// refill replaces an element's children only if its key has changed, and leaves the focus where it was: on the control at the same
+// position. Otherwise new data, or what a control does, would take it away.
 export function refill(element, key, children) {
   const text = JSON.stringify(key);
   if (element.filled === text) return;
   element.filled = text;
+  const controls = () => [...element.querySelectorAll('button, a, input, select, summary')];
+  const focused = controls().indexOf(document.activeElement);
   element.replaceChildren(...children().filter(Boolean));
+  if (focused >= 0) controls().slice(0, focused + 1).at(-1)?.focus();
 }
 
 export function button(label, onclick, properties = {}) {
@@ -75,14 +79,13 @@ export function ordered({from, until}) {
   return {from: Math.min(from, until), until: Math.max(from, until)};
 }
 
-let openPopover = null;
-
-// popover shows an element below an anchor (an element or {x, y}) until Escape, a click elsewhere, or close().
+// popover shows an element below an anchor (an element or {x, y}) until Escape, a press elsewhere, or close(). The browser moves the
+// focus to its first control, keeps it inside, and gives it back.
 export function popover(anchor, content, {label} = {}) {
-  openPopover?.close();
-  const element = el('div', {class: 'popover', role: 'dialog', 'aria-label': label}, content);
-  const back = document.activeElement;
+  const element = el('dialog', {class: 'popover', 'aria-label': label, onclose: () => element.remove(),
+    onpointerdown: (event) => event.target === element && element.close()}, content);
   document.body.append(element);
+  element.showModal();
   const box = anchor.getBoundingClientRect?.() ?? {left: anchor.x, bottom: anchor.y, top: anchor.y};
   const {offsetWidth, offsetHeight} = element;
   const left = Math.max(6, Math.min(box.left, innerWidth - offsetWidth - 6));
@@ -90,28 +93,7 @@ export function popover(anchor, content, {label} = {}) {
   const top = below + offsetHeight > innerHeight - 6 ? Math.max(6, Math.min(box.top - offsetHeight - 4, innerHeight - offsetHeight - 6)) : below;
   element.style.left = `${left}px`;
   element.style.top = `${top}px`;
-  const outside = (event) => {
-    if (!element.contains(event.target) && !(anchor.contains?.(event.target))) close();
-  };
-  const escape = (event) => {
-    if (event.key !== 'Escape') return;
-    event.stopPropagation();
-    event.preventDefault();
-    close();
-    back?.focus?.();
-  };
-  const close = () => {
-    if (openPopover !== handle) return;
-    openPopover = null;
-    removeEventListener('pointerdown', outside, true);
-    removeEventListener('keydown', escape, true);
-    element.remove();
-  };
-  const handle = {element, close};
-  openPopover = handle;
-  addEventListener('pointerdown', outside, true);
-  addEventListener('keydown', escape, true);
-  return handle;
+  return element;
 }
 
 // menu shows a list of actions: [label, action, hint]; null entries are skipped.
@@ -126,8 +108,6 @@ export function menu(anchor, label, entries) {
     items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
   }}, items);
   const open = popover(anchor, list, {label});
-  items[0]?.focus();
-  return open;
 }
 
 // copyText copies a text and reports whether it succeeded. Without access to the clipboard (plain HTTP from another host) it
@@ -137,12 +117,14 @@ export async function copyText(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
+    const back = document.activeElement;
     const area = el('textarea', {class: 'offscreen'});
     area.value = text;
-    document.body.append(area);
+    (back?.closest('dialog') ?? document.body).append(area); // nothing outside an open dialog can be selected
     area.select();
     const copied = document.execCommand('copy');
     area.remove();
+    back?.focus();
     return copied;
   }
 }

@@ -238,6 +238,7 @@ export class FlameGraph {
     } else if (event.key === 'Enter') {
       this.choose(at, true);
     } else if (event.key === 'ContextMenu' || (event.key === 'F10' && event.shiftKey)) {
+      event.preventDefault();
       const box = this.canvas.getBoundingClientRect();
       this.on.menu?.(at, box.left + 20, box.top + 20);
     }

@@ -8,8 +8,12 @@ import {colors, views} from './toolbar.js';
 
 export function listenToKeys(app) {
   const {selection, toolbar} = app;
+  let back = null; // what had the focus before the search
   const actions = {
-    '/': () => toolbar.search.select(),
+    '/': () => {
+      back = document.activeElement;
+      toolbar.search.select();
+    },
     s: () => selection.service.open(),
     p: () => selection.type.open(),
     f: () => selection.addFilter(),
@@ -34,7 +38,9 @@ export function listenToKeys(app) {
   addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
     if (event.target.matches('input, textarea, select')) {
-      if (event.key === 'Escape') event.target.blur();
+      if (event.key !== 'Escape') return;
+      event.target.blur();
+      if (event.target === toolbar.search) back?.focus();
       return;
     }
     const action = actions[event.key];

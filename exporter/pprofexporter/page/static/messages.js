@@ -58,7 +58,7 @@ const keys = [
   ['/', 'search'], ['1 … 7', 'Flame, Table, Both, Sandwich, Diff, Heat map, Threads'], ['s', 'pick a service'], ['p', 'pick a profile type'],
   ['f', 'filter by an attribute'], ['g', 'group by an attribute'], ['l', 'live or paused'], ['[  ]', 'earlier, later'],
   ['i', 'icicle or flame'], ['c', 'next colours'], ['d', 'downloads and commands'], ['u', 'share'], ['t', 'light or dark'],
-  ['arrows', 'in the graph: caller, callee, neighbours'], ['Enter', 'zoom to the selected frame'], ['Backspace', 'zoom out by one frame'],
+  ['arrows', 'in the graph: caller, callee, neighbours; in the threads: events'], ['Enter', 'zoom to the selected frame'], ['Backspace', 'zoom out by one frame'],
   ['0', 'zoom out to all'], ['Shift F', 'focus: only samples through the selected function'], ['Shift H', 'hide the selected function'],
   ['Shift S', 'sandwich of the selected function'], ['Ctrl wheel', 'zoom at the pointer'], ['drag', 'move sideways'],
   ['Esc', 'close, clear, zoom out'], ['?', 'this list'],
@@ -67,7 +67,7 @@ const keys = [
 // help returns the overlay of keys.
 export function help() {
   const dialog = el('dialog', {class: 'help', 'aria-label': 'Keys', onclose: () => dialog.remove(), onclick: (event) => event.target === dialog && dialog.close()},
-    el('h2', {}, 'Keys'),
+    el('h2', {tabindex: -1, autofocus: true}, 'Keys'), // otherwise a small screen would open it at its end, where the button is
     el('dl', {}, keys.map(([key, text]) => [el('dt', {}, key.split(/ (?=[A-Z0-9[\]]|wheel)|  /).map((k) => el('kbd', {}, k))), el('dd', {}, text)])),
     el('p', {class: 'faint'}, 'In the time line: drag chooses what is shown, Shift and drag chooses what to compare it with, a double click shows all. Hatched frames are inlined; kernel, runtime and unknown frames have colours of their own. A search between slashes is a regular expression. All state is in the URL; nothing is stored in the browser.'),
     el('p', {}, button('close', () => dialog.close())));

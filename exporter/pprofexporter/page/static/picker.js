@@ -38,7 +38,6 @@ export function pick(anchor, {label, options, current, onpick, custom, empty = '
   let active = 0;
   const choose = (option) => {
     open.close();
-    anchor.focus?.();
     onpick(option);
   };
   const highlight = (index) => {
@@ -74,7 +73,6 @@ export function pick(anchor, {label, options, current, onpick, custom, empty = '
     }
   });
   render();
-  input.focus();
 }
 
 // Picker is a button that shows what is chosen and opens the list.
@@ -83,7 +81,7 @@ export class Picker {
     this.options = [];
     this.none = none;
     this.text = el('span', {class: 'value'});
-    this.element = el('button', {type: 'button', class: 'picker', 'aria-haspopup': 'listbox', onclick: () => this.open()},
+    this.element = el('button', {type: 'button', class: 'picker', 'aria-haspopup': 'dialog', onclick: () => this.open()},
       el('small', {}, label), this.text, el('span', {'aria-hidden': 'true'}, '▾'));
     this.open = () => pick(this.element, {label, options: this.options, current: this.current, empty, onpick: (option) => onpick(option.value)});
   }

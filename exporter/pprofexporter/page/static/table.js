@@ -4,7 +4,7 @@
 // The table of functions. Only the rows in view are in the document, each with its number for screen readers.
 
 import {shortName} from './colors.js';
-import {el} from './dom.js';
+import {el, refill} from './dom.js';
 import {formatValue, formatShare, formatSigned, formatChange, formatPercent} from './format.js';
 
 const rowHeight = 23;
@@ -62,21 +62,24 @@ export class FunctionTable {
   // show lists the functions of rows (functionTotals) that match.
   show({frames, rows, matched, columns, sort, selected, compared}) {
     this.columns = columns(rows);
-    Object.assign(this, {frames, rows, selected});
-    const ids = [];
-    for (let id = 0; id < rows.present.length; id++) if (rows.present[id] && (!matched || matched[id])) ids.push(id);
-    this.ids = order(ids, frames, this.columns, sort);
-    const key = sort.replace(/^-/, '');
+    if (rows !== this.rows || matched !== this.matched || sort !== this.sort) {
+      const ids = [];
+      for (let id = 0; id < rows.present.length; id++) if (rows.present[id] && (!matched || matched[id])) ids.push(id);
+      this.ids = order(ids, frames, this.columns, sort);
+    }
+    Object.assign(this, {frames, rows, matched, sort, selected});
     this.element.classList.toggle('compared', compared);
     this.element.setAttribute('aria-rowcount', this.ids.length + 1);
     this.head.setAttribute('aria-rowindex', 1);
-    this.head.replaceChildren(...this.columns.map((column) => {
-      const sorted = column.key === key;
-      const down = (column.key === 'name') === sort.startsWith('-');
-      return el('div', {role: 'columnheader', class: column.key === 'name' ? 'name' : `number ${column.sign ? 'change' : ''}`, 'aria-sort': sorted ? (down ? 'descending' : 'ascending') : 'none'},
-        el('button', {type: 'button', onclick: () => this.on.sort(sorted && !sort.startsWith('-') ? `-${column.key}` : column.key)},
-          column.label, el('span', {'aria-hidden': 'true'}, sorted ? (down ? ' ↓' : ' ↑') : '')));
-    }));
+    refill(this.head, this.columns.map(({key}) => key), () => this.columns.map(({key, label, sign}) =>
+      el('div', {role: 'columnheader', class: key === 'name' ? 'name' : `number ${sign ? 'change' : ''}`},
+        el('button', {type: 'button', onclick: () => this.on.sort(this.sort === key ? `-${key}` : key)}, label, el('span', {'aria-hidden': 'true'})))));
+    this.columns.forEach(({key}, i) => {
+      const sorted = sort.replace(/^-/, '') === key;
+      const down = (key === 'name') === sort.startsWith('-');
+      this.head.children[i].setAttribute('aria-sort', sorted ? (down ? 'descending' : 'ascending') : 'none');
+      this.head.children[i].querySelector('span').textContent = sorted ? (down ? ' ↓' : ' ↑') : '';
+    });
     this.note.textContent = matched ? `${this.ids.length} functions match.` : this.ids.length ? '' : 'No functions.';
     this.body.style.height = `${this.ids.length * rowHeight}px`;
     this.render();

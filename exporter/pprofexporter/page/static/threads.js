@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The threads: one lane for each thread or goroutine, with a bar in the colour of its state for each event, from minutes down
-// to microseconds. A click shows the stack.
+// to microseconds. A click or the arrow keys choose an event, whose stack is shown.
 
 import {button, el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
 import {clean, formatTime, formatValue, hash32} from './format.js';
@@ -50,7 +50,8 @@ export function extentOf({base, start, length}, shown) {
 export class Threads {
   // on.range({from, until} or null), in Unix milliseconds
   constructor(on) {
-    Object.assign(this, {on, data: null, drag: null, chosen: -1});
+    // chosen is an event, place its lane and time, which stay when new events come in.
+    Object.assign(this, {on, data: null, drag: null, chosen: -1, place: null});
     this.legend = el('div', {class: 'legend'});
     this.out = button('zoom out', () => this.zoom(4), {title: 'Show four times as much (double click)'});
     this.readout = el('output', {class: 'readout'});
@@ -67,12 +68,13 @@ export class Threads {
   show(data) {
     if (this.drag) return; // it would move below the pointer
     // The stack of an event stays readable while new ones come in.
-    if (data.service !== this.data?.service) this.choose(-1);
+    if (data.service !== this.data?.service) this.close();
     else if (data.answer !== this.data.answer) this.chosen = -1;
     this.data = data;
     const {answer, from, until, theme} = data;
     this.canvas.setAttribute('aria-label', `${answer.lanes.length} threads from ${formatTime(from)} on, ${answer.start.length} events. ` +
-      'Drag to zoom in, double click to zoom out, arrow keys move, plus and minus zoom; a click shows the stack.');
+      'Drag to zoom in, double click to zoom out; a click shows the stack. Left and right move, plus and minus zoom; up and down go to ' +
+      'an event of the next thread and show its stack, Shift with left and right to the next event of the thread, Escape closes the stack.');
     this.out.disabled = !data.zoomed;
     refill(this.legend, [answer.states, theme.dark], () => answer.states.slice(0, 24).map((state) => {
       const dot = el('i');
@@ -150,20 +152,61 @@ export class Threads {
   }
 
   describe(i) {
+    this.readout.textContent = i < 0 ? '' : this.text(i);
+  }
+
+  text(i) {
     const {answer} = this.data;
-    const at = answer.base + answer.start[i] / 1e6;
+    const at = this.startOf(i);
     return `${clean(answer.lanes[answer.lane[i]], 60)} · ${clean(answer.states[answer.state[i]], 40)}` +
       `${answer.length[i] ? ` · ${formatValue(answer.length[i], 'nanoseconds')}` : ''} · ${formatTime(at)} + ${(at % 1000).toFixed(3)} ms`;
   }
 
+  startOf(i) {
+    return this.data.answer.base + this.data.answer.start[i] / 1e6;
+  }
+
   choose(i) {
-    this.chosen = i;
-    this.stack.hidden = i < 0;
-    if (i < 0) return;
+    if (i < 0) {
+      this.close();
+      return;
+    }
     const {answer} = this.data;
-    this.stack.replaceChildren(el('p', {}, el('b', {}, this.describe(i)), button('×', () => { this.choose(-1); this.draw(); }, {'aria-label': 'Close the stack'})),
+    this.chosen = i;
+    this.place = {lane: answer.lane[i], at: this.startOf(i)};
+    this.stack.hidden = false;
+    this.stack.replaceChildren(el('p', {}, el('b', {}, this.text(i)), button('×', () => this.close(), {'aria-label': 'Close the stack', title: 'Escape'})),
       el('ol', {}, answer.stacks[answer.stack[i]].map((frame) => el('li', {title: clean(`${answer.frames.file[frame]}:${answer.frames.line[frame]}`, 300)},
         clean(answer.frames.name[frame], 300) || '(no name)'))));
+    this.draw();
+  }
+
+  close() {
+    if (this.stack.contains(document.activeElement)) this.canvas.focus({preventScroll: true});
+    Object.assign(this, {chosen: -1, place: null});
+    this.stack.hidden = true;
+    this.draw();
+  }
+
+  // step chooses the nearest event that is shown in the next lane that has one (down is 1 or -1), or the next one of the same lane
+  // (down is 0, right is 1 or -1).
+  step(down, right) {
+    const {answer, from, until} = this.data;
+    const {lane, at} = this.place ?? {lane: down < 0 ? answer.lanes.length : -1, at: from};
+    let [best, nearest] = [-1, Infinity];
+    for (let i = 0; i < answer.start.length; i++) {
+      const [lanes, time] = [answer.lane[i] - lane, this.startOf(i) - at];
+      if (this.startOf(i) > until || this.startOf(i) + answer.length[i] / 1e6 < from) continue;
+      if (down ? lanes * down <= 0 : lanes || time * right <= 0) continue;
+      const distance = Math.abs(lanes) * 1e12 + Math.abs(time); // a lane is farther than any time
+      if (distance < nearest) [best, nearest] = [i, distance];
+    }
+    if (best < 0) return;
+    this.choose(best);
+    this.describe(best);
+    const top = axis + answer.lane[best] * laneHeight;
+    const {scrollTop, clientHeight} = this.scroller;
+    if (top < scrollTop + axis || top + laneHeight > scrollTop + clientHeight) this.scroller.scrollTop = top - clientHeight / 2;
   }
 
   // zoom shows factor times as much time, around a moment or else the middle.
@@ -186,8 +229,7 @@ export class Threads {
     listenToDrags(this, {
       at: (event) => (this.data ? this.timeAt(event) : undefined),
       move: (event) => {
-        const i = this.eventAt(event);
-        if (!this.drag) this.readout.textContent = i < 0 ? '' : this.describe(i);
+        if (!this.drag) this.describe(this.eventAt(event));
       },
       end: (drag, event) => {
         const {from, until} = ordered(drag);
@@ -202,7 +244,10 @@ export class Threads {
       this.zoom(event.deltaY > 0 ? 1.5 : 1 / 1.5, this.timeAt(event));
     }, {passive: false});
     canvas.addEventListener('keydown', (event) => {
-      const action = {ArrowLeft: () => this.move(-0.25), ArrowRight: () => this.move(0.25), '+': () => this.zoom(0.5), '-': () => this.zoom(2)}[event.key];
+      const right = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+      const down = {ArrowUp: -1, ArrowDown: 1}[event.key];
+      const action = right ? () => (event.shiftKey ? this.step(0, right) : this.move(right / 4)) : down ? () => this.step(down, 0)
+        : {'+': () => this.zoom(0.5), '-': () => this.zoom(2), Escape: this.stack.hidden ? null : () => this.close()}[event.key];
       if (!action || !this.data) return;
       event.preventDefault();
       event.stopPropagation();

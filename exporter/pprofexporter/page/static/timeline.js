@@ -35,7 +35,7 @@ export class Timeline {
   // on.select(from, until), on.base(from, until), on.all(), on.group(name)
   constructor(host, on) {
     Object.assign(this, {on, data: null, drag: null, hover: null});
-    this.canvas = el('canvas', {tabindex: 0, role: 'img'});
+    this.canvas = el('canvas', {tabindex: 0, role: 'application'});
     this.legend = el('div', {class: 'legend'});
     this.readout = el('output', {class: 'readout'});
     host.append(this.canvas, this.readout, this.legend);

@@ -46,6 +46,7 @@ async function open(hash = '', options = {}) {
   return page;
 }
 
+const focused = (page) => page.evaluate(() => document.activeElement.getAttribute('aria-label') || document.activeElement.textContent);
 const state = (page) => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
 const text = (page, selector) => page.locator(selector).first().textContent();
 const shot = (page, name) => page.screenshot({path: join(out, `${name}.png`)});
@@ -116,6 +117,19 @@ const steps = {
     }
     assert.ok(await page.locator('.stackpanel li').count() > 0, 'a click on an event shows its stack');
     await shot(page, 'threads');
+    await page.locator('.threads canvas').focus();
+    await page.keyboard.press('Escape');
+    assert.ok(!await page.locator('.stackpanel').isVisible(), 'Escape closes the stack');
+    await page.keyboard.press('ArrowDown');
+    assert.ok(await page.locator('.stackpanel li').count() > 0, 'arrow keys choose an event and show its stack');
+    const first = await text(page, '.threads .readout');
+    assert.equal(await text(page, '.stackpanel b'), first);
+    await page.keyboard.press('ArrowDown');
+    assert.notEqual((await text(page, '.threads .readout')).split(' · ')[0], first.split(' · ')[0], 'the next thread');
+    await page.keyboard.press('Tab');
+    assert.equal(await focused(page), 'Close the stack');
+    await page.keyboard.press('Enter');
+    assert.match(await focused(page), /^\d+ threads/, 'the lanes have the focus again');
     assert.ok(asked.includes('/api/events') && !asked.includes('/api/flamegraph'), `no flame graph is shown: ${asked}`);
     await page.click('text=zoom out');
     await page.waitForTimeout(300);
@@ -242,6 +256,55 @@ const steps = {
     await hostile.locator('#search').fill('NNN');
     assert.match(await text(hostile, '#sum'), /% of/);
     await hostile.context().close();
+  },
+
+  async 'by keyboard alone'() {
+    const page = await open(of(expect.service, 'attr.region=eu&view=both'));
+    await shown(page);
+    for (const key of ['d', 'u', 's', 'f', '?']) {
+      await page.locator('main canvas').focus();
+      await page.keyboard.press(key);
+      assert.ok(await page.evaluate(() => Boolean(document.activeElement.closest('dialog'))), `${key}: what opens has the focus`);
+      await page.keyboard.press('Escape');
+      await page.waitForFunction(() => !document.querySelector('dialog'));
+      assert.match(await focused(page), /^Flame graph/, `${key}: the focus comes back`);
+    }
+    await page.keyboard.press('/');
+    await page.keyboard.type(expect.search.query);
+    await page.keyboard.press('Escape');
+    assert.match(await focused(page), /^Flame graph/, 'the search gives the focus back');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Shift+F10');
+    assert.equal(await focused(page), 'zoomEnter');
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await focused(page), 'focusShift F');
+    await page.keyboard.press('Escape');
+
+    const total = page.locator('[role="columnheader"] button', {hasText: 'Total'});
+    await total.focus();
+    await page.keyboard.press('Enter');
+    assert.equal(await page.locator('[role="columnheader"][aria-sort="descending"]').textContent(), 'Total ↓');
+    await page.keyboard.press('Space');
+    assert.equal(await page.locator('[role="columnheader"][aria-sort="ascending"]').textContent(), 'Total ↑');
+    assert.equal(await focused(page), 'Total ↑', 'sorting leaves the focus where it was');
+
+    await page.locator('main canvas').focus();
+    await page.keyboard.press('Enter');
+    await page.locator('.crumbs button').first().focus();
+    await page.keyboard.press('Enter');
+    assert.equal((await state(page)).zoom, undefined);
+    assert.equal(await focused(page), 'total', 'so does a step of the path');
+
+    assert.equal(await page.locator('#timeline canvas').getAttribute('role'), 'application');
+    await page.locator('#timeline canvas').focus();
+    const seen = await page.locator('#timeline canvas').getAttribute('aria-label');
+    await page.keyboard.press('Shift+ArrowLeft');
+    const {until} = await state(page);
+    await page.keyboard.press('Shift+ArrowLeft');
+    assert.ok(Number((await state(page)).until) < Number(until), 'arrow keys choose a time, however fast they follow each other');
+    assert.notEqual(await page.locator('#timeline canvas').getAttribute('aria-label'), seen);
+    await page.context().close();
   },
 
   async 'the table is the graph as text, and both are linked'() {
@@ -395,6 +458,7 @@ const steps = {
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
     await page.keyboard.press('?');
     assert.ok(await page.locator('dialog').isVisible());
+    await shot(page, 'phone-help');
     await page.keyboard.press('Escape');
     assert.equal(await page.locator('dialog').count(), 0);
     const unnamed = await page.evaluate(() => [...document.querySelectorAll('button, input, select, canvas')]
