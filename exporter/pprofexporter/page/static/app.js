@@ -6,12 +6,12 @@
 import {ask} from './api.js';
 import {themes} from './colors.js';
 import {Details, Tooltip} from './details.js';
-import {copyText, el, menu, refill} from './dom.js';
+import {button, copyText, el, menu, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
 import {clean, formatShare, formatValue, isTime} from './format.js';
 import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
-import {ui} from './messages.js';
+import {leftOut, ui} from './messages.js';
 import {Model} from './model.js';
 import {renderPath} from './path.js';
 import {Search} from './search.js';
@@ -28,6 +28,8 @@ const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 // dataKey changes with what must be loaded again; everything else in a state only changes how it is shown.
 const dataKey = (state) => JSON.stringify([queryOf(state), timeQuery(state.time), state.group_by,
   {diff: baseQueryOf(state), heat: 'heat', threads: 'threads'}[state.view] ?? null]);
+
+const maxEvents = 20_000;
 
 class App {
   constructor() {
@@ -179,13 +181,14 @@ class App {
     const others = query.filter(([name]) => !['seconds', 'from', 'until'].includes(name));
     const compared = state.view === 'diff' && isCompared(state);
     const points = Math.max(60, Math.min(600, Math.floor(innerWidth / 3)));
+    const columns = Math.max(60, Math.min(1200, innerWidth - 60)); // one for each pixel
     const whole = queryOf({...state, part: null});
     const [times, attributes, answer, moments] = await Promise.all([
       get('timeline', [...others, ...timeQuery(extent), ...group, ['points', points]]),
       get('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
       state.view === 'threads' ? {} : compared ? get('diff', [...query, ...baseQueryOf(state)]) : get('flamegraph', [...query, ...group]),
-      state.view === 'heat' ? get('heatmap', whole)
-        : state.view === 'threads' ? get('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', 20_000]]) : {},
+      state.view === 'heat' ? get('heatmap', [...whole, ['columns', columns]])
+        : state.view === 'threads' ? get('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', maxEvents]]) : {},
     ]);
     if (signal.aborted) return false;
     this.moments = {view: state.view, answer: moments};
@@ -264,18 +267,34 @@ class App {
     if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
       : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
     const cut = model?.answer.truncated;
-    const {left_out: hidden, lanes_left_out: lanes, cut: isCut} = this.moments?.view === state.view ? this.moments.answer : {};
-    if (hidden) notices.push([`The ${hidden.toLocaleString('en-US')} shortest events are not drawn; zoom in to see them.`]);
-    if (lanes) notices.push([`${lanes.toLocaleString('en-US')} more threads, with less time, are not drawn.`]);
-    if (isCut) notices.push(['The heat map shows the last hour of the selected time.']);
+    const moments = this.moments?.view === state.view ? this.moments.answer : {};
+    notices.push(...leftOut(moments, maxEvents).map((text) => [text]));
+    if (moments.cut) notices.push(['The heat map shows the last hour of the selected time.']);
     // The heat map spreads a duration; a sample of the graph belongs to the moment at which it ended.
     if (model && state.view === 'heat' && hasPart(state) && isTime(model.unit)) notices.push(['The graph has what ended in this part, with its whole duration.']);
-    if (cut) notices.push([`The ${cut.toLocaleString('en-US')} smallest nodes are not drawn; their values are in those above them.`]);
+    if (cut) notices.push([`The graph has room for 100,000 nodes: the ${cut.toLocaleString('en-US')} smallest are not drawn; their values are in those above them.`]);
     if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
       notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`]);
     }
     if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
-    refill($('notices'), notices, () => notices.map(([text, kind]) => el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800))));
+    if (state.view === 'diff' && state.time.from && state.base.time) notices.push(this.paused());
+    refill($('notices'), notices, () => notices.map(([text, kind, back]) =>
+      el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800), back ? [' ', button(...back)] : null)));
+  }
+
+  // paused returns a notice that two fixed times are compared, with a way back.
+  paused() {
+    const back = () => {
+      const base = {...this.state.base, time: null};
+      this.update({view: isCompared({base}) ? 'diff' : 'flame', time: this.liveTime ?? {seconds: defaultSeconds}, ...this.beforeHalves, base});
+    };
+    return this.beforeHalves ? ['The page is paused: it shows the later half of the time, compared with the earlier half. Drag in the time line for another time, with Shift for another base.', null, ['back to the whole time', back]]
+      : ['The page is paused: it compares two fixed times.', null, ['follow what comes in', back]];
+  }
+
+  // beforeHalves is the view and time before setView halved the time, null if other times are shown by now.
+  get beforeHalves() {
+    return this.halved?.from === this.state.time.from ? this.halved.before : null;
   }
 
   renderMain() {
@@ -426,7 +445,9 @@ class App {
   }
 
   setView(view) {
-    this.update({view, ...(view === 'diff' && !isCompared(this.state) ? this.halves() : {})});
+    const halves = view === 'diff' && !isCompared(this.state) ? this.halves() : {};
+    if (halves.time) this.halved = {from: halves.time.from, before: {view: this.state.view, time: this.state.time}};
+    this.update({view, ...halves});
   }
 
   // halves returns an initial comparison: the later half of the samples' time with the earlier one.

@@ -97,7 +97,20 @@ export function formatRange(from, until, now = Date.now()) {
   return `${formatTime(from, now)} – ${formatTime(until, now)}`;
 }
 
-// formatDuration returns milliseconds as 90 s, 15 min or 2 h.
+// formatZone returns how far the user's local time is ahead of UTC at a moment: UTC+02:00, or UTC.
+export function formatZone(ms) {
+  const minutes = -new Date(ms).getTimezoneOffset();
+  const size = Math.abs(minutes);
+  return size ? `UTC${minutes > 0 ? '+' : '−'}${pad(Math.floor(size / 60))}:${pad(size % 60)}` : 'UTC';
+}
+
+// formatUTC returns a time in UTC: 2026-01-31 12:00:00 UTC.
+export function formatUTC(ms) {
+  const text = new Date(ms).toJSON(); // null for a time that is too far away
+  return text ? `${text.slice(0, -5).replace('T', ' ')} UTC` : '–';
+}
+
+// formatDuration returns milliseconds as 250 ms, 90 s, 15 min or 2 h.
 export function formatDuration(ms) {
   if (ms < 1000) return formatValue(ms * 1e6, 'nanoseconds');
   const seconds = Math.round(ms / 1000);

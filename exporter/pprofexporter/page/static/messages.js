@@ -41,6 +41,16 @@ export const ui = {
   chooseFunction: () => message('Choose a function', 'Click one in the table, or choose “sandwich” at a frame: its callers are shown above it, its callees below.'),
 };
 
+// leftOut returns what an answer of /api/events with at most so many events leaves out: the shortest ones, and whole threads.
+export function leftOut({start = [], lanes = [], left_out: hidden = 0, lanes_left_out: threads = 0}, maxEvents) {
+  const number = (n) => n.toLocaleString('en-US');
+  const all = start.length + hidden;
+  return [
+    all > maxEvents ? `The ${number(maxEvents)} longest of ${number(all)} events are drawn; zoom in to see shorter ones.` : null,
+    threads ? `The ${number(lanes.length)} threads with the most time are drawn, ${number(threads)} others are not; a filter shows them.` : null,
+  ].filter(Boolean);
+}
+
 function message(title, text, ...more) {
   return el('div', {class: 'message'}, el('h2', {}, title), el('p', {}, text), ...more);
 }

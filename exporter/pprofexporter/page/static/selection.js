@@ -4,7 +4,7 @@
 // The first line of the page: service, profile type, attributes, grouping, time; and the line with the base of a comparison.
 
 import {button, el, refill} from './dom.js';
-import {clean, formatRange, formatDuration} from './format.js';
+import {clean, formatRange, formatDuration, formatUTC, formatZone} from './format.js';
 import {pick, Picker} from './picker.js';
 import {defaultSeconds, isCompared, withAttribute} from './state.js';
 
@@ -67,7 +67,8 @@ export class SelectionBar {
       const {value} = this.range;
       if (value !== 'custom') update({time: value === 'all' ? {} : {seconds: Number(value)}});
     }});
-    host.append(this.service.element, this.type.element, this.chips, this.filter, this.group.element, el('span', {class: 'space'}), this.live, this.range);
+    this.zone = el('small', {class: 'zone'});
+    host.append(this.service.element, this.type.element, this.chips, this.filter, this.group.element, el('span', {class: 'space'}), this.live, this.range, this.zone);
   }
 
   addFilter() {
@@ -107,6 +108,8 @@ export class SelectionBar {
     else if (!options.some(([value]) => value === current)) options.push([current, `last ${formatDuration(current * 1000)}`]);
     refill(this.range, options, () => options.map(([value, text]) => el('option', {value}, text)));
     this.range.value = current;
+    this.zone.textContent = formatZone(shown.until);
+    this.zone.title = `Times are local. Shown is ${formatUTC(shown.from)} to ${formatUTC(shown.until)}.`;
   }
 }
 

@@ -7,7 +7,7 @@
 import {button, el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
 import {clean, formatTime, formatValue, hash32} from './format.js';
 
-const label = 190;
+const maxLabel = 190;
 const laneHeight = 18;
 const axis = 18;
 
@@ -84,8 +84,13 @@ export class Threads {
     this.draw();
   }
 
+  // label is the width of the names of the threads.
+  get label() {
+    return Math.min(maxLabel, this.scroller.clientWidth * 0.3);
+  }
+
   get scale() {
-    return Math.max(1, this.scroller.clientWidth - label) / (this.data.until - this.data.from);
+    return Math.max(1, this.scroller.clientWidth - this.label) / (this.data.until - this.data.from);
   }
 
   draw() {
@@ -96,7 +101,7 @@ export class Threads {
     const pen = fitCanvas(this.canvas, width, height);
     pen.font = '11px system-ui, sans-serif';
     pen.textBaseline = 'middle';
-    const {scale} = this;
+    const {label, scale} = this;
     const x = (ms) => label + (ms - from) * scale;
     const {times, step} = fineTicks(from, until, Math.max(2, (width - label) / 110));
     for (const t of times) {
@@ -132,7 +137,7 @@ export class Threads {
 
   timeAt(event) {
     const box = this.canvas.getBoundingClientRect();
-    return Math.min(this.data.until, this.data.from + Math.max(0, event.clientX - box.left - label) / this.scale);
+    return Math.min(this.data.until, this.data.from + Math.max(0, event.clientX - box.left - this.label) / this.scale);
   }
 
   // eventAt returns the event at a point, the shortest where several are, or -1.
@@ -140,7 +145,7 @@ export class Threads {
     const {answer} = this.data;
     const box = this.canvas.getBoundingClientRect();
     const lane = Math.floor((event.clientY - box.top - axis) / laneHeight);
-    if (event.clientX - box.left < label) return -1;
+    if (event.clientX - box.left < this.label) return -1;
     const at = (this.timeAt(event) - answer.base) * 1e6;
     const slack = 2e6 / this.scale;
     let best = -1;

@@ -5,7 +5,7 @@
 // of a comparison.
 
 import {el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
-import {clean, formatTime, formatValue, formatRange, formatDuration, hash32} from './format.js';
+import {clean, formatTime, formatValue, formatRange, formatDuration, formatUTC, formatZone, hash32} from './format.js';
 
 const height = 68;
 const axis = 15;
@@ -145,7 +145,8 @@ export class Timeline {
       const values = answer.groups.map(({values: column}) => column[i]).filter((v) => v !== null && v !== undefined);
       const sum = values.reduce((a, b) => a + b, 0);
       const per = answer.kind === 'interval' ? ` in ${formatDuration(answer.step_ms)}` : '';
-      this.readout.textContent = `${formatTime(this.hover)} · ${values.length ? formatValue(sum, answer.unit) + per : 'no data'}`;
+      const elsewhere = formatZone(this.hover) === 'UTC' ? '' : ` (${formatUTC(this.hover).slice(-12)})`;
+      this.readout.textContent = `${formatTime(this.hover)}${elsewhere} · ${values.length ? formatValue(sum, answer.unit) + per : 'no data'}`;
     }
   }
 

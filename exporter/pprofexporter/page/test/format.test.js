@@ -48,6 +48,18 @@ test('times and durations', () => {
   assert.equal(format.formatDuration(86400e3), '24 h');
 });
 
+test('the zone of a time', () => {
+  const before = process.env.TZ;
+  for (const [zone, summer, winter] of [['Europe/Berlin', 'UTC+02:00', 'UTC+01:00'], ['Asia/Kolkata', 'UTC+05:30', 'UTC+05:30'], ['America/St_Johns', 'UTC−02:30', 'UTC−03:30'], ['UTC', 'UTC', 'UTC']]) {
+    process.env.TZ = zone;
+    assert.deepEqual([format.formatZone(Date.UTC(2026, 6, 1)), format.formatZone(Date.UTC(2026, 0, 1))], [summer, winter], zone);
+  }
+  if (before === undefined) delete process.env.TZ;
+  else process.env.TZ = before;
+  assert.equal(format.formatUTC(Date.UTC(2026, 0, 31, 12, 0, 5, 250)), '2026-01-31 12:00:05 UTC');
+  assert.equal(format.formatUTC(1e20), '–');
+});
+
 test('hostile text becomes visible and short', () => {
   assert.equal(format.clean('a\u0000b\nc\u001b[31m\u202egnp.exe'), 'a\\x00b\\nc\\x1b[31m\\u202egnp.exe');
   assert.equal(format.clean('<img src=x>'), '<img src=x>');

@@ -8,6 +8,7 @@ import {test} from 'node:test';
 globalThis.document ??= {};
 const {kindOf} = await import('../static/colors.js');
 const {cellTime, rangeOf} = await import('../static/heatmap.js');
+const {leftOut} = await import('../static/messages.js');
 const {extentOf, fineTicks, stateColor} = await import('../static/threads.js');
 const {formatState, parseState, queryOf} = await import('../static/state.js');
 
@@ -41,6 +42,15 @@ test('the threads show where there are events', () => {
   assert.deepEqual(extentOf({base: 2000, start: [0, 5e6], length: [1e6, 10e6]}, shown), {from: 2000, until: 2015});
   assert.deepEqual(extentOf({base: 500, start: [0], length: [9e9]}, shown), shown, 'a wait that began before goes on');
   assert.deepEqual(extentOf({base: 0, start: [], length: []}, shown), shown);
+});
+
+test('what is left out of the threads is said with its reason', () => {
+  const answer = {start: new Array(18), lanes: new Array(200), left_out: 12, lanes_left_out: 3};
+  assert.deepEqual(leftOut(answer, 20), ['The 20 longest of 30 events are drawn; zoom in to see shorter ones.',
+    'The 200 threads with the most time are drawn, 3 others are not; a filter shows them.']);
+  assert.equal(leftOut(answer, 30).length, 1, 'only threads are left out, with their events');
+  assert.deepEqual(leftOut({start: [1], lanes: [''], left_out: 0, lanes_left_out: 0}, 20), []);
+  assert.deepEqual(leftOut({observations: 5}, 20), [], 'an answer of another kind');
 });
 
 test('the brushed part is in the URL, and asked for in the views by time only', () => {

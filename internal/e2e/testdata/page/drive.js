@@ -80,6 +80,8 @@ async function drag(page, from, to, shift = false) {
 const steps = {
   async 'what happens within seconds is shown by the millisecond, and by goroutine'() {
     const page = await open('service=stalls&profile=off_cpu&type=off_cpu/nanoseconds&view=heat&seconds=all');
+    const {searchParams} = new URL((await page.waitForRequest('**/api/heatmap?*')).url());
+    assert.equal(searchParams.get('columns'), '1200', 'as many columns as there is room for');
     await page.waitForSelector('.heatmap canvas');
     await shown(page);
     const whole = await text(page, '#sum');
@@ -370,8 +372,27 @@ const steps = {
     assert.ok(!(await text(page, '#path .key')).includes('less'), 'a late comparison does not replace what is shown');
     await page.context().close();
 
-    const times = await open(of(expect.service));
+    const halves = await open(of(expect.service));
+    await shown(halves);
+    await halves.keyboard.press('5');
+    await halves.waitForSelector('#notices >> text=the later half of the time, compared with the earlier half');
+    assert.equal(await text(halves, '.live'), '❚❚ paused');
+    await shown(halves);
+    await shot(halves, 'diff-halves');
+    await halves.locator('#notices button', {hasText: 'back to the whole time'}).click();
+    await shown(halves);
+    assert.equal(await text(halves, '.live'), '● live');
+    const {seconds, view, from, ...others} = await state(halves);
+    assert.deepEqual([seconds, view, from, others['base.from']], ['all', undefined, undefined, undefined]);
+    await halves.context().close();
+
+    const times = await open(of(expect.service), {timezoneId: 'Asia/Kolkata'});
     await shown(times);
+    assert.equal(await text(times, '.zone'), 'UTC+05:30');
+    assert.match(await times.locator('.zone').getAttribute('title'), /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/);
+    const line = await times.locator('#timeline canvas').boundingBox();
+    await times.mouse.move(line.x + line.width / 2, line.y + 30);
+    assert.match(await text(times, '#timeline .readout'), /^[\d: -]+ \(\d\d:\d\d:\d\d UTC\)/);
     await drag(times, 0.5, 0.999);
     const chosen = await state(times);
     assert.ok(Number(chosen.until) > Number(chosen.from));
@@ -379,6 +400,7 @@ const steps = {
     const compared = await state(times);
     assert.equal(compared.view, 'diff');
     assert.ok(Number(compared['base.until']) <= Number(compared.from));
+    await times.waitForSelector('#notices >> text=it compares two fixed times');
     await shot(times, 'diff-times');
     await times.context().close();
   },
@@ -461,6 +483,15 @@ const steps = {
     await shot(page, 'phone-help');
     await page.keyboard.press('Escape');
     assert.equal(await page.locator('dialog').count(), 0);
+    for (const view of ['heat', 'threads']) {
+      const small = await open(`service=stalls&profile=off_cpu&type=off_cpu/nanoseconds&seconds=all&view=${view}`, {viewport: {width: 400, height: 800}, colorScheme: 'dark'});
+      await small.waitForSelector('main canvas[aria-label]');
+      assert.ok(await small.evaluate(() => document.documentElement.scrollWidth) <= 400, `${view} is not wider than the screen`);
+      await small.locator('main canvas').first().focus();
+      await small.keyboard.press('ArrowDown');
+      await shot(small, `phone-${view}`);
+      await small.context().close();
+    }
     const unnamed = await page.evaluate(() => [...document.querySelectorAll('button, input, select, canvas')]
       .filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title)).map((e) => e.outerHTML));
     assert.deepEqual(unnamed, [], 'all controls have names');
