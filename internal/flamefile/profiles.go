@@ -127,13 +127,15 @@ func (b *builder) stack(index int32) (int32, error) {
 		return known - 1, nil
 	}
 	indices := b.dict.StackTable().At(int(index)).LocationIndices()
-	var stack []int32
-	for i := indices.Len() - 1; i >= 0; i-- {
-		frames := b.location(indices.At(i))
-		if b.total += len(frames); b.total > b.maxFrames {
+	before := b.total
+	for i := indices.Len() - 1; i >= 0; i-- { // in this order, frames are listed root first
+		if b.total += len(b.location(indices.At(i))); b.total > b.maxFrames {
 			return 0, fmt.Errorf("%w: the stacks have more than %d frames", store.ErrTooLarge, b.maxFrames)
 		}
-		stack = append(stack, frames...)
+	}
+	stack := make([]int32, 0, b.total-before)
+	for i := indices.Len() - 1; i >= 0; i-- {
+		stack = append(stack, b.location(indices.At(i))...)
 	}
 	key := make([]byte, 0, 2*len(stack))
 	for _, frame := range stack {
