@@ -27,7 +27,7 @@ export function rangeOf(answer, a, b) {
 export class HeatMap {
   // on.select({from, until} or null)
   constructor(on) {
-    Object.assign(this, {on, data: null, drag: null, cursor: null});
+    Object.assign(this, {on, data: null, drag: null, cursor: null}); // cursor has two cells, as drag has
     this.canvas = el('canvas', {tabindex: 0, role: 'application'});
     this.readout = el('output', {class: 'readout'});
     this.element = el('div', {class: 'heatmap'}, this.canvas, this.readout);
@@ -42,12 +42,13 @@ export class HeatMap {
       const values = data.answer.cells.filter((value) => value > 0);
       this.most = values.reduce((a, b) => Math.max(a, b), 0);
       this.least = values.reduce((a, b) => Math.min(a, b), this.most);
-      this.cursor = null;
     }
-    this.data = data;
     const {answer} = data;
+    const cellsOf = ({from, seconds, rows} = {}) => [from, seconds, rows].join();
+    if (cellsOf(answer) !== cellsOf(this.data?.answer)) this.cursor = null;
+    this.data = data;
     this.canvas.setAttribute('aria-label', `Heat map of ${answer.columns} columns of ${answer.seconds} s, ${answer.rows} rows for the parts of a second. ` +
-      'Drag to choose what the flame graph shows; arrow keys move, Enter chooses, Escape chooses all.');
+      'Drag to choose what the flame graph shows; arrow keys move, with Shift over a range, Enter chooses, Escape chooses all.');
     this.draw();
   }
 
@@ -77,12 +78,19 @@ export class HeatMap {
       pen.fillStyle = this.color(value, theme);
       pen.fillRect(left + Math.floor(i / answer.rows) * scale, (i % answer.rows) * rowHeight, scale > 3 ? scale - 0.5 : scale, rowHeight);
     }
-    const range = this.drag ? rangeOf(answer, this.drag.from, this.drag.until) : part;
+    const range = this.chosen() ?? part;
     if (range) this.outline(pen, range);
     if (this.cursor) {
+      const {column, row} = this.cursor.until;
       pen.strokeStyle = theme.outline;
-      pen.strokeRect(left + this.cursor.column * scale, this.cursor.row * rowHeight, Math.max(scale, 3), rowHeight);
+      pen.strokeRect(left + column * scale, row * rowHeight, Math.max(scale, 3), rowHeight);
     }
+  }
+
+  // chosen returns the time that is being chosen by dragging, or by keys with Shift; null if none is.
+  chosen() {
+    const {from, until} = this.drag ?? this.cursor ?? {};
+    return this.drag || from !== until ? rangeOf(this.data.answer, from, until) : null;
   }
 
   color(value, theme) {
@@ -127,7 +135,7 @@ export class HeatMap {
       this.readout.textContent = '';
       return;
     }
-    const range = this.drag ? rangeOf(answer, this.drag.from, this.drag.until) : null;
+    const range = this.chosen();
     const {from} = cellTime(answer, cell.column, cell.row);
     const within = Math.round(cell.row * 1000 / answer.rows);
     const value = answer.cells[cell.column * answer.rows + cell.row];
@@ -140,7 +148,10 @@ export class HeatMap {
     listenToDrags(this, {
       at: (event) => (this.data?.answer.columns ? this.cellAt(event) : undefined),
       move: (event) => this.describe(this.cellAt(event)),
-      end: (drag) => this.on.select(rangeOf(this.data.answer, drag.from, drag.until)),
+      end: (drag) => {
+        this.cursor = null;
+        this.on.select(rangeOf(this.data.answer, drag.from, drag.until));
+      },
     });
     canvas.addEventListener('pointerleave', () => this.data && this.describe(null));
     canvas.addEventListener('dblclick', () => this.on.select(null));
@@ -149,11 +160,15 @@ export class HeatMap {
       if (!answer?.columns) return;
       const step = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
       if (event.key === 'Escape' && this.data.part) this.on.select(null);
-      else if (event.key === 'Enter' && this.cursor) this.on.select(rangeOf(answer, this.cursor, this.cursor));
-      else if (step) {
-        const {column, row} = this.cursor ?? {column: 0, row: 0};
-        this.cursor = {column: Math.min(answer.columns - 1, Math.max(0, column + step[0])), row: Math.min(answer.rows - 1, Math.max(0, row + step[1]))};
-        this.describe(this.cursor);
+      else if (event.key === 'Enter' && this.cursor) {
+        const {from, until} = this.cursor;
+        this.cursor = {from: until, until};
+        this.on.select(rangeOf(answer, from, until));
+      } else if (step) {
+        const {column, row} = this.cursor?.until ?? {column: 0, row: 0};
+        const cell = {column: Math.min(answer.columns - 1, Math.max(0, column + step[0])), row: Math.min(answer.rows - 1, Math.max(0, row + step[1]))};
+        this.cursor = {from: event.shiftKey && this.cursor ? this.cursor.from : cell, until: cell};
+        this.describe(cell);
         this.draw();
       } else return;
       event.preventDefault();

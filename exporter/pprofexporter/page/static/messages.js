@@ -68,7 +68,7 @@ const keys = [
   ['/', 'search'], ['1 … 7', 'Flame, Table, Both, Sandwich, Diff, Heat map, Threads'], ['s', 'pick a service'], ['p', 'pick a profile type'],
   ['f', 'filter by an attribute'], ['g', 'group by an attribute'], ['l', 'live or paused'], ['[  ]', 'earlier, later'],
   ['i', 'icicle or flame'], ['c', 'next colours'], ['d', 'downloads and commands'], ['u', 'share'], ['t', 'light or dark'],
-  ['arrows', 'in the graph: caller, callee, neighbours; in the threads: events'], ['Enter', 'zoom to the selected frame'], ['Backspace', 'zoom out by one frame'],
+  ['arrows', 'in the graph: caller, callee, neighbours; in the threads: events'], ['b', 'in the time line: compare with what is chosen'], ['Enter', 'zoom to the selected frame'], ['Backspace', 'zoom out by one frame'],
   ['0', 'zoom out to all'], ['Shift F', 'focus: only samples through the selected function'], ['Shift H', 'hide the selected function'],
   ['Shift S', 'sandwich of the selected function'], ['Ctrl wheel', 'zoom at the pointer'], ['drag', 'move sideways'],
   ['Esc', 'close, clear, zoom out'], ['?', 'this list'],

@@ -49,7 +49,7 @@ export class Timeline {
     this.data = data;
     const {extent, selection, base, answer} = data;
     this.canvas.setAttribute('aria-label', `Values from ${formatRange(extent.from, extent.until)}; shown is ${formatRange(selection.from, selection.until)}` +
-      `${base ? `, compared with ${formatRange(base.from, base.until)}` : ''}. Drag to choose, drag with Shift to compare, arrow keys move what is chosen.`);
+      `${base ? `, compared with ${formatRange(base.from, base.until)}` : ''}. Drag to choose, drag with Shift to compare, arrow keys move what is chosen, with Shift its end; b makes it the base of a comparison.`);
     const groups = answer.groups.length > 1 || answer.groups[0]?.name ? answer.groups : [];
     refill(this.legend, [groups.slice(0, 40).map(({name}) => name), data.theme.dark], () => groups.slice(0, 40).map(({name}, i) => {
       const dot = el('i');
@@ -172,10 +172,14 @@ export class Timeline {
     });
     canvas.addEventListener('dblclick', () => this.on.all());
     canvas.addEventListener('keydown', (event) => {
-      const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
-      if (!step || !this.data) return;
+      const step = {ArrowLeft: -1, ArrowRight: 1, b: 0}[event.key];
+      if (step === undefined || !this.data) return;
       event.preventDefault();
       const {selection, extent, answer} = this.data;
+      if (!step) {
+        this.on.base(selection.from, selection.until);
+        return;
+      }
       const by = step * Math.max(answer.step_ms, (selection.until - selection.from) / 10);
       // With Shift only the end moves.
       const from = event.shiftKey ? selection.from : Math.max(extent.from, selection.from + by);

@@ -102,6 +102,14 @@ const steps = {
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => !location.hash.includes('part.'));
 
+    await page.locator('.heatmap canvas').focus();
+    for (const key of ['ArrowDown', 'Shift+ArrowDown', 'Shift+ArrowDown', 'Enter']) await page.keyboard.press(key);
+    const byKeys = await state(page);
+    assert.ok(Math.abs(byKeys['part.until'] - byKeys['part.from'] - 60) < 1, JSON.stringify(byKeys)); // three rows of 20 ms
+    await page.waitForFunction(() => document.querySelector('.heatmap .readout').textContent.endsWith('60 ms'));
+    await page.keyboard.press('Escape');
+    await page.waitForFunction(() => !location.hash.includes('part.'));
+
     await page.click('[data-view=threads]');
     await page.waitForSelector('.threads canvas');
     await page.waitForFunction(() => /^\d+ threads/.test(document.querySelector('.threads canvas').getAttribute('aria-label') ?? ''));
@@ -306,6 +314,10 @@ const steps = {
     await page.keyboard.press('Shift+ArrowLeft');
     assert.ok(Number((await state(page)).until) < Number(until), 'arrow keys choose a time, however fast they follow each other');
     assert.notEqual(await page.locator('#timeline canvas').getAttribute('aria-label'), seen);
+    const {from: start, until: end} = await state(page);
+    await page.keyboard.press('b');
+    const compared = await state(page);
+    assert.deepEqual([compared.view, compared['base.from'], compared['base.until']], ['diff', start, end], 'a key chooses what to compare with');
     await page.context().close();
   },
 
