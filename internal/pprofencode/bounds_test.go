@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -165,6 +166,17 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 			samples(scope.Profiles().AppendEmpty(), size/8, func(int, pprofile.Sample) {})
 		}),
 		"profiles without samples": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
+			for range size / 4 {
+				scope.Profiles().AppendEmpty()
+			}
+		}),
+		"many attributes of a scope with many profiles": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
+			var attributes xpdata.MapBuilder // Map.Put would look through all attributes before each
+			attributes.EnsureCapacity(size / 8)
+			for range size / 8 {
+				attributes.AppendEmpty("")
+			}
+			attributes.UnsafeIntoMap(scope.Scope().Attributes())
 			for range size / 4 {
 				scope.Profiles().AppendEmpty()
 			}

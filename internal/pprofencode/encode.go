@@ -113,6 +113,7 @@ func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 		scopes := resources.At(r).ScopeProfiles()
 		for s := range scopes.Len() {
 			e.resource, e.scope = r, s
+			e.readScope(scopes.At(s).Scope().Attributes())
 			groups := e.groupProfiles(scopes.At(s))
 			for _, group := range groups {
 				before := e.stats.Samples
@@ -151,6 +152,12 @@ type encoder struct {
 	err error
 	// resource, scope, profile and sample are what is being written, for errors.
 	resource, scope, profile, sample int
+
+	// order and defaultType are what the scope records about the pprof that its profiles were decoded from. order is nil if
+	// it is not a permutation, even if hasOrder.
+	order                []int
+	defaultType          string
+	hasOrder, hasDefault bool
 
 	// out is the payload so far; the caller gets a copy of its exact size.
 	out     []byte
@@ -232,6 +239,7 @@ func (e *encoder) release() {
 	e.reset()
 	e.tables = tables{}
 	e.strings.table, e.message = pcommon.StringSlice{}, pprofile.Profiles{}
+	e.order, e.defaultType = nil, ""
 	if e.bytes() <= pprofscan.MaxKeptBytes {
 		encoders.Put(e)
 	}

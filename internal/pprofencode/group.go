@@ -87,10 +87,9 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 		}
 		groups[g] = append(groups[g], i)
 	}
-	order := sampleTypeOrder(scope.Scope())
 	var pprofs []group
 	for _, members := range groups {
-		pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, splitGroup(profiles, members, order)))...)
+		pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, splitGroup(profiles, members, e.order)))...)
 	}
 	return pprofs
 }
@@ -210,16 +209,26 @@ func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
 	return samples <= maxJoinedValues/len(group)
 }
 
-// sampleTypeOrder reads the scope's attribute: element i is profile i's position in the pprof. It returns
-// nil if there is no attribute or it is not a permutation.
-func sampleTypeOrder(scope pcommon.InstrumentationScope) []int {
-	v, ok := scope.Attributes().Get(pprofscan.AttributeSampleTypeOrder)
-	if !ok || v.Type() != pcommon.ValueTypeSlice {
-		return nil
+// readScope reads the attributes of a scope, once for all of its pprofs: there can be many of both.
+func (e *encoder) readScope(scope pcommon.Map) {
+	order, ok := scope.Get(pprofscan.AttributeSampleTypeOrder)
+	e.order, e.hasOrder = nil, ok
+	if ok && order.Type() == pcommon.ValueTypeSlice {
+		e.order = permutation(order.Slice())
 	}
-	n := v.Slice().Len()
+	typ, ok := scope.Get(pprofscan.AttributeDefaultSampleType)
+	e.defaultType, e.hasDefault = "", ok && typ.Type() == pcommon.ValueTypeStr
+	if e.hasDefault {
+		e.defaultType = typ.Str()
+	}
+}
+
+// permutation reads the order of sample types: element i is profile i's position in the pprof. It returns nil if it is not a
+// permutation.
+func permutation(list pcommon.Slice) []int {
+	n := list.Len()
 	order, isUsed := make([]int, n), make([]bool, n)
-	for i, element := range v.Slice().All() {
+	for i, element := range list.All() {
 		at := element.Int()
 		if element.Type() != pcommon.ValueTypeInt || at < 0 || at >= int64(n) || isUsed[at] {
 			return nil
@@ -287,12 +296,11 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 // writeDefaultSampleType writes the type that the scope names, as Decode has recorded it. Profiles that were
 // never a pprof have no such record: their default is the first one. It has to be written, since pprof's is the last.
 func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members group) {
-	attributes := scope.Scope().Attributes()
-	if v, ok := attributes.Get(pprofscan.AttributeDefaultSampleType); ok && v.Type() == pcommon.ValueTypeStr {
-		e.out = appendUint(e.out, pprofscan.ProfileDefaultSampleType, e.strings.text(v.Str()))
+	if e.hasDefault {
+		e.out = appendUint(e.out, pprofscan.ProfileDefaultSampleType, e.strings.text(e.defaultType))
 		return
 	}
-	if _, ok := attributes.Get(pprofscan.AttributeSampleTypeOrder); ok || members.types == 1 {
+	if e.hasOrder || members.types == 1 {
 		return
 	}
 	first := scope.Profiles().At(members.profiles[0]).SampleType().TypeStrindex()
