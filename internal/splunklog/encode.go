@@ -49,14 +49,37 @@ type EncodeOptions struct {
 type Encoder struct {
 	opts EncodeOptions
 	// todo has the profiles that are not in a part yet, in reverse order.
-	todo []compact.Part
+	todo []unsent
 	// batch splits and merges profiles.
 	batch    compact.Batch
 	recounts recounts
+	text     []byte // scratch of sink
 	// Dropped is the number of samples that were dropped because they cannot be understood.
 	Dropped int
 	// budget is how many bytes of records, uncompressed, may still be written, of wholeBudget at first.
 	budget, wholeBudget int
+}
+
+// unsent is profiles that are not in a part yet. If shared is set, that is their dictionary, and their size is not known.
+type unsent struct {
+	compact.Part
+	shared *shared
+}
+
+// shared is the dictionary of profiles of so many bytes, and of pieces of them. Pieces that need most of it have none of their
+// own while they wait: there would be one for each level of the halving.
+type shared struct {
+	dictionary pprofile.ProfilesDictionary
+	bytes      int
+}
+
+// whole calls use with the profiles and their dictionary, which it only reads.
+func (u unsent) whole(use func(pprofile.Profiles)) {
+	if u.shared != nil {
+		u.shared.dictionary.MoveTo(u.Profiles.Dictionary())
+		defer u.Profiles.Dictionary().MoveTo(u.shared.dictionary)
+	}
+	use(u.Profiles)
 }
 
 // Profiles share stacks and attributes by index; texts repeat them for each sample, and pprof repeats the indices of a
@@ -112,12 +135,12 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 	opts.MaxPartBytes = max(opts.MaxPartBytes, opts.MaxRecordBytes)
 	opts.RepeatsResources = opts.RepeatsResources && opts.Format != BodyOTLP // a part of which has one record
 	e := &Encoder{opts: opts}
-	whole := e.compacted(pd)
+	whole := e.compacted(unsent{Part: compact.Part{Profiles: pd}})
 	for _, n := range e.batch.Stats().Dropped {
 		e.Dropped += n
 	}
 	if observations(whole.Profiles) > 0 || whole.Bytes > 0 {
-		e.todo = append(e.todo, whole)
+		e.todo = append(e.todo, unsent{Part: whole})
 	}
 	e.recounts = findRecounts(whole.Profiles)
 	e.wholeBudget = expansionBudget(whole.Bytes)
@@ -133,25 +156,32 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	for len(e.todo) > 0 {
 		next := e.todo[len(e.todo)-1]
 		e.todo = e.todo[:len(e.todo)-1]
-		part, excess, stopped := e.encode(next.Profiles)
+		whole := next.Part
+		if next.shared != nil {
+			whole = e.compacted(next)
+		}
+		budget := e.budget
+		part, excess, stopped := e.encode(whole.Profiles)
 		if e.budget <= 0 && e.opts.Format == BodyText {
 			e.opts.Format, e.budget = BodyPprof, e.wholeBudget
-			part, excess, stopped = e.encode(next.Profiles)
+			budget = e.budget
+			part, excess, stopped = e.encode(whole.Profiles)
 		}
-		if excess > 1 && e.split(next, excess, stopped) {
+		if excess > 1 && e.split(next, whole, excess, stopped) {
+			e.budget = budget // the records are not sent
 			continue
 		}
-		part.Profiles = next.Profiles
+		part.Profiles = whole.Profiles
 		e.budget -= part.RepeatedBytes // now, since encode has only counted them
 		return part, true
 	}
 	return EncodedPart{}, false
 }
 
-// split replaces profiles by pieces with an equal share of the observations each, unless there is a single one. excess
-// is the size of the records of the whole, divided by the limit. mustSplit reports that encode stopped: then there are
-// several observations, of which it has not written all.
-func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool {
+// split replaces profiles by pieces with an equal share of the observations each, unless there is a single one. whole is
+// next with its own dictionary. excess is the size of the records of the whole, divided by the limit. mustSplit reports that
+// encode stopped: then there are several observations, of which it has not written all.
+func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSplit bool) bool {
 	const (
 		margin = 1.05
 		// maxPieces bounds the passes over a dictionary: pieces that are still too large are split again.
@@ -168,8 +198,10 @@ func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool
 		return false
 	}
 	mustSplit = mustSplit || e.cutsProfiles(whole.Profiles)
-	dictionary := pprofile.NewProfiles().Dictionary()
-	whole.Profiles.Dictionary().CopyTo(dictionary)
+	if next.shared == nil || whole.Bytes < next.shared.bytes/2 {
+		next = unsent{whole, &shared{pprofile.NewProfiles().Dictionary(), whole.Bytes}}
+		whole.Profiles.Dictionary().CopyTo(next.shared.dictionary)
+	}
 	for pieces := min(n, int(margin*excess)+1, maxPieces); pieces > 1; pieces /= 2 {
 		maxBytes := int(maxGrowth*float64(whole.Bytes)) + pieces*(fixedBytes+repeatedBytes)
 		if mustSplit {
@@ -177,9 +209,15 @@ func (e *Encoder) split(whole compact.Part, excess float64, mustSplit bool) bool
 		}
 		first := len(e.todo)
 		for i := range pieces {
-			piece := e.piece(whole.Profiles, dictionary, i, pieces)
-			if maxBytes -= piece.Bytes; maxBytes < 0 {
-				break
+			piece := unsent{compact.Part{Profiles: e.piece(next.Profiles, i, pieces)}, next.shared}
+			if !mustSplit {
+				part := e.compacted(piece)
+				if maxBytes -= part.Bytes; maxBytes < 0 {
+					break
+				}
+				if part.Bytes < piece.shared.bytes/2 {
+					piece = unsent{Part: part}
+				}
 			}
 			e.todo = append(e.todo, piece)
 		}
@@ -214,9 +252,9 @@ func (e *Encoder) cutsProfiles(pd pprofile.Profiles) bool {
 	return e.opts.RepeatsResources && pd.ProfileCount() > 1
 }
 
-// piece returns piece i of n of profiles. If all profiles are large enough it has the same share of each, since the
-// sample types of one pprof have the same stacks in the same order. dictionary is a copy of theirs; it is borrowed.
-func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDictionary, i, n int) compact.Part {
+// piece returns piece i of n of profiles, without their dictionary. If all profiles are large enough it has the same share of
+// each, since the sample types of one pprof have the same stacks in the same order.
+func (e *Encoder) piece(whole pprofile.Profiles, i, n int) pprofile.Profiles {
 	part := pprofile.NewProfiles()
 	smallest, total := smallestProfile(whole)
 	wholly, profiles, k := e.cutsProfiles(whole), whole.ProfileCount(), 0
@@ -248,9 +286,11 @@ func (e *Encoder) piece(whole pprofile.Profiles, dictionary pprofile.ProfilesDic
 			}
 		}
 	}
-	dictionary.MoveTo(part.Dictionary())
-	defer part.Dictionary().MoveTo(dictionary)
-	return e.compacted(part)
+	part.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool { return sp.Profiles().Len() == 0 })
+		return rp.ScopeProfiles().Len() == 0
+	})
+	return part
 }
 
 // smallestProfile returns the number of observations in the smallest profile, and in all.
@@ -302,9 +342,9 @@ func copyObservations(p, dst pprofile.Profile, from, to int) {
 }
 
 // compacted returns profiles, which may be malformed, in their smallest form.
-func (e *Encoder) compacted(pd pprofile.Profiles) compact.Part {
+func (e *Encoder) compacted(profiles unsent) compact.Part {
 	e.batch.Reset(compact.Options{MaxBytes: math.MaxInt}) // so that parts come with their size
-	e.batch.Add(pd)
+	profiles.whole(e.batch.Add)
 	for part := range e.batch.Parts() {
 		part.Profiles.MarkReadOnly() // otherwise the marshaler writes into them
 		return part
@@ -315,11 +355,15 @@ func (e *Encoder) compacted(pd pprofile.Profiles) compact.Part {
 // Rest returns all profiles from the part on, which Next returned last: those to send again if the part was not
 // accepted.
 func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
-	messages := []pprofile.Profiles{part.Profiles}
+	e.batch.Reset(compact.Options{})
+	e.batch.Add(part.Profiles)
 	for _, next := range slices.Backward(e.todo) {
-		messages = append(messages, next.Profiles)
+		next.whole(e.batch.Add)
 	}
-	return e.batch.Merge(messages)
+	for whole := range e.batch.Parts() {
+		return whole.Profiles
+	}
+	return pprofile.NewProfiles()
 }
 
 // encode makes records of conformant profiles. excess is their size divided by the limit. When they are far too large,
@@ -327,7 +371,7 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 func (e *Encoder) encode(pd pprofile.Profiles) (part EncodedPart, excess float64, stopped bool) {
 	s := &sink{
 		opts: e.opts, budget: &e.budget, part: &part, dict: pd.Dictionary(), recounts: &e.recounts,
-		total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
+		text: e.text, total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
 	}
 	if e.opts.Format == BodyPprof {
 		s.pprof = pprofencode.NewWriter(pd)
@@ -339,6 +383,7 @@ func (e *Encoder) encode(pd pprofile.Profiles) (part EncodedPart, excess float64
 	} else {
 		s.addProfiles(pd)
 	}
+	e.text = s.text
 	return part, s.excess(), s.stopped
 }
 

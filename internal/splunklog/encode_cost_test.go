@@ -19,7 +19,7 @@ import (
 // The bounds of docs/limits.md: heap <= constant + factor × bytes.
 const (
 	encodeConstantBytes = 96 << 20
-	encodeFactor        = 64
+	encodeFactor        = 128
 )
 
 // table is profiles under construction, by the indices of their tables.
@@ -138,6 +138,16 @@ func worstProfiles() map[string]pprofile.Profiles {
 			p := t.profile(sp, samples, count)
 			p.SetPeriod(int64(i))
 			addSample(p, s, nil, 1)
+		}
+	})
+	add("a location of many lines", func(t *table, samples, count int32) {
+		p, location := t.profile(t.scope(), samples, count), t.location(0, 1)
+		for range 80 * many {
+			t.d.LocationTable().At(int(location)).Lines().AppendEmpty()
+		}
+		s := t.stack(location)
+		for i := range many {
+			addSample(p, s, []int32{t.attribute("k", i)}, 1)
 		}
 	})
 	add("a long attribute", func(t *table, samples, count int32) {

@@ -119,7 +119,7 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 		s.addTexts(p, k, to)
 		return
 	}
-	if *s.budget <= 0 {
+	if *s.budget <= s.part.RepeatedBytes { // which are charged when the part is sent
 		s.part.Dropped += n
 		s.done += n
 		return
