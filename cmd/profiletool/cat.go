@@ -17,7 +17,7 @@ func newCat(term *terminal) *cobra.Command {
 		GroupID: groupFiles,
 		Long: `Cat prints resources, scopes, profiles and samples, each sample with its values, value@timestamp or @timestamp,
 its attributes and its stack, leaf first.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
 			pd, err := r.readSelected(paths)
 			if err != nil {

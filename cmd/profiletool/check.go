@@ -30,7 +30,7 @@ one value, or as many values as timestamps, or timestamps alone, and the same fo
 the profile's time; no two samples of one identity; texts in UTF-8; an original payload only with its format.`,
 		Example: `  profiletool check profiles.jsonl
   profiletool check --allow-orphans --allow-duplicates captured.otlp`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
 			options := []resolved.CheckOption{resolved.RequireProfiles()}
 			for _, o := range []struct {

@@ -61,7 +61,7 @@ func addChoice(cmd *cobra.Command, c choice, name, shorthand, usage string) {
 
 // addFormatFlag adds -o.
 func addFormatFlag(cmd *cobra.Command, format *string, allowed ...string) {
-	addChoice(cmd, choice{format, allowed}, "output", "o", "output format: "+strings.Join(allowed, ", "))
+	addChoice(cmd, choice{format, allowed}, "output", "o", "output `FORMAT`: "+strings.Join(allowed, ", "))
 }
 
 func newConvert(term *terminal) *cobra.Command {
@@ -83,7 +83,7 @@ A pprof has one kind of profile, collapsed stacks one sample type. If there are 
 --service, --profile and --type. With --out, each input becomes files of its own in that folder, one for each kind.`,
 		Example: `  profiletool convert -o pprof profiles.jsonl --service shop --profile process_cpu > cpu.pb.gz
   curl -s localhost:6060/debug/pprof/heap | profiletool convert -o otlp-json --at now -`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			if format == "" {
 				return errors.New("-o must name the output format")
@@ -104,7 +104,7 @@ A pprof has one kind of profile, collapsed stacks one sample type. If there are 
 		},
 	}
 	addFormatFlag(cmd, &format, outPprof, outOTLP, outJSON, outCollapsed, outSpeedscope)
-	cmd.Flags().StringVar(&out, "out", "", "write files to this `folder`, not to standard output")
+	cmd.Flags().StringVar(&out, "out", "", "write files to this `FOLDER`, not to standard output")
 	r.flags(cmd)
 	return cmd
 }

@@ -32,8 +32,11 @@ const (
 	exitFailed
 )
 
-// errFound is an error whose details have been written already.
-var errFound = errors.New("faults were found")
+// Errors whose details have been written already.
+var (
+	errFound  = errors.New("faults were found")
+	errUnread = errors.New("a file could not be read")
+)
 
 // terminal is where a command reads and writes: data on out, everything else on log.
 type terminal struct {
@@ -52,6 +55,8 @@ func main() {
 	case err == nil:
 	case errors.Is(err, errFound):
 		os.Exit(exitFound)
+	case errors.Is(err, errUnread):
+		os.Exit(exitFailed)
 	default:
 		term.logf("profiletool: %v", err)
 		os.Exit(exitFailed)

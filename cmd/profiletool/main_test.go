@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,6 @@ func TestExitCodes(t *testing.T) {
 		"no such command": {[]string{"frobnicate"}, exitFailed, `unknown command "frobnicate"`},
 		"no such flag":    {[]string{"stats", "--frobnicate", good}, exitFailed, "unknown flag: --frobnicate"},
 		"no such file":    {[]string{"stats", "/none"}, exitFailed, "profiletool: /none: no such file or directory"},
-		"no file":         {[]string{"stats"}, exitFailed, "requires at least 1 arg"},
 		"no format":       {[]string{"convert", good}, exitFailed, "-o must name the output format"},
 		"a wrong format":  {[]string{"convert", "-o", "jpeg", good}, exitFailed, "must be one of pprof, otlp, otlp-json, collapsed, speedscope"},
 		"not a profile":   {[]string{"stats", "../../README.md"}, exitFailed, "profiletool: ../../README.md: "},
@@ -140,6 +140,45 @@ func TestExitCodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnreadableFiles gives every command that reads files none, and files that it cannot read: it writes one line that says so.
+func TestUnreadableFiles(t *testing.T) {
+	good, text := write(t, "good.otlp", must(t, "merge", goCPU)), write(t, "a.txt", "# Title\n")
+	for _, command := range [][]string{
+		{"convert", "-o", "otlp"}, {"check"}, {"stats"}, {"cat"}, {"merge"}, {"split", "--max-bytes=1000", "--out=" + t.TempDir()},
+		{"serve", "--endpoint=localhost:0"}, {"send", "--endpoint=localhost:1"},
+		{"top"}, {"tree"}, {"peek", "main"}, {"list", "main"}, {"diff", good}, {"flamegraph", "-no_browser"}, {"web"}, {"pprof", "-top"},
+	} {
+		for _, c := range []struct{ file, log string }{
+			{"", `profiletool: a file is missing; "-" is standard input`},
+			{"--frobnicate", "-frobnicate"},
+			{"/none", "/none: no such file or directory"},
+			{"..", "..: is a directory"},
+			{os.DevNull, os.DevNull + ": the file is empty"},
+			{text, text + ": not a pprof protobuf: it seems to be text"},
+		} {
+			t.Run(command[0]+" "+filepath.Base(c.file), func(t *testing.T) {
+				args := command
+				if c.file != "" {
+					args = append(slices.Clip(args), c.file)
+				}
+				r := run(t, nil, args...)
+				assert.Equal(t, exitFailed, r.code)
+				assert.Contains(t, r.log, c.log)
+				if command[0] != "diff" { // pprof shows the base without the profile
+					assert.Equal(t, 1, strings.Count(r.log, "\n"), r.log)
+					assert.Empty(t, r.out)
+				}
+			})
+		}
+	}
+	for _, command := range []string{"top", "pprof", "diff", "peek"} {
+		assert.Equal(t, exitFailed, run(t, nil, command).code, "%s without anything", command)
+		assert.Equal(t, exitOK, run(t, nil, command, "--help").code)
+	}
+	assert.Equal(t, exitFailed, run(t, nil, "top", good, "/none").code, "a report of only one of the files")
+	assert.Equal(t, exitOK, run(t, nil, "top", "-cum", "-help").code)
 }
 
 // TestPprofRoundTrip converts each captured pprof to OTLP and back.

@@ -28,7 +28,7 @@ func newMerge(term *terminal) *cobra.Command {
 		GroupID: groupFiles,
 		Long: `Merge writes all profiles of its files as one message in the smallest form: equal resources, scopes and samples
 combined, each entry of the dictionary once, frequent entries first. Profiles stay apart: "convert -o pprof" adds them up.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
 			batch, err := gather(r, paths, compacted)
 			if err != nil {
@@ -78,7 +78,7 @@ the entries of the dictionary that it needs. Only a part with a single observati
 large, can be larger.
 
 The parts are files part-0001, part-0002 … in the folder --out, or lines of JSON on standard output with -o otlp-json.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
 			switch {
 			case maxBytes <= 0:
@@ -95,8 +95,8 @@ The parts are files part-0001, part-0002 … in the folder --out, or lines of JS
 			return writeParts(term, batch, &converter{term, format}, out)
 		},
 	}
-	cmd.Flags().IntVar(&maxBytes, "max-bytes", 0, "largest size of a part, in bytes of protobuf")
-	cmd.Flags().StringVar(&out, "out", "", "write the parts to this `folder`")
+	cmd.Flags().IntVar(&maxBytes, "max-bytes", 0, "largest size of a part: `N` bytes of protobuf")
+	cmd.Flags().StringVar(&out, "out", "", "write the parts to this `FOLDER`")
 	addFormatFlag(cmd, &format, outOTLP, outJSON)
 	r.flags(cmd)
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/pprof/driver"
@@ -33,7 +34,7 @@ func newReports(term *terminal) []*cobra.Command {
 		{"diff BASE FILE...", "What changed since a base, as text", diffArgs},
 		{"flamegraph FILE...", "A flame graph in the browser, with pprof's other views", prefix("-http=localhost:")},
 		{"web FILE...", "A graph of calls in the browser (needs Graphviz)", prefix("-web")},
-		{"pprof [FLAGS] FILE...", "Any other report of pprof, or its interactive shell", prefix()},
+		{"pprof FILE...", "Any other report of pprof, or its interactive shell", prefix()},
 	} {
 		commands = append(commands, &cobra.Command{
 			Use:     report.use,
@@ -47,7 +48,7 @@ the profiles of all services are added up; without -profile it is process_cpu, o
 fetched as pprof does it.`,
 			DisableFlagParsing: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
-				if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
+				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
 					return cmd.Help()
 				}
 				args, err := report.args(args)
@@ -94,9 +95,15 @@ func runPprof(term *terminal, args []string) error {
 	f.FlagSet.StringVar(&r.wanted.profile, "profile", "", "")
 	f.FlagSet.StringVar(&r.wanted.sampleType, "type", "", "")
 	f.AddExtraUsage("    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
-	err := driver.PProf(&driver.Options{Flagset: f, Fetch: &fetcher{r}})
-	if f.err != nil {
+	files := &fetcher{reader: r}
+	err := driver.PProf(&driver.Options{Flagset: f, Fetch: files})
+	switch {
+	case errors.Is(f.err, flag.ErrHelp):
+		return nil
+	case f.err != nil:
 		return f.err
+	case files.failed.Load(): // even if there is a report of the others
+		return errUnread
 	}
 	return err
 }
@@ -121,13 +128,10 @@ func (f *pprofFlags) AddExtraUsage(usage string) { f.usage = append(f.usage, usa
 func (f *pprofFlags) Parse(usage func()) (files []string) {
 	f.FlagSet.Usage = func() {}
 	for rest := f.args; ; {
-		switch err := f.FlagSet.Parse(rest); {
-		case errors.Is(err, flag.ErrHelp):
-			usage()
-			f.err = nil
-			return nil
-		case err != nil:
-			f.err = err
+		if f.err = f.FlagSet.Parse(rest); f.err != nil {
+			if errors.Is(f.err, flag.ErrHelp) {
+				usage()
+			}
 			return nil
 		}
 		if f.FlagSet.NArg() == 0 {
@@ -136,38 +140,52 @@ func (f *pprofFlags) Parse(usage func()) (files []string) {
 		files, rest = append(files, f.FlagSet.Arg(0)), f.FlagSet.Args()[1:]
 	}
 	if len(files) == 0 {
-		f.err = errors.New("a file is missing")
+		f.err = errNoFile
 	}
 	return files
 }
 
-// fetcher reads files of any format for the pprof driver. The driver fetches URLs itself.
-type fetcher struct{ *reader }
+// fetcher reads files of any format for the pprof driver, which reads several at once, and fetches URLs itself.
+type fetcher struct {
+	reader *reader
+	// failed reports that a file could not be read. The driver has written why.
+	failed atomic.Bool
+}
 
 func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, string, error) {
 	if strings.Contains(source, "://") {
 		return nil, "", nil
 	}
-	messages, err := f.readAll([]string{source})
+	r := *f.reader
+	shown, err := r.readPprof(source)
 	if err != nil {
-		return nil, "", errors.Unwrap(err) // pprof names the source
+		f.failed.Store(true)
 	}
-	pd, err := f.selected(messages...)
+	return shown, "", err
+}
+
+// readPprof returns the profiles of a file as a pprof: process_cpu, or else the first kind.
+func (r *reader) readPprof(path string) (*profile.Profile, error) {
+	messages, err := r.readAll([]string{path})
 	if err != nil {
-		return nil, "", err
+		return nil, errors.Unwrap(err) // pprof names the file
 	}
-	profiles, err := pprofsOf(f.term, pd)
+	pd, err := r.selected(messages...)
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := pprofsOf(r.term, pd)
 	switch {
 	case err != nil:
-		return nil, "", err
+		return nil, err
 	case len(profiles) == 0:
-		return nil, "", errors.New("there are no profiles")
+		return nil, errors.New("there are no profiles")
 	}
 	shown := max(0, slices.IndexFunc(profiles, func(p pprofOf) bool { return p.name == profilekind.ProcessCPU }))
 	for i, other := range profiles {
 		if i != shown {
-			f.term.logf("%s: -profile and -type can choose this, too: %s", nameOf(source), other.kind)
+			r.term.logf("%s: -profile and -type can choose this, too: %s", nameOf(path), other.kind)
 		}
 	}
-	return profiles[shown].profile, "", nil
+	return profiles[shown].profile, nil
 }

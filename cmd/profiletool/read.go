@@ -98,11 +98,21 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
+var errNoFile = errors.New(`a file is missing; "-" is standard input`)
+
+// needFile checks the arguments of a command that reads files.
+func needFile(_ *cobra.Command, paths []string) error {
+	if len(paths) == 0 {
+		return errNoFile
+	}
+	return nil
+}
+
 func (r *reader) flags(cmd *cobra.Command) {
 	r.wanted.flags(cmd)
-	cmd.Flags().Var(timeFlag{&r.at}, "at", "time of profiles that state none: now, RFC 3339 or Unix seconds")
+	cmd.Flags().Var(timeFlag{&r.at}, "at", "`TIME` of profiles that state none: now, RFC 3339 or Unix seconds")
 	modes := []string{modeEvents, modeAggregated}
-	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "what becomes of Go execution traces: "+strings.Join(modes, " or "))
+	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "`MODE` for Go execution traces: "+strings.Join(modes, " or "))
 }
 
 // readSelected returns the selected profiles of all files in one message.
@@ -148,6 +158,10 @@ func nameOf(path string) string {
 // read returns the messages of a file, at least one.
 func (r *reader) read(path string) ([]message, error) {
 	data, err := r.open(path)
+	var wrapped *os.PathError
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // the caller names the path
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -173,10 +187,6 @@ func (r *reader) open(path string) ([]byte, error) {
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			var wrapped *os.PathError
-			if errors.As(err, &wrapped) {
-				err = wrapped.Err // the caller names the path
-			}
 			return nil, err
 		}
 		defer file.Close()
@@ -209,6 +219,9 @@ const maxPacked = 3
 
 // decode reads data of any format. unpacked counts how often it was unpacked.
 func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
 	if unpacked > maxPacked {
 		return nil, fmt.Errorf("it is packed more than %d times", maxPacked)
 	}

@@ -20,9 +20,9 @@ import (
 type selection struct{ service, profile, sampleType string }
 
 func (s *selection) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.service, "service", "", "only profiles of this `service.name`")
-	cmd.Flags().StringVar(&s.profile, "profile", "", "only this profile: process_cpu, memory, goroutine, …")
-	cmd.Flags().StringVar(&s.sampleType, "type", "", "only this sample type: cpu, alloc_space, …")
+	cmd.Flags().StringVar(&s.service, "service", "", "only profiles whose service.name is `NAME`")
+	cmd.Flags().StringVar(&s.profile, "profile", "", "only the profile `NAME`: process_cpu, memory, goroutine, …")
+	cmd.Flags().StringVar(&s.sampleType, "type", "", "only the sample type `NAME`: cpu, alloc_space, …")
 }
 
 // kind is what profiles have in common that belong together.

@@ -38,7 +38,7 @@ everything is sent that many times, --interval apart; with --retime, each time w
 It exits with 1 if something was not accepted. Nothing is retried.`,
 		Example: `  profiletool send --resource service.name=shop --retime cpu.pb.gz
   profiletool send --protocol otlp_http --endpoint https://collector:4318 --header 'authorization=Bearer x' profiles.jsonl`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			if repeat < 1 {
 				return errors.New("--repeat must be at least 1")
@@ -70,7 +70,8 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 		},
 	}
 	config.flags(cmd)
-	cmd.Flags().StringToStringVar(&resource, "resource", nil, "resource attribute to set, `key=value`; may be repeated")
+	cmd.Flags().StringToStringVar(&resource, "resource", nil, "resource attribute to set, `KEY=VALUE`; may be repeated")
+	cmd.Flags().Lookup("resource").DefValue = "" // otherwise the help shows []
 	cmd.Flags().BoolVar(&retime, "retime", false, "move times so that the latest is now")
 	cmd.Flags().IntVar(&repeat, "repeat", 1, "how many times to send everything")
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two rounds of --repeat")

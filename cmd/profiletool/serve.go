@@ -32,7 +32,7 @@ func newServe(term *terminal) *cobra.Command {
 		Long: `Serve shows files on the page of the exporter pprof, with its JSON and pprof by URL, until it is interrupted. For the page,
 the present is the end of the latest profile, so that "the last hour" is the last hour of the files. Profiles without a
 service.name are shown under the name of their file, and profiles without a time under the present.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			kept, now, err := keep(r, paths, maxBytes)
 			if err != nil {
@@ -48,7 +48,7 @@ service.name are shown under the name of their file, and profiles without a time
 			}))
 		},
 	}
-	cmd.Flags().StringVar(&endpoint, "endpoint", "localhost:4042", "`address` to listen on")
+	cmd.Flags().StringVar(&endpoint, "endpoint", "localhost:4042", "`ADDRESS` to listen on")
 	cmd.Flags().IntVar(&maxBytes, "max-bytes", maxBytes, "memory for profiles, in bytes; the oldest ones make room")
 	r.flags(cmd)
 	return cmd

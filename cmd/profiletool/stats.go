@@ -24,7 +24,7 @@ func newStats(term *terminal) *cobra.Command {
 		Long: `Stats shows for each message its format and layout, how many profiles and samples it has and in which shape, the
 entries and bytes of each table of the dictionary, and both again as the processor dictionary_dedup would write the message.
 Bytes are those of today's layout, before compression.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
 			messages, err := r.readAll(paths)
 			if err != nil {
