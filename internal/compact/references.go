@@ -58,6 +58,21 @@ func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 	return resolved
 }
 
+// ResolveInPlace replaces references in attributes of resources and scopes by their texts.
+func ResolveInPlace(pd pprofile.Profiles) {
+	resolved := ResolveReferences(pd)
+	if resolved == pd {
+		return
+	}
+	for i, rp := range pd.ResourceProfiles().All() {
+		from := resolved.ResourceProfiles().At(i)
+		from.Resource().Attributes().MoveTo(rp.Resource().Attributes())
+		for j, sp := range rp.ScopeProfiles().All() {
+			from.ScopeProfiles().At(j).Scope().Attributes().MoveTo(sp.Scope().Attributes())
+		}
+	}
+}
+
 // HasReferences reports whether an attribute of a resource or scope reads as empty and may be a reference.
 func HasReferences(src pprofile.Profiles) bool {
 	for _, rp := range src.ResourceProfiles().All() {

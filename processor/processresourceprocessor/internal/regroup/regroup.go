@@ -162,7 +162,8 @@ func (r *Regrouper) move(key string) {
 // Regroup changes a message, which must not be read-only.
 func (r *Regrouper) Regroup(pd pprofile.Profiles, group Group) Stats {
 	r.stats = Stats{}
-	resolveReferences(pd)
+	// Regrouping reads the attributes of resources and scopes, and changes the indices of the dictionary's strings.
+	compact.ResolveInPlace(pd)
 	resources := r.read(pd)
 	group.Identify(resources)
 	r.decide(pd, resources, group)
@@ -172,22 +173,6 @@ func (r *Regrouper) Regroup(pd pprofile.Profiles, group Group) Stats {
 	}
 	r.forget()
 	return r.stats
-}
-
-// resolveReferences replaces references in attributes of resources and scopes by their texts: regrouping reads them, and changes
-// the indices of the dictionary's strings.
-func resolveReferences(pd pprofile.Profiles) {
-	resolved := compact.ResolveReferences(pd)
-	if resolved == pd {
-		return
-	}
-	for i, rp := range pd.ResourceProfiles().All() {
-		from := resolved.ResourceProfiles().At(i)
-		from.Resource().Attributes().MoveTo(rp.Resource().Attributes())
-		for j, sp := range rp.ScopeProfiles().All() {
-			from.ScopeProfiles().At(j).Scope().Attributes().MoveTo(sp.Scope().Attributes())
-		}
-	}
 }
 
 // maxKeptSamples bounds the memory that is kept for the next message.
