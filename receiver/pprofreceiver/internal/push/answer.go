@@ -4,6 +4,7 @@
 package push
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -45,8 +46,11 @@ func writeError(w http.ResponseWriter, status int, err error) {
 	if errors.As(err, &form) {
 		answer.Files = form.files
 	}
-	body, _ := json.Marshal(answer) // strings always marshal
-	httpserver.Answer(w, httpserver.ContentJSON, append(body, '\n'), status)
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // people read it at a terminal: attr.<key>, not attr.\u003ckey\u003e
+	_ = enc.Encode(answer)   // strings always encode
+	httpserver.Answer(w, httpserver.ContentJSON, body.Bytes(), status)
 }
 
 // fail answers for an error, which may be the sender's fault or the pipeline's. It counts what was rejected: each bad file of a

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -24,4 +25,11 @@ func TestStatusOfForms(t *testing.T) {
 	}
 	status, _ := statusOf(s.rejectionOfForm(errors.New("malformed MIME header")))
 	assert.Equal(t, http.StatusBadRequest, status)
+}
+
+// People read errors at a terminal.
+func TestErrorsAreReadable(t *testing.T) {
+	w := httptest.NewRecorder()
+	writeError(w, http.StatusBadRequest, errors.New("use attr.<key> & others"))
+	assert.Equal(t, `{"error":"use attr.<key> & others"}`+"\n", w.Body.String())
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/file"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
@@ -205,13 +206,31 @@ func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply fun
 	}
 }
 
-// warnOfNothing names the jobs that have found nothing.
+// warnOfNothing names the jobs that have found nothing. Where files list the targets, there may be none yet: that is no fault.
 func (m *Manager) warnOfNothing(last Update) {
 	for i, j := range m.jobs {
-		if i >= len(last.Jobs) || last.Jobs[i].Discovered == 0 {
-			m.logger.Warn("discovery found no targets yet; check the job's files, names or API server", "job", j.JobName, "after", m.firstLook.String())
+		if i < len(last.Jobs) && last.Jobs[i].Discovered > 0 {
+			continue
 		}
+		if files := j.files(); files != nil {
+			m.logger.Info("no targets yet; list them in a file with one of these names", "job", j.JobName, "files", files)
+			continue
+		}
+		m.logger.Warn("discovery found no targets yet; check the job's names or API server", "job", j.JobName, "after", m.firstLook.String())
 	}
+}
+
+// files returns the names of the files that list the job's targets. It returns nil if the job has another discovery.
+func (j *job) files() []string {
+	var files []string
+	for _, cfg := range j.Discovery {
+		list, ok := cfg.(*file.SDConfig)
+		if !ok {
+			return nil
+		}
+		files = append(files, list.Files...)
+	}
+	return files
 }
 
 func (m *Manager) update() Update {

@@ -156,28 +156,31 @@ http_sd_configs: [{url: "`+server.URL+`", refresh_interval: 20ms}]
 // A job that finds nothing says so once. Kubernetes' discovery would not even say that nobody answers.
 func TestNothingFound(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
+	dir := t.TempDir()
 	m, err := NewManager([]*Config{
-		mustLoad(t, "job_name: none\nfile_sd_configs: [{files: ["+t.TempDir()+"/*.json]}]"),
-		mustLoad(t, "job_name: pods\nfile_sd_configs: [{files: ["+t.TempDir()+"/*.yml]}]"),
+		mustLoad(t, "job_name: files\nfile_sd_configs: [{files: ["+dir+"/*.json]}]"),
+		mustLoad(t, "job_name: both\nfile_sd_configs: [{files: ["+dir+"/*.yml]}]\ndns_sd_configs: [{names: [shop.invalid], type: A, port: 6060}]"),
 	}, zap.New(core))
 	require.NoError(t, err)
 	m.firstLook = 10 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { m.Run(ctx, func(Update) {}) })
-	find := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("found no targets").All() }
+	find := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("no targets yet").All() }
 	require.Eventually(t, func() bool { return len(find()) == 2 }, patience, 5*time.Millisecond)
 	cancel()
 	running.Wait()
-	assert.Equal(t, "none", find()[0].ContextMap()["job"])
-	assert.Equal(t, "pods", find()[1].ContextMap()["job"])
-	assert.Equal(t, zapcore.WarnLevel, find()[0].Level)
+	assert.Equal(t, "files", find()[0].ContextMap()["job"])
+	assert.Equal(t, zapcore.InfoLevel, find()[0].Level, "programs may only push")
+	assert.Equal(t, []any{dir + "/*.json"}, find()[0].ContextMap()["files"])
+	assert.Equal(t, "both", find()[1].ContextMap()["job"])
+	assert.Equal(t, zapcore.WarnLevel, find()[1].Level)
 
 	core, logs = observer.New(zapcore.DebugLevel)
 	m.logger = newLogger(core)
 	m.warnOfNothing(Update{Jobs: []JobReport{{Discovered: 1}, {Discovered: 0}}})
 	require.Len(t, find(), 1)
-	assert.Equal(t, "pods", find()[0].ContextMap()["job"])
+	assert.Equal(t, "both", find()[0].ContextMap()["job"])
 }
 
 func TestDNSConfiguration(t *testing.T) {
