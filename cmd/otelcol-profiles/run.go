@@ -58,7 +58,10 @@ func run(set otelcol.CollectorSettings) error {
 		other.PreRun = func(*cobra.Command, []string) { signals.Stop() }
 	}
 	if err := command.Execute(); err != nil {
-		if slimNote != "" && strings.Contains(err.Error(), "unknown type") {
+		switch text := err.Error(); {
+		case strings.Contains(text, `unknown type: "batch"`):
+			fmt.Fprintln(os.Stderr, "The processor batch does not support profiles: dictionary_dedup makes the batches.")
+		case slimNote != "" && strings.Contains(text, "unknown type"):
 			fmt.Fprintln(os.Stderr, slimNote)
 		}
 		return err

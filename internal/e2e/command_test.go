@@ -60,6 +60,14 @@ func TestProfilesSupportCanBeTurnedOff(t *testing.T) {
 	}
 }
 
+// Whoever knows the Collector configures batch first. The error names what takes its place.
+func TestBatchIsExplained(t *testing.T) {
+	out, err := command(t, "validate", "--config", "config/quickstart.yaml", "--config", "yaml:processors::batch::timeout: 1s")
+	require.Error(t, err)
+	require.Contains(t, out, `unknown type: "batch"`)
+	require.Contains(t, out, "dictionary_dedup makes the batches")
+}
+
 type listedComponent struct{ Name, Module string }
 
 // listedComponents returns what the command `components` prints, by kind.
