@@ -444,7 +444,6 @@ func TestShutdownEndsThoughTheNextComponentHangs(t *testing.T) {
 		return nil
 	}
 	f.consume(message("shop", 3))
-	f.stopped = true
 	require.ErrorContains(t, f.processor.Shutdown(context.Background()), "does not return")
 	close(hang)
 	require.Eventually(t, func() bool { return f.sink.samples() == 3 }, patience, time.Millisecond)

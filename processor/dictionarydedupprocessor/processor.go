@@ -78,6 +78,9 @@ const sendEnds = time.Second
 // Shutdown sends pending batches for at most `drain_timeout`, and tells waiting senders to retry. It counts and logs the
 // samples that could not be sent by then.
 func (d *dedup) Shutdown(ctx context.Context) error {
+	if d.sendContext.Err() != nil { // Shutdown was called before
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.config.DrainTimeout)
 	defer cancel()
 	defer d.metrics.Shutdown()

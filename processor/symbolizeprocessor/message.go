@@ -377,7 +377,7 @@ func (m *message) wait(ctx context.Context) {
 				return
 			case <-ctx.Done():
 				return
-			case <-m.stop:
+			case <-m.stopping.Done():
 				return
 			}
 		}

@@ -31,14 +31,15 @@ type symbolizer struct {
 	metrics  *metrics
 
 	resolver *lookup.Resolver
-	stop     chan struct{}
+	// stopping ends when Shutdown calls stop.
+	stopping context.Context
+	stop     context.CancelFunc
 	stopped  sync.WaitGroup
 }
 
 func newProcessor(set processor.Settings, config *Config, next xconsumer.Profiles) (*symbolizer, error) {
-	s := &symbolizer{
-		config: config, settings: set.TelemetrySettings, logger: set.Logger, next: next, stop: make(chan struct{}),
-	}
+	s := &symbolizer{config: config, settings: set.TelemetrySettings, logger: set.Logger, next: next}
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	var err error
 	if s.metrics, err = newMetrics(set.TelemetrySettings, set.ID); err != nil {
 		return nil, fmt.Errorf("make the metrics: %w", err)
@@ -78,7 +79,7 @@ const shutdownWait = 5 * time.Second
 
 // Shutdown ends the workers.
 func (s *symbolizer) Shutdown(ctx context.Context) error {
-	close(s.stop)
+	s.stop()
 	s.stopped.Wait()
 	s.metrics.Shutdown()
 	if s.resolver == nil {
@@ -106,7 +107,7 @@ func (s *symbolizer) report() {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-s.stopping.Done():
 			return
 		case <-ticker.C:
 			s.logUnresolved()

@@ -54,6 +54,7 @@ func start(tb testing.TB, change func(*Config)) *harness {
 	require.NoError(tb, h.Start(tb.Context(), componenttest.NewNopHost()))
 	tb.Cleanup(func() {
 		require.NoError(tb, h.Shutdown(context.Background()))
+		require.NoError(tb, h.Shutdown(context.Background()), "again")
 		require.NoError(tb, h.telemetry.Shutdown(context.Background()))
 	})
 	return h
