@@ -58,8 +58,10 @@ type tables struct {
 	mini    *symbolTable
 	dynamic *symbolTable
 
-	hasDWARF bool    // it was read
-	errs     []error // nil if there was none
+	errs []error // nil if there was none
+
+	hasDWARF bool // it was read
+	dwarfErr error
 }
 
 // HasSymbols reports whether the file has a table with more than exported functions.
@@ -89,19 +91,12 @@ func (m *Image) Resolve(addrs []uint64, lines bool) (resolved []Resolved, err er
 	}()
 	m.work.left = m.limits.Work
 	m.readTables()
-	if lines && !m.tables.hasDWARF {
-		m.tables.hasDWARF = true
-		var err error
-		m.tables.dwarf, err = m.readDWARF()
-		m.tables.errs = append(m.tables.errs, err)
-	}
 	errs := slices.Clone(m.tables.errs)
 	for i, addr := range addrs {
 		resolved[i] = m.resolveOne(addr)
 	}
-	if lines && m.tables.dwarf != nil {
+	if lines {
 		errs = append(errs, m.resolveDWARF(addrs, resolved))
-		m.tables.dwarf.windows = nil
 	}
 	if m.work.left < 0 {
 		errs = append(errs, ErrTooMuchWork)
@@ -166,7 +161,7 @@ func withoutVersion(name string) string {
 	return name
 }
 
-// resolveDWARF looks up the addresses without lines in DWARF.
+// resolveDWARF looks up the addresses without lines in DWARF. It comes last, since it can be too much work.
 func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
 	var indices []int
 	for i := range addrs {
@@ -174,12 +169,21 @@ func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
 			indices = append(indices, i)
 		}
 	}
+	t := m.tables
+	if len(indices) > 0 && !t.hasDWARF {
+		t.hasDWARF = true
+		t.dwarf, t.dwarfErr = m.readDWARF()
+	}
+	if len(indices) == 0 || t.dwarf == nil {
+		return t.dwarfErr
+	}
+	defer func() { t.dwarf.windows = nil }()
 	slices.SortFunc(indices, func(a, b int) int { return cmp.Compare(addrs[a], addrs[b]) })
 	sorted := make([]uint64, len(indices))
 	for k, i := range indices {
 		sorted[k] = addrs[i]
 	}
-	return m.tables.dwarf.resolve(sorted, func(k int, frames []Frame) {
+	err := t.dwarf.resolve(sorted, func(k int, frames []Frame) {
 		r := &resolved[indices[k]]
 		outermost := &frames[len(frames)-1]
 		// If the compiler left the mangled name out of DWARF, the symbol table has it.
@@ -199,4 +203,5 @@ func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
 		}
 		*r = Resolved{Frames: frames, Quality: QualityLines}
 	})
+	return errors.Join(t.dwarfErr, err)
 }
