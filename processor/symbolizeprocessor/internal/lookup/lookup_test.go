@@ -4,10 +4,12 @@
 package lookup
 
 import (
+	"debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,6 +221,26 @@ func TestCostlyFilesAreLeftAlone(t *testing.T) {
 	missing, isMissing := r.Missing(m)
 	assert.True(t, isMissing)
 	assert.Equal(t, TooLarge, missing)
+}
+
+// If only lines cost too much work, all addresses still have functions.
+func TestFunctionsWithoutCostlyLines(t *testing.T) {
+	program := symbolstest.Compile(t, "g++", "shop.cc", "-g", "-no-pie")
+	r := newResolver(t, func(c *Config, files *sources.Config) { c.Lines, files.MaxWorkBytes = true, 1<<16 })
+	m := r.Module(Key{IDs: idsOf(t, program)}, program)
+	f, err := elf.Open(program)
+	require.NoError(t, err)
+	defer f.Close()
+	list, err := f.Symbols()
+	require.NoError(t, err)
+	for _, name := range []string{"main", "plain_c"} {
+		i := slices.IndexFunc(list, func(s elf.Symbol) bool { return s.Name == name })
+		answers, _ := request(t, r, m, symbols.Position{Offset: list[i].Value, Virtual: true})
+		require.Len(t, answers, 1)
+		require.Len(t, answers[0].Frames, 1, name)
+		assert.Equal(t, name, answers[0].Frames[0].Name)
+		assert.Zero(t, answers[0].Frames[0].Line)
+	}
 }
 
 func TestNames(t *testing.T) {

@@ -191,7 +191,8 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 		}
 	}
 	config := &s.resolver.config
-	resolved, err := file.Resolve(addrs, config.Lines)
+	lines := config.Lines && !file.FunctionsOnly
+	resolved, err := file.Resolve(addrs, lines)
 	names := demangler{style: config.Demangle, now: time.Now}
 	for k, i := range indices {
 		if resolved[k].Quality > s.best[i].quality {
@@ -199,7 +200,10 @@ func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) er
 			s.best[i] = found{frames: resolved[k].Frames, quality: resolved[k].Quality, kind: kind}
 		}
 	}
-	if errors.Is(err, symbols.ErrTooMuchWork) {
+	switch tooMuch := errors.Is(err, symbols.ErrTooMuchWork); {
+	case tooMuch && lines:
+		file.FunctionsOnly = true
+	case tooMuch:
 		s.giveUp(kind, err)
 	}
 	return err

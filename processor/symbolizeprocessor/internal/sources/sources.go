@@ -146,6 +146,9 @@ func (f *Finder) DebuginfodCacheBytes() int64 {
 // Opened is a file with symbols. Close ends its use.
 type Opened struct {
 	*symbols.Image
+	// FunctionsOnly reports that lines were too much work: they are not looked up again while the file is open.
+	FunctionsOnly bool
+
 	file *os.File
 }
 
