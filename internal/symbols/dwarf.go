@@ -43,6 +43,7 @@ type dwarfUnit struct {
 	textBase, addrBase, rangeBase uint64
 	lineOff                       int64 // −1 if it has none
 	directory                     attribute
+	isSplit                       bool // its entries are in another file
 }
 
 // unitSpan is a range of addresses, [low, high), of a unit.
@@ -168,6 +169,7 @@ func (d *dwarfTable) readRoot(u *dwarfUnit) error {
 		u.lineOff = int64(min(a.value, 1<<62))
 	}
 	u.directory = e.get(attrCompDir)
+	u.isSplit = e.get(attrGNUDwoName).form != 0
 	u.textBase = e.number(attrStrOffsetsBase, u.textBase)
 	u.rangeBase = e.number(attrRnglistsBase, u.rangeBase)
 	u.addrBase = e.number(attrAddrBase, e.number(attrGNUAddrBase, u.addrBase))
@@ -343,6 +345,11 @@ func (w *unitWalk) match(e *entry) error {
 // frames makes the frames of address i, innermost first. lines is nil if the line table could not be read.
 func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
 	chain := w.chains[i]
+	if len(chain) == 0 && lines != nil && lines.rows[i].isKnown && !w.unit.isSplit {
+		// With -g1 (line-tables-only), clang and rustc write no entry for a function in which nothing is inlined. The symbol
+		// table has its name.
+		chain = []call{{}}
+	}
 	var frames []Frame
 	at := call{}
 	if lines != nil {

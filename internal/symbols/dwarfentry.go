@@ -33,6 +33,7 @@ const (
 	attrAddrBase        = 0x73
 	attrRnglistsBase    = 0x74
 	attrMIPSLinkageName = 0x2007
+	attrGNUDwoName      = 0x2130
 	attrGNUAddrBase     = 0x2133
 
 	formAddr          = 0x01
@@ -245,7 +246,7 @@ func isWanted(attr uint16) bool {
 	switch attr {
 	case attrName, attrStmtList, attrLowPC, attrHighPC, attrCompDir, attrAbstractOrigin, attrDeclLine,
 		attrSpecification, attrRanges, attrCallColumn, attrCallFile, attrCallLine, attrLinkageName, attrStrOffsetsBase,
-		attrAddrBase, attrRnglistsBase, attrMIPSLinkageName, attrGNUAddrBase:
+		attrAddrBase, attrRnglistsBase, attrMIPSLinkageName, attrGNUDwoName, attrGNUAddrBase:
 		return true
 	}
 	return false

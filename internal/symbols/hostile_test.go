@@ -534,6 +534,35 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A function can have lines and no entry: its name is from the symbol table.
+func TestFunctionWithoutAnEntry(t *testing.T) {
+	header := le(1, 1, 1, 0xfb, 14, 1, 0, "f.c", 0, 0, 0, 0)
+	const line7, advance16 = 12, 230
+	lines := le(uint16(4), uint32(len(header)), header, 0, 9, lineExtSetAddress, uint64(textAddr), line7, advance16, 0, 1, lineExtEndSequence)
+	symtab := le(uint32(1), int(elf.STT_FUNC), 0, uint16(1), uint64(textAddr), uint64(16))
+	splitAbbrevs := append(slices.Clone(testAbbrevs[:9]), 0xb0, 0x42, formFlagPresent, 0, 0, 0) // with attrGNUDwoName
+	for _, test := range []struct {
+		abbrevs  []byte
+		expected Resolved
+	}{
+		{testAbbrevs, Resolved{Frames: []Frame{{Name: "name", File: "f.c", Line: 7}}, Quality: QualityLines}},
+		// The inlined calls, to which the lines belong, are in another file.
+		{splitAbbrevs, Resolved{Frames: []Frame{{Name: "name"}}, Quality: QualityFunction}},
+	} {
+		data := buildELF(
+			elfSection{name: ".text", kind: elf.SHT_PROGBITS, flags: elf.SHF_EXECINSTR, addr: textAddr, claimed: 1 << 10},
+			elfSection{name: ".symtab", kind: elf.SHT_SYMTAB, data: symtab, link: 3},
+			elfSection{name: ".strtab", kind: elf.SHT_STRTAB, data: []byte("\x00name\x00")},
+			debugSection(".debug_info", unit4(0, le(1, uint64(textAddr), uint64(1<<10), uint32(0)))),
+			debugSection(".debug_abbrev", test.abbrevs), debugSection(".debug_line", le(uint32(len(lines)), lines)))
+		m, err := Open(bytes.NewReader(data), int64(len(data)), testLimits)
+		require.NoError(t, err)
+		resolved, err := m.Resolve([]uint64{textAddr + 15, textAddr + 16}, true)
+		require.NoError(t, err)
+		assert.Equal(t, []Resolved{test.expected, {}}, resolved)
+	}
+}
+
 // A file that was cut off, or shrinks while it is read, is an error.
 func TestCutFiles(t *testing.T) {
 	whole := buildELF(append(goSections(true), debugSection(".debug_info", unit4(0, []byte{1})), debugSection(".debug_abbrev", testAbbrevs))...)
