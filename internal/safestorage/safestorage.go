@@ -155,23 +155,26 @@ func (c *client) ready(ctx context.Context, size func() int) error {
 	if failed == 0 {
 		return nil
 	}
-	wanted := min(failed, int64(size()))
-	if c.refused != nil && wanted >= c.refusedBytes && time.Since(c.refusedAt) < probeInterval {
-		return c.refused
-	}
-	if err := c.probe(ctx, wanted); err != nil {
+	// If there is room for all that failed, probes end. Otherwise there may be room for the item.
+	for _, wanted := range []int64{failed, min(failed, int64(size()))} {
+		if c.refused != nil && wanted >= c.refusedBytes && time.Since(c.refusedAt) < probeInterval {
+			continue
+		}
+		err := c.probe(ctx, wanted)
+		if err == nil {
+			if wanted == failed && c.failedBytes.CompareAndSwap(failed, 0) && c.refused != nil {
+				c.refused = nil
+				c.logger.Info("the queue's storage has room again")
+			}
+			return nil
+		}
 		if c.refused == nil {
-			c.logger.Error("the queue's storage has no room; refusing data until it has", zap.Error(err))
+			c.logger.Error("the queue's storage has no room; refusing data that does not fit", zap.Error(err))
 		}
 		c.refused = fmt.Errorf("the queue's storage has no room: %w", err)
 		c.refusedAt, c.refusedBytes = time.Now(), wanted
-		return c.refused
 	}
-	if wanted == failed && c.failedBytes.CompareAndSwap(failed, 0) && c.refused != nil {
-		c.refused = nil
-		c.logger.Info("the queue's storage has room again")
-	}
-	return nil
+	return c.refused
 }
 
 // queueMetadata is the key of all indices of a queue (exporterhelper v0.162, metadataKey).

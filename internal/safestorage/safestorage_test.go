@@ -186,6 +186,30 @@ func (m *memory) Batch(_ context.Context, operations ...*storage.Operation) erro
 	return nil
 }
 
+// TestProbesEnd has small items after a large one that did not fit: once the disk has room for that, they cost nothing.
+func TestProbesEnd(t *testing.T) {
+	var storages Storages
+	disk := &memory{values: map[string][]byte{}}
+	id := component.MustNewID("nop")
+	client, err := safeExtension{disk, &storages, zap.NewNop()}.GetClient(t.Context(), component.KindExporter, id, "logs")
+	require.NoError(t, err)
+	enter := func() error {
+		leave, err := storages.Enter(t.Context(), id, "logs", func() int { return 10 })
+		if err == nil {
+			leave()
+		}
+		return err
+	}
+	disk.setFull(true)
+	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation("1", make([]byte, 1000))), errFull)
+	disk.setFull(false)
+	require.NoError(t, enter())
+	written := disk.writtenBatches()
+	require.NoError(t, enter())
+	require.Equal(t, written, disk.writtenBatches())
+	require.Empty(t, disk.values, "probes leave nothing behind")
+}
+
 type host map[component.ID]component.Component
 
 func (h host) GetExtensions() map[component.ID]component.Component { return h }
