@@ -4,7 +4,6 @@
 package profilestologsexporter
 
 import (
-	"net/url"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -103,11 +101,6 @@ func requireRequestBytes(faults *configcheck.Faults, n int) {
 	faults.Require(n >= minRequestBytes, "`max_request_bytes` must be at least %d, found %d", minRequestBytes, n)
 }
 
-func isURL(address string) bool {
-	parsed, err := url.Parse(address)
-	return err == nil && parsed.Scheme != "" && parsed.Host != ""
-}
-
 // requestBytes returns the largest size of a request.
 func (c *Config) requestBytes() int {
 	if c.HEC.HasValue() {
@@ -116,21 +109,15 @@ func (c *Config) requestBytes() int {
 	return c.MaxRequestBytes
 }
 
-// shown returns an address for an error, without possible secrets.
-func shown(address string) string {
-	if strings.ContainsAny(address, "@?") {
-		return redact.Text(address)
-	}
-	return address
-}
-
 // Validate names every fault.
 func (c *HTTPConfig) Validate() error {
 	var faults configcheck.Faults
 	for _, set := range []struct{ key, address string }{
 		{"endpoint", c.Client.Endpoint}, {"profiles_endpoint", c.ProfilesEndpoint}, {"logs_endpoint", c.LogsEndpoint},
 	} {
-		faults.Require(set.address == "" || isURL(set.address), "`%s` must be a URL, found %q", set.key, shown(set.address))
+		if set.address != "" {
+			faults.RequireURL(set.key, set.address)
+		}
 	}
 	faults.Require(c.Client.Endpoint != "" || c.ProfilesEndpoint != "" && c.LogsEndpoint != "",
 		"`endpoint` must be set, or both `profiles_endpoint` and `logs_endpoint`")
@@ -140,7 +127,7 @@ func (c *HTTPConfig) Validate() error {
 // Validate names every fault.
 func (c *HECConfig) Validate() error {
 	var faults configcheck.Faults
-	faults.Require(isURL(c.Client.Endpoint), "`endpoint` must be a URL, found %q", shown(c.Client.Endpoint))
+	faults.RequireURL("endpoint", c.Client.Endpoint)
 	requireRequestBytes(&faults, c.MaxRequestBytes)
 	faults.Require(c.Token != "", "`token` must be set")
 	return faults.Err()

@@ -4,9 +4,7 @@
 package pyroscopeexporter
 
 import (
-	"errors"
 	"maps"
-	"net/url"
 	"slices"
 	"time"
 
@@ -96,12 +94,7 @@ func createDefaultConfig() component.Config {
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
 	var faults configcheck.Faults
-	switch u, err := url.Parse(c.Client.Endpoint); {
-	case c.Client.Endpoint == "":
-		faults.Add(errors.New("`endpoint` must be set, for example http://pyroscope:4040"))
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		faults.Add(errors.New("`endpoint` must be a URL with http or https and a host"))
-	}
+	faults.RequireURL("endpoint", c.Client.Endpoint)
 	least := fixedLabels + len(c.ExternalLabels)
 	faults.Require(c.Labels.Max >= least,
 		"`labels.max` must be at least %d, for __name__, __delta__, service_name and `external_labels`, found %d", least, c.Labels.Max)

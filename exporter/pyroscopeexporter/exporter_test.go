@@ -314,14 +314,14 @@ func TestLabels(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"`endpoint` must be set":           func(c *Config) { c.Client.Endpoint = "" },
-		"`endpoint` must be a URL":         func(c *Config) { c.Client.Endpoint = "pyroscope:4040" },
-		"`labels.max` must be at least 4":  func(c *Config) { c.Labels.Max = 3; c.ExternalLabels["a"] = "b" },
-		"`labels.dots` must be keep or":    func(c *Config) { c.Labels.Dots = "both" },
-		"`external_labels`: \"a.b\"":       func(c *Config) { c.ExternalLabels["a.b"] = "x" },
-		"`max_profile_samples` must be":    func(c *Config) { c.MaxProfileSamples = 0 },
-		"`max_profile_bytes` must be at l": func(c *Config) { c.MaxProfileBytes = 1 },
-		"`max_retry_after` must be posit":  func(c *Config) { c.MaxRetryAfter = 0 },
+		"`endpoint` must be an http or https URL with a host, found \"\"":               func(c *Config) { c.Client.Endpoint = "" },
+		"`endpoint` must be an http or https URL with a host, found \"pyroscope:4040\"": func(c *Config) { c.Client.Endpoint = "pyroscope:4040" },
+		"`labels.max` must be at least 4":                                               func(c *Config) { c.Labels.Max = 3; c.ExternalLabels["a"] = "b" },
+		"`labels.dots` must be keep or":                                                 func(c *Config) { c.Labels.Dots = "both" },
+		"`external_labels`: \"a.b\"":                                                    func(c *Config) { c.ExternalLabels["a.b"] = "x" },
+		"`max_profile_samples` must be":                                                 func(c *Config) { c.MaxProfileSamples = 0 },
+		"`max_profile_bytes` must be at l":                                              func(c *Config) { c.MaxProfileBytes = 1 },
+		"`max_retry_after` must be posit":                                               func(c *Config) { c.MaxRetryAfter = 0 },
 	} {
 		cfg := createDefaultConfig().(*Config)
 		cfg.Client.Endpoint = "http://localhost:4040"

@@ -7,6 +7,10 @@ package configcheck
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 )
 
 // MaxBytes is the largest value of a limit in bytes: what is computed from a limit must not overflow.
@@ -20,6 +24,16 @@ func (f *Faults) Require(ok bool, format string, args ...any) {
 	if !ok {
 		*f = append(*f, fmt.Errorf(format, args...))
 	}
+}
+
+// RequireURL adds a fault unless the address, which is the value of a key, is a URL of HTTP. The fault shows no secrets of it.
+func (f *Faults) RequireURL(key, address string) {
+	u, err := url.Parse(address)
+	if strings.ContainsAny(address, "@?") { // others have no secrets, and some cannot be parsed
+		address = redact.Text(address)
+	}
+	f.Require(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"),
+		"`%s` must be an http or https URL with a host, found %q", key, address)
 }
 
 // Add adds an error unless it is nil.

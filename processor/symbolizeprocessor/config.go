@@ -4,9 +4,7 @@
 package symbolizeprocessor
 
 import (
-	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"time"
 
@@ -125,9 +123,7 @@ func requirePaths(faults *configcheck.Faults, c *sources.Config) {
 	}
 	d := &c.Debuginfod
 	for _, server := range d.Servers {
-		if u, err := url.Parse(server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			faults.Add(errors.New("`debuginfod.servers` must be URLs with http:// or https:// and a host"))
-		}
+		faults.RequireURL("debuginfod.servers", server)
 	}
 	faults.Require(len(d.Servers) == 0 || d.CacheDirectory != "",
 		"`debuginfod.cache_directory` must be set if there are `debuginfod.servers`")

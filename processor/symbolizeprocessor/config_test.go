@@ -110,7 +110,7 @@ func TestValidate(t *testing.T) {
 		"debug_directories: [debug]":                 "`debug_directories`",
 		"uploads: {directory: up}":                   "`uploads.directory`",
 		"uploads: {refresh_interval: 0s}":            "`uploads.refresh_interval`",
-		"debuginfod: {servers: [ftp://a]}":           "`debuginfod.servers` must be URLs",
+		"debuginfod: {servers: [ftp://a]}":           "`debuginfod.servers` must be an http or https URL with a host, found \"ftp://a\"",
 		"debuginfod: {servers: ['http://a']}":        "`debuginfod.cache_directory` must be set",
 		"debuginfod: {cache_directory: c}":           "`debuginfod.cache_directory`",
 		"debuginfod: {http: {endpoint: 'http://a'}}": "`debuginfod.http.endpoint`",

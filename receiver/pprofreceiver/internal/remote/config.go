@@ -4,16 +4,12 @@
 package remote
 
 import (
-	"errors"
-	"fmt"
-	"net/url"
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -35,15 +31,6 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 func (c *Config) Validate() error {
 	var faults configcheck.Faults
 	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Client.Timeout)
-	target, err := url.Parse(c.Client.Endpoint)
-	switch {
-	case c.Client.Endpoint == "":
-		faults.Add(errors.New("`endpoint` must be set"))
-	case err != nil:
-		// The parser's error repeats the URL, which may contain a password.
-		faults.Add(errors.New("`endpoint` must be a URL"))
-	case (target.Scheme != "http" && target.Scheme != "https") || target.Host == "":
-		faults.Add(fmt.Errorf("`endpoint` must be an http or https URL with a host, found %q", redact.URL(target)))
-	}
+	faults.RequireURL("endpoint", c.Client.Endpoint)
 	return faults.Err()
 }
