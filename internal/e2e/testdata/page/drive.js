@@ -155,6 +155,16 @@ const steps = {
     assert.ok(service && profile && type, 'a service, a profile and a type are chosen');
     assert.equal(await text(page, '.live'), '● live');
     await page.waitForResponse((response) => response.url().includes('/api/flamegraph'), {timeout: 30_000});
+    const line = page.locator('#timeline canvas');
+    const box = await line.boundingBox();
+    await page.mouse.move(box.x + box.width / 2, box.y + 30);
+    await page.mouse.down();
+    const held = await line.getAttribute('aria-label');
+    for (let i = 0; i < 2; i++) await page.waitForResponse((response) => response.url().includes('/api/timeline'), {timeout: 30_000});
+    await shown(page);
+    assert.equal(await line.getAttribute('aria-label'), held, 'the time line does not move below a pointer that drags');
+    await page.mouse.up();
+    await page.waitForFunction((before) => document.querySelector('#timeline canvas').getAttribute('aria-label') !== before, held);
     await page.keyboard.press('l');
     await shown(page);
     assert.equal(await text(page, '.live'), '❚❚ paused');
