@@ -3,19 +3,19 @@
 
 package compact
 
+import "github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+
 // tableUse is what a subset has of a table.
 type tableUse struct {
 	// uses[i] is how often entry i is referred to; 0 means that it is not in the subset.
 	uses []uint32
-	// order[k] is the entry whose index in the subset is k; order[0] is the zero value.
-	order []int32
-	// index[i] is the index of entry i in the subset, valid if uses[i] is not 0.
-	index []int32
+	// Entries are those in the subset; Entries[0] is the zero value.
+	profiledict.Order
 }
 
 func (t *tableUse) reset(entries int) {
 	t.uses = zeroed(t.uses, entries)
-	t.order = t.order[:0]
+	t.Entries = t.Entries[:0]
 }
 
 // add counts a reference and reports whether it is the first.
@@ -26,15 +26,15 @@ func (t *tableUse) add(i int32) bool {
 
 // restart removes all entries from the order but the zero value.
 func (t *tableUse) restart() {
-	t.index = zeroed(t.index, len(t.uses))
-	t.order = append(t.order[:0], 0)
+	t.Index = zeroed(t.Index, len(t.uses))
+	t.Entries = append(t.Entries[:0], 0)
 }
 
 // next gives entry i the next index, unless it has one.
 func (t *tableUse) next(i int32) {
-	if i != 0 && t.index[i] == 0 {
-		t.index[i] = int32(len(t.order))
-		t.order = append(t.order, i)
+	if i != 0 && t.Index[i] == 0 {
+		t.Index[i] = int32(len(t.Entries))
+		t.Entries = append(t.Entries, i)
 	}
 }
 
@@ -56,7 +56,7 @@ const maxCounted = 1 << 14
 
 // byFrequency moves the entries that are used most to the indices that are encoded shortest.
 func (t *tableUse) byFrequency(s *frequencyScratch) {
-	entries := t.order[1:]
+	entries := t.Entries[1:]
 	if len(entries) <= indicesOfWidth[0] {
 		return
 	}
@@ -77,7 +77,7 @@ func (t *tableUse) byFrequency(s *frequencyScratch) {
 			w++
 		}
 		entries[positions[w]] = e
-		t.index[e] = int32(positions[w] + 1)
+		t.Index[e] = int32(positions[w] + 1)
 		positions[w]++
 	}
 }

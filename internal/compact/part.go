@@ -191,7 +191,7 @@ func (b *Batch) write(pieces []piece) Part {
 }
 
 func (b *Batch) writeSamples(piece piece, shape Shape, dst pprofile.SampleSlice) {
-	resize(dst, int(piece.to-piece.from))
+	profiledict.Resize(dst, int(piece.to-piece.from))
 	for i := piece.from; i < piece.to; i++ {
 		s := &b.samples[i]
 		entry := dst.At(int(i - piece.from))
@@ -285,7 +285,7 @@ func (b *Batch) references(pieces []piece) (width, textBytes int) {
 			textBytes += b.addTexts(b.scopeOf(p).size.texts)
 		}
 	}
-	return profiledict.VarintLen(uint64(len(b.subset.strings.order) + len(b.texts))), textBytes
+	return profiledict.VarintLen(uint64(len(b.subset.strings.Entries) + len(b.texts))), textBytes
 }
 
 // addTexts adds to b.texts those that are not in the subset, and returns the bytes that they would add to it.

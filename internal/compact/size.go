@@ -147,7 +147,7 @@ func indexLen(i int32) int { return numberLen(uint64(uint32(i))) }
 func (s *subset) encodedLen() int {
 	n := 0
 	for t, uses := range s.tables() {
-		for _, i := range uses.order { // empty for sets
+		for _, i := range uses.Entries { // empty for sets
 			n += profiledict.FieldLen(s.entryLen(table(t), i))
 		}
 	}
@@ -199,9 +199,9 @@ func (s *subset) mappingLen(i profiledict.MappingIndex) int {
 
 func (s *subset) locationLen(i profiledict.LocationIndex) int {
 	l, lines := s.dict.Locations.At(i)
-	n := indexLen(s.mappings.index[l.Mapping]) + numberLen(l.Address) + s.attributesLen(l.Attributes)
+	n := indexLen(s.mappings.Index[l.Mapping]) + numberLen(l.Address) + s.attributesLen(l.Attributes)
 	for k := range lines {
-		n += profiledict.FieldLen(indexLen(s.functions.index[lines[k].Function]) +
+		n += profiledict.FieldLen(indexLen(s.functions.Index[lines[k].Function]) +
 			numberLen(uint64(lines[k].Line)) + numberLen(uint64(lines[k].Column)))
 	}
 	return n
@@ -214,7 +214,7 @@ func (s *subset) stackLen(i profiledict.StackIndex) int {
 	}
 	n := 0
 	for _, l := range list {
-		n += profiledict.VarintLen(uint64(uint32(s.locations.index[l])))
+		n += profiledict.VarintLen(uint64(uint32(s.locations.Index[l])))
 	}
 	return profiledict.FieldLen(n)
 }
@@ -226,7 +226,7 @@ func (s *subset) attributesLen(i profiledict.AttributeSetIndex) int {
 	}
 	n := 0
 	for _, a := range s.dict.AttributeSets.At(i) {
-		n += profiledict.VarintLen(uint64(uint32(s.attributes.index[a])))
+		n += profiledict.VarintLen(uint64(uint32(s.attributes.Index[a])))
 	}
 	return profiledict.FieldLen(n)
 }

@@ -25,8 +25,7 @@ type subset struct {
 	frequencies frequencyScratch
 	// otherKeys is memory for sorting locationKeys.
 	locationKeys, otherKeys []locationKey
-	scratch                 []int32
-	stringScratch           []string
+	writer                  profiledict.Writer
 }
 
 // table is a table of the dictionary, or a list of what surrounds samples. Entries refer only to entries of lower
@@ -148,6 +147,9 @@ func (s *subset) arrange(isReordered bool) {
 			t.byFrequency(&s.frequencies)
 		}
 	}
+	w := &s.writer
+	w.Strings, w.Attributes, w.Functions, w.Mappings = s.strings.Order, s.attributes.Order, s.functions.Order, s.mappings.Order
+	w.Locations, w.Stacks, w.Links = s.locations.Order, s.stacks.Order, s.links.Order
 }
 
 // bringTogether sorts locations by their addresses, lists functions in the order of their locations, and names in that of their
@@ -167,12 +169,12 @@ func (s *subset) bringTogether() {
 			s.functions.next(int32(lines[k].Function))
 		}
 	}
-	for _, i := range s.functions.order {
+	for _, i := range s.functions.Entries {
 		f := s.dict.Functions.At(profiledict.FunctionIndex(i))
 		s.strings.next(int32(f.Name))
 		s.strings.next(int32(f.SystemName))
 	}
-	for _, i := range s.functions.order {
+	for _, i := range s.functions.Entries {
 		s.strings.next(int32(s.dict.Functions.At(profiledict.FunctionIndex(i)).Filename))
 	}
 }
@@ -226,19 +228,19 @@ func (s *subset) sortLocations() []locationKey {
 	return s.locationKeys
 }
 
-func (s *subset) stringIndex(i profiledict.StringIndex) int32 { return s.strings.index[i] }
+func (s *subset) stringIndex(i profiledict.StringIndex) int32 { return s.strings.Index[i] }
 
-func (s *subset) stackIndex(i profiledict.StackIndex) int32 { return s.stacks.index[i] }
+func (s *subset) stackIndex(i profiledict.StackIndex) int32 { return s.stacks.Index[i] }
 
-func (s *subset) linkIndex(i profiledict.LinkIndex) int32 { return s.links.index[i] }
+func (s *subset) linkIndex(i profiledict.LinkIndex) int32 { return s.links.Index[i] }
 
 func (s *subset) hasString(i profiledict.StringIndex) bool { return i == 0 || s.strings.uses[i] != 0 }
 
 // entries returns the number of entries in each table, zero values included, in the order of Tables.
 func (s *subset) entries() [len(Tables)]int {
 	return [...]int{
-		len(s.mappings.order), len(s.locations.order), len(s.functions.order), len(s.links.order),
-		len(s.strings.order), len(s.attributes.order), len(s.stacks.order),
+		len(s.mappings.Entries), len(s.locations.Entries), len(s.functions.Entries), len(s.links.Entries),
+		len(s.strings.Entries), len(s.attributes.Entries), len(s.stacks.Entries),
 	}
 }
 
@@ -253,153 +255,21 @@ func EntriesOf(d pprofile.ProfilesDictionary) [7]int {
 	}
 }
 
-// attributeList returns the indices of a set in ascending order. They are borrowed until the next call.
-func (s *subset) attributeList(i profiledict.AttributeSetIndex) []int32 {
-	s.scratch = s.scratch[:0]
-	for _, a := range s.dict.AttributeSets.At(i) {
-		s.scratch = append(s.scratch, s.attributes.index[a])
-	}
-	slices.Sort(s.scratch)
-	return s.scratch
-}
-
 // copyAttributes writes the attribute indices of a set over those of dst.
 func (s *subset) copyAttributes(i profiledict.AttributeSetIndex, dst pcommon.Int32Slice) {
-	if i != 0 {
-		dst.FromRaw(s.attributeList(i))
-	} else if dst.Len() > 0 {
-		dst.FromRaw(nil)
-	}
+	s.writer.WriteAttributes(s.dict, i, dst)
 }
 
-// copyTo writes all tables to dst. It overwrites what dst holds and reuses its memory: most of the cost of writing a
-// dictionary is memory, and that of a consumed message has about the right shape.
-func (s *subset) copyTo(dst pprofile.ProfilesDictionary) {
-	s.copyStrings(dst)
-	s.copyFunctions(dst.FunctionTable())
-	s.copyMappings(dst.MappingTable())
-	s.copyLocations(dst.LocationTable())
-	s.copyStacks(dst.StackTable())
-	s.copyLinks(dst.LinkTable())
-	s.copyAttributeTable(dst.AttributeTable())
-}
+// copyTo writes all tables to dst, over what dst holds.
+func (s *subset) copyTo(dst pprofile.ProfilesDictionary) { s.writer.Write(s.dict, dst) }
 
 // isWhole reports whether every entry of the dictionary is used and keeps its index.
 func (s *subset) isWhole() bool {
 	tables := s.tables()
 	for t, n := range tableLens(s.dict) {
-		if len(tables[t].order) != n && table(t) != tableSet {
+		if len(tables[t].Entries) != n && table(t) != tableSet {
 			return false
 		}
 	}
 	return !s.isReordered
-}
-
-// entrySlice is what pdata's slices of entries have in common.
-type entrySlice[T any] interface {
-	Len() int
-	EnsureCapacity(entries int)
-	AppendEmpty() T
-	RemoveIf(func(T) bool)
-}
-
-// resize makes t n entries long. It keeps the first of what t has, as they are.
-func resize[T any, S entrySlice[T]](t S, n int) {
-	if t.Len() > n {
-		i := 0
-		t.RemoveIf(func(T) bool {
-			i++
-			return i > n
-		})
-		return
-	}
-	t.EnsureCapacity(n)
-	for range n - t.Len() {
-		t.AppendEmpty()
-	}
-}
-
-func (s *subset) copyStrings(dst pprofile.ProfilesDictionary) {
-	s.stringScratch = s.stringScratch[:0]
-	for _, i := range s.strings.order {
-		s.stringScratch = append(s.stringScratch, s.dict.Strings.At(profiledict.StringIndex(i)))
-	}
-	dst.StringTable().FromRaw(s.stringScratch)
-	clear(s.stringScratch)
-}
-
-func (s *subset) copyFunctions(dst pprofile.FunctionSlice) {
-	resize(dst, len(s.functions.order))
-	for k, i := range s.functions.order {
-		f, entry := s.dict.Functions.At(profiledict.FunctionIndex(i)), dst.At(k)
-		entry.SetNameStrindex(s.stringIndex(f.Name))
-		entry.SetSystemNameStrindex(s.stringIndex(f.SystemName))
-		entry.SetFilenameStrindex(s.stringIndex(f.Filename))
-		entry.SetStartLine(f.StartLine)
-	}
-}
-
-func (s *subset) copyMappings(dst pprofile.MappingSlice) {
-	resize(dst, len(s.mappings.order))
-	for k, i := range s.mappings.order {
-		m, entry := s.dict.Mappings.At(profiledict.MappingIndex(i)), dst.At(k)
-		entry.SetMemoryStart(m.MemoryStart)
-		entry.SetMemoryLimit(m.MemoryLimit)
-		entry.SetFileOffset(m.FileOffset)
-		entry.SetFilenameStrindex(s.stringIndex(m.Filename))
-		s.copyAttributes(m.Attributes, entry.AttributeIndices())
-	}
-}
-
-func (s *subset) copyLocations(dst pprofile.LocationSlice) {
-	resize(dst, len(s.locations.order))
-	for k, i := range s.locations.order {
-		l, lines := s.dict.Locations.At(profiledict.LocationIndex(i))
-		entry := dst.At(k)
-		entry.SetMappingIndex(s.mappings.index[l.Mapping])
-		entry.SetAddress(l.Address)
-		s.copyAttributes(l.Attributes, entry.AttributeIndices())
-		to := entry.Lines()
-		if to.Len() != len(lines) {
-			resize(to, len(lines))
-		}
-		for k := range lines {
-			line := to.At(k)
-			line.SetFunctionIndex(s.functions.index[lines[k].Function])
-			line.SetLine(lines[k].Line)
-			line.SetColumn(lines[k].Column)
-		}
-	}
-}
-
-func (s *subset) copyStacks(dst pprofile.StackSlice) {
-	resize(dst, len(s.stacks.order))
-	for k, i := range s.stacks.order {
-		list := s.dict.Stacks.At(profiledict.StackIndex(i))
-		s.scratch = slices.Grow(s.scratch[:0], len(list))[:len(list)]
-		for k, l := range list {
-			s.scratch[k] = s.locations.index[l]
-		}
-		dst.At(k).LocationIndices().FromRaw(s.scratch)
-	}
-}
-
-func (s *subset) copyLinks(dst pprofile.LinkSlice) {
-	resize(dst, len(s.links.order))
-	for k, i := range s.links.order {
-		l, entry := s.dict.Links.At(profiledict.LinkIndex(i)), dst.At(k)
-		entry.SetTraceID(l.TraceID)
-		entry.SetSpanID(l.SpanID)
-	}
-}
-
-func (s *subset) copyAttributeTable(dst pprofile.KeyValueAndUnitSlice) {
-	resize(dst, 0) // a value cannot be overwritten by an empty one
-	resize(dst, len(s.attributes.order))
-	for k, i := range s.attributes.order {
-		a, entry := s.dict.Attributes.At(profiledict.AttributeIndex(i)), dst.At(k)
-		entry.SetKeyStrindex(s.stringIndex(a.Key))
-		entry.SetUnitStrindex(s.stringIndex(a.Unit))
-		a.Value.CopyTo(entry.Value())
-	}
 }

@@ -43,14 +43,14 @@ func TestByFrequencyIsAsShortAsSorting(t *testing.T) {
 		bytes := 0
 		seen := make([]bool, entries+1)
 		for i := 1; i <= entries; i++ {
-			bytes += int(table.uses[i]) * profiledict.VarintLen(uint64(table.index[i]))
-			require.False(t, seen[table.index[i]], "an index is given twice")
-			seen[table.index[i]] = true
+			bytes += int(table.uses[i]) * profiledict.VarintLen(uint64(table.Index[i]))
+			require.False(t, seen[table.Index[i]], "an index is given twice")
+			seen[table.Index[i]] = true
 		}
 		assert.Equal(t, byCount(table.uses), bytes, "%d entries", entries)
 		for k := 2; k <= entries; k++ {
 			if profiledict.VarintLen(uint64(k)) == profiledict.VarintLen(uint64(k-1)) {
-				require.Less(t, table.order[k-1], table.order[k], "within a width the order is kept")
+				require.Less(t, table.Entries[k-1], table.Entries[k], "within a width the order is kept")
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func TestByFrequencyOfVeryManyUses(t *testing.T) {
 	table.restart()
 	table.rest()
 	table.byFrequency(&scratch)
-	assert.Less(t, table.index[290], int32(128))
+	assert.Less(t, table.Index[290], int32(128))
 }
 
 func TestSortLocations(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // AttributeIndex is an index of the attribute table. 0 is no attribute.
@@ -121,14 +120,4 @@ func (t *Attributes) textBytes() int {
 		n += len(t.entries[i].Value.text)
 	}
 	return n
-}
-
-func (t *Attributes) copyTo(dst pprofile.KeyValueAndUnitSlice) {
-	dst.EnsureCapacity(len(t.entries))
-	for _, a := range t.entries {
-		entry := dst.AppendEmpty()
-		entry.SetKeyStrindex(int32(a.Key))
-		entry.SetUnitStrindex(int32(a.Unit))
-		a.Value.CopyTo(entry.Value())
-	}
 }

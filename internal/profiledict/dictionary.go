@@ -91,13 +91,5 @@ func (d *Dictionary) DetachStrings() {
 	d.Attributes.detach()
 }
 
-// CopyTo writes all tables to dst, which must be empty. The Dictionary keeps nothing of dst.
-func (d *Dictionary) CopyTo(dst pprofile.ProfilesDictionary) {
-	d.Strings.copyTo(dst.StringTable())
-	d.Functions.copyTo(dst.FunctionTable())
-	d.Mappings.copyTo(dst.MappingTable(), &d.AttributeSets)
-	d.Locations.copyTo(dst.LocationTable(), &d.AttributeSets)
-	d.Stacks.copyTo(dst.StackTable())
-	d.Links.copyTo(dst.LinkTable())
-	d.Attributes.copyTo(dst.AttributeTable())
-}
+// CopyTo writes all tables to dst, over what dst holds. The Dictionary keeps nothing of dst.
+func (d *Dictionary) CopyTo(dst pprofile.ProfilesDictionary) { new(Writer).Write(d, dst) }

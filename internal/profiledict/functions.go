@@ -3,8 +3,6 @@
 
 package profiledict
 
-import "go.opentelemetry.io/collector/pdata/pprofile"
-
 // FunctionIndex is an index of the function table. 0 is no function.
 type FunctionIndex int32
 
@@ -23,15 +21,4 @@ type Functions struct {
 func (t *Functions) Intern(f Function) FunctionIndex {
 	h := Mix(uint64(uint32(f.Name)), uint64(uint32(f.SystemName))<<32|uint64(uint32(f.Filename)))
 	return t.Table.Intern(Mix(h, uint64(f.StartLine)), f)
-}
-
-func (t *Functions) copyTo(dst pprofile.FunctionSlice) {
-	dst.EnsureCapacity(len(t.entries))
-	for _, f := range t.entries {
-		entry := dst.AppendEmpty()
-		entry.SetNameStrindex(int32(f.Name))
-		entry.SetSystemNameStrindex(int32(f.SystemName))
-		entry.SetFilenameStrindex(int32(f.Filename))
-		entry.SetStartLine(f.StartLine)
-	}
 }

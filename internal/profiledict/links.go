@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // LinkIndex is an index of the link table. 0 is no link.
@@ -56,13 +55,4 @@ type Links struct{ Table[LinkIndex, Link] }
 func (t *Links) Intern(l Link) LinkIndex {
 	h := Mix(binary.LittleEndian.Uint64(l.TraceID[:8]), binary.LittleEndian.Uint64(l.TraceID[8:]))
 	return t.Table.Intern(Mix(h, binary.LittleEndian.Uint64(l.SpanID[:])), l)
-}
-
-func (t *Links) copyTo(dst pprofile.LinkSlice) {
-	dst.EnsureCapacity(len(t.entries))
-	for _, l := range t.entries {
-		entry := dst.AppendEmpty()
-		entry.SetTraceID(l.TraceID)
-		entry.SetSpanID(l.SpanID)
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // Lists interns lists of numbers by value, the empty list at index 0. They are plain int32, since pdata has them so.
@@ -68,16 +67,6 @@ type StackIndex int32
 
 // Stacks is the stack table: lists of location indices, leaf first.
 type Stacks struct{ Lists[StackIndex] }
-
-func (t *Stacks) copyTo(dst pprofile.StackSlice) {
-	dst.EnsureCapacity(t.Len())
-	for i := range t.Len() {
-		entry := dst.AppendEmpty()
-		if list := t.At(StackIndex(i)); len(list) > 0 {
-			entry.LocationIndices().FromRaw(list)
-		}
-	}
-}
 
 // AttributeSetIndex names a set of attributes. Sets are no table of OTLP; they are interned here
 // because a set is part of the identity of samples, locations and mappings. 0 is the empty set.

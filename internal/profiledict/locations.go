@@ -3,11 +3,7 @@
 
 package profiledict
 
-import (
-	"slices"
-
-	"go.opentelemetry.io/collector/pdata/pprofile"
-)
+import "slices"
 
 // LocationIndex is an index of the location table. 0 is the location whose fields are all zero.
 type LocationIndex int32
@@ -78,29 +74,4 @@ func (t *Locations) MemoryBytes() int {
 func (t *Locations) freeze() {
 	t.Table.freeze()
 	t.lineEnds, t.lines = clip(t.lineEnds), clip(t.lines)
-}
-
-func (t *Locations) copyTo(dst pprofile.LocationSlice, sets *AttributeSets) {
-	dst.EnsureCapacity(len(t.entries))
-	start := uint32(0)
-	for i := range t.entries {
-		l := &t.entries[i]
-		entry := dst.AppendEmpty()
-		entry.SetMappingIndex(int32(l.Mapping))
-		entry.SetAddress(l.Address)
-		sets.CopyTo(l.Attributes, entry.AttributeIndices())
-		end := t.lineEnds[i]
-		if start == end {
-			continue
-		}
-		lines := entry.Lines()
-		lines.EnsureCapacity(int(end - start))
-		for _, n := range t.lines[start:end] {
-			line := lines.AppendEmpty()
-			line.SetFunctionIndex(int32(n.Function))
-			line.SetLine(n.Line)
-			line.SetColumn(n.Column)
-		}
-		start = end
-	}
 }

@@ -3,8 +3,6 @@
 
 package profiledict
 
-import "go.opentelemetry.io/collector/pdata/pprofile"
-
 // MappingIndex is an index of the mapping table. 0 is no mapping.
 type MappingIndex int32
 
@@ -24,16 +22,4 @@ type Mappings struct {
 func (t *Mappings) Intern(m Mapping) MappingIndex {
 	h := Mix(Mix(m.MemoryStart, m.MemoryLimit), m.FileOffset)
 	return t.Table.Intern(Mix(h, uint64(uint32(m.Filename))<<32|uint64(uint32(m.Attributes))), m)
-}
-
-func (t *Mappings) copyTo(dst pprofile.MappingSlice, sets *AttributeSets) {
-	dst.EnsureCapacity(len(t.entries))
-	for _, m := range t.entries {
-		entry := dst.AppendEmpty()
-		entry.SetMemoryStart(m.MemoryStart)
-		entry.SetMemoryLimit(m.MemoryLimit)
-		entry.SetFileOffset(m.FileOffset)
-		entry.SetFilenameStrindex(int32(m.Filename))
-		sets.CopyTo(m.Attributes, entry.AttributeIndices())
-	}
 }

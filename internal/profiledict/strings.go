@@ -6,8 +6,6 @@ package profiledict
 import (
 	"strings"
 	"unicode/utf8"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 // StringIndex is an index of the string table. 0 is the empty string.
@@ -90,5 +88,3 @@ func (t *Strings) detach() {
 		t.entries[i], rest = rest[:len(s)], rest[len(s):]
 	}
 }
-
-func (t *Strings) copyTo(dst pcommon.StringSlice) { dst.FromRaw(t.entries) }
