@@ -4,7 +4,7 @@
 // Package files writes OTLP profiles as pprof files, and deletes the oldest.
 //
 // Write makes one file for each pprof that pprofencode.Encode returns. A file appears under its name when it is complete and on
-// the disk: it is written under a temporary name, synced and renamed. All paths stay below one directory (os.Root), whatever
+// the disk: it is written under a temporary name, synced and renamed. The folders are synced once, before Write returns. All paths stay below one directory (os.Root), whatever
 // names arrive.
 package files
 
@@ -56,6 +56,8 @@ type Writer struct {
 	// files are those whose names the template made, the oldest first, bytes the sum of their sizes on the disk.
 	files []file
 	bytes int64
+	// unsynced are the folders with new names, and those above them, which can be new too.
+	unsynced map[string]bool
 	// failing reports that an error was logged, and that no file was written since.
 	failing bool
 	// warned is when it was last logged that samples are missing.
@@ -84,7 +86,7 @@ func NewWriter(config Config, logger *zap.Logger, counters Counters) (*Writer, e
 	if err != nil {
 		return nil, fmt.Errorf("files: %w", err)
 	}
-	w := &Writer{config: config, name: name, logger: logger, counters: counters, root: root}
+	w := &Writer{config: config, name: name, logger: logger, counters: counters, root: root, unsynced: map[string]bool{}}
 	if err := w.find(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -160,6 +162,7 @@ func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time)
 			temporaryErr = cmp.Or(temporaryErr, err)
 		}
 	}
+	w.syncFolders()
 	w.expire(ctx, now)
 	if temporaryErr != nil {
 		if !w.failing {
@@ -277,16 +280,22 @@ func (w *Writer) create(name string, payload []byte) (err error) {
 	if err = w.root.Rename(unfinished, name); err != nil {
 		return err
 	}
-	w.syncFolder(folder)
+	for w.unsynced[folder] = true; folder != "."; {
+		folder = path.Dir(folder)
+		w.unsynced[folder] = true
+	}
 	return nil
 }
 
-// syncFolder makes a new name durable on systems on which folders can be synced.
-func (w *Writer) syncFolder(folder string) {
-	if f, err := w.root.Open(folder); err == nil {
-		_ = f.Sync()
-		_ = f.Close()
+// syncFolders makes new names durable on systems on which folders can be synced.
+func (w *Writer) syncFolders() {
+	for folder := range w.unsynced {
+		if f, err := w.root.Open(folder); err == nil {
+			_ = f.Sync()
+			_ = f.Close()
+		}
 	}
+	clear(w.unsynced)
 }
 
 // Expire deletes the files that are too old.
