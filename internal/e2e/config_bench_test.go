@@ -51,7 +51,10 @@ func BenchmarkFleet(b *testing.B) {
 		})
 	}
 	b.Run("agent+kafka+gateway/unpaced", func(b *testing.B) { benchKafka(b, fleet{}) })
-	b.Run("agent+kafka+gateway/paced/timeout=5s", func(b *testing.B) { benchKafka(b, fleet{pause: paced}) })
+	b.Run("agent+kafka+gateway/paced/timeout=5s", func(b *testing.B) {
+		b.Setenv("BATCH_TIMEOUT", "5s")
+		benchKafka(b, fleet{pause: paced})
+	})
 }
 
 func benchAgentAndGateway(b *testing.B, f fleet) {
