@@ -189,7 +189,7 @@ func (a *Assembler) Build() pprofile.Profiles {
 		}
 		b.profiles = append(b.profiles, p.profile)
 	}
-	return b.whole()
+	return b.Whole()
 }
 
 // flatten appends a sample and its observations to those of the batch.

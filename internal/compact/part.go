@@ -117,11 +117,11 @@ func (b *Batch) Merge(messages []pprofile.Profiles) pprofile.Profiles {
 	for _, pd := range messages {
 		b.Add(pd)
 	}
-	return b.whole()
+	return b.Whole()
 }
 
-// whole returns everything as one message. Options.MaxBytes must be 0.
-func (b *Batch) whole() pprofile.Profiles {
+// Whole returns everything as one message. Options.MaxBytes must be 0.
+func (b *Batch) Whole() pprofile.Profiles {
 	for part := range b.Parts() {
 		return part.Profiles
 	}

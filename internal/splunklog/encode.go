@@ -360,10 +360,7 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	for _, next := range slices.Backward(e.todo) {
 		next.whole(e.batch.Add)
 	}
-	for whole := range e.batch.Parts() {
-		return whole.Profiles
-	}
-	return pprofile.NewProfiles()
+	return e.batch.Whole()
 }
 
 // encode makes records of conformant profiles. excess is their size divided by the limit. When they are far too large,
