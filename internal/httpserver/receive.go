@@ -4,8 +4,10 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"google.golang.org/grpc"
@@ -26,6 +28,12 @@ func ExportService(name string, handle func(grpc.ServerStream) error) *grpc.Serv
 			ServerStreams: true, ClientStreams: true,
 		}},
 	}
+}
+
+// MaxMessageBytes is the largest message of a server with max_recv_msg_size_mib, as sent and decompressed; 0 is gRPC's own limit.
+func MaxMessageBytes(mib int) int64 {
+	const defaultMiB = 4
+	return int64(min(cmp.Or(mib, defaultMiB), math.MaxInt32>>20)) << 20
 }
 
 // Receiving is how a message is received.

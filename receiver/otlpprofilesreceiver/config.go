@@ -88,7 +88,7 @@ func (c *Config) maxBytesInFlight() int64 {
 	}
 	largest := int64(0)
 	if grpc := c.Protocols.GRPC.Get(); grpc != nil {
-		largest = maxMessageBytes(grpc)
+		largest = httpserver.MaxMessageBytes(grpc.MaxRecvMsgSizeMiB)
 	}
 	if http := c.Protocols.HTTP.Get(); http != nil {
 		const defaultBytes = 20 << 20 // confighttp's own

@@ -4,9 +4,7 @@
 package otlpprofilesreceiver
 
 import (
-	"cmp"
 	"context"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -36,7 +34,7 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	if err != nil {
 		return err
 	}
-	reserve := min(maxMessageBytes(cfg), r.cfg.maxBytesInFlight()/receivers)
+	reserve := min(httpserver.MaxMessageBytes(cfg.MaxRecvMsgSizeMiB), r.cfg.maxBytesInFlight()/receivers)
 	for _, name := range services {
 		server.RegisterService(httpserver.ExportService(name, func(stream grpc.ServerStream) error {
 			ctx, cancel := life.Context(stream.Context())
@@ -69,9 +67,3 @@ const receivers = 16
 
 // receiveTimeout is how long a message may take to arrive, as over HTTP.
 const receiveTimeout = 30 * time.Second
-
-// maxMessageBytes is the largest message, as sent and decompressed.
-func maxMessageBytes(cfg *configgrpc.ServerConfig) int64 {
-	const defaultMiB = 4 // gRPC's own
-	return int64(min(cmp.Or(cfg.MaxRecvMsgSizeMiB, defaultMiB), math.MaxInt32>>20)) << 20
-}

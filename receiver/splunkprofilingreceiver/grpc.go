@@ -5,7 +5,6 @@ package splunkprofilingreceiver
 
 import (
 	"context"
-	"math"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
@@ -53,12 +52,7 @@ func (c *GRPCConfig) start(ctx context.Context, host component.Host, d delivery)
 
 // maxMessageBytes is the largest message, as sent and decompressed.
 func (s *grpcServer) maxMessageBytes() int64 {
-	const defaultMiB = 4 // gRPC's own
-	mib := s.cfg.Server.MaxRecvMsgSizeMiB
-	if mib == 0 {
-		mib = defaultMiB
-	}
-	return min(int64(min(mib, math.MaxInt32>>20))<<20, s.maxBodyBytes)
+	return min(httpserver.MaxMessageBytes(s.cfg.Server.MaxRecvMsgSizeMiB), s.maxBodyBytes)
 }
 
 // handleExport answers one request.
