@@ -14,8 +14,8 @@ type tableUse struct {
 }
 
 func (t *tableUse) reset(entries int) {
-	t.uses = zeroed(t.uses, entries)
-	t.Entries = t.Entries[:0]
+	t.uses, t.Index = zeroed(t.uses, entries), zeroed(t.Index, entries)
+	t.Entries = append(t.Entries[:0], 0)
 }
 
 // add counts a reference and reports whether it is the first.
@@ -24,13 +24,7 @@ func (t *tableUse) add(i int32) bool {
 	return t.uses[i] == 1
 }
 
-// restart removes all entries from the order but the zero value.
-func (t *tableUse) restart() {
-	t.Index = zeroed(t.Index, len(t.uses))
-	t.Entries = append(t.Entries[:0], 0)
-}
-
-// next gives entry i the next index, unless it has one.
+// next assigns the next index to entry i, unless it has one.
 func (t *tableUse) next(i int32) {
 	if i != 0 && t.Index[i] == 0 {
 		t.Index[i] = int32(len(t.Entries))
@@ -38,7 +32,7 @@ func (t *tableUse) next(i int32) {
 	}
 }
 
-// rest gives indices to the entries in use that have none, in their order in the dictionary.
+// rest assigns indices to the entries in use that have none, in their order in the dictionary.
 func (t *tableUse) rest() {
 	for i, n := range t.uses {
 		if n != 0 {

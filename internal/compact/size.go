@@ -147,7 +147,10 @@ func indexLen(i int32) int { return numberLen(uint64(uint32(i))) }
 func (s *subset) encodedLen() int {
 	n := 0
 	for t, uses := range s.tables() {
-		for _, i := range uses.Entries { // empty for sets
+		if table(t) == tableSet {
+			continue
+		}
+		for _, i := range uses.Entries {
 			n += profiledict.FieldLen(s.entryLen(table(t), i))
 		}
 	}

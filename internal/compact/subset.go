@@ -130,14 +130,10 @@ func (s *subset) arrange(isReordered bool) {
 			s.useString(attribute.Unit)
 		}
 	}
-	tables := s.tables()
-	for _, t := range tables {
-		t.restart()
-	}
 	if isReordered {
 		s.bringTogether()
 	}
-	for t, uses := range tables {
+	for t, uses := range s.tables() {
 		if table(t) != tableSet {
 			uses.rest()
 		}

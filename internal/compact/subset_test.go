@@ -37,7 +37,6 @@ func TestByFrequencyIsAsShortAsSorting(t *testing.T) {
 		for i := 1; i <= entries; i++ {
 			table.uses[i] = 1 + uint32(rnd.ExpFloat64()*20)
 		}
-		table.restart()
 		table.rest()
 		table.byFrequency(&scratch)
 		bytes := 0
@@ -65,7 +64,6 @@ func TestByFrequencyOfVeryManyUses(t *testing.T) {
 		table.uses[i] = 5
 	}
 	table.uses[290] = 1 << 30
-	table.restart()
 	table.rest()
 	table.byFrequency(&scratch)
 	assert.Less(t, table.Index[290], int32(128))
