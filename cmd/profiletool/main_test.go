@@ -142,7 +142,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestUnreadableFiles gives every command that reads files none, and files that it cannot read: it writes one line that says so.
+// TestUnreadableFiles runs every command that reads files without one, and with files that it cannot read. Each run writes one line
+// that says so.
 func TestUnreadableFiles(t *testing.T) {
 	good, text := write(t, "good.otlp", must(t, "merge", goCPU)), write(t, "a.txt", "# Title\n")
 	for _, command := range [][]string{

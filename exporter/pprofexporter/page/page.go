@@ -6,7 +6,8 @@
 //
 // index.html loads static/app.js, which reads the state from the URL (state.js), asks the API (api.js), builds a tree of
 // the answer (tree.js), lays it out (layout.js) and shows it: timeline.js, flamegraph.js with paint.js, table.js,
-// details.js. search.js finds names, by match.js in a thread of its own. The remaining modules are parts of these. docs/architecture.md of the repository has the whole picture.
+// details.js. search.js finds names, by match.js in a thread of its own. The remaining modules are parts of these.
+// docs/architecture.md of the repository has the whole picture.
 package page
 
 import "embed"

@@ -4,8 +4,8 @@
 // Package files writes OTLP profiles as pprof files, and deletes the oldest.
 //
 // Write makes one file for each pprof that pprofencode.Encode returns. A file appears under its name when it is complete and on
-// the disk: it is written under a temporary name, synced and renamed. The folders are synced once, before Write returns. All paths stay below one directory (os.Root), whatever
-// names arrive.
+// the disk: it is written under a temporary name, synced and renamed. The folders are synced once, before Write returns. All paths
+// stay below one directory (os.Root), whatever names arrive.
 package files
 
 import (
