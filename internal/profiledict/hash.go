@@ -12,17 +12,16 @@ import (
 // Hashes only place entries in a HashIndex; no index or order ever depends on one.
 var (
 	hashSeed = maphash.MakeSeed()
-	mixSeed  = maphash.String(hashSeed, "profiledict") | 1
+	mixSeed  = maphash.String(hashSeed, "hash")
+	wordSeed = maphash.String(hashSeed, "word")
 )
 
-const (
-	mixMultiplier     = 0x9e3779b97f4a7c15
-	scatterMultiplier = 0xff51afd7ed558ccd
-)
+const scatterMultiplier = 0xff51afd7ed558ccd
 
-// Mix combines the hash h with the next word of a key. Start with h = 0.
+// Mix combines the hash h with the next word of a key. Each has a seed of its own, so that h may be a word, too: the result
+// does not depend on h^word. Words that share bits must not be joined to one: each field of 64 bits needs a Mix.
 func Mix(h, word uint64) uint64 {
-	hi, lo := bits.Mul64(h^mixSeed^word, mixMultiplier^mixSeed<<1)
+	hi, lo := bits.Mul64(h^mixSeed, word^wordSeed)
 	return hi ^ lo
 }
 

@@ -52,8 +52,8 @@ func (t *Locations) Intern(l Location, lines []Line) LocationIndex {
 	}
 	h := Mix(l.Address, uint64(uint32(l.Mapping))<<32|uint64(uint32(l.Attributes)))
 	for i := range lines {
-		h = Mix(h, uint64(uint32(lines[i].Function))<<32^uint64(lines[i].Line))
-		h = Mix(h, uint64(lines[i].Column))
+		h = Mix(h, uint64(uint32(lines[i].Function)))
+		h = Mix(Mix(h, uint64(lines[i].Line)), uint64(lines[i].Column))
 	}
 	p := t.index.Start(h)
 	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
