@@ -5,7 +5,8 @@
 // events Profile and ProfileChunk, in an array or under traceEvents.
 //
 // Decode walks over the JSON without keeping it. A profile is a tree of nodes, each of which has a function, and samples that
-// name nodes: decoder.readNode interns the functions, decoder.stackOf follows the parents of the sampled nodes. Times are
+// name nodes: decoder.readNode interns the functions, profile.measure checks that the nodes are a tree, and decoder.stackOf
+// follows the parents of the sampled nodes. Times are
 // microseconds, either Unix time or since the machine started; then the anchor is the end of the recording.
 package cpuprofile
 
@@ -16,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -24,8 +26,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
-// maxDepth is the largest number of frames of a stack. V8 records 255.
-const maxDepth = 512
+const (
+	// maxDepth is the largest number of nodes of a stack. V8 records 255.
+	maxDepth = 512
+	// All stacks together may have minFrames + framesPerByte × the length of the file. A node of 100 bytes is rarely at a depth
+	// of more than 50.
+	minFrames     = 64 << 10
+	framesPerByte = 2
+)
 
 // ErrNotProfile is the error for JSON without a profile.
 var ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
@@ -33,7 +41,7 @@ var ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
 // Decode returns the profiles of a file: samples/count with timestamps alone. It leaves out samples of (idle). Samples of
 // (garbage collector) and (program) become a frame on top of the previous stack.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{byKey: map[profileKey]*profile{}}
+	d := decoder{byKey: map[profileKey]*profile{}, framesLeft: minFrames + framesPerByte*len(data)}
 	d.b.Reset(options)
 	if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
 		return pprofile.NewProfiles(), d.b.Stats, fmt.Errorf("read JSON: %w", err)
@@ -50,6 +58,8 @@ type decoder struct {
 	profiles []*profile
 	byKey    map[profileKey]*profile
 	stack    []int32
+	// framesLeft is how many more frames stacks may have.
+	framesLeft int
 }
 
 // profileKey names a profile among Chrome's trace events.
@@ -63,7 +73,17 @@ type node struct {
 	parent   int64 // its id; 0 means that there is none
 	kind     nodeKind
 	location int32
+	// depth is the number of nodes from here to the root, or one of the values below.
+	depth int32
 }
+
+const (
+	unmeasured = 0
+	// inPath is the depth of a node while its ancestors are measured.
+	inPath = -1
+	// noStack is the depth of a node that is too deep, or whose ancestors are a circle.
+	noStack = -2
+)
 
 type nodeKind uint8
 
@@ -339,6 +359,7 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 			d.b.IntAttribute(events.AttributeProcessID, p.process), d.b.IntAttribute(events.AttributeThreadID, p.thread),
 		})
 	}
+	p.measure()
 	stacks := map[stackKey]profiledict.StackIndex{}
 	at, before := p.start, int64(0)
 	for i, sample := range p.samples {
@@ -359,12 +380,12 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 		}
 		stack, ok := stacks[key]
 		if !ok {
-			stack, ok = d.stackOf(p, id, before)
-			if !ok {
-				d.b.Stats.Dropped++
-				continue
-			}
+			stack = d.stackOf(p, key)
 			stacks[key] = stack
+		}
+		if stack == unreadable {
+			d.b.Stats.Dropped++
+			continue
 		}
 		if n.kind == ordinary {
 			before = id
@@ -376,26 +397,63 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 	}
 }
 
-// stackOf interns the stack of a node: its ancestors, or if its kind is above, itself and the previous stack. It is not ok if
-// the stack is too deep, or a circle.
-func (d *decoder) stackOf(p *profile, id, before int64) (profiledict.StackIndex, bool) {
+// measure sets the depth of all nodes. It looks at each node once, whatever their parents are.
+func (p *profile) measure() {
+	var path []int64
+	for id := range p.nodes {
+		depth := int32(0)
+		for path = path[:0]; ; {
+			n, ok := p.nodes[id]
+			if !ok || n.kind == root || id == 0 {
+				break
+			}
+			if n.depth != unmeasured {
+				if depth = n.depth; depth == inPath {
+					depth = noStack
+				}
+				break
+			}
+			n.depth = inPath
+			p.nodes[id] = n
+			path = append(path, id)
+			id = n.parent
+		}
+		for _, id := range slices.Backward(path) {
+			if depth++; depth <= 0 || depth > maxDepth {
+				depth = noStack
+			}
+			n := p.nodes[id]
+			n.depth = depth
+			p.nodes[id] = n
+		}
+	}
+}
+
+// unreadable is the stack of a node that has none.
+const unreadable profiledict.StackIndex = -1
+
+// stackOf interns a stack: the ancestors of key.node, or if that is above another stack, itself and the ancestors of key.before.
+// It returns unreadable if the stack is too deep or a circle, or if all stacks have too many frames.
+func (d *decoder) stackOf(p *profile, key stackKey) profiledict.StackIndex {
 	d.stack = d.stack[:0]
+	id := key.node
 	if n := p.nodes[id]; n.kind == above {
 		d.stack = append(d.stack, n.location)
-		id = before
+		id = key.before
+	}
+	if depth := int(p.nodes[id].depth); depth < 0 || depth+1 > d.framesLeft {
+		return unreadable
 	}
 	for id != 0 {
 		n, ok := p.nodes[id]
 		if !ok || n.kind == root {
 			break
 		}
-		if len(d.stack) == maxDepth {
-			return 0, false
-		}
 		if n.location != 0 {
 			d.stack = append(d.stack, n.location)
 		}
 		id = n.parent
 	}
-	return d.b.Dict.Stacks.Intern(d.stack), true
+	d.framesLeft -= len(d.stack)
+	return d.b.Dict.Stacks.Intern(d.stack)
 }

@@ -99,11 +99,12 @@ func TestFaults(t *testing.T) {
 		require.Error(t, err, text)
 	}
 	for text, dropped := range map[string]int{
-		`{` + nodes + `,"samples":[99,5],"timeDeltas":[1]}`:                                                      1,
-		`{"nodes":[{"id":1,"children":[2]},{"id":2,"children":[1]}],"samples":[1,2]}`:                            2,
-		`{"nodes":[{"id":1}],"samples":[1],"timeDeltas":[1e300]}`:                                                1,
-		`{"nodes":[{"id":1}],"samples":[1],"timeDeltas":[-5]}`:                                                   1,
-		`{"nodes":[{"id":1,"callFrame":{"functionName":5,"lineNumber":9223372036854775807}}],"samples":["x",1]}`: 1,
+		`{` + nodes + `,"samples":[99,5],"timeDeltas":[1]}`:                                                         1,
+		`{"nodes":[{"id":1,"children":[2]},{"id":2,"children":[1]}],"samples":[1,2]}`:                               2,
+		`{"nodes":[{"id":2,"parent":3},{"id":3,"parent":3,"callFrame":{"functionName":"(idle)"}}],"samples":[2,2]}`: 2,
+		`{"nodes":[{"id":1}],"samples":[1],"timeDeltas":[1e300]}`:                                                   1,
+		`{"nodes":[{"id":1}],"samples":[1],"timeDeltas":[-5]}`:                                                      1,
+		`{"nodes":[{"id":1,"callFrame":{"functionName":5,"lineNumber":9223372036854775807}}],"samples":["x",1]}`:    1,
 	} {
 		pd, stats, err := Decode([]byte(text), events.Options{Anchor: guess})
 		require.NoError(t, err, text)
@@ -125,17 +126,23 @@ func hostileProfiles(n int) map[string][]byte {
 	for i := 1; i < n; i++ {
 		fmt.Fprintf(&deep, `{"id":%d,"parent":%d},`, i+1, i)
 	}
+	const states = `{"nodes":[{"id":1,"callFrame":{"functionName":"(program)"}}`
 	return map[string][]byte{
-		"chains":   []byte(chain.String() + `],"samples":[` + numbers.String() + `]}`),
-		"deep":     []byte(`{"nodes":[` + deep.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
-		"flat":     []byte(`{"nodes":[` + flat.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
-		"samples":  []byte(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1` + strings.Repeat(",1", n) + `]}`),
-		"empty":    []byte(`{"nodes":[{}` + strings.Repeat(",{}", n) + `]}`),
-		"children": []byte(`{"nodes":[{"id":1,"children":[` + numbers.String() + `]}]}`),
-		"events":   []byte(`[{}` + strings.Repeat(",{}", n) + `]`),
-		"profiles": []byte(`[{}` + strings.Repeat(`,{"name":"Profile"}`, n) + `]`),
-		"nesting":  []byte(strings.Repeat(`[`, n)),
-		"text":     []byte(`{"nodes":[{"callFrame":{"functionName":"` + strings.Repeat("\xff", n) + `"}}]}`),
+		"idle circle": []byte(`{"nodes":[{"id":1,"parent":1,"callFrame":{"functionName":"(idle)"}},{"id":2,"parent":1}],"samples":[2` +
+			strings.Repeat(",2", n) + `]}`),
+		"states above all stacks": []byte(states + strings.TrimPrefix(chain.String(), `{"nodes":[{"id":1}`) + `],"samples":[` +
+			strings.ReplaceAll(numbers.String(), ",", ",1,") + `]}`),
+		"unreadable stack": []byte(`{"nodes":[` + deep.String() + `{"id":1}],"samples":[` + fmt.Sprint(n) + strings.Repeat(fmt.Sprint(",", n), n) + `]}`),
+		"chains":           []byte(chain.String() + `],"samples":[` + numbers.String() + `]}`),
+		"deep":             []byte(`{"nodes":[` + deep.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
+		"flat":             []byte(`{"nodes":[` + flat.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
+		"samples":          []byte(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1` + strings.Repeat(",1", n) + `]}`),
+		"empty":            []byte(`{"nodes":[{}` + strings.Repeat(",{}", n) + `]}`),
+		"children":         []byte(`{"nodes":[{"id":1,"children":[` + numbers.String() + `]}]}`),
+		"events":           []byte(`[{}` + strings.Repeat(",{}", n) + `]`),
+		"profiles":         []byte(`[{}` + strings.Repeat(`,{"name":"Profile"}`, n) + `]`),
+		"nesting":          []byte(strings.Repeat(`[`, n)),
+		"text":             []byte(`{"nodes":[{"callFrame":{"functionName":"` + strings.Repeat("\xff", n) + `"}}]}`),
 	}
 }
 
