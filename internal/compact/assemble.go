@@ -109,6 +109,9 @@ func (a *Assembler) Value(v pcommon.Value) (value profiledict.Value, ok bool) {
 	return profiledict.ValueOf(clean), true
 }
 
+// Repairs returns how often resources, scopes and values were repaired, or left out, since Reset.
+func (a *Assembler) Repairs() [NumRepairs]int { return a.batch.importer.Repairs }
+
 // Profile adds a profile. Profiles of a scope keep the order in which they were added.
 func (a *Assembler) Profile(scope ScopeIndex, s Shape, header Header) ProfileIndex {
 	s.Values = s.Values || !s.Timestamps // an observation has one of them

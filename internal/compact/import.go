@@ -122,6 +122,7 @@ func (im *Importer) Reset(dict *profiledict.Dictionary) {
 	im.Repairs = [NumRepairs]int{}
 	clear(im.keySeen)
 	im.set = 0
+	im.shared.reset()
 	im.End()
 }
 

@@ -30,6 +30,10 @@ const (
 )
 
 func (t *sharedTexts) reset() {
+	const maxKeptTexts = 1 << 10
+	if len(t.seen) > maxKeptTexts {
+		t.seen = nil
+	}
 	clear(t.seen)
 	t.distinct, t.repeated = 0, 0
 }

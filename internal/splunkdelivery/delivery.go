@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
@@ -219,6 +220,9 @@ func (m *Metrics) count(ctx context.Context, r *splunklog.Result) {
 	}
 	for i, n := range r.Repaired {
 		m.repair(ctx, pprofconv.Repair(i).String(), n)
+	}
+	for i, n := range r.Attributes {
+		m.repair(ctx, compact.Repair(i).String(), n)
 	}
 	m.repair(ctx, FaultEventTime, r.BadTimes)
 }

@@ -210,6 +210,7 @@ func (t *translator) build() {
 		t.dict.DetachStrings()
 	}
 	t.result.Profiles = t.assembler.Build()
+	t.result.addAttributes(t.assembler.Repairs())
 }
 
 func (t *translator) internType(from valueType) compact.ValueType {

@@ -195,6 +195,7 @@ func (t *translator) joinWhole() {
 	for _, n := range batch.Stats().Dropped {
 		t.result.Dropped[pprofconv.DropMalformed] += n
 	}
+	t.result.addAttributes(batch.Stats().Repairs)
 	clear(t.whole)
 	t.whole = t.whole[:0]
 }

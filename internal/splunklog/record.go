@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -171,7 +172,7 @@ func (t *translator) recordAttributes() profiledict.AttributeSetIndex {
 	return t.internSet(attributes)
 }
 
-// appendAttribute interns an attribute and appends it, unless its value is nested too deeply.
+// appendAttribute interns an attribute and appends it, unless the assembler leaves its value out, and counts that.
 func (t *translator) appendAttribute(list []int32, key string, value pcommon.Value) []int32 {
 	entry := profiledict.Attribute{Key: t.dict.Strings.Intern(profiledict.ValidUTF8(key))}
 	truth, ok := false, false
@@ -192,7 +193,9 @@ func (t *translator) appendAttribute(list []int32, key string, value pcommon.Val
 func (t *translator) internSet(list []int32) profiledict.AttributeSetIndex {
 	key := func(i int32) profiledict.StringIndex { return t.dict.Attributes.At(profiledict.AttributeIndex(i)).Key }
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(key(a), key(b)) })
+	all := len(list)
 	list = slices.CompactFunc(list, func(a, b int32) bool { return key(a) == key(b) })
+	t.result.Attributes[compact.RepairAttributeKey] += all - len(list)
 	if len(list) > 0 && list[0] == 0 { // neither key nor value
 		list = list[1:]
 	}

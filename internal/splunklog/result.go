@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -89,6 +90,8 @@ type Result struct {
 	// Dropped counts the dropped samples of records that were read, Repaired the faults that were repaired.
 	Dropped  [pprofconv.NumDropReasons]int
 	Repaired [pprofconv.NumRepairs]int
+	// Attributes counts the attributes of records, scopes and resources that were repaired or left out, by fault.
+	Attributes [compact.NumRepairs]int
 	// UnpackedBytes is the size of the bodies that were read, after decompression.
 	UnpackedBytes int
 	// BadTimes counts times and periods that are not numbers or out of range: the sample is kept without.
@@ -111,6 +114,12 @@ func (r *Result) ProfilingRecords() int {
 // TooLarge reports that a record was rejected because of a limit on size.
 func (r *Result) TooLarge() bool {
 	return slices.ContainsFunc(r.Rejected, func(r Rejection) bool { return r.Reason == ReasonTooLarge })
+}
+
+func (r *Result) addAttributes(repairs [compact.NumRepairs]int) {
+	for i, n := range repairs {
+		r.Attributes[i] += n
+	}
 }
 
 func (r *Result) add(stats *pprofconv.DecodeStats) {
