@@ -1,0 +1,208 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package budget bounds the memory that a process takes for what it receives.
+//
+// Each payload has a Claim on the process's Budget, and takes a straight way: ReadAll reads its body, Acquire or Build
+// acquires the memory that its profiles will take before they are built, Built replaces that estimate by their size, and
+// Release ends the claim after the delivery. What the budget has no room for within MaxWait is refused with ErrBusy: the
+// sender should retry. What the whole budget has no room for is refused with a *TooLargeError.
+//
+// No claim waits for bytes that a waiting claim holds:
+//   - Bodies have bytes of their own. A body of unknown length that grows does not wait, but is refused.
+//   - Profiles are acquired once. What grows while it is built does that one payload at a time.
+//
+// A quarter of the bytes is reserved for small payloads, so that large ones do not delay them.
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// ErrBusy reports that the budget is used up. The same payload may fit later.
+var ErrBusy = errors.New("too many bytes are being received at the moment")
+
+// TooLargeError reports a payload that needs more than the largest that is accepted.
+type TooLargeError struct {
+	// Need is what the payload needs, or 0 if only that it is more than Limit is known.
+	Need int64
+	// Limit is the most that a payload can have, in bytes.
+	Limit int64
+	// IsMemory tells that the bytes are those of the profiles in memory, of which the process has too few, and not those of
+	// the payload.
+	IsMemory bool
+}
+
+func (e *TooLargeError) Error() string {
+	if e.IsMemory {
+		return fmt.Sprintf("its profiles would take %d bytes of memory, and the memory limit of this process leaves %d for one payload",
+			e.Need, e.Limit)
+	}
+	return fmt.Sprintf("larger than %d bytes", e.Limit)
+}
+
+const (
+	// MaxWait is the longest time that a claim waits for bytes.
+	MaxWait = 3 * time.Second
+
+	// bodyPart is the part of a budget that bodies have: as sent, or without their Content-Encoding.
+	bodyPart = 4
+	// reservedPart is the part of a lane that is reserved for small claims, and smallPart the most that one of them has.
+	reservedPart = 4
+	smallPart    = 16
+)
+
+// Budget is a number of bytes that claims share.
+type Budget struct {
+	bodies, profiles *lane
+	// growing holds a token for the large payload that acquires bytes while it holds some.
+	growing *semaphore.Weighted
+}
+
+// New returns a budget of maxBytes.
+func New(maxBytes int64) *Budget {
+	return &Budget{
+		bodies:   newLane(maxBytes / bodyPart),
+		profiles: newLane(maxBytes - maxBytes/bodyPart),
+		growing:  semaphore.NewWeighted(1),
+	}
+}
+
+// Begin returns a claim that holds no bytes. The caller must Release it.
+func (b *Budget) Begin() *Claim {
+	return &Claim{budget: b, body: share{lane: b.bodies}, profiles: share{lane: b.profiles}}
+}
+
+// HeldBytes returns the number of bytes that claims hold.
+func (b *Budget) HeldBytes() int64 { return b.bodies.held() + b.profiles.held() }
+
+// MaxProfileBytes returns the most memory that the profiles of one payload can take.
+func (b *Budget) MaxProfileBytes() int64 { return b.profiles.largeBytes }
+
+// Claim is what one payload holds of a budget. One goroutine uses it.
+type Claim struct {
+	budget         *Budget
+	body, profiles share
+	// used is how much of profiles is in use, and floor how much of that belongs to payloads that are built.
+	used, floor int64
+	isGrowing   bool
+	// buffers are those of ReadAll.
+	buffers [][]byte
+}
+
+// AcquireBody acquires n bytes for a body, or for what reads it.
+func (c *Claim) AcquireBody(ctx context.Context, n int64) error { return c.body.acquire(ctx, n) }
+
+// Acquire acquires the n bytes that the profiles of a payload will take. A payload that grows needs Build.
+func (c *Claim) Acquire(ctx context.Context, n int64) error {
+	if c.profiles.held() > 0 {
+		return c.Build(ctx, n, func(Reserve) error { return nil })
+	}
+	if err := c.profiles.acquire(ctx, n); err != nil {
+		return err
+	}
+	c.used += n
+	return nil
+}
+
+// Reserve acquires n bytes before a decoder takes them. Its error ends the decoder, which returns it. A nil Reserve
+// acquires nothing.
+type Reserve func(n int) error
+
+// Take reserves n bytes.
+func (r Reserve) Take(n int) error {
+	if r == nil || n <= 0 {
+		return nil
+	}
+	return r(n)
+}
+
+// Build calls build, which reserves bytes before it takes them. expected is how many it will probably reserve: the claim
+// acquires them at once. After an error the claim is as before.
+func (c *Claim) Build(ctx context.Context, expected int64, build func(Reserve) error) error {
+	c.floor = c.used
+	err := c.expect(ctx, expected)
+	if err == nil {
+		err = build(func(n int) error {
+			c.used += int64(n)
+			return c.grow(ctx, c.used)
+		})
+	}
+	if c.isGrowing {
+		c.isGrowing = false
+		c.budget.growing.Release(1)
+	}
+	if err != nil {
+		c.settle(c.floor)
+	}
+	return err
+}
+
+// expect acquires what a payload will probably take.
+func (c *Claim) expect(ctx context.Context, n int64) error {
+	n = min(n, c.profiles.lane.largeBytes-c.used)
+	if c.profiles.held() == 0 && c.profiles.lane.isSmall(n) {
+		return c.profiles.acquire(ctx, n)
+	}
+	return c.grow(ctx, c.used+max(0, n))
+}
+
+// grow acquires bytes until the claim holds n for profiles.
+func (c *Claim) grow(ctx context.Context, n int64) error {
+	more := n - c.profiles.held()
+	if more <= 0 {
+		return nil
+	}
+	if n > c.profiles.lane.largeBytes {
+		return &TooLargeError{Need: n, Limit: c.profiles.lane.largeBytes, IsMemory: true}
+	}
+	if !c.isGrowing {
+		if c.profiles.large > 0 && !c.budget.growing.TryAcquire(1) {
+			return ErrBusy // the payload that grows may be waiting for these bytes
+		}
+		if c.profiles.large == 0 {
+			if err := acquire(ctx, c.budget.growing, 1); err != nil {
+				return err
+			}
+		}
+		c.isGrowing = true
+	}
+	// Ask for some more at once, so that a decoder need not ask for each entry.
+	if extra := min(max(more, c.profiles.held()/4), c.profiles.lane.largeBytes-c.profiles.large); extra > more && c.profiles.tryLarge(extra) {
+		return nil
+	}
+	return c.profiles.acquireLarge(ctx, more)
+}
+
+// Built tells that the payload of the last Build or Acquire has become profiles that take n bytes of memory, and that
+// nothing else of it is kept.
+func (c *Claim) Built(n int64) { c.settle(c.floor + n) }
+
+// settle releases what the claim holds above n bytes for profiles.
+func (c *Claim) settle(n int64) {
+	c.used = n
+	c.profiles.shrink(n)
+}
+
+// HeldBytes returns the number of bytes that the claim holds.
+func (c *Claim) HeldBytes() int64 { return c.body.held() + c.profiles.held() }
+
+// DropBody declares that the bytes that ReadAll returned are no longer needed.
+func (c *Claim) DropBody() {
+	for _, buffer := range c.buffers {
+		keepBuffer(buffer)
+	}
+	c.buffers = nil
+	c.body.shrink(0)
+}
+
+// Release ends the claim. The result of ReadAll must not be used afterwards. A second call does nothing.
+func (c *Claim) Release() {
+	c.settle(0)
+	c.DropBody()
+}

@@ -1,0 +1,209 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const kib = 1 << 10
+
+func noGrowth(Reserve) error { return nil }
+
+// Of 1024 KiB, profiles have 768, of which 192 are reserved for claims of at most 48; bodies have a third of each.
+func newBudget() *Budget { return New(1024 * kib) }
+
+func TestLargePayloadsLeaveRoomForSmallOnes(t *testing.T) {
+	b := newBudget()
+	large := b.Begin()
+	require.NoError(t, large.Acquire(t.Context(), b.MaxProfileBytes()))
+	for range 4 {
+		small := b.Begin()
+		require.NoError(t, small.Build(t.Context(), 48*kib, noGrowth))
+		defer small.Release()
+	}
+	large.Release()
+	assert.EqualValues(t, 192*kib, b.HeldBytes())
+	// Small claims use the rest, too.
+	for range 12 {
+		small := b.Begin()
+		require.NoError(t, small.Acquire(t.Context(), 48*kib))
+		defer small.Release()
+	}
+	assert.EqualValues(t, 768*kib, b.HeldBytes())
+}
+
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget()
+		var tooLarge *TooLargeError
+		c := b.Begin()
+		require.ErrorAs(t, c.Acquire(t.Context(), b.MaxProfileBytes()+1), &tooLarge)
+		assert.Equal(t, TooLargeError{Need: 576*kib + 1, Limit: 576 * kib, IsMemory: true}, *tooLarge)
+		err := c.Build(t.Context(), kib, func(reserve Reserve) error {
+			assert.NoError(t, reserve.Take(kib))
+			return reserve.Take(576 * kib)
+		})
+		require.ErrorAs(t, err, &tooLarge)
+		assert.EqualValues(t, 577*kib, tooLarge.Need)
+		assert.Zero(t, b.HeldBytes(), "a build that fails returns what it took")
+
+		require.NoError(t, c.Acquire(t.Context(), b.MaxProfileBytes()))
+		other := b.Begin()
+		require.ErrorIs(t, other.Acquire(t.Context(), 100*kib), ErrBusy)
+		require.ErrorIs(t, other.Build(t.Context(), 100*kib, noGrowth), ErrBusy)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, other.Acquire(ctx, 100*kib), context.Canceled)
+
+		waiting := make(chan error)
+		go func() { waiting <- other.Acquire(t.Context(), 100*kib) }()
+		synctest.Wait()
+		c.Release()
+		require.NoError(t, <-waiting)
+		other.Release()
+		c.Release()
+		assert.Zero(t, b.HeldBytes())
+	})
+}
+
+// Whatever payloads grow to, together and in turn: none waits for another that waits, so that all of them end long before MaxWait, and
+// the budget holds.
+func TestGrowingPayloadsNeverWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, began := newBudget(), time.Now()
+		var building, most atomic.Int64
+		var senders sync.WaitGroup
+		for i := range 64 {
+			random := rand.New(rand.NewPCG(1, uint64(i)))
+			senders.Go(func() {
+				for range 100 {
+					c := b.Begin()
+					size, taken := random.Int64N(560*kib), int64(0)
+					err := c.Build(t.Context(), random.Int64N(200*kib), func(reserve Reserve) error {
+						for taken < size {
+							n := random.Int64N(64 * kib)
+							if err := reserve.Take(int(n)); err != nil {
+								return err
+							}
+							taken += n
+							held := building.Add(n)
+							for old := most.Load(); held > old && !most.CompareAndSwap(old, held); old = most.Load() {
+							}
+							runtime.Gosched()
+						}
+						return nil
+					})
+					var tooLarge *TooLargeError
+					assert.False(t, errors.As(err, &tooLarge) && taken <= 500*kib, "%v", err)
+					building.Add(-taken)
+					if err == nil {
+						c.Built(taken / 3)
+					}
+					c.Release()
+				}
+			})
+		}
+		senders.Wait()
+		assert.Zero(t, b.HeldBytes())
+		assert.LessOrEqual(t, most.Load(), int64(768*kib))
+		assert.Less(t, time.Since(began), MaxWait, "time passes in here only if all of them wait")
+		t.Logf("at most %d KiB in use", most.Load()/kib)
+	})
+}
+
+func TestBuiltKeepsEarlierPayloads(t *testing.T) {
+	b := newBudget()
+	c := b.Begin()
+	for range 3 {
+		require.NoError(t, c.Build(t.Context(), 20*kib, func(reserve Reserve) error { return reserve.Take(30 * kib) }))
+		c.Built(10 * kib)
+	}
+	assert.EqualValues(t, 30*kib, b.HeldBytes())
+	require.Error(t, c.Build(t.Context(), 0, func(Reserve) error { return io.ErrUnexpectedEOF }))
+	assert.EqualValues(t, 30*kib, b.HeldBytes())
+	c.Release()
+	assert.Zero(t, b.HeldBytes())
+}
+
+func TestReadAll(t *testing.T) {
+	const limit = 100 * kib
+	for _, size := range []int{0, 1, 4095, 4096, 4097, 65536, limit} {
+		for _, stated := range []int64{-1, int64(size)} {
+			b := newBudget()
+			c := b.Begin()
+			body := bytes.Repeat([]byte("x"), size)
+			data, err := c.ReadAll(t.Context(), iotest.HalfReader(bytes.NewReader(body)), stated, limit)
+			require.NoError(t, err)
+			assert.Equal(t, body, append([]byte{}, data...))
+			assert.GreaterOrEqual(t, c.HeldBytes(), int64(size))
+			assert.LessOrEqual(t, c.HeldBytes(), int64(max(4*kib, 3*size)))
+			c.Release()
+			assert.Zero(t, b.HeldBytes())
+		}
+	}
+	var tooLarge *TooLargeError
+	c := newBudget().Begin()
+	_, err := c.ReadAll(t.Context(), bytes.NewReader(make([]byte, limit+1)), -1, limit)
+	require.ErrorAs(t, err, &tooLarge)
+	assert.EqualError(t, err, "larger than 102400 bytes")
+	_, err = c.ReadAll(t.Context(), nil, limit+1, limit)
+	require.ErrorAs(t, err, &tooLarge)
+}
+
+// A body of unknown length that outgrows the room is refused at once: it holds what others wait for.
+func TestBodyThatGrowsDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget()
+		other := b.Begin()
+		require.NoError(t, other.AcquireBody(t.Context(), 190*kib))
+		c := b.Begin()
+		_, err := c.ReadAll(t.Context(), bytes.NewReader(make([]byte, 100*kib)), -1, 1<<20)
+		require.ErrorIs(t, err, ErrBusy)
+		c.Release()
+		other.Release()
+	})
+}
+
+func TestGroupLimit(t *testing.T) {
+	root := t.TempDir()
+	membership := filepath.Join(root, "membership")
+	write := func(name, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	assert.EqualValues(t, math.MaxInt64, groupLimit(root, membership))
+	write("membership", "0::/pod/container\n")
+	assert.EqualValues(t, math.MaxInt64, groupLimit(root, membership))
+	write("pod/container/memory.max", "max\n")
+	assert.EqualValues(t, math.MaxInt64, groupLimit(root, membership))
+	write("pod/memory.max", "1000\n")
+	assert.EqualValues(t, 1000, groupLimit(root, membership))
+	write("membership", "4:memory:/docker\n3:cpu:/pod\n")
+	write("memory/docker/memory.limit_in_bytes", "500\n")
+	assert.EqualValues(t, 500, groupLimit(root, membership))
+}
+
+func TestForMemory(t *testing.T) {
+	assert.EqualValues(t, 100<<20, forMemory(400<<20))
+	assert.EqualValues(t, minProcessBytes, forMemory(1<<20))
+	assert.EqualValues(t, maxProcessBytes, forMemory(math.MaxInt64))
+}

@@ -1,0 +1,111 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// lane is a number of bytes, of which a part is reserved for small claims. They use the rest, too, if that is free.
+type lane struct {
+	small, large              *semaphore.Weighted
+	maxSmallBytes, largeBytes int64
+	inUse                     atomic.Int64
+}
+
+func newLane(maxBytes int64) *lane {
+	reserved := maxBytes / reservedPart
+	return &lane{
+		small: semaphore.NewWeighted(reserved), large: semaphore.NewWeighted(maxBytes - reserved),
+		maxSmallBytes: maxBytes / smallPart, largeBytes: maxBytes - reserved,
+	}
+}
+
+func (l *lane) held() int64 { return l.inUse.Load() }
+
+// isSmall reports whether a claim of n bytes is small.
+func (l *lane) isSmall(n int64) bool { return n <= l.maxSmallBytes }
+
+// share is what a claim holds of a lane.
+type share struct {
+	lane         *lane
+	small, large int64
+}
+
+func (s *share) held() int64 { return s.small + s.large }
+
+// acquire adds n bytes. It waits for them only if the share holds none yet.
+func (s *share) acquire(ctx context.Context, n int64) error {
+	switch isSmall := s.large == 0 && s.lane.isSmall(s.small+n); {
+	case isSmall && s.lane.small.TryAcquire(n):
+		s.addSmall(n)
+	case s.tryLarge(n):
+	case s.held()+n > s.lane.largeBytes:
+		return &TooLargeError{Need: s.held() + n, Limit: s.lane.largeBytes, IsMemory: true}
+	case s.held() > 0:
+		return ErrBusy
+	case isSmall:
+		if err := acquire(ctx, s.lane.small, n); err != nil {
+			return err
+		}
+		s.addSmall(n)
+	default:
+		return s.acquireLarge(ctx, n)
+	}
+	return nil
+}
+
+func (s *share) addSmall(n int64) {
+	s.small += n
+	s.lane.inUse.Add(n)
+}
+
+func (s *share) acquireLarge(ctx context.Context, n int64) error {
+	if err := acquire(ctx, s.lane.large, n); err != nil {
+		return err
+	}
+	s.large += n
+	s.lane.inUse.Add(n)
+	return nil
+}
+
+func (s *share) tryLarge(n int64) bool {
+	if !s.lane.large.TryAcquire(n) {
+		return false
+	}
+	s.large += n
+	s.lane.inUse.Add(n)
+	return true
+}
+
+// shrink releases what the share holds above n bytes.
+func (s *share) shrink(n int64) {
+	excess := max(0, s.held()-n)
+	large := min(excess, s.large)
+	small := excess - large
+	s.large -= large
+	s.small -= small
+	s.lane.large.Release(large)
+	s.lane.small.Release(small)
+	s.lane.inUse.Add(-excess)
+}
+
+// acquire waits for n units, for at most MaxWait. Its error is ErrBusy, or that of ctx.
+func acquire(ctx context.Context, from *semaphore.Weighted, n int64) error {
+	if from.TryAcquire(n) {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, MaxWait)
+	defer cancel()
+	if from.Acquire(waiting, n) == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ErrBusy
+}

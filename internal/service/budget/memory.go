@@ -1,0 +1,87 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	// processPart is the part of the process's memory that what it receives can take. The pipeline needs the rest: it merges,
+	// queues and sends what it was passed, each of which takes as much again.
+	processPart = 4
+	// A budget is not smaller than minProcessBytes: the process would hardly work. Nor is it larger than maxProcessBytes, so
+	// that a machine without a limit is not used up.
+	minProcessBytes = 16 << 20
+	maxProcessBytes = 1 << 30
+)
+
+var (
+	processMu sync.Mutex
+	process   *Budget
+)
+
+// Process returns the budget that all receivers of the process share. Its size follows from the memory that the process may
+// take: the least of GOMEMLIMIT, the limits of its control group, and what SetMemoryLimit was told.
+func Process() *Budget {
+	processMu.Lock()
+	defer processMu.Unlock()
+	if process == nil {
+		process = New(forMemory(min(debug.SetMemoryLimit(-1), groupLimit("/sys/fs/cgroup", "/proc/self/cgroup"))))
+	}
+	return process
+}
+
+// SetMemoryLimit sizes the budget of the process for limit bytes of memory, unless its other limits are lower. It must be
+// called before receivers start.
+func SetMemoryLimit(limit int64) {
+	limit = min(limit, debug.SetMemoryLimit(-1), groupLimit("/sys/fs/cgroup", "/proc/self/cgroup"))
+	processMu.Lock()
+	defer processMu.Unlock()
+	process = New(forMemory(limit))
+}
+
+func forMemory(limit int64) int64 { return min(max(limit/processPart, minProcessBytes), maxProcessBytes) }
+
+// groupLimit returns the memory limit of the process's control group, or of one above it; math.MaxInt64 if there is none.
+func groupLimit(root, membership string) int64 {
+	limit := int64(math.MaxInt64)
+	text, err := os.ReadFile(membership)
+	if err != nil {
+		return limit
+	}
+	read := func(file string) {
+		if value, err := os.ReadFile(file); err == nil {
+			if n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64); err == nil && n > 0 {
+				limit = min(limit, n)
+			}
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		// hierarchy:controllers:path; version 2 has hierarchy 0 without controllers.
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
+			switch {
+			case fields[1] == "":
+				read(path.Join(root, group, "memory.max"))
+			case fields[1] == "memory":
+				read(path.Join(root, "memory", group, "memory.limit_in_bytes"))
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return limit
+}
