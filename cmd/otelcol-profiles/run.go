@@ -14,12 +14,13 @@ import (
 	"go.opentelemetry.io/collector/otelcol"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/safestorage"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/shutdown"
 )
 
 // run replaces the one in main_others.go, which `make generate` removes. It runs the collector so that signals work from the
-// start and so that it stops in time (internal/shutdown), and so that queues lose nothing while the disk is full
-// (internal/safestorage).
+// start and so that it stops in time (internal/shutdown), that queues lose nothing while the disk is full
+// (internal/safestorage), and that what it receives fits into its memory (internal/service/budget).
 func run(set otelcol.CollectorSettings) error {
 	signals := shutdown.Listen()
 	timeout, err := shutdown.Timeout()
@@ -33,6 +34,9 @@ func run(set otelcol.CollectorSettings) error {
 		os.Exit(1)
 	}
 	signals.Forward(timeout, late)
+
+	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
+	*converters = append(*converters, budget.NewConverterFactory())
 
 	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages

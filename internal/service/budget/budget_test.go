@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 )
 
 const kib = 1 << 10
@@ -206,4 +207,17 @@ func TestForMemory(t *testing.T) {
 	assert.EqualValues(t, 100<<20, forMemory(400<<20))
 	assert.EqualValues(t, minProcessBytes, forMemory(1<<20))
 	assert.EqualValues(t, maxProcessBytes, forMemory(math.MaxInt64))
+}
+
+func TestLimiterBytes(t *testing.T) {
+	conf := func(processors map[string]any) *confmap.Conf {
+		return confmap.NewFromStringMap(map[string]any{"processors": processors})
+	}
+	assert.EqualValues(t, math.MaxInt64, limiterBytes(conf(nil)))
+	assert.EqualValues(t, 512<<20, limiterBytes(conf(map[string]any{
+		"memory_limiter":       map[string]any{"limit_mib": 1024},
+		"memory_limiter/small": map[string]any{"limit_mib": 512},
+		"memory_limiter/share": map[string]any{"limit_percentage": 50},
+		"dictionary_dedup":     nil,
+	})))
 }
