@@ -228,7 +228,7 @@ func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 	format := formats.Sniff(data)
 	switch format {
 	case formats.Gzip, formats.Zstd:
-		plain, err := pprofconv.Uncompress(data, r.left)
+		plain, err := pprofconv.Uncompress(data, r.left, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ func TestSniffFiles(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, want, formats.Sniff(data), path)
 			if want == formats.Gzip {
-				plain, err := pprofconv.Uncompress(data, 1<<30)
+				plain, err := pprofconv.Uncompress(data, 1<<30, nil)
 				require.NoError(t, err)
 				assert.Equal(t, formats.Pprof, formats.Sniff(plain), path)
 			}

@@ -69,7 +69,7 @@ func decodeTimed(in *input) pprofile.Profiles {
 			},
 		}))
 	}
-	_, err := pprofconv.Read(in.payload, dict, pprofconv.DefaultLimits(), "", func(s pprofconv.Sample) {
+	_, err := pprofconv.Read(in.payload, dict, pprofconv.DefaultLimits(), "", nil, func(s pprofconv.Sample) {
 		for i, p := range profiles {
 			a.Observe(p, compact.Identity{Stack: s.Stack}, compact.Observation{Timestamp: uint64(s.Labels[0].Labels[0].Num) * 1e9, Value: s.Values[i]})
 		}

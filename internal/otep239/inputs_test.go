@@ -221,7 +221,7 @@ func inputs(tb testing.TB) []input {
 func captured(tb testing.TB, name, path string) input {
 	data, err := os.ReadFile(path)
 	require.NoError(tb, err)
-	plain, err := pprofconv.Uncompress(data, 1<<30)
+	plain, err := pprofconv.Uncompress(data, 1<<30, nil)
 	require.NoError(tb, err)
 	p := &pprofProfile{}
 	unmarshal(plain, reflect.ValueOf(p).Elem())

@@ -57,7 +57,7 @@ var (
 	}}
 	scope = &message{size: 64, fields: [8]*message{3: keyValue}}
 
-	sample       = &message{size: 128}
+	sample       = &message{size: SampleBytes}
 	profile      = &message{size: 320, fields: [8]*message{1: leaf, 2: sample, 5: leaf}}
 	location     = &message{size: 96, perByte: 24, fields: [8]*message{3: leaf}}
 	mapping      = &message{size: 96}
@@ -113,7 +113,7 @@ func check(data []byte, is *message) (int, error) {
 
 // OfProfiles estimates the memory of profiles that were unmarshalled.
 func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
-	const indexBytes, numberBytes = 4, 8
+	const indexBytes = 4
 	d := pd.Dictionary()
 	n := mapping.size*d.MappingTable().Len() + leaf.size*(d.FunctionTable().Len()+d.LinkTable().Len()) +
 		stack.size*d.StackTable().Len()
@@ -138,7 +138,7 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	for p := range pdataiter.Profiles(pd) {
 		n += profile.size + indexBytes*p.AttributeIndices().Len() + p.OriginalPayload().Len()
 		for _, s := range p.Samples().All() {
-			n += sample.size + indexBytes*s.AttributeIndices().Len() + numberBytes*(s.Values().Len()+s.TimestampsUnixNano().Len())
+			n += SampleBytes + indexBytes*s.AttributeIndices().Len() + NumberBytes*(s.Values().Len()+s.TimestampsUnixNano().Len())
 		}
 	}
 	return n

@@ -232,7 +232,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits Lim
 		require(cost, "Decode with a Baseline, "+way, err)
 	}
 	dict := profiledict.New()
-	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, limits, "", func(Sample) {}) })
+	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, limits, "", nil, func(Sample) {}) })
 	require(cost, "Read", err)
 	_ = kept
 }
@@ -263,7 +263,7 @@ func FuzzDecodeCost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		limits := Limits{MaxProfileBytes: 8 << 20}
 		var d decompressor
-		plain, err := d.plain(payload, limits.MaxProfileBytes)
+		plain, err := d.plain(payload, limits.MaxProfileBytes, nil)
 		if err != nil {
 			plain = make([]byte, limits.MaxProfileBytes) // more was not read
 		}

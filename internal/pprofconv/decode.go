@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
@@ -45,6 +46,10 @@ type DecodeOptions struct {
 	// At is when the payload was fetched. With a Baseline it is used if the payloads have no times
 	// or the same one.
 	At time.Time
+
+	// Reserve, if set, reserves memory before Decode takes it, for the plain bytes, the tables and the profiles. Its error
+	// ends Decode, which returns it.
+	Reserve pdatasize.Reserve
 }
 
 // DecodeStats counts what Decode did with one payload. With a Baseline, faults of samples that are not emitted do not
@@ -115,6 +120,9 @@ type worker struct {
 
 	dict   *profiledict.Dictionary // of Decode
 	limits Limits
+	meter  *pdatasize.Meter
+	own    pdatasize.Meter // of Decode
+	opened int // what was reserved before the first sample
 	stats  DecodeStats
 	types  []int // scratch: the numbers of all sample types
 
@@ -151,10 +159,15 @@ func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, err
 	if opts.Baseline != nil {
 		opts.Baseline.Discard()
 	}
+	w.own = pdatasize.Meter{Reserve: opts.Reserve}
+	w.meter = &w.own
 	if err := w.open(payload, w.dict, opts.Limits); err != nil {
 		return pprofile.NewProfiles(), err
 	}
-	profiles := w.decode(opts)
+	profiles, err := w.decode(opts)
+	if err != nil {
+		return pprofile.NewProfiles(), err
+	}
 	if opts.IncludeOriginalPayload && profiles.ProfileCount() > 0 && !w.comparison.IsActive {
 		first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		first.SetOriginalPayloadFormat("pprof")
@@ -167,7 +180,7 @@ func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, err
 func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limits) error {
 	w.limits, w.stats = limits.WithDefaults(), DecodeStats{}
 	w.texts.dict, w.texts.payload, w.texts.limits, w.texts.counts = dict, &w.payload, &w.limits, &w.stats.Counts
-	data, err := w.plain(payload, w.limits.MaxProfileBytes)
+	data, err := w.plain(payload, w.limits.MaxProfileBytes, w.meter)
 	if err != nil {
 		return err
 	}
@@ -175,8 +188,8 @@ func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limit
 	if name := sniff(data); name != "" {
 		return &FormatError{Seems: name}
 	}
-	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts); err != nil {
-		if errors.Is(err, ErrTooLarge) {
+	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts, w.meter); err != nil {
+		if errors.Is(err, ErrTooLarge) || w.meter.IsRefused() {
 			return err
 		}
 		if len(data) > 0 && IsText(data[:min(len(data), 64)]) {
@@ -187,8 +200,8 @@ func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limit
 	return nil
 }
 
-// decode interns the samples of the payload and returns them as pdata.
-func (w *worker) decode(opts DecodeOptions) pprofile.Profiles {
+// decode interns the samples of the payload and returns them as pdata. Its error is that of Reserve.
+func (w *worker) decode(opts DecodeOptions) (pprofile.Profiles, error) {
 	p := &w.payload
 	total := len(p.Samples)
 	emitted := total
@@ -201,26 +214,83 @@ func (w *worker) decode(opts DecodeOptions) pprofile.Profiles {
 		}
 		if w.comparison.IsEmpty() {
 			w.stats.Samples = w.comparison.Samples
-			return pprofile.NewProfiles()
+			return pprofile.NewProfiles(), nil
 		}
 	}
 	share := func(n int) int { return int(int64(n) * int64(emitted) / int64(max(1, total))) }
-	w.dict.Reset(profiledict.Sizes{
+	sizes := profiledict.Sizes{
 		Strings:        share(len(p.Strings)),
 		Functions:      share(len(p.Functions)),
 		Locations:      share(len(p.Locations)),
 		Lines:          share(len(p.Lines)),
 		Stacks:         emitted,
 		StackLocations: share(p.SampleBytes) / 2, // most ids take two bytes
-	})
+	}
+	w.opened = w.meter.Level()
+	if err := w.meter.More(sizes.Bytes() + sampleBytes*emitted + numberBytes*min(emitted*p.ValuesPerSample(), p.SampleBytes)); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	w.dict.Reset(sizes)
 	w.prepare(p.ValuesPerSample())
 	w.samples.reset(emitted, p.ValuesPerSample(), p.SampleBytes) // a value has at least one byte
 	w.timed.reset(p.ValuesPerSample())
 	if opts.Baseline == nil {
 		w.timestampLabels = opts.TimestampLabels
 	}
-	w.addSamples()
-	return w.emit()
+	if err := w.addSamples(); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	if err := w.reserve(w.pdataBytes()); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	return w.emit(), nil
+}
+
+// The memory of a sample in sampleTable or timedTable, of an observation, and of a value.
+const (
+	sampleBytes      = 40
+	observationBytes = 16
+	numberBytes      = 8
+)
+
+// reserve reserves what the worker has built, and more bytes.
+func (w *worker) reserve(more int) error {
+	s, t := &w.samples, &w.timed
+	return w.meter.Reach(w.opened + w.dict.BuildBytes() + w.labels.buildBytes() + sampleBytes*(len(s.entries)+len(t.entries)) +
+		observationBytes*len(t.observations) + numberBytes*(len(s.values)+len(t.values)) + more)
+}
+
+// commentBytes returns the memory of the comments: each is in the payload's list, in a value, and in the attribute of all.
+func (w *worker) commentBytes() int {
+	const listed, copies = 48, 4
+	text := 0
+	for _, c := range w.payload.Comments {
+		if c < uint64(len(w.payload.Strings)) {
+			text += int(w.payload.Strings[c].End - w.payload.Strings[c].Start)
+		}
+	}
+	return listed*len(w.payload.Comments) + copies*int(min(int64(text), w.budget))
+}
+
+// pdataBytes returns the memory of the samples as pdata.
+func (w *worker) pdataBytes() int {
+	const ofSample = pdatasize.SampleBytes + pdatasize.NumberBytes
+	n := 0
+	for i := range w.samples.entries {
+		types := 0
+		for _, v := range w.samples.of(i) {
+			if v != 0 {
+				types++
+			}
+		}
+		n += max(1, types) * (ofSample + 4*len(w.dict.AttributeSets.At(w.samples.entries[i].attributes)))
+	}
+	n += w.commentBytes()
+	perType := 2 * pdatasize.NumberBytes * len(w.timed.observations)
+	for i := range w.timed.entries[1:] {
+		perType += ofSample + 4*len(w.dict.AttributeSets.At(w.timed.entries[1+i].attributes))
+	}
+	return n + perType*w.payload.ValuesPerSample()
 }
 
 // prepare resets what interns the payload's entries, and counts the faults of its tables.
@@ -239,27 +309,35 @@ func (w *worker) prepare(maxValues int) {
 // addSamples interns all samples that can be read, with what they refer to. With a Baseline it interns only those that have
 // something new: the comparison has counted those that cannot be read, but not those over the budget, which only emitted
 // samples use.
-func (w *worker) addSamples() {
-	if !w.comparison.IsActive {
-		for i, at := range w.payload.Samples {
-			if reason, ok := w.addSample(i, at); !ok {
-				w.stats.Dropped[reason]++
+func (w *worker) addSamples() error {
+	w.stats.Samples = len(w.payload.Samples)
+	if w.comparison.IsActive {
+		w.stats.Samples = w.comparison.Samples
+	}
+	for i, at := range w.payload.Samples {
+		if size := int(at.End - at.Start); i%checkEvery == 0 || size > largeSampleBytes {
+			if err := w.reserve(perLabelByte * max(0, size-largeSampleBytes)); err != nil {
+				return err
 			}
 		}
-		w.stats.Samples = len(w.payload.Samples) - w.stats.DroppedSamples()
-		return
-	}
-	w.stats.Samples = w.comparison.Samples
-	for i, at := range w.payload.Samples {
-		if !w.comparison.IsNew(i) {
+		if w.comparison.IsActive && !w.comparison.IsNew(i) {
 			continue
 		}
-		if reason, ok := w.addSample(i, at); !ok && reason == pprofscan.DropOverBudget {
+		if reason, ok := w.addSample(i, at); !ok && (!w.comparison.IsActive || reason == pprofscan.DropOverBudget) {
 			w.stats.Dropped[reason]++
 			w.stats.Samples--
 		}
 	}
+	return nil
 }
+
+const (
+	// checkEvery is the number of samples after which the worker reserves what they have taken.
+	checkEvery = 1 << 10
+	// A sample above largeSampleBytes can be of labels, each byte of which takes up to perLabelByte while it is read.
+	largeSampleBytes = 16 << 10
+	perLabelByte     = 64
+)
 
 // addSample interns one sample, once all of it is known to be readable.
 func (w *worker) addSample(i int, at pprofscan.Span) (DropReason, bool) {
@@ -326,6 +404,7 @@ func (w *worker) reset() bool {
 	w.stacks.Reset(nil, 0)
 	w.comparison.Reset()
 	w.dict.Reset(profiledict.Sizes{})
+	w.meter, w.own = nil, pdatasize.Meter{}
 	return true
 }
 

@@ -78,7 +78,7 @@ func FuzzDecode(f *testing.F) {
 // payload, or if some text is not UTF-8 (which can make two keys equal).
 func peerReading(payload []byte, limits Limits) *profile.Profile {
 	var d decompressor
-	plain, err := d.plain(payload, limits.MaxProfileBytes)
+	plain, err := d.plain(payload, limits.MaxProfileBytes, nil)
 	if err != nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func peerReading(payload []byte, limits Limits) *profile.Profile {
 func validText(plain []byte) bool {
 	var p pprofscan.Payload
 	limits := pprofscan.DefaultLimits()
-	if p.Scan(plain, &limits, &pprofscan.Counts{}) != nil {
+	if p.Scan(plain, &limits, &pprofscan.Counts{}, nil) != nil {
 		return false
 	}
 	return !slices.ContainsFunc(p.Strings, func(at pprofscan.Span) bool { return !utf8.Valid(plain[at.Start:at.End]) })

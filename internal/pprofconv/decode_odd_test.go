@@ -163,7 +163,7 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 	dict := profiledict.New()
 	samples := 0
 	for range times {
-		stats, err := Read(oddPayloads()["labels"], dict, Limits{}, "", func(s Sample) {
+		stats, err := Read(oddPayloads()["labels"], dict, Limits{}, "", nil, func(s Sample) {
 			samples++
 			assert.Equal(t, []int64{int64((samples-1)%13 + 1)}, s.Values)
 			assert.Equal(t, profiledict.StackIndex(1), s.Stack)
@@ -221,14 +221,14 @@ func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 	}
 	dict := profiledict.New()
 	var got [][]int32
-	_, err := Read(wire, dict, Limits{}, "", func(s Sample) { got = append(got, slices.Clone(dict.Stacks.At(s.Stack))) })
+	_, err := Read(wire, dict, Limits{}, "", nil, func(s Sample) { got = append(got, slices.Clone(dict.Stacks.At(s.Stack))) })
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 }
 
 func TestReadNumbersLabels(t *testing.T) {
 	ids := map[Label]int{}
-	_, err := Read(oddPayloads()["labels"], profiledict.New(), Limits{}, "", func(s Sample) {
+	_, err := Read(oddPayloads()["labels"], profiledict.New(), Limits{}, "", nil, func(s Sample) {
 		for _, l := range flat(s.Labels) {
 			id := l.ID
 			require.Positive(t, id)

@@ -38,7 +38,7 @@ func captured(t testing.TB) map[string][]byte {
 
 func plainBytes(t testing.TB, payload []byte) []byte {
 	var d decompressor
-	data, err := d.plain(payload, pprofscan.DefaultLimits().MaxProfileBytes)
+	data, err := d.plain(payload, pprofscan.DefaultLimits().MaxProfileBytes, nil)
 	require.NoError(t, err)
 	return data
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 )
 
@@ -32,15 +33,16 @@ type decompressor struct {
 	gzip   *gzip.Reader
 	zstd   *zstd.Decoder
 	buffer []byte
+	probe  [1]byte
 }
 
-// Uncompress returns the plain bytes of a payload that is gzip, zstd or plain. The error is ErrTooLarge if they are more
-// than limit.
-func Uncompress(payload []byte, limit int) ([]byte, error) {
+// Uncompress returns the plain bytes of a payload that is gzip, zstd or plain, whose memory it reserves. The error is
+// ErrTooLarge if they are more than limit, or that of reserve.
+func Uncompress(payload []byte, limit int, reserve pdatasize.Reserve) ([]byte, error) {
 	d := decompressors.Get().(*decompressor)
 	defer decompressors.Put(d)
 	defer d.release()
-	plain, err := d.plain(payload, limit)
+	plain, err := d.plain(payload, limit, &pdatasize.Meter{Reserve: reserve})
 	d.buffer = nil // it is the caller's
 	return plain, err
 }
@@ -71,7 +73,7 @@ var decompressors = sync.Pool{New: func() any { return new(decompressor) }}
 
 // plain returns the payload without its compression. It is an error if that has more than limit bytes.
 // The result is borrowed: it is the payload itself, or the decompressor's buffer.
-func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {
+func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) ([]byte, error) {
 	format, claimed := "zstd", 0
 	switch {
 	case len(payload) == 0:
@@ -88,11 +90,53 @@ func (d *decompressor) plain(payload []byte, limit int) ([]byte, error) {
 	case !isZstd(payload):
 		return payload, nil
 	}
+	for size := min(max(claimed, firstReadBytes), limit); ; {
+		plain, left, err := d.read(payload, size, limit, meter)
+		switch {
+		case err != nil && meter.IsRefused():
+			return nil, err
+		case err != nil:
+			return nil, damaged(format, err)
+		case len(plain)+left > limit:
+			return nil, tooLarge(limit)
+		case left > 0: // now the size is known
+			meter.Restart()
+			size = len(plain) + left
+		case len(plain) == 0:
+			return nil, &FormatError{Seems: "an empty " + format + " stream"}
+		default:
+			return plain, nil
+		}
+	}
+}
+
+// read reads up to size plain bytes of a payload into the buffer, and counts those that are left, up to the limit.
+func (d *decompressor) read(payload []byte, size, limit int, meter *pdatasize.Meter) (plain []byte, left int, err error) {
+	if err := meter.More(size); err != nil {
+		return nil, 0, err
+	}
+	if cap(d.buffer) < size {
+		d.buffer = nil // so that it can be freed before the next is made
+		d.buffer = make([]byte, 0, size)
+	}
 	r, err := d.stream(payload)
 	if err != nil {
-		return nil, damaged(format, err)
+		return nil, 0, err
 	}
-	return d.readAll(r, claimed, limit, format)
+	n, err := io.ReadFull(r, d.buffer[:size])
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		// The end, or that of a truncated stream: the stream tells.
+		if _, err = r.Read(d.probe[:]); errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return d.buffer[:n], 0, err
+	}
+	if err == nil {
+		var rest int64
+		rest, err = io.Copy(io.Discard, io.LimitReader(r, int64(limit-n)+1))
+		left = int(rest)
+	}
+	return d.buffer[:n], left, err
 }
 
 func tooLarge(limit int) error {
@@ -113,41 +157,6 @@ func (d *decompressor) stream(payload []byte) (_ io.Reader, err error) {
 		return d.gzip, err
 	default:
 		return d.gzip, d.gzip.Reset(&d.source)
-	}
-}
-
-// readAll reads r to its end into the buffer, which grows with what really arrives: the claimed
-// size is only where it starts, and never above the limit.
-func (d *decompressor) readAll(r io.Reader, claimed, limit int, format string) ([]byte, error) {
-	// One byte more than the limit is room to find that there is more, and one byte more than the
-	// claimed size to find that there is not.
-	most := limit + 1
-	if want := min(max(claimed+1, firstReadBytes), most); cap(d.buffer) < want {
-		d.buffer = make([]byte, 0, want)
-	}
-	b := d.buffer[:0]
-	for {
-		if len(b) >= most {
-			return nil, tooLarge(limit)
-		}
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-			d.buffer = b
-		}
-		n, err := r.Read(b[len(b):min(cap(b), most)])
-		b = b[:len(b)+n]
-		if errors.Is(err, io.EOF) {
-			if len(b) > limit {
-				return nil, tooLarge(limit)
-			}
-			if len(b) == 0 {
-				return nil, &FormatError{Seems: "an empty " + format + " stream"}
-			}
-			return b, nil
-		}
-		if err != nil {
-			return nil, damaged(format, err)
-		}
 	}
 }
 

@@ -92,6 +92,12 @@ func (l *labelSets) bytes() int {
 		pprofscan.BytesOf(l.ids) + pprofscan.BytesOf(l.labels) + pprofscan.BytesOf(l.parts)
 }
 
+// buildBytes estimates the memory that the labels of the payload take.
+func (l *labelSets) buildBytes() int {
+	const setBytes, labelBytes, nameBytes, listBytes = 96, 260, 64, 64
+	return setBytes*l.sets.Len() + labelBytes*l.known.Len() + nameBytes*l.names.Len() + listBytes*l.lists.Len()
+}
+
 // labelSet interns the labels of a sample. Other fields of the sample between them are part of the compared
 // bytes: that can make equal sets look different, but never the opposite.
 func (in *interner) labelSet(reader *pprofscan.SampleReader) (labelSet, DropReason, bool) {

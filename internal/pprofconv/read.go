@@ -4,6 +4,7 @@
 package pprofconv
 
 import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
@@ -53,11 +54,12 @@ func (s *Sample) Attribute(labels LabelGroup) profiledict.AttributeIndex {
 // Functions without a name are named unnamed, which may be empty.
 //
 // Strings in dict and in labels share memory with a copy of the payload's string table until
-// Dictionary.DetachStrings is called.
-func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, unnamed string, visit func(Sample)) (DecodeStats, error) {
+// Dictionary.DetachStrings is called. The plain bytes and tables of the payload, without what goes into dict, are reserved
+// with meter.
+func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, unnamed string, meter *pdatasize.Meter, visit func(Sample)) (DecodeStats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
-	w.unnamed = unnamed
+	w.unnamed, w.meter = unnamed, meter
 	if err := w.open(payload, dict, limits); err != nil {
 		return w.stats, err
 	}

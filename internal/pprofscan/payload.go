@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 // MaxSampleTypes is far above what any profiler records. It bounds the number of Profiles that a payload of sample types
@@ -84,8 +86,9 @@ type Payload struct {
 }
 
 // Scan reads data into p. Fields may come in any order, so nothing is resolved yet. An entry that is malformed in itself
-// is left out. A fault between entries is an error, and so is a limit, with an error that wraps ErrTooLarge.
-func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts) error {
+// is left out. A fault between entries is an error, and so is a limit, with an error that wraps ErrTooLarge. Scan reserves
+// the memory of the tables with meter.
+func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts, meter *pdatasize.Meter) error {
 	*p = Payload{
 		Data:        data,
 		SampleTypes: p.SampleTypes[:0],
@@ -98,7 +101,7 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts) error {
 		Lines:       p.Lines[:0],
 		MappingIDs:  p.MappingIDs, FunctionIDs: p.FunctionIDs, LocationIDs: p.LocationIDs,
 	}
-	if err := p.count(limits); err != nil {
+	if err := p.count(limits, meter); err != nil {
 		return err
 	}
 	var f field
@@ -108,17 +111,18 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts) error {
 		if f.number == 0 || f.number > ProfileDocURL {
 			continue
 		}
-		if err := p.readField(&f, limits); err != nil {
+		if err := p.readField(&f, limits, meter); err != nil {
 			return fmt.Errorf("field %d at byte %d of %d: %w", f.number, start, len(data), err)
 		}
 	}
 	if int64(len(p.Samples))*int64(p.ValuesPerSample()) > int64(limits.MaxSamples) {
 		return tooMany("samples times sample types", limits.MaxSamples)
 	}
-	p.MappingIDs.build(len(p.Mappings), func(i int) uint64 { return p.Mappings[i].ID }, counts)
-	p.FunctionIDs.build(len(p.Functions), func(i int) uint64 { return p.Functions[i].ID }, counts)
-	p.LocationIDs.build(len(p.Locations), func(i int) uint64 { return p.Locations[i].ID }, counts)
-	return nil
+	return errors.Join(
+		p.MappingIDs.build(len(p.Mappings), func(i int) uint64 { return p.Mappings[i].ID }, counts, meter),
+		p.FunctionIDs.build(len(p.Functions), func(i int) uint64 { return p.Functions[i].ID }, counts, meter),
+		p.LocationIDs.build(len(p.Locations), func(i int) uint64 { return p.Locations[i].ID }, counts, meter),
+	)
 }
 
 // Bytes estimates the memory in use, without Data and maps.
@@ -164,7 +168,7 @@ func (p *Payload) isReadable(l *Location) bool {
 }
 
 // count counts the entries of each kind, so that the slices are made once and no larger.
-func (p *Payload) count(limits *Limits) error {
+func (p *Payload) count(limits *Limits, meter *pdatasize.Meter) error {
 	var counts [ProfileDocURL + 1]int
 	var f field
 	for at := 0; at < len(p.Data); {
@@ -198,6 +202,11 @@ func (p *Payload) count(limits *Limits) error {
 			return err
 		}
 	}
+	const spanBytes, mappingBytes, functionBytes, locationBytes, lineBytes = 8, 64, 40, 40, 24
+	if err := meter.More(spanBytes*(counts[ProfileSample]+counts[ProfileStringTable]) +
+		(locationBytes+lineBytes)*counts[ProfileLocation] + functionBytes*counts[ProfileFunction] + mappingBytes*counts[ProfileMapping]); err != nil {
+		return err
+	}
 	p.Samples = slices.Grow(p.Samples, counts[ProfileSample])
 	p.Strings = slices.Grow(p.Strings, counts[ProfileStringTable])
 	p.Locations = slices.Grow(p.Locations, counts[ProfileLocation])
@@ -208,12 +217,12 @@ func (p *Payload) count(limits *Limits) error {
 }
 
 // readField reads one field of the Profile message into p.
-func (p *Payload) readField(f *field, limits *Limits) error {
+func (p *Payload) readField(f *field, limits *Limits, meter *pdatasize.Meter) error {
 	if f.number <= ProfileStringTable || f.number == ProfilePeriodType {
 		if f.wire != wireBytes {
 			return errWireType
 		}
-		return p.readMessage(f, limits)
+		return p.readMessage(f, limits, meter)
 	}
 	if f.number == ProfileComment {
 		return p.readComments(f, limits)
@@ -243,7 +252,7 @@ func (p *Payload) readField(f *field, limits *Limits) error {
 	return nil
 }
 
-func (p *Payload) readMessage(f *field, limits *Limits) error {
+func (p *Payload) readMessage(f *field, limits *Limits, meter *pdatasize.Meter) error {
 	at := Span{uint32(f.start), uint32(f.end)}
 	switch f.number {
 	case ProfileSample:
@@ -251,6 +260,11 @@ func (p *Payload) readMessage(f *field, limits *Limits) error {
 	case ProfileStringTable:
 		p.Strings = append(p.Strings, at)
 	case ProfileLocation:
+		// A line has at least two bytes, and the slice of all lines grows twofold.
+		const largeBytes, perByte = 4 << 10, 24
+		if err := meter.More(perByte * max(0, f.end-f.start-largeBytes)); err != nil {
+			return err
+		}
 		return p.readLocation(f.start, f.end, limits)
 	case ProfileFunction:
 		p.readFunction(f.start, f.end)
@@ -399,14 +413,23 @@ type IDs struct {
 }
 
 // build maps the ids of n entries. If several entries have the same id, the last one counts, as in
-// profile.Parse before it refuses them.
-func (m *IDs) build(n int, id func(int) uint64, counts *Counts) {
+// profile.Parse before it refuses them. The error is that of meter.
+func (m *IDs) build(n int, id func(int) uint64, counts *Counts, meter *pdatasize.Meter) error {
 	m.ordered, m.dense, m.sparse = 0, m.dense[:0], nil
 	if isOrdered(n, id) {
 		m.ordered = uint64(n)
-		return
+		return nil
 	}
-	size := n + 1
+	const denseBytes, sparseBytes = 4, 40
+	size, sparse := n+1, 0
+	for i := range n {
+		if id(i) >= uint64(size) {
+			sparse++
+		}
+	}
+	if err := meter.More(denseBytes*size + sparseBytes*sparse); err != nil {
+		return err
+	}
 	m.dense = slices.Grow(m.dense, size)[:size]
 	clear(m.dense)
 	for i := range n {
@@ -420,13 +443,14 @@ func (m *IDs) build(n int, id func(int) uint64, counts *Counts) {
 			continue
 		}
 		if m.sparse == nil {
-			m.sparse = make(map[uint64]uint32)
+			m.sparse = make(map[uint64]uint32, sparse)
 		}
 		if m.sparse[id] != 0 {
 			counts.Repaired[RepairDuplicateID]++
 		}
 		m.sparse[id] = position
 	}
+	return nil
 }
 
 func isOrdered(n int, id func(int) uint64) bool {

@@ -75,3 +75,30 @@ func keyLen(key string) int {
 	}
 	return FieldLen(len(key))
 }
+
+// The memory of an entry: in its table, in the index that finds it, and as pdata.
+const (
+	indexBytes     = 16
+	stringBytes    = 16 + indexBytes + 16
+	functionBytes  = 24 + indexBytes + 48
+	mappingBytes   = 64 + indexBytes + 96
+	locationBytes  = 32 + indexBytes + 96
+	lineBytes      = 24 + 48
+	listBytes      = 4 + indexBytes + 40
+	memberBytes    = 4 + 4
+	linkBytes      = 24 + indexBytes + 48
+	attributeBytes = 64 + indexBytes + 88
+)
+
+// BuildBytes estimates the memory that the entries take until CopyTo has written them, without texts. It takes no time.
+func (d *Dictionary) BuildBytes() int {
+	return d.Strings.Len()*stringBytes + d.Functions.Len()*functionBytes + d.Mappings.Len()*mappingBytes +
+		d.Locations.Len()*locationBytes + len(d.Locations.lines)*lineBytes + (d.Stacks.Len()+d.AttributeSets.Len())*listBytes +
+		(len(d.Stacks.flat)+len(d.AttributeSets.flat))*memberBytes + d.Links.Len()*linkBytes + d.Attributes.Len()*attributeBytes
+}
+
+// Bytes estimates the memory of tables with so many entries, before CopyTo.
+func (s Sizes) Bytes() int {
+	return s.Strings*(16+indexBytes) + s.Functions*(24+indexBytes) + s.Locations*(32+indexBytes) + s.Lines*24 +
+		s.Stacks*(4+indexBytes) + s.StackLocations*4
+}

@@ -143,7 +143,7 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 	limit := min(t.bytesLeft, t.workLeft)
 	err := pprofconv.ErrTooLarge
 	if compression != compressionNone {
-		payload, err = pprofconv.Uncompress(payload, limit)
+		payload, err = pprofconv.Uncompress(payload, limit, nil)
 	} else if len(payload) <= limit {
 		err = nil
 	}

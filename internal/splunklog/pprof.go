@@ -33,7 +33,7 @@ func (t *translator) readPprof(body string) *Rejection {
 	}
 	limits := t.opts.Limits
 	limits.MaxProfileBytes, limits.MaxSamples = min(t.bytesLeft, t.workLeft), t.samplesLeft
-	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.unnamed(), t.visit)
+	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.unnamed(), nil, t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
 	t.workLeft -= stats.UncompressedBytes
 	t.result.add(&stats)

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 // ErrBusy reports that the budget is used up. The same payload may fit later.
@@ -101,7 +103,7 @@ func (c *Claim) AcquireBody(ctx context.Context, n int64) error { return c.body.
 // Acquire acquires the n bytes that the profiles of a payload will take. A payload that grows needs Build.
 func (c *Claim) Acquire(ctx context.Context, n int64) error {
 	if c.profiles.held() > 0 {
-		return c.Build(ctx, n, func(Reserve) error { return nil })
+		return c.Build(ctx, n, func(pdatasize.Reserve) error { return nil })
 	}
 	if err := c.profiles.acquire(ctx, n); err != nil {
 		return err
@@ -110,26 +112,14 @@ func (c *Claim) Acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Reserve acquires n bytes before a decoder takes them. Its error ends the decoder, which returns it. A nil Reserve
-// acquires nothing.
-type Reserve func(n int) error
-
-// Take reserves n bytes.
-func (r Reserve) Take(n int) error {
-	if r == nil || n <= 0 {
-		return nil
-	}
-	return r(n)
-}
-
 // Build calls build, which reserves bytes before it takes them. expected is how many it will probably reserve: the claim
 // acquires them at once. After an error the claim is as before.
-func (c *Claim) Build(ctx context.Context, expected int64, build func(Reserve) error) error {
+func (c *Claim) Build(ctx context.Context, expected int64, build func(pdatasize.Reserve) error) error {
 	c.floor = c.used
 	err := c.expect(ctx, expected)
 	if err == nil {
 		err = build(func(n int) error {
-			c.used += int64(n)
+			c.used += int64(max(0, n))
 			return c.grow(ctx, c.used)
 		})
 	}

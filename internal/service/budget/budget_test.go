@@ -23,11 +23,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 const kib = 1 << 10
 
-func noGrowth(Reserve) error { return nil }
+func noGrowth(pdatasize.Reserve) error { return nil }
 
 // Of 1024 KiB, profiles have 768, of which 192 are reserved for claims of at most 48; bodies have a third of each.
 func newBudget() *Budget { return New(1024 * kib) }
@@ -59,9 +61,9 @@ func TestRefusals(t *testing.T) {
 		c := b.Begin()
 		require.ErrorAs(t, c.Acquire(t.Context(), b.MaxProfileBytes()+1), &tooLarge)
 		assert.Equal(t, TooLargeError{Need: 576*kib + 1, Limit: 576 * kib, IsMemory: true}, *tooLarge)
-		err := c.Build(t.Context(), kib, func(reserve Reserve) error {
-			assert.NoError(t, reserve.Take(kib))
-			return reserve.Take(576 * kib)
+		err := c.Build(t.Context(), kib, func(reserve pdatasize.Reserve) error {
+			assert.NoError(t, reserve(kib))
+			return reserve(576 * kib)
 		})
 		require.ErrorAs(t, err, &tooLarge)
 		assert.EqualValues(t, 577*kib, tooLarge.Need)
@@ -99,10 +101,10 @@ func TestGrowingPayloadsNeverWaitForEachOther(t *testing.T) {
 				for range 100 {
 					c := b.Begin()
 					size, taken := random.Int64N(560*kib), int64(0)
-					err := c.Build(t.Context(), random.Int64N(200*kib), func(reserve Reserve) error {
+					err := c.Build(t.Context(), random.Int64N(200*kib), func(reserve pdatasize.Reserve) error {
 						for taken < size {
 							n := random.Int64N(64 * kib)
-							if err := reserve.Take(int(n)); err != nil {
+							if err := reserve(int(n)); err != nil {
 								return err
 							}
 							taken += n
@@ -135,11 +137,11 @@ func TestBuiltKeepsEarlierPayloads(t *testing.T) {
 	b := newBudget()
 	c := b.Begin()
 	for range 3 {
-		require.NoError(t, c.Build(t.Context(), 20*kib, func(reserve Reserve) error { return reserve.Take(30 * kib) }))
+		require.NoError(t, c.Build(t.Context(), 20*kib, func(reserve pdatasize.Reserve) error { return reserve(30 * kib) }))
 		c.Built(10 * kib)
 	}
 	assert.EqualValues(t, 30*kib, b.HeldBytes())
-	require.Error(t, c.Build(t.Context(), 0, func(Reserve) error { return io.ErrUnexpectedEOF }))
+	require.Error(t, c.Build(t.Context(), 0, func(pdatasize.Reserve) error { return io.ErrUnexpectedEOF }))
 	assert.EqualValues(t, 30*kib, b.HeldBytes())
 	c.Release()
 	assert.Zero(t, b.HeldBytes())
@@ -204,7 +206,7 @@ func TestGroupLimit(t *testing.T) {
 }
 
 func TestForMemory(t *testing.T) {
-	assert.EqualValues(t, 100<<20, forMemory(400<<20))
+	assert.EqualValues(t, 150<<20, forMemory(400<<20))
 	assert.EqualValues(t, minProcessBytes, forMemory(1<<20))
 	assert.EqualValues(t, maxProcessBytes, forMemory(math.MaxInt64))
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// processPart is the part of the process's memory that what it receives can take. The pipeline needs the rest: it merges,
-	// queues and sends what it was passed, each of which takes as much again.
-	processPart = 4
+	// processParts of processWhole is the part of the process's memory that what it receives can take. The pipeline needs the
+	// rest: it merges, queues and sends what it was passed, each of which takes as much again.
+	processParts, processWhole = 3, 8
 	// A budget is not smaller than minProcessBytes: the process would hardly work. Nor is it larger than maxProcessBytes, so
 	// that a machine without a limit is not used up.
 	minProcessBytes = 16 << 20
@@ -49,7 +49,9 @@ func SetMemoryLimit(limit int64) {
 	process = New(forMemory(limit))
 }
 
-func forMemory(limit int64) int64 { return min(max(limit/processPart, minProcessBytes), maxProcessBytes) }
+func forMemory(limit int64) int64 {
+	return min(max(limit/processWhole*processParts, minProcessBytes), maxProcessBytes)
+}
 
 // groupLimit returns the memory limit of the process's control group, or of one above it; math.MaxInt64 if there is none.
 func groupLimit(root, membership string) int64 {

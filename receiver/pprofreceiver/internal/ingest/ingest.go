@@ -295,7 +295,7 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
 			return nil, Reject(Busy, err)
 		}
 		held, p.triedBytes = size, size
-		plain, err := pprofconv.Uncompress(p.Data, size)
+		plain, err := pprofconv.Uncompress(p.Data, size, nil)
 		switch {
 		case err == nil:
 			return plain, nil
