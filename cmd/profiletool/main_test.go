@@ -391,6 +391,8 @@ func TestGoTraceModes(t *testing.T) {
 	sums := must(t, "convert", "-o", outOTLP, "--mode", modeAggregated, "--profile", "off_cpu", trace)
 	assert.NotContains(t, must(t, "stats", write(t, "sums.otlp", sums)), "timestamps")
 	assert.Contains(t, must(t, "top", "-profile=off_cpu", trace), "Type: off_cpu")
+	assert.Contains(t, run(t, nil, "stats", trace).log, "intervals below 100µs were left out")
+	assert.NotContains(t, run(t, nil, "convert", "-o", outOTLP, "--mode", modeAggregated, trace).log, "100µs")
 }
 
 func TestCheck(t *testing.T) {

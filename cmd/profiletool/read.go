@@ -46,8 +46,9 @@ type message struct {
 	Ambiguous bool
 	// Bytes is its size, decompressed.
 	Bytes int
-	// Dropped counts samples that could not be understood, Repaired faults that were repaired.
-	Dropped, Repaired int
+	// Dropped counts samples that could not be understood, Repaired faults that were repaired. TooShort and Filtered count what the
+	// defaults for the format leave out.
+	Dropped, Repaired, TooShort, Filtered int
 }
 
 // reader reads files of any format.
@@ -138,6 +139,12 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 		for _, m := range messages {
 			if m.Dropped > 0 || m.Repaired > 0 {
 				r.term.logf("%s: %d samples could not be understood and were left out, %d faults were repaired", m.Source, m.Dropped, m.Repaired)
+			}
+			if m.TooShort > 0 {
+				r.term.logf("%s: %d intervals below %v were left out; --mode aggregated sums them too", m.Source, m.TooShort, gotrace.DefaultOptions().MinDuration)
+			}
+			if m.Filtered > 0 {
+				r.term.logf("%s: %d intervals of the runtime's own goroutines, or of those that never ran, were left out", m.Source, m.Filtered)
 			}
 			if m.Ambiguous {
 				r.term.logf("%s: reads as layout %s, but an older one is possible", m.Source, m.Layout)
@@ -327,6 +334,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
 		m.Profiles, stats, err = formats.Decode(data, format, options)
 		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated
+		m.TooShort, m.Filtered = stats.TooShort, stats.Filtered
 	}
 	return m, err
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -199,6 +201,30 @@ func TestGoTraceConfig(t *testing.T) {
 	code, _, a = send(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.NotContains(t, profiletest.Render(f.Await(1)[0]), "go.goroutine.id")
+}
+
+// What the options of Go traces leave out is counted: with what arrives, it is all there is.
+func TestGoTraceCountsWhatItLeavesOut(t *testing.T) {
+	trace := sourcetest.Captured(t, "go-exec.trace")
+	all := gotrace.DefaultOptions()
+	all.MinDuration, all.SystemGoroutines, all.GCWorkers, all.ForeverBlocked = 0, true, true, true
+	_, stats, err := gotrace.Decode(trace, all)
+	require.NoError(t, err)
+
+	f := startFixture(t, serverOnly)
+	code, _, a := send(t, f.profilesURL(), trace)
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	arrived := 0
+	for p := range pdataiter.Profiles(f.Await(1)[0]) {
+		for _, s := range p.Samples().All() {
+			arrived += s.TimestampsUnixNano().Len()
+		}
+	}
+	tooShort := f.Sum(sourcetest.MetricDropped, "reason", "too_short")
+	filtered := f.Sum(sourcetest.MetricDropped, "reason", "filtered")
+	assert.Positive(t, tooShort)
+	assert.Positive(t, filtered)
+	assert.EqualValues(t, stats.Events, int64(arrived)+tooShort+filtered)
 }
 
 // dd-trace's wall profile has the time of each sample.

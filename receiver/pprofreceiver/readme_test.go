@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -160,6 +161,7 @@ func TestMetadata(t *testing.T) {
 	for i := range pprofconv.NumDropReasons {
 		dropped = append(dropped, pprofconv.DropReason(i).String())
 	}
+	dropped = append(dropped, events.ReasonTooShort, events.ReasonFiltered)
 	for i := range pprofconv.NumRepairs {
 		repaired = append(repaired, pprofconv.Repair(i).String())
 	}

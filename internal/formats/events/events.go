@@ -54,10 +54,18 @@ const (
 	AttributeThreadState    = "thread.state"
 )
 
+// Why options leave out observations, in metrics.
+const (
+	ReasonTooShort = "too_short"
+	ReasonFiltered = "filtered"
+)
+
 // Stats counts what a translator did.
 type Stats struct {
 	// Events is the number of observations, Dropped that of records that could not be understood.
 	Events, Dropped int
+	// TooShort and Filtered count the observations that the options leave out: below the minimum, or of a kind that is not wanted.
+	TooShort, Filtered int
 	// InvalidUTF8 and Truncated count the texts that were repaired.
 	InvalidUTF8, Truncated int
 	// GuessedClock reports that times follow from a guess.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -19,7 +20,7 @@ import (
 // The types of events that hostile traces are made of.
 const (
 	evBatch, evStacks, evStack, evStrings, evString, evCPUSamples, evCPUSample, evFrequency = 1, 2, 3, 4, 5, 6, 7, 8
-	evProcStatus, evGoCreate, evGoStart, evGoStatus, evHeapAlloc, evRegionBegin             = 13, 14, 16, 25, 38, 43
+	evProcStatus, evGoCreate, evGoStart, evGoStatus, evHeapAlloc, evRegionBegin             = 13, 14, 16, 25, 37, 42
 )
 
 const header22 = "go 1.22 trace\x00\x00\x00"
@@ -96,6 +97,7 @@ func hostileTraces(n int) map[string][]byte {
 		}
 		return s
 	})
+	twoNames := batches(1, noThread, 1, []byte{evStrings}, append(ev(evString, 1, 1), 'x'), append(ev(evString, 2, 1), 'y'))
 	return map[string][]byte{
 		"threads that wait":      append(generation(header22, 1, repeat(n, func(i uint64) []byte { return ev(evHeapAlloc, 1, i&0x7f) })...), threads(DefaultOptions().MaxThreads-2)...),
 		"threads":                append(generation(header22, 1), threads(n)...),
@@ -105,6 +107,7 @@ func hostileTraces(n int) map[string][]byte {
 		"stacks":                 append(append(generation(header22, 1), batches(1, noThread, 1, []byte{evStrings}, ev(evString, 1, 0))...), batches(1, noThread, 1, []byte{evStacks}, stacks...)...),
 		"CPU samples":            append(generation(header22, 1), batches(1, noThread, 1, []byte{evCPUSamples}, repeat(n, func(i uint64) []byte { return ev(evCPUSample, i, i, i, i, 0) })...)...),
 		"regions":                append(generation(header22, 1, repeat(n, func(uint64) []byte { return ev(evRegionBegin, 1, 0, 1, 0) })...), batches(1, noThread, 1, []byte{evStrings}, append(ev(evString, 1, 900), strings.Repeat("x", 900)...))...),
+		"pieces":                 append(generation(header22, 1, repeat(n, func(i uint64) []byte { return ev(evRegionBegin, 1, 0, i%2+1, 0) })...), twoNames...),
 		"legacy processors":      append([]byte(legacyHeader), legacyProcs...),
 		"legacy events":          append([]byte(legacyHeader), append(append(ev(1|1<<6, 0, 1), ev(2, 1e9)...), []byte(strings.Repeat("\x61\x01\x02", n))...)...),
 		"batches without events": append([]byte(header22), []byte(strings.Repeat("\x01\x01\x01\x01\x00", n))...),
@@ -115,9 +118,14 @@ func hostileTraces(n int) map[string][]byte {
 
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
+	requireBoundedBy(t, data, everything())
+}
+
+func requireBoundedBy(t *testing.T, data []byte, options Options) {
+	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, everything()) })
+	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, options) })
 	// Threads that wait cost the reader a comparison each for each event: at most max_threads of them.
 	profiletest.RequireBounded(t, cost, len(data)*4, 96<<20, 30)
 	if err == nil {
@@ -131,6 +139,9 @@ func TestDecodeIsBounded(t *testing.T) {
 			requireBounded(t, data)
 			_, stats, err := Decode(data, everything())
 			t.Log(len(data), stats, err)
+			patient := everything()
+			patient.MinDuration = time.Hour // pieces wait until the end
+			requireBoundedBy(t, data, patient)
 		})
 	}
 }

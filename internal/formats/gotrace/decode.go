@@ -8,7 +8,7 @@
 //	on_cpu/nanoseconds   goroutines that run
 //	gc_pause/nanoseconds stopping the world, and goroutines that assist the garbage collector
 //
-// An interval is an observation: its length is the value, its end the timestamp. checkSize bounds what the reader may cost
+// An interval is an observation: its length is the value, its end the timestamp. It is split where the task, region or span changes. checkSize bounds what the reader may cost
 // (scan.go), then golang.org/x/exp/trace reads event after event. decoder.event follows goroutines from state to state
 // (goroutines.go) and the user's tasks and regions (tasks.go); decoder.stack interns stacks. Times count from the first event.
 // At the end finish moves them to the wall clock: by the trace's clock snapshot (Go 1.25), or else by the anchor.
@@ -196,19 +196,19 @@ func (d *decoder) addProfiles() {
 	}
 }
 
-// observe adds an observation with d.attributes that ends now.
-func (d *decoder) observe(which int, stack profiledict.StackIndex, link profiledict.LinkIndex, value int64) {
+// observe adds an observation with d.attributes.
+func (d *decoder) observe(which int, stack profiledict.StackIndex, link profiledict.LinkIndex, end trace.Time, value int64) {
 	id := compact.Identity{Stack: stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}
-	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(d.now - d.start), Value: value})
+	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(end - d.start), Value: value})
 }
 
 // sample adds a sample of the CPU profiler.
 func (d *decoder) sample(e *trace.Event) {
 	d.attributes = d.attributes[:0]
-	g := d.goroutines[e.Goroutine()]
 	d.addPlace(e.Goroutine(), e.Thread(), e.Proc())
-	link := d.addContext(g)
-	d.observe(samples, d.stack(e.Stack()).stack, link, 1)
+	context := d.contextOf(d.goroutines[e.Goroutine()])
+	d.addContext(context)
+	d.observe(samples, d.stack(e.Stack()).stack, context.link, d.now, 1)
 }
 
 // addPlace appends the attributes of who ran where, unless Options.Aggregate leaves them out.

@@ -30,6 +30,18 @@ type goroutine struct {
 	regions []region
 	task    trace.TaskID // the last one that the goroutine began
 	link    profiledict.LinkIndex
+
+	// pieces are those of the state that wait until it has lasted for Options.MinDuration. cut is where the last one ended.
+	pieces []piece
+	cut    trace.Time
+}
+
+// piece is a part of a state in which the goroutine had one context.
+type piece struct {
+	end     trace.Time
+	length  int64
+	stack   profiledict.StackIndex
+	context workContext
 }
 
 // transition ends a state of a goroutine and begins the next.
@@ -65,39 +77,64 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 	if from == trace.GoUndetermined { // in this state since the generation began, and another thread may report it
 		g.since, g.thread, g.proc = d.generation, trace.NoThread, trace.NoProc
 	}
+	g.cut = g.since
 }
 
-// end adds the interval that a goroutine has been in its state.
+// end ends a goroutine's state. If it was too short, its pieces are left out.
 func (d *decoder) end(id trace.GoID, g *goroutine) {
-	length := int64(d.now - g.since)
-	if length <= 0 || g.isWorker && !d.options.GCWorkers || !d.options.Aggregate && length < int64(d.options.MinDuration) {
-		return
+	d.split(id, g, d.contextOf(g))
+	d.b.Stats.TooShort += len(g.pieces)
+	g.pieces = g.pieces[:0]
+}
+
+// split ends the piece of a goroutine's state that had a context. All pieces so far become observations as soon as the state has
+// lasted long enough.
+func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
+	if length := int64(d.now - g.cut); length > 0 {
+		g.pieces = append(g.pieces, piece{end: d.now, length: length, stack: g.stack, context: context})
+		g.cut = d.now
 	}
-	which, state := offCPU, g.reason
-	switch g.state {
-	case trace.GoRunning:
-		which, state = onCPU, "running"
-	case trace.GoRunnable:
-		state = "runnable"
-	case trace.GoSyscall:
-		state = "syscall"
-	case trace.GoWaiting:
-		if state == "" {
-			state = "waiting" // the wait began before the trace
-		}
+	which := offCPU
+	if g.state == trace.GoRunning {
+		which = onCPU
+	}
+	switch {
+	case g.isWorker && !d.options.GCWorkers, which == offCPU && g.isSystem && !d.options.SystemGoroutines:
+		d.b.Stats.Filtered += len(g.pieces)
+	case !d.options.Aggregate && int64(d.now-g.since) < int64(d.options.MinDuration):
+		return
 	default:
-		return
+		for i := range g.pieces {
+			d.observePiece(which, id, g, &g.pieces[i])
+		}
 	}
-	if which == offCPU && g.isSystem && !d.options.SystemGoroutines {
-		return
-	}
-	d.attributes = append(d.attributes[:0], d.b.TextAttribute(events.AttributeGoroutineState, state))
+	g.pieces = g.pieces[:0]
+}
+
+func (d *decoder) observePiece(which int, id trace.GoID, g *goroutine, p *piece) {
+	d.attributes = append(d.attributes[:0], d.b.TextAttribute(events.AttributeGoroutineState, g.stateName()))
 	thread, proc := g.thread, g.proc
 	if !g.state.Executing() {
 		thread, proc = trace.NoThread, trace.NoProc
 	}
 	d.addPlace(id, thread, proc)
-	d.observe(which, g.stack, d.addContext(g), length)
+	d.addContext(p.context)
+	d.observe(which, p.stack, p.context.link, p.end, p.length)
+}
+
+func (g *goroutine) stateName() string {
+	switch {
+	case g.state == trace.GoRunning:
+		return "running"
+	case g.state == trace.GoRunnable:
+		return "runnable"
+	case g.state == trace.GoSyscall:
+		return "syscall"
+	case g.reason == "":
+		return "waiting" // the wait began before the trace
+	default:
+		return g.reason
+	}
 }
 
 // endAll ends the states that had not ended when the trace did.
@@ -105,8 +142,11 @@ func (d *decoder) endAll() {
 	for _, id := range slices.Sorted(maps.Keys(d.goroutines)) {
 		g := d.goroutines[id]
 		isForever := g.state == trace.GoWaiting && (g.isWhole || g.reason == "forever")
-		if !isForever || d.options.ForeverBlocked {
+		switch {
+		case !isForever || d.options.ForeverBlocked:
 			d.end(id, g)
+		case d.now > g.cut:
+			d.b.Stats.Filtered++
 		}
 	}
 }
@@ -140,10 +180,16 @@ func (d *decoder) rangeEvent(e *trace.Event) {
 	}
 	delete(d.ranges, key)
 	length := int64(d.now - open.since)
-	if !isOpen || length <= 0 || !isStop && !d.options.Aggregate && length < int64(d.options.MinDuration) {
+	if !isOpen || length <= 0 {
+		return
+	}
+	if !isStop && !d.options.Aggregate && length < int64(d.options.MinDuration) {
+		d.b.Stats.TooShort++
 		return
 	}
 	d.attributes = append(d.attributes[:0], d.b.TextAttribute(attributeRange, r.Name))
 	d.addPlace(key.goroutine, e.Thread(), e.Proc())
-	d.observe(gcPause, open.stack, d.addContext(d.goroutines[key.goroutine]), length)
+	context := d.contextOf(d.goroutines[key.goroutine])
+	d.addContext(context)
+	d.observe(gcPause, open.stack, context.link, d.now, length)
 }

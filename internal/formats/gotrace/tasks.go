@@ -36,16 +36,25 @@ type task struct {
 }
 
 // user follows the user's annotations. A goroutine works on the task of its innermost region, or else on the last task that it
-// began. If it runs, its interval ends here, since what follows has another context.
+// began. If it runs and its context changes, its interval is split.
 func (d *decoder) user(e *trace.Event) {
 	g := d.goroutines[e.Goroutine()]
-	if g != nil && g.state == trace.GoRunning {
-		d.end(e.Goroutine(), g)
-		if info := d.stack(e.Stack()); info.stack != 0 {
-			g.own = info.stack
-		}
-		g.since, g.stack = d.now, g.own
+	before := d.contextOf(g)
+	d.annotate(g, e)
+	if g == nil || g.state != trace.GoRunning {
+		return
 	}
+	if info := d.stack(e.Stack()); info.stack != 0 {
+		g.own = info.stack
+	}
+	if d.contextOf(g) != before {
+		d.split(e.Goroutine(), g, before)
+		g.stack = g.own
+	}
+}
+
+// annotate changes the context of a goroutine, which may be nil.
+func (d *decoder) annotate(g *goroutine, e *trace.Event) {
 	switch e.Kind() {
 	case trace.EventTaskBegin:
 		t := e.Task()
@@ -100,31 +109,49 @@ func (d *decoder) log(g *goroutine, l trace.Log) {
 	}
 }
 
-// addContext appends the attributes of the region and the task that a goroutine, which may be nil, is in, and returns its
-// link.
-func (d *decoder) addContext(g *goroutine) profiledict.LinkIndex {
+// workContext is what a goroutine works on. It has no task id and no link in sums.
+type workContext struct {
+	region, task string
+	taskID       trace.TaskID
+	link         profiledict.LinkIndex
+}
+
+// contextOf returns the context of a goroutine, which may be nil.
+func (d *decoder) contextOf(g *goroutine) (c workContext) {
 	if g == nil {
-		return 0
+		return c
 	}
-	link, id := g.link, g.task
+	id, link := g.task, g.link
 	if n := len(g.regions); n > 0 {
 		inner := g.regions[n-1]
-		d.attributes = append(d.attributes, d.b.TextAttribute(attributeRegion, inner.typeName))
+		c.region = inner.typeName
 		if inner.task != trace.BackgroundTask && inner.task != trace.NoTask {
 			id = inner.task
 		}
 	}
 	if t := d.tasks[id]; t != nil && id != trace.BackgroundTask {
-		d.attributes = append(d.attributes, d.b.TextAttribute(attributeTaskType, t.typeName))
-		if !d.options.Aggregate {
-			d.attributes = append(d.attributes, d.b.IntAttribute(attributeTaskID, int64(id)))
-		}
+		c.task, c.taskID = t.typeName, id
 		if t.link != 0 {
 			link = t.link
 		}
 	}
 	if d.options.Aggregate {
-		return 0
+		c.taskID = 0
+		return c
 	}
-	return link
+	c.link = link
+	return c
+}
+
+// addContext appends the attributes of a context.
+func (d *decoder) addContext(c workContext) {
+	if c.region != "" {
+		d.attributes = append(d.attributes, d.b.TextAttribute(attributeRegion, c.region))
+	}
+	if c.task != "" {
+		d.attributes = append(d.attributes, d.b.TextAttribute(attributeTaskType, c.task))
+	}
+	if c.taskID != 0 {
+		d.attributes = append(d.attributes, d.b.IntAttribute(attributeTaskID, int64(c.taskID)))
+	}
 }

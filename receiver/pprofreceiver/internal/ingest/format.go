@@ -97,6 +97,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	stats.Repaired[pprofconv.RepairInvalidUTF8] = done.InvalidUTF8
 	stats.Repaired[pprofconv.RepairTruncatedText] = done.Truncated
 	in.countFaults(ctx, &stats)
+	in.countLeftOut(ctx, &done)
 	if done.GuessedClock {
 		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, AttributesOption("format", string(format)))
 	}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -39,5 +40,15 @@ func (in *Ingester) countFaults(ctx context.Context, stats *pprofconv.DecodeStat
 		if n > 0 {
 			in.Metrics.ReceiverPprofRepaired.Add(ctx, int64(n), AttributesOption("fault", pprofconv.Repair(i).String()))
 		}
+	}
+}
+
+// countLeftOut counts what the options of a format left out.
+func (in *Ingester) countLeftOut(ctx context.Context, stats *events.Stats) {
+	if stats.TooShort > 0 {
+		in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(stats.TooShort), AttributesOption("reason", events.ReasonTooShort))
+	}
+	if stats.Filtered > 0 {
+		in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(stats.Filtered), AttributesOption("reason", events.ReasonFiltered))
 	}
 }
