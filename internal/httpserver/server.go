@@ -74,6 +74,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 			ctx, cancel = context.WithTimeout(ctx, server.WriteTimeout-server.WriteTimeout/10)
 			defer cancel()
 		}
+		normalizeEncodings(r.Header)
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 	s.serving.Go(func() {
@@ -82,6 +83,17 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 		}
 	})
 	return s
+}
+
+// normalizeEncodings writes content codings as confighttp expects them. By RFC 9110, section 8.4.1, case does not matter, and x-gzip
+// is gzip.
+func normalizeEncodings(header http.Header) {
+	values := header["Content-Encoding"]
+	for i, encoding := range values {
+		if values[i] = strings.ToLower(encoding); values[i] == "x-gzip" {
+			values[i] = "gzip"
+		}
+	}
 }
 
 // bodyReading lets the server interrupt the reading of a request's body.

@@ -183,7 +183,7 @@ func TestReceivesTodaysLayout(t *testing.T) {
 	w := gzip.NewWriter(&zipped)
 	_, _ = w.Write(data)
 	require.NoError(t, w.Close())
-	code, body, header := h.post(t, paths[0], "application/x-protobuf", zipped.Bytes(), "Content-Encoding", "gzip")
+	code, body, header := h.post(t, paths[0], "application/x-protobuf", zipped.Bytes(), "Content-Encoding", "Gzip")
 	require.Equal(t, http.StatusOK, code, body)
 	require.Equal(t, "application/x-protobuf", header.Get("Content-Type"))
 	require.NoError(t, pprofileotlp.NewExportResponse().UnmarshalProto([]byte(body)))

@@ -82,6 +82,9 @@ func TestPushEveryWayOfSending(t *testing.T) {
 		"plain, sent with gzip":          {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "gzip"}},
 		"gzip, sent with gzip":           {sourcetest.Gzipped(t, sent), []string{"Content-Encoding", "gzip"}},
 		"plain, sent with zstd":          {zstandard, []string{"Content-Encoding", "zstd"}},
+		"plain, sent with GZIP":          {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "GZIP"}},
+		"plain, sent with x-gzip":        {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "x-gzip"}},
+		"Identity":                       {plain, []string{"Content-Encoding", "Identity"}},
 		"identity":                       {plain, []string{"Content-Encoding", "identity"}},
 		"as curl --data-binary sends it": {sent, []string{"Content-Type", "application/x-www-form-urlencoded"}},
 	} {

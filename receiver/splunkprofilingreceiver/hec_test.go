@@ -313,7 +313,7 @@ func TestHECTakesGzip(t *testing.T) {
 	_, err := fmt.Fprint(w, `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	_, answer := f.postHEC(t, eventPath, b.String(), "Content-Encoding", "gzip")
+	_, answer := f.postHEC(t, eventPath, b.String(), "Content-Encoding", "GZIP")
 	assert.Equal(t, hec.Success, answer.Code)
 	response, answer := f.postHEC(t, eventPath, "x", "Content-Encoding", "gzip")
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)

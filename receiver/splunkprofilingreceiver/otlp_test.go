@@ -297,7 +297,7 @@ func TestHTTPTakesGzip(t *testing.T) {
 	_, err := w.Write(captured(t)["v3.1.2-001-cpu"])
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", httpserver.ContentProtobuf, "Content-Encoding", "gzip")
+	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", httpserver.ContentProtobuf, "Content-Encoding", "GZip")
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 1)
