@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // Labels of samples that Pyroscope links to spans and traces, instead of making series of them.
@@ -166,15 +167,7 @@ func isLabelText(s string) bool { return len(s) <= maxLabelBytes && utf8.ValidSt
 
 // cutText returns the beginning of a text that can be the value of a label.
 func cutText(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), maxLabelBytes+utf8.UTFMax)], "\uFFFD")
-	if len(s) <= maxLabelBytes {
-		return s
-	}
-	end := maxLabelBytes
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
+	return profiledict.CutUTF8(profiledict.ValidUTF8(s[:min(len(s), maxLabelBytes+utf8.UTFMax)]), maxLabelBytes)
 }
 
 // textOf returns string i of the dictionary, or an empty string if i is out of range.

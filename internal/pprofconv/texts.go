@@ -97,7 +97,7 @@ func (t *texts) check(i uint64, s string) string {
 	limit := t.limits.MaxTextBytes
 	if len(s) > limit {
 		t.counts.Repaired[pprofscan.RepairTruncatedText]++
-		s = cutText(s, limit)
+		s = profiledict.CutUTF8(s, limit)
 		t.payload.Strings[i].End = t.payload.Strings[i].Start + uint32(len(s))
 	}
 	if utf8.ValidString(s) {
@@ -105,24 +105,12 @@ func (t *texts) check(i uint64, s string) string {
 		return s
 	}
 	t.counts.Repaired[pprofscan.RepairInvalidUTF8]++
-	s = cutText(strings.ToValidUTF8(s, "\uFFFD"), limit)
+	s = profiledict.CutUTF8(strings.ToValidUTF8(s, "\uFFFD"), limit)
 	if t.repaired == nil {
 		t.repaired = make(map[uint64]string)
 	}
 	t.indices[i], t.repaired[i] = repairedText, s
 	return s
-}
-
-// cutText returns the longest beginning of s that has at most limit bytes and no part of a rune at its end.
-func cutText(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	end := limit
-	for end > 0 && end > limit-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
 }
 
 // intern returns the dictionary's index of a string that the payload has.

@@ -67,6 +67,22 @@ func ValidUTF8(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
+// CutUTF8 returns the longest beginning of s of at most limit bytes that does not end within a character. s may be invalid.
+func CutUTF8(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for start := limit; start >= 0 && start > limit-utf8.UTFMax; start-- {
+		if utf8.RuneStart(s[start]) {
+			if _, size := utf8.DecodeRuneInString(s[start:]); start+size > limit {
+				return s[:start]
+			}
+			break
+		}
+	}
+	return s[:limit]
+}
+
 // bytes is the sum of the entries' lengths.
 func (t *Strings) bytes() int {
 	n := 0

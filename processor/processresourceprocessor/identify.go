@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
@@ -150,7 +151,7 @@ func isEmpty(p *regroup.Process) bool {
 
 // executable returns the path, or the name if there is none.
 func (k *known) executable() string {
-	return servicename.Clip(cmp.Or(k.ExecutablePath, k.ExecutableName), maxPath)
+	return profiledict.CutUTF8(cmp.Or(k.ExecutablePath, k.ExecutableName), maxPath)
 }
 
 func (k *known) isProcess() bool {
@@ -166,8 +167,8 @@ func (p *processResource) keyOf(k *known) (procfs.Key, bool) {
 func (p *processResource) ownFacts(made map[ownFacts]*facts, k *known) *facts {
 	key := ownFacts{
 		executable:         k.executable(),
-		serviceName:        servicename.Clip(k.OTelServiceName, maxEnvironment),
-		resourceAttributes: servicename.Clip(k.OTelResourceAttributes, maxEnvironment),
+		serviceName:        profiledict.CutUTF8(k.OTelServiceName, maxEnvironment),
+		resourceAttributes: profiledict.CutUTF8(k.OTelResourceAttributes, maxEnvironment),
 	}
 	f := made[key]
 	if f == nil {
@@ -303,7 +304,7 @@ func (p *processResource) nameFrom(source Source, k *known, stated, found *facts
 	}
 	if isContainer {
 		const shortID = 12 // as container tools list them
-		return servicename.Clean(servicename.Clip(container, shortID))
+		return servicename.Clean(profiledict.CutUTF8(container, shortID))
 	}
 	return ""
 }

@@ -191,15 +191,11 @@ func (b *Builder) Finish(plainBytes int) pprofile.Profiles {
 func (b *Builder) Text(s string) string {
 	if len(s) > b.maxTextBytes {
 		b.Stats.Truncated++
-		cut := b.maxTextBytes
-		for cut > 0 && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut]
+		s = profiledict.CutUTF8(s, b.maxTextBytes)
 	}
 	if !utf8.ValidString(s) {
 		b.Stats.InvalidUTF8++
-		return profiledict.ValidUTF8(s)
+		return profiledict.CutUTF8(profiledict.ValidUTF8(s), b.maxTextBytes) // U+FFFD is longer than a byte
 	}
 	return s
 }
@@ -255,7 +251,7 @@ func UnixNanos(v int64) uint64 {
 func ShortError(err error) error {
 	const longest = 300
 	line, _, _ := strings.Cut(profiledict.ValidUTF8(err.Error()), "\n")
-	line = profiledict.ValidUTF8(line[:min(len(line), longest)])
+	line = profiledict.CutUTF8(line, longest)
 	if line == err.Error() {
 		return err
 	}

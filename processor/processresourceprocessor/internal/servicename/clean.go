@@ -8,7 +8,8 @@ package servicename
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // MaxBytes bounds a name.
@@ -21,21 +22,8 @@ func Clean(name string) string {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(Clip(name, MaxBytes), "\ufffd"))
-	return strings.TrimSpace(Clip(name, MaxBytes))
-}
-
-// Clip returns at most n bytes of a text, without a partial character at the end.
-func Clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for i := range utf8.UTFMax {
-		if utf8.RuneStart(text[n-i]) {
-			return text[:n-i]
-		}
-	}
-	return text[:n]
+	}, strings.ToValidUTF8(profiledict.CutUTF8(name, MaxBytes), "\ufffd"))
+	return strings.TrimSpace(profiledict.CutUTF8(name, MaxBytes))
 }
 
 // IsUnknown reports whether a name is the one that SDKs set if they know none.

@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // FromCommand returns the name of what a process runs: its executable's, or, if that is an interpreter, the script's,
@@ -207,7 +209,7 @@ func (s script) program(arguments []string) string {
 // fileName returns the last element of a path, or the folder's name if that element has a fixed name, such as
 // __main__.py.
 func fileName(file string) string {
-	file = Clip(file, 4<<10)
+	file = profiledict.CutUTF8(file, 4<<10)
 	name := path.Base(file)
 	switch name {
 	case "__main__.py", "index.js", "index.mjs", "index.cjs":

@@ -6,6 +6,8 @@ package servicename
 import (
 	"regexp"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
 // Rule names the processes that match. A nil expression matches everything.
@@ -25,7 +27,7 @@ const maxCommandLine = 4 << 10
 func Match(rules []Rule, executable string, arguments []string) string {
 	commandLine := ""
 	if len(rules) > 0 {
-		commandLine = Clip(strings.Join(arguments, " "), maxCommandLine)
+		commandLine = profiledict.CutUTF8(strings.Join(arguments, " "), maxCommandLine)
 	}
 	for _, rule := range rules {
 		if name := rule.name(executable, commandLine); name != "" {
