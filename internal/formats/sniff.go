@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/signature"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
 )
 
@@ -43,39 +43,27 @@ const (
 )
 
 // headBytes is how much of a text Sniff reads.
-const headBytes = 8 << 10
+const headBytes = signature.HeadBytes
 
 // Sniff returns the format of a payload. To be cheap, it reads only the head of a text or the outermost fields of a protobuf
 // message; the rest may still be malformed. A text dump that only looks like one of the formats is Unknown.
 func Sniff(data []byte) Format {
-	for _, known := range []struct {
-		prefix string
-		format Format
-	}{
-		{"\x1f\x8b", Gzip},
-		{"\x28\xb5\x2f\xfd", Zstd},
-		{"FLR\x00", JFR},
-		{"go 1.", GoTrace},
-	} {
-		if bytes.HasPrefix(data, []byte(known.prefix)) {
-			return known.format
-		}
+	if known, ok := signature.Of(data); ok {
+		return Format(known.Format)
 	}
 	// A message is not text: a length or an index is a control character within a few bytes.
 	head := data[:min(len(data), headBytes)]
-	if !pprofconv.IsText(head) {
+	if !signature.IsText(head) {
 		return sniffMessage(data)
 	}
 	isCut := len(head) < len(data)
-	head = bytes.TrimLeft(head, "\xef\xbb\xbf \t\r\n")
-	switch {
-	case len(head) == 0 || dumpLine.Match(head):
-		return Unknown
-	case head[0] == '{' || head[0] == '[':
-		return sniffJSON(head)
-	default:
-		return sniffLines(head, isCut)
+	head = signature.Head(head)
+	if len(head) > 0 && (head[0] == '{' || head[0] == '[') {
+		if format := sniffJSON(head); format != Unknown {
+			return format
+		}
 	}
+	return sniffLines(head, isCut)
 }
 
 // sniffMessage distinguishes protobuf messages. A pprof has outermost numbers or fields that OTLP lacks, or sample types in
@@ -177,29 +165,42 @@ var (
 	perfHeader = regexp.MustCompile(`^\S.*\s\d+(/\d+)?\s+(\[\d+\]\s+)?\d+\.\d+:\s+(\d+\s+)?[\w\-/:.=,]+:`)
 	// foldedLine is a stack with a value, and what OTEP 239 adds after it.
 	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
-	// dumpLine is the first line of text dumps of Go and gperftools.
-	dumpLine = regexp.MustCompile(`^(\w+ profile: |heapz |goroutine \d+ |--- )`)
 )
 
-// sniffLines reads the first lines of a text, the last of which may be cut.
+// sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if no frame calls
+// another: words with a number behind them are in many texts.
 func sniffLines(head []byte, isCut bool) Format {
-	format := Unknown
+	lines, stacks, calls, isLong := 0, 0, 0, false
 	for line := range bytes.Lines(head) {
 		isWhole := bytes.HasSuffix(line, []byte("\n")) || !isCut
 		line = bytes.TrimSpace(line)
+		hasCall := bytes.IndexByte(line, ';') > 0
 		switch {
 		case len(line) == 0 || line[0] == '#':
+			continue
 		case !isWhole:
-			if bytes.IndexByte(line, ';') > 0 {
-				return Folded
-			}
-		case perfHeader.Match(line):
+			isLong = lines == 0 && hasCall
+			continue
+		case lines == 0 && perfHeader.Match(line):
 			return PerfScript
 		case foldedLine.Match(line):
-			format = Folded
-		default:
-			return format
+			stacks++
+			if hasCall {
+				calls++
+			}
+		}
+		lines++
+	}
+	if lines == 0 && !isLong || 2*stacks < lines || calls == 0 && stacks < lines {
+		return Unknown
+	}
+	switch signature.TextKind(head) {
+	case "":
+		return Folded
+	case signature.YAML: // of which a frame can have the form
+		if calls > 0 {
+			return Folded
 		}
 	}
-	return format
+	return Unknown
 }

@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/signature"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofdelta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofscan"
@@ -122,7 +123,7 @@ type worker struct {
 	limits Limits
 	meter  *pdatasize.Meter
 	own    pdatasize.Meter // of Decode
-	opened int // what was reserved before the first sample
+	opened int             // what was reserved before the first sample
 	stats  DecodeStats
 	types  []int // scratch: the numbers of all sample types
 
@@ -185,15 +186,15 @@ func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limit
 		return err
 	}
 	w.stats.UncompressedBytes = len(data)
-	if name := sniff(data); name != "" {
-		return &FormatError{Seems: name}
+	if seems, ok := signature.Of(data); ok {
+		return &FormatError{Seems: seems.Name}
 	}
 	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts, w.meter); err != nil {
 		if errors.Is(err, ErrTooLarge) || w.meter.IsRefused() {
 			return err
 		}
-		if len(data) > 0 && IsText(data[:min(len(data), 64)]) {
-			return &FormatError{Seems: "text", Err: err}
+		if seems := signature.Describe(data); seems != "" {
+			return &FormatError{Seems: seems}
 		}
 		return &FormatError{Err: err}
 	}

@@ -1,0 +1,183 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package signature recognises payloads by how they begin. Of finds the formats with a signature of their own, and Describe names what
+// a payload is if it is no profile: people push what their tools have written, and the name of the mistake helps them more than the
+// offset of the first bad byte. TextKind distinguishes texts by their lines.
+package signature
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"unicode/utf8"
+)
+
+// HeadBytes is how much of a text is read.
+const HeadBytes = 8 << 10
+
+// Signature is what the first bytes of a payload identify.
+type Signature struct {
+	// Format is the name of the format if profiles can be read from it.
+	Format string
+	// Name describes it to people.
+	Name string
+
+	prefix string
+	// pattern matches the head, too, if it is not nil.
+	pattern *regexp.Regexp
+}
+
+var signatures = []Signature{
+	{prefix: "\x1f\x8b", Format: "gzip", Name: "compressed by gzip"},
+	{prefix: "\x28\xb5\x2f\xfd", Format: "zstd", Name: "compressed by zstd"},
+	{prefix: "FLR\x00", Format: "jfr", Name: "a Java Flight Recorder file"},
+	{prefix: "go 1.", Format: "go_trace", Name: "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
+	{prefix: "heap profile:", Name: "a text dump of a heap profile (ask without debug=1, or a legacy gperftools heap file)"},
+	{prefix: "heapz ", Name: "a legacy gperftools heap profile"},
+	{prefix: "goroutine profile:", Name: "a text dump of goroutines (ask without debug=1)"},
+	{prefix: "goroutine ", pattern: regexp.MustCompile(`^goroutine \d+ [^;\n]*\[`), Name: "a text dump of goroutines (ask without debug=2)"},
+	{prefix: "threadcreate profile:", Name: "a text dump of a thread creation profile (ask without debug=1)"},
+	{pattern: regexp.MustCompile(`^\w+ profile: `), Name: "a text dump of a profile (ask without debug=1)"},
+	{prefix: "--- contention", Name: "a text dump of a contention profile (ask without debug=1)"},
+	{prefix: "--- mutex:", Name: "a text dump of a mutex profile (ask without debug=1)"},
+	{prefix: "--- threadz", Name: "a text dump of threads"},
+	{prefix: "--- ", pattern: regexp.MustCompile(`^--- [A-Za-z]`), Name: "a legacy text profile"},
+	{prefix: "PERFILE2", Name: "a perf.data file (send what perf script prints)"},
+	{prefix: "\x7fELF", Name: "an ELF binary"},
+	{prefix: "PK\x03\x04", Name: "a zip archive"},
+}
+
+// Of returns the signature of a payload, if it has one.
+func Of(data []byte) (Signature, bool) {
+	head := Head(data)
+	for _, s := range signatures {
+		if bytes.HasPrefix(head, []byte(s.prefix)) && (s.pattern == nil || s.pattern.Match(head)) {
+			return s, true
+		}
+	}
+	if isGperftoolsCPU(data) {
+		return Signature{Name: "a legacy gperftools CPU profile (convert it with: pprof -proto)"}, true
+	}
+	return Signature{}, false
+}
+
+// Describe returns what a payload that is not pprof seems to be, or "" if that is unknown.
+func Describe(data []byte) string {
+	if s, ok := Of(data); ok {
+		return s.Name
+	}
+	head := Head(data)
+	switch {
+	case len(head) == 0 || !IsText(head):
+		return ""
+	case head[0] == '<': // so does the stack of a Python <module>, but it has a value
+		return "HTML or XML (an error page or an index page?)"
+	case isJSON(head):
+		return "JSON (an error message?)"
+	}
+	if kind := TextKind(head); kind != "" {
+		return kind
+	}
+	return "text"
+}
+
+// Head returns the beginning of a payload, without a byte order mark and blanks in front of a text.
+func Head(data []byte) []byte {
+	return bytes.TrimLeft(data[:min(len(data), HeadBytes)], "\xef\xbb\xbf \t\r\n")
+}
+
+// The texts that TextKind knows.
+const (
+	PprofReport = "a text report of pprof (send the profile itself)"
+	Metrics     = "metrics in the text format of Prometheus"
+	Log         = "a log"
+	YAML        = "YAML"
+)
+
+var (
+	reportStart = regexp.MustCompile(`^(File|Type|Time|Build ID|Main binary filename|PeriodType|Doc|Active filters|Total): `)
+	reportTable = regexp.MustCompile(`(?m)^(Showing nodes accounting for |Samples:$|Period: \d+$|ROUTINE =|-{11,}\+)`)
+	metricsLine = regexp.MustCompile(`^(# (HELP|TYPE|UNIT) [\w:]+ |# EOF$|[a-zA-Z_:][\w:]*\{(\w+="[^"]*",?)+\} )`)
+	// logLine begins with a time or a level, or is one of an HTTP server.
+	logLine = regexp.MustCompile(`^(\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |[IWEF]\d{4} \d\d:\d\d:` +
+		`|(\S+ ){3}\[\d\d/[A-Z][a-z]{2}/\d{4}:|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]: ]|(time|ts|level)=\S)`)
+	yamlLine = regexp.MustCompile(`^(---$|(- )?["']?[\w./-]+["']?:( |$))`)
+)
+
+// TextKind returns one of the kinds above if at least half of the lines of a text look like it, and otherwise "".
+func TextKind(head []byte) string {
+	if reportStart.Match(head) && reportTable.Match(head) {
+		return PprofReport
+	}
+	var lines, metrics, logs, yaml int
+	for line := range bytes.Lines(head) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case metricsLine.Match(line):
+			metrics++
+		case len(line) == 0 || line[0] == '#':
+			continue
+		case logLine.Match(line):
+			logs++
+		case yamlLine.Match(line):
+			yaml++
+		}
+		lines++
+	}
+	switch {
+	case lines == 0:
+		return ""
+	case 2*metrics >= lines:
+		return Metrics
+	case 2*logs >= lines:
+		return Log
+	case 2*yaml >= lines:
+		return YAML
+	default:
+		return ""
+	}
+}
+
+// isJSON reports whether a text begins with an object or an array.
+func isJSON(head []byte) bool {
+	if head[0] != '{' && head[0] != '[' {
+		return false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(head))
+	for range 3 {
+		if _, err := decoder.Token(); err != nil {
+			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		}
+	}
+	return true
+}
+
+// IsText reports whether head, the first bytes of a payload, which may end within a character, is printable text in
+// UTF-8. Protobuf is not: the lengths and indices of a pprof are control characters within a few bytes.
+func IsText(head []byte) bool {
+	for i := 0; i < len(head); {
+		r, size := utf8.DecodeRune(head[i:])
+		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax {
+			return false
+		}
+		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// isGperftoolsCPU recognizes the header of gperftools' binary CPU profiles on little-endian machines:
+// words of the machine's size, 0, 3 (the header's length), 0 (the version), the period, 0.
+func isGperftoolsCPU(data []byte) bool {
+	order := binary.LittleEndian
+	if len(data) >= 40 && order.Uint64(data) == 0 && order.Uint64(data[8:]) == 3 && order.Uint64(data[16:]) == 0 {
+		return true
+	}
+	return len(data) >= 20 && order.Uint32(data) == 0 && order.Uint32(data[4:]) == 3 && order.Uint32(data[8:]) == 0
+}
