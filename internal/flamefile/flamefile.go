@@ -21,6 +21,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -40,8 +41,8 @@ type Stacks struct {
 	Each       iter.Seq2[[]int32, int64]
 }
 
-// OfGraph returns the stacks of the nodes that have a value of their own. name converts a frame's name to the text to
-// write.
+// OfGraph returns the stacks of the nodes that have a value of their own, the root's too: samples without frames. name converts a
+// frame's name to the text to write.
 func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	frames := make([]Frame, len(g.Frames))
 	for i, f := range g.Frames {
@@ -49,20 +50,20 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	}
 	return Stacks{Unit: g.Type.Unit, Frames: frames, Each: func(yield func([]int32, int64) bool) {
 		var path, stack []int32
+		if g.Self[0] != 0 && !yield(nil, g.Self[0]) { // samples without frames
+			return
+		}
 		for i := 1; i < len(g.Frame); i++ {
 			for len(path) > 0 && path[len(path)-1] != g.Parent[i] {
 				path, stack = path[:len(path)-1], stack[:len(stack)-1]
 			}
 			path, stack = append(path, int32(i)), append(stack, g.Frame[i])
-			if g.Self[i] > 0 && !yield(stack, g.Self[i]) {
+			if g.Self[i] != 0 && !yield(stack, g.Self[i]) {
 				return
 			}
 		}
 	}}
 }
-
-// collapsedName replaces the separators of frames and lines in names.
-var collapsedName = strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
 
 // Buffer is a buffer that refuses more than Most bytes.
 type Buffer struct {
@@ -77,16 +78,31 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// Collapsed writes a line for each stack.
+// noStack is the line of samples without frames, as in Splunk's records. unknownName is the name of a frame without one.
+const (
+	noStack     = "[no stack]"
+	unknownName = "(unknown)"
+)
+
+// Collapsed writes a line for each stack. Package folded reads the same stacks and values from it: what it would read otherwise is
+// replaced in names, as lineName describes.
 func Collapsed(w io.Writer, s Stacks) error {
 	b := bufio.NewWriter(w) // after an error, it returns the same one each time
+	names := make([]lineName, len(s.Frames))
 	var number []byte
 	for stack, value := range s.Each {
+		if len(stack) == 0 {
+			_, _ = b.WriteString(noStack)
+		}
 		for i, frame := range stack {
 			if i > 0 {
 				_ = b.WriteByte(';')
 			}
-			if _, err := collapsedName.WriteString(b, s.Frames[frame].Name); err != nil {
+			name := &names[frame]
+			if name.text == "" { // the first time
+				*name = newLineName(s.Frames[frame].Name)
+			}
+			if err := name.write(b, i == 0); err != nil {
 				return err
 			}
 		}
@@ -96,6 +112,76 @@ func Collapsed(w io.Writer, s Stacks) error {
 		}
 	}
 	return b.Flush()
+}
+
+// lineName is the name of a frame as lines of folded stacks have it:
+//   - without blanks at its ends, and unknownName if it is empty;
+//   - with : in place of ; and a space in place of each control character;
+//   - with _ in front of a # that would make the line a comment;
+//   - with _ in place of the space in front of a number, which could be taken for the value of the stack, and what follows for
+//     attributes or a timestamp: main;worker 3 1687841528.
+type lineName struct {
+	text string
+	// isPlain reports that nothing in it is replaced.
+	isPlain bool
+}
+
+func newLineName(name string) lineName {
+	name = strings.TrimFunc(name, func(r rune) bool { return unicode.IsSpace(r) || r < ' ' })
+	if name == "" {
+		name = unknownName
+	}
+	at, _ := nextReplaced(name)
+	return lineName{text: name, isPlain: at < 0}
+}
+
+func (n *lineName) write(b *bufio.Writer, isRoot bool) error {
+	rest := n.text
+	if isRoot && rest[0] == '#' {
+		_ = b.WriteByte('_')
+	}
+	for !n.isPlain {
+		at, by := nextReplaced(rest)
+		if at < 0 {
+			break
+		}
+		_, _ = b.WriteString(rest[:at])
+		if err := b.WriteByte(by); err != nil {
+			return err
+		}
+		rest = rest[at+1:]
+	}
+	_, err := b.WriteString(rest)
+	return err
+}
+
+// nextReplaced returns the offset of the first byte that lines do not have, or -1, and what is written in its place.
+func nextReplaced(name string) (at int, by byte) {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == ';':
+			return i, ':'
+		case c > ' ':
+		case startsWithNumber(name[i+1:]):
+			return i, '_'
+		case c < ' ':
+			return i, ' '
+		}
+	}
+	return -1, 0
+}
+
+func startsWithNumber(text string) bool {
+	word := text
+	if end := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' }); end >= 0 {
+		word = text[:end]
+	}
+	const longest = len("-9223372036854775808")
+	if len(word) > longest {
+		return false
+	}
+	_, err := strconv.ParseInt(word, 10, 64)
+	return err == nil
 }
 
 // Speedscope writes a file of lists of stacks over the same frames, each a profile of type "sampled".

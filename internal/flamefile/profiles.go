@@ -166,7 +166,7 @@ func (b *builder) location(index int32) []int32 {
 		}
 		frame := Frame{Name: texts.At(int(key.name)), File: texts.At(int(key.file)), Line: key.line}
 		if key.name == 0 {
-			frame.Name = "(unknown)"
+			frame.Name = unknownName
 		}
 		frames = append(frames, b.frame(key, frame))
 	}
