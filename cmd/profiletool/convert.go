@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/flamefile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
 // The formats that convert writes.
@@ -79,8 +80,9 @@ func newConvert(term *terminal) *cobra.Command {
   collapsed    a line for each stack with its value, of one sample type
   speedscope   a file for https://www.speedscope.app, with all sample types
 
-A pprof has one kind of profile, collapsed stacks one sample type. If there are several, choose one by
---service, --profile and --type. With --out, each input becomes files of its own in that folder, one for each kind.`,
+A pprof has one kind of profile: if there are several, choose one by --service and --profile. Collapsed stacks have one sample
+type: without --profile and --type that of process_cpu, or else of the first kind, that is shown first elsewhere, too.
+With --out, each input becomes files of its own in that folder, one for each kind.`,
 		Example: `  profiletool convert -o pprof profiles.jsonl --service shop --profile process_cpu > cpu.pb.gz
   curl -s localhost:6060/debug/pprof/heap | profiletool convert -o otlp-json --at now -`,
 		Args: needFile,
@@ -119,10 +121,12 @@ type converter struct {
 type outFile struct {
 	kind  string
 	write func(io.Writer) error
+	// profile and sampleType are those of collapsed stacks.
+	profile, sampleType string
 }
 
 func fileOf(kind string, content []byte) outFile {
-	return outFile{kind, func(w io.Writer) error {
+	return outFile{kind: kind, write: func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	}}
@@ -136,15 +140,38 @@ func (c *converter) only(pd pprofile.Profiles) (outFile, error) {
 		return outFile{}, err
 	case len(files) == 0:
 		return outFile{}, errors.New("there are no profiles")
+	case c.format == outCollapsed:
+		return c.preferred(files), nil
 	case len(files) > 1:
 		kinds := make([]string, len(files))
 		for i, f := range files {
 			kinds[i] = f.kind
 		}
-		return outFile{}, fmt.Errorf("%s holds one of these; choose by --profile and --type, or write all by --out:\n  %s",
+		return outFile{}, fmt.Errorf("%s holds one of these; choose by --profile, or write all by --out:\n  %s",
 			c.format, strings.Join(kinds, "\n  "))
 	}
 	return files[0], nil
+}
+
+// preferred returns the file of the sample type that a reader most likely wants, and logs the others.
+func (c *converter) preferred(files []outFile) outFile {
+	profile := files[max(0, slices.IndexFunc(files, func(f outFile) bool { return f.profile == profilekind.ProcessCPU }))].profile
+	types := make([]string, len(files))
+	for i, f := range files {
+		if f.profile == profile {
+			types[i] = f.sampleType
+		}
+	}
+	shown := profilekind.Default(types)
+	if types[shown] == "" {
+		shown = slices.IndexFunc(files, func(f outFile) bool { return f.profile == profile })
+	}
+	for i, f := range files {
+		if i != shown {
+			c.term.logf("--profile and --type can choose this, too: %s", f.kind)
+		}
+	}
+	return files[shown]
 }
 
 // one returns all profiles as one message of OTLP.
@@ -182,7 +209,11 @@ func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
 	}
 	files := make([]outFile, len(lists))
 	for i, stacks := range lists {
-		files[i] = outFile{strings.TrimSpace(groups[i].String()), func(w io.Writer) error { return flamefile.Collapsed(w, stacks) }}
+		g := groups[i]
+		files[i] = outFile{
+			kind: strings.TrimSpace(g.String()), profile: g.Profile, sampleType: g.Type,
+			write: func(w io.Writer) error { return flamefile.Collapsed(w, stacks) },
+		}
 	}
 	return files, nil
 }

@@ -285,12 +285,15 @@ func TestConvert(t *testing.T) {
 	assert.Contains(t, must(t, "convert", "-o", outSpeedscope, path), `"unit":"none"`)
 	assert.Equal(t, uint64(1769860800e9), uint64(profiletest.ProfileAt(unmarshal(t, must(t, "convert", "-o", outOTLP, "--at", "2026-01-31T12:00:00Z", path)), 0).Time()))
 
-	// A file with two sample types needs a choice for collapsed stacks, but not for pprof.
-	r := run(t, nil, "convert", "-o", outCollapsed, goCPU)
-	assert.Equal(t, exitFailed, r.code)
-	assert.Contains(t, r.log, "process_cpu cpu/nanoseconds\n  process_cpu samples/count")
+	// Of several sample types, collapsed stacks have the default one, as reports have.
 	byHand := must(t, "convert", "-o", outCollapsed, "--type", "cpu", goCPU)
 	assert.Regexp(t, `(?m)^runtime.main;main.main;.* \d+0000000$`, byHand)
+	r := run(t, nil, "convert", "-o", outCollapsed, goCPU)
+	assert.Equal(t, result{byHand, "--profile and --type can choose this, too: process_cpu samples/count\n", exitOK}, r)
+	r = run(t, nil, "convert", "-o", outCollapsed, goHeap, goCPU)
+	assert.Equal(t, byHand, r.out)
+	assert.Equal(t, 5, strings.Count(r.log, "can choose this, too"))
+	assert.Equal(t, must(t, "convert", "-o", outCollapsed, "--type", "inuse_space", goHeap), run(t, nil, "convert", "-o", outCollapsed, goHeap).out)
 	assert.Equal(t, byHand, must(t, "convert", "-o", outCollapsed, "--type", "cpu/nanoseconds", goCPU))
 	r = run(t, nil, "convert", "-o", outPprof, goCPU, goHeap)
 	assert.Equal(t, exitFailed, r.code)
