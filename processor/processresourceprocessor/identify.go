@@ -193,7 +193,7 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 		environment: servicename.FromEnvironment(process.ServiceName, process.ResourceAttributes),
 		unit:        servicename.Clean(process.Unit),
 		container:   process.Container,
-		command:     servicename.FromCommand(name, process.Arguments),
+		command:     servicename.FromCommand(servicename.Command{Executable: name, Name: process.Name, Arguments: process.Arguments}),
 	}
 	if f.environment == "" && name == "java" {
 		f.environment = servicename.FromJavaProperty(process.Arguments)

@@ -200,6 +200,19 @@ func TestProcessesOfAnotherProgram(t *testing.T) {
 	assert.EqualValues(t, 1, f.sum("process_reads", "outcome", "mismatch"))
 }
 
+// A program in memory, and one that was replaced on disk, have the name of what they run.
+func TestAnonymousExecutables(t *testing.T) {
+	const memory = "/memfd:sealed-91173221a7ea (deleted)"
+	f := start(t, func(c *Config) {
+		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: memory, command: "/opt/shop serve"},
+			fakeProcess{pid: 8, executable: memory, command: "/proc/self/exe init"},
+			fakeProcess{pid: 9, executable: "/usr/bin/node (deleted)", command: "node cart.js"})
+	})
+	assert.Equal(t, map[string]int{"shop": 2, "a": 1, "cart.js": 2, unknownService: 1}, services(f.consume(sampled(
+		process(7, memory), process(7, "/memfd:sealed-91173221a7ea"), process(8, memory), process(9, "/usr/bin/node"), process(9, "/usr/bin/node (deleted)"), process(10, memory)))))
+	assert.Zero(t, f.sum("process_reads", "outcome", "mismatch"))
+}
+
 func TestProcDisabled(t *testing.T) {
 	f := start(t, func(c *Config) {
 		c.Proc.Enabled = false

@@ -257,9 +257,10 @@ func (c *Cache[T]) finish(e *entry[T], process Process, err error) {
 	close(e.done)
 }
 
-// isSame reports whether two paths may be of the same program: equal paths, or the same name below another root. An unknown path
-// may be any.
+// isSame reports whether two paths may be of the same program: equal paths, or the same name below another root, with or without what
+// the kernel adds if the file was deleted. An unknown path may be any.
 func isSame(a, b string) bool {
+	a, b = strings.TrimSuffix(a, deleted), strings.TrimSuffix(b, deleted)
 	return a == "" || b == "" || a == b || path.Base(a) == path.Base(b)
 }
 

@@ -14,18 +14,22 @@ import (
 // isKernelThread is the kernel's PF_KTHREAD among the flags of a process.
 const isKernelThread = 0x00200000
 
-// parseStat reads the flags in /proc/<pid>/stat. The process chooses its name, which is in parentheses and may contain
-// parentheses: the other fields follow the last one.
-func parseStat(stat []byte) (flags uint64, err error) {
+// parseStat reads the name and the flags in /proc/<pid>/stat. The process chooses its name, which is in parentheses and may
+// contain parentheses: the other fields follow the last one.
+func parseStat(stat []byte) (name string, flags uint64, err error) {
 	const flagsField = 9 - 3 // man 5 proc, from the state, field 3, on
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	end := bytes.LastIndexByte(stat, ')')
+	fields := bytes.Fields(stat[end+1:])
 	if len(fields) <= flagsField {
-		return 0, errors.New("stat: too few fields")
+		return "", 0, errors.New("stat: too few fields")
 	}
 	if flags, err = strconv.ParseUint(string(fields[flagsField]), 10, 64); err != nil {
-		return 0, errors.New("stat: the flags are not a number")
+		return "", 0, errors.New("stat: the flags are not a number")
 	}
-	return flags, nil
+	if begin := bytes.IndexByte(stat, '('); begin >= 0 && begin < end {
+		name = string(stat[begin+1 : end])
+	}
+	return name, flags, nil
 }
 
 // parseCommandLine reads /proc/<pid>/cmdline: arguments, each followed by a zero byte. A process may overwrite it.

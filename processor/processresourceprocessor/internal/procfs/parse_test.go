@@ -74,15 +74,16 @@ func TestParseStat(t *testing.T) {
 		return fmt.Sprintf("7 (%s) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1", name)
 	}
 	for _, name := range []string{"cat", ") (", "a b", "7 (x) S 1 2 3", "\n", ""} {
-		flags, err := parseStat([]byte(line(name)))
+		got, flags, err := parseStat([]byte(line(name)))
 		require.NoError(t, err)
+		assert.Equal(t, name, got)
 		assert.EqualValues(t, 4194560, flags)
 	}
-	flags, err := parseStat([]byte("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0"))
+	_, flags, err := parseStat([]byte("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0"))
 	require.NoError(t, err)
 	assert.NotZero(t, flags&isKernelThread)
 	for _, bad := range []string{"", "7", "7 (a)", line("a")[:18], strings.Replace(line("a"), "4194560", "x", 1)} {
-		_, err := parseStat([]byte(bad))
+		_, _, err := parseStat([]byte(bad))
 		assert.Error(t, err, bad)
 	}
 }
@@ -126,7 +127,7 @@ func requireBoundedParse(t testing.TB, content []byte) {
 	var container, pod, unit string
 	var arguments []string
 	cost := profiletest.MeasureCost(t, func() {
-		_, _ = parseStat(content)
+		_, _, _ = parseStat(content)
 		container, pod, unit = parseCgroup(content)
 		arguments = parseCommandLine(content)
 		_, _ = parseEnvironment(content)

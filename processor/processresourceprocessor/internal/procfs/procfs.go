@@ -24,7 +24,9 @@ type Process struct {
 	// Executable is the path of the program, as the process sees it. Reading it needs the process's own user or
 	// CAP_SYS_PTRACE.
 	Executable string
-	Arguments  []string
+	// Name is the name that the kernel has for the process: of its program's file, or what the process has set.
+	Name      string
+	Arguments []string
 	// Container is the id of the container, 64 hexadecimal digits, and Pod the uid of its pod.
 	Container, Pod string
 	// Unit is the systemd service, without `.service`, of a process outside of containers.
@@ -36,6 +38,9 @@ type Process struct {
 
 // ErrGone means that there is no such process.
 var ErrGone = errors.New("no such process")
+
+// deleted is what the kernel adds to the path of a file that has none anymore.
+const deleted = " (deleted)"
 
 // Reader reads processes below Root.
 type Reader struct {
@@ -68,7 +73,7 @@ func (r *Reader) Read(pid int64) (Process, error) {
 	if err != nil {
 		return Process{}, orGone(err)
 	}
-	flags, err := parseStat(stat)
+	name, flags, err := parseStat(stat)
 	if err != nil {
 		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
@@ -76,8 +81,9 @@ func (r *Reader) Read(pid int64) (Process, error) {
 	if p.IsKernelThread {
 		return p, nil
 	}
+	p.Name = name
 	if executable, err := dir.Readlink("exe"); err == nil {
-		p.Executable = strings.TrimSuffix(executable, " (deleted)")
+		p.Executable = strings.TrimSuffix(executable, deleted)
 	}
 	if cmdline, err := r.readFile(dir, "cmdline"); err == nil {
 		p.Arguments = parseCommandLine(cmdline)

@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 		"stat": stat, "cmdline": "a\x00b\x00", "cgroup": "0::/system.slice/a.service\n", "environ": "OTEL_SERVICE_NAME=shop\x00",
 	})
 	require.NoError(t, os.Symlink("/usr/bin/a (deleted)", filepath.Join(dir, "exe")))
-	want := Process{Executable: "/usr/bin/a", Arguments: []string{"a", "b"}, Unit: "a"}
+	want := Process{Executable: "/usr/bin/a", Name: "a", Arguments: []string{"a", "b"}, Unit: "a"}
 	r := Reader{Root: root, MaxFileBytes: 4096}
 	got, err := r.Read(7)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestRead(t *testing.T) {
 	}
 	got, err = r.Read(7)
 	require.NoError(t, err)
-	assert.Equal(t, Process{}, got)
+	assert.Equal(t, Process{Name: "a"}, got)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stat"), []byte("x"), 0o600))
 	_, err = r.Read(7)
@@ -84,7 +84,7 @@ func TestReadIsBounded(t *testing.T) {
 	cost := profiletest.MeasureCost(t, func() { got, err = r.Read(7) })
 	require.NoError(t, err)
 	profiletest.RequireBounded(t, cost, limit, 4<<20, 64)
-	assert.Equal(t, Process{Arguments: []string{"a"}, Unit: "a"}, got)
+	assert.Equal(t, Process{Name: "a", Arguments: []string{"a"}, Unit: "a"}, got)
 }
 
 // A name below the process's folder leads to nothing outside of it.

@@ -11,34 +11,59 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
+// Command is what is known of what a process runs. Empty fields are unknown.
+type Command struct {
+	// Executable is the name of the program's file.
+	Executable string
+	// Name is what the kernel calls the process, of which it keeps 15 bytes.
+	Name      string
+	Arguments []string
+}
+
 // FromCommand returns the name of what a process runs: its executable's, or, if that is an interpreter, the script's,
-// module's or archive's. Arguments are nil if they are not known.
-func FromCommand(executable string, arguments []string) string {
-	name := Clean(executable)
-	if len(arguments) == 0 {
-		return name
-	}
-	if isPlaceholder(name) {
-		name = Clean(strings.TrimPrefix(path.Base(arguments[0]), "-"))
-	}
+// module's or archive's. It returns "" if nothing is left but the name of an anonymous file.
+func FromCommand(c Command) string {
+	name := c.program()
 	program := interpreters[strings.TrimRight(name, "0123456789.-")]
-	if program == nil {
+	if program == nil || len(c.Arguments) == 0 {
 		return name
 	}
-	if title := titleOf(arguments); title != "" {
+	if title := titleOf(c.Arguments); title != "" {
 		return title
 	}
-	if run := Clean(program(arguments[1:])); run != "" {
+	if run := Clean(program(c.Arguments[1:])); run != "" {
 		return run
 	}
 	return name
 }
 
-// isPlaceholder reports whether the first argument names a program better than its executable does: the executable contains many
-// programs, or was started from memory or an open file.
-func isPlaceholder(name string) bool {
-	return name == "busybox" || name == "toybox" || name == "coreutils" || strings.HasPrefix(name, "memfd:") ||
-		strings.Trim(name, "0123456789") == ""
+// program returns the name of the executable, or of the first argument or the process if they name it better: the executable contains
+// many programs, or was started from memory or an open file.
+func (c *Command) program() string {
+	name := Clean(c.Executable)
+	isMulticall := name == "busybox" || name == "toybox" || name == "coreutils"
+	if !isMulticall && !isAnonymous(name) {
+		return name
+	}
+	if len(c.Arguments) > 0 {
+		if first := Clean(strings.TrimPrefix(path.Base(c.Arguments[0]), "-")); !isAnonymous(first) {
+			return first
+		}
+	}
+	switch process := Clean(c.Name); {
+	case isMulticall:
+		return name
+	case isAnonymous(process):
+		return ""
+	default:
+		return process
+	}
+}
+
+// isAnonymous reports whether a name is that of no file, such as memfd:sealed-91173221a7ea, or the number of an open one in
+// /proc/self/fd.
+func isAnonymous(name string) bool {
+	return strings.HasPrefix(name, "memfd:") || strings.Trim(name, "0123456789") == "" || name == "exe" || name == "." || name == "/"
 }
 
 // titleOf returns the first word of a title that a program wrote over its arguments: `gunicorn: worker [shop]`.
