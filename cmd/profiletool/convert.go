@@ -253,6 +253,7 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 	}
 	var keys []key
 	byKind := map[key][]*profile.Profile{}
+	kinds, resource, scope := kinds{dict: pd.Dictionary()}, -1, -1
 	for _, payload := range payloads {
 		p, err := profile.ParseUncompressed(payload.Bytes)
 		if err != nil {
@@ -261,7 +262,11 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		renameTypes(p)
 		rp := pd.ResourceProfiles().At(payload.ResourceIndex)
 		sp := rp.ScopeProfiles().At(payload.ScopeIndex)
-		name := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), sp.Profiles().At(payload.ProfileIndices[0])).Profile
+		if payload.ResourceIndex != resource || payload.ScopeIndex != scope {
+			resource, scope = payload.ResourceIndex, payload.ScopeIndex
+			kinds.begin(rp.Resource(), sp.Scope())
+		}
+		name := kinds.of(sp.Profiles().At(slices.Min(payload.ProfileIndices))).Profile
 		k := key{name: name, kind: name}
 		for _, t := range p.SampleType {
 			k.kind += " " + t.Type + "/" + t.Unit

@@ -26,6 +26,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
 // receiver keeps what is sent to it by any protocol.
@@ -224,7 +226,7 @@ func TestLoad(t *testing.T) {
 			assert.Contains(t, got.log, " accepted  0 refused ")
 			services := map[string]int{}
 			for _, pd := range r.profiles {
-				services[attribute(pd.ResourceProfiles().At(0).Resource().Attributes(), "service.name")]++
+				services[profilekind.Service(pd.ResourceProfiles().At(0).Resource().Attributes())]++
 			}
 			if protocol != protocolPprof {
 				assert.Len(t, services, 3)

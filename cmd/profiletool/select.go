@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
 // selection describes which profiles are wanted. An empty field accepts all.
@@ -43,12 +42,16 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 		return nil
 	}
 	var others []string
-	seen := map[kind]bool{}
+	seen, names := map[kind]bool{}, map[string]bool{}
+	kinds := kinds{dict: pd.Dictionary()}
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
 		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			kinds.begin(rp.Resource(), sp.Scope())
+			clear(names)
 			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
-				k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), p)
+				k := kinds.of(p)
 				if s.has(k) {
+					names[k.Profile] = true
 					return false
 				}
 				if !seen[k] {
@@ -56,11 +59,17 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 				}
 				return true
 			})
-			// These attributes describe all the types of a pprof, of which only some are left.
+			// These attributes describe all the types of a pprof, of which only some are left: they keep its name.
 			if s.sampleType != "" {
-				sp.Scope().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool {
+				attributes := sp.Scope().Attributes()
+				attributes.RemoveIf(func(key string, _ pcommon.Value) bool {
 					return key == "pprof.scope.sample_type_order" || key == "pprof.scope.default_sample_type"
 				})
+				for name := range names {
+					if len(names) == 1 && name != profilekind.Other {
+						attributes.PutStr(profilekind.NameAttribute, name)
+					}
+				}
 			}
 			return sp.Profiles().Len() == 0
 		})
@@ -72,36 +81,26 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 	return nil
 }
 
-// kindOf returns the kind of a profile. Indices must be in range.
-func kindOf(dict pprofile.ProfilesDictionary, resource pcommon.Resource, scope pcommon.InstrumentationScope, p pprofile.Profile) kind {
-	text := func(i int32) string { return dict.StringTable().At(int(i)) }
-	k := kind{
-		Service: cutName(attribute(resource.Attributes(), "service.name")),
-		Type:    cutName(text(p.SampleType().TypeStrindex())), Unit: cutName(text(p.SampleType().UnitStrindex())),
-	}
-	if k.Service == "" {
-		k.Service = store.UnknownService
-	}
-	stated, periodType := attribute(scope.Attributes(), profilekind.NameAttribute), text(p.PeriodType().TypeStrindex())
-	k.Profile = profilekind.Name(cutName(stated), k.Type, cutName(periodType))
-	return k
+// kinds tells the kinds of the profiles of a message, whose indices must be in range.
+type kinds struct {
+	dict            pprofile.ProfilesDictionary
+	service, stated string
+	namer           profilekind.Namer
 }
 
-// cutName bounds a name, which very many profiles can share.
-func cutName(s string) string {
-	const most = 256
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "")
-	}
-	return s
+// begin begins another scope.
+func (k *kinds) begin(resource pcommon.Resource, scope pcommon.InstrumentationScope) {
+	k.service, k.stated = profilekind.Service(resource.Attributes()), profilekind.Stated(scope.Attributes())
+	k.namer.Begin(scope.Attributes())
 }
 
-func attribute(m pcommon.Map, key string) string {
-	v, ok := m.Get(key)
-	if !ok {
-		return ""
-	}
-	return v.AsString()
+// of returns the kind of the scope's next profile.
+func (k *kinds) of(p pprofile.Profile) kind {
+	name := func(i int32) string { return profilekind.CutName(k.dict.StringTable().At(int(i))) }
+	t := p.SampleType()
+	found := kind{Service: k.service, Type: name(t.TypeStrindex()), Unit: name(t.UnitStrindex())}
+	found.Profile = k.namer.Name(p, k.stated, found.Type, name(p.PeriodType().TypeStrindex()))
+	return found
 }
 
 // group is the profiles of one kind.
@@ -114,10 +113,12 @@ type group struct {
 func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	var groups []*group
 	known := map[kind]*group{}
+	kinds := kinds{dict: pd.Dictionary()}
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
+			kinds.begin(rp.Resource(), sp.Scope())
 			for _, p := range sp.Profiles().All() {
-				k := kindOf(pd.Dictionary(), rp.Resource(), sp.Scope(), p)
+				k := kinds.of(p)
 				if !byService {
 					k.Service = ""
 				}

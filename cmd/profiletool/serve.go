@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/storeapi"
 )
@@ -107,7 +108,7 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 // nameServices names services without a name after their file.
 func nameServices(pd pprofile.Profiles, name string) {
 	for _, rp := range pd.ResourceProfiles().All() {
-		if attribute(rp.Resource().Attributes(), "service.name") == "" {
+		if profilekind.Service(rp.Resource().Attributes()) == profilekind.UnknownService {
 			rp.Resource().Attributes().PutStr("service.name", name)
 		}
 	}

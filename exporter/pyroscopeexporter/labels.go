@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
 // label is a label of a series.
@@ -23,9 +25,6 @@ const (
 )
 
 const attributeService = "service.name"
-
-// unknownService is what Pyroscope's own clients send without a service name.
-const unknownService = "unknown_service"
 
 // preferred are the attributes that are kept first if there are more labels than allowed.
 var preferred = []string{
@@ -65,7 +64,7 @@ type resourceLabels struct {
 // attributes become the same label, the first is used. Only the values that a series can have are read, and those that are no
 // text only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too long.
 func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resourceLabels) {
-	labels.service = unknownService
+	labels.service = profilekind.UnknownService
 	if v, ok := attributes.Get(attributeService); ok {
 		if text := labelText(v, b); text != "" {
 			labels.service = text

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -343,6 +344,7 @@ type source struct {
 	labels          resourceLabels
 	// stated is the name of the profile according to the scope.
 	stated string
+	names  profilekind.Namer
 }
 
 // series returns the series of a push request for one pprof, without the pprof.
@@ -358,10 +360,11 @@ func (p *pusher) series(ctx context.Context, from *source, payload *pprofencode.
 		if v, ok := scope.Scope().Attributes().Get(profilekind.NameAttribute); ok {
 			from.stated = labelText(v, &p.budget)
 		}
+		from.names.Begin(scope.Scope().Attributes())
 	}
 	from.resource, from.scope = payload.ResourceIndex, payload.ScopeIndex
-	first := scope.Profiles().At(payload.ProfileIndices[0])
-	name := profilekind.Name(from.stated, cutText(textOf(from.pd, first.SampleType().TypeStrindex())), cutText(textOf(from.pd, first.PeriodType().TypeStrindex())))
+	first := scope.Profiles().At(slices.Min(payload.ProfileIndices))
+	name := from.names.Name(first, from.stated, cutText(textOf(from.pd, first.SampleType().TypeStrindex())), cutText(textOf(from.pd, first.PeriodType().TypeStrindex())))
 	sampleLabels := 0
 	for _, i := range payload.ProfileIndices {
 		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), from.isText))

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profilekind has the names that the whole distribution uses for profiles: which profile it is (`process_cpu`,
+// Package profilekind has the names that the whole distribution uses for profiles: which service and which profile it is (`process_cpu`,
 // `memory`, `goroutine` …), which of its sample types is shown first, and what its values are over time.
 package profilekind
 
@@ -51,6 +51,8 @@ func Name(stated, sampleType, periodType string) string {
 		return Canonical(stated)
 	}
 	switch {
+	case periodType == "wall": // Node's profilers add CPU time to samples of the wall clock
+		return Wall
 	case sampleType == "cpu", periodType == "cpu":
 		return ProcessCPU
 	case strings.HasPrefix(sampleType, "inuse_"), strings.HasPrefix(sampleType, "alloc"), strings.HasPrefix(sampleType, "live_"),
@@ -59,7 +61,7 @@ func Name(stated, sampleType, periodType string) string {
 	case sampleType == "contentions", sampleType == "delay":
 		// The Go runtime's mutex and block profiles cannot be told apart by their types.
 		return Mutex
-	case sampleType == "wall", periodType == "wall":
+	case sampleType == "wall":
 		return Wall
 	case sampleType == "off_cpu", periodType == "off_cpu", sampleType == "events":
 		return OffCPU

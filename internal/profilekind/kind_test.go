@@ -25,6 +25,8 @@ func TestName(t *testing.T) {
 		{"", "delay", "contentions", Mutex},
 		{"", "goroutine", "goroutine", Goroutine},
 		{"", "samples", "wall", Wall},
+		{"", "cpu", "wall", Wall},
+		{"", "wall", "cpu", ProcessCPU},
 		{"", "samples", "", ProcessCPU},
 		{"", "events", "", OffCPU},
 		{"", "cache_misses", "", "cache_misses"},

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -22,7 +21,7 @@ import (
 )
 
 // UnknownService is the service of a resource without service.name.
-const UnknownService = "unknown_service"
+const UnknownService = profilekind.UnknownService
 
 // scopeAttributes are those that describe the sample types of a pprof, so that it can be restored.
 var scopeAttributes = []string{"pprof.scope.sample_type_order", "pprof.scope.default_sample_type"}
@@ -33,15 +32,8 @@ type addScratch struct {
 	key     []byte
 	clean   pcommon.Map
 	types   map[[2]int32]int32
-	names   map[pprofKey]string
+	namer   profilekind.Namer
 	kept    []int32
-}
-
-// pprofKey is what profiles of a scope share if they were one pprof.
-type pprofKey struct {
-	time, duration         uint64
-	period                 int64
-	periodType, periodUnit int32
 }
 
 // Added counts what Add did with one message.
@@ -131,8 +123,6 @@ type adder struct {
 	stated           string
 	hasStated        bool
 	sampleTypesOfOne int
-	// isPprof reports that the scope's profiles were the sample types of pprofs.
-	isPprof bool
 }
 
 func (a *adder) message(pd pprofile.Profiles) {
@@ -185,25 +175,9 @@ func (a *adder) message(pd pprofile.Profiles) {
 // cleanResource reads the current resource, within the importer's budget for texts that attributes share.
 func (a *adder) cleanResource() {
 	a.resource, a.hasResource = a.clean(a.attributes), true
-	a.service = UnknownService
-	if v, ok := a.resource.Get("service.name"); ok {
-		if name := v.AsString(); name != "" {
-			a.service = cutName(name)
-		}
-	}
+	a.service = profilekind.Service(a.resource)
 	a.scratch.key = profiledict.AppendMap(a.scratch.key[:0], a.resource)
 	a.resourceHash = sha256.Sum256(a.scratch.key)
-}
-
-// maxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and answers.
-const maxNameBytes = 256
-
-// cutName returns a name as valid UTF-8 of bounded length, in memory of its own.
-func cutName(s string) string {
-	if len(s) > maxNameBytes {
-		s = s[:maxNameBytes]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 func (a *adder) beginScope() {
@@ -211,13 +185,11 @@ func (a *adder) beginScope() {
 	if v, ok := a.scope.Get(scopeAttributes[0]); ok && v.Type() == pcommon.ValueTypeSlice {
 		a.sampleTypesOfOne = v.Slice().Len()
 	}
-	_, named := a.scope.Get(scopeAttributes[1])
-	a.isPprof = named || a.sampleTypesOfOne > 0
 	if a.scratch.types == nil {
-		a.scratch.types, a.scratch.names = map[[2]int32]int32{}, map[pprofKey]string{}
+		a.scratch.types = map[[2]int32]int32{}
 	}
 	clear(a.scratch.types)
-	clear(a.scratch.names)
+	a.scratch.namer.Begin(a.scope)
 }
 
 // statedName returns the name of the current scope's profiles, or "" if it states none.
@@ -227,11 +199,11 @@ func (a *adder) statedName() string {
 	}
 	a.stated, a.hasStated = "", true
 	if v, ok := a.scope.Get(profilekind.NameAttribute); ok && v.Type() == pcommon.ValueTypeStr {
-		a.stated = cutName(v.Str())
+		a.stated = profilekind.CutName(v.Str())
 	} else if ok {
 		// The text of a list costs as much as all that it refers to.
 		if v, ok = a.importer.CleanValue(v); ok {
-			a.stated = cutName(v.AsString())
+			a.stated = profilekind.CutName(v.AsString())
 		}
 	}
 	return a.stated
@@ -240,7 +212,7 @@ func (a *adder) statedName() string {
 // text returns a string of the message, or "" if there is none.
 func (a *adder) text(i int32) string {
 	if table := a.src.StringTable(); uint(i) < uint(table.Len()) {
-		return cutName(table.At(int(i)))
+		return profilekind.CutName(table.At(int(i)))
 	}
 	return ""
 }
@@ -303,26 +275,11 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 	return position
 }
 
-// nameOf returns which profile a sample type belongs to. All sample types of one pprof belong to the same.
-func (a *adder) nameOf(p pprofile.Profile, typ string) string {
-	periodType := p.PeriodType()
-	if !a.isPprof {
-		return profilekind.Name(a.statedName(), typ, a.text(periodType.TypeStrindex()))
-	}
-	key := pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), periodType.TypeStrindex(), periodType.UnitStrindex()}
-	name, ok := a.scratch.names[key]
-	if !ok {
-		name = profilekind.Name(a.statedName(), typ, a.text(periodType.TypeStrindex()))
-		a.scratch.names[key] = name
-	}
-	return name
-}
-
 // seriesOf finds the epoch's series of a profile, or adds one. It returns -1 if there are too many; then it has added
 // nothing to the dictionary.
 func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
-	name := a.nameOf(p, typ)
+	name := a.scratch.namer.Name(p, a.statedName(), typ, a.text(p.PeriodType().TypeStrindex()))
 	if !a.hasResource {
 		a.cleanResource()
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
@@ -20,9 +21,6 @@ import (
 
 // kernel is the service of the kernel's own threads, and of idle CPUs.
 const kernel = "kernel"
-
-// unknownService is the name if no source has one, as in the semantic conventions.
-const unknownService = "unknown_service"
 
 // facts are what is known about a process besides its samples. They do not change.
 type facts struct {
@@ -268,7 +266,7 @@ func (p *processResource) name(k *known, stated, found *facts) (id regroup.Ident
 	if !k.isProcess() {
 		return regroup.Identity{}, unchanged
 	}
-	id.ServiceName = unknownService
+	id.ServiceName = profilekind.UnknownService
 	return id, fromNothing
 }
 

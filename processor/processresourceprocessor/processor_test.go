@@ -208,7 +208,7 @@ func TestAnonymousExecutables(t *testing.T) {
 			fakeProcess{pid: 8, executable: memory, command: "/proc/self/exe init"},
 			fakeProcess{pid: 9, executable: "/usr/bin/node (deleted)", command: "node cart.js"})
 	})
-	assert.Equal(t, map[string]int{"shop": 2, "a": 1, "cart.js": 2, unknownService: 1}, services(f.consume(sampled(
+	assert.Equal(t, map[string]int{"shop": 2, "a": 1, "cart.js": 2, "unknown_service": 1}, services(f.consume(sampled(
 		process(7, memory), process(7, "/memfd:sealed-91173221a7ea"), process(8, memory), process(9, "/usr/bin/node"), process(9, "/usr/bin/node (deleted)"), process(10, memory)))))
 	assert.Zero(t, f.sum("process_reads", "outcome", "mismatch"))
 }

@@ -4,7 +4,6 @@
 package files
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -32,6 +31,7 @@ type namer struct {
 	values []string
 	// stated is the name of the profile according to the scope.
 	stated string
+	names  profilekind.Namer
 }
 
 func newNamer(t *template, pd pprofile.Profiles, now time.Time) *namer {
@@ -46,14 +46,16 @@ func (n *namer) path(e *pprofencode.Payload) string {
 		clear(n.values)
 	}
 	if isNew || e.ScopeIndex != n.scope {
-		n.stated = text(rp.ScopeProfiles().At(e.ScopeIndex).Scope().Attributes(), profilekind.NameAttribute)
+		scope := rp.ScopeProfiles().At(e.ScopeIndex).Scope().Attributes()
+		n.stated = profilekind.Stated(scope)
+		n.names.Begin(scope)
 	}
 	n.resource, n.scope = e.ResourceIndex, e.ScopeIndex
 	p := n.pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles().At(slices.Min(e.ProfileIndices))
 	return n.template.path(func(i int) string {
 		switch n.template.keys[i] {
 		case "profile":
-			name := profilekind.Name(n.stated, n.text(p.SampleType().TypeStrindex()), n.text(p.PeriodType().TypeStrindex()))
+			name := n.names.Name(p, n.stated, n.text(p.SampleType().TypeStrindex()), n.text(p.PeriodType().TypeStrindex()))
 			return safe(name, n.template.rooms[i])
 		case "time":
 			at := n.now
@@ -75,7 +77,7 @@ func (n *namer) text(index int32) string {
 	if index < 0 || int(index) >= texts.Len() {
 		return ""
 	}
-	return short(texts.At(int(index)))
+	return profilekind.CutName(texts.At(int(index)))
 }
 
 // ofResource returns the value of a key that is about a resource.
@@ -87,7 +89,7 @@ func ofResource(attributes pcommon.Map, key string) string {
 		}
 		return fmt.Sprintf("%08x", uint32(hashOfMap(attributes)))
 	case "service.name":
-		return cmp.Or(text(attributes, key), "unknown_service")
+		return profilekind.Service(attributes)
 	default:
 		return text(attributes, key)
 	}

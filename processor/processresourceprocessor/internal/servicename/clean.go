@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
 
 // MaxBytes bounds a name.
@@ -27,4 +28,6 @@ func Clean(name string) string {
 }
 
 // IsUnknown reports whether a name is the one that SDKs set if they know none.
-func IsUnknown(name string) bool { return name == "" || strings.HasPrefix(name, "unknown_service") }
+func IsUnknown(name string) bool {
+	return name == "" || strings.HasPrefix(name, profilekind.UnknownService)
+}

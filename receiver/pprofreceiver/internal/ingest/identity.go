@@ -3,7 +3,11 @@
 
 package ingest
 
-import "go.opentelemetry.io/collector/pdata/pcommon"
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+)
 
 // Attribute keys of the semantic conventions.
 const (
@@ -16,8 +20,6 @@ const (
 	AttributeURLFull           = "url.full"
 	AttributeFileName          = "file.name"
 	AttributeFilePath          = "file.path"
-
-	unknownService = "unknown_service"
 )
 
 // Identity is where a payload comes from. Its maps are shared between payloads and read only.
@@ -31,7 +33,7 @@ type Identity struct {
 // NewIdentity returns the identity of an unknown service.
 func NewIdentity() Identity {
 	id := Identity{Derived: pcommon.NewMap(), Stated: pcommon.NewMap()}
-	id.Derived.PutStr(AttributeServiceName, unknownService)
+	id.Derived.PutStr(AttributeServiceName, profilekind.UnknownService)
 	return id
 }
 

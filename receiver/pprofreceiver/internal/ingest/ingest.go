@@ -258,11 +258,7 @@ func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) s
 		return p.ProfileName
 	}
 	first, texts := sp.Profiles().At(0), pd.Dictionary().StringTable()
-	periodType := texts.At(int(first.PeriodType().TypeStrindex()))
-	if periodType == profilekind.Wall { // Node's SDK adds CPU time to samples of the wall clock
-		return profilekind.Wall
-	}
-	return profilekind.Name("", texts.At(int(first.SampleType().TypeStrindex())), periodType)
+	return profilekind.Name("", texts.At(int(first.SampleType().TypeStrindex())), texts.At(int(first.PeriodType().TypeStrindex())))
 }
 
 // setTime sets the time and duration of a profile that has none. A time in 1970 counts as none.
