@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -40,6 +41,21 @@ type (
 	// ProfileIndex is the index of a profile in an Assembler.
 	ProfileIndex int32
 )
+
+// The memory of a sample and an observation: in the Assembler, in the Batch that Build makes, and as pdata.
+const (
+	buildSampleBytes      = 32 + 16 + 40 + pdatasize.SampleBytes
+	buildObservationBytes = 24 + 16 + 2*pdatasize.NumberBytes
+	// buildProfileBytes is that of a profile with a resource and a scope of its own, and a few attributes.
+	buildProfileBytes = 2 << 10
+)
+
+// BuildBytes estimates the memory of all that has been added and of the message that Build makes of it, without texts. It takes
+// no time.
+func (a *Assembler) BuildBytes() int {
+	return a.batch.dict.BuildBytes() + len(a.samples)*buildSampleBytes + len(a.observations)*buildObservationBytes +
+		len(a.profiles)*buildProfileBytes
+}
 
 // Observation is one observation of a sample. A field that its profile's shape lacks is ignored.
 type Observation struct {

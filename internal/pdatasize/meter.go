@@ -3,6 +3,8 @@
 
 package pdatasize
 
+import "context"
+
 // The memory of a sample and of one of its values or timestamps, as pdata.
 const (
 	SampleBytes = 128
@@ -12,8 +14,11 @@ const (
 // Reserve reserves n bytes of memory before they are taken. Its error ends the work that needs them, which returns it.
 type Reserve func(n int) error
 
-// Meter reserves the memory of something that grows. A nil Meter reserves nothing.
+// Meter bounds the work of a decoder: it reserves the memory of what grows, and ends the work when a context does. Decoders
+// call Reach, More or Check every thousand steps or so. A nil Meter has no bounds.
 type Meter struct {
+	// Context is nil if time is not limited.
+	Context context.Context //nolint:containedctx // it is that of one call, as the Meter is
 	// Reserve is nil if memory is not limited.
 	Reserve Reserve
 
@@ -32,13 +37,20 @@ func (m *Meter) Level() int {
 // More takes n bytes more.
 func (m *Meter) More(n int) error { return m.Reach(m.Level() + n) }
 
-// Reach takes bytes until total are in use.
+// Reach takes bytes until total are in use. After an error it returns the same error again.
 func (m *Meter) Reach(total int) error {
 	if m == nil {
 		return nil
 	}
-	m.level = max(m.level, total)
-	if m.level <= m.reserved || m.Reserve == nil {
+	if m.err != nil {
+		return m.err
+	}
+	if m.Context != nil {
+		if m.err = m.Context.Err(); m.err != nil {
+			return m.err
+		}
+	}
+	if m.level = max(m.level, total); m.level <= m.reserved || m.Reserve == nil {
 		return nil
 	}
 	if m.err = m.Reserve(m.level - m.reserved); m.err == nil {
@@ -47,6 +59,9 @@ func (m *Meter) Reach(total int) error {
 	return m.err
 }
 
+// Check returns an error if the work has ended.
+func (m *Meter) Check() error { return m.More(0) }
+
 // Restart tells that nothing is in use any more. What was reserved serves what comes next.
 func (m *Meter) Restart() {
 	if m != nil {
@@ -54,5 +69,10 @@ func (m *Meter) Restart() {
 	}
 }
 
-// IsRefused reports that Reserve has returned an error.
-func (m *Meter) IsRefused() bool { return m != nil && m.err != nil }
+// Err returns the error with which the work has ended: that of Reserve, or of the context.
+func (m *Meter) Err() error {
+	if m == nil {
+		return nil
+	}
+	return m.err
+}

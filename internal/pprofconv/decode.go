@@ -48,9 +48,8 @@ type DecodeOptions struct {
 	// or the same one.
 	At time.Time
 
-	// Reserve, if set, reserves memory before Decode takes it, for the plain bytes, the tables and the profiles. Its error
-	// ends Decode, which returns it.
-	Reserve pdatasize.Reserve
+	// Meter, if set, bounds Decode, which takes memory for the plain bytes, the tables and the profiles. Decode returns its error.
+	Meter *pdatasize.Meter
 }
 
 // DecodeStats counts what Decode did with one payload. With a Baseline, faults of samples that are not emitted do not
@@ -122,8 +121,7 @@ type worker struct {
 	dict   *profiledict.Dictionary // of Decode
 	limits Limits
 	meter  *pdatasize.Meter
-	own    pdatasize.Meter // of Decode
-	opened int             // what was reserved before the first sample
+	opened int // what was reserved before the first sample
 	stats  DecodeStats
 	types  []int // scratch: the numbers of all sample types
 
@@ -160,8 +158,7 @@ func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, err
 	if opts.Baseline != nil {
 		opts.Baseline.Discard()
 	}
-	w.own = pdatasize.Meter{Reserve: opts.Reserve}
-	w.meter = &w.own
+	w.meter = opts.Meter
 	if err := w.open(payload, w.dict, opts.Limits); err != nil {
 		return pprofile.NewProfiles(), err
 	}
@@ -190,7 +187,7 @@ func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limit
 		return &FormatError{Seems: seems.Name}
 	}
 	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts, w.meter); err != nil {
-		if errors.Is(err, ErrTooLarge) || w.meter.IsRefused() {
+		if errors.Is(err, ErrTooLarge) || w.meter.Err() != nil {
 			return err
 		}
 		if seems := signature.Describe(data); seems != "" {
@@ -201,7 +198,7 @@ func (w *worker) open(payload []byte, dict *profiledict.Dictionary, limits Limit
 	return nil
 }
 
-// decode interns the samples of the payload and returns them as pdata. Its error is that of Reserve.
+// decode interns the samples of the payload and returns them as pdata. Its error is that of the Meter.
 func (w *worker) decode(opts DecodeOptions) (pprofile.Profiles, error) {
 	p := &w.payload
 	total := len(p.Samples)
@@ -405,7 +402,7 @@ func (w *worker) reset() bool {
 	w.stacks.Reset(nil, 0)
 	w.comparison.Reset()
 	w.dict.Reset(profiledict.Sizes{})
-	w.meter, w.own = nil, pdatasize.Meter{}
+	w.meter = nil
 	return true
 }
 

@@ -36,13 +36,13 @@ type decompressor struct {
 	probe  [1]byte
 }
 
-// Uncompress returns the plain bytes of a payload that is gzip, zstd or plain, whose memory it reserves. The error is
-// ErrTooLarge if they are more than limit, or that of reserve.
-func Uncompress(payload []byte, limit int, reserve pdatasize.Reserve) ([]byte, error) {
+// Uncompress returns the plain bytes of a payload that is gzip, zstd or plain. The error is ErrTooLarge if they are more than
+// limit, or that of meter.
+func Uncompress(payload []byte, limit int, meter *pdatasize.Meter) ([]byte, error) {
 	d := decompressors.Get().(*decompressor)
 	defer decompressors.Put(d)
 	defer d.release()
-	plain, err := d.plain(payload, limit, &pdatasize.Meter{Reserve: reserve})
+	plain, err := d.plain(payload, limit, meter)
 	d.buffer = nil // it is the caller's
 	return plain, err
 }
@@ -93,7 +93,7 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 	for size := min(max(claimed, firstReadBytes), limit); ; {
 		plain, left, err := d.read(payload, size, limit, meter)
 		switch {
-		case err != nil && meter.IsRefused():
+		case err != nil && meter.Err() != nil:
 			return nil, err
 		case err != nil:
 			return nil, damaged(format, err)

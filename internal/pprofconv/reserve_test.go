@@ -4,6 +4,7 @@
 package pprofconv
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -40,10 +42,10 @@ func TestReserved(t *testing.T) {
 		reserved := 0
 		cost := pt.MeasureCost(t, func() {
 			reserved = 0
-			_, _, _ = Decode(payload, DecodeOptions{Reserve: func(n int) error {
+			_, _, _ = Decode(payload, DecodeOptions{Meter: &pdatasize.Meter{Reserve: func(n int) error {
 				reserved += n
 				return nil
-			}})
+			}}})
 		})
 		t.Logf("%-40s %4.1f MB of %4.1f reserved, %.0f %%", name, float64(cost.PeakHeapBytes)/1e6, float64(reserved)/1e6, 100*float64(cost.PeakHeapBytes)/float64(max(1, reserved)))
 		assert.Less(t, int(cost.PeakHeapBytes), constant+reserved*3/2, name)
@@ -59,12 +61,12 @@ func TestRefusedReserve(t *testing.T) {
 	errFull := errors.New("full")
 	for allowed := 0; ; allowed++ {
 		calls := 0
-		_, _, err := Decode(payload, DecodeOptions{Reserve: func(int) error {
+		_, _, err := Decode(payload, DecodeOptions{Meter: &pdatasize.Meter{Reserve: func(int) error {
 			if calls++; calls > allowed {
 				return errFull
 			}
 			return nil
-		}})
+		}}})
 		if calls <= allowed {
 			require.NoError(t, err)
 			assert.GreaterOrEqual(t, allowed, 3, "the plain bytes, the tables, the profiles")
@@ -72,4 +74,12 @@ func TestRefusedReserve(t *testing.T) {
 		}
 		require.ErrorIs(t, err, errFull)
 	}
+}
+
+// Decode ends when the context does, before it has built anything.
+func TestDecodeEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := Decode(readCaptured(t, "go-heap.pb.gz"), DecodeOptions{Meter: &pdatasize.Meter{Context: ctx}})
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -33,6 +33,8 @@ const (
 	// of more than 50.
 	minFrames     = 64 << 10
 	framesPerByte = 2
+	// parserFactor is the memory of numbers and nodes.
+	parserFactor = 10
 )
 
 // ErrNotProfile is the error for JSON without a profile.
@@ -43,13 +45,17 @@ var ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{byKey: map[profileKey]*profile{}, framesLeft: minFrames + framesPerByte*len(data)}
 	d.b.Reset(options)
+	if err := d.b.Take(parserFactor * len(data)); err != nil {
+		return pprofile.NewProfiles(), d.b.Stats, err
+	}
 	if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
 		return pprofile.NewProfiles(), d.b.Stats, fmt.Errorf("read JSON: %w", err)
 	}
 	if len(d.profiles) == 0 {
 		return pprofile.NewProfiles(), d.b.Stats, ErrNotProfile
 	}
-	return d.finish(len(data), options.Anchor), d.b.Stats, nil
+	pd, err := d.finish(len(data), options.Anchor)
+	return pd, d.b.Stats, err
 }
 
 type decoder struct {
@@ -202,6 +208,9 @@ type jsonNode struct {
 }
 
 func (d *decoder) readNode(p *profile) error {
+	if err := d.b.Step(0); err != nil {
+		return err
+	}
 	var n jsonNode
 	if err := d.value(&n); err != nil {
 		return err
@@ -246,6 +255,9 @@ func fromZero(n *int64) int64 {
 
 // readEvent reads one of Chrome's trace events.
 func (d *decoder) readEvent() error {
+	if err := d.b.Step(0); err != nil {
+		return err
+	}
 	var event struct {
 		Name string          `json:"name"`
 		ID   json.RawMessage `json:"id"`
@@ -299,7 +311,7 @@ func (d *decoder) readEvent() error {
 }
 
 // finish writes the samples of all profiles, whose clocks are the same one.
-func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles {
+func (d *decoder) finish(plainBytes int, anchor events.Anchor) (pprofile.Profiles, error) {
 	first, last := math.Inf(1), math.Inf(-1)
 	for _, p := range d.profiles {
 		for len(p.deltas) < len(p.samples) {
@@ -314,7 +326,7 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles
 	}
 	if !(first >= 0 && last < 1<<52) { // not a number, or not of a clock in microseconds
 		d.b.Stats.Dropped += len(d.profiles)
-		return pprofile.NewProfiles()
+		return pprofile.NewProfiles(), nil
 	}
 	length := uint64((last - first) * 1000)
 	begin := uint64(first) * 1000
@@ -327,7 +339,9 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles
 	}
 	scope := d.b.NewScope()
 	for _, p := range d.profiles {
-		d.addProfile(scope, p, first)
+		if err := d.addProfile(scope, p, first); err != nil {
+			return pprofile.NewProfiles(), err
+		}
 	}
 	if isAnchored {
 		d.b.GuessClock()
@@ -340,7 +354,7 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles
 type stackKey struct{ node, before int64 }
 
 // addProfile adds the samples of a profile, at times since first.
-func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64) {
+func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64) error {
 	var period int64
 	if n := len(p.samples); n > 0 {
 		sum := 0.0
@@ -363,6 +377,9 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 	stacks := map[stackKey]profiledict.StackIndex{}
 	at, before := p.start, int64(0)
 	for i, sample := range p.samples {
+		if err := d.b.Step(0); err != nil {
+			return err
+		}
 		at += p.deltas[i]
 		id := int64(sample)
 		n, known := p.nodes[id]
@@ -395,6 +412,7 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 	if p.end > 0 {
 		d.b.Widen(to, uint64(max(0, p.start-first)*1000), uint64(max(0, p.end-first)*1000))
 	}
+	return nil
 }
 
 // measure sets the depth of all nodes. It looks at each node once, whatever their parents are.

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -150,7 +151,7 @@ func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, events.Options{Anchor: guess}) })
+	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) { got, _, err = Decode(data, events.Options{Anchor: guess, Meter: meter}) })
 	profiletest.RequireBounded(t, cost, len(data), 8<<20, 120)
 	if err == nil {
 		require.NoError(t, profiletest.Check(got))

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	MaxTextBytes int
 	// Anchor is when the recording ended.
 	Anchor Anchor
+	// Meter bounds the work; nil means no bound.
+	Meter *pdatasize.Meter
 }
 
 // AttributeClockGuess is the profile attribute that names what the times of a profile were guessed from.
@@ -90,6 +93,9 @@ type Builder struct {
 
 	anchor       Anchor
 	maxTextBytes int
+	meter        *pdatasize.Meter
+	// parserBytes is what the translator itself takes, and steps counts the calls of Step.
+	parserBytes, steps int
 	// windows are those of the profiles with timestamps, by index.
 	windows []window
 
@@ -105,10 +111,27 @@ type window struct {
 func (b *Builder) Reset(o Options) {
 	b.Assembler.Reset()
 	b.Dict, b.Stats, b.anchor, b.windows = b.Dictionary(), Stats{}, o.Anchor, b.windows[:0]
+	b.meter, b.parserBytes, b.steps = o.Meter, 0, 0
 	b.maxTextBytes = o.MaxTextBytes
 	if b.maxTextBytes <= 0 {
 		b.maxTextBytes = DefaultMaxTextBytes
 	}
+}
+
+// Take reserves n bytes for the translator itself. Translators return its error.
+func (b *Builder) Take(n int) error {
+	b.parserBytes += n
+	return b.meter.Reach(b.parserBytes + b.BuildBytes())
+}
+
+// Step is called for each record. Translators return its error, which says that the work must end. more is what the translator
+// itself takes beside what it passed to Take.
+func (b *Builder) Step(more int) error {
+	const checkEvery = 1 << 8
+	if b.steps++; b.steps%checkEvery != 0 {
+		return nil
+	}
+	return b.meter.Reach(b.parserBytes + more + b.BuildBytes())
 }
 
 // GuessClock records that the times of all profiles follow from the anchor.
@@ -172,8 +195,11 @@ func (b *Builder) Shift(nanos uint64) {
 }
 
 // Finish writes the windows and returns what was added. If the payload, of plainBytes, is far larger than the strings, they
-// share no memory with it afterwards.
-func (b *Builder) Finish(plainBytes int) pprofile.Profiles {
+// share no memory with it afterwards. The error is that of the Meter.
+func (b *Builder) Finish(plainBytes int) (pprofile.Profiles, error) {
+	if err := b.Take(0); err != nil {
+		return pprofile.NewProfiles(), err
+	}
 	for p, w := range b.windows {
 		if !w.isSet {
 			continue
@@ -184,7 +210,7 @@ func (b *Builder) Finish(plainBytes int) pprofile.Profiles {
 	if b.Dict.StringBytes()*2 < plainBytes {
 		b.Dict.DetachStrings()
 	}
-	return b.Build()
+	return b.Build(), nil
 }
 
 // Text returns a text of the payload as valid UTF-8, cut at the limit.

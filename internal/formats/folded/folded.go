@@ -40,6 +40,9 @@ type Options struct {
 	WithoutValues bool
 }
 
+// parserFactor is the memory of the text itself.
+const parserFactor = 1
+
 // ErrNotFolded is the error for text without a line that is a stack with a value.
 var ErrNotFolded = errors.New("no line is a stack with a value, such as main;work 12")
 
@@ -53,8 +56,14 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 	d := decoder{options: options}
 	d.Reset(options.Options)
 	d.scope = d.NewScope()
+	if err := d.Take(parserFactor * len(data)); err != nil {
+		return pprofile.NewProfiles(), d.Stats, err
+	}
 	text := string(data)
 	for line := range strings.Lines(text) {
+		if err := d.Step(0); err != nil {
+			return pprofile.NewProfiles(), d.Stats, err
+		}
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			d.line(line)
 		}
@@ -62,7 +71,8 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 	if d.Stats.Events == 0 && d.Stats.Dropped > 0 {
 		return pprofile.NewProfiles(), d.Stats, ErrNotFolded
 	}
-	return d.Finish(len(text)), d.Stats, nil
+	pd, err := d.Finish(len(text))
+	return pd, d.Stats, err
 }
 
 type decoder struct {

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -113,7 +114,9 @@ func hostileTexts() [][]byte {
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
-	cost := profiletest.MeasureCost(t, func() { got, _, _ = Decode(data, Options{}) })
+	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) {
+		got, _, _ = Decode(data, Options{Options: events.Options{Meter: meter}})
+	})
 	profiletest.RequireBounded(t, cost, len(data), 4<<20, 120)
 	if got != (pprofile.Profiles{}) {
 		require.NoError(t, profiletest.Check(got))

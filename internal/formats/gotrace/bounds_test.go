@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -125,7 +126,10 @@ func requireBoundedBy(t *testing.T, data []byte, options Options) {
 	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureCost(t, func() { got, _, err = Decode(data, options) })
+	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) {
+		options.Meter = meter
+		got, _, err = Decode(data, options)
+	})
 	// Threads that wait cost the reader a comparison each for each event: at most max_threads of them.
 	profiletest.RequireBounded(t, cost, len(data)*4, 96<<20, 30)
 	if err == nil {

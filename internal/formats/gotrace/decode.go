@@ -34,10 +34,13 @@ import (
 // which admission by size does not account for.
 var legacyReader sync.Mutex
 
+// goroutineBytes is the memory of what is known of a goroutine.
+const goroutineBytes = 512
+
 // Decode returns the profiles of a trace. If the trace breaks off, they are those of what is before, and one dropped record is
 // counted. data is only read.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
-	isLegacy, err := checkSize(data, &options)
+	isLegacy, readerBytes, err := checkSize(data, &options)
 	if err != nil {
 		return pprofile.NewProfiles(), events.Stats{}, err
 	}
@@ -47,15 +50,19 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 	}
 	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}}
 	d.b.Reset(options.Options)
+	if err := d.b.Take(readerBytes); err != nil {
+		return pprofile.NewProfiles(), d.b.Stats, err
+	}
 	d.addProfiles()
 	err = d.read(bytes.NewReader(data))
-	if err != nil && d.syncs < 2 {
+	if err != nil && (d.syncs < 2 || options.Meter.Err() != nil) {
 		return pprofile.NewProfiles(), d.b.Stats, err
 	}
 	if err != nil {
 		d.b.Stats.Dropped++
 	}
-	return d.finish(len(data)), d.b.Stats, nil
+	pd, err := d.finish(len(data))
+	return pd, d.b.Stats, err
 }
 
 // The profiles, in the order in which they are written.
@@ -113,6 +120,9 @@ func (d *decoder) read(from io.Reader) (err error) {
 			return events.ShortError(err)
 		}
 		d.event(&event)
+		if err := d.b.Step(goroutineBytes * len(d.goroutines)); err != nil {
+			return err
+		}
 	}
 }
 
@@ -228,7 +238,7 @@ func (d *decoder) addPlace(g trace.GoID, thread trace.ThreadID, proc trace.ProcI
 }
 
 // finish ends the open intervals, and moves all times to the wall clock.
-func (d *decoder) finish(plainBytes int) pprofile.Profiles {
+func (d *decoder) finish(plainBytes int) (pprofile.Profiles, error) {
 	if !d.options.WithoutUnfinished {
 		d.endAll()
 	}

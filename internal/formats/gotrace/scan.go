@@ -18,6 +18,14 @@ const (
 	firstGeneration = 22
 )
 
+// The memory of the reader.
+const (
+	fixedBytes  = 4 << 20
+	legacyBytes = 36 << 20
+	perByte     = 8
+	batchBytes  = 256
+)
+
 // What Decode refuses by its limits. Both are events.ErrTooLarge.
 var (
 	ErrThreads = fmt.Errorf("%w: too many threads", events.ErrTooLarge)
@@ -26,20 +34,21 @@ var (
 
 // checkSize refuses what would make the reader slow or large: for each event it tries the heads of all threads that are not
 // ready, and it keeps a trace from before Go 1.22, which isLegacy reports, in memory whole. A trace that ends within an event
-// passes: the reader reports where, and keeps what is before.
-func checkSize(data []byte, o *Options) (isLegacy bool, err error) {
+// passes: the reader reports where, and keeps what is before. readerBytes is the memory of the reader.
+func checkSize(data []byte, o *Options) (isLegacy bool, readerBytes int, err error) {
 	version := 0
 	if _, err := fmt.Sscanf(string(data[:min(len(data), headerBytes)]), "go 1.%d trace", &version); err != nil || len(data) < headerBytes {
-		return false, errors.New("not a Go execution trace: the header is not that of one")
+		return false, 0, errors.New("not a Go execution trace: the header is not that of one")
 	}
 	s := scanner{rest: data[headerBytes:], maxThreads: o.MaxThreads, seen: map[uint64]struct{}{}}
 	switch {
 	case version >= firstGeneration:
-		return false, s.generations()
+		err := s.generations()
+		return false, fixedBytes + perByte*len(data) + batchBytes*s.batches, err
 	case len(data) > o.MaxLegacyBytes:
-		return true, fmt.Errorf("%w: it has more than %d bytes", ErrLegacy, o.MaxLegacyBytes)
+		return true, 0, fmt.Errorf("%w: it has more than %d bytes", ErrLegacy, o.MaxLegacyBytes)
 	default:
-		return true, s.legacy()
+		return true, legacyBytes + perByte*len(data), s.legacy()
 	}
 }
 
@@ -50,6 +59,7 @@ type scanner struct {
 	isCut      bool
 	maxThreads int
 	generation uint64
+	batches    int
 	seen       map[uint64]struct{}
 }
 
@@ -88,6 +98,7 @@ func (s *scanner) generations() error {
 		if s.isCut {
 			return nil
 		}
+		s.batches++
 		if generation != s.generation {
 			s.generation = generation
 			clear(s.seen)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -301,7 +302,9 @@ var hostile = sync.OnceValue(func() map[string][2][]byte {
 func requireBounded(t *testing.T, data, labels []byte) (err error) {
 	t.Helper()
 	var result any
-	cost := profiletest.MeasureCost(t, func() { result, _, err = Decode(data, Options{Labels: labels}) })
+	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) {
+		result, _, err = Decode(data, Options{Labels: labels, Options: events.Options{Meter: meter}})
+	})
 	profiletest.RequireBounded(t, cost, len(data)+len(labels), 8<<20, 120)
 	_ = result
 	return err

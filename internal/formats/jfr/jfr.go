@@ -82,12 +82,18 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 		return pprofile.NewProfiles(), stats, err
 	}
 	d.Reset(options.Options)
+	if err := d.Take(parserFactor * len(data)); err != nil {
+		return pprofile.NewProfiles(), stats, err
+	}
 	d.resource = d.Resource(pcommon.NewResource(), "")
-	if err := d.read(data); err != nil {
+	if err := d.read(data); options.Meter.Err() != nil {
+		return pprofile.NewProfiles(), d.Stats, options.Meter.Err()
+	} else if err != nil {
 		return pprofile.NewProfiles(), d.Stats, fmt.Errorf("read recording: %w", events.ShortError(err))
 	}
 	d.finish()
-	return d.Finish(math.MaxInt), d.Stats, nil // the parser's strings are cut from data
+	pd, err = d.Finish(math.MaxInt) // the parser's strings are cut from data
+	return pd, d.Stats, err
 }
 
 const (
@@ -95,6 +101,8 @@ const (
 	defaultPeriod = 10 * time.Millisecond
 	// nameBytesPerByte bounds the names of methods. Each consists of two texts, which other methods can share.
 	nameBytesPerByte = 16
+	// parserFactor is the memory of the parser's tables.
+	parserFactor = 8
 )
 
 var errNames = fmt.Errorf("%w: the names of its methods together", events.ErrTooLarge)
@@ -127,6 +135,9 @@ func (d *decoder) read(data []byte) error {
 		parser.ProcessSymbols(symbols) // one name for all classes that the JVM generates for one
 	}})
 	for {
+		if err := d.Step(0); err != nil {
+			return err
+		}
 		class, err := d.parser.ParseEvent()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -23,6 +23,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
 
+// parserFactor is the memory of the text itself, and of the processes in it.
+const parserFactor = 2
+
 // maxProfiles is the largest number of events of all processes. The samples of others are dropped.
 const maxProfiles = 10_000
 
@@ -37,15 +40,22 @@ const maxDepth = 4096
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[string]compact.ScopeIndex{}}
 	d.b.Reset(options)
+	if err := d.b.Take(parserFactor * len(data)); err != nil {
+		return pprofile.NewProfiles(), d.b.Stats, err
+	}
 	text := string(data)
 	for line := range strings.Lines(text) {
+		if err := d.b.Step(0); err != nil {
+			return pprofile.NewProfiles(), d.b.Stats, err
+		}
 		d.line(strings.TrimRight(line, " \t\r\n"))
 	}
 	d.sample()
 	if d.b.Stats.Events == 0 {
 		return pprofile.NewProfiles(), d.b.Stats, ErrNotPerf
 	}
-	return d.finish(len(text), options.Anchor), d.b.Stats, nil
+	pd, err := d.finish(len(text), options.Anchor)
+	return pd, d.b.Stats, err
 }
 
 type decoder struct {
@@ -338,7 +348,7 @@ func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
 }
 
 // finish moves all times to the wall clock.
-func (d *decoder) finish(plainBytes int, anchor events.Anchor) pprofile.Profiles {
+func (d *decoder) finish(plainBytes int, anchor events.Anchor) (pprofile.Profiles, error) {
 	switch {
 	case d.hasReference:
 		d.b.Shift(uint64(d.reference))
