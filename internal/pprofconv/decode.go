@@ -313,8 +313,8 @@ func (w *worker) addSamples() error {
 		w.stats.Samples = w.comparison.Samples
 	}
 	for i, at := range w.payload.Samples {
-		if size := int(at.End - at.Start); i%checkEvery == 0 || size > largeSampleBytes {
-			if err := w.reserve(perLabelByte * max(0, size-largeSampleBytes)); err != nil {
+		if more, isDue := dueBefore(i, at); isDue {
+			if err := w.reserve(more); err != nil {
 				return err
 			}
 		}
@@ -336,6 +336,12 @@ const (
 	largeSampleBytes = 16 << 10
 	perLabelByte     = 64
 )
+
+// dueBefore reports whether memory must be reserved before sample i is read, and how much that one may take itself.
+func dueBefore(i int, at pprofscan.Span) (more int, isDue bool) {
+	large := int(at.End-at.Start) - largeSampleBytes
+	return perLabelByte * max(0, large), i%checkEvery == 0 || large > 0
+}
 
 // addSample interns one sample, once all of it is known to be readable.
 func (w *worker) addSample(i int, at pprofscan.Span) (DropReason, bool) {

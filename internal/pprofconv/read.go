@@ -54,8 +54,8 @@ func (s *Sample) Attribute(labels LabelGroup) profiledict.AttributeIndex {
 // Functions without a name are named unnamed, which may be empty.
 //
 // Strings in dict and in labels share memory with a copy of the payload's string table until
-// Dictionary.DetachStrings is called. The plain bytes and tables of the payload, without what goes into dict, are reserved
-// with meter.
+// Dictionary.DetachStrings is called. meter bounds the work, and the memory of the plain bytes and tables of the payload, without
+// what goes into dict.
 func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, unnamed string, meter *pdatasize.Meter, visit func(Sample)) (DecodeStats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
@@ -64,9 +64,15 @@ func Read(payload []byte, dict *profiledict.Dictionary, limits Limits, unnamed s
 		return w.stats, err
 	}
 	w.prepare(pprofscan.MaxSampleTypes)
+	opened := meter.Level()
 	w.stacks.Reset(w.payload.Data, 0)
 	w.reader.FindStack = w.stacks.Find
-	for _, at := range w.payload.Samples {
+	for i, at := range w.payload.Samples {
+		if more, isDue := dueBefore(i, at); isDue {
+			if err := meter.Reach(opened + w.labels.buildBytes() + more); err != nil {
+				return w.stats, err
+			}
+		}
 		if reason, ok := w.visit(at, dict, visit); !ok {
 			w.stats.Dropped[reason]++
 		}

@@ -185,6 +185,10 @@ func TestTranslateIsBounded(t *testing.T) {
 				body, err = new(pprofile.ProtoMarshaler).MarshalProfiles(result.Profiles)
 				require.NoError(t, err)
 			})
+			body, result = nil, Result{}
+			profiletest.MeasureReserved(t, 8<<20, func(meter *pdatasize.Meter) {
+				result = Translate(request.logs, Options{Limits: pprofconv.Limits{MaxStackDepth: 1 << 20}, Meter: meter})
+			})
 			t.Logf("%d bytes, %d out: %v", request.bytes, len(body), cost)
 			profiletest.RequireBounded(t, cost, request.bytes, translateConstantBytes, translateFactor)
 		})

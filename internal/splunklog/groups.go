@@ -181,6 +181,7 @@ func (t *translator) group(key groupKey) (g int32, ok bool) {
 		return 0, false
 	}
 	t.groupsLeft -= cost
+	t.groupMembers += cost
 	g = int32(len(t.groups.list))
 	t.groups.indexOf[key] = g
 	next := group{groupKey: key, record: -1}

@@ -108,6 +108,10 @@ func (t *translator) readOTLP(body string) *Rejection {
 	if t.memoryLeft -= memory; t.memoryLeft < 0 {
 		return reject(ReasonTooLarge, "the body would take %d bytes of memory, more than are left", memory)
 	}
+	t.wholeBytes += 2*memory + len(payload)
+	if err := t.opts.Meter.Reach(t.memory()); err != nil {
+		return reject(ReasonTooLarge, "%w", err)
+	}
 	pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(payload)
 	if err != nil {
 		return reject(ReasonNotOTLP, "the body is not OTLP profiles: %w", err)
@@ -143,7 +147,7 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 	limit := min(t.bytesLeft, t.workLeft)
 	err := pprofconv.ErrTooLarge
 	if compression != compressionNone {
-		payload, err = pprofconv.Uncompress(payload, limit, nil)
+		payload, err = pprofconv.Uncompress(payload, limit, &t.scratch)
 	} else if len(payload) <= limit {
 		err = nil
 	}
@@ -154,6 +158,8 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 		return nil, reject(ReasonTooLarge, "the body is more than the %d bytes left when decompressed", limit)
 	case errors.As(err, &damaged):
 		return nil, reject(ReasonNotOTLP, "the body is %s", damaged.Seems)
+	case err != nil:
+		return nil, reject(ReasonTooLarge, "%w", err)
 	}
 	return payload, nil
 }

@@ -4,6 +4,8 @@
 package splunklog
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 )
 
 func requestOfStack(attributes func(resource pcommon.Map)) plog.Logs {
@@ -81,4 +84,29 @@ func TestAttributesAreCounted(t *testing.T) {
 	assert.Equal(t, 1, result.Attributes[compact.RepairAttributeDepth])
 	assert.Positive(t, result.Attributes[compact.RepairAttributeExpansion])
 	assert.Equal(t, sent, arrived+counted)
+}
+
+// A translation ends wherever the Meter does, and says so.
+func TestTranslateEnds(t *testing.T) {
+	errFull := errors.New("full")
+	ld := requestOfStack(func(pcommon.Map) {})
+	calls := 0
+	for allowed := 0; ; allowed++ {
+		calls = 0
+		result := Translate(ld, Options{Meter: &pdatasize.Meter{Reserve: func(int) error {
+			if calls++; calls > allowed {
+				return errFull
+			}
+			return nil
+		}}})
+		if calls <= allowed {
+			require.NoError(t, result.Err)
+			require.Equal(t, 1, result.Samples)
+			break
+		}
+		require.Equal(t, Result{Err: errFull}, result)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, Translate(ld, Options{Meter: &pdatasize.Meter{Context: ctx}}).Err, context.Canceled)
 }

@@ -25,6 +25,9 @@ func (t *translator) readPprof(body string) *Rejection {
 	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
 		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
 	}
+	if err := t.scratch.More(2 * len(body)); err != nil {
+		return reject(ReasonTooLarge, "%w", err)
+	}
 	isBytes := t.record.log.Body().Type() == pcommon.ValueTypeBytes
 	if isBytes && strings.HasPrefix(body, compressions[compressionGzip]) {
 		t.payload = append(t.payload[:0], body...)
@@ -33,11 +36,12 @@ func (t *translator) readPprof(body string) *Rejection {
 	}
 	limits := t.opts.Limits
 	limits.MaxProfileBytes, limits.MaxSamples = min(t.bytesLeft, t.workLeft), t.samplesLeft
-	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.unnamed(), nil, t.visit)
+	stats, err := pprofconv.Read(t.payload, t.dict, limits, t.unnamed(), &t.scratch, t.visit)
 	t.bytesLeft -= stats.UncompressedBytes
 	t.workLeft -= stats.UncompressedBytes
 	t.result.add(&stats)
 	switch {
+	case t.scratch.Err() != nil: // the request has ended
 	case errors.Is(err, pprofconv.ErrTooLarge):
 		if stats.UncompressedBytes == 0 { // the limit was exceeded while decompressing
 			t.workLeft -= limits.MaxProfileBytes
@@ -64,6 +68,10 @@ func (t *translator) decodeBase64(body string) error {
 
 // visit adds one sample of a pprof.
 func (t *translator) visit(s pprofconv.Sample) {
+	const checkEvery = 1 << 8
+	if t.visited++; t.visited%checkEvery == 0 && t.opts.Meter.Reach(t.memory()) != nil || t.opts.Meter.Err() != nil {
+		return // the request has ended
+	}
 	r := &t.record
 	o := observation{Identity: compact.Identity{Stack: s.Stack, Link: s.Link}, period: r.period, value: 1}
 	if o.Link == 0 && r.linked {
@@ -92,7 +100,7 @@ func (t *translator) visit(s pprofconv.Sample) {
 
 // readLabels reads a sample's time and period from its labels; the other labels become its attributes.
 func (t *translator) readLabels(s *pprofconv.Sample, o *observation) {
-	attributes := t.scratch[:0]
+	attributes := t.list[:0]
 	bad := &t.result.BadTimes
 	for _, labels := range s.Labels {
 		first := &labels.Labels[0]
@@ -121,7 +129,7 @@ func (t *translator) readLabels(s *pprofconv.Sample, o *observation) {
 		}
 		attributes = append(attributes, int32(t.labelAttribute(s, labels)))
 	}
-	t.scratch = attributes
+	t.list = attributes
 	o.Attributes = t.dict.AttributeSets.Intern(attributes)
 }
 

@@ -163,7 +163,7 @@ func (r *record) isOfSample(key string) bool {
 
 // recordAttributes interns the attributes of the record that all of its samples share, as attributes of their Profile.
 func (t *translator) recordAttributes() profiledict.AttributeSetIndex {
-	attributes := t.scratch[:0]
+	attributes := t.list[:0]
 	for key, value := range t.record.log.Attributes().All() {
 		if !t.record.uses(key) {
 			attributes = t.appendAttribute(attributes, key, value)
@@ -199,7 +199,7 @@ func (t *translator) internSet(list []int32) profiledict.AttributeSetIndex {
 	if len(list) > 0 && list[0] == 0 { // neither key nor value
 		list = list[1:]
 	}
-	t.scratch = list
+	t.list = list
 	return t.dict.AttributeSets.Intern(list)
 }
 

@@ -74,6 +74,8 @@ func short(s string) string {
 
 // Result is what Translate made of one request.
 type Result struct {
+	// Err is the error of Options.Meter, with which the translation ended. Then there is nothing else.
+	Err error
 	// Profiles has no resource if no sample was found.
 	Profiles pprofile.Profiles
 	// Samples is the number of samples that were read: observations, before those of one identity are combined.

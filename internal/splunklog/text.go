@@ -269,7 +269,7 @@ func (t *translator) textAttributes(line, state string) profiledict.AttributeSet
 	if t.opts.FullThreadMetadata {
 		n = len(attributes)
 	}
-	list := t.scratch[:0]
+	list := t.list[:0]
 	for _, a := range attributes[:n] {
 		if a.value == number(0) || a.value == text("") {
 			continue // not known

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 )
@@ -25,6 +26,8 @@ type Options struct {
 	// texts and OTLP too. Stacks deeper than MaxStackDepth are left out; 0 means 1024, the limit of the agents
 	// themselves.
 	Limits pprofconv.Limits
+	// Meter bounds the work; nil means no bound.
+	Meter *pdatasize.Meter
 }
 
 func (o Options) withDefaults() Options {
@@ -54,6 +57,8 @@ type translator struct {
 	// groupsLeft is what is left for groups, in attributes. The samples of one record can be of many groups, each of which
 	// has all attributes of the record.
 	groupsLeft int
+	// groupMembers is the number of attributes of all groups.
+	groupMembers int
 
 	// The current record.
 	at     position
@@ -70,9 +75,15 @@ type translator struct {
 	// whole are the profiles of bodies that are OTLP.
 	whole []pprofile.Profiles
 
+	// scratch is for what one record takes while it is read, scratchBytes the most that it has been. wholeBytes is the memory of
+	// whole, and of merging it.
+	scratch                  pdatasize.Meter
+	scratchBytes, wholeBytes int
+	visited                  int
+
 	// Scratch.
 	encoded, payload []byte
-	scratch          []int32
+	list             []int32
 	// sizes are those of the previous request: requests of one agent are much alike.
 	sizes profiledict.Sizes
 }
@@ -120,6 +131,9 @@ func Translate(ld plog.Logs, opts Options) Result {
 			t.result.Others++
 		}
 		t.number++
+		if err := t.opts.Meter.Reach(t.memory()); err != nil {
+			return Result{Err: err}
+		}
 	}
 	t.result.UnpackedBytes = t.opts.Limits.MaxProfileBytes - t.bytesLeft
 	t.build()
@@ -136,10 +150,25 @@ func (t *translator) start(opts Options) {
 	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that the others can be read although one or two are bombs
 	t.sharedLeft, t.groupsLeft = constantShared, constantGroups
 	t.number, t.anyRead = 0, false
+	t.scratchBytes, t.wholeBytes, t.visited, t.groupMembers = 0, 0, 0, 0
+	t.scratch = pdatasize.Meter{Reserve: func(n int) error {
+		t.scratchBytes += n
+		return t.opts.Meter.Reach(t.memory())
+	}}
+	if opts.Meter != nil {
+		t.scratch.Context = opts.Meter.Context
+	}
+}
+
+// memory estimates what the request takes so far, and what its profiles will take.
+func (t *translator) memory() int {
+	const rejectionBytes, memberBytes = 192, 16
+	return t.assembler.BuildBytes() + t.scratchBytes + t.wholeBytes + rejectionBytes*len(t.result.Rejected) + memberBytes*t.groupMembers
 }
 
 // translate reads one record, or rejects it.
 func (t *translator) translate(log plog.LogRecord) {
+	t.scratch.Restart()
 	r := &t.record
 	r.read(log, &t.result.BadTimes)
 	t.result.Records[r.format][r.typ][r.source]++
@@ -197,9 +226,10 @@ func (t *translator) release() {
 	if cap(t.encoded) > maxKeptBytes {
 		t.encoded, t.payload = nil, nil
 	}
-	if cap(t.scratch) > maxKeptEntries {
-		t.scratch = nil
+	if cap(t.list) > maxKeptEntries {
+		t.list = nil
 	}
+	t.opts, t.scratch = Options{}, pdatasize.Meter{}
 	d := t.dict
 	if max(d.Strings.Len(), d.Functions.Len(), d.Locations.Len(), d.Stacks.Len(), d.Attributes.Len(), d.AttributeSets.Len(), d.Links.Len()) > maxKeptEntries {
 		return
