@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/otelcol"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/safestorage"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/shutdown"
@@ -36,7 +37,7 @@ func run(set otelcol.CollectorSettings) error {
 	signals.Forward(timeout, late)
 
 	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
-	*converters = append(*converters, budget.NewConverterFactory())
+	*converters = append(*converters, configcheck.NewConverterFactory(), budget.NewConverterFactory())
 
 	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages

@@ -314,7 +314,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 			unmarshal = otlplayouts.UnmarshalJSON
 		}
 		var stats otlplayouts.Stats
-		m.Profiles, stats, err = unmarshal(data)
+		m.Profiles, stats, err = unmarshal(data, nil)
 		m.Layout, m.Ambiguous = stats.Layout.String(), stats.Ambiguous
 		m.Dropped, m.Repaired = sum(stats.Dropped[:]), sum(stats.Repaired[:])
 	case formats.OTLPLogs, formats.OTLPLogsJSON:

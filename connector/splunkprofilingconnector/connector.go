@@ -11,36 +11,20 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 // toProfiles passes on the profiles of log records.
 type toProfiles struct {
+	component.StartFunc
+	component.ShutdownFunc
 	logger *zap.Logger
 	path   *splunkdelivery.Path
-	limits splunkdelivery.LimitsConfig
-	// leave returns the connector's share of the admission budget.
-	leave func()
 }
 
 // Capabilities reports that records are only read, so that pipelines can share them.
 func (*toProfiles) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-// Start joins the budget of the process.
-func (c *toProfiles) Start(context.Context, component.Host) error {
-	_, c.leave = admission.Share(c.limits.BytesInFlight())
-	return nil
-}
-
-// Shutdown leaves the budget of the process.
-func (c *toProfiles) Shutdown(context.Context) error {
-	if c.leave != nil {
-		c.leave()
-	}
-	return nil
-}
 
 // ConsumeLogs translates one request. A record that cannot be read is counted and does not fail the request: sending
 // it again would not help.

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
@@ -51,9 +51,9 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 		Repaired: b.ConnectorSplunkProfilingRepaired,
 	}
 	translation := &cfg.(*Config).Translation
-	return &toProfiles{logger: set.Logger, limits: translation.Limits, path: &splunkdelivery.Path{
+	return &toProfiles{logger: set.Logger, path: &splunkdelivery.Path{
 		Options:  translation.Options(),
-		Budget:   admission.Process(),
+		Budget:   budget.Process(),
 		Metrics:  metrics,
 		Profiles: next.ConsumeProfiles,
 		// Other records are not lost: the pipeline that they came from can have other consumers.

@@ -24,11 +24,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
-// The errors of reading a body, for errors.Is. If the body is too large, the error is an *admission.TooLargeError; if the budget
-// is used up, it is admission.ErrBusy.
+// The errors of reading a body, for errors.Is. If the body is too large, the error is an *budget.TooLargeError; if the budget
+// is used up, it is budget.ErrBusy.
 var (
 	// ErrEncoding means that the Content-Encoding is not accepted.
 	ErrEncoding = errors.New("Content-Encoding is not accepted")
@@ -48,7 +48,7 @@ func (e *BodyError) Unwrap() error { return e.Err }
 // BodyOptions bound a body.
 type BodyOptions struct {
 	// Claim holds the body's memory. The caller releases it.
-	Claim *admission.Claim
+	Claim *budget.Claim
 	// LimitBytes is the largest body, both as sent and decoded.
 	LimitBytes int64
 	// Encodings are the accepted values of Content-Encoding. No encoding and identity always are.
@@ -118,13 +118,11 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 	}
 	// A read under way returns when the deadline is in the past.
 	controller := http.NewResponseController(w)
-	interrupt := func() { _ = controller.SetReadDeadline(time.Unix(1, 0)) }
-	b.reading.setInterrupt(interrupt)
-	options.Claim.OnRefusal(interrupt)
+	b.reading.setInterrupt(func() { _ = controller.SetReadDeadline(time.Unix(1, 0)) })
 	if r.ContentLength > options.LimitBytes {
-		return nil, b.fail(&admission.TooLargeError{Limit: options.LimitBytes})
+		return nil, b.fail(&budget.TooLargeError{Limit: options.LimitBytes})
 	}
-	wire := options.Claim.Count(&limitedReader{reader: r.Body, left: options.LimitBytes, limit: options.LimitBytes})
+	wire := &limitedReader{reader: r.Body, left: options.LimitBytes, limit: options.LimitBytes}
 	encoding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ", "))
 	if encoding == "" || encoding == "identity" {
 		b.reader = wire
@@ -155,14 +153,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Complete reports that nothing more will be read. From then on neither a slow sender nor a stopping server is a reason
-// to refuse the request.
+// Complete reports that nothing more will be read. From then on a stopping server is no reason to refuse the request.
 func (b *Body) Complete() {
-	b.end()
-	b.options.Claim.Complete()
-}
-
-func (b *Body) end() {
 	b.reading.setInterrupt(nil)
 	if b.finish != nil {
 		b.finish()
@@ -172,14 +164,14 @@ func (b *Body) end() {
 }
 
 func (b *Body) fail(err error) error {
-	b.end()
+	b.Complete()
 	var tooLargeForServer *http.MaxBytesError
 	if errors.As(err, &tooLargeForServer) {
-		err = &admission.TooLargeError{Limit: tooLargeForServer.Limit}
+		err = &budget.TooLargeError{Limit: tooLargeForServer.Limit}
 	}
 	b.reading.close()
-	refused, stopping := b.options.Claim.IsRefused(), b.reading.isCut()
-	return &BodyError{Status: statusOfBody(err, refused, stopping), Err: explain(err, refused, stopping)}
+	stopping := b.reading.isCut()
+	return &BodyError{Status: statusOfBody(err, stopping), Err: explain(err, stopping)}
 }
 
 // ReadAll reads all of the body. The result is valid until the claim is released.
@@ -201,7 +193,7 @@ func (b *Body) decode(encoding string, wire io.Reader, stated int64) (io.Reader,
 	case "zstd":
 		return b.decodeZstd(wire)
 	case "lz4":
-		if err := b.options.Claim.Acquire(b.ctx, lz4Bytes); err != nil {
+		if err := b.options.Claim.AcquireBody(b.ctx, lz4Bytes); err != nil {
 			return nil, err
 		}
 		reader := lz4Readers.Get().(*lz4.Reader)
@@ -234,7 +226,7 @@ func (b *Body) decodeZstd(wire io.Reader) (io.Reader, error) {
 	for class < len(zstdWindowBytes)-1 && frame.WindowSize > zstdWindowBytes[class] {
 		class++
 	}
-	if err := b.options.Claim.Acquire(b.ctx, int64(zstdWindowBytes[class])); err != nil {
+	if err := b.options.Claim.AcquireBody(b.ctx, int64(zstdWindowBytes[class])); err != nil {
 		return nil, err
 	}
 	decoder, isPooled := zstdDecoders[class].Get().(*zstd.Decoder)
@@ -274,11 +266,11 @@ func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
 	case err != nil:
 		return nil, err
 	case int64(size) > b.options.LimitBytes:
-		return nil, &admission.TooLargeError{Limit: b.options.LimitBytes}
+		return nil, &budget.TooLargeError{Limit: b.options.LimitBytes}
 	case size/maxSnappyRatio > len(data):
 		return nil, s2.ErrCorrupt
 	}
-	if err := claim.Acquire(b.ctx, int64(size)); err != nil {
+	if err := claim.AcquireBody(b.ctx, int64(size)); err != nil {
 		return nil, err
 	}
 	decoded, err := s2.Decode(make([]byte, size), data)
@@ -288,14 +280,14 @@ func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
 	return bytes.NewReader(decoded), nil
 }
 
-func statusOfBody(err error, refused, stopping bool) int {
-	var tooLarge *admission.TooLargeError
+func statusOfBody(err error, stopping bool) int {
+	var tooLarge *budget.TooLargeError
 	switch {
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, ErrEncoding):
 		return http.StatusUnsupportedMediaType
-	case refused, stopping, errors.Is(err, admission.ErrBusy),
+	case stopping, errors.Is(err, budget.ErrBusy),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -305,10 +297,8 @@ func statusOfBody(err error, refused, stopping bool) int {
 }
 
 // explain returns the cause of an interrupted read.
-func explain(err error, refused, stopping bool) error {
+func explain(err error, stopping bool) error {
 	switch {
-	case refused:
-		return fmt.Errorf("%w, and the body arrives slowly", admission.ErrBusy)
 	case stopping:
 		return ErrStopping
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -329,7 +319,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	}
 	n, err := l.reader.Read(p)
 	if int64(n) > l.left {
-		return int(l.left), &admission.TooLargeError{Limit: l.limit}
+		return int(l.left), &budget.TooLargeError{Limit: l.limit}
 	}
 	l.left -= int64(n)
 	return n, err

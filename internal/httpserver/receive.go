@@ -6,7 +6,6 @@ package httpserver
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
 // ExportService returns a service whose only method, Export, is registered as a stream: for other methods, gRPC reads the
@@ -38,21 +37,16 @@ func MaxMessageBytes(mib int) int64 {
 
 // Receiving is how a message is received.
 type Receiving struct {
-	Claim *admission.Claim
-	// ReserveBytes is what the claim acquires before the message is read: its size is unknown until it has arrived.
-	ReserveBytes int64
+	Claim *budget.Claim
+	// MaxBytes is the size of the largest message.
+	MaxBytes int64
 	// Timeout bounds how long a message may take to arrive; 0 means no limit.
 	Timeout time.Duration
 }
 
-var errSlow = fmt.Errorf("%w, and the message arrives slowly", admission.ErrBusy)
-
 // Receive reads the message of a call. Then the claim holds its size. The error has a status.
 func (g *GRPC) Receive(ctx context.Context, stream grpc.ServerStream, how Receiving) ([]byte, error) {
-	refused, refuse := context.WithCancel(ctx)
-	defer refuse()
-	how.Claim.OnRefusal(refuse)
-	if err := how.Claim.Acquire(ctx, how.ReserveBytes); err != nil {
+	if err := how.Claim.ReserveBody(ctx, how.MaxBytes); err != nil {
 		return nil, OTLPStatus(err).Err()
 	}
 	var message []byte
@@ -67,14 +61,13 @@ func (g *GRPC) Receive(ctx context.Context, stream grpc.ServerStream, how Receiv
 		if err != nil {
 			return nil, err
 		}
-	case <-refused.Done():
-		return nil, OTLPStatus(errSlow).Err()
 	case <-g.Stopping():
 		return nil, OTLPStatus(ErrStopping).Err()
 	case <-late:
 		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", how.Timeout)
 	}
-	how.Claim.Complete()
-	how.Claim.Resize(int64(len(message)))
+	if err := how.Claim.ResizeBody(ctx, int64(len(message))); err != nil {
+		return nil, OTLPStatus(err).Err()
+	}
 	return message, nil
 }

@@ -22,8 +22,8 @@ func BenchmarkCurrent(b *testing.B) {
 	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(build.Build())
 	require.NoError(b, err)
 	for name, unmarshal := range map[string]func([]byte) error{
-		"impl=pdata": func(data []byte) error { _, err := unmarshalCurrent(data); return err },
-		"impl=ours":  func(data []byte) error { _, _, err := Unmarshal(data); return err },
+		"impl=pdata": func(data []byte) error { _, err := unmarshalCurrent(data, nil); return err },
+		"impl=ours":  func(data []byte) error { _, _, err := Unmarshal(data, nil); return err },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -46,7 +46,7 @@ func BenchmarkOld(b *testing.B) {
 		b.Run("layout="+layout.String()+"/"+name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				_, _, err := Unmarshal(bytes.Clone(data))
+				_, _, err := Unmarshal(bytes.Clone(data), nil)
 				require.NoError(b, err)
 			}
 		})

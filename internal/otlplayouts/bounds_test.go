@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -109,7 +110,7 @@ func TestUnmarshalIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			size := len(data)
 			var profiles pprofile.Profiles
-			cost := profiletest.MeasureCost(t, func() { profiles, _, _ = Unmarshal(data) })
+			cost := profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) { profiles, _, _ = Unmarshal(data, &pdatasize.Meter{Reserve: reserve}) })
 			t.Logf("%.0f × %d; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost)
 			profiletest.RequireBounded(t, cost, size, boundConstant, boundFactor)
 			if profiles != (pprofile.Profiles{}) {
@@ -139,9 +140,9 @@ func FuzzUnmarshal(f *testing.F) {
 		var err error
 		cost := profiletest.MeasureCost(t, func() {
 			if isJSON {
-				profiles, stats, err = UnmarshalJSON(data)
+				profiles, stats, err = UnmarshalJSON(data, nil)
 			} else {
-				profiles, stats, err = Unmarshal(data)
+				profiles, stats, err = Unmarshal(data, nil)
 			}
 		})
 		profiletest.RequireBounded(t, cost, size, boundConstant, boundFactor)

@@ -19,7 +19,7 @@ import (
 func TestAsyncProfiler(t *testing.T) {
 	for name, want := range map[string]Layout{"4.1": V1_7, "4.3": V1_9, "4.3-threads": V1_9, "4.5": V1_10, "4.5-threads": V1_10} {
 		t.Run(name, func(t *testing.T) {
-			pd, stats, err := Unmarshal(readFixture(t, "async-profiler/"+name+".otlp"))
+			pd, stats, err := Unmarshal(readFixture(t, "async-profiler/"+name+".otlp"), nil)
 			require.NoError(t, err)
 			assert.Equal(t, Stats{Layout: want}, stats)
 			// In three tables of 4.3, entry 0 is not the zero value but a real one, which has to move.

@@ -22,18 +22,25 @@ import (
 
 // UnmarshalJSON is Unmarshal for OTLP's JSON. The keys identify the layout. 1.9 and 1.10 differ only in field numbers, so
 // they are the same here. Messages of older layouts are turned into bytes first.
-func UnmarshalJSON(data []byte) (pprofile.Profiles, Stats, error) {
+func UnmarshalJSON(data []byte, meter *pdatasize.Meter) (pprofile.Profiles, Stats, error) {
 	layout, err := detectJSON(data)
 	stats := Stats{Layout: layout}
 	if err != nil {
 		return pprofile.Profiles{}, stats, err
 	}
 	if layout == Current {
-		if _, err := pdatasize.JSON(data); err != nil {
+		memory, err := pdatasize.JSON(data)
+		if err == nil {
+			err = meter.More(memory)
+		}
+		if err != nil {
 			return pprofile.Profiles{}, stats, err
 		}
 		profiles, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(data)
 		return profiles, stats, err
+	}
+	if err := meter.More(len(data)); err != nil {
+		return pprofile.Profiles{}, stats, err
 	}
 	t := transcoder{decoder: json.NewDecoder(bytes.NewReader(data))}
 	t.decoder.UseNumber()
@@ -43,9 +50,9 @@ func UnmarshalJSON(data []byte) (pprofile.Profiles, Stats, error) {
 	}
 	var profiles pprofile.Profiles
 	if layout == V1_8 {
-		profiles, err = unmarshalMoved(request, layout, &stats)
+		profiles, err = unmarshalMoved(request, layout, &stats, meter)
 	} else {
-		profiles, err = readLegacy(request, layout, &stats)
+		profiles, err = readLegacy(request, layout, &stats, meter)
 	}
 	return profiles, stats, err
 }

@@ -40,11 +40,30 @@ type legacyReader struct {
 	// since each type has its own copies.
 	commentBudget, copyBudget int
 
+	meter *pdatasize.Meter
+	// builtBytes is the memory of the lists of entries, and of the profiles that are emitted.
+	builtBytes int
+
 	// Scratch.
 	lines   []profiledict.Line
 	stack   []int32
 	keySeen []uint32
 	set     uint32
+}
+
+// listFactor is the memory of the lists of a message's entries, and of copies of attributes.
+const listFactor = 12
+
+// reserve reserves what has been built, and more bytes.
+func (r *legacyReader) reserve(more int) error {
+	return r.meter.Reach(r.builtBytes + r.dict.BuildBytes() + more)
+}
+
+// memory returns what the profile takes, and will take as pdata: each value is a sample of the Profile of its type.
+func (p *legacyProfile) memory() int {
+	const sampleBytes, numberBytes = 64, 24
+	return sampleBytes*len(p.samples) + numberBytes*(len(p.values)+len(p.timestamps)*max(1, len(p.types))) +
+		pdatasize.SampleBytes*max(len(p.samples), len(p.values))
 }
 
 // stackRefsPerByte bounds the locations that the samples of a message name, in all: each takes at least a byte if
@@ -54,11 +73,15 @@ const stackRefsPerByte = 4
 // copiesPerByte bounds copyBudget: it suffices for 16 sample types with 8 attributes each.
 const copiesPerByte = 16
 
-func readLegacy(data []byte, layout Layout, stats *Stats) (pprofile.Profiles, error) {
+func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter) (pprofile.Profiles, error) {
 	r := &legacyReader{
 		layout: layout, schema: schemas[layout], dict: profiledict.New(), stats: stats,
 		stackRefs: stackRefsPerByte * len(data), scopeBudget: maxShared + len(data),
 		commentBudget: maxShared + len(data), copyBudget: maxShared + copiesPerByte*len(data),
+		meter: meter, builtBytes: listFactor * len(data),
+	}
+	if err := r.reserve(0); err != nil {
+		return pprofile.Profiles{}, err
 	}
 	profiles, perScope, err := r.frames(data)
 	if err != nil {
@@ -69,7 +92,9 @@ func readLegacy(data []byte, layout Layout, stats *Stats) (pprofile.Profiles, er
 		scopes := rp.ScopeProfiles()
 		for s := range scopes.Len() { // profile may append scopes
 			for _, content := range perScope[i] {
-				r.profile(content, scopes, s, r.scopeBytes[i])
+				if err := r.profile(content, scopes, s, r.scopeBytes[i]); err != nil {
+					return pprofile.Profiles{}, err
+				}
 			}
 			i++
 		}
@@ -115,7 +140,7 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 	if f.IsMalformed() {
 		return profiles, nil, errMalformed
 	}
-	if err := pdatasize.CheckProfiles(request); err != nil {
+	if _, err := pdatasize.CheckProfiles(request); err != nil {
 		return profiles, nil, err
 	}
 	profiles, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(request)
@@ -245,8 +270,9 @@ type legacySample struct {
 
 // profile reads a profile and adds it to scope s. If it has several sample types, which belong together, it goes into a
 // copy of that scope.
-func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, s, scopeBytes int) {
+func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, s, scopeBytes int) error {
 	p := &legacyProfile{defaultType: -1}
+	dropped := r.stats.droppedSamples()
 	t := &r.shared
 	own := legacyTables{}
 	switch r.layout {
@@ -274,7 +300,12 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 	}
 	for f := protofields.New(inner); f.Next(); {
 		if f.Number == 2 && f.Wire == protowire.BytesType {
-			r.sample(p, t, f.Content)
+			const checkEvery = 1 << 8
+			if r.sample(p, t, f.Content); len(p.samples)%checkEvery == 0 {
+				if err := r.reserve(p.memory()); err != nil {
+					return err
+				}
+			}
 		}
 		if known, ok := m.field(f.Number); ok && known.kind.allows(f.Wire) {
 			switch known.name {
@@ -286,7 +317,15 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		}
 	}
 	if len(p.samples) == 0 {
-		return
+		if r.stats.droppedSamples() > dropped {
+			r.stats.RejectedProfiles++
+		}
+		return nil
+	}
+	const profileBytes = 2 << 10
+	r.builtBytes += p.memory() + profileBytes*len(p.types)
+	if err := r.reserve(0); err != nil {
+		return err
 	}
 	scope := scopes.At(s)
 	if len(p.types) > 1 && scopeBytes <= r.scopeBudget {
@@ -296,6 +335,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		scope.SetSchemaUrl(scopes.At(s).SchemaUrl())
 	}
 	r.emit(p, t, scope)
+	return nil
 }
 
 // container reads the fields of a ProfileContainer and returns its profile.
@@ -415,8 +455,14 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 		p.values, p.timestamps = p.values[:values], p.timestamps[:timestamps]
 	}
 	if length > 0 {
+		// Without location_indices the range is one of the location table.
+		isDirect := len(t.locationIndices) == 0
+		most := len(t.locationIndices)
+		if isDirect {
+			most = len(t.locations.entries)
+		}
 		end := start + length
-		if end < start || end > uint64(len(t.locationIndices)) {
+		if end < start || end > uint64(most) {
 			drop(DropStackRange)
 			return
 		}
@@ -425,7 +471,13 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 			drop(DropExpansion)
 			return
 		}
-		r.stack = append(r.stack, t.locationIndices[start:end]...)
+		if isDirect {
+			for i := start; i < end; i++ {
+				r.stack = append(r.stack, int32(i))
+			}
+		} else {
+			r.stack = append(r.stack, t.locationIndices[start:end]...)
+		}
 	}
 	for i, ref := range r.stack {
 		location, ok := r.location(t, uint64(uint32(ref)))

@@ -37,12 +37,12 @@ func BenchmarkRatio(b *testing.B) {
 					if (i+n)%2 == 0 {
 						pdata = timed(b, data, func(data []byte) error { _, err := unmarshaler.UnmarshalProfiles(data); return err })
 					} else {
-						ours = timed(b, data, func(data []byte) error { _, _, err := Unmarshal(data); return err })
+						ours = timed(b, data, func(data []byte) error { _, _, err := Unmarshal(data, nil); return err })
 					}
 				}
 				ratios = append(ratios, float64(ours)/float64(pdata))
 				detecting = append(detecting, float64(timed(b, data, func(data []byte) error { Detect(data); return nil }))/float64(pdata))
-				checking = append(checking, float64(timed(b, data, pdatasize.CheckProfiles))/float64(pdata))
+				checking = append(checking, float64(timed(b, data, func(data []byte) error { _, err := pdatasize.CheckProfiles(data); return err }))/float64(pdata))
 				measuring = append(measuring, float64(timed(b, data, measure))/float64(pdata))
 			}
 			b.ReportMetric(median(ratios), "ratio")

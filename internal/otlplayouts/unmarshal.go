@@ -4,6 +4,9 @@
 package otlplayouts
 
 import (
+	"fmt"
+	"strings"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -20,6 +23,29 @@ type Stats struct {
 	// Dropped counts samples that could not be read, Repaired the faults that were repaired.
 	Dropped  [NumDropReasons]int
 	Repaired [NumRepairs]int
+	// RejectedProfiles is the number of profiles of which all samples were dropped.
+	RejectedProfiles int
+}
+
+func (s *Stats) droppedSamples() (n int) {
+	for _, dropped := range s.Dropped {
+		n += dropped
+	}
+	return n
+}
+
+// Rejected describes the samples that were dropped, for the sender. It is empty if there are none.
+func (s *Stats) Rejected() string {
+	if s.droppedSamples() == 0 {
+		return ""
+	}
+	var reasons []string
+	for reason, n := range s.Dropped {
+		if n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%d by %s", n, DropReason(reason)))
+		}
+	}
+	return fmt.Sprintf("%d samples were dropped: %s", s.droppedSamples(), strings.Join(reasons, ", "))
 }
 
 // DropReason is the reason for which a sample was dropped. Its String is the value of a metric's attribute.
@@ -76,43 +102,47 @@ func (r Repair) String() string {
 // Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
 // afterwards. The error means that the message cannot be read in the detected layout.
 //
-// Current messages go to pdata as they are. Their indices are not checked.
-func Unmarshal(data []byte) (pprofile.Profiles, Stats, error) {
+// Current messages go to pdata as they are. Their indices are not checked. meter bounds the work; its error is returned.
+func Unmarshal(data []byte, meter *pdatasize.Meter) (pprofile.Profiles, Stats, error) {
 	layout, certain := Detect(data)
 	stats := Stats{Layout: layout, Ambiguous: !certain}
 	var profiles pprofile.Profiles
 	var err error
 	switch layout {
 	case V1_10:
-		profiles, err = unmarshalCurrent(data)
+		profiles, err = unmarshalCurrent(data, meter)
 	case V1_8, V1_9:
-		profiles, err = unmarshalMoved(data, layout, &stats)
+		profiles, err = unmarshalMoved(data, layout, &stats, meter)
 	default:
-		profiles, err = readLegacy(data, layout, &stats)
+		profiles, err = readLegacy(data, layout, &stats, meter)
 	}
 	return profiles, stats, err
 }
 
 // UnmarshalCurrent reads a message that is known to have today's layout.
-func UnmarshalCurrent(data []byte) (pprofile.Profiles, Stats, error) {
-	profiles, err := unmarshalCurrent(data)
+func UnmarshalCurrent(data []byte, meter *pdatasize.Meter) (pprofile.Profiles, Stats, error) {
+	profiles, err := unmarshalCurrent(data, meter)
 	return profiles, Stats{Layout: Current}, err
 }
 
-func unmarshalCurrent(data []byte) (pprofile.Profiles, error) {
-	if err := pdatasize.CheckProfiles(data); err != nil {
+func unmarshalCurrent(data []byte, meter *pdatasize.Meter) (pprofile.Profiles, error) {
+	memory, err := pdatasize.CheckProfiles(data)
+	if err == nil {
+		err = meter.More(memory)
+	}
+	if err != nil {
 		return pprofile.Profiles{}, err
 	}
 	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 }
 
 // unmarshalMoved reads a message of 1.8 or 1.9, whose fields have other numbers.
-func unmarshalMoved(data []byte, from Layout, stats *Stats) (pprofile.Profiles, error) {
+func unmarshalMoved(data []byte, from Layout, stats *Stats, meter *pdatasize.Meter) (pprofile.Profiles, error) {
 	left, err := moveTags(data, from)
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
-	profiles, err := unmarshalCurrent(data)
+	profiles, err := unmarshalCurrent(data, meter)
 	if err != nil || len(left) == 0 {
 		return profiles, err
 	}

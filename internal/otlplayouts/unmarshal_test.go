@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -32,14 +33,14 @@ func readFixture(t testing.TB, name string) []byte {
 func TestUnmarshalReadsMessagesOfOldPdata(t *testing.T) {
 	for name, layout := range fixtures {
 		t.Run(name, func(t *testing.T) {
-			profiles, stats, err := Unmarshal(readFixture(t, name+".pb"))
+			profiles, stats, err := Unmarshal(readFixture(t, name+".pb"), nil)
 			require.NoError(t, err)
 			require.Equal(t, Stats{Layout: layout}, stats)
 			// The texts of 1.8's comments stay in the string table too, until dictionary_dedup removes them.
 			require.NoError(t, profiletest.Check(profiles, profiletest.AllowOrphans()))
 			profiletest.Golden(t, filepath.Join("testdata", name+".golden"), profiletest.Render(profiles))
 
-			fromJSON, stats, err := UnmarshalJSON(readFixture(t, name+".json"))
+			fromJSON, stats, err := UnmarshalJSON(readFixture(t, name+".json"), nil)
 			require.NoError(t, err)
 			if layout == V1_9 {
 				layout = V1_10 // JSON has the same names in both
@@ -103,7 +104,7 @@ func profile1x4(more ...any) fieldsOf {
 
 func render(t *testing.T, data []byte) (string, Stats) {
 	t.Helper()
-	profiles, stats, err := Unmarshal(data)
+	profiles, stats, err := Unmarshal(data, nil)
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(profiles, profiletest.AllowRepeatedSamples()))
 	return profiletest.Render(profiles), stats
@@ -244,14 +245,14 @@ func TestDetectDoesNotChangeTheMessage(t *testing.T) {
 func TestCommentsOf1x8(t *testing.T) {
 	long := strings.Repeat("x", maxShared)
 	data := request(fieldsOf{7, []int{1, 99, 2}, 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2, fieldsOf{5, "", 5, "first", 5, "last", 5, long})
-	profiles, stats, err := Unmarshal(data)
+	profiles, stats, err := Unmarshal(data, nil)
 	require.NoError(t, err)
 	require.Equal(t, V1_8, stats.Layout)
 	require.Contains(t, profiletest.Render(profiles), `pprof.profile.comment=["first", "", "last"]`)
 	require.Equal(t, 1, stats.Repaired[RepairIndex])
 
 	data = request(fieldsOf{7, slices.Repeat([]int{3}, 10), 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2, fieldsOf{5, "", 5, "first", 5, "last", 5, long})
-	_, stats, err = Unmarshal(data)
+	_, stats, err = Unmarshal(data, nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, stats.Repaired[RepairExpansion])
 }
@@ -260,10 +261,34 @@ func TestJSONHasOneMessage(t *testing.T) {
 	old, today := readFixture(t, "116.json"), readFixture(t, "145.json")
 	for _, second := range [][]byte{old, today, []byte("]"), []byte("x")} {
 		for _, first := range [][]byte{old, today} {
-			_, _, err := UnmarshalJSON(slices.Concat(first, []byte("\n"), second))
+			_, _, err := UnmarshalJSON(slices.Concat(first, []byte("\n"), second), nil)
 			require.ErrorContains(t, err, "one JSON value")
 		}
 	}
-	_, _, err := UnmarshalJSON(append(old, " \n"...))
+	_, _, err := UnmarshalJSON(append(old, " \n"...), nil)
 	require.NoError(t, err)
+}
+
+// Without location_indices, the range of a sample is one of the location table. What is dropped is described.
+func TestRangesOfLocations(t *testing.T) {
+	direct := func(samples ...any) []byte {
+		return request(append(fieldsOf{
+			4, fieldsOf{2, 0x10, 3, fieldsOf{1, 0}}, 4, fieldsOf{2, 0x20, 3, fieldsOf{1, 0}}, 6, fieldsOf{1, 1},
+			10, "", 10, "main", 10, "samples", 10, "count", 1, fieldsOf{1, 2, 2, 3},
+		}, samples...))
+	}
+	text, stats := render(t, direct(2, fieldsOf{1, 0, 2, 2, 3, []int{7}}, 2, fieldsOf{1, 1, 2, 1, 3, []int{8}}))
+	assert.Contains(t, text, "7")
+	assert.Contains(t, text, "8")
+	assert.Equal(t, 2, strings.Count(text, "0x20"))
+	assert.Empty(t, stats.Rejected())
+	text, stats = render(t, direct(2, fieldsOf{1, 0, 2, 2, 3, []int{7}}, 2, fieldsOf{1, 1, 2, 2, 3, []int{8}}))
+	assert.Contains(t, text, "7")
+	assert.Equal(t, "1 samples were dropped: 1 by stack_range", stats.Rejected())
+	assert.Zero(t, stats.RejectedProfiles)
+	profiles, stats, err := Unmarshal(direct(2, fieldsOf{1, 1, 2, 2, 3, []int{8}}, 2, fieldsOf{1, 0, 2, 1}), nil)
+	require.NoError(t, err)
+	assert.Zero(t, profiles.ProfileCount())
+	assert.Equal(t, "2 samples were dropped: 1 by stack_range, 1 by empty", stats.Rejected())
+	assert.Equal(t, 1, stats.RejectedProfiles)
 }

@@ -94,15 +94,16 @@ func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsDat
 // Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
 func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData) }
 
-// CheckProfiles is Profiles without the estimate, in less time: only a message that may take too much is looked at
+// CheckProfiles is Profiles in less time: its estimate is rougher, and only a message that may take too much is looked at
 // closely.
-func CheckProfiles(data []byte) error {
+func CheckProfiles(data []byte) (memoryBytes int, err error) {
 	c := checker{memory: len(data), limit: constantBytes + factor*len(data), isRough: true}
-	err := c.message(data, profilesData, 0)
-	if errors.Is(err, ErrExpands) {
-		_, err = Profiles(data)
+	if err := c.message(data, profilesData, 0); errors.Is(err, ErrExpands) {
+		return Profiles(data)
+	} else if err != nil {
+		return c.memory, err
 	}
-	return err
+	return c.memory, nil
 }
 
 func check(data []byte, is *message) (int, error) {

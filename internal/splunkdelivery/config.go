@@ -22,8 +22,6 @@ type Config struct {
 type LimitsConfig struct {
 	// MaxProfileBytes bounds the bodies of one request together after decompression, in bytes.
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
-	// MaxBytesInFlight bounds the bytes of all requests that the process is receiving; 0 means twice MaxProfileBytes.
-	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
 	// MaxStackDepth is the largest number of frames in one stack.
 	MaxStackDepth int `mapstructure:"max_stack_depth"`
 	// MaxTextBytes is the longest text of a pprof, in bytes: the rest of a longer one is cut off.
@@ -70,17 +68,7 @@ func (c *LimitsConfig) Validate() error {
 	}
 	faults.Require(int64(c.MaxProfileBytes) <= configcheck.MaxBytes,
 		"`max_profile_bytes` must be at most %d, found %d", int64(configcheck.MaxBytes), c.MaxProfileBytes)
-	faults.Require(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= int64(c.MaxProfileBytes),
-		"`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d", c.MaxProfileBytes, c.MaxBytesInFlight)
 	return faults.Err()
-}
-
-// BytesInFlight is MaxBytesInFlight or its default.
-func (c *LimitsConfig) BytesInFlight() int64 {
-	if c.MaxBytesInFlight > 0 {
-		return c.MaxBytesInFlight
-	}
-	return 2 * int64(c.MaxProfileBytes)
 }
 
 // Options returns the translator's options.

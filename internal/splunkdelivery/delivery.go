@@ -17,11 +17,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
@@ -29,7 +29,7 @@ import (
 type Path struct {
 	Options splunklog.Options
 	// Budget is the budget of the requests' claims.
-	Budget  *admission.Budget
+	Budget  *budget.Budget
 	Metrics *Metrics
 	// Profiles and Logs are the next consumers. Logs is for the records that have nothing to do with profiling; without it
 	// they are rejected.
@@ -50,7 +50,7 @@ type Report struct {
 // Deliver translates one request and passes on what is in it. After an error the sender should repeat all of it. After
 // a permanent error it should not: nothing was accepted, and nothing would be. claim holds the memory of the request
 // until Deliver returns; the caller releases it.
-func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim) (Report, error) {
+func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (Report, error) {
 	result, err := p.translate(ctx, ld, claim)
 	if err != nil {
 		return Report{}, err
@@ -92,33 +92,25 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *admission.Claim
 	return r.report(), nil
 }
 
-// The expected size of bodies after unpacking: commonBytes + commonRatio × their size.
-const (
-	commonBytes = 1 << 20
-	commonRatio = 8
-)
+// expectedFactor is how much memory most requests take while they are translated, for each byte of their bodies.
+const expectedFactor = 40
 
-// translate translates a request within what claim can get for unpacked bodies. If bodies unpack to more than is usual,
-// the request is translated again, with all that the limits allow.
-func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *admission.Claim) (result splunklog.Result, err error) {
-	options := p.Options
-	options.Limits.MaxProfileBytes = min(p.Options.Limits.MaxProfileBytes, commonBytes+commonRatio*splunklog.BodyBytes(ld))
-	others := claim.HeldBytes()
-	for held := 0; ; {
-		if err := claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-held)); err != nil {
-			return splunklog.Result{}, err
-		}
-		held = options.Limits.MaxProfileBytes
-		if err := claim.Work(ctx, func() { result = splunklog.Translate(ld, options) }); err != nil {
-			return splunklog.Result{}, err
-		}
-		if !result.TooLarge() || held == p.Options.Limits.MaxProfileBytes {
-			// The pipeline may hold the profiles for a while.
-			claim.Resize(others + int64(max(result.UnpackedBytes, pdatasize.OfProfiles(result.Profiles))))
-			return result, nil
-		}
-		options.Limits.MaxProfileBytes = p.Options.Limits.MaxProfileBytes
+// translate translates a request within what claim can get.
+func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *budget.Claim) (result splunklog.Result, err error) {
+	err = claim.Build(ctx, expectedFactor*int64(splunklog.BodyBytes(ld)), func(reserve pdatasize.Reserve) error {
+		options := p.Options
+		options.Meter = &pdatasize.Meter{Context: ctx, Reserve: reserve}
+		result = splunklog.Translate(ld, options)
+		return result.Err
+	})
+	var tooLarge *budget.TooLargeError
+	if errors.As(err, &tooLarge) {
+		err = consumererror.NewPermanent(err)
 	}
+	if err == nil {
+		claim.Built(int64(pdatasize.OfProfiles(result.Profiles))) // the pipeline may hold them for a while
+	}
+	return result, err
 }
 
 // others passes on the records that have nothing to do with profiling.

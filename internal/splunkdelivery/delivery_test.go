@@ -17,10 +17,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/metric/noop"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
@@ -51,7 +51,7 @@ func (o *order) path(t *testing.T, profiles, logs error) *Path {
 	return &Path{
 		Metrics: metrics,
 		Options: splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: 1 << 20}},
-		Budget:  admission.Process(),
+		Budget:  budget.Process(),
 		Profiles: func(context.Context, pprofile.Profiles) error {
 			*o = append(*o, "profiles")
 			return profiles
@@ -65,7 +65,7 @@ func (o *order) path(t *testing.T, profiles, logs error) *Path {
 
 func TestProfilesGoFirst(t *testing.T) {
 	var o order
-	report, err := o.path(t, nil, nil).Deliver(t.Context(), request("log 1", stack, "log 2"), admission.New(1<<30).Begin())
+	report, err := o.path(t, nil, nil).Deliver(t.Context(), request("log 1", stack, "log 2"), budget.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, Report{}, report)
 	assert.Equal(t, order{"profiles", "2 logs"}, o)
@@ -79,7 +79,7 @@ func TestProfilesAreCharged(t *testing.T) {
 		bodies = append(bodies, fmt.Sprintf("\n\nat f%d(x:1)", i))
 		unpacked += len(bodies[i])
 	}
-	budget := admission.New(1 << 30)
+	budget := budget.New(1 << 30)
 	claim := budget.Begin()
 	require.NoError(t, claim.Acquire(t.Context(), 1000))
 	path := new(order).path(t, nil, nil)
@@ -99,7 +99,7 @@ func TestProfilesAreCharged(t *testing.T) {
 func TestRefusalForNowStops(t *testing.T) {
 	var o order
 	later := errors.New("later")
-	_, err := o.path(t, later, nil).Deliver(t.Context(), request("log 1", stack), admission.New(1<<30).Begin())
+	_, err := o.path(t, later, nil).Deliver(t.Context(), request("log 1", stack), budget.New(1<<30).Begin())
 	assert.ErrorIs(t, err, later)
 	assert.False(t, httpserver.IsPermanent(err))
 	assert.Equal(t, order{"profiles"}, o)
@@ -125,7 +125,7 @@ func TestRefusalForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o order
-			report, err := o.path(t, tc.profiles, tc.logs).Deliver(t.Context(), request(tc.bodies...), admission.New(1<<30).Begin())
+			report, err := o.path(t, tc.profiles, tc.logs).Deliver(t.Context(), request(tc.bodies...), budget.New(1<<30).Begin())
 			assert.Equal(t, tc.permanent, httpserver.IsPermanent(err), err)
 			assert.Equal(t, tc.report, report)
 		})
@@ -143,7 +143,7 @@ func TestIsPermanent(t *testing.T) {
 
 func TestReportIsBounded(t *testing.T) {
 	var o order
-	report, err := o.path(t, nil, nil).Deliver(t.Context(), request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...), admission.New(1<<30).Begin())
+	report, err := o.path(t, nil, nil).Deliver(t.Context(), request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...), budget.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, 100, report.Rejected)
 	assert.Equal(t, 1, report.First)
@@ -155,12 +155,12 @@ func TestWithoutALogsPipeline(t *testing.T) {
 	var o order
 	path := o.path(t, nil, nil)
 	path.Logs = nil
-	report, err := path.Deliver(t.Context(), request(stack, "log", "log"), admission.New(1<<30).Begin())
+	report, err := path.Deliver(t.Context(), request(stack, "log", "log"), budget.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, 2, report.Rejected)
 	assert.Equal(t, 1, report.First)
 	path.IgnoreOthers = true
-	report, err = path.Deliver(t.Context(), request(stack, "log", "log"), admission.New(1<<30).Begin())
+	report, err = path.Deliver(t.Context(), request(stack, "log", "log"), budget.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, Report{}, report)
 }

@@ -186,8 +186,8 @@ func TestTranslateIsBounded(t *testing.T) {
 				require.NoError(t, err)
 			})
 			body, result = nil, Result{}
-			profiletest.MeasureReserved(t, 8<<20, func(meter *pdatasize.Meter) {
-				result = Translate(request.logs, Options{Limits: pprofconv.Limits{MaxStackDepth: 1 << 20}, Meter: meter})
+			profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+				result = Translate(request.logs, Options{Limits: pprofconv.Limits{MaxStackDepth: 1 << 20}, Meter: &pdatasize.Meter{Reserve: reserve}})
 			})
 			t.Logf("%d bytes, %d out: %v", request.bytes, len(body), cost)
 			profiletest.RequireBounded(t, cost, request.bytes, translateConstantBytes, translateFactor)

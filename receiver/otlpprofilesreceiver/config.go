@@ -4,7 +4,6 @@
 package otlpprofilesreceiver
 
 import (
-	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -20,8 +19,7 @@ import (
 
 // Config configures the receiver. Its `protocols` are those of the receiver `otlp`.
 type Config struct {
-	Protocols Protocols    `mapstructure:"protocols"`
-	Limits    LimitsConfig `mapstructure:"limits"`
+	Protocols Protocols `mapstructure:"protocols"`
 	// DrainTimeout bounds how long a shutdown waits for requests.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 }
@@ -35,13 +33,6 @@ type Protocols struct {
 // HTTPConfig configures the HTTP server.
 type HTTPConfig struct {
 	Server confighttp.ServerConfig `mapstructure:",squash"`
-}
-
-// LimitsConfig bounds the memory of requests.
-type LimitsConfig struct {
-	// MaxBytesInFlight is the size of the process's admission budget that this receiver asks for, in bytes. 0 is eight times
-	// the largest request of either protocol.
-	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
 }
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
@@ -76,23 +67,6 @@ func (c *Config) Validate() error {
 		err := httpserver.CheckEncodings(http.Server.CompressionAlgorithms)
 		faults.Require(err == nil, "`protocols.http.compression_algorithms` %w", err)
 	}
-	faults.Require(c.Limits.MaxBytesInFlight >= 0, "`limits.max_bytes_in_flight` must not be negative, found %d", c.Limits.MaxBytesInFlight)
 	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
 	return faults.Err()
-}
-
-// maxBytesInFlight returns the budget to ask for, in bytes.
-func (c *Config) maxBytesInFlight() int64 {
-	if c.Limits.MaxBytesInFlight > 0 {
-		return c.Limits.MaxBytesInFlight
-	}
-	largest := int64(0)
-	if grpc := c.Protocols.GRPC.Get(); grpc != nil {
-		largest = httpserver.MaxMessageBytes(grpc.MaxRecvMsgSizeMiB)
-	}
-	if http := c.Protocols.HTTP.Get(); http != nil {
-		const defaultBytes = 20 << 20 // confighttp's own
-		largest = max(largest, min(cmp.Or(http.Server.MaxRequestBodySize, defaultBytes), configcheck.MaxBytes))
-	}
-	return 8 * largest
 }

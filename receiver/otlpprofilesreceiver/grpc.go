@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
 // The services that OTLP profiles were exported to.
@@ -34,21 +35,25 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	if err != nil {
 		return err
 	}
-	reserve := min(httpserver.MaxMessageBytes(cfg.MaxRecvMsgSizeMiB), r.cfg.maxBytesInFlight()/receivers)
 	for _, name := range services {
 		server.RegisterService(httpserver.ExportService(name, func(stream grpc.ServerStream) error {
 			ctx, cancel := life.Context(stream.Context())
 			defer cancel()
-			claim := r.budget.Begin()
+			claim := budget.Process().Begin()
 			defer claim.Release()
-			data, err := life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, ReserveBytes: reserve, Timeout: receiveTimeout})
+			data, err := life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, MaxBytes: httpserver.MaxMessageBytes(cfg.MaxRecvMsgSizeMiB), Timeout: receiveTimeout})
 			if err != nil {
 				return err
 			}
-			if err := r.deliver(ctx, how, claim, metadata.ValueFromIncomingContext(ctx, versionHeader), data); err != nil {
+			response, err := r.deliver(ctx, how, claim, metadata.ValueFromIncomingContext(ctx, versionHeader), data)
+			if err != nil {
 				return httpserver.OTLPStatus(err).Err()
 			}
-			return stream.SendMsg(new([]byte)) // an ExportProfilesServiceResponse without fields
+			answer, err := response.MarshalProto()
+			if err != nil {
+				return err
+			}
+			return stream.SendMsg(&answer)
 		}), r)
 	}
 	listener, err := cfg.NetAddr.Listen(ctx)
@@ -61,9 +66,5 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	return nil
 }
 
-// receivers divides the budget: over gRPC, a message takes this part of it until its size is known, so that at most so many are
-// received at a time. More senders wait.
-const receivers = 16
-
-// receiveTimeout is how long a message may take to arrive, as over HTTP.
-const receiveTimeout = 30 * time.Second
+// receiveTimeout is how long a message may take to arrive. Until then it holds a part of the budget, whatever has arrived.
+const receiveTimeout = 10 * time.Second

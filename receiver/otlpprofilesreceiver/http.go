@@ -11,12 +11,11 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
 // The paths that OTLP profiles were posted to. Either accepts every layout.
@@ -76,7 +75,7 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		httpserver.AnswerOTLPError(w, r, err.Error(), http.StatusForbidden)
 		return
 	}
-	claim := h.receiver.budget.Begin()
+	claim := budget.Process().Begin()
 	defer claim.Release()
 	data, err := h.readBody(w, r, claim)
 	if err != nil {
@@ -88,11 +87,12 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if err := h.receiver.deliver(r.Context(), how, claim, r.Header.Values(versionHeader), data); err != nil {
+	response, err := h.receiver.deliver(r.Context(), how, claim, r.Header.Values(versionHeader), data)
+	if err != nil {
 		httpserver.AnswerOTLPStatus(w, r, httpserver.OTLPStatus(err))
 		return
 	}
-	httpserver.AnswerOTLP(w, r, pprofileotlp.NewExportResponse())
+	httpserver.AnswerOTLP(w, r, response)
 }
 
 func (h *httpHandler) allowedOrigins() []string {
@@ -102,7 +102,7 @@ func (h *httpHandler) allowedOrigins() []string {
 	return nil
 }
 
-func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, claim *admission.Claim) ([]byte, error) {
+func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([]byte, error) {
 	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{
 		Claim: claim, LimitBytes: h.cfg.MaxRequestBodySize, Encodings: httpserver.AcceptedEncodings(h.cfg.CompressionAlgorithms),
 	})

@@ -24,7 +24,6 @@ func TestReadmeDefaults(t *testing.T) {
 		"protocols.http.endpoint":              http.Server.NetAddr.Endpoint,
 		"protocols.http.max_request_body_size": http.Server.MaxRequestBodySize,
 		"protocols.http.read_timeout":          http.Server.ReadTimeout,
-		"limits.max_bytes_in_flight":           cfg.Limits.MaxBytesInFlight,
 		"drain_timeout":                        cfg.DrainTimeout,
 	}
 	collectortest.CheckDefaults(t, rows, 2, defaults)

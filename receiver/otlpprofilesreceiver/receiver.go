@@ -16,16 +16,17 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
 
@@ -40,10 +41,8 @@ type otlpReceiver struct {
 	mu     sync.Mutex
 	logged map[oldSender]struct{}
 
-	budget *admission.Budget
-	leave  func()
-	grpc   *httpserver.GRPC
-	http   *httpserver.Server
+	grpc *httpserver.GRPC
+	http *httpserver.Server
 	// addresses are those of the started servers, by protocol.
 	addresses map[string]net.Addr
 }
@@ -61,7 +60,6 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 
 // Start starts both servers, or none.
 func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
-	r.budget, r.leave = admission.Share(r.cfg.maxBytesInFlight())
 	options := httpserver.Options{
 		DrainTimeout: r.cfg.DrainTimeout,
 		OnFailure: func(err error) {
@@ -96,10 +94,6 @@ func (r *otlpReceiver) Shutdown(ctx context.Context) error {
 		stopping.Go(func() { errHTTP = r.http.Shutdown(ctx) })
 	}
 	stopping.Wait()
-	if r.leave != nil {
-		r.leave()
-		r.leave = nil
-	}
 	return errors.Join(errGRPC, errHTTP)
 }
 
@@ -109,14 +103,16 @@ const (
 	formatJSON     = "json"
 )
 
+type unmarshaler = func([]byte, *pdatasize.Meter) (pprofile.Profiles, otlplayouts.Stats, error)
+
 // reading configures how one request is read.
 type reading struct {
 	obsreport *receiverhelper.ObsReport
-	unmarshal func([]byte) (pprofile.Profiles, otlplayouts.Stats, error)
+	unmarshal unmarshaler
 	format    string
 }
 
-func (r *otlpReceiver) newReading(transport string, unmarshal func([]byte) (pprofile.Profiles, otlplayouts.Stats, error), format string) (reading, error) {
+func (r *otlpReceiver) newReading(transport string, unmarshal unmarshaler, format string) (reading, error) {
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: r.set.ID, Transport: transport, ReceiverCreateSettings: r.set,
 	})
@@ -141,51 +137,54 @@ func checkVersion(values []string) (isStated bool, err error) {
 	return true, nil
 }
 
-// expansion is how many times its bytes a request in protobuf usually takes as profiles: 4.3 to 9.5 times in the captured ones,
-// and most of them between 5 and 6.
-const expansion = 6
+// expectedFactor is how many times its bytes a request usually takes as profiles, at most.
+const expectedFactor = 10
 
 // deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header, and claim
-// holds the size of data. The error is permanent if the request itself is at fault.
-func (r *otlpReceiver) deliver(ctx context.Context, how reading, claim *admission.Claim, versions []string, data []byte) error {
+// holds the size of data. The error is permanent if the request itself is at fault. If samples were dropped, partial describes
+// them to the sender.
+func (r *otlpReceiver) deliver(ctx context.Context, how reading, claim *budget.Claim, versions []string, data []byte) (partial pprofileotlp.ExportResponse, err error) {
+	partial = pprofileotlp.NewExportResponse()
 	isCurrent, err := checkVersion(versions)
 	if err != nil {
-		return consumererror.NewPermanent(err)
+		return partial, consumererror.NewPermanent(err)
 	}
 	unmarshal := how.unmarshal
 	if isCurrent && how.format == formatProtobuf {
 		unmarshal = otlplayouts.UnmarshalCurrent
 	}
-	if how.format == formatProtobuf { // a request in JSON takes little more than its text
-		if err := claim.Acquire(ctx, (expansion-1)*int64(len(data))); err != nil {
-			return err
-		}
-	}
 	var profiles pprofile.Profiles
 	var stats otlplayouts.Stats
-	// Not the claim's: what the request becomes is acquired already, so that several are read at a time.
-	if ended := r.budget.Work(ctx, func() { profiles, stats, err = unmarshal(data) }); ended != nil {
-		return ended
+	err = claim.Build(ctx, expectedFactor*int64(len(data)), func(reserve pdatasize.Reserve) (err error) {
+		profiles, stats, err = unmarshal(data, &pdatasize.Meter{Context: ctx, Reserve: reserve})
+		return err
+	})
+	if errors.Is(err, budget.ErrBusy) || ctx.Err() != nil {
+		return partial, err
 	}
 	if err == nil {
-		claim.DropBuffers()
-		claim.Resize(int64(max(pdatasize.OfProfiles(profiles), len(data)))) // the pipeline may hold them for a while
+		claim.DropBody()
+		claim.Built(int64(pdatasize.OfProfiles(profiles))) // the pipeline may hold them for a while
 	}
 	r.count(ctx, &stats)
 	if stats.Layout != otlplayouts.Current {
 		r.logOldSender(ctx, stats.Layout)
 	}
 	if err != nil {
-		return consumererror.NewPermanent(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout, err))
+		return partial, consumererror.NewPermanent(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout, err))
+	}
+	if rejected := stats.Rejected(); rejected != "" {
+		partial.PartialSuccess().SetRejectedProfiles(int64(stats.RejectedProfiles))
+		partial.PartialSuccess().SetErrorMessage(rejected)
 	}
 	if profiles.ResourceProfiles().Len() == 0 {
-		return nil
+		return partial, nil
 	}
 	ctx = how.obsreport.StartProfilesOp(ctx)
 	samples := profiles.SampleCount()
 	err = r.next.ConsumeProfiles(ctx, profiles)
 	how.obsreport.EndProfilesOp(ctx, how.format, samples, err)
-	return err
+	return partial, err
 }
 
 // count counts what was read of a request.

@@ -56,20 +56,10 @@ type Config struct {
 type LimitsConfig struct {
 	// MaxProfileBytes is the largest size of one payload, as sent and after decompression.
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
-	// MaxBytesInFlight bounds the bytes of all payloads that are being received; 0 means twice MaxProfileBytes.
-	MaxBytesInFlight int64 `mapstructure:"max_bytes_in_flight"`
 	// MaxTextBytes is the longest single text of a payload.
 	MaxTextBytes int `mapstructure:"max_text_bytes"`
 	// MaxExpansion bounds the attribute values that a payload becomes, as a multiple of its size.
 	MaxExpansion int `mapstructure:"max_expansion"`
-}
-
-// bytesInFlight returns MaxBytesInFlight or its default.
-func (c *LimitsConfig) bytesInFlight() int64 {
-	if c.MaxBytesInFlight > 0 {
-		return c.MaxBytesInFlight
-	}
-	return 2 * int64(c.MaxProfileBytes)
 }
 
 // ingest returns what the sources share. An entry of an OTLP table takes up to a hundred bytes, one of a pprof as little as two. The
@@ -127,7 +117,5 @@ func (c *LimitsConfig) Validate() error {
 	}
 	faults.Require(int64(c.MaxProfileBytes) <= configcheck.MaxBytes,
 		"`max_profile_bytes` must be at most %d, found %d", int64(configcheck.MaxBytes), c.MaxProfileBytes)
-	faults.Require(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= int64(c.MaxProfileBytes),
-		"`max_bytes_in_flight` must be 0 or at least `max_profile_bytes` (%d), found %d", c.MaxProfileBytes, c.MaxBytesInFlight)
 	return faults.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -26,8 +27,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -166,6 +167,8 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{sourcetest.Gzipped(t, payload), 1, "", true, mostForProfiles}
 		}
 	}
+	budget.SetMemoryLimit(400 * mib)
+	defer budget.SetMemoryLimit(math.MaxInt64)
 	f := startFixture(t, serverOnly+fmt.Sprintf("limits: {max_profile_bytes: %d}", limit))
 	f.Next.Discard = true
 	address := f.pushURL()
@@ -338,7 +341,7 @@ func FuzzEntries(f *testing.F) {
 			cost := pt.MeasureCost(t, func() { send(body, encoding, contentType) })
 			pt.RequireBounded(t, cost, most, entryConstant, entryFactor)
 		}
-		if held := admission.Process().HeldBytes(); held != 0 {
+		if held := budget.Process().HeldBytes(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})

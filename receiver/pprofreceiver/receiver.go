@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -37,8 +37,6 @@ type pprofReceiver struct {
 	// started holds the sources to shut down.
 	started []source
 	cfg     *Config
-	// leave returns the receiver's share of the admission budget.
-	leave   func()
 	metrics *metadata.TelemetryBuilder
 }
 
@@ -51,7 +49,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	var errs []error
 	add := func(name, transport string, build func(*ingest.Ingester) component.Component) {
 		in, err := ingest.New(ingest.Settings{
-			Set: set, Config: cfg.ingest(), Budget: admission.Process(), Next: next, Metrics: metrics,
+			Set: set, Config: cfg.ingest(), Budget: budget.Process(), Next: next, Metrics: metrics,
 			Source: name, Transport: transport,
 		})
 		errs = append(errs, err)
@@ -77,10 +75,8 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 
 // Start starts all sources. If one fails, those before it are shut down again.
 func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
-	var budget *admission.Budget
-	budget, r.leave = admission.Share(r.cfg.Limits.bytesInFlight())
 	err := r.metrics.RegisterReceiverPprofBytesInFlightCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(budget.HeldBytes())
+		o.Observe(budget.Process().HeldBytes())
 		return nil
 	})
 	if err != nil {
@@ -111,10 +107,6 @@ func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	}
 	stopping.Wait()
 	r.started = nil
-	if r.leave != nil {
-		r.metrics.Shutdown()
-		r.leave()
-		r.leave = nil
-	}
+	r.metrics.Shutdown()
 	return errors.Join(errs...)
 }

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -107,10 +107,10 @@ func TestShutdownWithASlowSender(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
 	// Requests of earlier tests may be about to return what they held.
-	require.Eventually(t, func() bool { return admission.Process().HeldBytes() == 0 }, sourcetest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, sourcetest.Patience, time.Millisecond)
 	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nbegin", push.Path)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return admission.Process().HeldBytes() > 0 }, sourcetest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > 0 }, sourcetest.Patience, time.Millisecond)
 	require.NoError(t, f.receiver.Shutdown(context.Background()))
 	answer := make([]byte, 1000)
 	n, err := c.Read(answer)

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
@@ -61,7 +61,7 @@ func (s *grpcServer) handleExport(stream grpc.ServerStream) error {
 	defer cancel()
 	claim := s.path.Budget.Begin()
 	defer claim.Release()
-	data, err := s.life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, ReserveBytes: s.maxMessageBytes(), Timeout: s.cfg.ReadTimeout})
+	data, err := s.life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, MaxBytes: s.maxMessageBytes(), Timeout: s.cfg.ReadTimeout})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *grpcServer) handleExport(stream grpc.ServerStream) error {
 }
 
 // export delivers a request, for both forms of OTLP. Its error has a status.
-func export(ctx context.Context, path *splunkdelivery.Path, request plogotlp.ExportRequest, claim *admission.Claim) (plogotlp.ExportResponse, error) {
+func export(ctx context.Context, path *splunkdelivery.Path, request plogotlp.ExportRequest, claim *budget.Claim) (plogotlp.ExportResponse, error) {
 	response := plogotlp.NewExportResponse()
 	report, err := path.Deliver(ctx, request.Logs(), claim)
 	if err != nil {

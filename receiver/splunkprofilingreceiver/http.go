@@ -17,9 +17,9 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
 // httpServer serves one protocol over HTTP.
@@ -65,7 +65,7 @@ func (s *httpServer) answerTransportError(w http.ResponseWriter, r *http.Request
 
 // readBody reads a body within the limits, and charges the claim for the memory that check estimates. If that
 // fails, it answers.
-func (s *httpServer) readBody(w http.ResponseWriter, r *http.Request, claim *admission.Claim, check func([]byte) (int, error)) ([]byte, bool) {
+func (s *httpServer) readBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim, check func([]byte) (int, error)) ([]byte, bool) {
 	limit := s.maxBodyBytes
 	if s.cfg.Server.MaxRequestBodySize > 0 {
 		limit = min(limit, s.cfg.Server.MaxRequestBodySize)

@@ -29,10 +29,11 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
 func gzipOf(t testing.TB, size int) []byte {
@@ -53,6 +54,8 @@ func gzipOf(t testing.TB, size int) []byte {
 // requests go through beside them.
 func TestHostileSendersAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
+	budget.SetMemoryLimit(300 << 20)
+	defer budget.SetMemoryLimit(math.MaxInt64)
 	f := startFixture(t, allOfThem+"\nlimits: {max_profile_bytes: 8388608}", true)
 	const huge = 256 << 20
 	bomb := gzipOf(t, huge)
@@ -173,9 +176,7 @@ func (f *fixture) sendRaw(t testing.TB, message []byte) error {
 // Without room, senders are told to retry.
 func TestBusy(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
-	claim := admission.Process().Begin()
-	defer claim.Release()
-	require.NoError(t, claim.Acquire(t.Context(), math.MaxInt32))
+	defer collectortest.FillBudget(t, budget.Process())()
 	var senders sync.WaitGroup
 	senders.Go(func() {
 		err := f.sendRaw(t, captured(t)["v3.1.2-001-cpu"])

@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
@@ -46,8 +46,6 @@ type splunkReceiver struct {
 	startErr           error
 	// started holds the servers to shut down.
 	started []server
-	// leave returns the receiver's share of the admission budget.
-	leave func()
 }
 
 // delivery is what the servers need to pass on requests.
@@ -99,7 +97,6 @@ func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
 	if r.profiles == nil {
 		return errors.New("the receiver is in no profiles pipeline, so it cannot deliver profiles")
 	}
-	_, r.leave = admission.Share(r.cfg.Translation.Limits.BytesInFlight())
 	var err error
 	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
 		err = r.startServer(ctx, host, "grpc", c.start)
@@ -161,10 +158,6 @@ func (r *splunkReceiver) stop(ctx context.Context) error {
 	}
 	stopping.Wait()
 	r.started = nil
-	if r.leave != nil {
-		r.leave()
-		r.leave = nil
-	}
 	return errors.Join(errs...)
 }
 
@@ -177,7 +170,7 @@ func (r *splunkReceiver) newPath(transport string) (*splunkdelivery.Path, error)
 		return nil, err
 	}
 	const format = "splunk"
-	path := &splunkdelivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics, Budget: admission.Process()}
+	path := &splunkdelivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics, Budget: budget.Process()}
 	path.Profiles = func(ctx context.Context, pd pprofile.Profiles) error {
 		ctx = obsreport.StartProfilesOp(ctx)
 		samples := pd.SampleCount()

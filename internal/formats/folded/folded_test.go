@@ -114,8 +114,8 @@ func hostileTexts() [][]byte {
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
-	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) {
-		got, _, _ = Decode(data, Options{Options: events.Options{Meter: meter}})
+	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		got, _, _ = Decode(data, Options{Options: events.Options{Meter: &pdatasize.Meter{Reserve: reserve}}})
 	})
 	profiletest.RequireBounded(t, cost, len(data), 4<<20, 120)
 	if got != (pprofile.Profiles{}) {

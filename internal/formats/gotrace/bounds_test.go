@@ -126,8 +126,8 @@ func requireBoundedBy(t *testing.T, data []byte, options Options) {
 	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) {
-		options.Meter = meter
+	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		options.Meter = &pdatasize.Meter{Reserve: reserve}
 		got, _, err = Decode(data, options)
 	})
 	// Threads that wait cost the reader a comparison each for each event: at most max_threads of them.

@@ -302,8 +302,8 @@ var hostile = sync.OnceValue(func() map[string][2][]byte {
 func requireBounded(t *testing.T, data, labels []byte) (err error) {
 	t.Helper()
 	var result any
-	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) {
-		result, _, err = Decode(data, Options{Labels: labels, Options: events.Options{Meter: meter}})
+	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		result, _, err = Decode(data, Options{Labels: labels, Options: events.Options{Meter: &pdatasize.Meter{Reserve: reserve}}})
 	})
 	profiletest.RequireBounded(t, cost, len(data)+len(labels), 8<<20, 120)
 	_ = result

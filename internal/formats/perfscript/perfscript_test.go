@@ -109,7 +109,9 @@ func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureReserved(t, 4<<20, func(meter *pdatasize.Meter) { got, _, err = Decode(data, events.Options{Anchor: guess, Meter: meter}) })
+	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		got, _, err = Decode(data, events.Options{Anchor: guess, Meter: &pdatasize.Meter{Reserve: reserve}})
+	})
 	profiletest.RequireBounded(t, cost, len(data), 8<<20, 120)
 	if err == nil {
 		require.NoError(t, profiletest.Check(got))

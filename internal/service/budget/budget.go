@@ -31,12 +31,11 @@ var ErrBusy = errors.New("too many bytes are being received at the moment")
 
 // TooLargeError reports a payload that needs more than the largest that is accepted.
 type TooLargeError struct {
-	// Need is what the payload needs, or 0 if only that it is more than Limit is known.
+	// Need is what the payload needs of the budget, or 0 if Limit is a configured one.
 	Need int64
 	// Limit is the most that a payload can have, in bytes.
 	Limit int64
-	// IsMemory tells that the bytes are those of the profiles in memory, of which the process has too few, and not those of
-	// the payload.
+	// IsMemory tells that the bytes are those of the profiles in memory, and not those of the payload.
 	IsMemory bool
 }
 
@@ -44,6 +43,9 @@ func (e *TooLargeError) Error() string {
 	if e.IsMemory {
 		return fmt.Sprintf("its profiles would take %d bytes of memory, and the memory limit of this process leaves %d for one payload",
 			e.Need, e.Limit)
+	}
+	if e.Need > 0 {
+		return fmt.Sprintf("%d bytes, and the memory limit of this process leaves %d for one body", e.Need, e.Limit)
 	}
 	return fmt.Sprintf("larger than %d bytes", e.Limit)
 }
@@ -69,8 +71,8 @@ type Budget struct {
 // New returns a budget of maxBytes.
 func New(maxBytes int64) *Budget {
 	return &Budget{
-		bodies:   newLane(maxBytes / bodyPart),
-		profiles: newLane(maxBytes - maxBytes/bodyPart),
+		bodies:   newLane(maxBytes/bodyPart, false),
+		profiles: newLane(maxBytes-maxBytes/bodyPart, true),
 		growing:  semaphore.NewWeighted(1),
 	}
 }
@@ -82,6 +84,9 @@ func (b *Budget) Begin() *Claim {
 
 // HeldBytes returns the number of bytes that claims hold.
 func (b *Budget) HeldBytes() int64 { return b.bodies.held() + b.profiles.held() }
+
+// MaxBodyBytes returns the size of the largest body.
+func (b *Budget) MaxBodyBytes() int64 { return b.bodies.largeBytes }
 
 // MaxProfileBytes returns the most memory that the profiles of one payload can take.
 func (b *Budget) MaxProfileBytes() int64 { return b.profiles.largeBytes }
@@ -99,6 +104,21 @@ type Claim struct {
 
 // AcquireBody acquires n bytes for a body, or for what reads it.
 func (c *Claim) AcquireBody(ctx context.Context, n int64) error { return c.body.acquire(ctx, n) }
+
+// ReserveBody acquires bytes for a body of up to limit bytes whose size is not known before it has arrived: a small part of them, so
+// that several can arrive at a time.
+func (c *Claim) ReserveBody(ctx context.Context, limit int64) error {
+	return c.body.acquire(ctx, min(limit, c.body.lane.maxSmallBytes))
+}
+
+// ResizeBody makes the claim hold n bytes for its body.
+func (c *Claim) ResizeBody(ctx context.Context, n int64) error {
+	if more := n - c.body.held(); more > 0 {
+		return c.body.acquire(ctx, more)
+	}
+	c.body.shrink(n)
+	return nil
+}
 
 // Acquire acquires the n bytes that the profiles of a payload will take. A payload that grows needs Build.
 func (c *Claim) Acquire(ctx context.Context, n int64) error {

@@ -14,14 +14,15 @@ import (
 type lane struct {
 	small, large              *semaphore.Weighted
 	maxSmallBytes, largeBytes int64
+	isMemory                  bool // as in TooLargeError
 	inUse                     atomic.Int64
 }
 
-func newLane(maxBytes int64) *lane {
+func newLane(maxBytes int64, isMemory bool) *lane {
 	reserved := maxBytes / reservedPart
 	return &lane{
 		small: semaphore.NewWeighted(reserved), large: semaphore.NewWeighted(maxBytes - reserved),
-		maxSmallBytes: maxBytes / smallPart, largeBytes: maxBytes - reserved,
+		maxSmallBytes: maxBytes / smallPart, largeBytes: maxBytes - reserved, isMemory: isMemory,
 	}
 }
 
@@ -45,7 +46,7 @@ func (s *share) acquire(ctx context.Context, n int64) error {
 		s.addSmall(n)
 	case s.tryLarge(n):
 	case s.held()+n > s.lane.largeBytes:
-		return &TooLargeError{Need: s.held() + n, Limit: s.lane.largeBytes, IsMemory: true}
+		return &TooLargeError{Need: s.held() + n, Limit: s.lane.largeBytes, IsMemory: s.lane.isMemory}
 	case s.held() > 0:
 		return ErrBusy
 	case isSmall:

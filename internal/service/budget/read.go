@@ -42,6 +42,7 @@ func keepBuffer(buffer []byte) {
 // ReadAll reads body to its end into memory that the claim holds. It accepts at most limit bytes; for a larger body it returns a
 // *TooLargeError. stated is the length that the sender states; negative means unknown. The result is valid until c.Release.
 func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
+	limit = min(limit, c.body.lane.largeBytes-c.body.held())
 	if stated > limit {
 		return nil, &TooLargeError{Limit: limit}
 	}

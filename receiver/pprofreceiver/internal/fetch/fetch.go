@@ -18,7 +18,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -34,7 +34,7 @@ type Fetcher struct {
 }
 
 // Get fetches one payload into memory that claim holds. Errors name the URL as shown.
-func (f *Fetcher) Get(ctx context.Context, target *url.URL, shown string, claim *admission.Claim) ([]byte, error) {
+func (f *Fetcher) Get(ctx context.Context, target *url.URL, shown string, claim *budget.Claim) ([]byte, error) {
 	data, err := f.get(ctx, target, claim)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", shown, err)
@@ -42,11 +42,7 @@ func (f *Fetcher) Get(ctx context.Context, target *url.URL, shown string, claim 
 	return data, nil
 }
 
-func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *admission.Claim) ([]byte, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	claim.OnRefusal(cancel)
-	defer claim.Complete()
+func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *budget.Claim) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
 		return nil, ingest.Reject(ingest.Unreachable, errors.New("the URL is invalid")) // err repeats the URL
@@ -69,7 +65,7 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *admission.Cla
 		return nil, ingest.Reject(ingest.ContentType, fmt.Errorf(
 			"the answer is %s, not a pprof (does the query have debug=?)%s", kind, firstLine(response.Body)))
 	}
-	body := claim.Count(response.Body)
+	body := io.Reader(response.Body)
 	if f.ExplicitEncoding {
 		if body, err = undoEncoding(response.Header.Values("Content-Encoding"), body); err != nil {
 			return nil, err
@@ -80,11 +76,11 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *admission.Cla
 		stated = -1 // it is the encoded length
 	}
 	data, err := claim.ReadAll(ctx, body, stated, f.MaxBytes)
-	var tooLarge *admission.TooLargeError
+	var tooLarge *budget.TooLargeError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("the answer is %w (`max_profile_bytes`)", tooLarge))
-	case errors.Is(err, admission.ErrBusy):
+	case errors.Is(err, budget.ErrBusy):
 		return nil, ingest.Reject(ingest.Busy, fmt.Errorf("after %d bytes: %w", len(data), err))
 	case err != nil:
 		return nil, ingest.Reject(transportReason(err), fmt.Errorf("after %d bytes: %w", len(data), err))

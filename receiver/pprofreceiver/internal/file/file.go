@@ -24,8 +24,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -199,7 +199,7 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(err, admission.ErrBusy):
+	case errors.Is(err, budget.ErrBusy):
 		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Busy, err))
 		return false
 	case err != nil && !seen.reported:

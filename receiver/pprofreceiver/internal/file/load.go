@@ -16,19 +16,18 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
 // load reads a file into memory that claim holds. It returns no data and no error if the file changed meanwhile.
-func load(ctx context.Context, file foundFile, claim *admission.Claim) (data []byte, err error) {
+func load(ctx context.Context, file foundFile, claim *budget.Claim) (data []byte, err error) {
 	opened, err := os.Open(file.path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	data, err = claim.ReadAll(ctx, opened, file.info.Size(), file.info.Size())
-	claim.Complete()
-	var grown *admission.TooLargeError
+	var grown *budget.TooLargeError
 	switch {
 	case errors.As(err, &grown):
 		return nil, nil

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -188,15 +189,13 @@ func TestFileReplacedWhileItIsDelivered(t *testing.T) {
 // A file waits while the admission budget is used up.
 func TestFileWaitsForTheBudget(t *testing.T) {
 	d := newFolder(t, ", after_read: delete", nil)
-	d.reader.ingest.Budget = admission.New(1000)
-	other := d.reader.ingest.Begin()
-	require.NoError(t, other.Acquire(t.Context(), 1000))
-	other.Complete()
+	d.reader.ingest.Budget = budget.New(16 << 20)
+	release := collectortest.FillBudget(t, d.reader.ingest.Budget)
 	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
 	assert.Empty(t, d.scan())
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy), "source", "file"))
 	assert.FileExists(t, path)
-	other.Release()
+	release()
 	assert.Equal(t, []string{path}, d.scan())
 	assert.NoFileExists(t, path)
 }

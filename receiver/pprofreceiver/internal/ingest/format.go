@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 )
 
@@ -63,26 +64,33 @@ func sniffFormat(data []byte) formats.Format {
 
 // decodeFormat decodes a payload that is not pprof. The error is a *Rejection, or that of ctx.
 func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
-	data, err := in.Plain(ctx, p)
-	if err != nil {
-		return pd, stats, err
-	}
-	stats.UncompressedBytes = len(data)
-	options := formats.Options{
-		Options: events.Options{MaxTextBytes: in.Config.Limits.MaxTextBytes, Anchor: p.anchor()},
-		GoTrace: in.Config.GoTrace.options(),
-		Folded:  p.Folded,
-		Period:  p.Period,
-		Labels:  p.Labels,
-	}
 	if format == formats.GoTrace {
 		p.ProfileName = "" // a trace has several kinds of profiles, named by their types
 	}
 	var done events.Stats
-	if ended := p.Claim.Work(ctx, func() { pd, done, err = formats.Decode(data, format, options) }); ended != nil {
-		return pd, stats, ended
-	}
+	err = in.build(ctx, p, func(reserve pdatasize.Reserve) error {
+		data, err := pprofconv.Uncompress(p.Data, in.limit(p), &pdatasize.Meter{Context: ctx, Reserve: reserve})
+		if err != nil {
+			return uncompressError(err)
+		}
+		stats.UncompressedBytes = len(data)
+		options := formats.Options{
+			Options: events.Options{
+				MaxTextBytes: in.Config.Limits.MaxTextBytes, Anchor: p.anchor(), Meter: &pdatasize.Meter{Context: ctx, Reserve: reserve},
+			},
+			GoTrace: in.Config.GoTrace.options(),
+			Folded:  p.Folded,
+			Period:  p.Period,
+			Labels:  p.Labels,
+		}
+		pd, done, err = formats.Decode(data, format, options)
+		return err
+	})
 	switch {
+	case ctx.Err() != nil:
+		return pd, stats, ctx.Err()
+	case ReasonOf(err) != "":
+		return pd, stats, err
 	case errors.Is(err, gotrace.ErrThreads):
 		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`go_trace.max_threads`)", err))
 	case errors.Is(err, gotrace.ErrLegacy):
@@ -101,9 +109,5 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	if done.GuessedClock {
 		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, AttributesOption("format", string(format)))
 	}
-	if err := p.checkStated(pd, len(data)); err != nil {
-		return pd, stats, err
-	}
-	in.Admit(pd, p, len(data))
-	return pd, stats, nil
+	return pd, stats, in.finish(pd, p, &stats)
 }

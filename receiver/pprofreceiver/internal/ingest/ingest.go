@@ -25,12 +25,12 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -38,7 +38,7 @@ import (
 type Payload struct {
 	Data []byte
 	// Claim holds the bytes of the payload and of what it is decoded to. The source releases it after the delivery.
-	Claim *admission.Claim
+	Claim *budget.Claim
 	Identity
 	// ProfileName is which profile it is, as profilekind names it, or empty.
 	ProfileName string
@@ -67,9 +67,6 @@ type Payload struct {
 	Ended, Modified time.Time
 	// Shared is what the payload shares with others of its request; nil if it is the only one.
 	Shared *Shared
-
-	// triedBytes is the largest size that unpacking it was tried with.
-	triedBytes int
 }
 
 // Shared bounds the payloads of one request together: otherwise a small request could unpack to many times the limit of one payload, or
@@ -96,7 +93,7 @@ type Config struct {
 type Settings struct {
 	Set     receiver.Settings
 	Config  Config
-	Budget  *admission.Budget
+	Budget  *budget.Budget
 	Next    xconsumer.Profiles
 	Metrics *metadata.TelemetryBuilder
 	// Source is the source's key in the configuration.
@@ -133,12 +130,10 @@ func New(s Settings) (*Ingester, error) {
 // Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection, or that
 // of ctx; the claim is then as before.
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
-	held := p.Claim.HeldBytes()
 	pd, stats, err := in.decode(ctx, &p)
 	plainBytes := stats.UncompressedBytes
-	if err != nil {
-		p.Claim.Return(p.Claim.HeldBytes() - held)
-		plainBytes = max(plainBytes, p.triedBytes) // a bad payload costs as much as a good one
+	if err != nil { // a bad payload costs as much as a good one
+		plainBytes = max(plainBytes, min(statedSize(p.Data), in.limit(&p)))
 	}
 	if p.Shared != nil {
 		p.Shared.plainBytes += plainBytes
@@ -175,14 +170,26 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 }
 
 // decodePprof decodes a payload as pprof. The error is a *Rejection, or that of ctx.
-func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
-	pd, stats, err := in.decodeAdmitted(ctx, p)
+func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
+	options := pprofconv.DecodeOptions{
+		Limits:                 in.Config.Limits,
+		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
+		TimestampLabels:        in.Config.TimestampLabels,
+		Baseline:               p.Baseline,
+		At:                     p.Fetched,
+	}
+	options.Limits.MaxProfileBytes = in.limit(p)
+	err = in.build(ctx, p, func(reserve pdatasize.Reserve) (err error) {
+		options.Meter = &pdatasize.Meter{Context: ctx, Reserve: reserve}
+		pd, stats, err = pprofconv.Decode(p.Data, options)
+		return err
+	})
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return pd, stats, ctx.Err()
-	case errors.Is(err, admission.ErrBusy):
-		return pd, stats, Reject(Busy, err)
+	case ReasonOf(err) != "":
+		return pd, stats, err
 	case errors.Is(err, pprofconv.ErrTooLarge) && stats.UncompressedBytes == 0:
 		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
 	case errors.Is(err, pprofconv.ErrTooLarge):
@@ -191,11 +198,35 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pprofile.Profi
 		return pd, stats, Reject(NotPprof, err)
 	}
 	in.countFaults(ctx, &stats)
-	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
-		return pd, stats, err
+	return pd, stats, in.finish(pd, p, &stats)
+}
+
+// expectedFactor is how much memory most payloads take while they are decoded, for each plain byte.
+const expectedFactor = 10
+
+// build calls decode with a function that reserves memory in the payload's claim. If the budget refuses it, the error is a
+// *Rejection.
+func (in *Ingester) build(ctx context.Context, p *Payload, decode func(pdatasize.Reserve) error) error {
+	plain := min(max(statedSize(p.Data), len(p.Data)), in.limit(p))
+	err := p.Claim.Build(ctx, int64(expectedFactor*plain), decode)
+	var tooLarge *budget.TooLargeError
+	switch {
+	case errors.Is(err, budget.ErrBusy):
+		return Reject(Busy, err)
+	case errors.As(err, &tooLarge):
+		return Reject(TooLarge, tooLarge)
 	}
-	in.Admit(pd, p, stats.UncompressedBytes)
-	return pd, stats, nil
+	return err
+}
+
+// finish prepares decoded profiles for their delivery: they replace the payload in its claim, and get their resource and scope.
+func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofconv.DecodeStats) error {
+	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
+		return err
+	}
+	in.Identify(pd, p)
+	p.Claim.Built(int64(pdatasize.OfProfiles(pd)))
+	return nil
 }
 
 // limit returns the largest plain size of a payload.
@@ -228,11 +259,8 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 	return nil
 }
 
-// Admit prepares profiles, decoded from a payload of plainBytes, for their delivery: they replace the payload in its claim, and get
-// their resource and scope.
-func (in *Ingester) Admit(pd pprofile.Profiles, p *Payload, plainBytes int) {
-	// Profiles take more memory than the payload, and the pipeline may hold them for a while.
-	p.Claim.Charge(int64(max(0, pdatasize.OfProfiles(pd)-len(p.Data)-plainBytes)))
+// Identify sets the resource and scope of profiles.
+func (in *Ingester) Identify(pd pprofile.Profiles, p *Payload) {
 	for _, rp := range pd.ResourceProfiles().All() {
 		p.putTo(rp.Resource().Attributes(), in.configured)
 		for _, sp := range rp.ScopeProfiles().All() {
@@ -276,68 +304,35 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 	}
 }
 
-// Plain returns the plain bytes of a payload, within what its claim holds. The error is a *Rejection.
-func (in *Ingester) Plain(ctx context.Context, p *Payload) ([]byte, error) {
-	limit, size := in.limit(p), statedSize(p.Data)
-	if size == 0 {
-		if len(p.Data) > limit {
-			return nil, Reject(TooLarge, fmt.Errorf("%w: more than %d bytes (`max_profile_bytes`)", pprofconv.ErrTooLarge, limit))
-		}
-		return p.Data, nil
+// Plain returns the plain bytes of a payload, whose memory its claim holds from then on. The error is a *Rejection, or that of
+// ctx.
+func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err error) {
+	if len(p.Data) == 0 {
+		return nil, nil
 	}
-	for held := 0; ; size *= 4 {
-		size = min(size, limit)
-		if err := p.Claim.Acquire(ctx, int64(size-held)); err != nil {
-			return nil, Reject(Busy, err)
-		}
-		held, p.triedBytes = size, size
-		plain, err := pprofconv.Uncompress(p.Data, size, nil)
-		switch {
-		case err == nil:
-			return plain, nil
-		case !errors.Is(err, pprofconv.ErrTooLarge):
-			return nil, Reject(Unreadable, err)
-		case size == limit:
-			return nil, Reject(TooLarge, err)
-		}
+	err = in.build(ctx, p, func(reserve pdatasize.Reserve) (err error) {
+		plain, err = pprofconv.Uncompress(p.Data, in.limit(p), &pdatasize.Meter{Context: ctx, Reserve: reserve})
+		return err
+	})
+	if err == nil {
+		p.Claim.Built(int64(len(plain)))
 	}
+	if err == nil || ReasonOf(err) != "" || ctx.Err() != nil {
+		return plain, err
+	}
+	return nil, uncompressError(err)
 }
 
-// decodeAdmitted decodes a payload within what its claim holds. Compression hides the size of the result: the claim grows by the size
-// that the payload states, and then fourfold while that is not enough. After an error the claim is as before.
-func (in *Ingester) decodeAdmitted(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
-	limit := in.limit(p)
-	options := pprofconv.DecodeOptions{
-		Limits:                 in.Config.Limits,
-		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
-		TimestampLabels:        in.Config.TimestampLabels,
-		Baseline:               p.Baseline,
-		At:                     p.Fetched,
+// uncompressError returns the error for a payload that cannot be decompressed, if it is not one of the claim.
+func uncompressError(err error) error {
+	var damaged *pprofconv.FormatError
+	switch {
+	case errors.Is(err, pprofconv.ErrTooLarge):
+		return Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
+	case errors.As(err, &damaged):
+		return Reject(Unreadable, err)
 	}
-	acquired := 0
-	defer func() {
-		if err != nil {
-			p.Claim.Return(int64(acquired))
-		}
-	}()
-	for size := statedSize(p.Data); ; size *= 4 {
-		options.Limits.MaxProfileBytes = min(size, limit)
-		if size == 0 { // not compressed: the claim holds the payload already
-			options.Limits.MaxProfileBytes = limit
-		} else if err = p.Claim.Acquire(ctx, int64(options.Limits.MaxProfileBytes-acquired)); err != nil {
-			return pd, stats, err
-		} else {
-			acquired = options.Limits.MaxProfileBytes
-			p.triedBytes = acquired
-		}
-		if workErr := p.Claim.Work(ctx, func() { pd, stats, err = pprofconv.Decode(p.Data, options) }); workErr != nil {
-			return pd, stats, workErr
-		}
-		// Only the limit on the size depends on what the claim holds.
-		if !errors.Is(err, pprofconv.ErrTooLarge) || stats.UncompressedBytes > 0 || options.Limits.MaxProfileBytes == limit {
-			return pd, stats, err
-		}
-	}
+	return err
 }
 
 // statedSize returns the plain size that a compressed payload states, or a guess; 0 if the payload is not compressed.
@@ -361,7 +356,7 @@ func statedSize(data []byte) int {
 }
 
 // Begin returns a claim on the admission budget for one payload.
-func (in *Ingester) Begin() *admission.Claim { return in.Budget.Begin() }
+func (in *Ingester) Begin() *budget.Claim { return in.Budget.Begin() }
 
 // MaxBytes returns the size of the largest payload.
 func (in *Ingester) MaxBytes() int64 { return int64(in.Config.Limits.MaxProfileBytes) }
@@ -390,6 +385,6 @@ func (in *Ingester) Ingest(ctx context.Context, p Payload, timeout time.Duration
 	if err != nil {
 		return err
 	}
-	p.Claim.DropBuffers()
+	p.Claim.DropBody()
 	return in.Deliver(ctx, pd, timeout)
 }

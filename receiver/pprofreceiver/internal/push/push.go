@@ -10,8 +10,8 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -65,7 +65,7 @@ func (s *Server) readBody(r *pushRequest) ([]byte, error) {
 
 // rejectionOf returns the rejection for a body that could not be read.
 func (s *Server) rejectionOf(err error) error {
-	var tooLarge *admission.TooLargeError
+	var tooLarge *budget.TooLargeError
 	var fault *httpserver.BodyError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -88,7 +88,7 @@ func (s *Server) rejectionOf(err error) error {
 
 // endedWaiting reports that there was no memory for a body, at once or until the request's time was up.
 func endedWaiting(err error) bool {
-	return errors.Is(err, admission.ErrBusy) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return errors.Is(err, budget.ErrBusy) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // readFiles reads the files of a form. payload is what the query states of each file.

@@ -19,7 +19,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc/codes"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
@@ -27,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pyroscopewire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -254,7 +254,7 @@ func (s pyroscope) tenant(r *pushRequest) string {
 }
 
 // payload returns a payload without data, with the identity of its sender.
-func (s pyroscope) payload(claim *admission.Claim, tenant string, from *pyroscopewire.Source) (ingest.Payload, error) {
+func (s pyroscope) payload(claim *budget.Claim, tenant string, from *pyroscopewire.Source) (ingest.Payload, error) {
 	size := len(tenant) + len(from.Service) + len(from.SessionID) + len(from.ProfileName) + len(from.ScopeName) + len(from.ScopeVersion)
 	for _, l := range from.Labels {
 		size += len(l.Name) + len(l.Value)

@@ -23,8 +23,8 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -135,7 +135,7 @@ func (s *Server) curlLine() string {
 type pushRequest struct {
 	*http.Request
 	body  *httpserver.Body
-	claim *admission.Claim
+	claim *budget.Claim
 }
 
 // handler opens the body of a request for handle, and answers with write for the error that handle returns.
@@ -208,7 +208,7 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 		return &formError{err, bad}
 	}
 	if len(payloads) > 0 {
-		payloads[0].Claim.DropBuffers()
+		payloads[0].Claim.DropBody()
 	}
 	var refused error
 	for i := range files {

@@ -59,7 +59,7 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 		task.delta.finish(task.job, false)
 		return result.failed(err)
 	}
-	claim.DropBuffers()
+	claim.DropBody()
 	task.job.countRestart(deliver, task.endpoint.Profile.Name, &stats)
 	result.samples = pd.SampleCount()
 	if result.samples == 0 {

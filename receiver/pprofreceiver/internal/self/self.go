@@ -219,7 +219,6 @@ func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
 	if err == nil {
 		// The payload is in memory already; the claim is for what it is decoded to.
 		p.Claim = s.ingest.Begin()
-		p.Claim.Complete()
 		defer p.Claim.Release()
 		err = s.ingestTotals(ctx, p)
 	}

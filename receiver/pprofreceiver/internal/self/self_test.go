@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -27,12 +27,10 @@ func TestTotalsAreDeliveredOnce(t *testing.T) {
 		Format: formats.Pprof, Data: sourcetest.Captured(t, "go-mutex.pb.gz"), Identity: ingest.NewIdentity(), ProfileName: "mutex",
 	}
 	synctest.Test(t, func(t *testing.T) {
-		in.Budget = admission.New(500_000)
+		in.Budget = budget.New(4 << 20)
 		others := in.Begin()
-		require.NoError(t, others.Acquire(t.Context(), 70_000))
 		f.Next.Err = func(int) error {
-			others.Charge(1 << 20)
-			return nil
+			return others.Acquire(t.Context(), 100_000)
 		}
 		require.NoError(t, s.deliver(t.Context(), p))
 		others.Release()

@@ -31,10 +31,10 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/admission"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -161,7 +161,7 @@ func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *inges
 	}
 	in, err := ingest.New(ingest.Settings{
 		Set: f.Set, Config: ingest.Config{Limits: limits, DrainTimeout: 10 * time.Second, Formats: ingest.AllFormats(), GoTrace: ingest.DefaultGoTrace()},
-		Budget: admission.New(2 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source, Transport: transport,
+		Budget: budget.New(2 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source, Transport: transport,
 	})
 	require.NoError(f.T, err)
 	return in
