@@ -93,19 +93,6 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// KeepMethod is a CheckRedirect for clients that send data: it does not follow a redirect that would turn a POST into a GET, as to
-// the page of a login. Such a page answers 200, although nobody has the data.
-func KeepMethod(request *http.Request, via []*http.Request) error {
-	const maxRedirects = 10 // as http.Client
-	switch {
-	case request.Method != via[0].Method:
-		return http.ErrUseLastResponse
-	case len(via) >= maxRedirects:
-		return fmt.Errorf("stopped after %d redirects", maxRedirects)
-	}
-	return nil
-}
-
 // The content types of OTLP over HTTP.
 const (
 	ContentProtobuf = "application/x-protobuf"

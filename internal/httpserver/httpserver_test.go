@@ -406,18 +406,45 @@ func TestRetryAfter(t *testing.T) {
 	assert.LessOrEqual(t, delay("-5"), time.Duration(0))
 }
 
-func TestRedirectsKeepTheMethod(t *testing.T) {
-	for status, want := range map[int]int{http.StatusFound: http.StatusFound, http.StatusTemporaryRedirect: http.StatusOK} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/elsewhere" {
-				http.Redirect(w, r, "/elsewhere", status)
-			}
-		}))
-		defer s.Close()
-		client := http.Client{CheckRedirect: KeepMethod}
-		response, err := client.Post(s.URL, "", strings.NewReader("data"))
+func TestRedirects(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request arrived at another origin") }))
+	defer elsewhere.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Empty(t, r.Header.Get("Referer"))
+		switch r.URL.Path {
+		case "/see-other":
+			http.Redirect(w, r, "/here", http.StatusSeeOther)
+		case "/temporary":
+			http.Redirect(w, r, "/here", http.StatusTemporaryRedirect)
+		case "/away":
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusTemporaryRedirect)
+		}
+	}))
+	defer s.Close()
+	for _, test := range []struct {
+		method, path string
+		check        func(*http.Request, []*http.Request) error
+		status       int
+		err          string
+	}{
+		{"GET", "/see-other", SameOriginOnly, http.StatusOK, ""},
+		{"POST", "/see-other", KeepMethod, http.StatusSeeOther, ""},
+		{"POST", "/temporary", KeepMethod, http.StatusOK, ""},
+		{"GET", "/away", SameOriginOnly, 0, "redirects to another scheme, host or port"},
+		{"POST", "/away", KeepMethod, 0, "redirects to another scheme, host or port"},
+		{"POST", "/loop", KeepMethod, 0, "redirects in a loop"},
+	} {
+		request, err := http.NewRequest(test.method, s.URL+test.path+"?secret", strings.NewReader("data"))
 		require.NoError(t, err)
+		response, err := (&http.Client{CheckRedirect: test.check}).Do(request)
+		if test.err != "" {
+			require.ErrorContains(t, err, test.err, test)
+			continue
+		}
+		require.NoError(t, err, test)
 		require.NoError(t, response.Body.Close())
-		assert.Equal(t, want, response.StatusCode)
+		assert.Equal(t, test.status, response.StatusCode, test)
 	}
 }

@@ -5,6 +5,7 @@
 //   - Start and Shutdown, GRPC: a server stops within a drain timeout, whatever its clients and the pipeline do.
 //   - OpenBody: decodes a request's body within limits, on the admission budget.
 //   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.
+//   - SameOriginOnly, KeepMethod: the redirects that the project's clients follow.
 //   - CheckOrigin, CheckHost: refuse requests that another site made a browser send.
 package httpserver
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,35 @@ func TestSourceThatHangs(t *testing.T) {
 		<-asked
 		assert.Equal(t, []string{""}, functions(h.pass(sampled(p.at(m, "exported")))))
 	}
+}
+
+// A server must not send the collector's credentials to another one.
+func TestDebuginfodRedirects(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the request arrived, with Authorization %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	var moved atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "secret", r.Header.Get("Authorization"))
+		if strings.HasPrefix(r.URL.Path, "/buildid/") {
+			http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusFound)
+			return
+		}
+		moved.Add(1)
+		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound)
+	}))
+	defer server.Close()
+	h := start(t, func(c *Config) {
+		c.Sources.Files.Enabled = false
+		c.Sources.Debuginfod.Servers = []string{server.URL}
+		c.Sources.Debuginfod.CacheDirectory = t.TempDir()
+		c.Sources.Debuginfod.HTTP.Headers.Set("Authorization", "secret")
+	})
+	p := shop(t)
+	mapping := p.mapping(0x10000000, symbols.IDs{GNU: p.ids.GNU})
+	h.pass(sampled(p.at(mapping, "main")))
+	assert.EqualValues(t, 1, moved.Load(), "a redirect within the server is followed")
 }
 
 // metric adds up a metric's points that have an attribute.

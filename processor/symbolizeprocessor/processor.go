@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
@@ -61,6 +62,7 @@ func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 		if client, err = debuginfod.HTTP.ToClient(ctx, host.GetExtensions(), s.settings); err != nil {
 			return fmt.Errorf("`debuginfod.http`: %w", err)
 		}
+		client.CheckRedirect = httpserver.SameOriginOnly
 	}
 	finder := sources.NewFinder(c.Sources, client, func(result string) {
 		s.metrics.ProcessorSymbolizeDebuginfodRequests.Add(context.Background(), 1, s.metrics.results[result])

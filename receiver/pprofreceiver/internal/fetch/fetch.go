@@ -121,21 +121,6 @@ func firstLine(body io.Reader) string {
 	return fmt.Sprintf(": it begins with %q", line)
 }
 
-// SameOriginOnly lets a target redirect within its own origin. A redirect to another one could send credentials in configured headers to
-// a stranger, or lead the collector to addresses that only the collector can reach.
-func SameOriginOnly(next *http.Request, via []*http.Request) error {
-	first := via[0].URL
-	switch {
-	case next.URL.Host != first.Host || next.URL.Scheme != first.Scheme:
-		return errors.New("the target redirects to another scheme, host or port")
-	case len(via) >= 10:
-		return errors.New("the target redirects in a loop")
-	}
-	// Referer repeats the query of the scrape, which may hold a secret.
-	next.Header.Del("Referer")
-	return nil
-}
-
 // undoEncoding decompresses a body whose Content-Encoding is gzip. It leaves other compression to the decoder, which reads a pprof
 // with its own gzip or without: servers differ in whether they call a pprof's own gzip an encoding, and some compress it again. The
 // error is a *ingest.Rejection.

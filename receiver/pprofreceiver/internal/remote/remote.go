@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -59,7 +60,7 @@ func (r *Remote) Start(ctx context.Context, host component.Host) error {
 	if r.fetcher.Client, err = config.ToClient(ctx, host.GetExtensions(), r.set); err != nil {
 		return err
 	}
-	r.fetcher.Client.CheckRedirect = fetch.SameOriginOnly
+	r.fetcher.Client.CheckRedirect = httpserver.SameOriginOnly
 	r.fetcher.MaxBytes = r.ingest.MaxBytes()
 	r.worker.Start(func(stopping, deliver context.Context) {
 		worker.Every(stopping, r.cfg.InitialDelay, r.cfg.CollectionInterval, func() { r.scrape(stopping, deliver) })

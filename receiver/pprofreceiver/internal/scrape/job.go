@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -55,7 +56,7 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 	}
 	makeLight(client)
 	if cfg.HTTPClient.FollowRedirects { // otherwise Prometheus' client returns the redirect
-		client.CheckRedirect = fetch.SameOriginOnly
+		client.CheckRedirect = httpserver.SameOriginOnly
 	}
 	return &scrapeJob{
 		name: cfg.JobName,
