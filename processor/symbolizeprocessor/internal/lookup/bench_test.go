@@ -6,6 +6,7 @@ package lookup
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func newResolver(tb testing.TB, change func(*Config, *sources.Config)) *Resolver
 	if change != nil {
 		change(&config, &files)
 	}
-	r := New(config, sources.NewFinder(files, nil, nil), func(sources.Kind, time.Duration) {})
+	r := New(config, sources.NewFinder(files, &http.Client{}, func(string) {}), func(sources.Kind, time.Duration) {})
 	tb.Cleanup(func() { require.NoError(tb, r.Close(context.Background())) })
 	return r
 }

@@ -6,11 +6,14 @@ package lookup
 import (
 	"debug/elf"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -276,5 +279,77 @@ func TestManyNamesAreDemangled(t *testing.T) {
 			}
 		}
 		assert.Equal(t, test.expected, count, "%s each", test.each)
+	}
+}
+
+// hangingServer is a debuginfod server that answers no request, and counts them.
+func hangingServer(t *testing.T) (url string, requests *atomic.Int64) {
+	requests = &atomic.Int64{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, requests
+}
+
+// Unknown build ids and a slow server do not keep files of this machine from being read, and every one of them has a reason.
+func TestDownloadsDoNotDelayFiles(t *testing.T) {
+	url, requests := hangingServer(t)
+	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	const unknown, queueSize = 100, 20
+	r := newResolver(t, func(c *Config, files *sources.Config) {
+		c.QueueSize, c.MaxModules, c.Lines = queueSize, 2*unknown, true
+		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20}
+	})
+	at := []symbols.Position{{Offset: 0x1100, MappingOffset: 0x1000}}
+	counts := map[Reason]int{}
+	for i := range unknown {
+		m := r.Module(Key{IDs: symbols.IDs{GNU: fmt.Sprintf("%040x", i)}}, "/no/such/file")
+		var finished <-chan struct{}
+		require.Eventually(t, func() bool {
+			var why Reason
+			why, finished = r.Request(m, at, nil)
+			return why == Pending
+		}, 10*time.Second, time.Millisecond, "the queue of files stays full")
+		select {
+		case <-finished:
+			counts[r.Lookup(m, at[0]).Missing]++
+		case <-time.After(5 * time.Millisecond):
+			counts[Pending]++
+		}
+	}
+	assert.Eventually(t, func() bool { return requests.Load() == 1 }, 30*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return r.Sizes().Queued == queueSize }, 30*time.Second, time.Millisecond, "all wait but the one that a worker has")
+	assert.Equal(t, unknown, counts[Pending]+counts[QueueFull], counts)
+
+	// The file has functions, but no lines, for which the server would be asked.
+	m := r.Module(Key{IDs: idsOf(t, program)}, program)
+	_, finished := r.Request(m, at, nil)
+	require.NotNil(t, finished)
+	assert.Eventually(t, func() bool {
+		answer := r.Lookup(m, at[0])
+		return answer != nil && len(answer.Frames) > 0 && answer.Source == sources.File
+	}, 30*time.Second, time.Millisecond)
+	assert.EqualValues(t, 1, requests.Load())
+}
+
+// Files that wait for a download hold no file open.
+func TestFilesAreClosedDuringDownloads(t *testing.T) {
+	url, requests := hangingServer(t)
+	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
+	r := newResolver(t, func(c *Config, files *sources.Config) {
+		c.Lines = true
+		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20}
+	})
+	m := r.Module(Key{IDs: idsOf(t, program)}, program)
+	why, _ := r.Request(m, []symbols.Position{{Offset: 0x1100, MappingOffset: 0x1000}}, nil)
+	require.Equal(t, Pending, why)
+	require.Eventually(t, func() bool { return requests.Load() == 1 }, 30*time.Second, time.Millisecond)
+	open, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, o := range open {
+		to, _ := os.Readlink("/proc/self/fd/" + o.Name())
+		assert.NotEqual(t, program, to)
 	}
 }

@@ -48,9 +48,9 @@ type Config struct {
 	Lines bool `mapstructure:"lines"`
 	// Demangle is how much of a demangled name is kept.
 	Demangle symbols.DemangleStyle `mapstructure:"demangle"`
-	// Workers is how many lookups run at the same time.
+	// Workers is how many lookups run at the same time, and how many downloads.
 	Workers int `mapstructure:"workers"`
-	// QueueSize is how many modules may wait for a worker.
+	// QueueSize is how many modules may wait for a lookup, and how many for a download.
 	QueueSize int `mapstructure:"queue_size"`
 	// MaxModules is how many modules are remembered.
 	MaxModules int `mapstructure:"max_modules"`
@@ -74,10 +74,11 @@ type Resolver struct {
 	// observe is called for each source that was tried.
 	observe func(kind sources.Kind, took time.Duration)
 	cache   *cache
-	queue   chan *Module
-	stop    context.Context
-	cancel  context.CancelFunc
-	done    sync.WaitGroup
+	// queue has the modules to search, downloads those that wait for a server. Servers are slow, so they keep nothing else waiting.
+	queue, downloads chan *Module
+	stop             context.Context
+	cancel           context.CancelFunc
+	done             sync.WaitGroup
 
 	mu      sync.Mutex
 	modules map[Key]*Module
@@ -118,6 +119,8 @@ type Module struct {
 
 	opened  []opened
 	lastUse time.Time
+	// suspended is the search that goes on after a download.
+	suspended *search
 }
 
 // Weight is a number of samples and their time. They are floats, because a sender can claim any number.
@@ -126,17 +129,19 @@ type Weight struct{ Samples, Nanos float64 }
 // New starts a Resolver, which Close ends. observe is called for each source that was tried.
 func New(config Config, finder *sources.Finder, observe func(kind sources.Kind, took time.Duration)) *Resolver {
 	r := &Resolver{
-		config:  config,
-		finder:  finder,
-		observe: observe,
-		cache:   newCache(config.CacheBytes),
-		queue:   make(chan *Module, config.QueueSize),
-		modules: map[Key]*Module{},
-		recent:  list.New(),
+		config:    config,
+		finder:    finder,
+		observe:   observe,
+		cache:     newCache(config.CacheBytes),
+		queue:     make(chan *Module, config.QueueSize),
+		downloads: make(chan *Module, config.QueueSize),
+		modules:   map[Key]*Module{},
+		recent:    list.New(),
 	}
 	r.stop, r.cancel = context.WithCancel(context.Background())
 	for range config.Workers {
 		r.done.Go(r.work)
+		r.done.Go(r.download)
 	}
 	r.done.Go(r.closeIdle)
 	return r
@@ -147,6 +152,9 @@ func (r *Resolver) Close(ctx context.Context) error {
 	r.cancel()
 	err := await.Return(ctx, func() {
 		r.done.Wait()
+		for len(r.queue) > 0 {
+			(<-r.queue).close()
+		}
 		r.eachIdle((*Module).close)
 	})
 	if err != nil {
@@ -318,7 +326,7 @@ type Sizes struct {
 // Sizes returns what the Resolver holds.
 func (r *Resolver) Sizes() (s Sizes) {
 	s.CacheEntries, s.CacheBytes = r.cache.size()
-	s.Queued = int64(len(r.queue))
+	s.Queued = int64(len(r.queue) + len(r.downloads))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Modules = int64(len(r.modules))

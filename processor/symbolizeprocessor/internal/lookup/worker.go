@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ type opened struct {
 	err  error
 }
 
-// work searches queued modules until the Resolver stops.
+// work searches queued modules until the Resolver stops. It never waits for a server.
 func (r *Resolver) work() {
 	for {
 		select {
@@ -33,40 +34,69 @@ func (r *Resolver) work() {
 	}
 }
 
-// search resolves the addresses that a module waits for, until none were added meanwhile.
+// download downloads the files that searches need, and queues their modules again, until the Resolver stops.
+func (r *Resolver) download() {
+	for {
+		select {
+		case <-r.stop.Done():
+			return
+		case m := <-r.downloads:
+			s := m.suspended
+			began := time.Now()
+			s.downloadErr = s.resolver.finder.Download(r.stop, s.file())
+			s.downloads++
+			s.downloading = time.Since(began)
+			select {
+			case r.queue <- m:
+			case <-r.stop.Done():
+				m.close()
+				return
+			}
+		}
+	}
+}
+
+// search resolves the addresses that a module waits for, until none were added meanwhile or a file has to be downloaded.
 func (r *Resolver) search(m *Module) {
 	for {
-		m.mu.Lock()
-		if m.isRetryDue(time.Now()) {
-			// Try all sources again: files may have appeared since.
-			m.close()
-			m.retryAt = time.Time{}
-			m.round++
+		s := m.suspended
+		m.suspended = nil
+		if s == nil {
+			s = r.next(m)
 		}
-		wanted, pids := m.wanted, slices.Clone(m.pids)
-		m.wanted = nil
-		if len(wanted) == 0 || r.stop.Err() != nil {
-			r.release(m)
-			m.mu.Unlock()
+		if s == nil {
 			r.closeExcess()
 			return
 		}
-		m.mu.Unlock()
-
-		addresses := make([]symbols.Position, 0, len(wanted))
-		for a := range wanted {
-			addresses = append(addresses, a)
+		if !s.run() {
+			return
 		}
-		slices.SortFunc(addresses, comparePositions)
-		s := search{resolver: r, module: m, pids: pids, addresses: addresses, best: make([]found, len(addresses))}
-		s.run()
-
 		m.mu.Lock()
 		s.finish(time.Now())
 		close(m.finished)
 		m.finished = make(chan struct{})
 		m.mu.Unlock()
 	}
+}
+
+// next begins the next round of a module. If no addresses wait, it releases the module and returns nil.
+func (r *Resolver) next(m *Module) *search {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.isRetryDue(time.Now()) {
+		// Try all sources again: files may have appeared since.
+		m.close()
+		m.retryAt = time.Time{}
+		m.round++
+	}
+	wanted := m.wanted
+	m.wanted = nil
+	if len(wanted) == 0 || r.stop.Err() != nil {
+		r.release(m)
+		return nil
+	}
+	addresses := slices.SortedFunc(maps.Keys(wanted), comparePositions)
+	return &search{resolver: r, module: m, pids: slices.Clone(m.pids), addresses: addresses, best: make([]found, len(addresses))}
 }
 
 // release ends the worker's use of a module. m.mu is held.
@@ -93,6 +123,12 @@ type search struct {
 	errs    []error
 	hasFile bool
 	retryAt time.Time
+
+	kind sources.Kind // the source that is next
+	// downloads counts how often the module's file was downloaded; downloading and downloadErr are the last one's time and error.
+	downloads   int
+	downloading time.Duration
+	downloadErr error
 }
 
 type found struct {
@@ -101,14 +137,15 @@ type found struct {
 	kind    sources.Kind
 }
 
-// run tries the sources in their order until all addresses are resolved as wanted.
-func (s *search) run() {
+// run tries the sources in their order until all addresses are resolved as wanted. It returns false if the search was suspended: it goes
+// on after a download.
+func (s *search) run() bool {
 	r := s.resolver
 	enough := symbols.QualityExported
 	if r.config.Lines {
 		enough = symbols.QualityLines
 	}
-	for kind := range sources.Kind(sources.NumKinds) {
+	for ; int(s.kind) < sources.NumKinds; s.kind++ {
 		var left []int
 		for i := range s.best {
 			if s.best[i].quality < enough {
@@ -116,21 +153,70 @@ func (s *search) run() {
 			}
 		}
 		if len(left) == 0 {
-			return
+			return true
 		}
-		began := time.Now()
-		file, err := s.open(kind)
+		began := time.Now().Add(-s.downloading)
+		s.downloading = 0
+		file, err := s.open(s.kind)
+		if errors.Is(err, sources.ErrNotDownloaded) {
+			if s.suspend() {
+				return false
+			}
+			err = errDownloadsFull
+			s.retryAt = began.Add(min(downloadRetry, r.config.RetryInterval))
+		}
 		if err == nil {
 			s.hasFile = true
-			err = s.resolve(file, kind, left)
+			err = s.resolve(file, s.kind, left)
 		}
 		if err != nil {
 			s.errs = append(s.errs, err)
 		}
 		if !errors.Is(err, sources.ErrNotFound) {
-			r.observe(kind, time.Since(began))
+			r.observe(s.kind, time.Since(began))
 		}
 	}
+	return true
+}
+
+var errDownloadsFull = errors.New("too many files wait for a download")
+
+// downloadRetry is when a file is searched again for which there was no room among the downloads.
+const downloadRetry = time.Second
+
+// suspend queues the search for a download. It returns false if too many wait, or if files do not stay in the cache until they are
+// opened. Meanwhile the functions that were found are known, and the module holds no file open.
+func (s *search) suspend() bool {
+	r, m := s.resolver, s.module
+	const maxDownloads = 2
+	if s.downloads >= maxDownloads {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, b := range s.best {
+		if len(b.frames) > 0 {
+			r.cache.put(key{module: m.id, address: s.addresses[i]}, &Answer{Frames: b.frames, Source: b.kind, round: m.round})
+		}
+	}
+	m.opened = slices.DeleteFunc(m.opened, func(o opened) bool {
+		if o.file != nil {
+			o.file.Close()
+		}
+		return o.file != nil
+	})
+	m.suspended = s
+	select {
+	case r.downloads <- m:
+		return true
+	default:
+		m.suspended = nil
+		return false
+	}
+}
+
+func (s *search) file() sources.Module {
+	return sources.Module{IDs: s.module.key.IDs, Path: s.module.path, PIDs: s.pids}
 }
 
 // open returns a source's file, from an earlier round if it is still open.
@@ -141,8 +227,15 @@ func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
 			return o.file, o.err
 		}
 	}
-	file, err := s.resolver.finder.Open(s.resolver.stop, kind,
-		sources.Module{IDs: m.key.IDs, Path: m.path, PIDs: s.pids})
+	err := s.downloadErr
+	s.downloadErr = nil
+	var file *sources.Opened
+	if err == nil {
+		file, err = s.resolver.finder.Open(kind, s.file())
+	}
+	if errors.Is(err, sources.ErrNotDownloaded) {
+		return nil, err
+	}
 	if temporary := (*sources.TemporaryError)(nil); errors.As(err, &temporary) {
 		if s.retryAt.IsZero() || temporary.Until.Before(s.retryAt) {
 			s.retryAt = temporary.Until
@@ -256,8 +349,12 @@ func (s *search) reason() Reason {
 		best = max(best, reasonOf(err))
 	}
 	for _, err := range s.errs {
-		if best == NotFound && errors.Is(err, sources.ErrNoBuildID) {
+		switch {
+		case best != NotFound:
+		case errors.Is(err, sources.ErrNoBuildID):
 			return NoBuildID
+		case errors.Is(err, errDownloadsFull):
+			return QueueFull
 		}
 	}
 	return best
@@ -266,7 +363,7 @@ func (s *search) reason() Reason {
 // reasonOf returns the reason for an error; NotFound if there is no more specific one.
 func reasonOf(err error) Reason {
 	switch {
-	case errors.Is(err, sources.ErrNotFound), errors.Is(err, sources.ErrNoBuildID):
+	case errors.Is(err, sources.ErrNotFound), errors.Is(err, sources.ErrNoBuildID), errors.Is(err, errDownloadsFull):
 		return NotFound
 	case errors.Is(err, sources.ErrMismatch):
 		return Mismatch

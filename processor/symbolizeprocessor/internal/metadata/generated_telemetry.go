@@ -243,7 +243,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorSymbolizeQueuedModules, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_symbolize_queued_modules",
-		metric.WithDescription("Number of files that wait for a worker. [Alpha]"),
+		metric.WithDescription("Number of files that wait for a lookup or a download. [Alpha]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

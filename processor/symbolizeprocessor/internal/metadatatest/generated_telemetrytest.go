@@ -168,7 +168,7 @@ func AssertEqualProcessorSymbolizeOpenFiles(t *testing.T, tt *componenttest.Tele
 func AssertEqualProcessorSymbolizeQueuedModules(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_symbolize_queued_modules",
-		Description: "Number of files that wait for a worker. [Alpha]",
+		Description: "Number of files that wait for a lookup or a download. [Alpha]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

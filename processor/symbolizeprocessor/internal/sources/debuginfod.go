@@ -73,12 +73,12 @@ func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(re
 	return d
 }
 
-func (f *Finder) openDebuginfod(ctx context.Context, m Module) (*Opened, error) {
-	if f.debuginfod == nil || !isHex(m.IDs.GNU) || len(m.IDs.GNU) < 8 {
+func (f *Finder) openDebuginfod(m Module) (*Opened, error) {
+	d := f.debuginfod
+	if d == nil || !isDebuginfodID(m.IDs.GNU) {
 		return nil, ErrNotFound
 	}
-	d := f.debuginfod
-	name, file, err := d.open(ctx, m.IDs.GNU)
+	name, file, err := d.open(m.IDs.GNU)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,8 @@ func (f *Finder) openDebuginfod(ctx context.Context, m Module) (*Opened, error) 
 	return nil, s.err
 }
 
+func isDebuginfodID(id string) bool { return isHex(id) && len(id) >= 8 }
+
 // isOfFile reports whether an error is due to the content of a file, and not to the machine that reads it.
 func isOfFile(err error) bool {
 	return slices.ContainsFunc([]error{
@@ -100,40 +102,38 @@ func isOfFile(err error) bool {
 	}, func(of error) bool { return errors.Is(err, of) })
 }
 
-// open opens a build id's file in the cache, and downloads it first if it is not there. It tries twice, since the file may
-// have been removed: by another worker that needed the room, or by someone else.
-func (d *debuginfod) open(ctx context.Context, id string) (name string, file *os.File, err error) {
-	for range 2 {
-		if name, err = d.get(ctx, id); err != nil {
-			return "", nil, err
-		}
-		if file, err = openFile(d.config.CacheDirectory, name); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
+const cacheSuffix = ".debug"
+
+// open opens a build id's file in the cache. The error is ErrNotFound if no server has the file.
+func (d *debuginfod) open(id string) (name string, file *os.File, err error) {
+	name = id + cacheSuffix
+	d.mu.Lock()
+	d.load()
+	c := d.cached[name]
+	if c != nil {
+		c.used = time.Now()
+	}
+	isMissing := time.Now().Before(d.missing[id])
+	d.mu.Unlock()
+	switch {
+	case c == nil && isMissing:
+		return name, nil, ErrNotFound
+	case c == nil:
+		return name, nil, ErrNotDownloaded
+	}
+	// Keep the order of use across restarts.
+	_ = os.Chtimes(filepath.Join(d.config.CacheDirectory, name), time.Time{}, time.Now())
+	file, err = openFile(d.config.CacheDirectory, name)
+	if errors.Is(err, fs.ErrNotExist) { // another download needed the room, or someone else removed it
 		d.remove(name)
+		err = ErrNotDownloaded
 	}
 	return name, file, err
 }
 
-const cacheSuffix = ".debug"
-
-// get returns the name of a build id's file in the cache, and downloads it first if it is not there.
-func (d *debuginfod) get(ctx context.Context, id string) (string, error) {
-	name := id + cacheSuffix
-	d.mu.Lock()
-	d.load()
-	if c := d.cached[name]; c != nil {
-		c.used = time.Now()
-		d.mu.Unlock()
-		// Keep the order of use across restarts.
-		_ = os.Chtimes(filepath.Join(d.config.CacheDirectory, name), time.Time{}, time.Now())
-		return name, nil
-	}
-	isMissing := time.Now().Before(d.missing[id])
-	d.mu.Unlock()
-	if isMissing {
-		return "", ErrNotFound
-	}
+// Download downloads the file for which Open returned ErrNotDownloaded, which Open then opens. It waits for servers.
+func (f *Finder) Download(ctx context.Context, m Module) error {
+	d, id := f.debuginfod, m.IDs.GNU
 	var s search
 	var temporary *TemporaryError
 	for i := range d.servers {
@@ -141,9 +141,9 @@ func (d *debuginfod) get(ctx context.Context, id string) (string, error) {
 			temporary = laterOf(temporary, &TemporaryError{Err: errors.New("the server failed; not using it until its backoff has passed"), Until: until})
 			continue
 		}
-		err := d.download(ctx, i, id, name)
+		err := d.download(ctx, i, id, id+cacheSuffix)
 		if err == nil {
-			return name, nil
+			return nil
 		}
 		if t := (*TemporaryError)(nil); errors.As(err, &t) {
 			temporary = laterOf(temporary, t)
@@ -152,10 +152,12 @@ func (d *debuginfod) get(ctx context.Context, id string) (string, error) {
 		s.note(err)
 	}
 	if temporary != nil {
-		return "", temporary
+		return temporary
 	}
-	d.noteMissing(id)
-	return "", s.result()
+	if ctx.Err() == nil {
+		d.noteMissing(id)
+	}
+	return s.result()
 }
 
 func laterOf(a, b *TemporaryError) *TemporaryError {

@@ -93,7 +93,14 @@ func finder(t *testing.T, change func(*DebuginfodConfig), servers ...*debuginfod
 
 func fetch(t *testing.T, f *Finder, id string) error {
 	t.Helper()
-	o, err := f.Open(context.Background(), Debuginfod, Module{IDs: symbols.IDs{GNU: id}})
+	m := Module{IDs: symbols.IDs{GNU: id}}
+	o, err := f.Open(Debuginfod, m)
+	if errors.Is(err, ErrNotDownloaded) {
+		if err := f.Download(context.Background(), m); err != nil {
+			return err
+		}
+		o, err = f.Open(Debuginfod, m)
+	}
 	if err == nil {
 		assert.Equal(t, id, o.IDs().GNU)
 		o.Close()
@@ -267,7 +274,7 @@ func TestBuildIDsAreNoPaths(t *testing.T) {
 	f.config.DebugDirectories = []string{"/"}
 	for _, id := range []string{"", "ab", "../../../../etc/passwd", "../../" + idOf(1), idOf(1) + "?a=b", idOf(1)[:39] + "/", "ABCDEF0123"} {
 		require.ErrorIs(t, fetch(t, f, id), ErrNotFound, id)
-		_, err := f.Open(context.Background(), DebugDirectory, Module{IDs: symbols.IDs{GNU: id}})
+		_, err := f.Open(DebugDirectory, Module{IDs: symbols.IDs{GNU: id}})
 		require.ErrorIs(t, err, ErrNotFound, id)
 	}
 	assert.Zero(t, s.count())
@@ -278,6 +285,6 @@ func TestDebuginfodEndsWithItsContext(t *testing.T) {
 	f := finder(t, nil, s)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := f.Open(ctx, Debuginfod, Module{IDs: symbols.IDs{GNU: idOf(1)}})
+	err := f.Download(ctx, Module{IDs: symbols.IDs{GNU: idOf(1)}})
 	require.True(t, errors.Is(err, context.DeadlineExceeded), err)
 }

@@ -4,7 +4,6 @@
 package sources
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,6 +47,8 @@ type Module struct {
 var (
 	// ErrNotFound is returned if a source has no file for the module.
 	ErrNotFound = errors.New("not found")
+	// ErrNotDownloaded is returned if a debuginfod server may have the file: Download asks them.
+	ErrNotDownloaded = errors.New("not downloaded yet")
 	// ErrMismatch is returned if there is a file of the module's name, but of another build.
 	ErrMismatch = errors.New("build id differs")
 	// ErrNoBuildID is returned for a mapping without a build id: the file at its path could be another one.
@@ -155,15 +156,15 @@ type Opened struct {
 // Close closes the file.
 func (o *Opened) Close() { _ = o.file.Close() }
 
-// Open opens the file of one source. The error is ErrNotFound if there is none.
-func (f *Finder) Open(ctx context.Context, kind Kind, m Module) (*Opened, error) {
+// Open opens the file of one source, without network. The error is ErrNotFound if there is none.
+func (f *Finder) Open(kind Kind, m Module) (*Opened, error) {
 	switch kind {
 	case File:
 		return f.openMapped(m)
 	case DebugDirectory:
 		return f.openDebugFile(m)
 	case Debuginfod:
-		return f.openDebuginfod(ctx, m)
+		return f.openDebuginfod(m)
 	case Upload:
 		return f.openUpload(m)
 	}
