@@ -60,6 +60,7 @@ func createDefaultConfig() component.Config {
 			CollectionInterval: 10 * time.Second,
 			InitialDelay:       time.Second,
 			AfterRead:          file.AfterReadKeep,
+			MaxEntries:         100_000,
 		}),
 		Self: configoptional.Default(self.Config{
 			CollectionInterval:   10 * time.Second,

@@ -41,7 +41,9 @@ type Reader struct {
 	// include and moveTo are absolute.
 	include, moveTo string
 	seen            *seenFiles
-	now             func() time.Time
+	// isIncomplete reports that the last scan ended at MaxEntries.
+	isIncomplete bool
+	now          func() time.Time
 }
 
 // New returns a reader that is not started.
@@ -93,7 +95,7 @@ type foundFile struct {
 
 // scan visits all files once.
 func (f *Reader) scan(stopping, deliver context.Context) {
-	found := f.find()
+	found := f.find(deliver)
 	for _, file := range found {
 		if stopping.Err() != nil || !f.visit(deliver, file) {
 			break
@@ -110,21 +112,25 @@ func (f *Reader) saveSeen(ctx context.Context, always bool) {
 	}
 }
 
-// find lists the files, the oldest first. `**` does not follow symbolic links, which could form a loop, and of several paths to one
-// file only one is listed.
-func (f *Reader) find() []foundFile {
-	paths, err := doublestar.FilepathGlob(f.include, doublestar.WithNoFollow())
+// find lists the files, the oldest first. Of several paths to one file only one is listed.
+func (f *Reader) find(ctx context.Context) []foundFile {
+	paths, complete, err := glob(f.include, f.cfg.MaxEntries, f.moveTo)
 	if err != nil {
 		f.log.Note("glob", fmt.Errorf("find files %q: %w", f.include, err))
 		return nil
 	}
+	if !complete {
+		f.ingest.Metrics.ReceiverPprofFileIncompleteScans.Add(ctx, 1)
+		if !f.isIncomplete {
+			f.set.Logger.Warn("too many files and folders; those after `max_entries` are not read until others are gone",
+				zap.String("include", f.include), zap.Int("max_entries", f.cfg.MaxEntries))
+		}
+	}
+	f.isIncomplete = !complete
 	found := make([]foundFile, 0, len(paths))
 	f.sortByPreference(paths)
 	known := map[inode]bool{}
 	for _, path := range paths {
-		if f.moveTo != "" && strings.HasPrefix(path, f.moveTo+string(filepath.Separator)) {
-			continue // moved there when it was read
-		}
 		// Files that were removed meanwhile are skipped, and so are pipes: opening one waits for its writer.
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			if id, hasInode := inodeOf(info); hasInode {
@@ -255,6 +261,8 @@ type Config struct {
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 	// InitialDelay is the time from the receiver's start to the first scan.
 	InitialDelay time.Duration `mapstructure:"initial_delay"`
+	// MaxEntries bounds how many files and folders a scan lists.
+	MaxEntries int `mapstructure:"max_entries"`
 	// Timeout bounds the delivery of one file to the pipeline; 0 sets no bound.
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Storage is the storage extension that remembers what was read.
@@ -278,6 +286,7 @@ func (c *Config) Validate() error {
 	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Timeout)
 	faults.Require(c.Include != "", "`include` must be set")
 	faults.Require(doublestar.ValidatePathPattern(c.Include), "`include` must be a glob, found %q", c.Include)
+	faults.Require(c.MaxEntries > 0, "`max_entries` must be positive, found %d", c.MaxEntries)
 	faults.Require(slices.Contains([]string{AfterReadKeep, AfterReadDelete, AfterReadMove}, c.AfterRead),
 		"`after_read` must be keep, delete or move, found %q", c.AfterRead)
 	faults.Require((c.AfterRead == AfterReadMove) == (c.MoveTo != ""),

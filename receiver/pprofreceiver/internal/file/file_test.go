@@ -101,6 +101,53 @@ func TestFileReadsEachOnce(t *testing.T) {
 	assert.Positive(t, d.Sum("otelcol_receiver_accepted_profile_samples", "transport", "file"))
 }
 
+// A scan lists at most `max_entries` files and folders, however many there are, and what it leaves out is reported.
+func TestEntriesAreBounded(t *testing.T) {
+	d := newFolder(t, ", max_entries: 300, after_read: delete", nil)
+	const inAll = 250
+	for n := range inAll {
+		d.put(fmt.Sprintf("%03d/a.pb.gz", n), sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
+	}
+	read := 0
+	for scan := range 3 {
+		before, folders := len(d.Next.All()), inAll
+		d.scan()
+		count := len(d.Next.All()) - before
+		assert.LessOrEqual(t, folders+count, 300)
+		read += count
+		if scan == 0 {
+			assert.Equal(t, 50, count, "the files in the first folders")
+		}
+	}
+	assert.Equal(t, 150, read)
+	assert.EqualValues(t, 3, d.Sum("otelcol_receiver_pprof_file_incomplete_scans"))
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("too many files and folders").Len())
+	for range 2 {
+		read += len(d.scan())
+	}
+	assert.Equal(t, inAll, read, "what was left out is read when there is room")
+}
+
+// A folder with many sub-folders costs memory for those that are listed alone.
+func TestFoldersAreBounded(t *testing.T) {
+	path := t.TempDir()
+	for n := range 5000 {
+		require.NoError(t, os.Mkdir(filepath.Join(path, fmt.Sprintf("%04d", n)), 0o700))
+	}
+	for _, pattern := range []string{"**", "**/*.pb.gz", "*", "*/*", "*/**/x/*", "{*/a,b*}/*.pb.gz"} {
+		few := testing.AllocsPerRun(1, func() {
+			_, complete, err := glob(filepath.Join(path, pattern), 100, "")
+			require.NoError(t, err)
+			assert.False(t, complete, pattern)
+		})
+		assert.Less(t, few, 5000.0, pattern)
+	}
+	paths, complete, err := glob(filepath.Join(path, "*"), 5000, "")
+	require.NoError(t, err)
+	assert.True(t, complete)
+	assert.Len(t, paths, 5000)
+}
+
 // Files of the same age are read in the order of their names.
 func TestFileOrder(t *testing.T) {
 	d := newFolder(t, "", nil)
@@ -185,7 +232,7 @@ func TestFileThatCannotBeOpened(t *testing.T) {
 	d := newFolder(t, "", nil)
 	// Root reads what it has no permission for, so that the file is replaced under the reader.
 	path := d.put("x.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
-	found := d.reader.find()
+	found := d.reader.find(t.Context())
 	require.NoError(t, os.Remove(path))
 	for range 3 {
 		assert.True(t, d.reader.visit(t.Context(), found[0]))

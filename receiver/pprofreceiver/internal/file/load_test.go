@@ -27,7 +27,7 @@ func TestFileChangedMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newFolder(t, "", nil)
 			path := d.put("x.pb.gz", before, time.Hour)
-			found := d.reader.find()
+			found := d.reader.find(t.Context())
 			require.Len(t, found, 1)
 			d.put("x.pb.gz", whole, 0)
 			assert.True(t, d.reader.visit(t.Context(), found[0]))

@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                     []metric.Registration
 	ReceiverPprofBytesInFlight        metric.Int64ObservableGauge
 	ReceiverPprofDroppedSamples       metric.Int64Counter
+	ReceiverPprofFileIncompleteScans  metric.Int64Counter
 	ReceiverPprofGuessedClocks        metric.Int64Counter
 	ReceiverPprofRejectedPayloads     metric.Int64Counter
 	ReceiverPprofRepaired             metric.Int64Counter
@@ -168,6 +169,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_pprof_dropped_samples",
 		metric.WithDescription("Number of pprof samples left out of payloads that were otherwise accepted. [Alpha]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofFileIncompleteScans, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_file_incomplete_scans",
+		metric.WithDescription("Number of scans for files that ended at `max_entries`. [Alpha]"),
+		metric.WithUnit("{scan}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofGuessedClocks, err = builder.meter.Int64Counter(

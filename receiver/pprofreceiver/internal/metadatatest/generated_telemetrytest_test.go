@@ -41,6 +41,7 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ReceiverPprofDroppedSamples.Add(context.Background(), 1)
+	tb.ReceiverPprofFileIncompleteScans.Add(context.Background(), 1)
 	tb.ReceiverPprofGuessedClocks.Add(context.Background(), 1)
 	tb.ReceiverPprofRejectedPayloads.Add(context.Background(), 1)
 	tb.ReceiverPprofRepaired.Add(context.Background(), 1)
@@ -53,6 +54,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofDroppedSamples(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofFileIncompleteScans(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofGuessedClocks(t, testTel,

@@ -1,0 +1,78 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// glob returns the paths that match a pattern, of at most maxEntries files and folders that it lists, those that do not match included.
+// complete is false if there are more. It does not list the folder skip. `**` does not follow symbolic links, which could form a loop.
+func glob(pattern string, maxEntries int, skip string) (paths []string, complete bool, err error) {
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
+	bounded := &boundedFS{FS: os.DirFS(base), base: filepath.FromSlash(base), skip: skip, left: maxEntries, listed: map[string]int{}}
+	paths, err = doublestar.Glob(bounded, rest, doublestar.WithNoFollow())
+	for i, path := range paths {
+		paths[i] = filepath.Join(bounded.base, filepath.FromSlash(path))
+	}
+	return paths, !bounded.exceeded, err
+}
+
+// boundedFS is a file system that lists a number of entries: a folder may have more than fit into memory.
+type boundedFS struct {
+	fs.FS
+	base, skip string
+	left       int
+	exceeded   bool
+	// listed has the folders with the number of their entries that were listed: the matcher reads a folder several times.
+	listed map[string]int
+}
+
+// Stat does not open files, unlike fs.Stat without it: opening a pipe waits for its writer.
+func (b *boundedFS) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.FS, name) }
+
+// ReadDir lists the entries of a folder for which there is room.
+func (b *boundedFS) ReadDir(name string) (entries []fs.DirEntry, err error) {
+	if b.skip != "" && filepath.Join(b.base, filepath.FromSlash(name)) == b.skip {
+		return nil, nil
+	}
+	folder, err := b.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	lister, ok := folder.(fs.ReadDirFile)
+	if !ok {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
+	}
+	room, again := b.listed[name]
+	if !again {
+		room = b.left
+	}
+	for len(entries) <= room {
+		some, err := lister.ReadDir(min(room+1-len(entries), 1024))
+		entries = append(entries, some...)
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				return nil, err
+			}
+			break
+		}
+	}
+	if len(entries) > room {
+		entries = entries[:room]
+		b.exceeded = true
+	}
+	if !again {
+		b.listed[name] = len(entries)
+		b.left -= len(entries)
+	}
+	return entries, nil
+}
