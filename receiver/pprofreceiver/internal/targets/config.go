@@ -36,6 +36,8 @@ type Config struct {
 	Params url.Values `yaml:"params,omitempty"`
 	// PathPrefix is prepended to the path of every kind.
 	PathPrefix string `yaml:"path_prefix,omitempty"`
+	// TargetLimit is how many targets are used, before relabelling.
+	TargetLimit int `yaml:"target_limit,omitempty"`
 	// HTTPClient configures the requests: authorization, TLS, proxy, redirects. Its secrets are never printed.
 	HTTPClient config.HTTPClientConfig `yaml:",inline"`
 	// Discovery finds the targets.
@@ -76,6 +78,7 @@ type ProfileConfig struct {
 const (
 	defaultInterval = 15 * time.Second
 	defaultScheme   = "http"
+	defaultLimit    = 20_000
 )
 
 // defaultProfiles returns the standard kinds, without Seconds if they are fitted to the interval.
@@ -105,6 +108,7 @@ func (c *Config) Validate() error {
 	faults.Require(c.JobName != "", "`job_name` must be set")
 	faults.Require(c.ScrapeInterval > 0, "`scrape_interval` must be positive, found %v", c.ScrapeInterval)
 	faults.Require(c.ScrapeTimeout > 0, "`scrape_timeout` must be positive, found %v", c.ScrapeTimeout)
+	faults.Require(c.TargetLimit > 0, "`target_limit` must be positive, found %d", c.TargetLimit)
 	faults.Require(c.Scheme == "http" || c.Scheme == "https", "`scheme` must be http or https, found %q", c.Scheme)
 	faults.Require(!c.Params.Has("seconds"), "`params` must not have `seconds`: set `profiles.<kind>.seconds`")
 	faults.Require(!strings.ContainsAny(c.PathPrefix, "?#"), "`path_prefix` must be a path without a query, found %q", c.PathPrefix)

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -18,6 +19,21 @@ import (
 
 // maxExamples bounds JobReport.Examples.
 const maxExamples = 100
+
+// maxLabelBytes bounds the labels of a job's targets: each target has those of its group, which can be large.
+const maxLabelBytes = 64 << 20
+
+// labelBytes returns the memory of labels, of which the public ones are kept for each kind of profile, too.
+func (c *Config) labelBytes(set model.LabelSet) (size int) {
+	for name, value := range set {
+		copies := 1
+		if !strings.HasPrefix(string(name), model.ReservedLabelPrefix) {
+			copies += 1 + len(c.Profiles.All)
+		}
+		size += copies * (len(name) + len(value))
+	}
+	return size
+}
 
 // groupKey identifies a target within a job.
 type groupKey struct {
@@ -31,6 +47,7 @@ type groupKey struct {
 type grouping struct {
 	cfg     *Config
 	report  JobReport
+	added   int
 	members map[groupKey]*member
 	order   []groupKey
 	memo    *memo
@@ -60,8 +77,17 @@ func (c *Config) group(groups []*targetgroup.Group, m *memo) ([]*Target, JobRepo
 	// Discovery keeps its groups in a map. A fixed order makes the same one of two duplicates win each time.
 	groups = slices.Clone(groups)
 	slices.SortStableFunc(groups, func(a, b *targetgroup.Group) int { return cmp.Compare(a.Source, b.Source) })
+	bytes := 0
 	for _, group := range groups {
+		shared := c.labelBytes(group.Labels)
 		for _, target := range group.Targets {
+			size := shared + c.labelBytes(target)
+			if g.added >= c.TargetLimit || bytes+size > maxLabelBytes {
+				g.report.Discovered++
+				g.report.Dropped[DropLimit]++
+				continue
+			}
+			bytes += size
 			g.add(c.discover(g.lb, target, group.Labels))
 		}
 	}
@@ -80,6 +106,7 @@ func (c *Config) group(groups []*targetgroup.Group, m *memo) ([]*Target, JobRepo
 // add adds a discovered target.
 func (g *grouping) add(found labels.Labels) {
 	g.report.Discovered++
+	g.added++
 	r := g.relabelled(found)
 	for _, k := range r.kinds {
 		if k.err != nil {

@@ -18,13 +18,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/file"
+	"github.com/prometheus/prometheus/discovery/http"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
 )
 
-// Manager runs the discovery of several jobs. It does what Prometheus' manager does, but sleeps while nothing changes:
+// Manager runs the discovery of several jobs, each within its `target_limit`. It does what Prometheus' manager does, but sleeps while nothing changes:
 // Prometheus' manager checks for changes ten times a second.
 type Manager struct {
 	log       zapcore.Core
@@ -43,11 +44,14 @@ type job struct {
 	*Config
 	providers []*provider
 	memo      *memo
+	// isOverLimit reports that the last update had more targets than the limit.
+	isOverLimit bool
 }
 
 // provider is a running discovery with the groups that it has found. Jobs with equal configurations share it.
 type provider struct {
 	cfg        discovery.Config
+	limit      int
 	discoverer discovery.Discoverer
 
 	mu     sync.Mutex
@@ -75,7 +79,7 @@ func NewManager(cfgs []*Config, logger *zap.Logger) (*Manager, error) {
 	for _, cfg := range cfgs {
 		j := &job{Config: cfg, memo: newMemo()}
 		for _, d := range cfg.Discovery {
-			p, err := m.provider(cfg.JobName, d, metrics)
+			p, err := m.provider(cfg, d, metrics)
 			if err != nil {
 				errs = append(errs, inJob(cfg.JobName, fmt.Errorf("`%s_sd_configs`: %w", d.Name(), err)))
 			} else if !slices.Contains(j.providers, p) {
@@ -88,21 +92,32 @@ func NewManager(cfgs []*Config, logger *zap.Logger) (*Manager, error) {
 }
 
 // provider returns the provider with this configuration, which it makes for the first job that has it.
-func (m *Manager) provider(job string, d discovery.Config, metrics *discovery.SDMetrics) (*provider, error) {
+func (m *Manager) provider(cfg *Config, d discovery.Config, metrics *discovery.SDMetrics) (*provider, error) {
 	for _, p := range m.providers {
-		if reflect.DeepEqual(p.cfg, d) {
+		if p.limit == cfg.TargetLimit && reflect.DeepEqual(p.cfg, d) {
 			return p, nil
 		}
 	}
-	made, err := d.NewDiscoverer(discovery.DiscovererOptions{
-		Logger:  newLogger(onceIn(logEvery, m.log)).With("discovery", d.Name(), "job", job),
+	options := discovery.DiscovererOptions{
+		Logger:  newLogger(onceIn(logEvery, m.log)).With("discovery", d.Name(), "job", cfg.JobName),
 		Metrics: metrics.MechanismMetrics[d.Name()],
-		SetName: job,
-	})
+		SetName: cfg.JobName,
+	}
+	p := &provider{cfg: d, limit: cfg.TargetLimit, groups: map[string]*targetgroup.Group{}}
+	var err error
+	switch d := d.(type) {
+	case *http.SDConfig:
+		p.discoverer, err = newHTTPDiscovery(d, cfg.TargetLimit, options.Logger)
+	case *file.SDConfig:
+		p.discoverer = newFolders(d.Files, func(files []string) (discovery.Discoverer, error) {
+			return (&file.SDConfig{Files: files, RefreshInterval: d.RefreshInterval}).NewDiscoverer(options)
+		})
+	default:
+		p.discoverer, err = d.NewDiscoverer(options)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p := &provider{cfg: d, discoverer: made, groups: map[string]*targetgroup.Group{}}
 	m.providers = append(m.providers, p)
 	return p, nil
 }
@@ -237,10 +252,22 @@ func (m *Manager) update() Update {
 	var u Update
 	for _, j := range m.jobs {
 		var groups []*targetgroup.Group
+		beyond := 0
 		for _, p := range j.providers {
 			groups = p.appendTo(groups)
+			if d, ok := p.discoverer.(*httpDiscovery); ok {
+				beyond += int(d.beyond.Load())
+			}
 		}
 		targets, report := j.group(groups, j.memo)
+		report.Discovered += beyond
+		report.Dropped[DropLimit] += beyond
+		if isOver := report.Dropped[DropLimit] > 0; isOver != j.isOverLimit {
+			if j.isOverLimit = isOver; isOver {
+				m.logger.Warn("discovery found more targets than `target_limit`, or targets with too many labels; the others are not scraped",
+					"job", j.JobName, "target_limit", j.TargetLimit, "found", report.Discovered, "not_scraped", report.Dropped[DropLimit])
+			}
+		}
 		u.Targets = append(u.Targets, targets...)
 		u.Jobs = append(u.Jobs, report)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -327,4 +328,112 @@ func TestPace(t *testing.T) {
 		cancel()
 		running.Wait()
 	})
+}
+
+// A folder that is created after the start is noticed, and so is one that is created again. That is no error.
+func TestFoldersThatComeAndGo(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	folder := filepath.Join(t.TempDir(), "later", "targets")
+	w := watchWith(t, zap.New(core), "job_name: files\nfile_sd_configs: [{files: ["+folder+"/*.json, "+folder+"/*.yaml], refresh_interval: 1h}]")
+	for range 2 {
+		require.NoError(t, os.MkdirAll(folder, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "a.json"), []byte(`[{"targets": ["a:1"]}]`), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "b.yaml"), []byte(`[{targets: ["b:1"]}]`), 0o600))
+		w.await(func(u Update) bool { return len(u.Targets) == 2 })
+		require.Empty(t, logs.FilterMessageSnippet("file watch").All())
+		require.NoError(t, os.RemoveAll(folder))
+		w.await(func(u Update) bool { return len(u.Targets) == 0 })
+		logs.TakeAll() // the folder was watched when it went
+	}
+}
+
+// Targets beyond the limit are counted, whatever finds them, and the others stay the same.
+func TestTargetLimit(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "targets.json")
+	text := `[{"targets": ["h1:1", "h2:1"]}, {"labels": {"a": "b"}, "targets": ["h3:1", "h4:1", "h5:1"]}, {"targets": []}]`
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	server := serve(t, text)
+	for _, discovery := range []string{
+		"static_configs: [{targets: ['h1:1', 'h2:1', 'h3:1']}, {targets: ['h4:1', 'h5:1']}]",
+		"file_sd_configs: [{files: ['" + file + "']}]",
+		"http_sd_configs: [{url: '" + server + "', refresh_interval: 10ms}]",
+	} {
+		core, logs := observer.New(zap.InfoLevel)
+		w := watchWith(t, zap.New(core), "job_name: j\ntarget_limit: 3\nprofiles: {process_cpu: {enabled: false}, goroutine: {enabled: false},"+
+			" block: {enabled: false}, mutex: {enabled: false}}\n"+discovery)
+		u := w.await(func(u Update) bool { return len(u.Targets) == 3 })
+		assert.Equal(t, []string{"memory http://h1:1/debug/pprof/allocs", "memory http://h2:1/debug/pprof/allocs", "memory http://h3:1/debug/pprof/allocs"}, urls(u))
+		assert.Equal(t, 5, u.Jobs[0].Discovered, discovery)
+		assert.Equal(t, 2, u.Jobs[0].Dropped[DropLimit], discovery)
+		assert.Equal(t, 1, logs.FilterMessageSnippet("more targets than `target_limit`").Len())
+		w.stop()
+	}
+}
+
+// serve answers every request with a text as JSON.
+func serve(t *testing.T, text string) (url string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(text))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// What a server lists takes memory for the targets within the limit, not for the others, and not for labels that all of them share.
+func TestHTTPIsBounded(t *testing.T) {
+	var many strings.Builder
+	const count = 400_000
+	for n := range count {
+		fmt.Fprintf(&many, `%q,`, fmt.Sprintf("10.0.0.1:%d", n%65536))
+	}
+	targets := strings.TrimSuffix(many.String(), ",")
+	for name, text := range map[string]string{
+		"targets":       `[{"targets": [` + targets + `]}]`,
+		"shared labels": `[{"labels": {"a": "` + strings.Repeat("x", 1<<20) + `"}, "targets": [` + targets + `]}]`,
+		"labels last":   `[{"targets": [` + targets + `], "labels": {"a": "` + strings.Repeat("x", 1<<20) + `"}}]`,
+		"groups":        `[` + strings.ReplaceAll(`{"targets": [`+targets+`]}`, ",", `]}, {"labels": {"a": "b"}, "targets": [`) + `]`,
+	} {
+		url := serve(t, text)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		w := watch(t, "job_name: j\ntarget_limit: 1000\nhttp_sd_configs: [{url: '"+url+"', refresh_interval: 1h}]")
+		u := w.await(func(u Update) bool { return len(u.Jobs) > 0 && u.Jobs[0].Discovered > 0 })
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		assert.Equal(t, count, u.Jobs[0].Discovered, name)
+		assert.GreaterOrEqual(t, u.Jobs[0].Dropped[DropLimit], count-1000, name)
+		assert.Less(t, after.HeapAlloc, before.HeapAlloc+maxLabelBytes+32<<20, name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(text))*40+4*maxLabelBytes, name)
+		w.stop()
+	}
+}
+
+func TestHTTPFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                               "must be a list",
+		`[null]`:                           "must be an object",
+		`[{"targets": ["a:1"]}`:            "EOF",
+		`[{"targets": "a:1"}]`:             "must be a list",
+		`[{"targets": [1]}]`:               "must be a string",
+		`[{"labels": {"a": 1}}]`:           "must be a string",
+		`[{"labels": {"": "a"}}]`:          "label name",
+		`[{"targets": ["a:1"]}]x`:          "after the list",
+		`["` + strings.Repeat("x", 34<<20): "larger than",
+	} {
+		core, logs := observer.New(zap.InfoLevel)
+		w := watchWith(t, zap.New(core), "job_name: j\nhttp_sd_configs: [{url: '"+serve(t, text)+"', refresh_interval: 1h}]")
+		require.Eventually(t, func() bool { return logs.Len() > 0 }, patience, time.Millisecond, text[:min(len(text), 30)])
+		assert.Contains(t, fmt.Sprint(logs.All()[0].ContextMap()["err"]), want)
+		w.stop()
+	}
+}
+
+// What is not known in a group is left alone, as Prometheus does.
+func TestHTTPGroups(t *testing.T) {
+	url := serve(t, `[{"more": [{"a": {}}], "targets": ["a:1"], "labels": {"x": "y"}}, {"targets": null, "labels": null}]`)
+	u := watch(t, "job_name: j\nhttp_sd_configs: [{url: '"+url+"', refresh_interval: 1h}]").await(func(u Update) bool { return len(u.Targets) > 0 })
+	assert.Equal(t, "y", u.Targets[0].Labels.Get("x"))
+	assert.Equal(t, url, u.Targets[0].Discovered.Get("__meta_url"))
 }

@@ -52,6 +52,7 @@ func TestReadmeJobs(t *testing.T) {
 	assert.Equal(t, cfg.ScrapeInterval.String(), rows["scrape_interval"][2])
 	assert.Equal(t, cfg.ScrapeTimeout, cfg.ScrapeInterval)
 	assert.Equal(t, cfg.Scheme, rows["scheme"][2])
+	assert.Equal(t, fmt.Sprint(cfg.TargetLimit), rows["target_limit"][2])
 
 	text, err := os.ReadFile("../../docs/scraping.md")
 	require.NoError(t, err)

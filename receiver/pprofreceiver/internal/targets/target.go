@@ -96,11 +96,13 @@ const (
 	DropInvalid
 	// DropDuplicate means that the same URL with the same public labels is scraped already.
 	DropDuplicate
+	// DropLimit means that the job has `target_limit` targets without it, or too many bytes of labels.
+	DropLimit
 	// NumDropReasons is the number of reasons.
 	NumDropReasons
 )
 
 // String returns the reason as metrics and the status page show it.
 func (r DropReason) String() string {
-	return [NumDropReasons]string{"relabelled", "invalid", "duplicate"}[r]
+	return [NumDropReasons]string{"relabelled", "invalid", "duplicate", "limit"}[r]
 }

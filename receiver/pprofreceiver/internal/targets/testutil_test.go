@@ -65,6 +65,11 @@ func watchWith(t testing.TB, logger *zap.Logger, jobs ...string) *watcher {
 	m, err := NewManager(cfgs, logger)
 	require.NoError(t, err)
 	m.every = 50 * time.Millisecond
+	for _, p := range m.providers {
+		if f, ok := p.discoverer.(*folders); ok {
+			f.every = 20 * time.Millisecond
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{t: t}
 	var running sync.WaitGroup

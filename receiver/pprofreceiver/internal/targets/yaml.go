@@ -22,10 +22,8 @@ import (
 	"go.yaml.in/yaml/v2"
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	// The imports here and in kubernetes.go register the supported `…_sd_configs`.
+	// The imports here, in kubernetes.go and in manager.go register the supported `…_sd_configs`.
 	_ "github.com/prometheus/prometheus/discovery/dns"
-	_ "github.com/prometheus/prometheus/discovery/file"
-	_ "github.com/prometheus/prometheus/discovery/http"
 )
 
 // yamlConfig is Config as written in the configuration. Prometheus' types decode themselves from YAML only.
@@ -40,6 +38,7 @@ type yamlConfig struct {
 // UnmarshalYAML reads Prometheus' `…_sd_configs` and HTTP client keys beside the receiver's own keys.
 func (y *yamlConfig) UnmarshalYAML(unmarshal func(any) error) error {
 	y.Config.HTTPClient = config.DefaultHTTPClientConfig
+	y.Config.TargetLimit = defaultLimit
 	y.ScrapeInterval = model.Duration(defaultInterval)
 	return discovery.UnmarshalYAMLWithInlineConfigs(y, unmarshal)
 }

@@ -1,0 +1,295 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	nethttp "net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery/http"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+)
+
+// maxHTTPBytes is the largest list that a server may answer with: half a million targets.
+const maxHTTPBytes = 32 << 20
+
+// httpDiscovery does what Prometheus' discovery by HTTP does, within bounds: Prometheus reads a list of any size into memory. It keeps
+// the first targets, and counts the others.
+type httpDiscovery struct {
+	cfg    *http.SDConfig
+	client *nethttp.Client
+	logger *slog.Logger
+	limit  int
+	// beyond counts the targets of the last list that were left out.
+	beyond atomic.Int64
+	groups int // of the last list
+}
+
+func newHTTPDiscovery(cfg *http.SDConfig, limit int, logger *slog.Logger) (*httpDiscovery, error) {
+	client, err := config.NewClientFromConfig(cfg.HTTPClientConfig, "http")
+	if err != nil {
+		return nil, err
+	}
+	client.Timeout = time.Duration(cfg.RefreshInterval)
+	if cfg.HTTPClientConfig.FollowRedirects { // otherwise Prometheus' client returns the redirect
+		client.CheckRedirect = httpserver.SameOriginOnly
+	}
+	return &httpDiscovery{cfg: cfg, client: client, logger: logger, limit: limit}, nil
+}
+
+// Run sends the groups at each interval until ctx ends.
+func (d *httpDiscovery) Run(ctx context.Context, found chan<- []*targetgroup.Group) {
+	defer d.client.CloseIdleConnections()
+	ticker := time.NewTicker(time.Duration(d.cfg.RefreshInterval))
+	defer ticker.Stop()
+	for {
+		groups, err := d.refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			d.logger.Error("Unable to refresh target groups", "err", err.Error())
+		default:
+			select {
+			case found <- groups:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// refresh returns the groups of the server's list, and an empty group for each that is no longer there.
+func (d *httpDiscovery) refresh(ctx context.Context) ([]*targetgroup.Group, error) {
+	request, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodGet, d.cfg.URL, nethttp.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("X-Prometheus-Refresh-Interval-Seconds",
+		strconv.FormatFloat(time.Duration(d.cfg.RefreshInterval).Seconds(), 'f', -1, 64))
+	response, err := d.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != nethttp.StatusOK {
+		return nil, fmt.Errorf("server returned HTTP status %s", response.Status)
+	}
+	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, fmt.Errorf("unsupported content type %q", response.Header.Get("Content-Type"))
+	}
+	list := newGroupReader(io.LimitReader(response.Body, maxHTTPBytes+1), d.limit)
+	if err := list.read(); list.json.InputOffset() > maxHTTPBytes || errors.Is(err, io.ErrUnexpectedEOF) && list.body.N == 0 {
+		return nil, fmt.Errorf("the list is larger than %d bytes", maxHTTPBytes)
+	} else if err != nil {
+		return nil, fmt.Errorf("read the list of targets: %w", err)
+	}
+	d.beyond.Store(int64(list.beyond))
+	for i, g := range list.groups {
+		g.Source = d.source(i)
+		g.Labels[model.MetaLabelPrefix+"url"] = model.LabelValue(d.cfg.URL)
+	}
+	groups := list.groups
+	for i := len(list.groups); i < d.groups; i++ {
+		groups = append(groups, &targetgroup.Group{Source: d.source(i)})
+	}
+	d.groups = len(list.groups)
+	return groups, nil
+}
+
+func (d *httpDiscovery) source(i int) string { return fmt.Sprintf("%s:%06d", d.cfg.URL, i) }
+
+// groupReader reads a JSON list of groups, token by token.
+type groupReader struct {
+	body   *io.LimitedReader
+	json   *json.Decoder
+	groups []*targetgroup.Group
+	// targets and labelBytes are what may still be kept.
+	targets, labelBytes int
+	beyond              int
+}
+
+// labelOverhead is what a label takes besides its text.
+const labelOverhead = 64
+
+func newGroupReader(body io.Reader, limit int) *groupReader {
+	limited := body.(*io.LimitedReader)
+	return &groupReader{body: limited, json: json.NewDecoder(limited), targets: limit, labelBytes: maxLabelBytes}
+}
+
+func (r *groupReader) read() error {
+	if isList, err := r.open('['); err != nil || !isList {
+		return errors.Join(err, errors.New("it must be a list"))
+	}
+	for r.json.More() {
+		if err := r.readGroup(); err != nil {
+			return err
+		}
+	}
+	if _, err := r.json.Token(); err != nil {
+		return err
+	}
+	if _, err := r.json.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something after the list")
+	}
+	return nil
+}
+
+// open reads the beginning of a list or an object. It returns false for null.
+func (r *groupReader) open(delimiter json.Delim) (bool, error) {
+	token, err := r.json.Token()
+	switch {
+	case err != nil:
+		return false, err
+	case token == nil:
+		return false, nil
+	case token != delimiter:
+		return false, fmt.Errorf("found %v where there must be a %s", kindOf(token), map[json.Delim]string{'[': "list", '{': "object"}[delimiter])
+	}
+	return true, nil
+}
+
+func kindOf(token json.Token) string {
+	if delimiter, ok := token.(json.Delim); ok {
+		return delimiter.String()
+	}
+	return fmt.Sprintf("%T", token)
+}
+
+// text reads a string.
+func (r *groupReader) text() (string, error) {
+	token, err := r.json.Token()
+	if err != nil {
+		return "", err
+	}
+	text, ok := token.(string)
+	if !ok {
+		return "", fmt.Errorf("found %s where there must be a string", kindOf(token))
+	}
+	return text, nil
+}
+
+// readGroup keeps a group with the targets for which there is room. Keys that are not known are skipped, as by Prometheus.
+func (r *groupReader) readGroup() error {
+	if isObject, err := r.open('{'); err != nil || !isObject {
+		return errors.Join(err, errors.New("a group must be an object"))
+	}
+	g := &targetgroup.Group{Labels: model.LabelSet{}}
+	isTooLarge := false
+	for r.json.More() {
+		key, err := r.text()
+		if err != nil {
+			return err
+		}
+		switch key {
+		case "targets":
+			err = r.readTargets(g)
+		case "labels":
+			isTooLarge, err = r.readLabels(g)
+		default:
+			err = r.skip()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if isTooLarge {
+		r.beyond += len(g.Targets)
+		r.targets += len(g.Targets)
+		g.Targets = nil
+	}
+	if len(g.Targets) > 0 {
+		r.groups = append(r.groups, g)
+	}
+	_, err := r.json.Token()
+	return err
+}
+
+func (r *groupReader) readTargets(g *targetgroup.Group) error {
+	if isList, err := r.open('['); err != nil || !isList {
+		return err
+	}
+	for r.json.More() {
+		address, err := r.text()
+		if err != nil {
+			return err
+		}
+		cost := len(address) + labelOverhead
+		if r.targets == 0 || r.labelBytes < cost {
+			r.beyond++
+			continue
+		}
+		r.targets--
+		r.labelBytes -= cost
+		g.Targets = append(g.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(address)})
+	}
+	_, err := r.json.Token()
+	return err
+}
+
+// readLabels reports whether there is no room for the labels.
+func (r *groupReader) readLabels(g *targetgroup.Group) (isTooLarge bool, err error) {
+	if isObject, err := r.open('{'); err != nil || !isObject {
+		return false, err
+	}
+	for r.json.More() {
+		name, err := r.text()
+		if err != nil {
+			return false, err
+		}
+		value, err := r.text()
+		if err != nil {
+			return false, err
+		}
+		if !model.UTF8Validation.IsValidLabelName(name) {
+			return false, fmt.Errorf("%q is not a valid label name", name)
+		}
+		cost := len(name) + len(value) + labelOverhead
+		if isTooLarge = isTooLarge || r.targets == 0 && len(g.Targets) == 0 || r.labelBytes < cost; isTooLarge {
+			continue
+		}
+		r.labelBytes -= cost
+		g.Labels[model.LabelName(name)] = model.LabelValue(value)
+	}
+	_, err = r.json.Token()
+	return isTooLarge, err
+}
+
+// skip reads a value of any kind.
+func (r *groupReader) skip() error {
+	for depth := 0; ; {
+		token, err := r.json.Token()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
