@@ -143,6 +143,19 @@ func TestShippedRules(t *testing.T) {
 				grafana+"memory.path", "/heap", grafana+"block.scrape", "false", grafana+"mutex.scrape", "false", grafana+"goroutine.scrape", "false"), one,
 			[]string{"process_cpu http://10.0.0.1:6060/p/debug/pprof/profile?seconds=14", "memory http://10.0.0.1:7070/heap"},
 		},
+		"what only looks like a list": {
+			pod("10.0.0.1", grafana+"cpu.scrape", "true", grafana+"cpu.path", "/a;b", grafana+"memory.scrape", "true;true;true",
+				grafana+"goroutine.scrape", "true", grafana+"goroutine.path", ";x", grafana+"goroutine.port_name", ";pprof",
+				grafana+"block.scrape", "true", grafana+"block.path", "/b\n;c", "pprof.io/port", "8080"), one,
+			[]string{
+				"process_cpu http://10.0.0.1:8080/a;b?seconds=14", "goroutine http://10.0.0.1:8080/debug/pprof/goroutine",
+				"block http://10.0.0.1:8080/b%0A;c",
+			},
+		},
+		"memory beside it": {
+			pod("10.0.0.1", grafana+"cpu.scrape", "true", grafana+"cpu.path", "/a;b", grafana+"memory.scrape", "true"), one,
+			[]string{"process_cpu http://10.0.0.1:8080/a;b?seconds=14", "memory http://10.0.0.1:8080/debug/pprof/allocs"},
+		},
 		"no declared port":       {pod("10.0.0.1", "pprof.io/scrape", "true"), []model.LabelSet{container("app", "10.0.0.1", "", "")}, nil},
 		"a port only annotated":  {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "6060"), []model.LabelSet{container("app", "10.0.0.1", "", "")}, all("http://10.0.0.1:6060")},
 		"IPv6":                   {pod("fd00::1", "pprof.io/scrape", "true", "pprof.io/port", "6060"), []model.LabelSet{container("app", "fd00::1", "", "")}, all("http://[fd00::1]:6060")},
