@@ -20,9 +20,10 @@ import (
 // GRPC starts and stops a gRPC server, as Server does an HTTP server. Call NewGRPC, call Context and Receive in the handlers of
 // the gRPC server, and then call Serve.
 type GRPC struct {
-	options Options
-	server  *grpc.Server
-	serving sync.WaitGroup
+	options  Options
+	server   *grpc.Server
+	listener *limitedListener
+	serving  sync.WaitGroup
 	ends
 }
 
@@ -39,11 +40,11 @@ func (g *GRPC) Context(ctx context.Context) (context.Context, context.CancelFunc
 // Stopping is closed when the server stops reading messages that have not arrived.
 func (g *GRPC) Stopping() <-chan struct{} { return g.cut.Done() }
 
-// Serve serves on listener until Shutdown.
+// Serve serves on listener until Shutdown. The server was made with LimitStreams and LimitCalls.
 func (g *GRPC) Serve(server *grpc.Server, listener net.Listener) {
-	g.server = server
+	g.server, g.listener = server, &limitedListener{Listener: listener}
 	g.serving.Go(func() {
-		if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) && g.options.OnFailure != nil {
+		if err := server.Serve(g.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) && g.options.OnFailure != nil {
 			g.options.OnFailure(err)
 		}
 	})
@@ -74,6 +75,7 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("calls had not ended after %v and were cut off: %w", drain, ctx.Err())
 		g.endAbort()
+		g.listener.closeAll()
 		g.server.Stop() // it does not wait for handlers
 	}
 	g.serving.Wait()

@@ -3,6 +3,7 @@
 
 // Package httpserver has what the project's HTTP and gRPC servers share:
 //   - Start and Shutdown, GRPC: a server stops within a drain timeout, whatever its clients and the pipeline do.
+//   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
 //   - OpenBody: decodes a request's body within limits, on the admission budget.
 //   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.
 //   - SameOriginOnly, KeepMethod: the redirects that the project's clients follow.
@@ -63,10 +64,14 @@ func newEnds() (e ends) {
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
 	s := &Server{http: server, options: options, ends: newEnds()}
 	server.BaseContext = func(net.Listener) context.Context { return s.abort }
+	new(connections).limitHTTP(server)
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.requests.Add(1)
 		defer s.requests.Add(-1)
+		if s.requests.Add(1) > MaxRequests {
+			answerTooMany(w)
+			return
+		}
 		reading := &bodyReading{isCut: func() bool { return s.cut.Err() != nil }, writer: w}
 		defer context.AfterFunc(s.cut, reading.cut)()
 		ctx := context.WithValue(r.Context(), bodyReadingKey{}, reading)

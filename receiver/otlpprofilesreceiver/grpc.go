@@ -31,7 +31,9 @@ func (r *otlpReceiver) startGRPC(ctx context.Context, host component.Host, cfg *
 	}
 	life := httpserver.NewGRPC(options)
 	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.set.TelemetrySettings,
-		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(httpserver.RawCodec{})))
+		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(httpserver.RawCodec{})),
+		configgrpc.WithGrpcServerOption(httpserver.LimitStreams(cfg.MaxConcurrentStreams)),
+		configgrpc.WithGrpcServerOption(httpserver.LimitCalls()))
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,8 @@ func (c *GRPCConfig) start(ctx context.Context, host component.Host, d delivery)
 	g, err := c.Server.ToServer(ctx, host.GetExtensions(), s.set,
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(httpserver.RawCodec{})),
 		configgrpc.WithGrpcServerOption(grpc.MaxRecvMsgSize(int(s.maxMessageBytes()))),
+		configgrpc.WithGrpcServerOption(httpserver.LimitStreams(c.Server.MaxConcurrentStreams)),
+		configgrpc.WithGrpcServerOption(httpserver.LimitCalls()),
 	)
 	if err != nil {
 		return server{}, err

@@ -1,0 +1,170 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+)
+
+// What a server has open at a time. Each takes memory that no claim on the admission budget counts.
+const (
+	// MaxConnections is for all clients, MaxConnectionsEach for one address, or one IPv6 network of 64 bits.
+	MaxConnections     = 4096
+	MaxConnectionsEach = 1024
+	// MaxStreams is how many requests one HTTP/2 connection has, unless the configuration has another number.
+	MaxStreams = 64
+	// MaxRequests is how many requests are handled. More are refused for the moment.
+	MaxRequests = 4096
+)
+
+// connections counts the open connections of a server.
+type connections struct {
+	mu   sync.Mutex
+	all  int
+	each map[netip.Addr]int
+}
+
+// add counts a connection, and returns false if there are too many.
+func (c *connections) add(from netip.Addr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all >= MaxConnections || c.each[from] >= MaxConnectionsEach {
+		return false
+	}
+	if c.each == nil {
+		c.each = map[netip.Addr]int{}
+	}
+	c.all++
+	c.each[from]++
+	return true
+}
+
+func (c *connections) remove(from netip.Addr) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all--
+	if c.each[from]--; c.each[from] == 0 {
+		delete(c.each, from)
+	}
+}
+
+// networkOf returns the address of a client: of IPv6 the first 64 bits, since one client has all of the others. It is the zero value for
+// what is no IP address.
+func networkOf(address net.Addr) netip.Addr {
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		network, _ := ip.Prefix(64)
+		return network.Addr()
+	}
+	return ip
+}
+
+// limitHTTP closes new connections where there are too many. It does not wrap connections: net/http would not recognise TLS.
+func (c *connections) limitHTTP(server *http.Server) {
+	if server.HTTP2 == nil {
+		server.HTTP2 = &http.HTTP2Config{}
+	}
+	server.HTTP2.MaxConcurrentStreams = cmp.Or(server.HTTP2.MaxConcurrentStreams, MaxStreams)
+	var counted sync.Map // of net.Conn
+	next := server.ConnState
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if !c.add(networkOf(conn.RemoteAddr())) {
+				_ = conn.Close()
+			} else {
+				counted.Store(conn, nil)
+			}
+		case http.StateClosed, http.StateHijacked:
+			if _, was := counted.LoadAndDelete(conn); was {
+				c.remove(networkOf(conn.RemoteAddr()))
+			}
+		}
+		if next != nil {
+			next(conn, state)
+		}
+	}
+}
+
+// limitedListener closes new connections where there are too many, and all of them at the end: gRPC waits two minutes for connections
+// that have sent nothing.
+type limitedListener struct {
+	net.Listener
+	connections
+	open sync.Map // of *limitedConn
+}
+
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		from := networkOf(conn.RemoteAddr())
+		if !l.add(from) {
+			_ = conn.Close()
+			continue
+		}
+		limited := &limitedConn{Conn: conn}
+		limited.closed = sync.OnceFunc(func() {
+			l.open.Delete(limited)
+			l.remove(from)
+		})
+		l.open.Store(limited, nil)
+		return limited, nil
+	}
+}
+
+func (l *limitedListener) closeAll() {
+	for conn := range l.open.Range {
+		_ = conn.(*limitedConn).Close()
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *limitedConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
+}
+
+var errTooManyRequests = errors.New("too many requests are being handled at the moment")
+
+// answerTooMany refuses a request that is one too many.
+func answerTooMany(w http.ResponseWriter) {
+	SetRetryAfter(w, DefaultRetryDelay)
+	http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
+}
+
+// LimitStreams bounds the calls of each connection: configured, or MaxStreams if that is 0.
+func LimitStreams(configured uint32) grpc.ServerOption {
+	return grpc.MaxConcurrentStreams(cmp.Or(configured, MaxStreams))
+}
+
+// LimitCalls refuses calls for the moment where MaxRequests are handled.
+func LimitCalls() grpc.ServerOption {
+	var calls atomic.Int64
+	return grpc.ChainStreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		defer calls.Add(-1)
+		if calls.Add(1) > MaxRequests {
+			return OTLPStatus(errTooManyRequests).Err()
+		}
+		return next(service, stream)
+	})
+}
