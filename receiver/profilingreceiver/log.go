@@ -20,6 +20,10 @@ const (
 	logPeriod = time.Minute
 )
 
+// unsupportedGo is part of an error that the profiler logs for each program of a Go version that it does not know the labels of. Frames
+// do not depend on that: docs/ebpf.md describes it, and it is no error of the machine.
+const unsupportedGo = ": unsupported Go version "
+
 // fatalFunction is the profiler's function that logs an error and ends the process. Errors come with their stack.
 const fatalFunction = "ebpf-profiler/internal/log.Fatalf"
 
@@ -73,6 +77,9 @@ func (c limitedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *
 func (c limitedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	if entry.Level < zapcore.WarnLevel {
 		return c.Core.Write(entry, fields)
+	}
+	if strings.Contains(entry.Message, unsupportedGo) {
+		return nil
 	}
 	lines := c.window.add(entry.Time)
 	if lines > logLines && !strings.Contains(entry.Stack, fatalFunction) {

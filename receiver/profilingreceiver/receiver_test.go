@@ -261,6 +261,12 @@ func TestLogIsLimited(t *testing.T) {
 	assert.Empty(t, lines.All()[0].Stack)
 	assert.Contains(t, lines.All()[logLines-1].ContextMap(), "suppressing_more_for")
 
+	core, lines = observer.New(zap.InfoLevel)
+	logger = limitLog(zap.New(core))
+	logger.Error("Failed to load /bin/otelcol-profiles (0x00000000002a1b3c): unsupported Go version go1.26.8 (need >= 1.13 and <= 1.25)")
+	logger.Error("Failed to load /bin/otelcol-profiles (0x00000000002a1b3c): unexpected EOF")
+	require.Equal(t, 1, lines.Len(), "frames of Go do not depend on the version")
+
 	window := &logWindow{}
 	at := time.Unix(1e9, 0)
 	assert.Equal(t, 1, window.add(at))
