@@ -66,6 +66,7 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 	defer time.AfterFunc(drain-drain/4, g.endAbort).Stop()
 	done := make(chan struct{})
 	go func() {
+		g.listener.closeAll(true)
 		g.server.GracefulStop()
 		close(done)
 	}()
@@ -75,7 +76,7 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("calls had not ended after %v and were cut off: %w", drain, ctx.Err())
 		g.endAbort()
-		g.listener.closeAll()
+		g.listener.closeAll(false)
 		g.server.Stop() // it does not wait for handlers
 	}
 	g.serving.Wait()

@@ -99,8 +99,8 @@ func (c *connections) limitHTTP(server *http.Server) {
 	}
 }
 
-// limitedListener closes new connections where there are too many, and all of them at the end: gRPC waits two minutes for connections
-// that have sent nothing.
+// limitedListener closes new connections where there are too many. It can close the others, too: a gRPC server that stops waits two
+// minutes for connections that have sent nothing.
 type limitedListener struct {
 	net.Listener
 	connections
@@ -128,15 +128,27 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *limitedListener) closeAll() {
-	for conn := range l.open.Range {
-		_ = conn.(*limitedConn).Close()
+// closeAll closes the connections, or only those that have sent nothing.
+func (l *limitedListener) closeAll(onlySilent bool) {
+	for open := range l.open.Range {
+		if conn := open.(*limitedConn); !onlySilent || !conn.hasSent.Load() {
+			_ = conn.Close()
+		}
 	}
 }
 
 type limitedConn struct {
 	net.Conn
-	closed func()
+	closed  func()
+	hasSent atomic.Bool
+}
+
+func (c *limitedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.hasSent.Load() {
+		c.hasSent.Store(true)
+	}
+	return n, err
 }
 
 func (c *limitedConn) Close() error {
