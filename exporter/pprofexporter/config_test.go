@@ -95,7 +95,7 @@ func TestMetadata(t *testing.T) {
 	f.send(malformed)
 	broken := small("broken")
 	broken.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SampleType().SetTypeStrindex(99)
-	_ = f.push(t.Context(), broken)
+	f.send(broken)
 	declared := profiletest.LoadMetadata(t)
 	for name := range declared.Telemetry.Metrics {
 		_, err := f.telemetry.GetMetric("otelcol_" + name)

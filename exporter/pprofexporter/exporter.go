@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -15,8 +14,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
@@ -48,21 +47,45 @@ type pprofExporter struct {
 	running  sync.WaitGroup
 
 	mu sync.Mutex
-	// retried are the messages that are in the store, but not in files. When they come again, they are not added to the store.
-	retried map[pprofile.Profiles]attempt
 	// warned is when each reason was last logged.
 	warned [store.NumRefused]time.Time
 }
 
-// attempt is when a message was added to the store, and when writing its files last failed.
-type attempt struct{ added, failed time.Time }
+// pageFirst is the exporter with the queue of its files. The store is in front of the queue, so that the page has each message at
+// once and exactly once, whatever becomes of files.
+type pageFirst struct {
+	xexporter.Profiles // the queue
+	*pprofExporter
+}
 
-// maxRetried bounds retried, for a queue of half as many consumers or fewer. Nothing reports that a message was given up, but each
-// consumer retries only one at a time.
-const maxRetried = 64
+// ConsumeProfiles adds pd to the store and passes it on to the queue. It returns no error: a sender that repeated the message would
+// have it in the page twice. The queue counts and logs what it does not accept.
+func (e pageFirst) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	now := time.Now()
+	added := e.store.Add(pd, now)
+	e.warn(&added)
+	_ = e.Profiles.ConsumeProfiles(context.WithValue(ctx, arrival{}, now), pd)
+	return nil
+}
+
+// arrival is the context key for the time when a message arrived.
+type arrival struct{}
+
+// writeFiles writes the files of pd. All attempts name a profile without a time by the arrival of its message. A queue on disk does
+// not keep that; each attempt uses its own time then.
+func (e *pprofExporter) writeFiles(ctx context.Context, pd pprofile.Profiles) error {
+	if e.files == nil {
+		return nil
+	}
+	arrived, ok := ctx.Value(arrival{}).(time.Time)
+	if !ok {
+		arrived = time.Now()
+	}
+	return e.files.Write(ctx, pd, arrived)
+}
 
 func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, error) {
-	e := &pprofExporter{config: config, set: set, retried: map[pprofile.Profiles]attempt{}}
+	e := &pprofExporter{config: config, set: set}
 	e.store = store.New(store.Config{
 		Window: config.Keep.Window, Resolution: config.Keep.Resolution,
 		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
@@ -101,7 +124,11 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())
 	e.stopping = cancel
-	e.running.Go(func() { e.expire(stopping) })
+	e.running.Go(func() { expire(stopping, e.store.Expire) })
+	if e.files != nil {
+		// On its own: a disk that hangs must not keep old profiles in memory.
+		e.running.Go(func() { expire(stopping, func(now time.Time) { e.files.Expire(stopping, now) }) })
+	}
 	return nil
 }
 
@@ -115,18 +142,14 @@ func (e *pprofExporter) handler() http.Handler {
 	})
 }
 
-// expire deletes what is too old, in the store and among the files, until ctx ends.
-func (e *pprofExporter) expire(ctx context.Context) {
+// expire calls deleteOld now and every expireInterval, until ctx ends.
+func expire(ctx context.Context, deleteOld func(now time.Time)) {
 	tick := time.NewTicker(expireInterval)
 	defer tick.Stop()
 	for {
-		if e.files != nil {
-			e.files.Expire(ctx, time.Now())
-		}
+		deleteOld(time.Now())
 		select {
 		case <-tick.C:
-			e.store.Expire(time.Now())
-			e.forget(time.Now())
 		case <-ctx.Done():
 			return
 		}
@@ -165,63 +188,6 @@ func (e *pprofExporter) url() string {
 		host = "localhost"
 	}
 	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
-}
-
-// push adds pd to the store and writes its files. Only writing files can fail, and is retried.
-func (e *pprofExporter) push(ctx context.Context, pd pprofile.Profiles) error {
-	at, isRetried := e.addedAt(pd)
-	if !isRetried {
-		at = time.Now()
-		added := e.store.Add(pd, at)
-		e.warn(&added)
-	}
-	if e.files == nil {
-		return nil
-	}
-	err := e.files.Write(ctx, pd, at)
-	if err != nil && !consumererror.IsPermanent(err) && e.config.Retry.Enabled {
-		e.remember(pd, attempt{added: at, failed: time.Now()})
-	}
-	return err
-}
-
-// addedAt returns when pd was added to the store, if it is retried.
-func (e *pprofExporter) addedAt(pd pprofile.Profiles) (time.Time, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	known, ok := e.retried[pd]
-	delete(e.retried, pd)
-	return known.added, ok
-}
-
-// remember notes that pd is in the store and will be retried, in place of the message that failed longest ago if there are too
-// many.
-func (e *pprofExporter) remember(pd pprofile.Profiles, failed attempt) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	limit := maxRetried
-	if queue := e.config.Queue.Get(); queue != nil {
-		limit = max(limit, 2*queue.NumConsumers)
-	}
-	if len(e.retried) >= limit {
-		oldest, at := pprofile.Profiles{}, failed.failed
-		for message, known := range e.retried {
-			if known.failed.Before(at) {
-				oldest, at = message, known.failed
-			}
-		}
-		delete(e.retried, oldest)
-	}
-	e.retried[pd] = failed
-}
-
-// forget removes the messages that were given up: otherwise they would have been retried by now.
-func (e *pprofExporter) forget(now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	// The time between two attempts is random, and at most twice the configured one.
-	longest := 2*max(e.config.Retry.InitialInterval, e.config.Retry.MaxInterval) + expireInterval
-	maps.DeleteFunc(e.retried, func(_ pprofile.Profiles, known attempt) bool { return now.Sub(known.failed) > longest })
 }
 
 // warn logs what was not kept, once a minute for each reason.

@@ -429,7 +429,7 @@ func FuzzQuery(f *testing.F) {
 			t.Fatalf("%q: %d %s", target, w.status, w.body.String())
 		}
 	})
-	require.NoError(f, e.shutdown(f.Context()))
+	require.NoError(f, e.Shutdown(f.Context()))
 }
 
 // recorder is a minimal ResponseWriter.

@@ -57,12 +57,25 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
+	return e.withQueue(ctx)
+}
+
+// withQueue returns the exporter with the queue of its files. Without files there is nothing to wait for, and no queue.
+func (e *pprofExporter) withQueue(ctx context.Context) (xexporter.Profiles, error) {
+	queue := e.config.Queue
+	if !e.config.Files.HasValue() {
+		queue = configoptional.None[exporterhelper.QueueBatchConfig]()
+	}
+	queued, err := xexporterhelper.NewProfiles(ctx, e.set, e.config, e.writeFiles,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
-		exporterhelper.WithRetry(config.Retry),
-		exporterhelper.WithQueue(config.Queue),
+		exporterhelper.WithRetry(e.config.Retry),
+		exporterhelper.WithQueue(queue),
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),
 	)
+	if err != nil {
+		return nil, err
+	}
+	return pageFirst{queued, e}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -147,7 +148,7 @@ func TestFilesAreBounded(t *testing.T) {
 	assert.ErrorIs(t, err, fs.ErrNotExist, "an empty folder goes, too")
 }
 
-// While files cannot be written, the error is temporary and logged once, and the page has the profiles once.
+// While files cannot be written, the error is temporary and logged once.
 func TestFilesAreRetried(t *testing.T) {
 	folder := t.TempDir()
 	f := startExporter(t, withFiles(folder, nil))
@@ -156,47 +157,19 @@ func TestFilesAreRetried(t *testing.T) {
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
 	pd := small("shop")
 	for range 3 {
-		require.Error(t, f.push(t.Context(), pd))
+		err := f.writeFiles(t.Context(), pd)
+		require.Error(t, err)
+		require.False(t, consumererror.IsPermanent(err))
 	}
 	assert.Len(t, f.logs.FilterMessageSnippet("cannot write pprof files").All(), 1)
 	require.NoError(t, os.Remove(blocked))
-	require.NoError(t, f.push(t.Context(), pd))
+	require.NoError(t, f.writeFiles(t.Context(), pd))
 	assert.Len(t, f.logs.FilterMessageSnippet("are written again").All(), 1)
 	assert.Len(t, filesIn(t, folder), 1)
-	var services struct{ Services []struct{ Samples int } }
-	f.getJSON("/api/services", &services)
-	require.Len(t, services.Services, 1)
-	assert.Equal(t, 1, services.Services[0].Samples)
-}
-
-// Messages that were given up are forgotten, and those that are still retried are in the page once.
-func TestMessagesThatAreGivenUp(t *testing.T) {
-	folder := t.TempDir()
-	f := startExporter(t, withFiles(folder, nil))
-	blocked := filepath.Join(folder, "shop")
-	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
-	for range 2 * maxRetried {
-		require.Error(t, f.push(t.Context(), small("shop")))
-	}
-	assert.Len(t, f.retried, maxRetried)
-	before := f.store.Stats().Samples
-	pd := small("shop", profiletest.Value(7, "late"))
-	for range 3 {
-		require.Error(t, f.push(t.Context(), pd))
-	}
-	assert.Equal(t, before+1, f.store.Stats().Samples)
-	f.forget(time.Now().Add(time.Second))
-	assert.Len(t, f.retried, maxRetried)
-	f.forget(time.Now().Add(time.Hour))
-	assert.Empty(t, f.retried)
-
-	once := startExporter(t, map[string]any{"files": map[string]any{"directory": folder}, "retry_on_failure": map[string]any{"enabled": false}})
-	require.Error(t, once.push(t.Context(), small("shop")))
-	assert.Empty(t, once.retried, "nothing is retried")
 }
 
 // What cannot be written for one service keeps neither the others from being written, nor a retry from leaving those alone. A
-// profile without a time has the time of the first attempt in its name.
+// profile without a time has the time of its arrival in its name.
 func TestOneServiceDoesNotBlockTheOthers(t *testing.T) {
 	folder := t.TempDir()
 	f := startExporter(t, withFiles(folder, nil))
@@ -206,12 +179,13 @@ func TestOneServiceDoesNotBlockTheOthers(t *testing.T) {
 		build.Resource("service.name", service).Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f"))
 	}
 	pd := build.Build()
+	ctx := context.WithValue(t.Context(), arrival{}, time.Now())
 	for range 2 {
-		require.Error(t, f.push(t.Context(), pd))
+		require.Error(t, f.writeFiles(ctx, pd))
 		time.Sleep(5 * time.Millisecond)
 	}
 	require.NoError(t, os.Remove(filepath.Join(folder, "b")))
-	require.NoError(t, f.push(t.Context(), pd))
+	require.NoError(t, f.writeFiles(ctx, pd))
 	for _, service := range []string{"a", "b", "c"} {
 		assert.Len(t, filesIn(t, filepath.Join(folder, service)), 1, service)
 	}
@@ -229,8 +203,7 @@ func TestFilesOfOneName(t *testing.T) {
 	f.send(pd, pd)
 	assert.Len(t, filesIn(t, filepath.Join(folder, "shop")), n)
 	assert.Len(t, filesIn(t, filepath.Join(folder, "other")), 1)
-	require.NoError(t, f.shutdown(t.Context()))
-	f.stop = func() {}
+	f.stop()
 	again := startExporter(t, withFiles(folder, map[string]any{"name": "{service.name}/{profile}.pb.gz"}))
 	again.files.Expire(t.Context(), time.Now().Add(48*time.Hour))
 	assert.Empty(t, filesIn(t, folder), "they are found again")
@@ -247,8 +220,7 @@ func TestLongNames(t *testing.T) {
 		f.send(pd)
 	}
 	assert.Len(t, filesIn(t, folder), 2)
-	require.NoError(t, f.shutdown(t.Context()))
-	f.stop = func() {}
+	f.stop()
 	again := startExporter(t, withFiles(folder, name))
 	again.files.Expire(t.Context(), time.Now().Add(48*time.Hour))
 	assert.Empty(t, filesIn(t, folder), "they are found again")

@@ -32,7 +32,7 @@ import (
 
 // fixture is an exporter that runs.
 type fixture struct {
-	*pprofExporter
+	pageFirst
 	t         testing.TB
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
@@ -43,22 +43,26 @@ type fixture struct {
 func startExporter(t testing.TB, config map[string]any) *fixture {
 	t.Helper()
 	f := newFixture(t, config)
-	require.NoError(t, f.start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, f.Start(t.Context(), componenttest.NewNopHost()))
 	stopped := false
 	f.stop = func() {
 		if !stopped {
 			stopped = true
-			require.NoError(t, f.shutdown(context.Background()))
+			require.NoError(t, f.Shutdown(context.Background()))
 		}
 	}
 	t.Cleanup(f.stop)
 	return f
 }
 
+// newFixture makes an exporter without a queue: files are written when send returns.
 func newFixture(t testing.TB, config map[string]any) *fixture {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
-	require.NoError(t, confmap.NewFromStringMap(map[string]any{"server": map[string]any{"endpoint": "localhost:0"}}).Unmarshal(cfg))
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+		"server":        map[string]any{"endpoint": "localhost:0"},
+		"sending_queue": map[string]any{"enabled": false},
+	}).Unmarshal(cfg))
 	require.NoError(t, confmap.NewFromStringMap(config).Unmarshal(cfg))
 	require.NoError(t, confmap.Validate(cfg))
 	telemetry := componenttest.NewTelemetry()
@@ -68,7 +72,9 @@ func newFixture(t testing.TB, config map[string]any) *fixture {
 	set.Logger = zap.New(core)
 	e, err := newPprofExporter(cfg, set)
 	require.NoError(t, err)
-	return &fixture{pprofExporter: e, t: t, telemetry: telemetry, logs: logs}
+	queued, err := e.withQueue(t.Context())
+	require.NoError(t, err)
+	return &fixture{pageFirst: queued.(pageFirst), t: t, telemetry: telemetry, logs: logs}
 }
 
 // reply is what an answer has beside its body.
@@ -109,7 +115,7 @@ func (f *fixture) getJSON(path string, into any) {
 func (f *fixture) send(messages ...pprofile.Profiles) {
 	f.t.Helper()
 	for _, pd := range messages {
-		require.NoError(f.t, f.push(f.t.Context(), pd))
+		require.NoError(f.t, f.ConsumeProfiles(f.t.Context(), pd))
 	}
 }
 
