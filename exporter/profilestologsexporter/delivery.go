@@ -5,6 +5,7 @@ package profilestologsexporter
 
 import (
 	"iter"
+	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -34,6 +35,22 @@ func (p part) bytes() int {
 		return p.records.RequestBytes()
 	}
 	return new(pprofile.ProtoMarshaler).ProfilesSize(p.profiles)
+}
+
+// rejectedSamples returns how many samples the peer rejected, if it rejected so many of the part's profiles or records: its answer
+// does not name them, so each counts as much as the others.
+func (p part) rejectedSamples(rejected int64) int {
+	if rejected <= 0 {
+		return 0
+	}
+	items := p.records.Records
+	if !p.asRecords {
+		for range pdataiter.Profiles(p.profiles) {
+			items++
+		}
+	}
+	share := float64(rejected) / float64(max(items, 1))
+	return int(math.Ceil(float64(p.profiles.SampleCount()) * min(share, 1)))
 }
 
 // source cuts a batch into parts.

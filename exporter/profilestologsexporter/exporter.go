@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -110,29 +110,41 @@ func (e *profilesToLogs) shutdown(context.Context) error {
 
 // push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer
 // answers that it has no service for profiles. If a part is refused permanently, the others are sent. If one is refused
-// temporarily, the error carries that part and those after it, which must be sent again.
+// temporarily, the error carries that part and those after it, which must be sent again. Each sample is reported as sent or lost.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	ctx, cancel := until(e.drained, ctx)
 	defer cancel()
 	asProfiles, recheck := e.tryProfiles()
-	parts := e.split(ctx, pd, asProfiles, e.maxPartBytes(asProfiles))
+	report := exportreport.Report{Unit: "requests"}
+	split := func(pd pprofile.Profiles, maxBytes int) source {
+		parts, dropped := e.split(pd, asProfiles, maxBytes)
+		e.metrics.encoding.Dropped(ctx, dropped)
+		report.Lost(dropped)
+		return parts
+	}
+	parts := split(pd, e.maxPartBytes(asProfiles))
 	tooLargeBytes := math.MaxInt // the size of the last part that was split
 	var noProfiles error         // the reason for sending records, until the peer has accepted some
-	var lost []error
 	for part, ok := parts.next(); ok; part, ok = parts.next() {
+		samples := part.profiles.SampleCount()
 		sent := e.send(ctx, part)
 		if sent.outcome == tooLarge {
 			// If samples share an entry that is too large, splitting does not help.
 			gains := !part.single && part.bytes() < tooLargeBytes
 			if gains && (errors.Is(sent.err, errAboveLimit) || sent.size >= 2*minRequestBytes) {
 				tooLargeBytes = part.bytes()
-				parts = e.split(ctx, parts.rest(part), asProfiles, tooLargeBytes/2)
+				parts = split(parts.rest(part), tooLargeBytes/2)
 				continue
 			}
 			part, sent = e.sendWhole(ctx, part, sent)
 		}
 		if sent.outcome == unreadable && asProfiles {
 			sent = e.probe(ctx, sent)
+		}
+		if sent.outcome == accepted {
+			lost := min(samples, part.rejectedSamples(sent.rejected)+part.records.Dropped)
+			report.Sent(samples - lost)
+			report.Lost(lost)
 		}
 		switch {
 		case sent.outcome == accepted && asProfiles:
@@ -145,24 +157,22 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 				noProfiles = nil
 			}
 		case sent.outcome == later:
-			e.logLost(lost)
-			return xconsumererror.NewProfiles(sent.err, parts.rest(part))
+			return report.Finish(ctx, e.logger, sent.err, parts.rest(part))
 		case asProfiles && (sent.outcome == noService || recheck):
 			// A recheck that is refused for another reason changes nothing: the peer accepts log records.
 			if !recheck {
 				noProfiles = sent.err
 			}
 			asProfiles, tooLargeBytes = false, math.MaxInt
-			parts = e.split(ctx, parts.rest(part), asProfiles, e.maxPartBytes(asProfiles))
+			parts = split(parts.rest(part), e.maxPartBytes(asProfiles))
 		default:
 			if noProfiles != nil {
 				sent.err = errors.Join(noProfiles, sent.err)
 			}
-			lost = append(lost, sent.err)
+			report.Refused(samples, "", sent.err)
 		}
 	}
-	// It is permanent, as each of them is.
-	return errors.Join(lost...)
+	return report.Finish(ctx, e.logger, nil, pprofile.Profiles{})
 }
 
 // minRequestBytes is a size that every peer accepts. If a peer refuses smaller requests as too large, splitting does not
@@ -182,19 +192,17 @@ func (e *profilesToLogs) maxPartBytes(asProfiles bool) int {
 	}
 }
 
-// split cuts a batch into parts with up to maxBytes of profiles or records.
-func (e *profilesToLogs) split(ctx context.Context, pd pprofile.Profiles, asProfiles bool, maxBytes int) source {
+// split cuts a batch into parts with up to maxBytes of profiles or records. It returns how many samples cannot be understood.
+func (e *profilesToLogs) split(pd pprofile.Profiles, asProfiles bool, maxBytes int) (parts source, dropped int) {
 	if asProfiles {
-		parts := splitProfiles(pd, maxBytes)
-		e.metrics.encoding.Dropped(ctx, parts.dropped)
-		return parts
+		whole := splitProfiles(pd, maxBytes)
+		return whole, whole.dropped
 	}
 	options := e.config.Encoding.Options(maxBytes)
 	options.MaxRecordBytes = min(options.MaxRecordBytes, maxBytes)
 	options.RepeatsResources = e.config.HEC.HasValue()
 	encoder := splunklog.NewEncoder(pd, options)
-	e.metrics.encoding.Dropped(ctx, encoder.Dropped)
-	return recordParts{encoder}
+	return recordParts{encoder}, encoder.Dropped
 }
 
 // send sends one part. If it cannot be split, send ignores the limit.
@@ -316,13 +324,6 @@ func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error)
 	}
 	e.metrics.switched(ctx, signalProfiles)
 	e.logger.Info("the peer accepts OTLP profiles; sending them from now on")
-}
-
-// logLost logs what is lost of a batch whose rest is sent again: otherwise the errors would seem to be about the rest.
-func (e *profilesToLogs) logLost(lost []error) {
-	if len(lost) > 0 {
-		e.logger.Error("requests with parts of a batch were refused; their samples are dropped", zap.Error(errors.Join(lost...)))
-	}
 }
 
 // metrics are the exporter's own. encoding counts what is sent as log records.

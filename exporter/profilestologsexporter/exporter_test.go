@@ -4,11 +4,15 @@
 package profilestologsexporter
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +29,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 )
 
 func plainBody(t *testing.T, r *http.Request) []byte {
@@ -189,8 +195,7 @@ func TestLargeBatch(t *testing.T) {
 				err := e.push(t.Context(), rest)
 				var later xconsumererror.Profiles
 				if !errors.As(err, &later) {
-					assert.Equal(t, tc.lost, err != nil)
-					assert.Equal(t, tc.lost, consumererror.IsPermanent(err))
+					assert.NoError(t, err, "some were sent")
 					break
 				}
 				rest = later.Data()
@@ -244,4 +249,72 @@ func TestPartialSuccess(t *testing.T) {
 	require.Len(t, lines, 1)
 	assert.Equal(t, "not these", lines[0].ContextMap()["message"])
 	b.requireOnce(t, batch("x", 5))
+}
+
+// Each sample counts as sent or as failed by the answer to its own request, in the Collector's own metrics: with a queue and without,
+// as profiles and as log records, refused at once or after a retry, or never accepted.
+func TestSentAndFailedSamplesAreExact(t *testing.T) {
+	const samples = 4000
+	later, never := status.Error(codes.Unavailable, "later"), status.Error(codes.InvalidArgument, "never")
+	all := func(err error) func(int) error { return func(int) error { return err } }
+	at := func(err error, requests ...int) func(int) error {
+		return func(n int) error {
+			if slices.Contains(requests, n) {
+				return err
+			}
+			return nil
+		}
+	}
+	for name, answer := range map[string]func(n int) error{
+		"all accepted":        nil,
+		"two refused":         at(never, 2, 4),
+		"all refused":         all(never),
+		"retried":             at(later, 2, 4),
+		"refused and retried": func(n int) error { return cmp.Or(at(never, 2, 5)(n), at(later, 3, 4)(n)) },
+		"given up":            func(n int) error { return cmp.Or(at(never, 2)(n), at(later, 3)(n)) },
+	} {
+		for _, mode := range []string{"fallback", "always"} {
+			for _, queue := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s %s queue=%t", name, mode, queue), func(t *testing.T) {
+					b := &inbox{refuseProfiles: answer, refuseLogs: answer}
+					e := runExporter(t, map[string]any{
+						"grpc": grpcServer(t, b, true), "mode": mode, "max_request_bytes": minRequestBytes, "max_record_bytes": 1000,
+						"sending_queue":    map[string]any{"enabled": queue},
+						"retry_on_failure": map[string]any{"enabled": name != "given up", "initial_interval": "1ms", "max_interval": "1ms"},
+					})
+					err := e.ConsumeProfiles(t.Context(), batch("x", samples))
+					count := func(name string) int {
+						return int(collectortest.Sum(t, e.telemetry, "otelcol_exporter_"+name+"_profile_samples", "exporter", "profiles_to_logs"))
+					}
+					require.Eventually(t, func() bool { return count("sent")+count("send_failed") == samples }, time.Minute, time.Millisecond)
+					arrived := 0
+					got, _ := b.samples(t)
+					for _, n := range got {
+						arrived += n
+					}
+					assert.Equal(t, arrived, count("sent"))
+					assert.Equal(t, !queue && (name == "all refused" || name == "given up"), err != nil)
+					switch name {
+					case "all accepted", "retried":
+						assert.Equal(t, samples, arrived)
+					case "all refused":
+						assert.Zero(t, arrived)
+						assert.LessOrEqual(t, strings.Count(fmt.Sprint(e.log.All()), "Permanent error"), 1+strings.Count(fmt.Sprint(e.log.All()), "not retryable"))
+					default:
+						assert.Positive(t, arrived)
+						assert.Less(t, arrived, samples)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What the peer rejects of a request that it accepts has failed.
+func TestRejectedSamplesHaveFailed(t *testing.T) {
+	b := &inbox{partialLogs: 1}
+	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false), "format": "text"})
+	e.send(t, batch("x", 5))
+	assert.EqualValues(t, 4, collectortest.Sum(t, e.telemetry, "otelcol_exporter_sent_profile_samples"))
+	assert.EqualValues(t, 1, collectortest.Sum(t, e.telemetry, "otelcol_exporter_send_failed_profile_samples"))
 }

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
 )
 
@@ -81,6 +82,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	default:
 		e.peer = newHTTPPeer(config.HTTP.Get(), set.TelemetrySettings, userAgent, config.MaxRetryAfter)
 	}
+	set.TelemetrySettings = exportreport.Settings(set.TelemetrySettings)
 	queued, err := xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// One push can send several requests, each of which has the timeout.

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -194,9 +195,8 @@ func TestSingleSampleThatIsTooLarge(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").
 		Profile("samples", "count").Sample(profiletest.Value(1, strings.Repeat("x", 300_000))).
 		Sample(profiletest.Value(2, "small"), profiletest.Value(3, "smaller")).Build()
-	err := e.ConsumeProfiles(t.Context(), pd)
-	require.Error(t, err)
-	assert.True(t, consumererror.IsPermanent(err))
+	require.NoError(t, e.ConsumeProfiles(t.Context(), pd), "some were sent")
+	assert.EqualValues(t, 1, collectortest.Sum(t, e.telemetry, "otelcol_exporter_send_failed_profile_samples"))
 	samples := 0
 	for _, pd := range b.profiles {
 		samples += pd.SampleCount()

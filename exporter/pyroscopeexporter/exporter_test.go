@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
@@ -28,7 +30,11 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
@@ -265,14 +271,95 @@ func TestAnswersOfTheServer(t *testing.T) {
 	}
 }
 
-// A bad series does not keep the others from arriving.
-func TestOneRefusedSeriesLeavesTheOthers(t *testing.T) {
-	s := pyroscopetest.New(t)
-	s.Answer(refuse(400, "bad"))
-	err := newTestExporter(t, s, nil).push(t.Context(), twoServices())
-	require.True(t, consumererror.IsPermanent(err))
-	require.Len(t, s.Series(), 1)
-	require.Equal(t, "b", s.Series()[0].Labels["service_name"])
+// services makes a message of a service for each number, with so many samples.
+func services(samples ...int) pprofile.Profiles {
+	build := profiletest.New()
+	for i, n := range samples {
+		build.Resource("service.name", fmt.Sprint("s", i)).Profile("cpu", "nanoseconds")
+		for k := range n {
+			build.Sample(profiletest.Value(1, fmt.Sprint("f", k)))
+		}
+	}
+	return build.Build()
+}
+
+// Each sample counts as sent or as failed by the answer to its own series, in the Collector's own metrics: with a queue and without,
+// for series that are refused at once or after a retry, and for those that were never accepted.
+func TestSentAndFailedSamplesAreExact(t *testing.T) {
+	ten := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10} // 55 samples
+	bad, later := refuse(400, "bad"), refuse(429, "slow down")
+	for name, tt := range map[string]struct {
+		answers []http.HandlerFunc
+		failed  int64
+		// lines are what is logged as an error.
+		lines []string
+	}{
+		"all accepted": {},
+		"one refused": {[]http.HandlerFunc{nil, nil, bad}, 3, []string{
+			`refused 1 series (3 samples), process_cpu of s2: URL answered 400 Bad Request: "bad"`,
+		}},
+		"two reasons": {[]http.HandlerFunc{bad, bad, nil, refuse(401, "who are you")}, 7, []string{
+			`refused 2 series (3 samples), such as process_cpu of s0: URL answered 400 Bad Request: "bad"; ` +
+				`1 series (4 samples), process_cpu of s3: URL answered 401 Unauthorized: "who are you"`,
+		}},
+		"all refused": {slices.Repeat([]http.HandlerFunc{bad}, 10), 55, []string{
+			`Permanent error: refused 10 series (55 samples), such as process_cpu of s0: URL answered 400 Bad Request: "bad"`,
+		}},
+		// The retry has s0 and s4.
+		"refused after a retry": {append([]http.HandlerFunc{later, nil, nil, nil, later}, append(make([]http.HandlerFunc, 5), nil, bad)...), 5, []string{
+			`refused 1 series (5 samples), process_cpu of s4: URL answered 400 Bad Request: "bad"`,
+		}},
+		"refused, then retried": {append([]http.HandlerFunc{later, bad}, make([]http.HandlerFunc, 8)...), 2, []string{
+			`refused 1 series (2 samples), process_cpu of s1: URL answered 400 Bad Request: "bad"`,
+		}},
+		"given up": {append([]http.HandlerFunc{nil, bad, nil}, slices.Repeat([]http.HandlerFunc{refuse(503, "away")}, 1000)...), 51, nil},
+	} {
+		for queue, enabled := range map[string]bool{"with a queue": true, "without": false} {
+			for kind, prepared := range map[string]bool{"as it is": false, "prepared": true} {
+				t.Run(name+" "+queue+" "+kind, func(t *testing.T) {
+					s := pyroscopetest.New(t)
+					s.Answer(tt.answers...)
+					cfg := createDefaultConfig().(*Config)
+					cfg.Client.Endpoint = s.URL
+					cfg.Retry.InitialInterval, cfg.Retry.MaxInterval, cfg.Retry.MaxElapsedTime = time.Millisecond, time.Millisecond, 50*time.Millisecond
+					if !enabled {
+						cfg.Queue = configoptional.None[exporterhelper.QueueBatchConfig]()
+					}
+					telemetry := componenttest.NewTelemetry()
+					core, logs := observer.New(zapcore.ErrorLevel)
+					set := exporter.Settings{ID: component.NewID(NewFactory().Type()), TelemetrySettings: telemetry.NewTelemetrySettings()}
+					set.Logger = zap.New(core)
+					e, err := createProfiles(t.Context(), set, cfg)
+					require.NoError(t, err)
+					require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+					pd := services(ten...)
+					if prepared {
+						pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SampleType().SetUnitStrindex(int32(pd.Dictionary().StringTable().Len()))
+						pd.Dictionary().StringTable().Append("nano:seconds")
+					}
+					err = e.ConsumeProfiles(t.Context(), pd)
+					count := func(name string, attributes ...string) int64 {
+						return collectortest.Sum(t, telemetry, "otelcol_exporter_"+name+"_profile_samples", attributes...)
+					}
+					require.Eventually(t, func() bool { return count("sent")+count("send_failed") == 55 }, time.Minute, time.Millisecond)
+					require.Equal(t, tt.failed, count("send_failed"))
+					require.Equal(t, tt.failed, count("send_failed", "exporter", "pyroscope"))
+					require.Equal(t, 55-tt.failed, count("sent", "exporter", "pyroscope"))
+					require.NoError(t, e.Shutdown(t.Context()))
+					require.NoError(t, telemetry.Shutdown(t.Context()))
+					assert.Equal(t, !enabled && (name == "all refused" || name == "given up"), err != nil)
+					if tt.lines != nil {
+						lines := logs.All()
+						require.Len(t, lines, len(tt.lines))
+						for i, line := range lines {
+							text := strings.ReplaceAll(line.ContextMap()["error"].(string), s.URL+pushPath, "URL")
+							assert.Equal(t, tt.lines[i], strings.TrimPrefix(text, "not retryable error: "))
+						}
+					}
+				})
+			}
+		}
+	}
 }
 
 func TestLabels(t *testing.T) {

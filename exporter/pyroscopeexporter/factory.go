@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
 )
 
@@ -32,6 +33,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
+	set.TelemetrySettings = exportreport.Settings(set.TelemetrySettings)
 	return xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// The client has a timeout for each request, and a push can be many.

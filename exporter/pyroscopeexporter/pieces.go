@@ -55,7 +55,7 @@ func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size en
 			left, _ := movePiece(list, 1)
 			p.countDroppedSamples(ctx, droppedTooLarge, left)
 			if left > 0 {
-				p.refuse(fmt.Errorf("%d samples are dropped: as pprof the profiles take more than %d times their size as OTLP", left, maxExpansion))
+				p.report.Refused(left, "", fmt.Errorf("dropped: as pprof the profiles take more than %d times their size as OTLP", maxExpansion))
 			}
 			return
 		}

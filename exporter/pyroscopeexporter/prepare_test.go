@@ -17,11 +17,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
@@ -255,10 +256,10 @@ func TestErrorsAreBounded(t *testing.T) {
 	build, s := pt.New(), pyroscopetest.New(t)
 	for i := range 200 {
 		build.Resource("service.name", fmt.Sprint("s", i)).Profile("cpu", "nanoseconds").Sample(pt.Value(1, "f"))
-		s.Answer(refuse(400, strings.Repeat("no ", 5000)))
+		s.Answer(refuse(400, fmt.Sprint(i, strings.Repeat(" no", 5000))))
 	}
 	err := newTestExporter(t, s, nil).push(t.Context(), build.Build())
-	require.ErrorContains(t, err, "and 197 more series")
+	require.ErrorContains(t, err, "; 197 series for other reasons")
 	require.Less(t, len(err.Error()), 8<<10)
 	require.Equal(t, 200, s.Calls())
 }
@@ -342,12 +343,15 @@ func TestLabelsAreBoundedByTheMessage(t *testing.T) {
 	}
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
-	e := newTestExporterWith(t, pyroscopetest.New(t), metadatatest.NewSettings(telemetry), nil)
+	core, logs := observer.New(zap.ErrorLevel)
+	set := metadatatest.NewSettings(telemetry)
+	set.Logger = zap.New(core)
+	e := newTestExporterWith(t, pyroscopetest.New(t), set, nil)
 	sent := &countingTransport{}
 	e.client.Transport = sent
-	err := e.push(t.Context(), build.Build())
-	require.ErrorContains(t, err, "the labels of the message's series take more than 64 times its size")
-	require.True(t, consumererror.IsPermanent(err))
+	require.NoError(t, e.push(t.Context(), build.Build()), "some were sent")
+	require.Len(t, logs.All(), 1)
+	require.Contains(t, logs.All()[0].ContextMap()["error"], "the labels of the message's series take more than 64 times its size")
 	dropped := counted(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", droppedTooLarge)
 	require.Positive(t, dropped)
 	require.EqualValues(t, n, dropped+int64(sent.requests))

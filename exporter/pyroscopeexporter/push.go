@@ -17,14 +17,13 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
@@ -60,28 +59,20 @@ func (e *pyroscopeExporter) shutdown(context.Context) error {
 	return nil
 }
 
-// push sends profiles as series. The error carries the profiles that the server refused temporarily, for a retry. Permanent
-// refusals are counted, and are in the error only if there is nothing to retry.
+// push sends profiles as series. The error carries the profiles that the server refused temporarily, for a retry.
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
-	p := pusher{pyroscopeExporter: e, budget: budget{message: pd, limit: minBytes}}
+	p := pusher{pyroscopeExporter: e, report: exportreport.Report{Unit: "series"}, budget: budget{message: pd, limit: minBytes}}
 	if !p.sendAsIs(ctx, pd) {
 		prepared := pprofile.NewProfiles()
 		pd.CopyTo(prepared)
 		e.countDroppedLabels(ctx, prepare(prepared, e.cfg))
 		p.parts(ctx, prepared, e.cfg.MaxProfileBytes)
 	}
-	permanentErr := p.refusal()
-	switch {
-	case p.retryErr != nil:
-		if permanentErr != nil {
-			e.telemetry.Logger.Error("the server refused profiles permanently; they are dropped", zap.Error(permanentErr))
-		}
-		return xconsumererror.NewProfiles(p.retryErr, new(compact.Batch).Merge(p.retry))
-	case permanentErr != nil:
-		return consumererror.NewPermanent(permanentErr)
-	default:
-		return nil
+	var left pprofile.Profiles
+	if p.retryErr != nil {
+		left = new(compact.Batch).Merge(p.retry)
 	}
+	return p.report.Finish(ctx, e.telemetry.Logger, p.retryErr, left)
 }
 
 // pusher sends one message.
@@ -92,9 +83,8 @@ type pusher struct {
 	failures  int
 	retryErr  error
 	isStopped bool
-	// refused is how many series were refused permanently, refusals has the errors of the first ones.
-	refused  int
-	refusals []error
+	// report has what was accepted and what is lost.
+	report exportreport.Report
 	// budget is for the labels of all series.
 	budget budget
 }
@@ -120,8 +110,8 @@ func (b *budget) allow(n int) bool {
 	return true
 }
 
-// maxFailures bounds the series that are tried in vain. One that the server asks to send later, whenever it comes, for example
-// because it is too large for a limit on the rate, must not keep all the others from arriving.
+// maxFailures is how many series may fail before the rest is left for the retry. One that the server always asks to send later,
+// for example because it is too large for a limit on the rate, must not keep all the others from arriving.
 const maxFailures = 3
 
 // fail notes that a series must be retried.
@@ -129,24 +119,6 @@ func (p *pusher) fail(err error) {
 	p.failures++
 	p.retryErr = cmp.Or(p.retryErr, err)
 	p.isStopped = p.isStopped || p.failures >= maxFailures || !errors.Is(err, errOfSeries)
-}
-
-// maxRefusals bounds how many refusals an error lists: mostly the reason is the same for all.
-const maxRefusals = 3
-
-func (p *pusher) refuse(err error) {
-	if p.refused++; p.refused <= maxRefusals {
-		p.refusals = append(p.refusals, err)
-	}
-}
-
-// refusal returns the error for refused series, or nil if there are none.
-func (p *pusher) refusal() error {
-	err := errors.Join(p.refusals...)
-	if p.refused > maxRefusals {
-		err = fmt.Errorf("%w\nand %d more series", err, p.refused-maxRefusals)
-	}
-	return err
 }
 
 // sendAsIs sends pd if nothing has to be changed and no pprof is too large, as is usual for scraped and pushed pprofs. It reports
@@ -159,7 +131,7 @@ func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 	if err != nil || p.sizeOf(payloads, stats).excess > 1 {
 		return false
 	}
-	done := p.sendPayloads(ctx, pd, payloads)
+	done := p.sendPayloads(ctx, pd, payloads, nil)
 	if p.retryErr != nil {
 		left := pprofile.NewProfiles()
 		pd.CopyTo(left)
@@ -182,7 +154,7 @@ func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 	for _, n := range batch.TakeStats().Dropped {
 		invalid += n
 	}
-	p.countDroppedSamples(ctx, droppedInvalid, invalid)
+	p.drop(ctx, droppedInvalid, invalid)
 	for part := range batch.Parts() {
 		before := p.failures
 		if !p.isStopped {
@@ -206,34 +178,46 @@ type encodedSize struct {
 // send sends a series for each pprof of a part. If one is larger than the server accepts, it sends nothing unless must is set.
 // Afterwards part has only what must be retried.
 func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (size encodedSize) {
+	samples := part.SampleCount()
 	added := addCPUTime(part)
 	defer func() { removeProfiles(part, added) }()
 	payloads, stats, err := pprofencode.Encode(part)
 	if err != nil {
-		p.refuse(err)
+		p.report.Refused(samples, "", fmt.Errorf("cannot be encoded: %w", err))
 		return size
 	}
 	if size = p.sizeOf(payloads, stats); size.excess > 1 && !must {
 		return size
 	}
-	p.countDroppedSamples(ctx, droppedTooLarge, stats.Dropped)
-	for at := range p.sendPayloads(ctx, part, payloads) {
+	p.drop(ctx, droppedTooLarge, stats.Dropped)
+	p.report.Sent(-stats.Dropped) // sendPayloads counts whole profiles
+	for at := range p.sendPayloads(ctx, part, payloads, added) {
 		clearSamples(part.ResourceProfiles().At(at.resource).ScopeProfiles().At(at.scope).Profiles().At(at.profile))
 	}
 	return size
 }
 
-// sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry.
-func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload) (done map[position]bool) {
+// sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry. The samples of added profiles
+// do not count as sent or lost: the message does not have them.
+func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload, added map[position]bool) (done map[position]bool) {
 	done = map[position]bool{}
 	s := source{pd: pd, isText: textAttributes(pd), resource: -1}
 	for i := range payloads {
 		payload := &payloads[i]
-		if payload.Samples > 0 {
-			if p.isStopped {
-				return done
+		profiles := pd.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex).Profiles()
+		samples := 0
+		for _, i := range payload.ProfileIndices {
+			if !added[position{payload.ResourceIndex, payload.ScopeIndex, i}] {
+				samples += profiles.At(i).Samples().Len()
 			}
-			if err := p.sendSeries(ctx, &s, payload); err != nil {
+		}
+		switch {
+		case payload.Samples == 0:
+			p.report.Sent(samples)
+		case p.isStopped:
+			return done
+		default:
+			if err := p.sendSeries(ctx, &s, payload, samples); err != nil {
 				p.fail(err)
 				continue
 			}
@@ -258,32 +242,35 @@ func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats)
 	return size
 }
 
-// sendSeries sends one series. An error means that it must be retried.
-func (p *pusher) sendSeries(ctx context.Context, from *source, payload *pprofencode.Payload) error {
+// sendSeries sends one series, which has so many of the message's samples. An error means that it must be retried.
+func (p *pusher) sendSeries(ctx context.Context, from *source, payload *pprofencode.Payload, samples int) error {
 	s := p.series(ctx, from, payload)
 	if !p.budget.allow(s.labelBytes()) {
-		p.countDroppedSamples(ctx, droppedTooLarge, payload.Samples)
-		p.refuse(fmt.Errorf("%s is dropped: the labels of the message's series take more than %d times its size", s.describe(), maxExpansion))
+		p.countDroppedSamples(ctx, droppedTooLarge, samples)
+		p.report.Refused(samples, s.describe(), fmt.Errorf("dropped: the labels of the message's series take more than %d times its size", maxExpansion))
 		return nil
 	}
 	c := p.compressor()
 	defer p.release(c)
 	compressed, err := c.compress(payload.Bytes)
 	if err != nil {
-		p.refuse(err)
+		p.report.Refused(samples, s.describe(), err)
 		return nil
 	}
 	// The id follows from the content, so that a retry has the same.
 	s.id, s.pprof = uuid.NewSHA1(uuid.Nil, compressed).String(), compressed
-	if err = p.post(ctx, s); err != nil {
-		err = fmt.Errorf("push %s: %w", s.describe(), err)
-	}
+	err = p.post(ctx, s)
 	p.count(ctx, err)
-	if err != nil && consumererror.IsPermanent(err) {
-		p.refuse(err)
+	switch {
+	case err == nil:
+		p.report.Sent(samples)
 		return nil
+	case consumererror.IsPermanent(err):
+		p.report.Refused(samples, s.describe(), err)
+		return nil
+	default:
+		return fmt.Errorf("push %s: %w", s.describe(), err)
 	}
-	return err
 }
 
 // The outcomes of a push.
@@ -310,6 +297,12 @@ const (
 	droppedInvalid  = "invalid"
 	droppedTooLarge = "too_large"
 )
+
+// drop counts samples that the exporter itself does not send.
+func (p *pusher) drop(ctx context.Context, reason string, n int) {
+	p.report.Lost(n)
+	p.countDroppedSamples(ctx, reason, n)
+}
 
 func (e *pyroscopeExporter) countDroppedSamples(ctx context.Context, reason string, n int) {
 	if n > 0 {
