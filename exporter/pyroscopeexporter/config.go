@@ -47,12 +47,12 @@ const (
 	dotsUnderscore = "underscore"
 )
 
-// LabelsConfig configures which resource attributes become labels of a series, and which sample attributes do not.
+// LabelsConfig configures which attributes become labels of a series.
 type LabelsConfig struct {
-	// Include names the only attributes that become labels, in the order in which they are kept if there are more than
+	// Include names the only resource attributes that become labels, in the order in which they are kept if there are more than
 	// Max. Empty means all.
 	Include []string `mapstructure:"include"`
-	// Exclude names attributes that do not become labels.
+	// Exclude names attributes of resources and profiles that do not become labels.
 	Exclude []string `mapstructure:"exclude"`
 	// SampleExclude names attributes of samples that are left out, because each of their values would become a series.
 	SampleExclude []string `mapstructure:"sample_exclude"`

@@ -29,16 +29,20 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
 func refuse(code int, body string, headers ...string) http.HandlerFunc {
@@ -362,6 +366,77 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 	}
 }
 
+// What a Splunk agent samples all the time, and what it samples during requests, differ only by an attribute of the profile: they are
+// series of their own, whose totals are those of the records.
+func TestSplunkSourcesAreSeries(t *testing.T) {
+	s := pyroscopetest.New(t)
+	e := newTestExporter(t, s, nil)
+	want := map[string]int64{}
+	for _, source := range []string{"snapshot", "continuous"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "splunk", "v4.*-cpu-"+source+".otlp-logs.pb"))
+		require.NoError(t, err)
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			records, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(data)
+			require.NoError(t, err)
+			translated := splunklog.Translate(records, splunklog.Options{})
+			require.NoError(t, e.push(t.Context(), translated.Profiles))
+			for profile := range pdataiter.Profiles(translated.Profiles) {
+				for _, sample := range profile.Samples().All() {
+					want["process_cpu "+source] += int64(sample.TimestampsUnixNano().Len())
+				}
+			}
+		}
+	}
+	require.Len(t, want, 2)
+	got := map[string]int64{}
+	for _, one := range s.Series() {
+		require.Equal(t, []string{"samples", "cpu"}, []string{one.Pprof.SampleType[0].Type, one.Pprof.SampleType[1].Type})
+		for _, sample := range one.Pprof.Sample {
+			got[one.Labels["__name__"]+" "+one.Labels["profiling_instrumentation_source"]] += sample.Value[0]
+		}
+	}
+	require.Equal(t, want, got)
+}
+
+// Attributes of a profile that distinguish it are labels, within the same bounds as others. Those of pprof's header are not.
+func TestProfileAttributesAreLabels(t *testing.T) {
+	var attributes []profiletest.Attribute
+	for i := range 40 {
+		attributes = append(attributes, profiletest.Attr(fmt.Sprintf("a.%02d", i), i))
+	}
+	for name, tt := range map[string]struct {
+		attributes []profiletest.Attribute
+		want       map[string]string
+		dropped    int64
+		change     func(*Config)
+	}{
+		"header":   {attributes: []profiletest.Attribute{profiletest.Attr("pprof.profile.comment", "x"), profiletest.Attr("pprof.profile.doc_url", "x")}, want: map[string]string{"host_name": "h", "region": "eu"}},
+		"numbers":  {attributes: []profiletest.Attribute{profiletest.Attr("cpu.number", 3), profiletest.Attr("empty", "")}, want: map[string]string{"host_name": "h", "region": "eu", "cpu_number": "3"}},
+		"same":     {attributes: []profiletest.Attribute{profiletest.Attr("region", "us"), profiletest.Attr("service.name", "other")}, want: map[string]string{"host_name": "h", "region": "us"}},
+		"excluded": {attributes: []profiletest.Attribute{profiletest.Attr("secret", "x")}, want: map[string]string{"host_name": "h", "region": "eu"}, change: func(c *Config) { c.Labels.Exclude = []string{"secret"} }},
+		"too long": {attributes: []profiletest.Attribute{profiletest.Attr(strings.Repeat("k", 1025), "x"), profiletest.Attr("v", strings.Repeat("v", 3000))}, want: map[string]string{"host_name": "h", "region": "eu", "v": strings.Repeat("v", 2048)}, dropped: 1},
+		"too many": {attributes: attributes, want: map[string]string{"a_00": "0"}, dropped: 41, change: func(c *Config) { c.Labels.Max = 4 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pyroscopetest.New(t)
+			telemetry := componenttest.NewTelemetry()
+			pd := profiletest.New().Resource("service.name", "shop", "host.name", "h", "region", "eu").
+				Profile("cpu", "nanoseconds").Attributes(tt.attributes...).Sample(profiletest.Value(1, "f")).Build()
+			require.NoError(t, newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), tt.change).push(t.Context(), pd))
+			require.Len(t, s.Series(), 1)
+			labels := s.Series()[0].Labels
+			for _, fixed := range []string{"__name__", "__delta__", "service_name"} {
+				delete(labels, fixed)
+			}
+			assert.Equal(t, tt.want, labels)
+			assert.Equal(t, tt.dropped, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_labels"))
+			require.NoError(t, telemetry.Shutdown(t.Context()))
+		})
+	}
+}
+
 func TestLabels(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "p", "z", "1", "a/b", "2", "9", "3", "host.name", "h", "empty", "").Build()
 	attributes := pd.ResourceProfiles().At(0).Resource().Attributes()
@@ -370,7 +445,7 @@ func TestLabels(t *testing.T) {
 		change(cfg)
 		l := newLabeler(cfg)
 		resource := l.ofResource(attributes, &budget{limit: minBytes})
-		labels, dropped := l.labels(&resource, "memory", sampleLabels)
+		labels, dropped := l.labels(&resource, "memory", nil, sampleLabels)
 		var all []string
 		for _, l := range labels {
 			all = append(all, l.name+"="+l.value)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
 )
@@ -113,15 +114,53 @@ func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resource
 	return labels
 }
 
-// labels returns the labels of a series, sorted by name, and how many of the resource's were dropped because there are more than
-// allowed. The server adds sampleLabels labels of samples, and counts all labels, including __delta__.
-func (l *labeler) labels(resource *resourceLabels, profileName string, sampleLabels int) (labels []label, dropped int) {
+// ofProfile returns the labels that the attributes of a profile become, at most as many as a series can have, and how many were
+// dropped. They distinguish profiles that are otherwise of one series.
+func (l *labeler) ofProfile(pd pprofile.Profiles, profile pprofile.Profile, b *budget) (labels []label, dropped int) {
+	table := pd.Dictionary().AttributeTable()
+	for _, i := range profile.AttributeIndices().All() {
+		if i < 0 || int(i) >= table.Len() {
+			continue
+		}
+		key := textOf(pd, table.At(int(i)).KeyStrindex())
+		value := table.At(int(i)).Value()
+		switch {
+		case !profilekind.IsSeriesAttribute(key), slices.Contains(l.cfg.Labels.Exclude, key), isEmpty(value):
+			continue
+		case len(labels) == l.cfg.Labels.Max, len(key) > maxLabelNameBytes:
+			dropped++
+			continue
+		}
+		name := labelName(key, l.cfg.Labels.Dots)
+		if text := labelText(value, b); text != "" && name != "" && !hasLabel(labels, name) && !hasLabel(l.external, name) {
+			labels = append(labels, label{name, text})
+		}
+	}
+	return labels, dropped
+}
+
+func hasLabel(labels []label, name string) bool {
+	return slices.ContainsFunc(labels, func(l label) bool { return l.name == name })
+}
+
+// labels returns the labels of a series, sorted by name, and how many of the profile's and the resource's were dropped because there
+// are more than allowed. If both have one of the same name, the profile's is used. The server adds sampleLabels labels of samples,
+// and counts all labels, including __delta__.
+func (l *labeler) labels(resource *resourceLabels, profileName string, ofProfile []label, sampleLabels int) (labels []label, dropped int) {
 	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"}, label{labelService, resource.service})
 	labels = append(labels, l.external...)
-	room := min(len(resource.best), max(0, l.cfg.Labels.Max-len(labels)-sampleLabels))
-	labels = append(labels, resource.best[:room]...)
+	dropped = len(ofProfile) + resource.total
+	for _, candidate := range slices.Concat(ofProfile, resource.best) {
+		switch {
+		case hasLabel(labels, candidate.name):
+			dropped--
+		case len(labels)+sampleLabels < l.cfg.Labels.Max:
+			labels = append(labels, candidate)
+			dropped--
+		}
+	}
 	slices.SortFunc(labels, func(a, b label) int { return strings.Compare(a.name, b.name) })
-	return labels, resource.total - room
+	return labels, dropped
 }
 
 func isEmpty(v pcommon.Value) bool {

@@ -362,8 +362,9 @@ func (p *pusher) series(ctx context.Context, from *source, payload *pprofencode.
 	for _, i := range payload.ProfileIndices {
 		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), from.isText))
 	}
-	labels, dropped := p.labeler.labels(&from.labels, typeCharacters.Replace(name), sampleLabels)
-	p.countDroppedLabels(ctx, dropped)
+	ofProfile, tooMany := p.labeler.ofProfile(from.pd, first, &p.budget)
+	labels, dropped := p.labeler.labels(&from.labels, typeCharacters.Replace(name), ofProfile, sampleLabels)
+	p.countDroppedLabels(ctx, tooMany+dropped)
 	return &series{labels: labels}
 }
 

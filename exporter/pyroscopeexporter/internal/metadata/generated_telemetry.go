@@ -62,7 +62,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExporterPyroscopeDroppedLabels, err = builder.meter.Int64Counter(
 		"otelcol_exporter_pyroscope_dropped_labels",
-		metric.WithDescription("Number of attributes of resources and samples that did not become labels because a series had too many, or their name was too long. [Alpha]"),
+		metric.WithDescription("Number of attributes of resources, profiles and samples that did not become labels because a series had too many, or their name was too long. [Alpha]"),
 		metric.WithUnit("{label}"),
 	)
 	errs = errors.Join(errs, err)

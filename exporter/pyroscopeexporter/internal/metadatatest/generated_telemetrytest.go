@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 func AssertEqualExporterPyroscopeDroppedLabels(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_pyroscope_dropped_labels",
-		Description: "Number of attributes of resources and samples that did not become labels because a series had too many, or their name was too long. [Alpha]",
+		Description: "Number of attributes of resources, profiles and samples that did not become labels because a series had too many, or their name was too long. [Alpha]",
 		Unit:        "{label}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
