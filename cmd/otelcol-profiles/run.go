@@ -20,7 +20,7 @@ import (
 )
 
 // run replaces the one in main_others.go, which `make generate` removes. It runs the collector so that signals work from the
-// start and so that it stops in time (internal/shutdown), that queues lose nothing while the disk is full
+// start and so that it stops in time (internal/shutdown), that queues lose nothing while the disk is full and log what is so
 // (internal/safestorage), and that what it receives fits into its memory (internal/service/budget).
 func run(set otelcol.CollectorSettings) error {
 	signals := shutdown.Listen()
@@ -48,7 +48,7 @@ func run(set otelcol.CollectorSettings) error {
 		limit.Renew()
 		factories.Receivers = limit.Receivers(factories.Receivers)
 		factories.Processors = limit.Processors(factories.Processors)
-		factories.Exporters = limit.Exporters(factories.Exporters, storages.Enter)
+		factories.Exporters = limit.Exporters(factories.Exporters, &storages)
 		factories.Extensions = storages.Factories(factories.Extensions)
 		return factories, err
 	}

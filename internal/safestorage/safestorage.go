@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package safestorage keeps the Collector's persistent queue from losing items while the disk is full, from writing when it only
-// reads, and from standing still.
+// reads, from standing still, and from logging what is not so.
 //
 // The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue deletes
 // the item (exporterhelper v0.162, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch only
@@ -20,6 +20,9 @@
 //
 // If two senders wait for room in a full queue and the contexts of both end, the next two items that are finished stop the queue
 // for ever (https://github.com/open-telemetry/opentelemetry-collector/issues/15700). So Enter lets only one sender wait there.
+//
+// The queue logs a legacy format when it starts for the first time, and that it drops data which it keeps when it stops. Logger
+// corrects that (log.go).
 package safestorage
 
 import (

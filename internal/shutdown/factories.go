@@ -31,13 +31,18 @@ func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[c
 	return bindAll(factories, func(f xprocessor.Factory) processor.Factory { return processors{f, aliasOf(f), l} })
 }
 
-// Enter waits until a sender may give data of a signal to an exporter. size returns about the bytes of the data. The sender calls
-// leave afterwards.
-type Enter func(ctx context.Context, exporter component.ID, signal string, size func() int) (leave func(), err error)
+// Queues are the queues of exporters in storages.
+type Queues interface {
+	// Enter waits until a sender may give data of a signal to an exporter. size returns about the bytes of the data. The sender
+	// calls leave afterwards.
+	Enter(ctx context.Context, exporter component.ID, signal string, size func() int) (leave func(), err error)
+	// Logger returns the logger that an exporter uses in place of the given one.
+	Logger(exporter component.ID, logger *zap.Logger) *zap.Logger
+}
 
 // Exporters is Receivers for exporters. Senders of logs and profiles enter before they reach one.
-func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, enter Enter) map[component.Type]exporter.Factory {
-	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l, enter} })
+func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, queues Queues) map[component.Type]exporter.Factory {
+	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l, queues} })
 }
 
 func bindAll[F, X component.Factory](factories map[component.Type]F, bind func(X) F) map[component.Type]F {
@@ -148,39 +153,43 @@ func (f processors) CreateProfiles(ctx context.Context, set processor.Settings, 
 type exporters struct {
 	xexporter.Factory
 	aliased
-	limit *Limit
-	enter Enter
+	limit  *Limit
+	queues Queues
 }
 
 func (f exporters) CreateTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
+	set.Logger = f.queues.Logger(set.ID, set.Logger)
 	c, err := f.Factory.CreateTraces(ctx, set, cfg)
 	return traces{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
 }
 
 func (f exporters) CreateMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
+	set.Logger = f.queues.Logger(set.ID, set.Logger)
 	c, err := f.Factory.CreateMetrics(ctx, set, cfg)
 	return metrics{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
 }
 
 func (f exporters) CreateLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
+	set.Logger = f.queues.Logger(set.ID, set.Logger)
 	c, err := f.Factory.CreateLogs(ctx, set, cfg)
-	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredLogs{c, f.enter, set.ID}}, err
+	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredLogs{c, f.queues, set.ID}}, err
 }
 
 func (f exporters) CreateProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	set.Logger = f.queues.Logger(set.ID, set.Logger)
 	c, err := f.Factory.CreateProfiles(ctx, set, cfg)
-	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredProfiles{c, f.enter, set.ID}}, err
+	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredProfiles{c, f.queues, set.ID}}, err
 }
 
 type enteredLogs struct {
 	consumer.Logs
-	enter Enter
-	id    component.ID
+	queues Queues
+	id     component.ID
 }
 
 func (c enteredLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	size := func() int { return new(plog.ProtoMarshaler).LogsSize(ld) }
-	leave, err := c.enter(ctx, c.id, "logs", size)
+	leave, err := c.queues.Enter(ctx, c.id, "logs", size)
 	if err != nil {
 		return err
 	}
@@ -190,13 +199,13 @@ func (c enteredLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 
 type enteredProfiles struct {
 	xconsumer.Profiles
-	enter Enter
-	id    component.ID
+	queues Queues
+	id     component.ID
 }
 
 func (c enteredProfiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	size := func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) }
-	leave, err := c.enter(ctx, c.id, "profiles", size)
+	leave, err := c.queues.Enter(ctx, c.id, "profiles", size)
 	if err != nil {
 		return err
 	}

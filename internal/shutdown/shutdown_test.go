@@ -60,7 +60,7 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
 		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
 			return stuck, nil
-		}, component.StabilityLevelAlpha))}, new(safestorage.Storages).Enter)
+		}, component.StabilityLevelAlpha))}, new(safestorage.Storages))
 
 	id, telemetry := component.NewID(stuckType), componenttest.NewNopTelemetrySettings()
 	telemetry.Logger = logger
