@@ -25,6 +25,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -102,6 +103,39 @@ func (b *backend) requireTypes(t *testing.T, service string, want ...string) {
 // collector runs and the OTLP profiles are sent.
 type backendCheck func(t *testing.T) (variable string, check func(*testing.T, *collector))
 
+// TestBackendConfigsReceiveWhatStandaloneDoes compares receivers, their protocols, and what they scrape. Elastic is left out: there,
+// everything but profiles of the eBPF profiler is an error.
+func TestBackendConfigsReceiveWhatStandaloneDoes(t *testing.T) {
+	t.Parallel()
+	received := func(path string) map[string]any {
+		data, err := os.ReadFile(filepath.Join(repository, "config", path))
+		require.NoError(t, err)
+		var config struct {
+			Receivers map[string]struct {
+				Protocols map[string]any
+				Scrape    struct{ Configs []any }
+			}
+			Service struct {
+				Pipelines struct{ Profiles struct{ Receivers []string } }
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(data, &config))
+		all := map[string]any{}
+		for _, name := range config.Service.Pipelines.Profiles.Receivers {
+			all[name] = map[string]any{
+				"protocols": slices.Sorted(maps.Keys(config.Receivers[name].Protocols)),
+				"scrape":    config.Receivers[name].Scrape.Configs,
+			}
+		}
+		return all
+	}
+	want := received("standalone.yaml")
+	require.Contains(t, want, "splunk_profiling")
+	for _, name := range []string{"pyroscope", "pyroscope-otlp", "parca", "openobserve", "splunk"} {
+		assert.Equal(t, want, received(filepath.Join("backends", name+".yaml")), name)
+	}
+}
+
 // TestBackendConfigs runs every file in config/backends, sends to it, and looks at what reaches the backend.
 func TestBackendConfigs(t *testing.T) {
 	t.Parallel()
@@ -119,14 +153,20 @@ func TestBackendConfigs(t *testing.T) {
 			server := pyroscopetest.New(t)
 			return "PYROSCOPE_URL=" + server.URL, func(t *testing.T, c *collector) {
 				c.requirePush(t, "shop", heap)
+				for _, record := range []string{"v4.11.0-001-cpu-snapshot", "v4.11.0-002-cpu-continuous"} {
+					data, err := os.ReadFile(filepath.Join(repository, "testdata", "splunk", record+".otlp-logs.pb"))
+					require.NoError(t, err)
+					requirePost(t, "http://"+c.splunkHTTP+"/v1/logs", "application/x-protobuf", data)
+				}
 				require.Eventually(t, func() bool {
 					names := map[string]bool{}
 					for _, s := range server.Series() {
 						assert.LessOrEqual(t, len(s.Labels), 30)
 						names[s.Labels["service_name"]+" "+s.Labels["__name__"]] = true
+						names[s.Labels["profiling_instrumentation_source"]] = true
 					}
 					return names["shop memory"] && names["host process_cpu"] && names["host memory"] &&
-						names["otelcol-profiles memory"] && names["otelcol-profiles goroutine"]
+						names["otelcol-profiles memory"] && names["otelcol-profiles goroutine"] && names["snapshot"] && names["continuous"]
 				}, startTimeout, 50*time.Millisecond)
 			}
 		},
