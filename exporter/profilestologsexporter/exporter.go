@@ -44,10 +44,10 @@ type profilesToLogs struct {
 	// tooLargeLogged is true after the one log line about requests that are too large.
 	tooLargeLogged atomic.Bool
 
-	// When shutdown has lasted for the drain timeout, full ends, so that senders stop waiting for room in the queue. After
-	// releaseTime drained ends, and with it all requests.
-	full, drained  context.Context
-	release, drain context.CancelFunc
+	// acceptCtx ends when a shutdown has lasted for the drain timeout, so that senders stop waiting for room in the queue. sendCtx ends
+	// releaseTime later, and with it all requests.
+	acceptCtx, sendCtx         context.Context
+	stopAccepting, stopSending context.CancelFunc
 
 	// mu guards asLogs, which reports that the peer has no service for profiles, and nextCheck, the time to try it
 	// again.
@@ -64,7 +64,7 @@ type draining struct {
 
 // ConsumeProfiles waits for room in the queue at most until the exporter has stopped.
 func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	ctx, cancel := until(d.full, ctx)
+	ctx, cancel := until(d.acceptCtx, ctx)
 	defer cancel()
 	return d.Profiles.ConsumeProfiles(ctx, pd)
 }
@@ -73,12 +73,12 @@ func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 // keeps their data; otherwise it is lost, and the queue counts and logs it.
 func (d draining) Shutdown(ctx context.Context) error {
 	timer := time.AfterFunc(d.config.DrainTimeout, func() {
-		d.release()
-		time.AfterFunc(releaseTime, d.drain)
+		d.stopAccepting()
+		time.AfterFunc(releaseTime, d.stopSending)
 	})
 	defer timer.Stop()
-	defer d.drain()
-	defer d.release()
+	defer d.stopSending()
+	defer d.stopAccepting()
 	return d.Profiles.Shutdown(ctx)
 }
 
@@ -112,7 +112,7 @@ func (e *profilesToLogs) shutdown(context.Context) error {
 // answers that it has no service for profiles. If a part is refused permanently, the others are sent. If one is refused
 // temporarily, the error carries that part and those after it, which must be sent again. Each sample is reported as sent or lost.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
-	ctx, cancel := until(e.drained, ctx)
+	ctx, cancel := until(e.sendCtx, ctx)
 	defer cancel()
 	asProfiles, recheck := e.tryProfiles()
 	report := exportreport.Report{Unit: "requests"}

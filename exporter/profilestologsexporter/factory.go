@@ -69,8 +69,8 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 
 		maxRequestBytes: config.requestBytes(),
 	}
-	e.full, e.release = context.WithCancel(context.Background())
-	e.drained, e.drain = context.WithCancel(context.Background())
+	e.acceptCtx, e.stopAccepting = context.WithCancel(context.Background())
+	e.sendCtx, e.stopSending = context.WithCancel(context.Background())
 	switch {
 	case config.GRPC.HasValue():
 		e.peer = &grpcPeer{
