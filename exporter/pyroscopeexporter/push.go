@@ -199,7 +199,9 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (s
 
 // sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry. The samples of added profiles
 // do not count as sent or lost: the message does not have them.
-func (p *pusher) sendPayloads(ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload, added map[position]bool) (done map[position]bool) {
+func (p *pusher) sendPayloads(
+	ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload, added map[position]bool,
+) (done map[position]bool) {
 	done = map[position]bool{}
 	s := source{pd: pd, isText: textAttributes(pd), resource: -1}
 	for i := range payloads {
@@ -247,7 +249,8 @@ func (p *pusher) sendSeries(ctx context.Context, from *source, payload *pprofenc
 	s := p.series(ctx, from, payload)
 	if !p.budget.allow(s.labelBytes()) {
 		p.countDroppedSamples(ctx, droppedTooLarge, samples)
-		p.report.Refused(samples, s.describe(), fmt.Errorf("dropped: the labels of the message's series take more than %d times its size", maxExpansion))
+		p.report.Refused(samples, s.describe(),
+			fmt.Errorf("dropped: the labels of the message's series take more than %d times its size", maxExpansion))
 		return nil
 	}
 	c := p.compressor()

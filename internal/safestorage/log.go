@@ -53,7 +53,8 @@ func (c correcting) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *z
 // Write writes an entry of a message that exporterhelper drops, or leaves in the storage because the collector stops.
 func (c correcting) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	if c.storages.has(c.id) && slices.ContainsFunc(fields, endsByShutdown) {
-		entry.Level, entry.Message, entry.Stack = zapcore.InfoLevel, "Stopping. A message stays in the queue's storage and is sent after the next start.", ""
+		entry.Level, entry.Stack = zapcore.InfoLevel, ""
+		entry.Message = "Stopping. A message stays in the queue's storage and is sent after the next start."
 		fields = slices.Clone(fields)
 		for i := range fields {
 			if fields[i].Key == "dropped_items" {
