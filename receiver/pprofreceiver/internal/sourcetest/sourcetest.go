@@ -161,7 +161,7 @@ func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *inges
 	}
 	in, err := ingest.New(ingest.Settings{
 		Set: f.Set, Config: ingest.Config{Limits: limits, DrainTimeout: 10 * time.Second, Formats: ingest.AllFormats(), GoTrace: ingest.DefaultGoTrace()},
-		Budget: budget.New(2 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source, Transport: transport,
+		Budget: budget.New(64 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source, Transport: transport,
 	})
 	require.NoError(f.T, err)
 	return in
