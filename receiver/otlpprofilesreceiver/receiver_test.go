@@ -416,7 +416,7 @@ func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > 20<<20 }, 5*time.Second, time.Millisecond)
-	require.LessOrEqual(t, budget.Process().HeldBytes(), int64(37<<20))
+	require.LessOrEqual(t, budget.Process().HeldBytes(), int64(150<<20/4))
 	_, data := current(t)
 	require.Eventually(t, func() bool { return h.export(t, services[0], data) == nil }, 20*time.Second, 10*time.Millisecond)
 }
