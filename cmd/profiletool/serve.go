@@ -116,8 +116,10 @@ func nameServices(pd pprofile.Profiles, name string) {
 
 func serve(ctx context.Context, term *terminal, listener net.Listener, handler http.Handler) error {
 	failed := make(chan error, 1)
-	server := httpserver.Start(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, listener, httpserver.Options{
-		DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
+	server := httpserver.Start(&http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
+	}, listener, httpserver.Options{
+		Browsers: storeapi.Browsers(nil, ""), DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
 	})
 	term.logf("open http://%s/ (interrupt to end)", listener.Addr())
 	select {

@@ -120,6 +120,7 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	e.server = httpserver.Start(server, listener, httpserver.Options{
 		DrainTimeout: cfg.DrainTimeout,
 		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+		Browsers:     storeapi.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
 	})
 	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())
@@ -136,9 +137,9 @@ func (e *pprofExporter) handler() http.Handler {
 	cfg := &e.config.Server
 	return storeapi.New(storeapi.Settings{
 		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
-		Files: e.files != nil, AllowedHosts: cfg.AllowedHosts, MaxConcurrent: cfg.MaxConcurrentQueries,
+		Files: e.files != nil, MaxConcurrent: cfg.MaxConcurrentQueries,
 		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,
-		HostHint: "add the name to `server.allowed_hosts`", TimeoutHint: "`server.query_timeout` can be raised",
+		TimeoutHint: "`server.query_timeout` can be raised",
 	})
 }
 

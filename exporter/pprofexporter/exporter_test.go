@@ -104,11 +104,11 @@ func TestErrors(t *testing.T) {
 func TestHostsThatAnybodyCouldHave(t *testing.T) {
 	f := startExporter(t, map[string]any{"server": map[string]any{"allowed_hosts": []any{"profiles.example.org"}}})
 	for host, want := range map[string]int{
-		"evil.example.com": 421, "evil.example.com:4042": 421, "localhost:4042": 200, "127.0.0.1": 200, "profiles.example.org": 200,
+		"evil.example.com": 403, "evil.example.com:4042": 403, "printer": 403, "localhost:4042": 200, "127.0.0.1": 200, "profiles.example.org": 200,
 	} {
 		response, body := f.get("/api/status", "Host", host)
 		assert.Equal(t, want, response.StatusCode, host)
-		assert.Equal(t, want == 421, strings.Contains(body, "`server.allowed_hosts`"), body)
+		assert.Equal(t, want == 403, strings.Contains(body, "`server.allowed_hosts`"), body)
 		response, _ = f.get("/", "Host", host)
 		assert.Equal(t, want, response.StatusCode, host)
 	}

@@ -4,43 +4,122 @@
 package httpserver
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
+
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 )
 
-// CheckOrigin returns an error if a browser sent the request for a page of another origin, unless allowed has that origin. It has
-// patterns as in CORS, where `*` matches any characters. Clients other than browsers send no origin.
-func CheckOrigin(r *http.Request, allowed []string) error {
-	if http.NewCrossOriginProtection().Check(r) == nil {
-		return nil
-	}
-	origin := r.Header.Get("Origin")
-	for _, pattern := range allowed {
-		// An origin has slashes only before its host. They are replaced because path.Match treats them specially, and so does
-		// it brackets, which an IPv6 address has.
-		flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "|") }
-		if matched, err := path.Match(strings.ReplaceAll(flat(pattern), "[", `\[`), flat(origin)); matched && err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("pages of another origin (%q) may not send here", origin)
+// Browsers is the rule by which a server refuses what a page of another site makes a browser send. Start applies it to every
+// request. Clients other than browsers send neither Origin nor Sec-Fetch-Site.
+type Browsers struct {
+	// AllowedOrigins are the origins whose pages may send here. They have patterns as in CORS, where `*` matches any characters.
+	AllowedOrigins []string
+	// IsPage tells that browsers read here, too. Then a request without an origin must have a known host.
+	IsPage bool
+	// AllowedHosts are the hosts that a server of pages is known by, besides addresses and localhost, and names without a dot
+	// where it does not listen on a loopback address.
+	AllowedHosts []string
+	// Hint tells what to configure if a host is not allowed.
+	Hint string
+	// Linked are the paths to which links of other sites may lead.
+	Linked []string
+	// Refuse answers a request that is refused; nil answers with the text of the error.
+	Refuse func(w http.ResponseWriter, r *http.Request, err error)
 }
 
-// CheckHost returns an error if the request's Host is a name that anybody could make resolve to this machine (DNS
-// rebinding). It accepts addresses, names without a dot, which public DNS does not resolve, and the names in allowed.
-func CheckHost(r *http.Request, allowed []string) error {
+// OfOrigins is the rule of a server that pages of some origins may send to, as confighttp's CORS lists them.
+func OfOrigins(cors configoptional.Optional[confighttp.CORSConfig], refuse func(http.ResponseWriter, *http.Request, error)) Browsers {
+	b := Browsers{Refuse: refuse}
+	if c := cors.Get(); c != nil {
+		b.AllowedOrigins = c.AllowedOrigins
+	}
+	return b
+}
+
+// Check returns an error if a browser may not send a request here. The status is 403.
+func (b *Browsers) Check(r *http.Request) error {
+	origin := r.Header.Get("Origin")
+	if matchesOrigin(origin, b.AllowedOrigins) {
+		return nil
+	}
+	if isCrossSite(r) && !b.isLink(r) {
+		return fmt.Errorf("pages of another origin (%q) may not send here: list the origin in `cors.allowed_origins` if they should", origin)
+	}
+	// Whoever controls a name can make it resolve to this machine (DNS rebinding): such a page is of the same origin.
+	if (b.IsPage || origin != "") && !b.isKnown(r) {
+		return errors.New(strings.TrimRight(fmt.Sprintf("this server is not known as %q: %s", hostOf(r), b.Hint), ": "))
+	}
+	return nil
+}
+
+// isCrossSite reports whether a browser sends the request for a page of another origin, also if it only reads.
+func isCrossSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return false
+	case "":
+		origin := r.Header.Get("Origin")
+		if origin == "" {
+			return false // no browser, or an old one that reads what the other site cannot see
+		}
+		from, err := url.Parse(origin)
+		return err != nil || from.Host != r.Host
+	default:
+		return true
+	}
+}
+
+// isLink reports whether somebody follows a link to a page.
+func (b *Browsers) isLink(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
+		slices.Contains(b.Linked, r.URL.Path)
+}
+
+// isKnown reports whether the request's Host can only be this server.
+func (b *Browsers) isKnown(r *http.Request) bool {
+	host := hostOf(r)
+	if host == "localhost" || net.ParseIP(host) != nil ||
+		slices.ContainsFunc(b.AllowedHosts, func(name string) bool { return strings.EqualFold(name, host) }) {
+		return true
+	}
+	if isLoopback(r) {
+		return false
+	}
+	// Receivers are reached by names that they do not know. Pages are not, but a name without a dot is one of the own network.
+	return !b.IsPage || !strings.Contains(host, ".")
+}
+
+// isLoopback reports whether the request arrived at a loopback address.
+func isLoopback(r *http.Request) bool {
+	address, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && address.IP.IsLoopback()
+}
+
+// hostOf returns the request's host without its port.
+func hostOf(r *http.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if !strings.Contains(host, ".") || net.ParseIP(host) != nil ||
-		slices.ContainsFunc(allowed, func(name string) bool { return strings.EqualFold(name, host) }) {
-		return nil
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+func matchesOrigin(origin string, allowed []string) bool {
+	for _, pattern := range allowed {
+		// An origin has slashes only before its host. They are replaced because path.Match treats them specially, and so does
+		// it brackets, which an IPv6 address has.
+		flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "|") }
+		if matched, err := path.Match(strings.ReplaceAll(flat(pattern), "[", `\[`), flat(origin)); matched && err == nil && origin != "" {
+			return true
+		}
 	}
-	return fmt.Errorf("this server is not known as %q", host)
+	return false
 }

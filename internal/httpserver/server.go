@@ -7,7 +7,7 @@
 //   - OpenBody: decodes a request's body within limits, on the admission budget.
 //   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.
 //   - SameOriginOnly, KeepMethod: the redirects that the project's clients follow.
-//   - CheckOrigin, CheckHost: refuse requests that another site made a browser send.
+//   - Browsers: refuses requests that another site made a browser send.
 package httpserver
 
 import (
@@ -32,6 +32,8 @@ type Options struct {
 	DrainTimeout time.Duration
 	// OnFailure is called if the server stops without Shutdown.
 	OnFailure func(error)
+	// Browsers is the rule for requests of browsers.
+	Browsers Browsers
 }
 
 // Server is an HTTP server that was started.
@@ -70,6 +72,14 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 		defer s.requests.Add(-1)
 		if s.requests.Add(1) > MaxRequests {
 			answerTooMany(w)
+			return
+		}
+		if err := options.Browsers.Check(r); err != nil {
+			if options.Browsers.Refuse == nil {
+				http.Error(w, err.Error(), http.StatusForbidden)
+			} else {
+				options.Browsers.Refuse(w, r, err)
+			}
 			return
 		}
 		reading := &bodyReading{isCut: func() bool { return s.cut.Err() != nil }, writer: w}

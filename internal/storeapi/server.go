@@ -32,11 +32,10 @@ type Settings struct {
 	MaxBytes int
 	// Files reports that profiles are written to files, too.
 	Files         bool
-	AllowedHosts  []string
 	MaxConcurrent int
 	Timeout       time.Duration
-	// HostHint and TimeoutHint tell users what to change if a host is not allowed, and if queries take too long.
-	HostHint, TimeoutHint string
+	// TimeoutHint tells users what to change if queries take too long.
+	TimeoutHint string
 	// Observe is called for each query. outcome is ok, refused (the query was at fault) or failed.
 	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
 	// Now is the clock; nil is the system's.
@@ -55,6 +54,16 @@ type server struct {
 	mux *http.ServeMux
 	// slots holds a token for each query under way.
 	slots chan struct{}
+}
+
+// Browsers is the rule for the browsers that may read. hint tells users what to change if a host is not allowed.
+func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
+	return httpserver.Browsers{
+		IsPage: true, AllowedHosts: allowedHosts, Hint: hint, Linked: []string{"/"},
+		Refuse: func(w http.ResponseWriter, r *http.Request, err error) {
+			writeError(w, r, &httpError{http.StatusForbidden, err.Error(), hint})
+		},
+	}
 }
 
 // New returns the handler.
@@ -94,9 +103,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-cache")
-	switch err := httpserver.CheckHost(r, s.AllowedHosts); {
-	case err != nil:
-		writeError(w, r, &httpError{http.StatusMisdirectedRequest, err.Error(), s.HostHint})
+	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions:
 		h.Set("Allow", "GET, HEAD")
 		writeError(w, r, &httpError{http.StatusMethodNotAllowed, "this server is read only", "use GET"})

@@ -50,6 +50,9 @@ func (r *otlpReceiver) startHTTP(ctx context.Context, host component.Host, cfg *
 		return err
 	}
 	r.addresses["http"] = listener.Addr()
+	options.Browsers = httpserver.OfOrigins(cfg.Server.CORS, func(w http.ResponseWriter, r *http.Request, err error) {
+		httpserver.AnswerOTLPError(w, r, err.Error(), http.StatusForbidden)
+	})
 	r.http = httpserver.Start(server, listener, options)
 	r.set.Logger.Info("ready for OTLP profiles over HTTP", zap.Stringer("endpoint", listener.Addr()))
 	return nil
@@ -71,10 +74,6 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if content == httpserver.ContentJSON {
 		how = h.json
 	}
-	if err := httpserver.CheckOrigin(r, h.allowedOrigins()); err != nil {
-		httpserver.AnswerOTLPError(w, r, err.Error(), http.StatusForbidden)
-		return
-	}
 	claim := budget.Process().Begin()
 	defer claim.Release()
 	data, err := h.readBody(w, r, claim)
@@ -93,13 +92,6 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	httpserver.AnswerOTLP(w, r, response)
-}
-
-func (h *httpHandler) allowedOrigins() []string {
-	if cors := h.cfg.CORS.Get(); cors != nil {
-		return cors.AllowedOrigins
-	}
-	return nil
 }
 
 func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([]byte, error) {

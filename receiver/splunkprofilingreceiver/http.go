@@ -46,6 +46,9 @@ func (s *httpServer) start(ctx context.Context, host component.Host, protocol st
 		return server{}, err
 	}
 	s.set.Logger.Info("ready for "+protocol, zap.Stringer("endpoint", listener.Addr()))
+	s.options.Browsers = httpserver.OfOrigins(s.cfg.Server.CORS, func(w http.ResponseWriter, r *http.Request, err error) {
+		s.answerError(w, r, err.Error(), http.StatusForbidden)
+	})
 	return server{address: listener.Addr(), shutdown: httpserver.Start(h, listener, s.options).Shutdown}, nil
 }
 

@@ -22,8 +22,8 @@ const (
 const (
 	fixedBytes  = 4 << 20
 	legacyBytes = 36 << 20
-	perByte     = 8
-	batchBytes  = 256
+	perByte     = 16
+	batchBytes  = 512
 )
 
 // What Decode refuses by its limits. Both are events.ErrTooLarge.

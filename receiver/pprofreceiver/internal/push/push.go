@@ -38,13 +38,6 @@ func (s *Server) handlePush(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-func (s *Server) allowedOrigins() []string {
-	if cors := s.cfg.HTTP.CORS.Get(); cors != nil {
-		return cors.AllowedOrigins
-	}
-	return nil
-}
-
 // maxBodyBytes returns the size of the largest body, as sent and decoded: a larger one holds no payload within the limits.
 func (s *Server) maxBodyBytes() int64 {
 	limit := s.ingest.MaxBytes()

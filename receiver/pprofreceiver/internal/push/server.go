@@ -98,6 +98,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	s.set.Logger.Info("ready for profiles; push one with: "+s.curlLine(), zap.Stringer("endpoint", s.address))
 	s.http = httpserver.Start(server, listener, httpserver.Options{
 		DrainTimeout: s.ingest.Config.DrainTimeout,
+		Browsers:     httpserver.OfOrigins(s.cfg.HTTP.CORS, s.refuseBrowser),
 		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
 	})
 	return nil
@@ -145,10 +146,6 @@ func (s *Server) handler(write errorWriter, handle func(http.ResponseWriter, *pu
 		refuse := func(status int, err error) {
 			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
 			write(w, status, err)
-		}
-		if err := httpserver.CheckOrigin(r, s.allowedOrigins()); err != nil {
-			refuse(http.StatusForbidden, fmt.Errorf("%w: list the origin in `cors.allowed_origins` if they should", err))
-			return
 		}
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
@@ -268,6 +265,20 @@ func (s *Server) isNewStray(host string) bool {
 	return true
 }
 
+// refuseBrowser answers a request that a page of another site made a browser send.
+func (s *Server) refuseBrowser(w http.ResponseWriter, r *http.Request, err error) {
+	s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
+	s.errorWriterFor(r)(w, http.StatusForbidden, err)
+}
+
+// errorWriterFor returns the errorWriter for the route of a request.
+func (s *Server) errorWriterFor(r *http.Request) errorWriter {
+	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
+		return errorWriterFor(r)
+	}
+	return writeError
+}
+
 // handleTransportError answers for confighttp: for a Content-Encoding that it does not know, which it calls a bad request, and for a
 // sender that auth refuses.
 func (s *Server) handleTransportError(w http.ResponseWriter, r *http.Request, message string, status int) {
@@ -277,9 +288,5 @@ func (s *Server) handleTransportError(w http.ResponseWriter, r *http.Request, me
 		message = fmt.Sprintf("%v: use one of %s, or none", message, strings.Join(s.encodings, ", "))
 	}
 	s.ingest.CountRejected(r.Context(), ingest.Reject(why, errors.New(message)))
-	write := writeError
-	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
-		write = errorWriterFor(r)
-	}
-	write(w, status, errors.New(message))
+	s.errorWriterFor(r)(w, status, errors.New(message))
 }

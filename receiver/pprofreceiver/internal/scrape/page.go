@@ -74,7 +74,11 @@ func (s *statusServer) start(ctx context.Context, host component.Host) error {
 	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.address), zap.String("path", statusPath))
 	s.http = httpserver.Start(server, listener, httpserver.Options{
 		DrainTimeout: s.drainTimeout,
-		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+		Browsers: httpserver.Browsers{
+			IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{s.host()}), Linked: []string{"/", statusPath},
+			Hint: "list the name in `status.allowed_hosts`",
+		},
+		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
 	})
 	return nil
 }
@@ -88,10 +92,6 @@ type statusView struct {
 }
 
 func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
-	if err := httpserver.CheckHost(r, slices.Concat(s.cfg.AllowedHosts, []string{s.host()})); err != nil {
-		http.Error(w, fmt.Sprintf("%v: list the name in `status.allowed_hosts`", err), http.StatusForbidden)
-		return
-	}
 	query := r.URL.Query()
 	filter := statusFilter{job: query.Get("job"), state: query.Get("state"), text: query.Get("q"), limit: statusTargets}
 	if given := query.Get("limit"); given != "" {
