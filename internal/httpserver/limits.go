@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// What a server has open at a time. Each takes memory that no claim on the admission budget counts.
+// What a server has open at a time. Each takes memory that no claim on the budget counts.
 const (
 	// MaxConnections is for all clients, MaxConnectionsEach for one address, or one IPv6 network of 64 bits.
 	MaxConnections     = 4096

@@ -4,7 +4,7 @@
 // Package httpserver has what the project's HTTP and gRPC servers share:
 //   - Start and Shutdown, GRPC: a server stops within a drain timeout, whatever its clients and the pipeline do.
 //   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
-//   - OpenBody: decodes a request's body within limits, on the admission budget.
+//   - OpenBody: decodes a request's body within limits, on the budget.
 //   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.
 //   - SameOriginOnly, KeepMethod: the redirects that the project's clients follow.
 //   - Browsers: refuses requests that another site made a browser send.

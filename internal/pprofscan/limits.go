@@ -32,13 +32,13 @@ type Limits struct {
 }
 
 // DefaultLimits returns bounds that real profiles do not reach: the largest profile in testdata
-// (the Go compiler's heap, all allocations recorded) uses less than a tenth of each.
+// (the Go compiler's heap, all allocations recorded) is 8 MB.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxProfileBytes: 128 << 20,
-		MaxSamples:      4 << 20,
+		MaxProfileBytes: 32 << 20,
+		MaxSamples:      1 << 20,
 		MaxStackDepth:   64 << 10,
-		MaxTableEntries: 4 << 20,
+		MaxTableEntries: 1 << 20,
 		MaxTextBytes:    64 << 10,
 		MaxExpansion:    4,
 	}

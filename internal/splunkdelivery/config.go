@@ -40,7 +40,7 @@ func DefaultConfig() Config {
 	return Config{
 		TextThreadMetadata: metadataBasic,
 		Limits: LimitsConfig{
-			MaxProfileBytes: 128 << 20, MaxStackDepth: 1024,
+			MaxProfileBytes: pprofconv.DefaultLimits().MaxProfileBytes, MaxStackDepth: 1024,
 			MaxTextBytes: pprofconv.DefaultLimits().MaxTextBytes, MaxExpansion: pprofconv.DefaultLimits().MaxExpansion,
 		},
 	}

@@ -31,7 +31,7 @@ import (
 )
 
 // legacyReader allows one trace from before Go 1.22 to be read at a time: the reader allocates 32 MiB even for the smallest,
-// which admission by size does not account for.
+// which are reserved for each.
 var legacyReader sync.Mutex
 
 // goroutineBytes is the memory of what is known of a goroutine.

@@ -186,7 +186,7 @@ func TestFileReplacedWhileItIsDelivered(t *testing.T) {
 	assert.NoFileExists(t, path)
 }
 
-// A file waits while the admission budget is used up.
+// A file waits while the budget is used up.
 func TestFileWaitsForTheBudget(t *testing.T) {
 	d := newFolder(t, ", after_read: delete", nil)
 	d.reader.ingest.Budget = budget.New(16 << 20)

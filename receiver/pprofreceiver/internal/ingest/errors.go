@@ -19,7 +19,7 @@ const (
 	Empty       Reason = "empty"           // no bytes at all
 	NotPprof    Reason = "not_pprof"       // not in an accepted format, or too damaged to be read
 	TooLarge    Reason = "too_large"       // over a limit
-	Busy        Reason = "busy"            // no room in the admission budget
+	Busy        Reason = "busy"            // no room in the budget
 	Stopping    Reason = "stopping"        // a body that had not arrived by shutdown
 	BadRequest  Reason = "bad_request"     // a push whose query, origin or form is wrong
 	UnknownPath Reason = "unknown_path"    // a push to a path that does not exist

@@ -3,7 +3,7 @@
 
 // Package ingest is the path of all payloads, whatever their source: decode, name, deliver.
 //
-// A source begins a claim on the admission budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if
+// A source begins a claim on the budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if
 // something happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts it
 // with CountRejected.
 package ingest
@@ -355,7 +355,7 @@ func statedSize(data []byte) int {
 	return max(least, guessedRatio*len(data))
 }
 
-// Begin returns a claim on the admission budget for one payload.
+// Begin returns a claim on the budget for one payload.
 func (in *Ingester) Begin() *budget.Claim { return in.Budget.Begin() }
 
 // MaxBytes returns the size of the largest payload.

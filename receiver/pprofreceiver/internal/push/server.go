@@ -4,7 +4,7 @@
 // Package push is the source `server`: profiles that are pushed over HTTP.
 //
 // POST /v1/pprof accepts a profile or a form of several (push.go, form.go), whose sender the query names (query.go).
-// pyroscope.go and datadog.go have the routes of Pyroscope's and Datadog's clients. Each opens the body on the admission
+// pyroscope.go and datadog.go have the routes of Pyroscope's and Datadog's clients. Each opens the body on the
 // budget, passes it to ingest, and answers once the pipeline has accepted the profiles (answer.go).
 package push
 
