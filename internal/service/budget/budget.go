@@ -105,10 +105,11 @@ type Claim struct {
 // AcquireBody acquires n bytes for a body, or for what reads it.
 func (c *Claim) AcquireBody(ctx context.Context, n int64) error { return c.body.acquire(ctx, n) }
 
-// ReserveBody acquires bytes for a body of up to limit bytes whose size is not known before it has arrived: a small part of them, so
-// that several can arrive at a time.
+// ReserveBody acquires bytes for a body of up to limit bytes whose size is not known before it has arrived: a part of the largest
+// body, so that a few can arrive at a time.
 func (c *Claim) ReserveBody(ctx context.Context, limit int64) error {
-	return c.body.acquire(ctx, min(limit, c.body.lane.maxSmallBytes))
+	const atOnce = 4
+	return c.body.acquire(ctx, min(limit, c.body.lane.largeBytes/atOnce))
 }
 
 // ResizeBody makes the claim hold n bytes for its body.
