@@ -423,6 +423,39 @@ func TestCheck(t *testing.T) {
 	assert.Contains(t, r.log, "1 of 478 samples were left out")
 }
 
+// Every command that reads files exits with an error if nothing is left of one: an empty result would look like a success.
+func TestNothingLeftIsAnError(t *testing.T) {
+	const message = `{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{"sampleType":[{}],"stringTable":[""],"locationTable":[{}],
+		"sample":[{"locationsStartIndex":7,"locationsLength":1,"value":["1"]},{"locationsStartIndex":0,"locationsLength":1}]}]}]}]}`
+	old := write(t, "old.json", message)
+	const record = `{"resourceLogs":[{"scopeLogs":[{"scope":{"name":"otel.profiling"},"logRecords":[{"body":{"stringValue":"garbage"}}]}]}]}`
+	pd := unmarshal(t, must(t, "convert", "-o", outOTLP, "--type", "cpu", goCPU))
+	for p := range pdataiter.Profiles(pd) {
+		for _, sample := range p.Samples().All() {
+			sample.SetStackIndex(9999)
+		}
+	}
+	broken, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	for _, command := range [][]string{
+		{"check"}, {"stats"}, {"cat"}, {"convert", "-o", outOTLP}, {"convert", "-o", outPprof}, {"merge"}, {"split", "--max-bytes", "9000", "-o", outJSON},
+		{"top"}, {"diff", goCPU}, {"serve", "--endpoint", "localhost:0"}, {"send", "--endpoint", "localhost:1"},
+	} {
+		r := run(t, nil, append(command, old)...)
+		assert.Equal(t, exitFailed, r.code, "%v", command)
+		assert.Contains(t, r.log, "old.json: 2 samples could not be understood and were left out (stack_range: 1, empty: 1)", "%v", command)
+		assert.Contains(t, r.log, "old.json: all 2 samples were left out", "%v", command)
+		assert.Empty(t, r.out)
+		if command[0] == "check" || command[0] == "stats" {
+			continue // they read what is there
+		}
+		r = run(t, broken, append(command, "-")...)
+		assert.Equal(t, exitFailed, r.code, "%v", command)
+		assert.Regexp(t, `all \d+ samples were left out, since they cannot be understood`, r.log, "%v", command)
+	}
+	assert.Equal(t, exitFailed, run(t, []byte(record), "stats", "-").code)
+}
+
 func TestCat(t *testing.T) {
 	path := write(t, "a.folded", "main;work 12\n")
 	written := time.Unix(1_600_000_000, 0)

@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
@@ -49,6 +50,8 @@ type message struct {
 	// Dropped counts samples that could not be understood, Repaired faults that were repaired. TooShort and Filtered count what the
 	// defaults for the format leave out.
 	Dropped, Repaired, TooShort, Filtered int
+	// Reasons are why samples were dropped, if the format has several reasons.
+	Reasons string
 }
 
 // reader reads files of any format.
@@ -136,9 +139,12 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", nameOf(path), err)
 		}
+		left, dropped := 0, 0
 		for _, m := range messages {
+			left, dropped = left+m.SampleCount(), dropped+m.Dropped
 			if m.Dropped > 0 || m.Repaired > 0 {
-				r.term.logf("%s: %d samples could not be understood and were left out, %d faults were repaired", m.Source, m.Dropped, m.Repaired)
+				r.term.logf("%s: %d samples could not be understood and were left out%s, %d faults were repaired",
+					m.Source, m.Dropped, inParentheses(m.Reasons), m.Repaired)
 			}
 			if m.TooShort > 0 {
 				r.term.logf("%s: %d intervals below %v were left out; --mode aggregated sums them too", m.Source, m.TooShort, gotrace.DefaultOptions().MinDuration)
@@ -150,9 +156,27 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 				r.term.logf("%s: reads as layout %s, but an older one is possible", m.Source, m.Layout)
 			}
 		}
+		if err := nothingLeft(left, dropped); err != nil {
+			return nil, fmt.Errorf("%s: %w", nameOf(path), err)
+		}
 		all = append(all, messages...)
 	}
 	return all, nil
+}
+
+func inParentheses(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// nothingLeft returns an error if every sample of the input was left out.
+func nothingLeft(left, dropped int) error {
+	if left > 0 || dropped == 0 {
+		return nil
+	}
+	return fmt.Errorf("all %d samples were left out, since they cannot be understood", dropped)
 }
 
 func nameOf(path string) string {
@@ -316,7 +340,8 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		var stats otlplayouts.Stats
 		m.Profiles, stats, err = unmarshal(data, nil)
 		m.Layout, m.Ambiguous = stats.Layout.String(), stats.Ambiguous
-		m.Dropped, m.Repaired = sum(stats.Dropped[:]), sum(stats.Repaired[:])
+		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
+		m.Reasons = httpserver.Reasons[otlplayouts.DropReason](stats.Dropped[:])
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
 		err = m.decodeLogs(data)
 	case formats.Pprof, formats.Unknown:
@@ -327,6 +352,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		})
 		m.Format = formats.Pprof
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
+		m.Reasons = httpserver.Reasons[pprofconv.DropReason](stats.Dropped[:])
 	default:
 		var stats events.Stats
 		options := formats.Options{Options: events.Options{Anchor: r.anchor()}, GoTrace: gotrace.DefaultOptions()}
@@ -360,6 +386,7 @@ func (m *message) decodeLogs(data []byte) error {
 	result := splunklog.Translate(logs, splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}})
 	m.Profiles = result.Profiles
 	m.Dropped, m.Repaired = sum(result.Dropped[:])+len(result.Rejected), sum(result.Repaired[:])
+	m.Reasons = httpserver.Reasons[pprofconv.DropReason](result.Dropped[:])
 	switch {
 	case len(result.Rejected) > 0 && result.Samples == 0:
 		return result.Rejected[0]
@@ -378,12 +405,15 @@ func sum(counts []int) (n int) {
 
 // selected returns the wanted profiles of messages in one that keeps the rules of OTLP.
 func (r *reader) selected(messages ...message) (pprofile.Profiles, error) {
-	pd := r.cleaned(messages...)
-	return pd, r.wanted.apply(pd)
+	pd, err := r.cleaned(messages...)
+	if err == nil {
+		err = r.wanted.apply(pd)
+	}
+	return pd, err
 }
 
-// cleaned returns all messages in one that keeps the rules of OTLP, and logs what was left out.
-func (r *reader) cleaned(messages ...message) pprofile.Profiles {
+// cleaned returns all messages in one that keeps the rules of OTLP, and logs what was left out. If that is everything, it is an error.
+func (r *reader) cleaned(messages ...message) (pprofile.Profiles, error) {
 	var batch compact.Batch
 	all := make([]pprofile.Profiles, len(messages))
 	for i, m := range messages {
@@ -391,8 +421,9 @@ func (r *reader) cleaned(messages ...message) pprofile.Profiles {
 	}
 	merged := batch.Merge(all)
 	stats := batch.Stats()
-	if dropped := sum(stats.Dropped[:]); dropped > 0 {
+	dropped := sum(stats.Dropped[:])
+	if dropped > 0 {
 		r.term.logf("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults", dropped, stats.Samples)
 	}
-	return merged
+	return merged, nothingLeft(merged.SampleCount(), dropped)
 }

@@ -67,9 +67,12 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 	var selected []pprofile.Profiles
 	first, last := uint64(math.MaxUint64), uint64(0)
 	for _, m := range messages {
-		pd := r.cleaned(m)
-		nameServices(pd, baseName(m.Path))
-		if err = r.wanted.apply(pd); err != nil {
+		var pd pprofile.Profiles
+		if pd, err = r.cleaned(m); err == nil {
+			nameServices(pd, baseName(m.Path))
+			err = r.wanted.apply(pd)
+		}
+		if err != nil {
 			continue // another file may have what was asked for
 		}
 		selected = append(selected, pd)

@@ -72,6 +72,30 @@ func TestVariables(t *testing.T) {
 	})
 }
 
+// TestAgentReceivesWithinTheBudget checks that the agent has no receiver that does not know the budget of the process.
+func TestAgentReceivesWithinTheBudget(t *testing.T) {
+	forEach(t, func(t *testing.T, m manifest) {
+		for _, w := range m.workloads() {
+			if !strings.HasSuffix(w.name, "agent") {
+				continue
+			}
+			var config struct {
+				Receivers map[string]any
+				Service   struct {
+					Pipelines map[string]struct{ Receivers []string }
+				}
+			}
+			require.NoError(t, yaml.Unmarshal([]byte(m.configuration(t, w)), &config))
+			for name := range config.Receivers {
+				kind, _, _ := strings.Cut(name, "/")
+				require.Contains(t, []string{"pprof", "otlp_profiles", "splunk_profiling", "profiling"}, kind)
+			}
+			require.Contains(t, config.Service.Pipelines["logs"].Receivers, "otlp_profiles")
+			require.Contains(t, config.Service.Pipelines["profiles"].Receivers, "otlp_profiles")
+		}
+	})
+}
+
 // TestBackends checks where agents and gateways send.
 func TestBackends(t *testing.T) {
 	for name, want := range map[string]map[string]string{

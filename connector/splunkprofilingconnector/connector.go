@@ -32,8 +32,9 @@ func (c *toProfiles) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	claim := c.path.Budget.Begin()
 	defer claim.Release()
 	report, err := c.path.Deliver(ctx, ld, claim)
-	if err == nil && report.Rejected > 0 {
-		c.logger.Debug("log records were rejected", zap.Int("records", report.Rejected), zap.String("reason", report.Message))
+	if err == nil && report.Message != "" {
+		c.logger.Debug("log records were rejected, or lost samples",
+			zap.Int("rejected", report.Rejected), zap.Int("incomplete", report.Incomplete), zap.String("reason", report.Message))
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, splunklog.Options{
 		FullThreadMetadata: true,
-		Limits:             pprofconv.Limits{MaxStackDepth: 7, MaxProfileBytes: 128 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
+		Limits:             pprofconv.Limits{MaxStackDepth: 7, MaxProfileBytes: 32 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
 	}, cfg.Translation.Options())
 	_, err = load(map[string]any{"text_thread_metadata": "all", "limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
 	assert.ErrorContains(t, err, "`text_thread_metadata` must be basic or full")

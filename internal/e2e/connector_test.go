@@ -20,20 +20,20 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
 
-// startFromLogs starts a collector whose connector splunk_profiling takes profiles out of the logs of the otlp receiver. It
-// writes both to files.
+// startFromLogs starts a collector whose connector splunk_profiling takes profiles out of the logs of the receiver otlp_profiles, which
+// has a profiles pipeline too. It writes both to files.
 func startFromLogs(t *testing.T) *collector {
 	t.Helper()
 	return launch(t, `yaml:
-receivers: {otlp: {protocols: {http: {endpoint: "${env:OTLP_HTTP_ENDPOINT}"}}}}
+receivers: {otlp_profiles: {protocols: {http: {endpoint: "${env:OTLP_HTTP_ENDPOINT}"}}}}
 connectors: {splunk_profiling: }
 exporters:
   file: {path: "${env:PROFILES_OUT}/profiles.jsonl", create_directory: true}
   file/logs: {path: "${env:PROFILES_OUT}/logs/logs.jsonl", create_directory: true}
 service:
   pipelines:
-    logs/in:  {receivers: [otlp], exporters: [splunk_profiling]}
-    profiles: {receivers: [splunk_profiling], exporters: [file]}
+    logs/in:  {receivers: [otlp_profiles], exporters: [splunk_profiling]}
+    profiles: {receivers: [otlp_profiles, splunk_profiling], exporters: [file]}
     logs:     {receivers: [splunk_profiling], exporters: [file/logs]}
   telemetry: {metrics: {level: none}}
 `)

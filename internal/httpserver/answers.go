@@ -22,6 +22,20 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
+// Reasons lists why something was dropped, with the number of times: counts has one for each value of R.
+func Reasons[R interface {
+	~int
+	String() string
+}](counts []int) string {
+	var reasons []string
+	for reason, n := range counts {
+		if n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%v: %d", R(reason), n))
+		}
+	}
+	return strings.Join(reasons, ", ")
+}
+
 // DefaultRetryDelay is how long a sender is asked to wait if the pipeline names no delay.
 const DefaultRetryDelay = 5 * time.Second
 
@@ -108,12 +122,15 @@ func ContentType(r *http.Request) string {
 	return mediaType
 }
 
-// OTLPStatus returns the gRPC status for an error of the pipeline (OTLP specification, Failures). If the sender should
+// OTLPStatus returns the gRPC status for an error of the pipeline, or of a body (OTLP specification, Failures). If the sender should
 // retry, the status carries a RetryInfo: without it, senders treat ResourceExhausted as permanent.
 func OTLPStatus(err error) *status.Status {
 	s, known := status.FromError(err)
 	message := validText(err.Error())
+	var fault *BodyError
 	switch {
+	case errors.As(err, &fault) && fault.Status != http.StatusServiceUnavailable:
+		return status.New(codeOf(fault.Status), message)
 	case IsPermanent(err):
 		if !known || IsRetryable(s.Code()) {
 			return status.New(codes.InvalidArgument, message)
@@ -218,10 +235,16 @@ func AnswerOTLP(w http.ResponseWriter, r *http.Request, response interface {
 	Answer(w, content, body, http.StatusOK)
 }
 
-// AnswerOTLPStatus answers with a status that OTLPStatus returned, and with Retry-After if the sender should retry.
-func AnswerOTLPStatus(w http.ResponseWriter, r *http.Request, s *status.Status) {
+// AnswerOTLPFailure answers with the status of an error of the pipeline, or of the body, and with Retry-After if the sender should retry.
+func AnswerOTLPFailure(w http.ResponseWriter, r *http.Request, err error) {
+	s := OTLPStatus(err)
+	code := HTTPStatus(s)
+	var fault *BodyError
+	if errors.As(err, &fault) {
+		code = fault.Status
+	}
 	SetRetryAfter(w, RetryDelay(s.Err()))
-	answerStatus(w, ContentType(r), s, HTTPStatus(s))
+	answerStatus(w, ContentType(r), s, code)
 }
 
 // AnswerOTLPError answers with a status message, as OTLP over HTTP requires: in the request's encoding, or else in JSON.

@@ -1,8 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpserver has what the project's HTTP and gRPC servers share:
-//   - Start and Shutdown, GRPC: a server stops within a drain timeout, whatever its clients and the pipeline do.
+// Package httpserver has what the project's servers share:
+//   - Start and Shutdown, GRPC: a server stops within a drain timeout, whatever its clients and the pipeline do. HTTP starts one that
+//     receives bodies, as confighttp configures it.
 //   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
 //   - OpenBody: decodes a request's body within limits, on the budget.
 //   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.

@@ -234,7 +234,11 @@ func (d *detector) sample(data []byte) {
 
 // dictionary reads what follows field 2 of the request: a mapping in 1.6, the dictionary since 1.7.
 func (d *detector) dictionary(data []byte) {
+	var has [8]bool
 	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		if int(r.Number) < len(has) {
+			has[r.Number] = true
+		}
 		if r.Wire == protowire.VarintType {
 			d.keep(setOf(V1_6)) // a mapping's address
 			continue
@@ -250,6 +254,9 @@ func (d *detector) dictionary(data []byte) {
 				d.keep(setOf(V1_8, V1_9, V1_10)) // a stack's locations, or a key's index
 			}
 		}
+	}
+	if has[2] && !has[7] { // since 1.8 samples reach locations by the stack table
+		d.keep(^setOf(V1_8, V1_9, V1_10))
 	}
 }
 

@@ -33,6 +33,7 @@ func TestDetect(t *testing.T) {
 		"timestamps alone":              {request(fieldsOf{2, fieldsOf{1, 1, 5, []uint64{9}}}, attributes...), V1_10, true},
 		"a range of locations":          {request(fieldsOf{2, fieldsOf{1, 0, 2, 1, 3, []int{5}}, 4, fieldsOf{2, 16}, 11, 1000}), V1_4, true},
 		"a range and a dictionary":      {request(fieldsOf{2, fieldsOf{1, 0, 2, 1, 3, []int{5}}, 4, 1000}, 2, fieldsOf{5, ""}), V1_7, true},
+		"a range, and no stack table":   {request(fieldsOf{2, fieldsOf{1, 0, 2, 1, 3, 5}, 4, 1000, 10, "0123456789abcdef"}, 2, fieldsOf{2, fieldsOf{2, 16}}), V1_7, true},
 		"a range and tables":            {request(fieldsOf{2, fieldsOf{1, 0, 2, 1, 3, []int{5}}, 4, 1000}, 6, "", 6, "main"), V1_6, true},
 		"a container":                   {request(fieldsOf{2, uint64(1), 3, uint64(2), 8, fieldsOf{2, fieldsOf{2, []int{5}}}}), V1_3, true},
 		"a container without its times": {request(fieldsOf{8, fieldsOf{2, fieldsOf{2, []int{5}}, 6, "main"}}), V1_3, true},

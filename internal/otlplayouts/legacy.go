@@ -43,6 +43,8 @@ type legacyReader struct {
 	meter *pdatasize.Meter
 	// builtBytes is the memory of the lists of entries, and of the profiles that are emitted.
 	builtBytes int
+	// isMalformed reports that a resource, scope, profile or sample is not a message, so that the number of lost samples is unknown.
+	isMalformed bool
 
 	// Scratch.
 	lines   []profiledict.Line
@@ -92,13 +94,20 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 		scopes := rp.ScopeProfiles()
 		for s := range scopes.Len() { // profile may append scopes
 			for _, content := range perScope[i] {
+				dropped := stats.DroppedSamples()
 				if err := r.profile(content, scopes, s, r.scopeBytes[i]); err != nil {
 					return pprofile.Profiles{}, err
+				}
+				if stats.DroppedSamples() > dropped {
+					stats.IncompleteProfiles++
 				}
 			}
 			i++
 		}
 		scopes.RemoveIf(func(scope pprofile.ScopeProfiles) bool { return scope.Profiles().Len() == 0 })
+	}
+	if r.isMalformed {
+		return pprofile.Profiles{}, errMalformed
 	}
 	profiles.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool { return rp.ScopeProfiles().Len() == 0 })
 	if r.dict.StringBytes()*2 < len(data) {
@@ -118,7 +127,8 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 		case !ok || !known.kind.allows(f.Wire):
 		case known.name == "resource_profiles":
 			var resource []byte
-			for rf := protofields.New(f.Content); rf.Next(); {
+			rf := protofields.New(f.Content)
+			for rf.Next() {
 				if rf.Wire != protowire.BytesType {
 					continue
 				}
@@ -128,6 +138,7 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 				}
 				resource = appendBytesField(resource, rf.Number, content)
 			}
+			r.isMalformed = r.isMalformed || rf.IsMalformed()
 			request = appendBytesField(request, 1, resource)
 		case known.name == "dictionary":
 			for df := protofields.New(f.Content); df.Next(); {
@@ -152,7 +163,8 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 
 func (r *legacyReader) scope(data []byte, perScope [][][]byte) (frame []byte, _ [][][]byte) {
 	var contents [][]byte
-	for f := protofields.New(data); f.Next(); {
+	f := protofields.New(data)
+	for f.Next() {
 		switch {
 		case f.Wire != protowire.BytesType:
 		case f.Number == 2:
@@ -161,6 +173,7 @@ func (r *legacyReader) scope(data []byte, perScope [][][]byte) (frame []byte, _ 
 			frame = appendBytesField(frame, f.Number, f.Content)
 		}
 	}
+	r.isMalformed = r.isMalformed || f.IsMalformed()
 	r.scopeBytes = append(r.scopeBytes, len(frame))
 	return frame, append(perScope, contents)
 }
@@ -272,7 +285,6 @@ type legacySample struct {
 // copy of that scope.
 func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, s, scopeBytes int) error {
 	p := &legacyProfile{defaultType: -1}
-	dropped := r.stats.droppedSamples()
 	t := &r.shared
 	own := legacyTables{}
 	switch r.layout {
@@ -286,11 +298,13 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 	if r.layout == V1_3 {
 		inner, m = r.container(p, data)
 	}
-	for f := protofields.New(inner); f.Next(); {
+	f := protofields.New(inner)
+	for f.Next() {
 		if !r.table(t, m, &f) {
 			r.header(p, t, m, &f)
 		}
 	}
+	r.isMalformed = r.isMalformed || f.IsMalformed()
 	if len(p.types) == 0 {
 		p.types = []legacyType{{}}
 	}
@@ -317,9 +331,6 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		}
 	}
 	if len(p.samples) == 0 {
-		if r.stats.droppedSamples() > dropped {
-			r.stats.RejectedProfiles++
-		}
 		return nil
 	}
 	const profileBytes = 2 << 10
@@ -340,7 +351,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 
 // container reads the fields of a ProfileContainer and returns its profile.
 func (r *legacyReader) container(p *legacyProfile, data []byte) (inner []byte, m *message) {
-	r.schema.profile.each(data, func(name string, f *protofields.Reader) {
+	isWhole := r.schema.profile.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "start_time_unix_nano":
 			p.start = f.Value
@@ -352,6 +363,7 @@ func (r *legacyReader) container(p *legacyProfile, data []byte) (inner []byte, m
 			r.identity(p, name, f)
 		}
 	})
+	r.isMalformed = r.isMalformed || !isWhole
 	return inner, profile1x3
 }
 
@@ -430,7 +442,7 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 	var start, length uint64
 	values, timestamps := len(p.values), len(p.timestamps)
 	r.stack = r.stack[:0]
-	r.schema.sample.each(data, func(name string, f *protofields.Reader) {
+	isWhole := r.schema.sample.each(data, func(name string, f *protofields.Reader) {
 		switch name {
 		case "location_index":
 			r.stack = appendVarints(r.stack, f)
@@ -450,42 +462,14 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 			r.label(t, &set, f.Content)
 		}
 	})
+	r.isMalformed = r.isMalformed || !isWhole
 	drop := func(why DropReason) {
 		r.stats.Dropped[why]++
 		p.values, p.timestamps = p.values[:values], p.timestamps[:timestamps]
 	}
-	if length > 0 {
-		// Without location_indices the range is one of the location table.
-		isDirect := len(t.locationIndices) == 0
-		most := len(t.locationIndices)
-		if isDirect {
-			most = len(t.locations.entries)
-		}
-		end := start + length
-		if end < start || end > uint64(most) {
-			drop(DropStackRange)
-			return
-		}
-		r.stack = r.stack[:0]
-		if r.stackRefs -= int(length); r.stackRefs < 0 {
-			drop(DropExpansion)
-			return
-		}
-		if isDirect {
-			for i := start; i < end; i++ {
-				r.stack = append(r.stack, int32(i))
-			}
-		} else {
-			r.stack = append(r.stack, t.locationIndices[start:end]...)
-		}
-	}
-	for i, ref := range r.stack {
-		location, ok := r.location(t, uint64(uint32(ref)))
-		if !ok {
-			drop(DropLocation)
-			return
-		}
-		r.stack[i] = int32(location)
+	if why, ok := r.resolveStack(t, start, length); !ok {
+		drop(why)
+		return
 	}
 	if len(p.values) == values && len(p.timestamps) == timestamps {
 		drop(DropEmpty)
@@ -499,6 +483,40 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 	s.attributes = set.intern()
 	s.valuesEnd, s.timestampsEnd = len(p.values), len(p.timestamps)
 	p.samples = append(p.samples, s)
+}
+
+// resolveStack replaces a sample's locations in r.stack by those of the dictionary. length locations from start on are the sample's if
+// length is not 0. They count in the profile's location indices (opentelemetry-proto 1.4, Sample), or in its location table if it has
+// no such indices (1.3, Sample).
+func (r *legacyReader) resolveStack(t *legacyTables, start, length uint64) (why DropReason, ok bool) {
+	if length > 0 {
+		size, isTable := uint64(len(t.locationIndices)), false
+		if size == 0 {
+			size, isTable = uint64(len(t.locations.entries)), true
+		}
+		if start > size || length > size-start {
+			return DropStackRange, false
+		}
+		if r.stackRefs -= int(length); r.stackRefs < 0 {
+			return DropExpansion, false
+		}
+		r.stack = r.stack[:0]
+		if isTable {
+			for i := range length {
+				r.stack = append(r.stack, int32(r.locationAt(t, int(start+i))))
+			}
+			return 0, true
+		}
+		r.stack = append(r.stack, t.locationIndices[start:start+length]...)
+	}
+	for i, ref := range r.stack {
+		at, ok := t.locations.entry(uint64(uint32(ref)))
+		if !ok {
+			return DropLocation, false
+		}
+		r.stack[i] = int32(r.locationAt(t, at))
+	}
+	return 0, true
 }
 
 // label adds a label of pprof, which 1.3 still had, as an attribute.

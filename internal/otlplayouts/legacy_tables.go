@@ -71,12 +71,17 @@ func reach[I ~int32](t *legacyTable, ref uint64, intern func(entry []byte) I) (i
 	if !ok {
 		return 0, false
 	}
+	return reachAt(t, i, intern), true
+}
+
+// reachAt is reach for the entry at a position.
+func reachAt[I ~int32](t *legacyTable, i int, intern func(entry []byte) I) I {
 	if known := t.reached[i]; known != 0 {
-		return I(known - 1), true
+		return I(known - 1)
 	}
-	index = intern(t.entries[i])
+	index := intern(t.entries[i])
 	t.reached[i] = int32(index) + 1
-	return index, true
+	return index
 }
 
 // counted returns an index, and counts one that is out of range.
@@ -87,13 +92,15 @@ func counted[I ~int32](r *legacyReader, index I, ok bool) I {
 	return index
 }
 
-// each calls visit for each known field of an entry, by its name.
-func (m *message) each(data []byte, visit func(name string, r *protofields.Reader)) {
-	for r := protofields.New(data); r.Next(); {
+// each calls visit for each known field of an entry, by its name. It reports whether the entry was read to its end.
+func (m *message) each(data []byte, visit func(name string, r *protofields.Reader)) bool {
+	r := protofields.New(data)
+	for r.Next() {
 		if f, known := m.field(r.Number); known && f.kind.allows(r.Wire) {
 			visit(f.name, &r)
 		}
 	}
+	return !r.IsMalformed()
 }
 
 // appendVarints appends a repeated integer field, packed or not.
@@ -242,8 +249,8 @@ func frameType(old string) (renamed string, ok bool) {
 	return renamed, ok
 }
 
-func (r *legacyReader) location(t *legacyTables, ref uint64) (profiledict.LocationIndex, bool) {
-	return reach(&t.locations, ref, func(entry []byte) profiledict.LocationIndex { return r.internLocation(t, entry) })
+func (r *legacyReader) locationAt(t *legacyTables, i int) profiledict.LocationIndex {
+	return reachAt(&t.locations, i, func(entry []byte) profiledict.LocationIndex { return r.internLocation(t, entry) })
 }
 
 func (r *legacyReader) internLocation(t *legacyTables, entry []byte) profiledict.LocationIndex {

@@ -4,9 +4,6 @@
 package otlplayouts
 
 import (
-	"fmt"
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -23,29 +20,16 @@ type Stats struct {
 	// Dropped counts samples that could not be read, Repaired the faults that were repaired.
 	Dropped  [NumDropReasons]int
 	Repaired [NumRepairs]int
-	// RejectedProfiles is the number of profiles of which all samples were dropped.
-	RejectedProfiles int
+	// IncompleteProfiles is the number of profiles in the message of which samples were dropped.
+	IncompleteProfiles int
 }
 
-func (s *Stats) droppedSamples() (n int) {
-	for _, dropped := range s.Dropped {
-		n += dropped
+// DroppedSamples returns the number of samples that could not be read.
+func (s *Stats) DroppedSamples() (n int) {
+	for _, count := range s.Dropped {
+		n += count
 	}
 	return n
-}
-
-// Rejected describes the samples that were dropped, for the sender. It is empty if there are none.
-func (s *Stats) Rejected() string {
-	if s.droppedSamples() == 0 {
-		return ""
-	}
-	var reasons []string
-	for reason, n := range s.Dropped {
-		if n > 0 {
-			reasons = append(reasons, fmt.Sprintf("%d by %s", n, DropReason(reason)))
-		}
-	}
-	return fmt.Sprintf("%d samples were dropped: %s", s.droppedSamples(), strings.Join(reasons, ", "))
 }
 
 // DropReason is the reason for which a sample was dropped. Its String is the value of a metric's attribute.
@@ -53,7 +37,7 @@ type DropReason int
 
 // The reasons for which a sample of an old layout is dropped.
 const (
-	// DropStackRange is a range of locations that is not within the profile's location indices.
+	// DropStackRange is a range of locations that is not within the profile's location indices, or without any its location table.
 	DropStackRange DropReason = iota
 	// DropLocation is a location that the message does not have.
 	DropLocation

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -89,7 +88,7 @@ func (f fieldsOf) bytes() []byte {
 }
 
 // request wraps profiles into a resource and a scope.
-func request(profile fieldsOf, more ...any) []byte {
+func request(profile any, more ...any) []byte {
 	return append(fieldsOf{1, fieldsOf{2, fieldsOf{2, profile}}}, more...).bytes()
 }
 
@@ -267,28 +266,4 @@ func TestJSONHasOneMessage(t *testing.T) {
 	}
 	_, _, err := UnmarshalJSON(append(old, " \n"...), nil)
 	require.NoError(t, err)
-}
-
-// Without location_indices, the range of a sample is one of the location table. What is dropped is described.
-func TestRangesOfLocations(t *testing.T) {
-	direct := func(samples ...any) []byte {
-		return request(append(fieldsOf{
-			4, fieldsOf{2, 0x10, 3, fieldsOf{1, 0}}, 4, fieldsOf{2, 0x20, 3, fieldsOf{1, 0}}, 6, fieldsOf{1, 1},
-			10, "", 10, "main", 10, "samples", 10, "count", 1, fieldsOf{1, 2, 2, 3},
-		}, samples...))
-	}
-	text, stats := render(t, direct(2, fieldsOf{1, 0, 2, 2, 3, []int{7}}, 2, fieldsOf{1, 1, 2, 1, 3, []int{8}}))
-	assert.Contains(t, text, "7")
-	assert.Contains(t, text, "8")
-	assert.Equal(t, 2, strings.Count(text, "0x20"))
-	assert.Empty(t, stats.Rejected())
-	text, stats = render(t, direct(2, fieldsOf{1, 0, 2, 2, 3, []int{7}}, 2, fieldsOf{1, 1, 2, 2, 3, []int{8}}))
-	assert.Contains(t, text, "7")
-	assert.Equal(t, "1 samples were dropped: 1 by stack_range", stats.Rejected())
-	assert.Zero(t, stats.RejectedProfiles)
-	profiles, stats, err := Unmarshal(direct(2, fieldsOf{1, 1, 2, 2, 3, []int{8}}, 2, fieldsOf{1, 0, 2, 1}), nil)
-	require.NoError(t, err)
-	assert.Zero(t, profiles.ProfileCount())
-	assert.Equal(t, "2 samples were dropped: 1 by stack_range, 1 by empty", stats.Rejected())
-	assert.Equal(t, 1, stats.RejectedProfiles)
 }

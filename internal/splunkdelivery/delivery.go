@@ -43,6 +43,8 @@ type Path struct {
 type Report struct {
 	// Rejected is the number of records that were rejected. First is the position of the first of them in the request.
 	Rejected, First int
+	// Incomplete is the number of other records, of which samples were dropped.
+	Incomplete int
 	// Message has the reasons of some of them.
 	Message string
 }
@@ -56,7 +58,11 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 		return Report{}, err
 	}
 	p.Metrics.count(ctx, &result)
-	r := reporter{first: -1}
+	r := reporter{first: -1, incomplete: result.Incomplete}
+	if result.Incomplete > 0 {
+		r.reasons = append(r.reasons, fmt.Sprintf("%d samples of %d records were dropped: %s", result.DroppedSamples(),
+			result.Incomplete, httpserver.Reasons[pprofconv.DropReason](result.Dropped[:])))
+	}
 	for _, rejection := range result.Rejected {
 		r.add(1, rejection.Record, rejection.Error())
 	}
@@ -72,7 +78,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 		case !httpserver.IsPermanent(err):
 			return Report{}, err
 		default:
-			refused = err
+			refused, r.incomplete = err, 0
 			records := result.ProfilingRecords() - len(result.Rejected)
 			p.Metrics.reject(ctx, ReasonRefused, records)
 			r.add(records, result.FirstRead, fmt.Sprintf("the profiles were refused: %v", err))
@@ -136,8 +142,8 @@ const maxReasons = 5
 
 // reporter gathers a Report.
 type reporter struct {
-	rejected, first, unlisted int
-	reasons                   []string
+	rejected, first, incomplete, unlisted int
+	reasons                               []string
 }
 
 func (r *reporter) add(records, first int, reason string) {
@@ -153,14 +159,14 @@ func (r *reporter) add(records, first int, reason string) {
 }
 
 func (r *reporter) report() Report {
-	if r.rejected == 0 {
+	if r.rejected+r.incomplete == 0 {
 		return Report{}
 	}
 	if r.unlisted > 0 {
 		r.reasons = append(r.reasons, fmt.Sprintf("and %d more", r.unlisted))
 	}
 	// OTLP/gRPC carries the message in a field that must be UTF-8.
-	return Report{Rejected: r.rejected, First: r.first, Message: strings.ToValidUTF8(strings.Join(r.reasons, "; "), "\uFFFD")}
+	return Report{Rejected: r.rejected, First: r.first, Incomplete: r.incomplete, Message: strings.ToValidUTF8(strings.Join(r.reasons, "; "), "\uFFFD")}
 }
 
 // The reasons for which records are rejected, in addition to those of splunklog.

@@ -195,13 +195,23 @@ func (t *translator) joinWhole() {
 		return
 	}
 	var batch compact.Batch
+	batch.Reset(compact.Options{})
 	translated := t.result.Profiles
-	t.result.Profiles = batch.Merge(append([]pprofile.Profiles{translated}, t.whole...))
-	t.result.Samples += observations(t.result.Profiles) - observations(translated)
-	for _, n := range batch.Stats().Dropped {
-		t.result.Dropped[pprofconv.DropMalformed] += n
+	batch.Add(translated)
+	for _, pd := range t.whole {
+		batch.Add(pd)
+		stats, dropped := batch.TakeStats(), 0
+		for _, n := range stats.Dropped {
+			dropped += n
+		}
+		if dropped > 0 {
+			t.result.Incomplete++
+			t.result.Dropped[pprofconv.DropMalformed] += dropped
+		}
+		t.result.addAttributes(stats.Repairs)
 	}
-	t.result.addAttributes(batch.Stats().Repairs)
+	t.result.Profiles = batch.Whole()
+	t.result.Samples += observations(t.result.Profiles) - observations(translated)
 	clear(t.whole)
 	t.whole = t.whole[:0]
 }

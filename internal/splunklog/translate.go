@@ -173,6 +173,7 @@ func (t *translator) translate(log plog.LogRecord) {
 	r.read(log, &t.result.BadTimes)
 	t.result.Records[r.format][r.typ][r.source]++
 	t.begun = false
+	dropped := t.result.DroppedSamples()
 	body, err := t.body()
 	if err == nil {
 		switch r.format {
@@ -183,6 +184,9 @@ func (t *translator) translate(log plog.LogRecord) {
 		case FormatOTLP:
 			err = t.readOTLP(body)
 		}
+	}
+	if err == nil && t.result.DroppedSamples() > dropped {
+		t.result.Incomplete++
 	}
 	switch {
 	case err != nil:

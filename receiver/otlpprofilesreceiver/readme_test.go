@@ -19,8 +19,9 @@ func TestReadmeDefaults(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | meaning |")
 	delete(rows, "key")
 	defaults := map[string]any{
-		"protocols.grpc.endpoint":              grpc.NetAddr.Endpoint,
-		"protocols.grpc.max_recv_msg_size_mib": grpc.MaxRecvMsgSizeMiB,
+		"protocols.grpc.endpoint":              grpc.Server.NetAddr.Endpoint,
+		"protocols.grpc.max_recv_msg_size_mib": grpc.Server.MaxRecvMsgSizeMiB,
+		"protocols.grpc.read_timeout":          grpc.ReadTimeout,
 		"protocols.http.endpoint":              http.Server.NetAddr.Endpoint,
 		"protocols.http.max_request_body_size": http.Server.MaxRequestBodySize,
 		"protocols.http.read_timeout":          http.Server.ReadTimeout,

@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
-	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.opentelemetry.io/collector/receiver"
@@ -27,55 +28,49 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
 
-// otlpReceiver passes on what its two servers receive.
+// otlpReceiver passes on what its servers receive.
 type otlpReceiver struct {
 	cfg     *Config
 	set     receiver.Settings
-	next    xconsumer.Profiles
 	metrics *metadata.TelemetryBuilder
+	// profiles and logs are the next consumers: nil if the receiver is in no such pipeline.
+	profiles xconsumer.Profiles
+	logs     consumer.Logs
 
 	// logged are the senders of old layouts that were logged.
 	mu     sync.Mutex
 	logged map[oldSender]struct{}
 
-	grpc *httpserver.GRPC
-	http *httpserver.Server
-	// addresses are those of the started servers, by protocol.
-	addresses map[string]net.Addr
+	servers otlpserver.Servers
 }
 
-func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*otlpReceiver, error) {
+func newReceiver(set receiver.Settings, cfg *Config) (*otlpReceiver, error) {
 	metrics, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	return &otlpReceiver{
-		cfg: cfg, set: set, next: next, metrics: metrics,
-		logged: map[oldSender]struct{}{}, addresses: map[string]net.Addr{},
-	}, nil
+	return &otlpReceiver{cfg: cfg, set: set, metrics: metrics, logged: map[oldSender]struct{}{}}, nil
 }
 
 // Start starts both servers, or none.
 func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
-	options := httpserver.Options{
-		DrainTimeout: r.cfg.DrainTimeout,
-		OnFailure: func(err error) {
-			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
-		},
-	}
+	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings, DrainTimeout: r.cfg.DrainTimeout}
 	var err error
 	if cfg := r.cfg.Protocols.GRPC.Get(); cfg != nil {
-		if err = r.startGRPC(ctx, host, cfg, options); err != nil {
-			err = fmt.Errorf("start `grpc`: %w", err)
-		}
+		err = r.start("grpc", func(signals []otlpserver.Signal) (otlpserver.Server, error) {
+			return (&otlpserver.GRPC{
+				Config: cfg, Signals: signals,
+			}).Start(ctx, env)
+		})
 	}
 	if cfg := r.cfg.Protocols.HTTP.Get(); cfg != nil && err == nil {
-		if err = r.startHTTP(ctx, host, cfg, options); err != nil {
-			err = fmt.Errorf("start `http`: %w", err)
-		}
+		err = r.start("http", func(signals []otlpserver.Signal) (otlpserver.Server, error) {
+			return (&otlpserver.HTTP{HTTP: httpserver.HTTP{Config: &cfg.Server}, Signals: signals}).Start(ctx, env)
+		})
 	}
 	if err != nil {
 		return errors.Join(err, r.Shutdown(ctx))
@@ -83,40 +78,68 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
+// start starts a server for the signals that the receiver has pipelines for.
+func (r *otlpReceiver) start(protocol string, start func([]otlpserver.Signal) (otlpserver.Server, error)) error {
+	return r.servers.Start(protocol, func() (otlpserver.Server, error) {
+		obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+			ReceiverID: r.set.ID, Transport: protocol, ReceiverCreateSettings: r.set,
+		})
+		if err != nil {
+			return otlpserver.Server{}, err
+		}
+		var signals []otlpserver.Signal
+		if r.profiles != nil {
+			signals = append(signals, r.profilesSignal(obsreport))
+		}
+		if r.logs != nil {
+			signals = append(signals, r.logsSignal(obsreport))
+		}
+		return start(signals)
+	})
+}
+
 // Shutdown answers the requests under way, for at most the drain timeout, and stops both servers.
 func (r *otlpReceiver) Shutdown(ctx context.Context) error {
-	var stopping sync.WaitGroup
-	var errGRPC, errHTTP error
-	if r.grpc != nil {
-		stopping.Go(func() { errGRPC = r.grpc.Shutdown(ctx) })
-	}
-	if r.http != nil {
-		stopping.Go(func() { errHTTP = r.http.Shutdown(ctx) })
-	}
-	stopping.Wait()
-	return errors.Join(errGRPC, errHTTP)
+	return r.servers.Shutdown(ctx)
 }
 
-// The formats of requests, as the Collector's traces name them.
-const (
-	formatProtobuf = "protobuf"
-	formatJSON     = "json"
+// The services and paths that OTLP profiles were sent to. Each accepts every layout.
+var (
+	services = []string{
+		"opentelemetry.proto.collector.profiles.v1development.ProfilesService",
+		"opentelemetry.proto.collector.profiles.v1experimental.ProfilesService",
+	}
+	paths = []string{"/v1development/profiles", "/v1experimental/profiles"}
 )
 
-type unmarshaler = func([]byte, *pdatasize.Meter) (pprofile.Profiles, otlplayouts.Stats, error)
-
-// reading configures how one request is read.
-type reading struct {
-	obsreport *receiverhelper.ObsReport
-	unmarshal unmarshaler
-	format    string
+func (r *otlpReceiver) logsSignal(obsreport *receiverhelper.ObsReport) otlpserver.Signal {
+	return otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string, error) {
+		records := ld.LogRecordCount()
+		if records == 0 {
+			return 0, "", nil
+		}
+		ctx = obsreport.StartLogsOp(ctx)
+		err := r.logs.ConsumeLogs(ctx, ld)
+		obsreport.EndLogsOp(ctx, m.Format(), records, err)
+		return 0, "", err
+	})
 }
 
-func (r *otlpReceiver) newReading(transport string, unmarshal unmarshaler, format string) (reading, error) {
-	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-		ReceiverID: r.set.ID, Transport: transport, ReceiverCreateSettings: r.set,
-	})
-	return reading{obsreport: obsreport, unmarshal: unmarshal, format: format}, err
+func (r *otlpReceiver) profilesSignal(obsreport *receiverhelper.ObsReport) otlpserver.Signal {
+	return otlpserver.Signal{
+		Name: "profiles", Services: services, Paths: paths,
+		Export: func(ctx context.Context, m *otlpserver.Message) (otlpserver.Response, error) {
+			response := pprofileotlp.NewExportResponse()
+			stats, err := r.deliver(ctx, m, obsreport)
+			if dropped := stats.DroppedSamples(); dropped > 0 {
+				// A number of 0 would say that everything was accepted (OTLP specification, Partial success).
+				response.PartialSuccess().SetRejectedProfiles(int64(stats.IncompleteProfiles))
+				response.PartialSuccess().SetErrorMessage(fmt.Sprintf("%d samples of %d profiles were dropped, since they cannot be read: %s",
+					dropped, stats.IncompleteProfiles, httpserver.Reasons[otlplayouts.DropReason](stats.Dropped[:])))
+			}
+			return response, err
+		},
+	}
 }
 
 // versionHeader states the layout of a request, if the sender is new enough (opentelemetry-proto, docs/specification.md,
@@ -140,51 +163,49 @@ func checkVersion(values []string) (isStated bool, err error) {
 // expectedFactor is how many times its bytes a request usually takes as profiles, at most.
 const expectedFactor = 10
 
-// deliver reads a request and passes its profiles on. It changes data. versions are the values of the version header, and claim
-// holds the size of data. The error is permanent if the request itself is at fault. If samples were dropped, partial describes
-// them to the sender.
-func (r *otlpReceiver) deliver(ctx context.Context, how reading, claim *budget.Claim, versions []string, data []byte) (partial pprofileotlp.ExportResponse, err error) {
-	partial = pprofileotlp.NewExportResponse()
-	isCurrent, err := checkVersion(versions)
+// deliver reads a request and passes its profiles on.
+func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsreport *receiverhelper.ObsReport) (stats otlplayouts.Stats, _ error) {
+	isCurrent, err := checkVersion(m.Header(versionHeader))
 	if err != nil {
-		return partial, consumererror.NewPermanent(err)
+		return stats, otlpserver.BadRequest(err)
 	}
-	unmarshal := how.unmarshal
-	if isCurrent && how.format == formatProtobuf {
+	unmarshal := otlplayouts.Unmarshal
+	switch {
+	case m.IsJSON:
+		unmarshal = otlplayouts.UnmarshalJSON
+	case isCurrent:
 		unmarshal = otlplayouts.UnmarshalCurrent
 	}
 	var profiles pprofile.Profiles
-	var stats otlplayouts.Stats
-	err = claim.Build(ctx, expectedFactor*int64(len(data)), func(reserve pdatasize.Reserve) (err error) {
-		profiles, stats, err = unmarshal(data, &pdatasize.Meter{Context: ctx, Reserve: reserve})
+	err = m.Claim.Build(ctx, expectedFactor*int64(len(m.Data)), func(reserve pdatasize.Reserve) (err error) {
+		profiles, stats, err = unmarshal(m.Data, &pdatasize.Meter{Context: ctx, Reserve: reserve})
 		return err
 	})
-	if errors.Is(err, budget.ErrBusy) || ctx.Err() != nil {
-		return partial, err
-	}
-	if err == nil {
-		claim.DropBody()
-		claim.Built(int64(pdatasize.OfProfiles(profiles))) // the pipeline may hold them for a while
+	var tooLarge *budget.TooLargeError
+	switch {
+	case errors.As(err, &tooLarge):
+		return stats, &httpserver.BodyError{Status: http.StatusRequestEntityTooLarge, Err: err}
+	case errors.Is(err, budget.ErrBusy) || ctx.Err() != nil:
+		return stats, err
+	case err == nil:
+		m.Claim.DropBody()
+		m.Claim.Built(int64(pdatasize.OfProfiles(profiles))) // the pipeline may hold them for a while
 	}
 	r.count(ctx, &stats)
 	if stats.Layout != otlplayouts.Current {
 		r.logOldSender(ctx, stats.Layout)
 	}
 	if err != nil {
-		return partial, consumererror.NewPermanent(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout, err))
-	}
-	if rejected := stats.Rejected(); rejected != "" {
-		partial.PartialSuccess().SetRejectedProfiles(int64(stats.RejectedProfiles))
-		partial.PartialSuccess().SetErrorMessage(rejected)
+		return stats, otlpserver.BadRequest(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout, err))
 	}
 	if profiles.ResourceProfiles().Len() == 0 {
-		return partial, nil
+		return stats, nil
 	}
-	ctx = how.obsreport.StartProfilesOp(ctx)
+	ctx = obsreport.StartProfilesOp(ctx)
 	samples := profiles.SampleCount()
-	err = r.next.ConsumeProfiles(ctx, profiles)
-	how.obsreport.EndProfilesOp(ctx, how.format, samples, err)
-	return partial, err
+	err = r.profiles.ConsumeProfiles(ctx, profiles)
+	obsreport.EndProfilesOp(ctx, m.Format(), samples, err)
+	return stats, err
 }
 
 // count counts what was read of a request.

@@ -21,15 +21,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -49,6 +53,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadatatest"
 )
 
@@ -56,6 +61,7 @@ import (
 type harness struct {
 	*otlpReceiver
 	sink      *consumertest.ProfilesSink
+	logSink   *consumertest.LogsSink
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
 }
@@ -69,7 +75,7 @@ func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness
 	if change != nil {
 		change(cfg)
 	}
-	h := &harness{sink: new(consumertest.ProfilesSink), telemetry: componenttest.NewTelemetry()}
+	h := &harness{sink: new(consumertest.ProfilesSink), logSink: new(consumertest.LogsSink), telemetry: componenttest.NewTelemetry()}
 	if next == nil {
 		next = h.sink
 	}
@@ -77,11 +83,16 @@ func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness
 	set.TelemetrySettings = h.telemetry.NewTelemetrySettings()
 	core, logs := observer.New(zap.WarnLevel)
 	set.Logger, h.logs = zap.New(core), logs
-	var err error
-	h.otlpReceiver, err = newReceiver(set, cfg, next)
+	forProfiles, err := NewFactory().(xreceiver.Factory).CreateProfiles(t.Context(), set, cfg, next)
 	require.NoError(t, err)
-	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { assert.NoError(t, h.Shutdown(context.Background())) })
+	forLogs, err := NewFactory().CreateLogs(t.Context(), set, cfg, h.logSink)
+	require.NoError(t, err)
+	require.Same(t, forProfiles, forLogs, "the pipelines share the ports")
+	for _, r := range []component.Component{forProfiles, forLogs} {
+		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+		t.Cleanup(func() { assert.NoError(t, r.Shutdown(context.Background())) })
+	}
+	h.otlpReceiver = forProfiles.(*shared.Component[*Config, *otlpReceiver]).Shared
 	return h
 }
 
@@ -105,7 +116,7 @@ func current(t *testing.T) (pprofile.Profiles, []byte) {
 
 func (h *harness) post(t *testing.T, path, content string, body []byte, headers ...string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.addresses["http"].String()+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.servers.Address("http").String()+path, bytes.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", content)
 	for i := 0; i < len(headers); i += 2 {
@@ -122,11 +133,17 @@ func (h *harness) post(t *testing.T, path, content string, body []byte, headers 
 
 func (h *harness) export(t *testing.T, service string, body []byte) error {
 	t.Helper()
-	client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	_, err := h.exportAnswer(t, service, body)
+	return err
+}
+
+func (h *harness) exportAnswer(t *testing.T, service string, body []byte) (answer []byte, err error) {
+	t.Helper()
+	client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
-	var answer []byte
-	return client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
+	err = client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
+	return answer, err
 }
 
 // Every layout arrives by every protocol, with the same content.
@@ -144,10 +161,11 @@ func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
 			require.NoError(t, profiletest.Equal(want, all[sent-1]))
 		}
 		for _, path := range paths {
-			code, _, _ := h.post(t, path, "application/x-protobuf", fixture(t, name+".pb"))
+			code, answer, _ := h.post(t, path, "application/x-protobuf", fixture(t, name+".pb"))
 			require.Equal(t, http.StatusOK, code)
+			require.Equal(t, "\n\x00", answer, "an empty partial success: everything was read")
 			requireArrived()
-			code, answer, _ := h.post(t, path, "application/json; charset=utf-8", fixture(t, name+".json"))
+			code, answer, _ = h.post(t, path, "application/json; charset=utf-8", fixture(t, name+".json"))
 			require.Equal(t, http.StatusOK, code, answer)
 			requireArrived()
 		}
@@ -168,11 +186,127 @@ func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
 		metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 }
 
+// Samples that cannot be read are reported as a partial success by every way. What was sent arrives or is counted.
+func TestReportsDroppedSamples(t *testing.T) {
+	h := start(t, nil, nil)
+	sent := 0
+	check := func(unmarshal func(pprofileotlp.ExportResponse) error) {
+		t.Helper()
+		sent += 4
+		response := pprofileotlp.NewExportResponse()
+		require.NoError(t, unmarshal(response))
+		assert.EqualValues(t, 1, response.PartialSuccess().RejectedProfiles())
+		assert.Equal(t, "2 samples of 1 profiles were dropped, since they cannot be read: stack_range: 1, empty: 1", response.PartialSuccess().ErrorMessage())
+	}
+	for _, layout := range []string{"1.3", "1.4", "1.6", "1.7"} {
+		data, text := fixture(t, "ranges/"+layout+".pb"), fixture(t, "ranges/"+layout+".json")
+		for _, service := range services {
+			answer, err := h.exportAnswer(t, service, data)
+			require.NoError(t, err)
+			check(func(r pprofileotlp.ExportResponse) error { return r.UnmarshalProto(answer) })
+		}
+		for _, path := range paths {
+			code, answer, _ := h.post(t, path, "application/x-protobuf", data)
+			require.Equal(t, http.StatusOK, code)
+			check(func(r pprofileotlp.ExportResponse) error { return r.UnmarshalProto([]byte(answer)) })
+			code, answer, _ = h.post(t, path, "application/json", text)
+			require.Equal(t, http.StatusOK, code)
+			check(func(r pprofileotlp.ExportResponse) error { return r.UnmarshalJSON([]byte(answer)) })
+		}
+	}
+	arrived := 0
+	for _, pd := range h.sink.AllProfiles() {
+		arrived += pd.SampleCount()
+	}
+	const counter = "otelcol_receiver_otlp_profiles_dropped_samples"
+	assert.EqualValues(t, sent-arrived, collectortest.Sum(t, h.telemetry, counter))
+	assert.EqualValues(t, sent/4, collectortest.Sum(t, h.telemetry, counter, "reason", "empty"))
+	assert.EqualValues(t, arrived, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_profile_samples"))
+}
+
+// A request of which nothing can be read is a partial success too: the sender must not send it again.
+func TestReportsRequestsOfWhichNothingIsLeft(t *testing.T) {
+	h := start(t, nil, nil)
+	text := bytes.ReplaceAll(fixture(t, "ranges/1.4.json"), []byte(`"locationsLength":`), []byte(`"locationsLength":10`))
+	code, answer, _ := h.post(t, paths[0], "application/json", text)
+	require.Equal(t, http.StatusOK, code)
+	require.JSONEq(t, `{"partialSuccess":{"rejectedProfiles":"1",
+		"errorMessage":"4 samples of 1 profiles were dropped, since they cannot be read: stack_range: 4"}}`, answer)
+	require.Empty(t, h.sink.AllProfiles())
+}
+
+// Logs arrive by every way, on the ports of profiles, and hold budget while the pipeline has them.
+func TestReceivesLogs(t *testing.T) {
+	h := start(t, nil, nil)
+	want := plog.NewLogs()
+	record := want.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	record.Body().SetStr("hello")
+	request := plogotlp.NewExportRequestFromLogs(want)
+	data, err := request.MarshalProto()
+	require.NoError(t, err)
+	text, err := request.MarshalJSON()
+	require.NoError(t, err)
+
+	require.NoError(t, h.export(t, "opentelemetry.proto.collector.logs.v1.LogsService", data))
+	for content, body := range map[string][]byte{"application/x-protobuf": data, "application/json": text} {
+		code, answer, _ := h.post(t, "/v1/logs", content, body)
+		require.Equal(t, http.StatusOK, code, answer)
+	}
+	arrived := h.logSink.AllLogs()
+	require.Len(t, arrived, 3)
+	for _, got := range arrived {
+		assert.Equal(t, want, got)
+	}
+	assert.EqualValues(t, 1, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_log_records", "transport", "grpc"))
+	assert.EqualValues(t, 2, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_log_records", "transport", "http"))
+	assert.Empty(t, h.sink.AllProfiles())
+
+	code, answer, _ := h.post(t, "/v1/logs", "application/x-protobuf", []byte("\xff"))
+	assert.Equal(t, http.StatusBadRequest, code)
+	assert.Contains(t, answer, "not a message of protobuf")
+	code, _, _ = h.post(t, "/v1/logs", "application/x-protobuf", bytes.Repeat([]byte{1<<3 | 2, 0}, 1<<18))
+	assert.Equal(t, http.StatusRequestEntityTooLarge, code, "mostly empty messages")
+	require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, 20*time.Second, time.Millisecond)
+}
+
+// Log records hold the budget until the pipeline has accepted them; what it refuses is answered as for profiles.
+func TestLogsAreCharged(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Protocols.HTTP.GetOrInsertDefault().Server.NetAddr.Endpoint = "localhost:0"
+	refused := errors.New("queue is full")
+	next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+		assert.Greater(t, budget.Process().HeldBytes(), int64(1<<20))
+		return refused
+	})
+	require.NoError(t, err)
+	r, err := newReceiver(receivertest.NewNopSettings(NewFactory().Type()), cfg)
+	require.NoError(t, err)
+	r.logs = next
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	defer func() { require.NoError(t, r.Shutdown(context.Background())) }()
+	h := &harness{otlpReceiver: r}
+	logs := plog.NewLogs()
+	logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetEmptyBytes().FromRaw(make([]byte, 1<<20))
+	data, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
+	require.NoError(t, err)
+	code, answer, header := h.post(t, "/v1/logs", "application/x-protobuf", data)
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Contains(t, answer, "queue is full")
+	assert.NotEmpty(t, header.Get("Retry-After"))
+	refused = consumererror.NewPermanent(errors.New("no"))
+	code, _, _ = h.post(t, "/v1/logs", "application/x-protobuf", data)
+	assert.Equal(t, http.StatusBadRequest, code)
+
+	code, answer, _ = h.post(t, paths[0], "application/x-protobuf", data)
+	assert.Equal(t, http.StatusNotFound, code, "there is no profiles pipeline")
+	assert.Contains(t, answer, "nothing is here: send logs to /v1/logs")
+}
+
 // Today's layout arrives from the Collector's own client, and nothing is logged.
 func TestReceivesTodaysLayout(t *testing.T) {
 	h := start(t, nil, nil)
 	want, data := current(t)
-	client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	sent, _ := current(t)
@@ -217,7 +351,7 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, consumertest.NewErr(tt.next), func(c *Config) {
 				c.Protocols.HTTP.Get().Server.MaxRequestBodySize = 2000
-				c.Protocols.GRPC.Get().MaxRecvMsgSizeMiB = 1
+				c.Protocols.GRPC.Get().Server.MaxRecvMsgSizeMiB = 1
 			})
 			content, path := tt.content, tt.path
 			if content == "" {
@@ -247,7 +381,7 @@ func TestStatedVersions(t *testing.T) {
 	for version, want := range map[string]int{"1": 200, "2": 400, "": 400, "x": 400} {
 		code, answer, _ := h.post(t, paths[0], "application/x-protobuf", data, "OTLP-Profiles-Development-Version", version)
 		assert.Equal(t, want, code, "%q: %s", version, answer)
-		client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
 		var none []byte
 		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export", &data, &none,
@@ -263,7 +397,7 @@ func TestStatedVersions(t *testing.T) {
 
 func TestRefusesOtherMethodsAndOrigins(t *testing.T) {
 	h := start(t, nil, nil)
-	response, err := http.Get("http://" + h.addresses["http"].String() + paths[0])
+	response, err := http.Get("http://" + h.servers.Address("http").String() + paths[0])
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	http.DefaultClient.CloseIdleConnections()
@@ -408,7 +542,7 @@ func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
 	h := start(t, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	client, err := grpc.NewClient(h.addresses["grpc"].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	for range 50 {
@@ -428,9 +562,9 @@ func TestConfig(t *testing.T) {
 	}{
 		"nothing":           {map[string]any{}, "must have `grpc`, `http` or both"},
 		"an unknown key":    {map[string]any{"protocols": map[string]any{"http": map[string]any{"endpont": "x"}}}, "endpont"},
-		"an empty endpoint": {map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": ""}}}, "`protocols.grpc.endpoint` must be set"},
+		"an empty endpoint": {map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": ""}}}, "protocols::grpc: `endpoint` must be set"},
 		"an unknown encoding": {map[string]any{"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []any{"brotli"}}}},
-			"`protocols.http.compression_algorithms` must be among"},
+			"`compression_algorithms` must be among"},
 		"no time to drain": {map[string]any{"protocols": map[string]any{"grpc": nil}, "drain_timeout": "0s"}, "`drain_timeout` must be positive"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,11 +5,8 @@ package splunkprofilingreceiver
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/config/configgrpc"
-	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
@@ -17,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
@@ -34,45 +33,24 @@ func NewFactory() receiver.Factory {
 
 // createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
 func createDefaultConfig() component.Config {
-	const readTimeout = 30 * time.Second
-	grpc := GRPCConfig{Server: configgrpc.NewDefaultServerConfig(), ReadTimeout: readTimeout}
-	grpc.Server.NetAddr.Endpoint = "localhost:4317"
-	// As much as confighttp accepts by default: gRPC's own 4 MiB is below what agents send from large applications.
-	grpc.Server.MaxRecvMsgSizeMiB = 20
-
-	httpAt := func(endpoint string) HTTPConfig {
-		c := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
-		c.Server.NetAddr.Endpoint = endpoint
-		c.Server.MaxRequestBodySize = 20 << 20
-		c.Server.ReadTimeout = readTimeout
-		return c
-	}
-
 	return &Config{
 		Protocols: Protocols{
-			GRPC: configoptional.Default(grpc),
-			HTTP: configoptional.Default(httpAt("localhost:4318")),
-			HEC:  configoptional.Default(httpAt("localhost:8088")),
+			GRPC: configoptional.Default(otlpserver.DefaultGRPC("localhost:4317")),
+			HTTP: configoptional.Default(otlpserver.DefaultHTTP("localhost:4318")),
+			HEC:  configoptional.Default(otlpserver.DefaultHTTP("localhost:8088")),
 		},
 		Translation:  splunkdelivery.DefaultConfig(),
 		DrainTimeout: httpserver.DefaultDrainTimeout,
 	}
 }
 
+// instances are one receiver for each configuration: its pipelines share the ports.
+var instances shared.Components[*Config, *splunkReceiver]
+
 func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
-	r, err := sharedReceiver(set, cfg.(*Config))
-	if err != nil {
-		return nil, err
-	}
-	r.profiles = next
-	return r, nil
+	return instances.Get(cfg.(*Config), set, newReceiver, func(r *splunkReceiver) { r.profiles = next })
 }
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
-	r, err := sharedReceiver(set, cfg.(*Config))
-	if err != nil {
-		return nil, err
-	}
-	r.logs = next
-	return r, nil
+	return instances.Get(cfg.(*Config), set, newReceiver, func(r *splunkReceiver) { r.logs = next })
 }

@@ -6,22 +6,29 @@ package splunkprofilingreceiver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 )
 
-// startHEC starts the server for events of Splunk's HTTP Event Collector.
-func (c *HTTPConfig) startHEC(ctx context.Context, host component.Host, d delivery) (server, error) {
-	s := &httpServer{delivery: d, cfg: c, answerError: answerHECError}
+// hecServer receives events of Splunk's HTTP Event Collector.
+type hecServer struct {
+	path *splunkdelivery.Path
+	http httpserver.HTTP
+}
+
+func (s *hecServer) start(ctx context.Context, env httpserver.Env) (otlpserver.Server, error) {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/services/collector", "/services/collector/event", "/services/collector/event/1.0", "/v1/log"} {
 		mux.HandleFunc(path, s.handleEvents)
@@ -35,12 +42,17 @@ func (c *HTTPConfig) startHEC(ctx context.Context, host component.Host, d delive
 		Code: hec.AckDisabled, Reason: "an answer with code 0 already means that the pipeline accepted the events",
 	})
 	answer("/", http.StatusNotFound, hec.Answer{Text: notFound, Code: http.StatusNotFound, Reason: "send events to /services/collector/event"})
-	return s.start(ctx, host, "HEC events", mux)
+	running, address, err := s.http.Start(ctx, mux, env)
+	if err != nil {
+		return otlpserver.Server{}, err
+	}
+	env.Telemetry.Logger.Info("ready for HEC events", zap.Stringer("endpoint", address))
+	return otlpserver.Server{Address: address, Shutdown: running.Shutdown}, nil
 }
 
 const notFound = "The requested URL was not found on this server."
 
-func (s *httpServer) handleEvents(w http.ResponseWriter, r *http.Request) {
+func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		answerHEC(w, http.StatusMethodNotAllowed, hec.Answer{
@@ -50,8 +62,12 @@ func (s *httpServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	claim := s.path.Budget.Begin()
 	defer claim.Release()
-	body, ok := s.readBody(w, r, claim, pdatasize.JSON)
-	if !ok {
+	body, err := s.http.ReadBody(w, r, claim)
+	if err == nil {
+		err = otlpserver.Admit(r.Context(), claim, body, pdatasize.JSON)
+	}
+	if err != nil {
+		answerHECBodyError(w, r, err)
 		return
 	}
 	library := strings.TrimSpace(r.Header.Get(hec.LibraryHeader))
@@ -93,6 +109,19 @@ func answerHEC(w http.ResponseWriter, status int, answer hec.Answer) {
 		body = []byte("{}")
 	}
 	httpserver.Answer(w, httpserver.ContentJSON, body, status)
+}
+
+// answerHECBodyError answers for a body that cannot be read, or does not fit into the budget.
+func answerHECBodyError(w http.ResponseWriter, r *http.Request, err error) {
+	code := http.StatusServiceUnavailable
+	var fault *httpserver.BodyError
+	if errors.As(err, &fault) {
+		code = fault.Status
+	}
+	if code == http.StatusServiceUnavailable {
+		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
+	}
+	answerHECError(w, r, "read the body: "+err.Error(), code)
 }
 
 // answerHECError answers for confighttp, and for bodies that cannot be read.

@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -24,6 +27,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -138,6 +142,49 @@ func TestCapturedRequests(t *testing.T) {
 	assert.Positive(t, f.sum("otelcol_receiver_splunk_profiling_samples"))
 	assert.Positive(t, f.sum("otelcol_receiver_splunk_profiling_repaired", "fault", "negative_line"))
 	assert.Positive(t, f.sum("otelcol_receiver_accepted_profile_samples", "transport", "grpc"))
+}
+
+// incomplete returns two records that have two samples each, of which one cannot be read: a pprof and OTLP.
+func incomplete(t *testing.T) plog.Logs {
+	t.Helper()
+	field := func(number protowire.Number, content ...byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+	}
+	pprof := slices.Concat(field(2, 8, 1, 16, 1), field(2, 8, 77, 16, 1), field(4, 8, 1), field(6))
+	pd := profiletest.New().Profile("samples", "count").
+		Sample(profiletest.Value(3, "leaf", "main")).Sample(profiletest.Value(4, "main")).Build()
+	profiletest.SampleAt(pd, 1).SetStackIndex(9999)
+	otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	ld := plog.NewLogs()
+	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	sl.Scope().SetName("otel.profiling")
+	record := sl.LogRecords().AppendEmpty()
+	record.Body().SetStr(base64.StdEncoding.EncodeToString(pprof))
+	record.Attributes().PutStr("profiling.data.format", "pprof-gzip-base64")
+	record.Attributes().PutStr("profiling.data.type", "cpu")
+	record = sl.LogRecords().AppendEmpty()
+	record.Body().SetEmptyBytes().FromRaw(otlp)
+	record.Attributes().PutStr("profiling.data.format", "otlp")
+	return ld
+}
+
+// Samples that are dropped of records that were read are reported. What was sent arrives or is counted.
+func TestReportsDroppedSamples(t *testing.T) {
+	f := startFixture(t, allOfThem, false)
+	sent, arrived := int64(0), 0
+	for name, send := range senders(f) {
+		t.Run(name, func(t *testing.T) {
+			response, err := send(t, plogotlp.NewExportRequestFromLogs(incomplete(t)))
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
+			assert.Equal(t, "2 samples of 2 records were dropped: unknown_location: 1, malformed: 1", response.PartialSuccess().ErrorMessage())
+			profiles, _ := f.next.drain()
+			require.Len(t, profiles, 1)
+			sent, arrived = sent+4, arrived+profiles[0].SampleCount()
+		})
+	}
+	assert.Equal(t, sent, int64(arrived)+f.sum("otelcol_receiver_splunk_profiling_dropped_samples"))
 }
 
 // With a logs pipeline the rest passes through; only a record that cannot be read is rejected.

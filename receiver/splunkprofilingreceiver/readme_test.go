@@ -148,7 +148,7 @@ func TestMetadata(t *testing.T) {
 	}
 
 	f := newFixture(t, allOfThem+"\nlimits: {max_stack_depth: 1}", false)
-	path, err := f.receiver.newPath("test")
+	path, err := f.receiver.Shared.newPath("test")
 	require.NoError(t, err)
 	send := func(ld plog.Logs) {
 		claim := path.Budget.Begin()

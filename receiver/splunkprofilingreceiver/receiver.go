@@ -6,12 +6,8 @@ package splunkprofilingreceiver
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -21,20 +17,12 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
 
-// server is a running server.
-type server struct {
-	// protocol is its key in the configuration.
-	protocol string
-	address  net.Addr
-	shutdown func(context.Context) error
-}
-
-// splunkReceiver starts and stops its servers together. The Collector makes one component for each kind of pipeline
-// that a receiver is in; here they are the same component.
+// splunkReceiver starts and stops its servers together.
 type splunkReceiver struct {
 	cfg      *Config
 	set      receiver.Settings
@@ -42,34 +30,10 @@ type splunkReceiver struct {
 	profiles xconsumer.Profiles
 	logs     consumer.Logs
 
-	starting, stopping sync.Once
-	startErr           error
-	// started holds the servers to shut down.
-	started []server
+	servers otlpserver.Servers
 }
 
-// delivery is what the servers need to pass on requests.
-type delivery struct {
-	set     component.TelemetrySettings
-	path    *splunkdelivery.Path
-	options httpserver.Options
-	// maxBodyBytes bounds bodies, in addition to the protocol's own configuration.
-	maxBodyBytes int64
-}
-
-var (
-	sharedMu sync.Mutex
-	// shared has the receivers that are not shut down yet, by their configuration. The Collector passes the same one for
-	// every kind of pipeline.
-	shared = map[*Config]*splunkReceiver{}
-)
-
-func sharedReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error) {
-	sharedMu.Lock()
-	defer sharedMu.Unlock()
-	if r, ok := shared[cfg]; ok {
-		return r, nil
-	}
+func newReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error) {
 	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -82,83 +46,65 @@ func sharedReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error)
 		Dropped:  b.ReceiverSplunkProfilingDroppedSamples,
 		Repaired: b.ReceiverSplunkProfilingRepaired,
 	}
-	r := &splunkReceiver{cfg: cfg, set: set, metrics: metrics}
-	shared[cfg] = r
-	return r, nil
+	return &splunkReceiver{cfg: cfg, set: set, metrics: metrics}, nil
 }
 
 // Start starts every server, or none: if one fails, those before it are shut down again.
 func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
-	r.starting.Do(func() { r.startErr = r.start(ctx, host) })
-	return r.startErr
-}
-
-func (r *splunkReceiver) start(ctx context.Context, host component.Host) error {
 	if r.profiles == nil {
 		return errors.New("the receiver is in no profiles pipeline, so it cannot deliver profiles")
 	}
+	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings, DrainTimeout: r.cfg.DrainTimeout}
+	largest := int64(r.cfg.Translation.Limits.MaxProfileBytes)
 	var err error
 	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
-		err = r.startServer(ctx, host, "grpc", c.start)
+		err = r.start("grpc", func(path *splunkdelivery.Path) (otlpserver.Server, error) {
+			return (&otlpserver.GRPC{
+				Config: c, MaxBytes: largest, Signals: []otlpserver.Signal{logsSignal(path)},
+			}).Start(ctx, env)
+		})
 	}
 	if c := r.cfg.Protocols.HTTP.Get(); c != nil && err == nil {
-		err = r.startServer(ctx, host, "http", c.startOTLP)
+		err = r.start("http", func(path *splunkdelivery.Path) (otlpserver.Server, error) {
+			return (&otlpserver.HTTP{
+				HTTP:    httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest},
+				Signals: []otlpserver.Signal{logsSignal(path)},
+			}).Start(ctx, env)
+		})
 	}
 	if c := r.cfg.Protocols.HEC.Get(); c != nil && err == nil {
-		err = r.startServer(ctx, host, "hec", c.startHEC)
+		err = r.start("hec", func(path *splunkdelivery.Path) (otlpserver.Server, error) {
+			h := &hecServer{path: path, http: httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest, AnswerError: answerHECError}}
+			return h.start(ctx, env)
+		})
 	}
 	if err != nil {
-		return errors.Join(err, r.stop(ctx))
+		return errors.Join(err, r.Shutdown(ctx))
 	}
 	return nil
 }
 
-type startFunc func(context.Context, component.Host, delivery) (server, error)
-
-func (r *splunkReceiver) startServer(ctx context.Context, host component.Host, protocol string, start startFunc) error {
-	path, err := r.newPath(protocol)
-	if err != nil {
-		return err
-	}
-	s, err := start(ctx, host, delivery{
-		set: r.set.TelemetrySettings, path: path, maxBodyBytes: int64(r.cfg.Translation.Limits.MaxProfileBytes),
-		options: httpserver.Options{
-			DrainTimeout: r.cfg.DrainTimeout,
-			OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
-		},
+func (r *splunkReceiver) start(protocol string, start func(*splunkdelivery.Path) (otlpserver.Server, error)) error {
+	return r.servers.Start(protocol, func() (otlpserver.Server, error) {
+		path, err := r.newPath(protocol)
+		if err != nil {
+			return otlpserver.Server{}, err
+		}
+		return start(path)
 	})
-	if err != nil {
-		return fmt.Errorf("start `%s`: %w", protocol, err)
-	}
-	s.protocol = protocol
-	r.started = append(r.started, s)
-	return nil
+}
+
+// logsSignal delivers OTLP logs by a path.
+func logsSignal(path *splunkdelivery.Path) otlpserver.Signal {
+	return otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string, error) {
+		report, err := path.Deliver(ctx, ld, m.Claim)
+		return report.Rejected + report.Incomplete, report.Message, err
+	})
 }
 
 // Shutdown stops every server. Requests under way are answered first, unless ctx ends.
-func (r *splunkReceiver) Shutdown(ctx context.Context) (err error) {
-	r.stopping.Do(func() {
-		sharedMu.Lock()
-		delete(shared, r.cfg)
-		sharedMu.Unlock()
-		err = r.stop(ctx)
-	})
-	return err
-}
-
-func (r *splunkReceiver) stop(ctx context.Context) error {
-	errs := make([]error, len(r.started))
-	var stopping sync.WaitGroup
-	for i, s := range r.started { // together: the drain timeout is for all
-		stopping.Go(func() {
-			if err := s.shutdown(ctx); err != nil {
-				errs[i] = fmt.Errorf("shut down `%s`: %w", s.protocol, err)
-			}
-		})
-	}
-	stopping.Wait()
-	r.started = nil
-	return errors.Join(errs...)
+func (r *splunkReceiver) Shutdown(ctx context.Context) error {
+	return r.servers.Shutdown(ctx)
 }
 
 // newPath returns the path from one server to the pipelines, with the Collector's standard metrics of receivers.

@@ -82,13 +82,12 @@ func TestConfigFaults(t *testing.T) {
 func TestPipelinesShareTheServers(t *testing.T) {
 	f := startFixture(t, allOfThem, true)
 	require.NoError(t, f.receiver.Start(t.Context(), host{}))
-	require.Len(t, f.receiver.started, 3)
+	require.Len(t, f.receiver.Shared.servers, 3)
 	address := f.address("grpc")
 	require.NoError(t, f.receiver.Shutdown(t.Context()))
 	require.NoError(t, f.receiver.Shutdown(t.Context()))
 	_, err := net.Dial("tcp", address)
 	assert.Error(t, err)
-	assert.Empty(t, shared)
 }
 
 func TestLogsPipelineAloneIsAnError(t *testing.T) {
@@ -110,7 +109,7 @@ func TestStartIsAllOrNothing(t *testing.T) {
 	err = f.receiver.Start(t.Context(), host{})
 	require.ErrorContains(t, err, "start `hec`")
 	assert.ErrorContains(t, err, "address already in use")
-	assert.Empty(t, f.receiver.started)
+	assert.Empty(t, f.receiver.Shared.servers)
 	f = newFixture(t, "protocols: {grpc: {endpoint: '"+taken.Addr().String()+"'}}", false)
 	assert.ErrorContains(t, f.receiver.Start(t.Context(), host{}), "start `grpc`")
 }

@@ -24,11 +24,14 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
 )
 
 const (
-	patience  = 20 * time.Second
-	allOfThem = "protocols: {grpc: {endpoint: 'localhost:0'}, http: {endpoint: 'localhost:0'}, hec: {endpoint: 'localhost:0'}}"
+	patience    = 20 * time.Second
+	logsService = "opentelemetry.proto.collector.logs.v1.LogsService"
+	logsPath    = "/v1/logs"
+	allOfThem   = "protocols: {grpc: {endpoint: 'localhost:0'}, http: {endpoint: 'localhost:0'}, hec: {endpoint: 'localhost:0'}}"
 )
 
 // pipelines are the next consumers. They return the errors of the functions below, and check what they accept.
@@ -88,7 +91,7 @@ func (p *pipelines) refuse(profiles, logs error) {
 // fixture is a receiver with what it writes to.
 type fixture struct {
 	t         testing.TB
-	receiver  *splunkReceiver
+	receiver  *shared.Component[*Config, *splunkReceiver]
 	next      *pipelines
 	telemetry *componenttest.Telemetry
 }
@@ -110,7 +113,7 @@ func newFixture(t testing.TB, config string, withLogs bool) *fixture {
 	factory := NewFactory().(xreceiver.Factory)
 	profiles, err := factory.CreateProfiles(t.Context(), set, cfg, f.next)
 	require.NoError(t, err)
-	f.receiver = profiles.(*splunkReceiver)
+	f.receiver = profiles.(*shared.Component[*Config, *splunkReceiver])
 	if withLogs {
 		logs, err := factory.CreateLogs(t.Context(), set, cfg, f.next)
 		require.NoError(t, err)
@@ -132,13 +135,7 @@ func startFixture(t testing.TB, config string, withLogs bool) *fixture {
 
 // address returns the address of a server.
 func (f *fixture) address(name string) string {
-	for _, s := range f.receiver.started {
-		if s.protocol == name {
-			return s.address.String()
-		}
-	}
-	f.t.Fatalf("no server %s", name)
-	return ""
+	return f.receiver.Shared.servers.Address(name).String()
 }
 
 // sum adds up the points of a counter that have all the given attributes (key, value, …).

@@ -15,4 +15,5 @@ var (
 
 const (
 	ProfilesStability = component.StabilityLevelAlpha
+	LogsStability     = component.StabilityLevelAlpha
 )

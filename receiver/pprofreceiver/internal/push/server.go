@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -75,11 +74,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 		pyroscope{Server: s, cfg: &s.cfg.Pyroscope}.register(mux)
 		handler = withoutDoubleSlashes(mux)
 	}
-	options := []confighttp.ToServerOption{confighttp.WithErrorHandler(s.handleTransportError)}
-	for _, encoding := range append([]string{"", "identity"}, httpserver.Encodings...) {
-		// httpserver.OpenBody decodes bodies instead: within limits, and with a better answer for an encoding that is not accepted.
-		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
-	}
+	options := append(httpserver.BodiesAsSent(), confighttp.WithErrorHandler(s.handleTransportError))
 	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, handler, options...)
 	if err != nil {
 		return err

@@ -1,0 +1,73 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpserver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// GRPCConfig configures a gRPC server.
+type GRPCConfig struct {
+	Server configgrpc.ServerConfig `mapstructure:",squash"`
+	// ReadTimeout bounds the time from the start of a request to the end of its message; 0 means none.
+	ReadTimeout time.Duration `mapstructure:"read_timeout"`
+}
+
+// HTTPConfig configures an HTTP server.
+type HTTPConfig struct {
+	Server confighttp.ServerConfig `mapstructure:",squash"`
+}
+
+// The defaults of both servers. gRPC's own 4 MiB are below what agents send from large applications.
+const (
+	maxMessageMiB = 20
+	readTimeout   = 30 * time.Second
+	// Over gRPC a message holds a part of the budget from the start, whatever has arrived of it.
+	grpcReadTimeout = 10 * time.Second
+)
+
+// DefaultGRPC returns the defaults of a gRPC server.
+func DefaultGRPC(endpoint string) GRPCConfig {
+	c := GRPCConfig{Server: configgrpc.NewDefaultServerConfig(), ReadTimeout: grpcReadTimeout}
+	c.Server.NetAddr.Endpoint = endpoint
+	c.Server.MaxRecvMsgSizeMiB = maxMessageMiB
+	return c
+}
+
+// DefaultHTTP returns the defaults of an HTTP server.
+func DefaultHTTP(endpoint string) HTTPConfig {
+	c := HTTPConfig{Server: confighttp.NewDefaultServerConfig()}
+	c.Server.NetAddr.Endpoint = endpoint
+	c.Server.MaxRequestBodySize = maxMessageMiB << 20
+	c.Server.ReadTimeout = readTimeout
+	return c
+}
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// Validate names every fault.
+func (c *GRPCConfig) Validate() error {
+	var faults configcheck.Faults
+	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
+	faults.Require(c.ReadTimeout >= 0, "`read_timeout` must not be negative, found %v", c.ReadTimeout)
+	return faults.Err()
+}
+
+// Validate names every fault.
+func (c *HTTPConfig) Validate() error {
+	var faults configcheck.Faults
+	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
+	err := httpserver.CheckEncodings(c.Server.CompressionAlgorithms)
+	faults.Require(err == nil, "`compression_algorithms` %w", err)
+	return faults.Err()
+}

@@ -1,0 +1,159 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package otlpserver receives OTLP: a gRPC server and an HTTP server, each for all signals of a receiver.
+//
+//	GRPC, HTTP      receive messages within the budget: grpc.go, http.go
+//	Signal.Export   reads a message that has arrived, and passes it on
+//	Logs            the signal of OTLP logs
+//	Servers         the servers of a receiver, which start and stop together
+package otlpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+)
+
+// Signal is a kind of message that a server receives.
+type Signal struct {
+	// Name is what senders send: logs.
+	Name string
+	// Services are the names of its gRPC services, Paths those of its HTTP paths.
+	Services, Paths []string
+	// Export reads a message and passes on what it has. The error is that of the pipeline, or a *httpserver.BodyError if the
+	// message itself is at fault.
+	Export func(context.Context, *Message) (Response, error)
+}
+
+// Message is a message that has arrived.
+type Message struct {
+	// Data may be changed. It is valid until Export returns.
+	Data   []byte
+	IsJSON bool
+	// Claim holds the size of Data. What the message becomes is added to it.
+	Claim *budget.Claim
+	// Header returns the values of an HTTP header, or of a key of gRPC's metadata.
+	Header func(key string) []string
+}
+
+// Format is the name of the message's encoding in the Collector's own traces.
+func (m *Message) Format() string {
+	if m.IsJSON {
+		return "json"
+	}
+	return "protobuf"
+}
+
+// Response is the answer to a message that was accepted, in whole or in part.
+type Response interface {
+	MarshalProto() ([]byte, error)
+	MarshalJSON() ([]byte, error)
+}
+
+// Logs returns the signal of OTLP logs. deliver passes on the records of a message, and returns how many were rejected, and why.
+func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reasons string, err error)) Signal {
+	export := func(ctx context.Context, m *Message) (Response, error) {
+		request, response := plogotlp.NewExportRequest(), plogotlp.NewExportResponse()
+		check, unmarshal := pdatasize.Logs, request.UnmarshalProto
+		if m.IsJSON {
+			check, unmarshal = pdatasize.JSON, request.UnmarshalJSON
+		}
+		if err := Admit(ctx, m.Claim, m.Data, check); err != nil {
+			return nil, err
+		}
+		if err := unmarshal(m.Data); err != nil {
+			return nil, BadRequest(fmt.Errorf("not an ExportLogsServiceRequest: %w", err))
+		}
+		rejected, reasons, err := deliver(ctx, m, request.Logs())
+		if rejected > 0 {
+			response.PartialSuccess().SetRejectedLogRecords(int64(rejected))
+			response.PartialSuccess().SetErrorMessage(reasons)
+		}
+		return response, err
+	}
+	return Signal{
+		Name: "logs", Services: []string{"opentelemetry.proto.collector.logs.v1.LogsService"}, Paths: []string{"/v1/logs"}, Export: export,
+	}
+}
+
+// Admit adds the memory that check estimates for a message to its claim. If check refuses the message, the error is a
+// *httpserver.BodyError.
+func Admit(ctx context.Context, claim *budget.Claim, data []byte, check func([]byte) (memoryBytes int, err error)) error {
+	memory, err := check(data)
+	switch {
+	case errors.Is(err, pdatasize.ErrExpands):
+		return &httpserver.BodyError{Status: http.StatusRequestEntityTooLarge, Err: err}
+	case err != nil:
+		return BadRequest(err)
+	}
+	err = claim.Acquire(ctx, int64(memory))
+	var tooLarge *budget.TooLargeError
+	if errors.As(err, &tooLarge) {
+		return &httpserver.BodyError{Status: http.StatusRequestEntityTooLarge, Err: err}
+	}
+	return err
+}
+
+// BadRequest returns the error for a message that is itself at fault.
+func BadRequest(err error) error {
+	return &httpserver.BodyError{Status: http.StatusBadRequest, Err: err}
+}
+
+// Server is a running server.
+type Server struct {
+	// Protocol is its key in the configuration.
+	Protocol string
+	Address  net.Addr
+	Shutdown func(context.Context) error
+}
+
+// Servers are the running servers of a receiver.
+type Servers []Server
+
+// Start starts a server and adds it.
+func (s *Servers) Start(protocol string, start func() (Server, error)) error {
+	started, err := start()
+	if err != nil {
+		return fmt.Errorf("start `%s`: %w", protocol, err)
+	}
+	started.Protocol = protocol
+	*s = append(*s, started)
+	return nil
+}
+
+// Address returns where a server listens, or nil if it does not run.
+func (s *Servers) Address(protocol string) net.Addr {
+	for _, server := range *s {
+		if server.Protocol == protocol {
+			return server.Address
+		}
+	}
+	return nil
+}
+
+// Shutdown stops all servers at once: the drain timeout is for all of them.
+func (s *Servers) Shutdown(ctx context.Context) error {
+	errs := make([]error, len(*s))
+	var stopping sync.WaitGroup
+	for i, server := range *s {
+		stopping.Go(func() {
+			if err := server.Shutdown(ctx); err != nil {
+				errs[i] = fmt.Errorf("shut down `%s`: %w", server.Protocol, err)
+			}
+		})
+	}
+	stopping.Wait()
+	*s = nil
+	return errors.Join(errs...)
+}
