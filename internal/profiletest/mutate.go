@@ -1,0 +1,400 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Mutation decodes damaged copies of a payload, to find those that a decoder does not come to an end with, or panics on.
+type Mutation struct {
+	// Payload is a captured payload without compression: behind compression, damage does not reach the decoder.
+	Payload []byte
+	// IsProtobuf edits Payload as fields of protobuf. Otherwise it is text or bytes, by its content.
+	IsProtobuf bool
+	// Words are texts that mean something to the format. Texts of JSON become them.
+	Words []string
+	// Mutants is how many there are; 0 means mutantBytes of them, but leastMutants at least.
+	Mutants int
+	// Decode decodes a mutant. Its context ends when the time is up.
+	Decode func(ctx context.Context, mutant []byte) error
+}
+
+const (
+	mutantBytes, leastMutants, mostMutants = 512 << 10, 10, 500
+	// maxEdits is the largest number of edits of a mutant.
+	maxEdits = 8
+	// A mutant may take a thousand times what a decoder needs for one on an idle machine: what takes longer does not end.
+	mutantConstant, mutantPerByte = 10 * time.Second, 50 * time.Microsecond
+)
+
+// Run fails the test at the first mutant that takes too long or panics, and writes it to a file. The mutants follow from the
+// test's name.
+func (m Mutation) Run(t *testing.T) {
+	t.Helper()
+	seed := fnv.New64a()
+	_, _ = seed.Write([]byte(t.Name()))
+	mutants := m.Mutants
+	if mutants == 0 {
+		mutants = min(max(mutantBytes/max(len(m.Payload), 1), leastMutants), mostMutants)
+	}
+	for i := range mutants {
+		mutator := mutator{Rand: rand.New(rand.NewPCG(seed.Sum64(), uint64(i))), words: m.Words}
+		mutant := mutator.mutate(m.Payload, m.IsProtobuf)
+		if fault := m.decode(t.Context(), slices.Clone(mutant)); fault != nil {
+			t.Fatalf("mutant %d of %d bytes, in %s: %v", i, len(mutant), saved(mutant), fault)
+		}
+	}
+}
+
+// decode returns an error if a mutant cannot be decoded in time, or if the decoder panics.
+func (m Mutation) decode(ctx context.Context, mutant []byte) error {
+	limit := mutantConstant + time.Duration(len(mutant))*mutantPerByte
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	fault := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				fault <- fmt.Errorf("the decoder panicked: %v\n%s", p, debug.Stack())
+			}
+			close(fault)
+		}()
+		if err := m.Decode(ctx, mutant); err != nil && ctx.Err() != nil {
+			fault <- fmt.Errorf("decoding took longer than %v: %w", limit, err)
+		}
+	}()
+	select {
+	case err := <-fault:
+		return err
+	case <-time.After(2 * limit):
+		return fmt.Errorf("decoding did not end %v after its context", limit)
+	}
+}
+
+func saved(mutant []byte) string {
+	file, err := os.CreateTemp("", "mutant-")
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	if _, err := file.Write(mutant); err != nil {
+		return err.Error()
+	}
+	return file.Name()
+}
+
+type mutator struct {
+	*rand.Rand
+	words []string
+	// focus is where half of the edits of JSON are: faults of one entry need several.
+	focus int
+	// Scratch.
+	keys []string
+}
+
+// mutate returns a damaged copy.
+func (m *mutator) mutate(payload []byte, isProtobuf bool) []byte {
+	edit := m.editBytes
+	switch {
+	case isProtobuf:
+		edit = m.editMessage
+	case json.Valid(payload):
+		edit, m.focus = m.editJSON, m.IntN(len(payload))
+	case utf8.Valid(payload):
+		edit = m.editText
+	}
+	for range 1 + m.IntN(maxEdits) {
+		payload = edit(payload)
+	}
+	if m.IntN(8) == 0 {
+		payload = m.editBytes(payload) // seldom, since most of what it damages is refused at once
+	}
+	return payload
+}
+
+// span returns a random part of n bytes, up to longest of them.
+func (m *mutator) span(n, longest int) (start, end int) {
+	start = m.IntN(n + 1)
+	return start, start + m.IntN(min(longest, n-start)+1)
+}
+
+// editBytes changes bits, or repeats, moves or removes a part. Most edits keep the length, which many formats state.
+func (m *mutator) editBytes(data []byte) []byte {
+	const longest = 64
+	if len(data) == 0 {
+		return data
+	}
+	start, end := m.span(len(data), longest)
+	part := slices.Clone(data[start:end])
+	at := m.IntN(len(data))
+	data = slices.Clone(data)
+	switch m.IntN(8) {
+	case 0:
+		return slices.Delete(data, start, end)
+	case 1:
+		return slices.Insert(data, at, part...)
+	case 2, 3:
+		data[at] ^= 1 << m.IntN(8)
+	case 4:
+		data[at] = []byte{0, 1, 0x7f, 0x80, 0xff}[m.IntN(5)]
+	default: // what stands elsewhere: often a number of the same kind
+		copy(data[at:], part[:min(len(part), 1+m.IntN(8))])
+	}
+	return data
+}
+
+var numbers = regexp.MustCompile(`-?\d+(\.\d+)?`)
+
+// editText replaces a number by another one, or repeats or removes a line.
+func (m *mutator) editText(text []byte) []byte {
+	if m.IntN(4) == 0 {
+		start, end := m.line(text)
+		return m.repeatOrRemove(text, start, end)
+	}
+	next := func() (start, end int) {
+		at := m.IntN(len(text) + 1)
+		if found := numbers.FindIndex(text[at:]); found != nil {
+			return at + found[0], at + found[1]
+		}
+		return at, at
+	}
+	start, end := next()
+	from, to := next()
+	return slices.Concat(text[:start], text[from:to], text[end:])
+}
+
+func (m *mutator) repeatOrRemove(text []byte, start, end int) []byte {
+	if m.IntN(2) == 0 {
+		return slices.Concat(text[:start], text[end:])
+	}
+	return slices.Concat(text[:end], text[start:])
+}
+
+func (m *mutator) line(text []byte) (start, end int) {
+	start = bytes.LastIndexByte(text[:m.IntN(len(text)+1)], '\n') + 1
+	if length := bytes.IndexByte(text[start:], '\n'); length >= 0 {
+		return start, start + length + 1
+	}
+	return start, len(text)
+}
+
+// editMessage changes a field of a message, or of the messages in it.
+func (m *mutator) editMessage(data []byte) []byte {
+	fields, ok := fieldsOf(data)
+	if !ok || len(fields) == 0 {
+		return m.editBytes(data)
+	}
+	i, j := m.IntN(len(fields)), m.IntN(len(fields))
+	f := &fields[i]
+	switch m.IntN(16) {
+	case 0:
+		fields = slices.Insert(fields, j, *f)
+	case 1:
+		fields = slices.Delete(fields, i, i+1)
+	case 2: // what another field of the same type has
+		if fields[j].wire == f.wire {
+			f.value, f.content = fields[j].value, fields[j].content
+		}
+	case 3:
+		f.number = fields[j].number
+	default:
+		f.edit(m, &fields[j])
+	}
+	return appendFields(nil, fields)
+}
+
+// wireField is a field of protobuf. Content is that of a group or a fixed number, too.
+type wireField struct {
+	number  protowire.Number
+	wire    protowire.Type
+	value   uint64
+	content []byte
+}
+
+// edit changes the value of a field. Most numbers of profiles are references: they become other small numbers.
+func (f *wireField) edit(m *mutator, other *wireField) {
+	switch {
+	case f.wire == protowire.VarintType && other.wire == protowire.VarintType && m.IntN(2) == 0:
+		f.value = other.value
+	case f.wire == protowire.VarintType && m.IntN(8) == 0:
+		f.value = m.Uint64()
+	case f.wire == protowire.VarintType:
+		f.value = uint64(int64(f.value) + int64(m.IntN(9)) - 4)
+	case f.wire != protowire.BytesType:
+		f.content = m.editBytes(f.content)
+	default:
+		if utf8.Valid(f.content) && m.IntN(4) == 0 {
+			f.content = m.editText(f.content)
+		} else {
+			f.content = m.editMessage(f.content)
+		}
+	}
+}
+
+// leaf is a text, number or object of JSON, and the key that it, or the array around it, has.
+type leaf struct {
+	start, end int
+	kind       byte // the first character; '0' for a number
+	key        string
+}
+
+// near is how far from each other two leaves of one entry are.
+const near = 200
+
+// editJSON replaces a number or a text by another one, or repeats or removes an element of an array. The result is JSON again.
+func (m *mutator) editJSON(text []byte) []byte {
+	all := leavesOf(text)
+	around := func(at int) []leaf {
+		return slices.DeleteFunc(slices.Clone(all), func(l leaf) bool { return l.start < at-near || l.start > at+near })
+	}
+	candidates := all
+	if close := around(m.focus); m.IntN(2) == 0 && len(close) > 0 {
+		candidates = close
+	}
+	to := m.pick(candidates)
+	switch {
+	case to.kind == 0:
+		return text
+	case to.kind == '{':
+		return m.repeatOrRemove(text, to.start, to.end)
+	case to.kind == '"' && len(m.words) > 0 && m.IntN(2) == 0:
+		return slices.Concat(text[:to.start], []byte(strconv.Quote(m.words[m.IntN(len(m.words))])), text[to.end:])
+	}
+	candidates = all
+	if m.IntN(2) == 0 {
+		candidates = around(to.start)
+	}
+	from := m.pick(slices.DeleteFunc(slices.Clone(candidates), func(l leaf) bool { return l.kind != to.kind }))
+	return slices.Concat(text[:to.start], text[from.start:from.end], text[to.end:])
+}
+
+// pick returns a leaf. All keys are equally likely, however many leaves they have.
+func (m *mutator) pick(from []leaf) leaf {
+	if len(from) == 0 {
+		return leaf{}
+	}
+	m.keys = m.keys[:0]
+	for _, l := range from {
+		if !slices.Contains(m.keys, l.key) && len(m.keys) < maxKeys {
+			m.keys = append(m.keys, l.key)
+		}
+	}
+	key := m.keys[m.IntN(len(m.keys))]
+	for at := m.IntN(len(from)); ; at = (at + 1) % len(from) {
+		if from[at].key == key {
+			return from[at]
+		}
+	}
+}
+
+// maxKeys bounds the keys that pick distinguishes.
+const maxKeys = 32
+
+// leavesOf lists the leaves of JSON, with the objects that are elements of an array and have one behind them, with the comma.
+func leavesOf(text []byte) (leaves []leaf) {
+	type container struct {
+		open  byte
+		start int
+		key   string
+	}
+	within := []container{{}}
+	isValue := true
+	for at := 0; at < len(text); {
+		top := &within[len(within)-1]
+		start := at
+		switch c := text[at]; {
+		case c == '{' || c == '[':
+			within = append(within, container{open: c, start: at, key: top.key})
+			isValue = c == '['
+			at++
+		case c == '}' || c == ']':
+			closed := *top
+			within = within[:len(within)-1]
+			outer := within[len(within)-1]
+			if at++; closed.open == '{' && outer.open == '[' && at < len(text) && text[at] == ',' {
+				leaves = append(leaves, leaf{closed.start, at + 1, '{', "{" + outer.key})
+			}
+		case c == ',' || c == ':':
+			isValue = c == ':' || top.open == '['
+			at++
+		case c == '"':
+			for at++; text[at] != '"'; at++ {
+				if text[at] == '\\' {
+					at++
+				}
+			}
+			if at++; isValue {
+				leaves = append(leaves, leaf{start, at, '"', top.key})
+			} else {
+				top.key = string(text[start:at])
+			}
+		case c == '-' || c >= '0' && c <= '9':
+			for at < len(text) && bytes.IndexByte([]byte("+-.0123456789eE"), text[at]) >= 0 {
+				at++
+			}
+			leaves = append(leaves, leaf{start, at, '0', top.key})
+		default:
+			at++
+		}
+	}
+	return leaves
+}
+
+func fieldsOf(data []byte) (fields []wireField, ok bool) {
+	for len(data) > 0 {
+		number, wire, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return nil, false
+		}
+		data = data[n:]
+		f := wireField{number: number, wire: wire}
+		switch wire {
+		case protowire.VarintType:
+			f.value, n = protowire.ConsumeVarint(data)
+		case protowire.BytesType:
+			f.content, n = protowire.ConsumeBytes(data)
+		default:
+			if n = protowire.ConsumeFieldValue(number, wire, data); n >= 0 {
+				f.content = data[:n]
+			}
+		}
+		if n < 0 {
+			return nil, false
+		}
+		fields, data = append(fields, f), data[n:]
+	}
+	return fields, true
+}
+
+func appendFields(b []byte, fields []wireField) []byte {
+	for i := range fields {
+		f := &fields[i]
+		b = protowire.AppendTag(b, f.number, f.wire)
+		switch f.wire {
+		case protowire.VarintType:
+			b = protowire.AppendVarint(b, f.value)
+		case protowire.BytesType:
+			b = protowire.AppendBytes(b, f.content)
+		default:
+			b = append(b, f.content...)
+		}
+	}
+	return b
+}

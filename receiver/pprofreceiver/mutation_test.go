@@ -1,0 +1,174 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
+)
+
+// capturedRequest is what a client sent, in a folder of testdata.
+type capturedRequest struct {
+	Path, Query string
+	Headers     http.Header
+	body        []byte
+}
+
+// capturedRequests returns those of Pyroscope's clients and of a library of Datadog, by name.
+func capturedRequests(t *testing.T) map[string]capturedRequest {
+	t.Helper()
+	upload, err := os.ReadFile("../../internal/pprofconv/testdata/dd-trace/input.body")
+	require.NoError(t, err)
+	requests := map[string]capturedRequest{"datadog": {
+		Path: push.DatadogPath, body: upload,
+		Headers: http.Header{"Content-Type": {"multipart/form-data; boundary=151e358505afa95f"}},
+	}}
+	paths, err := filepath.Glob("../../testdata/pyroscope/*/request-1.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var r capturedRequest
+		require.NoError(t, json.Unmarshal(text, &r))
+		r.body, err = os.ReadFile(strings.TrimSuffix(path, "json") + "body")
+		require.NoError(t, err)
+		if r.Headers.Get("Content-Encoding") == "gzip" {
+			r.Headers.Del("Content-Encoding")
+			r.body = plain(t, r.body)
+		}
+		requests[filepath.Base(filepath.Dir(path))] = r
+	}
+	return requests
+}
+
+func plain(t *testing.T, data []byte) []byte {
+	t.Helper()
+	unpacked, err := pprofconv.Uncompress(t.Context(), data, 64<<20, nil)
+	require.NoError(t, err)
+	return unpacked
+}
+
+// send passes the request with another body to the server.
+func (r *capturedRequest) send(ctx context.Context, server http.Handler, body []byte) error {
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+strings.TrimPrefix(r.Path, "/")+"?"+r.Query, bytes.NewReader(body))
+	request.Header = r.Headers.Clone()
+	answer := httptest.NewRecorder()
+	server.ServeHTTP(answer, request)
+	if answer.Code >= http.StatusBadRequest {
+		return fmt.Errorf("status %d: %s", answer.Code, answer.Body)
+	}
+	return nil
+}
+
+// part is what is damaged of a request, without compression. with returns the body with a damaged one in its place.
+type part struct {
+	name    string
+	content []byte
+	with    func(content []byte) []byte
+}
+
+// parts returns the files of a form, or else the body.
+func (r *capturedRequest) parts(t *testing.T) (all []part) {
+	t.Helper()
+	asBody := func(content []byte) []byte { return content }
+	contentType, parameters, err := mime.ParseMediaType(r.Headers.Get("Content-Type"))
+	require.NoError(t, err)
+	switch contentType {
+	case "application/proto":
+		return []part{{"body", unpackedPush(t, r.body), asBody}}
+	case "multipart/form-data":
+	default:
+		return []part{{"body", plain(t, r.body), asBody}}
+	}
+	type file struct {
+		header  textproto.MIMEHeader
+		content []byte
+	}
+	var files []file
+	for form := multipart.NewReader(bytes.NewReader(r.body), parameters["boundary"]); ; {
+		next, err := form.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		content, err := io.ReadAll(next)
+		require.NoError(t, err)
+		files = append(files, file{next.Header, plain(t, content)})
+	}
+	for i, f := range files {
+		all = append(all, part{fmt.Sprintf("part %d", i+1), f.content, func(content []byte) []byte {
+			var body bytes.Buffer
+			form := multipart.NewWriter(&body)
+			require.NoError(t, form.SetBoundary(parameters["boundary"]))
+			for k, other := range files {
+				if k == i {
+					other.content = content
+				}
+				to, err := form.CreatePart(other.header)
+				require.NoError(t, err)
+				_, err = to.Write(other.content)
+				require.NoError(t, err)
+			}
+			require.NoError(t, form.Close())
+			return body.Bytes()
+		}})
+	}
+	return append(all, part{"body", r.body, asBody})
+}
+
+// unpackedPush returns a push.v1 whose profiles are not compressed.
+func unpackedPush(t *testing.T, body []byte) []byte {
+	t.Helper()
+	var request pushv1.PushRequest
+	require.NoError(t, proto.Unmarshal(body, &request))
+	for _, series := range request.Series {
+		for _, sample := range series.Samples {
+			sample.RawProfile = plain(t, sample.RawProfile)
+		}
+	}
+	body, err := proto.Marshal(&request)
+	require.NoError(t, err)
+	return body
+}
+
+// TestMutantsOfRequests sends damaged copies of what clients have sent. Each is answered in time.
+func TestMutantsOfRequests(t *testing.T) {
+	const mutants = 100
+	f := startFixture(t, serverOnly)
+	f.Next.Discard = true
+	for name, r := range capturedRequests(t) {
+		for _, p := range r.parts(t) {
+			t.Run(name+"/"+p.name, func(t *testing.T) {
+				require.NoError(t, r.send(t.Context(), f.pushServer(), p.with(p.content)), "undamaged")
+				isMessage := r.Headers.Get("Content-Type") == "application/proto" || formats.Sniff(p.content) == formats.Pprof
+				profiletest.Mutation{Payload: p.content, Mutants: mutants, IsProtobuf: isMessage, Decode: func(ctx context.Context, mutant []byte) error {
+					return r.send(ctx, f.pushServer(), p.with(mutant))
+				}}.Run(t)
+			})
+		}
+	}
+}
