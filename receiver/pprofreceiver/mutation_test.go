@@ -67,7 +67,7 @@ func capturedRequests(t *testing.T) map[string]capturedRequest {
 
 func plain(t *testing.T, data []byte) []byte {
 	t.Helper()
-	unpacked, err := pprofconv.Uncompress(t.Context(), data, 64<<20, nil)
+	unpacked, err := pprofconv.Uncompress(data, 64<<20, nil)
 	require.NoError(t, err)
 	return unpacked
 }
