@@ -40,6 +40,8 @@ var (
 
 // terminal is where a command reads and writes: data on out, everything else on log.
 type terminal struct {
+	// ctx ends with a signal; nil means that nothing ends.
+	ctx      context.Context //nolint:containedctx // it is that of the process
 	in       io.Reader
 	out, log io.Writer
 }
@@ -49,7 +51,7 @@ func (t *terminal) logf(format string, args ...any) { fmt.Fprintf(t.log, format+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	term := &terminal{in: os.Stdin, out: os.Stdout, log: os.Stderr}
+	term := &terminal{ctx: ctx, in: os.Stdin, out: os.Stdout, log: os.Stderr}
 	err := newCommand(term).ExecuteContext(ctx)
 	switch {
 	case err == nil:

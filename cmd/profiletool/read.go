@@ -29,6 +29,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
 )
@@ -331,6 +332,7 @@ func (r *reader) decodeFrames(frames [][]byte, unpacked int) ([]message, error) 
 // decodeOne reads one message or payload.
 func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err error) {
 	m = message{Format: format, Bytes: len(data)}
+	meter := &pdatasize.Meter{Context: r.term.ctx}
 	switch format {
 	case formats.OTLP, formats.OTLPJSON:
 		unmarshal := otlplayouts.Unmarshal
@@ -338,24 +340,24 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 			unmarshal = otlplayouts.UnmarshalJSON
 		}
 		var stats otlplayouts.Stats
-		m.Profiles, stats, err = unmarshal(data, nil)
+		m.Profiles, stats, err = unmarshal(data, meter)
 		m.Layout, m.Ambiguous = stats.Layout.String(), stats.Ambiguous
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 		m.Reasons = httpserver.Reasons[otlplayouts.DropReason](stats.Dropped[:])
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
-		err = m.decodeLogs(data)
+		err = m.decodeLogs(data, meter)
 	case formats.Pprof, formats.Unknown:
 		// Its error describes what an unknown format looks like.
 		var stats pprofconv.DecodeStats
 		m.Profiles, stats, err = pprofconv.Decode(data, pprofconv.DecodeOptions{
-			Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: pprofconv.DefaultTimestampLabels(),
+			Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: pprofconv.DefaultTimestampLabels(), Meter: meter,
 		})
 		m.Format = formats.Pprof
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 		m.Reasons = httpserver.Reasons[pprofconv.DropReason](stats.Dropped[:])
 	default:
 		var stats events.Stats
-		options := formats.Options{Options: events.Options{Anchor: r.anchor()}, GoTrace: gotrace.DefaultOptions()}
+		options := formats.Options{Options: events.Options{Anchor: r.anchor(), Meter: meter}, GoTrace: gotrace.DefaultOptions()}
 		options.GoTrace.Aggregate = r.mode == modeAggregated
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
 		m.Profiles, stats, err = formats.Decode(data, format, options)
@@ -374,7 +376,7 @@ func (r *reader) anchor() events.Anchor {
 }
 
 // decodeLogs reads profiles out of log records, as Splunk's agents and the exporter profiles_to_logs write them.
-func (m *message) decodeLogs(data []byte) error {
+func (m *message) decodeLogs(data []byte, meter *pdatasize.Meter) error {
 	var unmarshaler plog.Unmarshaler = &plog.ProtoUnmarshaler{}
 	if m.Format == formats.OTLPLogsJSON {
 		unmarshaler = &plog.JSONUnmarshaler{}
@@ -383,7 +385,10 @@ func (m *message) decodeLogs(data []byte) error {
 	if err != nil {
 		return err
 	}
-	result := splunklog.Translate(logs, splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}})
+	result := splunklog.Translate(logs, splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}, Meter: meter})
+	if result.Err != nil {
+		return result.Err
+	}
 	m.Profiles = result.Profiles
 	m.Dropped, m.Repaired = sum(result.Dropped[:])+len(result.Rejected), sum(result.Repaired[:])
 	m.Reasons = httpserver.Reasons[pprofconv.DropReason](result.Dropped[:])
