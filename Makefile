@@ -130,6 +130,13 @@ chaos: build ## break the collector and its surroundings (CHAOS=short for a part
 soak: build ## run agents and a gateway under load and random faults for SOAK, an hour by default
 	CHAOS=soak SOAK=$(SOAK) $(SCENARIOS) -timeout 0 -run '^TestSoak$$'
 
+# Every configuration takes about an hour in all. LIMITS_RUN names tests: TestLimits/<configuration>/<attack>.
+LIMITS     ?= full
+LIMITS_RUN ?= ^TestLimits$$
+.PHONY: limits
+limits: build ## send the worst inputs to each shipped configuration, and measure its memory (LIMITS=short for a minute, LIMITS_RUN)
+	LIMITS=$(LIMITS) $(TEST) -count=1 -v -timeout 4h -run '$(LIMITS_RUN)' ./internal/chaos
+
 .PHONY: check
 check: lint vet-32bit check-generated validate vulnerabilities ## what a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
 	$(MAKE) test RACE=

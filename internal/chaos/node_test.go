@@ -43,7 +43,7 @@ type node struct {
 	flags  []string
 	env    []string
 
-	pprof, otlp, otlpHTTP, hec, splunkHTTP, health, metrics, debug string
+	pprof, otlp, otlpHTTP, hec, splunk, splunkHTTP, page, health, metrics, debug string
 	// storage is the folder of the queue, output that of the file exporter, targets the file that lists what to scrape.
 	storage, output, targets string
 }
@@ -73,7 +73,7 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 	t.Helper()
 	n := &node{config: config, storage: t.TempDir(), output: t.TempDir(), targets: t.TempDir() + "/targets.yaml"}
 	for _, address := range []*string{
-		&n.pprof, &n.otlp, &n.otlpHTTP, &n.hec, &n.splunkHTTP, &n.health, &n.metrics, &n.debug,
+		&n.pprof, &n.otlp, &n.otlpHTTP, &n.hec, &n.splunk, &n.splunkHTTP, &n.page, &n.health, &n.metrics, &n.debug,
 	} {
 		*address = collectortest.FreeAddress(t)
 	}
@@ -81,9 +81,9 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 	require.NoError(t, err)
 	n.env = append(os.Environ(), "METRICS_PORT="+metricsPort, "PPROF_ENDPOINT="+n.pprof, "OTLP_GRPC_ENDPOINT="+n.otlp,
 		"OTLP_HTTP_ENDPOINT="+n.otlpHTTP, "SPLUNK_HEC_ENDPOINT="+n.hec, "SPLUNK_HTTP_ENDPOINT="+n.splunkHTTP,
-		"SPLUNK_GRPC_ENDPOINT="+collectortest.FreeAddress(t), "STATUS_ENDPOINT="+collectortest.FreeAddress(t),
+		"SPLUNK_GRPC_ENDPOINT="+n.splunk, "STATUS_ENDPOINT="+collectortest.FreeAddress(t),
 		"HEALTH_ENDPOINT="+n.health, "BACKEND_ENDPOINT="+backend, "SCRAPE_TARGETS="+n.targets,
-		"PROFILES_OUT="+n.output, "PAGE_ENDPOINT="+collectortest.FreeAddress(t))
+		"PROFILES_OUT="+n.output, "PAGE_ENDPOINT="+n.page)
 	n.setStorage(n.storage)
 	n.flags = []string{"--set=extensions.pprof.endpoint=" + n.debug}
 	switch config {
@@ -105,7 +105,7 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 
 func (n *node) setStorage(folder string) {
 	n.storage = folder
-	for _, name := range []string{"AGENT_STORAGE", "GATEWAY_STORAGE", "FALLBACK_STORAGE"} {
+	for _, name := range []string{"AGENT_STORAGE", "GATEWAY_STORAGE", "FALLBACK_STORAGE", "HOST_STORAGE", "STANDALONE_STORAGE"} {
 		n.env = append(n.env, name+"="+folder)
 	}
 }

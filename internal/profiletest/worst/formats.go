@@ -1,0 +1,110 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worst
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// around puts pieces between a head and a tail.
+func around(head, tail string, piece func(i int) string) func(int) []byte {
+	return func(size int) []byte {
+		return append(fill(size-len(tail), []byte(head), func(b []byte, i int) []byte { return append(b, piece(i)...) }), tail...)
+	}
+}
+
+// same puts one piece again and again between a head and a tail.
+func same(head, piece, tail string) func(int) []byte {
+	return func(size int) []byte { return append(repeat(size-len(tail), []byte(head), []byte(piece)), tail...) }
+}
+
+// nodesAndSamples returns a CPU profile of V8 of nodes, with a sample of each.
+func nodesAndSamples(node func(i int) string) func(int) []byte {
+	return func(size int) []byte {
+		nodes, samples := bytes.NewBufferString(`{"nodes":[{"id":1}`), bytes.NewBufferString("0")
+		for i := 2; nodes.Len()+samples.Len() < size; i++ {
+			nodes.WriteString(node(i))
+			fmt.Fprintf(samples, ",%d", i)
+		}
+		return join(nodes.Bytes(), []byte(`],"samples":[`), samples.Bytes(), []byte("]}"))
+	}
+}
+
+// V8 are CPU profiles of V8, as JSON.
+var V8 = Inputs{
+	"chains": nodesAndSamples(func(i int) string {
+		return fmt.Sprintf(`,{"id":%d,"parent":%d,"callFrame":{"functionName":"f%d"}}`, i, i-i%500, i)
+	}),
+	"deep":     nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d,"parent":%d}`, i, i-1) }),
+	"flat":     nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d}`, i) }),
+	"samples":  same(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1`, ",1", "]}"),
+	"empty":    same(`{"nodes":[{}`, ",{}", "]}"),
+	"children": around(`{"nodes":[{"id":1,"children":[0`, "]}]}", func(i int) string { return fmt.Sprintf(",%d", i) }),
+	"events":   same("[{}", ",{}", "]"),
+	"profiles": same("[{}", `,{"name":"Profile"}`, "]"),
+	"nesting":  same("", "[", ""),
+	"text":     same(`{"nodes":[{"callFrame":{"functionName":"`, "\xff", `"}}]}`),
+	"stacks": around(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}", func(i int) string {
+		return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i)
+	}),
+}
+
+// Perf are outputs of perf script.
+var Perf = Inputs{
+	"processes":    around("", "", func(i int) string { return fmt.Sprintf("a %d/%d 1.1: e%d:\n", i, i, i) }),
+	"stacks":       around("", "", func(i int) string { return fmt.Sprintf("a 1 1.%d: e:\n\t%x f%x (x)\n", i, i, i) }),
+	"small stacks": around("", "", func(i int) string { return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i) }),
+	"deep":         same("a 1 1.1: e:\n", "\t1 a\n", ""),
+	"inlined":      same("a 1 1.1: e:\n", "\t1 a (inlined)\n", ""),
+	"times":        same("", "1.1: ", ""),
+	"candidates":   same("a ", "1 1.1: ", ""),
+	"lines":        same("", "\n", ""),
+	"headers":      same("", "a 1 1.1: e:\n", ""),
+	"spaces":       same("", " ", ""),
+	"long":         same("a 1 1.1: e:\n\t1 ", "\xff", ""),
+}
+
+// Folded are folded stacks.
+var Folded = Inputs{
+	"keys":   around("main 1 ", "", func(i int) string { return fmt.Sprintf("k%d=v,", i) }),
+	"stacks": around("", "", func(i int) string { return fmt.Sprintf("a%d 1\n", i) }),
+	"keys and times": around("", "", func(i int) string {
+		return fmt.Sprintf("a;%d 1 k=%d %d\n", i, i, 1687841528000000+i)
+	}),
+	"one stack":   same("", "a 1\n", ""),
+	"deep":        same("", "a;", " 1"),
+	"times":       same("", "a 1 1687841528000\n", ""),
+	"spaces":      same("", " ", "1"),
+	"empty lines": same("", "\n", ""),
+	"not UTF-8":   same("", "\xff", " 1"),
+}
+
+// HEC are events of Splunk's HTTP event collector.
+var HEC = Inputs{
+	"many fields":           around(`{"event":1,"fields":{`, `"x":1}}`, numberField),
+	"many fields, profiles": around(`{"sourcetype":"otel.profiling","event":1,"fields":{`, `"x":1}}`, numberField),
+	"many fields, twice": func(size int) []byte {
+		event := around(`{"event":1,"fields":{`, `"x":1}}`, numberField)(size / 2)
+		return join(event, event)
+	},
+	"lists in fields": func(size int) []byte {
+		event := around(`{"event":1,"fields":{"a":[{`, `"x":1}]}}`, numberField)(size / 2)
+		return join(event, event)
+	},
+	"a large object":    around(`{"event":{`, `"x":{}}}`, func(i int) string { return fmt.Sprintf(`"k%d":{},`, i) }),
+	"a list of numbers": same(`{"event":[`, "1,", "1]}"),
+	"a list of lists":   same(`{"event":[`, "[],", "1]}"),
+	"nested": func(size int) []byte {
+		return []byte(`{"event":` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}")
+	},
+	"tiny events":   same("", `{"event":1}`, ""),
+	"empty objects": same("", "{}", ""),
+	"spaces":        same("", " ", ""),
+	"a long number": same(`{"event":`, "1", "}"),
+	"a long text":   same(`{"event":"`, `\u0000`, `"}`),
+}
+
+func numberField(i int) string { return fmt.Sprintf(`"k%d":1,`, i) }

@@ -1,0 +1,325 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worst
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// jfrWriter writes recordings of one chunk with the fewest classes that the parser requires.
+type jfrWriter struct {
+	classes []string // name, then its fields as name:class, name:class[] or name:class* for a reference
+	pools   []byte   // what follows the number of pools
+	nPools  uint64
+	events  []byte
+	delta   int64 // to the pools before
+}
+
+// jfrHeaderBytes is the size of a chunk's header.
+const jfrHeaderBytes = 68
+
+// The numbers of classes are their places in this list.
+var jfrClasses = []string{
+	"int", "long", "short", "float", "boolean", "java.lang.String",
+	"jdk.types.FrameType description:java.lang.String",
+	"jdk.types.ThreadState name:java.lang.String",
+	"java.lang.Thread osName:java.lang.String osThreadId:long javaName:java.lang.String javaThreadId:long",
+	"java.lang.Class name:jdk.types.Symbol*",
+	"jdk.types.Method type:java.lang.Class* name:jdk.types.Symbol*",
+	"jdk.types.Package name:jdk.types.Symbol*",
+	"jdk.types.Symbol string:java.lang.String",
+	"jdk.types.StackTrace truncated:boolean frames:jdk.types.StackFrame[]",
+	"jdk.types.StackFrame method:jdk.types.Method* lineNumber:int",
+	"jdk.types.ClassLoader name:jdk.types.Symbol*",
+	"jdk.ExecutionSample startTime:long sampledThread:java.lang.Thread* stackTrace:jdk.types.StackTrace* contextId:long spanId:long",
+	"jdk.ThreadPark startTime:long duration:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace*",
+}
+
+func newJFR(more ...string) *jfrWriter {
+	return &jfrWriter{classes: append(append([]string{}, jfrClasses...), more...)}
+}
+
+func (w *jfrWriter) class(name string) uint64 {
+	for i, c := range w.classes {
+		if first, _, _ := strings.Cut(c, " "); first == name {
+			return uint64(i)
+		}
+	}
+	panic(name)
+}
+
+// pool begins a constant pool of n entries.
+func (w *jfrWriter) pool(class string, n int) *jfrWriter {
+	w.nPools++
+	w.pools = jfrNumbers(w.pools, w.class(class), uint64(n))
+	return w
+}
+
+// entry appends to the pools: numbers, and texts.
+func (w *jfrWriter) entry(values ...any) *jfrWriter {
+	for _, v := range values {
+		switch v := v.(type) {
+		case int:
+			w.pools = jfrNumbers(w.pools, uint64(v))
+		case string:
+			w.pools = append(jfrNumbers(append(w.pools, 3), uint64(len(v))), v...)
+		}
+	}
+	return w
+}
+
+func (w *jfrWriter) event(class string, values ...uint64) *jfrWriter {
+	content := jfrNumbers(jfrNumbers(nil, w.class(class)), values...)
+	w.events = append(jfrNumbers(w.events, uint64(len(content)+1)), content...)
+	return w
+}
+
+// jfrNumbers appends numbers of variable length, of which the ninth byte has eight bits.
+func jfrNumbers(b []byte, values ...uint64) []byte {
+	for _, v := range values {
+		n := 1
+		for ; n < 9 && v >= 0x80; n++ {
+			b = append(b, byte(v)|0x80)
+			v >>= 7
+		}
+		b = append(b, byte(v))
+	}
+	return b
+}
+
+// metadata returns the event with the classes.
+func (w *jfrWriter) metadata() []byte {
+	var texts []string
+	index := map[string]uint64{}
+	at := func(s string) uint64 {
+		if _, known := index[s]; !known {
+			index[s] = uint64(len(texts))
+			texts = append(texts, s)
+		}
+		return index[s]
+	}
+	element := func(tree []byte, name string, children int, attributes ...string) []byte {
+		tree = jfrNumbers(tree, at(name), uint64(len(attributes)/2))
+		for _, a := range attributes {
+			tree = jfrNumbers(tree, at(a))
+		}
+		return jfrNumbers(tree, uint64(children))
+	}
+	tree := element(nil, "root", 1)
+	tree = element(tree, "metadata", len(w.classes))
+	for i, c := range w.classes {
+		parts := strings.Fields(c)
+		tree = element(tree, "class", len(parts)-1, "id", strconv.Itoa(i), "name", parts[0])
+		for _, f := range parts[1:] {
+			name, class, _ := strings.Cut(f, ":")
+			attributes := []string{"name", name, "class", strconv.FormatUint(w.class(strings.Trim(class, "*[]")), 10)}
+			if strings.HasSuffix(class, "*") {
+				attributes = append(attributes, "constantPool", "true")
+			}
+			if strings.HasSuffix(class, "[]") {
+				attributes = append(attributes, "dimension", "1")
+			}
+			tree = element(tree, "field", 0, attributes...)
+		}
+	}
+	b := jfrNumbers(nil, 0, 0, 0, 0, uint64(len(texts))) // type, start, duration, id
+	for _, s := range texts {
+		b = append(jfrNumbers(append(b, 3), uint64(len(s))), s...)
+	}
+	return jfrSized(append(b, tree...))
+}
+
+// jfrSized puts the size of an event before it, in four bytes.
+func jfrSized(b []byte) []byte {
+	n := len(b) + 4
+	return append([]byte{byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}, b...)
+}
+
+// bytes returns the chunk: header, events, pools, metadata.
+func (w *jfrWriter) bytes() []byte {
+	pools := jfrNumbers(nil, 1, 0, 0, uint64(w.delta), 1, w.nPools) // type, start, duration, the distance to those before, flags
+	return recordingOf(w.events, jfrSized(append(pools, w.pools...)), w.metadata())
+}
+
+func recordingOf(events, pools, metadata []byte) []byte {
+	b := append([]byte("FLR\x00"), 0, 2, 0, 0)
+	at := uint64(jfrHeaderBytes + len(events))
+	for _, v := range []uint64{
+		at + uint64(len(pools)+len(metadata)), at, at + uint64(len(pools)), 1795293131e9, 1e9, 0, 1e9,
+	} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	b = append(append(b, 0, 0, 0, 0), events...)
+	return append(append(b, pools...), metadata...)
+}
+
+// manyJFR is a recording to which one adds something small again and again.
+func manyJFR(one func(w *jfrWriter, i int)) func(int) []byte {
+	return func(size int) []byte {
+		w := newJFR()
+		for i := 0; len(w.events)+len(w.pools) < size; i++ {
+			one(w, i)
+		}
+		return w.bytes()
+	}
+}
+
+// fixed is an input of one size.
+func fixed(recording func() []byte) func(int) []byte { return func(int) []byte { return recording() } }
+
+// huge is a count that nothing follows.
+const huge = 1<<31 - 1
+
+// metadataOf is a recording whose metadata ends after these numbers.
+func metadataOf(tree ...uint64) func(int) []byte {
+	return fixed(func() []byte {
+		return recordingOf(nil, jfrSized(jfrNumbers(nil, 1, 0, 0, 0, 1, 0)), jfrSized(jfrNumbers(jfrNumbers(nil, 0, 0, 0, 0), tree...)))
+	})
+}
+
+// longName is a name that many refer to.
+func longName(size int) string { return strings.Repeat("x", min(64<<10, max(1, size/4))) }
+
+// JFR are recordings of Java Flight Recorder.
+var JFR = Inputs{
+	"symbols": fixed(func() []byte { return newJFR().pool("jdk.types.Symbol", huge).bytes() }),
+	"stacks":  fixed(func() []byte { return newJFR().pool("jdk.types.StackTrace", huge).bytes() }),
+	"frames":  fixed(func() []byte { return newJFR().pool("jdk.types.StackTrace", 1).entry(1, 0, huge).bytes() }),
+	"characters": fixed(func() []byte {
+		w := newJFR().pool("jdk.types.Symbol", 1).entry(1)
+		w.pools = jfrNumbers(append(w.pools, 4), huge)
+		return w.bytes()
+	}),
+	"metadata of 1":  metadataOf(huge),
+	"metadata of 9":  metadataOf(1, 3, 4, 'r', 'o', 'o', 't', 0, huge),
+	"metadata of 10": metadataOf(1, 3, 4, 'r', 'o', 'o', 't', 0, 0, huge),
+	"objects without fields": fixed(func() []byte {
+		return newJFR("Empty", "jdk.Outer array:Empty[]").pool("jdk.Outer", 1).entry(1, 100).bytes()
+	}),
+	"an event beyond its end": fixed(func() []byte {
+		return newJFR("profiler.Malloc array:long[]").event("profiler.Malloc", 1<<20).bytes()
+	}),
+
+	// Pools before others, in a circle or one within the other.
+	"pools in a circle": fixed(func() []byte {
+		w := newJFR()
+		w.delta = 1
+		return w.bytes()
+	}),
+	"pools within pools": poolsWithinPools,
+
+	// What others refer to, again and again.
+	"long names": func(size int) []byte {
+		long, n := longName(size), size/8
+		w := newJFR().pool("jdk.types.Symbol", 2).entry(1, long, 2, long).pool("java.lang.Class", 1).entry(1, 1).pool("jdk.types.Method", n)
+		for i := range n {
+			w.entry(i, 1, 2)
+		}
+		w.pool("jdk.types.StackTrace", 1).entry(1, 0, n)
+		for i := range n {
+			w.entry(i, 1)
+		}
+		return w.event("jdk.ExecutionSample", 1, 1, 1, 0, 0).bytes()
+	},
+	"a long state": func(size int) []byte {
+		w := newJFR("profiler.WallClockSample startTime:long state:jdk.types.ThreadState*")
+		w.pool("jdk.types.ThreadState", 1).entry(1, strings.Repeat("x", size/2))
+		for len(w.events) < size/2 {
+			w.event("profiler.WallClockSample", 1, 1)
+		}
+		return w.bytes()
+	},
+	"a thread's long name": func(size int) []byte {
+		w := newJFR().pool("java.lang.Thread", 1).entry(1, "", 1, longName(size), 1)
+		for i := 0; len(w.events) < size; i++ {
+			w.event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
+		}
+		return w.bytes()
+	},
+	"empty pools of many fields": func(size int) []byte {
+		var wide strings.Builder
+		wide.WriteString("Wide")
+		for i := range min(5_000, size/32) {
+			fmt.Fprintf(&wide, " f%d:int", i)
+		}
+		w := newJFR(wide.String())
+		for len(w.pools) < size {
+			w.pool("Wide", 0)
+		}
+		return w.bytes()
+	},
+	"a long name of a field": func(size int) []byte {
+		w := newJFR()
+		w.classes[0] = "int " + strings.Repeat("x", min(size, 4096)) + ":long"
+		return w.bytes()
+	},
+	"chunks": func(size int) []byte {
+		return repeat(size, nil, newJFR().event("jdk.ExecutionSample", 1, 1, 1, 0, 0).bytes())
+	},
+
+	// Much of what is small.
+	"events":                      manyJFR(func(w *jfrWriter, i int) { w.event("jdk.ExecutionSample", uint64(i), 0, 0, 0, 0) }),
+	"events that each become two": manyJFR(func(w *jfrWriter, _ int) { w.event("jdk.ThreadPark", 1, 1, 1, 0) }),
+	"spans": manyJFR(func(w *jfrWriter, i int) {
+		w.event("jdk.ThreadPark", 1, 1, 1, 0).event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
+	}),
+	"small stacks": manyJFR(func(w *jfrWriter, i int) {
+		w.pool("jdk.types.StackTrace", 1).entry(i, 0, 1, 1, i).event("jdk.ExecutionSample", 1, 1, uint64(i), 0, 0)
+	}),
+	"symbols of characters": manyJFR(func(w *jfrWriter, i int) {
+		w.pool("jdk.types.Symbol", 1).entry(i)
+		w.pools = append(w.pools, 4, 1, 'x')
+	}),
+	"spans of a context": manyJFR(func(w *jfrWriter, i int) { w.event("jdk.ExecutionSample", 1, 1, 1, 7, uint64(i)) }),
+}
+
+// poolsWithinPools are pools of which each has a text that holds all those behind it.
+func poolsWithinPools(size int) []byte {
+	const each = 4 + 1 + 1 + 1 + 9 + 1 + 1 + 1 + 1 + 1 + 1 + 4
+	count := size / each
+	nested := make([]byte, 0, count*each)
+	for i := range count {
+		b := jfrNumbers(nil, 1, 0, 0, -each+1<<64, 1, 1, newJFR().class("jdk.types.Symbol"), 1, 1, 3)
+		n := (count - 1 - i) * each
+		b = append(b, byte(n)|0x80, byte(n>>7)|0x80, byte(n>>14)|0x80, byte(n>>21))
+		nested = append(nested, jfrSized(b)...)
+	}
+	return recordingOf(nested, jfrSized(jfrNumbers(nil, 1, 0, 0, -each+1<<64, 1, 0)), newJFR().metadata())
+}
+
+// JFRLabels are labels of Pyroscope's for the recording "spans of a context".
+var JFRLabels = Inputs{
+	"many labels": func(size int) []byte {
+		var context, snapshot []byte
+		for i := 0; len(snapshot) < size; i++ {
+			pair := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(i))
+			pair = protowire.AppendVarint(protowire.AppendTag(pair, 2, protowire.VarintType), uint64(i))
+			context = append(context, field(1, pair)...)
+			snapshot = append(snapshot, jfrLabel(2, uint64(i), fmt.Appendf(nil, "%d%s", i, strings.Repeat("x", 1000)))...)
+		}
+		return append(snapshot, jfrLabel(1, 7, context)...)
+	},
+	"many contexts": func(size int) []byte {
+		return fill(size, nil, func(b []byte, i int) []byte { return append(b, jfrLabel(1, uint64(i), nil)...) })
+	},
+}
+
+func jfrLabel(number protowire.Number, key uint64, value []byte) []byte {
+	content := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), key)
+	return field(number, protowire.AppendBytes(protowire.AppendTag(content, 2, protowire.BytesType), value))
+}
+
+// SoundJFR is a small recording with nothing wrong: two events with a stack and a thread.
+func SoundJFR() []byte {
+	w := newJFR()
+	w.pool("jdk.types.Symbol", 2).entry(1, "Shop", 2, "buy").pool("java.lang.Class", 1).entry(1, 1)
+	w.pool("jdk.types.Method", 1).entry(1, 1, 2).pool("jdk.types.StackTrace", 1).entry(1, 0, 1, 1, 7)
+	w.pool("java.lang.Thread", 1).entry(5, "os", 9, "java", 3)
+	return w.event("jdk.ExecutionSample", 500, 5, 1, 0, 0).event("jdk.ThreadPark", 100, 50, 5, 1).bytes()
+}
