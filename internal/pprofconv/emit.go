@@ -30,8 +30,12 @@ func (w *worker) writeValueType(v valueType, dst pprofile.ValueType) {
 func (w *worker) emit() pprofile.Profiles {
 	profiles := pprofile.NewProfiles()
 	types := make([]valueType, 0, w.samples.perSample)
+	known := map[pprofscan.ValueType]valueType{} // sample types can share a long text, which is copied if it is cut or repaired
 	for _, raw := range w.payload.SampleTypes {
-		types = append(types, w.valueTypeOf(raw))
+		if _, ok := known[raw]; !ok {
+			known[raw] = w.valueTypeOf(raw)
+		}
+		types = append(types, known[raw])
 	}
 	if len(types) == 0 {
 		if len(w.samples.entries) == 0 && w.timed.isEmpty() {

@@ -33,7 +33,7 @@ var hasHugeSamples = map[string]bool{
 // What Decode reserves is what it takes, whatever the payload is made of, and it reserves it before.
 func TestReserved(t *testing.T) {
 	pt.SkipLarge(t)
-	const size, constant = 2 << 20, 6 << 20
+	const size, constant = 2 << 20, 16 << 20
 	payloads := map[string][]byte{"captured": readCaptured(t, "go-compile-nethttp-heap-huge.pb.gz")}
 	for name, payload := range worstPayloads(size) {
 		payloads[name] = payload

@@ -225,6 +225,10 @@ func (p *Payload) readField(f *field, limits *Limits, meter *pdatasize.Meter) er
 		return p.readMessage(f, limits, meter)
 	}
 	if f.number == ProfileComment {
+		const perByte = 16 // a comment has at least a byte, and the slice of all comments grows twofold
+		if err := meter.More(perByte * max(1, f.end-f.start)); err != nil {
+			return err
+		}
 		return p.readComments(f, limits)
 	}
 	if f.wire != wireVarint {
@@ -261,7 +265,7 @@ func (p *Payload) readMessage(f *field, limits *Limits, meter *pdatasize.Meter) 
 		p.Strings = append(p.Strings, at)
 	case ProfileLocation:
 		// A line has at least two bytes, and the slice of all lines grows twofold.
-		const largeBytes, perByte = 4 << 10, 24
+		const largeBytes, perByte = 4 << 10, 36
 		if err := meter.More(perByte * max(0, f.end-f.start-largeBytes)); err != nil {
 			return err
 		}
