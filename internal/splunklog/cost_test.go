@@ -186,7 +186,7 @@ func TestTranslateIsBounded(t *testing.T) {
 				require.NoError(t, err)
 			})
 			body, result = nil, Result{}
-			profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+			profiletest.MeasureReserved(t, 16<<20, func(reserve func(int) error) {
 				result = Translate(request.logs, Options{Limits: pprofconv.Limits{MaxStackDepth: 1 << 20}, Meter: &pdatasize.Meter{Reserve: reserve}})
 			})
 			t.Logf("%d bytes, %d out: %v", request.bytes, len(body), cost)

@@ -162,8 +162,9 @@ func (t *translator) start(opts Options) {
 
 // memory estimates what the request takes so far, and what its profiles will take.
 func (t *translator) memory() int {
-	const rejectionBytes, memberBytes = 192, 16
-	return t.assembler.BuildBytes() + t.scratchBytes + t.wholeBytes + rejectionBytes*len(t.result.Rejected) + memberBytes*t.groupMembers
+	const rejectionBytes, memberBytes, lineBytes = 192, 16, 192
+	return t.assembler.BuildBytes() + t.scratchBytes + t.wholeBytes + rejectionBytes*len(t.result.Rejected) + memberBytes*t.groupMembers +
+		lineBytes*len(t.lines)
 }
 
 // translate reads one record, or rejects it.
