@@ -8,7 +8,7 @@ SHELL := /bin/bash
 GO   ?= go
 comma := ,
 # The developer's tools have a go.mod of their own, so that their versions never touch the product's.
-TOOL := $(GO) tool -modfile=internal/tools/go.mod
+TOOL := $(GO) tool -modfile=internal/build/tools/go.mod
 
 # SLIM=1 builds, runs and packages the slim collector, for a node outside of Kubernetes (builder-config.slim.yaml).
 SLIM ?=
@@ -20,7 +20,7 @@ BINARY := bin/$(DIST)
 # -race needs cgo, thus a C compiler.
 RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
 # Every package but the end-to-end tests, which run the binary.
-UNIT  = $$($(GO) list ./... | grep -v /internal/e2e$$)
+UNIT  = $$($(GO) list ./... | grep -v /internal/testing/e2e$$)
 # Packages that have goroutines or locks of their own, which the translators do not. `make test` leaves out those that need
 # the Kubernetes client, since compiling it for the race detector takes longer than all these tests; `make race` runs them.
 CONCURRENT = $$(grep -rlE --include='*.go' --exclude='*_test.go' \
@@ -70,7 +70,7 @@ run: build ## build it and run config/quickstart.yaml (or CONFIG=..., SLIM=1)
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	$(TEST) $(UNIT)
 	$(if $(RACE),$(RACE_TEST) -short $$($(WITHOUT_KUBERNETES)),@echo 'no C compiler: the race detector is left out')
-	$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/e2e
+	$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e
 
 .PHONY: race
 race: RACE = -race
@@ -81,26 +81,26 @@ race: ## run all tests of concurrent packages under the race detector, those wit
 E2E_SPLUNK ?= 1
 .PHONY: e2e-splunk
 e2e-splunk: ## run an application with Splunk's agent for Node.js, from npm, against the collector
-	E2E_SPLUNK=$(E2E_SPLUNK) $(TEST) -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/e2e
+	E2E_SPLUNK=$(E2E_SPLUNK) $(TEST) -count=1 -v -timeout 10m -run '^TestSplunkAgent$$' ./internal/testing/e2e
 
 # The same with two versions of Pyroscope's SDK for Node.js.
 E2E_PYROSCOPE ?= 1
 .PHONY: e2e-pyroscope
 e2e-pyroscope: ## run an application with Pyroscope's SDK for Node.js, from npm, against the collector
-	E2E_PYROSCOPE=$(E2E_PYROSCOPE) $(TEST) -count=1 -v -timeout 10m -run '^TestPyroscopeNodeJS$$' ./internal/e2e
+	E2E_PYROSCOPE=$(E2E_PYROSCOPE) $(TEST) -count=1 -v -timeout 10m -run '^TestPyroscopeNodeJS$$' ./internal/testing/e2e
 
 # The same with Datadog's library for Node.js.
 E2E_DATADOG ?= 1
 .PHONY: e2e-datadog
 e2e-datadog: ## run an application with Datadog's library for Node.js, from npm, against the collector
-	E2E_DATADOG=$(E2E_DATADOG) $(TEST) -count=1 -v -timeout 10m -run '^TestDatadogNodeJS$$' ./internal/e2e
+	E2E_DATADOG=$(E2E_DATADOG) $(TEST) -count=1 -v -timeout 10m -run '^TestDatadogNodeJS$$' ./internal/testing/e2e
 
 # Takes about a minute, and needs Chromium and npm (CHROMIUM names another browser). Screenshots go to bin/page. With
 # E2E_PAGE=if-possible the test is skipped if one of them is missing.
 E2E_PAGE ?= 1
 .PHONY: e2e-page
 e2e-page: ## drive the page of flame graphs in Chromium, by playwright-core from npm
-	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$' ./internal/e2e
+	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$' ./internal/testing/e2e
 
 # Takes about a minute and a half, and needs root and a kernel with eBPF. EBPF_PROFILER names a folder with a changed copy of
 # the profiler's module, for a machine on which the released one does not work. With E2E_EBPF=if-possible the test is skipped
@@ -109,18 +109,18 @@ E2E_EBPF      ?= 1
 EBPF_PROFILER ?=
 .PHONY: e2e-ebpf
 e2e-ebpf: build ## sample known programs by eBPF with config/host.yaml (EBPF_PROFILER); needs root
-	E2E_EBPF=$(E2E_EBPF) EBPF_PROFILER=$(EBPF_PROFILER) $(TEST) -count=1 -v -timeout 20m -run '^TestEBPF$$' ./internal/e2e
+	E2E_EBPF=$(E2E_EBPF) EBPF_PROFILER=$(EBPF_PROFILER) $(TEST) -count=1 -v -timeout 20m -run '^TestEBPF$$' ./internal/testing/e2e
 
 # Takes about two minutes. The first time, it builds the API server, etcd and kubectl from their modules, in four more.
 .PHONY: e2e-kubernetes
 e2e-kubernetes: ## apply config/kubernetes to a real API server, and run its agents and gateways (Linux)
-	E2E_KUBERNETES=1 $(TEST) -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./internal/e2e
+	E2E_KUBERNETES=1 $(TEST) -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./internal/testing/e2e
 
 # Most scenarios wait most of the time, so several run in parallel. CHAOS_SEED=... repeats the choices of an earlier run.
 CHAOS     ?= full
 CHAOS_RUN ?= .
 SOAK      ?= 1h
-SCENARIOS  = $(TEST) -count=1 -v -parallel 4 ./internal/chaos
+SCENARIOS  = $(TEST) -count=1 -v -parallel 4 ./internal/testing/chaos
 
 .PHONY: chaos
 chaos: build ## break the collector and its surroundings (CHAOS=short for a part of two minutes, CHAOS_RUN, CHAOS_SEED)
@@ -135,7 +135,7 @@ LIMITS     ?= full
 LIMITS_RUN ?= ^TestLimits$$
 .PHONY: limits
 limits: build ## send the worst inputs to each shipped configuration, and measure its memory (LIMITS=short for a minute, LIMITS_RUN)
-	LIMITS=$(LIMITS) $(TEST) -count=1 -v -timeout 4h -run '$(LIMITS_RUN)' ./internal/chaos
+	LIMITS=$(LIMITS) $(TEST) -count=1 -v -timeout 4h -run '$(LIMITS_RUN)' ./internal/testing/chaos
 
 .PHONY: check
 check: lint vet-32bit check-generated validate vulnerabilities ## what a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
@@ -150,7 +150,7 @@ bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS) and their peers, a
 
 .PHONY: bench-fleet
 bench-fleet: build ## measure agents and gateways as processes, plain otlp → otlp, and how long profiles take, in half an hour
-	$(GO) test -run '^$$' -bench '^Benchmark(Gateway|Fleet|Latency)$$' -benchtime 8x -timeout 2h ./internal/e2e
+	$(GO) test -run '^$$' -bench '^Benchmark(Gateway|Fleet|Latency)$$' -benchtime 8x -timeout 2h ./internal/testing/e2e
 
 # Go writes a failing input below testdata/fuzz of its package. Commit it, so that `go test` always runs it.
 .PHONY: fuzz fuzz-nightly
@@ -187,7 +187,7 @@ endef
 
 # mdatagen generates a component's metrics, status and lifecycle tests from its metadata.yaml. METADATA lists the components with
 # generated code; for a new component, set it the first time.
-MDATAGEN := $(GO) tool -modfile=$(CURDIR)/internal/tools/mdatagen/go.mod mdatagen
+MDATAGEN := $(GO) tool -modfile=$(CURDIR)/internal/build/tools/mdatagen/go.mod mdatagen
 METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/internal/metadata))
 
 .PHONY: generate
@@ -197,15 +197,15 @@ generate: ## write what is generated: cmd/otelcol-profiles from builder-config.y
 	$(MAKE) --no-print-directory notice
 
 # NOTICE covers the binaries of all platforms. It is written to another file first, so that a failure keeps the old one.
-NOTICES := $(GO) run ./internal/notice -C $(MAIN),cmd/profiletool -tags=grpcnotrace
+NOTICES := $(GO) run ./internal/build/notice -C $(MAIN),cmd/profiletool -tags=grpcnotrace
 .PHONY: notice
 notice: ## write NOTICE: the licences of everything that is compiled or embedded into the binaries
 	mkdir -p bin && $(NOTICES) > bin/NOTICE && mv bin/NOTICE NOTICE
 
 # Each module in there requires the pdata of one old layout.
 .PHONY: layout-fixtures
-layout-fixtures: ## rewrite internal/otlplayouts/testdata, each layout by the pdata of its time
-	cd internal/otlplayouts/testdata/generate && for module in */; do \
+layout-fixtures: ## rewrite internal/otlp/layouts/testdata, each layout by the pdata of its time
+	cd internal/otlp/layouts/testdata/generate && for module in */; do \
 		$(GO) -C "$$module" run . "$$PWD/../$${module%/}"; \
 	done
 
@@ -224,7 +224,7 @@ vet-32bit: ## check that everything compiles for 32 bits
 	GOARCH=386 $(GO) vet ./...
 
 # The database is vuln.go.dev, or GOVULNDB. govulncheck exits with 3 if it found something, and with 1 if it could not search.
-GOVULNCHECK := $(GO) tool -modfile=$(CURDIR)/internal/tools/govulncheck/go.mod govulncheck $(if $(GOVULNDB),-db $(GOVULNDB))
+GOVULNCHECK := $(GO) tool -modfile=$(CURDIR)/internal/build/tools/govulncheck/go.mod govulncheck $(if $(GOVULNDB),-db $(GOVULNDB))
 .PHONY: vulnerabilities
 vulnerabilities: ## look for known vulnerabilities that the code can reach; skipped if the database is out of reach
 	@mkdir -p bin; status=0; \
@@ -250,9 +250,9 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	$(NOTICES) > bin/NOTICE
 	diff NOTICE bin/NOTICE || { echo 'stale: run `make notice` and commit NOTICE' >&2; exit 1; }
 	$(GO) mod tidy -diff
-	$(GO) -C internal/tools mod tidy -diff
-	$(GO) -C internal/tools/govulncheck mod tidy -diff
-	$(GO) -C internal/tools/mdatagen mod tidy -diff
+	$(GO) -C internal/build/tools mod tidy -diff
+	$(GO) -C internal/build/tools/govulncheck mod tidy -diff
+	$(GO) -C internal/build/tools/mdatagen mod tidy -diff
 
 .PHONY: validate
 validate: build ## let the binary validate every file in config/
@@ -279,7 +279,7 @@ image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, SLIM, I
 # Takes a minute or two if the collector has been compiled before.
 .PHONY: e2e-image
 e2e-image: build ## build the container image from local images, and run it hardened; needs root and podman
-	E2E_IMAGE=1 $(TEST) -count=1 -v -timeout 30m -run '^TestImage$$' ./internal/e2e
+	E2E_IMAGE=1 $(TEST) -count=1 -v -timeout 30m -run '^TestImage$$' ./internal/testing/e2e
 
 # Each platform takes minutes, as a build of everything does. Cgo is off, so any machine can build for all platforms.
 RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
@@ -295,9 +295,9 @@ release: ## cross-compile archives of both programs, their checksums and bills o
 		cp LICENSE NOTICE CHANGELOG.md "$$dir"; cp -r config/*.yaml config/backends config/targets "$$dir/config"; \
 		[ $$os != linux ] || cp -r config/systemd "$$dir/config"; \
 	done
-	$(GO) run ./internal/notice -C $(MAIN) -tags=$(COLLECTOR_TAGS) -sbom $(VERSION) > bin/release/$(DIST)_$(VERSION).cdx.json
-	$(GO) run ./internal/notice -C cmd/profiletool -tags=grpcnotrace -sbom $(VERSION) > bin/release/profiletool_$(VERSION).cdx.json
-	$(GO) run ./internal/release -dir bin/release -time "$$(git log -1 --format=%ct)"
+	$(GO) run ./internal/build/notice -C $(MAIN) -tags=$(COLLECTOR_TAGS) -sbom $(VERSION) > bin/release/$(DIST)_$(VERSION).cdx.json
+	$(GO) run ./internal/build/notice -C cmd/profiletool -tags=grpcnotrace -sbom $(VERSION) > bin/release/profiletool_$(VERSION).cdx.json
+	$(GO) run ./internal/build/release -dir bin/release -time "$$(git log -1 --format=%ct)"
 
 .PHONY: clean
 clean: ## remove the files that other targets wrote

@@ -13,15 +13,15 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/otelcol"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/safestorage"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/shutdown"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/safestorage"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
 // run replaces the one in main_others.go, which `make generate` removes. It runs the collector so that signals work from the
-// start and so that it stops in time (internal/shutdown), that queues lose nothing while the disk is full and log what is so
-// (internal/safestorage), and that what it receives fits into its memory (internal/service/budget).
+// start and so that it stops in time (internal/service/shutdown), that queues lose nothing while the disk is full and log what is so
+// (internal/service/safestorage), and that what it receives fits into its memory (internal/service/budget).
 func run(set otelcol.CollectorSettings) error {
 	signals := shutdown.Listen()
 	timeout, err := shutdown.Timeout()
@@ -37,7 +37,7 @@ func run(set otelcol.CollectorSettings) error {
 	signals.Forward(timeout, late)
 
 	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
-	*converters = append(*converters, configcheck.NewConverterFactory(), budget.NewConverterFactory())
+	*converters = append(*converters, config.NewConverterFactory(), budget.NewConverterFactory())
 
 	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages

@@ -6,7 +6,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/resolved"
 )
 
 func newCat(term *terminal) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/resolved"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/resolved"
 )
 
 func newCheck(term *terminal) *cobra.Command {

@@ -27,7 +27,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 )
 
 // The protocols.
@@ -258,7 +258,7 @@ func printable(content string, text []byte) string {
 type pprofSender struct{ *httpSender }
 
 func (s *pprofSender) send(ctx context.Context, pd pprofile.Profiles) (a answer) {
-	payloads, _, err := pprofencode.Encode(pd)
+	payloads, _, err := encode.Encode(pd)
 	if err != nil {
 		return answer{err: err}
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/flamefile"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
 )
 
 // The formats that convert writes.
@@ -240,7 +240,7 @@ type pprofOf struct {
 }
 
 func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
-	payloads, stats, err := pprofencode.Encode(pd)
+	payloads, stats, err := encode.Encode(pd)
 	if err != nil {
 		return nil, err
 	}

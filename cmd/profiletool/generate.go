@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // loadType is a profile type that load sends.
@@ -44,14 +44,14 @@ func (t *loadType) generate(samples int) pprofile.Profiles {
 	var a compact.Assembler
 	a.Reset()
 	dict := a.Dictionary()
-	text := func(s string) profiledict.StringIndex { return dict.Strings.Intern(s) }
+	text := func(s string) dictionary.StringIndex { return dict.Strings.Intern(s) }
 	functions := make([]int32, generatedFunctions)
 	for i := range functions {
-		function := dict.Functions.Intern(profiledict.Function{
+		function := dict.Functions.Intern(dictionary.Function{
 			Name:     text(fmt.Sprintf("github.com/example/shop/internal/package%02d.(*Service).Function%03d", i%20, i)),
 			Filename: text(fmt.Sprintf("/src/internal/package%02d/service.go", i%20)), StartLine: int64(10 * i),
 		})
-		functions[i] = int32(dict.Locations.Intern(profiledict.Location{}, []profiledict.Line{{Function: function, Line: int64(10*i + 3)}}))
+		functions[i] = int32(dict.Locations.Intern(dictionary.Location{}, []dictionary.Line{{Function: function, Line: int64(10*i + 3)}}))
 	}
 	resource := pcommon.NewResource()
 	resource.Attributes().PutStr("service.name", "load")

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	configcheck "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // loadConfig configures what load sends.

@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	pdataiter "github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // tool is the binary, built once.
@@ -101,7 +101,7 @@ func parse(t *testing.T, content string) *profile.Profile {
 
 const (
 	pprofData  = "../../testdata/pprof/"
-	layoutData = "../../internal/otlplayouts/testdata/"
+	layoutData = "../../internal/otlp/layouts/testdata/"
 	splunkData = "../../testdata/splunk/"
 	goCPU      = pprofData + "go-cpu-labels.pb.gz"
 	goHeap     = pprofData + "go-heap.pb.gz"

@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
@@ -97,7 +97,7 @@ func TestOneSetOfNames(t *testing.T) {
 	}
 	for name, payload := range payloads {
 		t.Run(name, func(t *testing.T) {
-			pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+			pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
 			require.NoError(t, err)
 
 			var here []string

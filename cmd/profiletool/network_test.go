@@ -27,7 +27,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // receiver keeps what is sent to it by any protocol.

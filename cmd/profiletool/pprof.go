@@ -16,7 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // newReports returns the commands that google/pprof runs, with its own flags.

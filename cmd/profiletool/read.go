@@ -22,16 +22,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
 // maxInputBytes bounds what is read of one file, before and after decompression.
@@ -239,7 +239,7 @@ func (r *reader) setTime(pd pprofile.Profiles) {
 	if r.at == 0 {
 		return
 	}
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		if p.Time() == 0 {
 			p.SetTime(r.at)
 		}
@@ -260,7 +260,7 @@ func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 	format := formats.Sniff(data)
 	switch format {
 	case formats.Gzip, formats.Zstd:
-		plain, err := pprofconv.Uncompress(data, r.left, nil)
+		plain, err := decode.Uncompress(data, r.left, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -332,29 +332,29 @@ func (r *reader) decodeFrames(frames [][]byte, unpacked int) ([]message, error) 
 // decodeOne reads one message or payload.
 func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err error) {
 	m = message{Format: format, Bytes: len(data)}
-	meter := &pdatasize.Meter{Context: r.term.ctx}
+	meter := &size.Meter{Context: r.term.ctx}
 	switch format {
 	case formats.OTLP, formats.OTLPJSON:
-		unmarshal := otlplayouts.Unmarshal
+		unmarshal := layouts.Unmarshal
 		if format == formats.OTLPJSON {
-			unmarshal = otlplayouts.UnmarshalJSON
+			unmarshal = layouts.UnmarshalJSON
 		}
-		var stats otlplayouts.Stats
+		var stats layouts.Stats
 		m.Profiles, stats, err = unmarshal(data, meter)
 		m.Layout, m.Ambiguous = stats.Layout.String(), stats.Ambiguous
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
-		m.Reasons = httpserver.Reasons[otlplayouts.DropReason](stats.Dropped[:])
+		m.Reasons = httpserver.Reasons[layouts.DropReason](stats.Dropped[:])
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
 		err = m.decodeLogs(data, meter)
 	case formats.Pprof, formats.Unknown:
 		// Its error describes what an unknown format looks like.
-		var stats pprofconv.DecodeStats
-		m.Profiles, stats, err = pprofconv.Decode(data, pprofconv.DecodeOptions{
-			Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: pprofconv.DefaultTimestampLabels(), Meter: meter,
+		var stats decode.DecodeStats
+		m.Profiles, stats, err = decode.Decode(data, decode.DecodeOptions{
+			Limits: decode.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: decode.DefaultTimestampLabels(), Meter: meter,
 		})
 		m.Format = formats.Pprof
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
-		m.Reasons = httpserver.Reasons[pprofconv.DropReason](stats.Dropped[:])
+		m.Reasons = httpserver.Reasons[decode.DropReason](stats.Dropped[:])
 	default:
 		var stats events.Stats
 		options := formats.Options{Options: events.Options{Anchor: r.anchor(), Meter: meter}, GoTrace: gotrace.DefaultOptions()}
@@ -376,7 +376,7 @@ func (r *reader) anchor() events.Anchor {
 }
 
 // decodeLogs reads profiles out of log records, as Splunk's agents and the exporter profiles_to_logs write them.
-func (m *message) decodeLogs(data []byte, meter *pdatasize.Meter) error {
+func (m *message) decodeLogs(data []byte, meter *size.Meter) error {
 	var unmarshaler plog.Unmarshaler = &plog.ProtoUnmarshaler{}
 	if m.Format == formats.OTLPLogsJSON {
 		unmarshaler = &plog.JSONUnmarshaler{}
@@ -385,13 +385,13 @@ func (m *message) decodeLogs(data []byte, meter *pdatasize.Meter) error {
 	if err != nil {
 		return err
 	}
-	result := splunklog.Translate(logs, splunklog.Options{Limits: pprofconv.Limits{MaxProfileBytes: maxInputBytes}, Meter: meter})
+	result := records.Translate(logs, records.Options{Limits: decode.Limits{MaxProfileBytes: maxInputBytes}, Meter: meter})
 	if result.Err != nil {
 		return result.Err
 	}
 	m.Profiles = result.Profiles
 	m.Dropped, m.Repaired = sum(result.Dropped[:])+len(result.Rejected), sum(result.Repaired[:])
-	m.Reasons = httpserver.Reasons[pprofconv.DropReason](result.Dropped[:])
+	m.Reasons = httpserver.Reasons[decode.DropReason](result.Dropped[:])
 	switch {
 	case len(result.Rejected) > 0 && result.Samples == 0:
 		return result.Rejected[0]

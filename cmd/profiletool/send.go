@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 func newSend(term *terminal) *cobra.Command {
@@ -168,7 +168,7 @@ func (s *sending) report(ctx context.Context) error {
 func retimed(all []pprofile.Profiles, now time.Time) {
 	last := uint64(0)
 	for _, pd := range all {
-		for p := range pdataiter.Profiles(pd) {
+		for p := range otlp.Profiles(pd) {
 			if p.Time() != 0 {
 				last = max(last, uint64(p.Time())+p.DurationNano())
 			}
@@ -181,7 +181,7 @@ func retimed(all []pprofile.Profiles, now time.Time) {
 	}
 	shift := uint64(now.UnixNano()) - last // modulo 2^64, as the additions below
 	for _, pd := range all {
-		for p := range pdataiter.Profiles(pd) {
+		for p := range otlp.Profiles(pd) {
 			if p.Time() == 0 {
 				p.SetTime(pcommon.Timestamp(uint64(now.UnixNano()) - p.DurationNano()))
 			} else {

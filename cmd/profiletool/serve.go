@@ -16,10 +16,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/storeapi"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 )
 
 func newServe(term *terminal) *cobra.Command {
@@ -43,7 +43,7 @@ service.name are shown under the name of their file, and profiles without a time
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), term, listener, storeapi.New(storeapi.Settings{
+			return serve(cmd.Context(), term, listener, api.New(api.Settings{
 				Store: kept, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes, MaxConcurrent: 4, Timeout: time.Minute,
 				Now: func() time.Time { return now },
 			}))
@@ -122,7 +122,7 @@ func serve(ctx context.Context, term *terminal, listener net.Listener, handler h
 	server := httpserver.Start(&http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
 	}, listener, httpserver.Options{
-		Browsers: storeapi.Browsers(nil, ""), DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
+		Browsers: api.Browsers(nil, ""), DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
 	})
 	term.logf("open http://%s/ (interrupt to end)", listener.Addr())
 	select {

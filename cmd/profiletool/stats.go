@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
 func newStats(term *terminal) *cobra.Command {
@@ -89,7 +89,7 @@ func countsOf(pd pprofile.Profiles) (c counts) {
 	for _, rp := range pd.ResourceProfiles().All() {
 		c.scopes += rp.ScopeProfiles().Len()
 	}
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		c.profiles++
 		c.samples += p.Samples().Len()
 		if start := uint64(p.Time()); start != 0 {

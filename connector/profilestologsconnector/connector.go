@@ -11,17 +11,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
 // toLogs passes on profiles as log records.
 type toLogs struct {
 	component.StartFunc
 	component.ShutdownFunc
-	options splunklog.EncodeOptions
-	metrics *splunkencode.Metrics
+	options records.EncodeOptions
+	metrics *encode.Metrics
 	next    consumer.Logs
 }
 
@@ -34,8 +34,8 @@ const maxBatchBytes = 32 << 20
 // ConsumeProfiles passes on a batch as one batch, so that the pipeline accepts all of it or nothing. If its records are
 // larger than maxBatchBytes together, they are split.
 func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	encoder := splunklog.NewEncoder(pd, c.options)
-	batch := splunklog.EncodedPart{Logs: plog.NewLogs()}
+	encoder := records.NewEncoder(pd, c.options)
+	batch := records.EncodedPart{Logs: plog.NewLogs()}
 	var refused error // permanently: the sender does not repeat what follows
 	for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
 		if batch.Bytes+part.Bytes > maxBatchBytes {
@@ -44,7 +44,7 @@ func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) erro
 			} else if err != nil {
 				return err
 			}
-			batch = splunklog.EncodedPart{Logs: plog.NewLogs()}
+			batch = records.EncodedPart{Logs: plog.NewLogs()}
 		}
 		batch.Add(part)
 	}
@@ -55,7 +55,7 @@ func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) erro
 	return refused
 }
 
-func (c *toLogs) handOn(ctx context.Context, batch *splunklog.EncodedPart) error {
+func (c *toLogs) handOn(ctx context.Context, batch *records.EncodedPart) error {
 	if batch.Records > 0 {
 		if err := c.next.ConsumeLogs(ctx, batch.Logs); err != nil {
 			return err

@@ -20,9 +20,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func settings(t *testing.T) (connector.Settings, *componenttest.Telemetry) {
@@ -70,11 +70,11 @@ func TestConfig(t *testing.T) {
 	}
 	cfg, err := load(nil)
 	require.NoError(t, err)
-	assert.Equal(t, splunklog.EncodeOptions{Format: splunklog.BodyPprof, MaxRecordBytes: 1_000_000}, cfg.Encoding.Options(0))
+	assert.Equal(t, records.EncodeOptions{Format: records.BodyPprof, MaxRecordBytes: 1_000_000}, cfg.Encoding.Options(0))
 	cfg, err = load(map[string]any{"format": "otlp", "max_record_bytes": 2000, "splunk_types_only": true})
 	require.NoError(t, err)
-	assert.Equal(t, splunklog.EncodeOptions{
-		Format: splunklog.BodyOTLP, MaxRecordBytes: 2000, MaxPartBytes: 9, SplunkTypesOnly: true,
+	assert.Equal(t, records.EncodeOptions{
+		Format: records.BodyOTLP, MaxRecordBytes: 2000, MaxPartBytes: 9, SplunkTypesOnly: true,
 	}, cfg.Encoding.Options(9))
 	_, err = load(map[string]any{"format": "jfr", "max_record_bytes": 999})
 	assert.ErrorContains(t, err, "`format` must be pprof, text or otlp, found \"jfr\"")
@@ -99,7 +99,7 @@ func TestProfilesToLogs(t *testing.T) {
 				require.NoError(t, connectorOf(t, set, cfg, sink).ConsumeProfiles(t.Context(), pd))
 				require.Len(t, sink.AllLogs(), 1, "one batch gives one batch")
 				assert.Greater(t, sink.LogRecordCount(), 1)
-				result := splunklog.Translate(sink.AllLogs()[0], splunklog.Options{})
+				result := records.Translate(sink.AllLogs()[0], records.Options{})
 				assert.Empty(t, result.Rejected)
 				want := 4
 				if splunkTypesOnly && format != "otlp" {

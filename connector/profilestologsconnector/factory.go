@@ -12,12 +12,12 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 )
 
 // Config configures the connector.
 type Config struct {
-	Encoding splunkencode.Config `mapstructure:",squash"`
+	Encoding encode.Config `mapstructure:",squash"`
 }
 
 // NewFactory returns the factory of the connector `profiles_to_logs`.
@@ -27,7 +27,7 @@ func NewFactory() connector.Factory {
 }
 
 // createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
-func createDefaultConfig() component.Config { return &Config{Encoding: splunkencode.DefaultConfig()} }
+func createDefaultConfig() component.Config { return &Config{Encoding: encode.DefaultConfig()} }
 
 func createProfilesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (xconnector.Profiles, error) {
 	encoding := cfg.(*Config).Encoding
@@ -35,7 +35,7 @@ func createProfilesToLogs(_ context.Context, set connector.Settings, cfg compone
 	if err != nil {
 		return nil, err
 	}
-	metrics := &splunkencode.Metrics{
+	metrics := &encode.Metrics{
 		Format:         encoding.Format,
 		Records:        b.ConnectorProfilesToLogsRecords,
 		Samples:        b.ConnectorProfilesToLogsSamples,

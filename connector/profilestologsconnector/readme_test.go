@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
@@ -28,12 +28,12 @@ func TestReadme(t *testing.T) {
 	formats := profiletest.LoadMetadata(t).Attributes["format"].Enum
 	assert.Equal(t, strings.Join(formats, ", "), rows["format"][2])
 	for i, format := range formats {
-		assert.Equal(t, format, splunklog.BodyFormat(i).String())
+		assert.Equal(t, format, records.BodyFormat(i).String())
 		cfg.Format = format
 		assert.NoError(t, cfg.Validate())
-		assert.Equal(t, splunklog.BodyFormat(i), cfg.Options(0).Format)
+		assert.Equal(t, records.BodyFormat(i), cfg.Options(0).Format)
 	}
-	cfg.Format = splunklog.FormatOther.String()
+	cfg.Format = records.FormatOther.String()
 	assert.ErrorContains(t, cfg.Validate(), strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
 	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["connectors"], metadata.Type.String())
 }

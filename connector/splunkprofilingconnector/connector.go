@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
 // toProfiles passes on the profiles of log records.
@@ -20,7 +20,7 @@ type toProfiles struct {
 	component.StartFunc
 	component.ShutdownFunc
 	logger *zap.Logger
-	path   *splunkdelivery.Path
+	path   *delivery.Path
 }
 
 // Capabilities reports that records are only read, so that pipelines can share them.
@@ -51,7 +51,7 @@ func (*toLogs) Capabilities() consumer.Capabilities { return consumer.Capabiliti
 
 // ConsumeLogs passes on the other records of one request, if there are any.
 func (c *toLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	rest := splunklog.Rest(ld)
+	rest := records.Rest(ld)
 	if rest.LogRecordCount() == 0 {
 		return nil
 	}

@@ -21,10 +21,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func settings(t *testing.T) (connector.Settings, *componenttest.Telemetry) {
@@ -84,9 +84,9 @@ func TestConfig(t *testing.T) {
 	assert.NoError(t, err)
 	cfg, err := load(map[string]any{"text_thread_metadata": "full", "limits": map[string]any{"max_stack_depth": 7}})
 	require.NoError(t, err)
-	assert.Equal(t, splunklog.Options{
+	assert.Equal(t, records.Options{
 		FullThreadMetadata: true,
-		Limits:             pprofconv.Limits{MaxStackDepth: 7, MaxProfileBytes: 32 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
+		Limits:             decode.Limits{MaxStackDepth: 7, MaxProfileBytes: 32 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
 	}, cfg.Translation.Options())
 	_, err = load(map[string]any{"text_thread_metadata": "all", "limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
 	assert.ErrorContains(t, err, "`text_thread_metadata` must be basic or full")
@@ -104,7 +104,7 @@ func TestLogsToProfiles(t *testing.T) {
 	ld := mixed(t)
 	require.NoError(t, c.ConsumeLogs(t.Context(), ld))
 	require.Len(t, sink.AllProfiles(), 1)
-	want := splunklog.Translate(ld, splunklog.Options{}).Profiles
+	want := records.Translate(ld, records.Options{}).Profiles
 	require.Positive(t, want.SampleCount())
 	assert.NoError(t, profiletest.Equal(want, sink.AllProfiles()[0]))
 	assert.NoError(t, profiletest.Check(sink.AllProfiles()[0]))

@@ -14,12 +14,12 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
 )
 
 // Config configures the connector.
 type Config struct {
-	Translation splunkdelivery.Config `mapstructure:",squash"`
+	Translation delivery.Config `mapstructure:",squash"`
 }
 
 // NewFactory returns the factory of the connector `splunk_profiling`, from logs to profiles and from logs to logs.
@@ -34,7 +34,7 @@ func NewFactory() connector.Factory {
 
 // createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
 func createDefaultConfig() component.Config {
-	return &Config{Translation: splunkdelivery.DefaultConfig()}
+	return &Config{Translation: delivery.DefaultConfig()}
 }
 
 func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
@@ -42,7 +42,7 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 	if err != nil {
 		return nil, err
 	}
-	metrics := &splunkdelivery.Metrics{
+	metrics := &delivery.Metrics{
 		Records:  b.ConnectorSplunkProfilingRecords,
 		Profiles: b.ConnectorSplunkProfilingProfiles,
 		Samples:  b.ConnectorSplunkProfilingSamples,
@@ -51,7 +51,7 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 		Repaired: b.ConnectorSplunkProfilingRepaired,
 	}
 	translation := &cfg.(*Config).Translation
-	return &toProfiles{logger: set.Logger, path: &splunkdelivery.Path{
+	return &toProfiles{logger: set.Logger, path: &delivery.Path{
 		Options:  translation.Options(),
 		Budget:   budget.Process(),
 		Metrics:  metrics,

@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
@@ -31,17 +31,17 @@ func TestReadme(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	declared := profiletest.LoadMetadata(t)
 	for i, format := range declared.Attributes["format"].Enum {
-		assert.Equal(t, splunklog.Format(i).String(), format)
+		assert.Equal(t, records.Format(i).String(), format)
 	}
 	for i, typ := range declared.Attributes["type"].Enum {
-		assert.Equal(t, splunklog.Type(i).String(), typ)
+		assert.Equal(t, records.Type(i).String(), typ)
 	}
 	for i, source := range declared.Attributes["source"].Enum {
-		assert.Equal(t, splunklog.Source(i).String(), source)
+		assert.Equal(t, records.Source(i).String(), source)
 	}
-	assert.Len(t, declared.Attributes["format"].Enum, splunklog.NumFormats)
-	assert.Len(t, declared.Attributes["type"].Enum, splunklog.NumTypes)
-	assert.Len(t, declared.Attributes["source"].Enum, splunklog.NumSources)
+	assert.Len(t, declared.Attributes["format"].Enum, records.NumFormats)
+	assert.Len(t, declared.Attributes["type"].Enum, records.NumTypes)
+	assert.Len(t, declared.Attributes["source"].Enum, records.NumSources)
 	set, telemetry := settings(t)
 	require.NoError(t, toProfilesOf(t, set, &consumertest.ProfilesSink{}).ConsumeLogs(t.Context(), mixed(t)))
 	for _, noun := range []string{"records", "profiles", "samples", "rejected_records", "repaired"} {

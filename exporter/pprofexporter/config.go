@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // Config configures the exporter.
@@ -54,7 +54,7 @@ func (c *ServerConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig
 
 // Validate reports everything that is wrong at once.
 func (c *ServerConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
 	faults.Require(c.MaxConcurrentQueries >= 1, "`max_concurrent_queries` must be positive, found %d", c.MaxConcurrentQueries)
 	faults.Require(c.QueryTimeout > 0, "`query_timeout` must be positive, found %s", c.QueryTimeout)
@@ -69,7 +69,7 @@ const (
 
 // Validate reports everything that is wrong at once.
 func (c *KeepConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Resolution >= time.Second && c.Resolution <= time.Hour, "`resolution` must be from 1s to 1h, found %s", c.Resolution)
 	faults.Require(c.Window >= c.Resolution && c.Window <= maxWindow, "`window` must be from `resolution` to %s, found %s", maxWindow, c.Window)
 	faults.Require(c.MaxBytes >= minKeptBytes, "`max_bytes` must be at least %d, found %d", minKeptBytes, c.MaxBytes)

@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pprofexporter is the exporter `pprof`: it keeps the profiles of the last window in memory (internal/store), serves
-// them as a page of flame graphs, as JSON and as pprof (internal/storeapi, page), and writes them to pprof files
+// them as a page of flame graphs, as JSON and as pprof (internal/store/api, page), and writes them to pprof files
 // (internal/files).
 package pprofexporter

@@ -21,9 +21,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/storeapi"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 )
 
 // keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for messages and queries under way,
@@ -120,7 +120,7 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	e.server = httpserver.Start(server, listener, httpserver.Options{
 		DrainTimeout: cfg.DrainTimeout,
 		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
-		Browsers:     storeapi.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
+		Browsers:     api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
 	})
 	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())
@@ -135,7 +135,7 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 
 func (e *pprofExporter) handler() http.Handler {
 	cfg := &e.config.Server
-	return storeapi.New(storeapi.Settings{
+	return api.New(api.Settings{
 		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		Files: e.files != nil, MaxConcurrent: cfg.MaxConcurrentQueries,
 		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,

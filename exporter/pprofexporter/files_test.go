@@ -27,8 +27,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 )
 
@@ -305,7 +305,7 @@ func TestMalformedSamplesCostOnlyThemselves(t *testing.T) {
 	require.Len(t, paths, 1)
 	data, err := os.ReadFile(filepath.Join(folder, paths[0]))
 	require.NoError(t, err)
-	back, _, err := pprofconv.Decode(data, pprofconv.DecodeOptions{})
+	back, _, err := decode.Decode(data, decode.DecodeOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, back.SampleCount())
 	assert.Equal(t, 1, f.store.Stats().Samples)

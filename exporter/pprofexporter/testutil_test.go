@@ -26,8 +26,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // fixture is an exporter that runs.
@@ -124,7 +124,7 @@ func captured(t testing.TB, name string, now bool) (payload []byte, pd pprofile.
 	t.Helper()
 	payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
 	require.NoError(t, err)
-	pd, _, err = pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	pd, _, err = decode.Decode(payload, decode.DecodeOptions{})
 	require.NoError(t, err)
 	rp := pd.ResourceProfiles().At(0)
 	rp.Resource().Attributes().PutStr("service.name", "shop")

@@ -19,10 +19,10 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
 )
 
@@ -59,7 +59,7 @@ func TestCapturedRecordsComeBack(t *testing.T) {
 			require.NoError(t, err)
 			ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 			require.NoError(t, err)
-			result := splunklog.Translate(ld, splunklog.Options{})
+			result := records.Translate(ld, records.Options{})
 			require.Empty(t, result.Rejected)
 			sink.Reset()
 			e.send(t, result.Profiles)
@@ -80,7 +80,7 @@ func TestCapturedRecordsComeBack(t *testing.T) {
 }
 
 func clearIDs(pd pprofile.Profiles) {
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		p.SetProfileID(pprofile.ProfileID{})
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 )
 
 // Config configures the exporter.
@@ -29,7 +29,7 @@ type Config struct {
 	HTTP configoptional.Optional[HTTPConfig]              `mapstructure:"http"`
 	HEC  configoptional.Optional[HECConfig]               `mapstructure:"hec"`
 	// Encoding configures how profiles become log records.
-	Encoding splunkencode.Config `mapstructure:",squash"`
+	Encoding encode.Config `mapstructure:",squash"`
 	// RecheckInterval is the time after which a peer without profiles is tried with profiles again.
 	RecheckInterval time.Duration `mapstructure:"recheck_interval"`
 	// MaxRequestBytes bounds an OTLP request, before compression.
@@ -78,7 +78,7 @@ func (c *HECConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Un
 
 // Validate names every fault.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Mode == modeFallback || c.Mode == modeAlways, "`mode` must be fallback or always, found %q", c.Mode)
 	peers := 0
 	for _, configured := range []bool{c.GRPC.HasValue(), c.HTTP.HasValue(), c.HEC.HasValue()} {
@@ -97,7 +97,7 @@ func (c *Config) Validate() error {
 	return faults.Err()
 }
 
-func requireRequestBytes(faults *configcheck.Faults, n int) {
+func requireRequestBytes(faults *config.Faults, n int) {
 	faults.Require(n >= minRequestBytes, "`max_request_bytes` must be at least %d, found %d", minRequestBytes, n)
 }
 
@@ -111,7 +111,7 @@ func (c *Config) requestBytes() int {
 
 // Validate names every fault.
 func (c *HTTPConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	for _, set := range []struct{ key, address string }{
 		{"endpoint", c.Client.Endpoint}, {"profiles_endpoint", c.ProfilesEndpoint}, {"logs_endpoint", c.LogsEndpoint},
 	} {
@@ -126,7 +126,7 @@ func (c *HTTPConfig) Validate() error {
 
 // Validate names every fault.
 func (c *HECConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.RequireURL("endpoint", c.Client.Endpoint)
 	requireRequestBytes(&faults, c.MaxRequestBytes)
 	faults.Require(c.Token != "", "`token` must be set")

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 func load(section map[string]any) (*Config, error) {

@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
 // part is the content of one request.
@@ -45,7 +45,7 @@ func (p part) rejectedSamples(rejected int64) int {
 	}
 	items := p.records.Records
 	if !p.asRecords {
-		for range pdataiter.Profiles(p.profiles) {
+		for range otlp.Profiles(p.profiles) {
 			items++
 		}
 	}
@@ -132,7 +132,7 @@ func (p recordParts) rest(from part) pprofile.Profiles { return p.encoder.Rest(f
 func withoutPayloads(pd pprofile.Profiles) (without pprofile.Profiles, payloads int) {
 	without = pprofile.NewProfiles()
 	pd.CopyTo(without)
-	for p := range pdataiter.Profiles(without) {
+	for p := range otlp.Profiles(without) {
 		if p.OriginalPayload().Len() > 0 {
 			payloads++
 			p.OriginalPayload().FromRaw(nil)
@@ -147,8 +147,8 @@ func newProbe() pprofile.Profiles {
 	var a compact.Assembler
 	a.Reset()
 	dict := a.Dictionary()
-	function := dict.Functions.Intern(profiledict.Function{Name: dict.Strings.Intern("probe")})
-	location := dict.Locations.Intern(profiledict.Location{}, []profiledict.Line{{Function: function}})
+	function := dict.Functions.Intern(dictionary.Function{Name: dict.Strings.Intern("probe")})
+	location := dict.Locations.Intern(dictionary.Location{}, []dictionary.Line{{Function: function}})
 	resource, scope := pcommon.NewResource(), pcommon.NewInstrumentationScope()
 	resource.Attributes().PutStr("service.name", "otelcol-profiles")
 	scope.SetName(metadata.ScopeName)

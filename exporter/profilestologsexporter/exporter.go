@@ -20,9 +20,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
+	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
 // peer is the server that receives the data. limit is the maximum size of a request in bytes, uncompressed; 0 means no limit.
@@ -329,7 +329,7 @@ func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error)
 // metrics are the exporter's own. encoding counts what is sent as log records.
 type metrics struct {
 	*metadata.TelemetryBuilder
-	encoding *splunkencode.Metrics
+	encoding *encode.Metrics
 }
 
 func newMetrics(settings component.TelemetrySettings, format string) (*metrics, error) {
@@ -337,7 +337,7 @@ func newMetrics(settings component.TelemetrySettings, format string) (*metrics, 
 	if err != nil {
 		return nil, err
 	}
-	return &metrics{b, &splunkencode.Metrics{
+	return &metrics{b, &encode.Metrics{
 		Format:         format,
 		Records:        b.ExporterProfilesToLogsRecords,
 		Samples:        b.ExporterProfilesToLogsSamples,

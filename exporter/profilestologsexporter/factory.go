@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 )
 
 // NewFactory returns the factory of the exporter `profiles_to_logs`.
@@ -43,7 +43,7 @@ func createDefaultConfig() component.Config {
 		GRPC:            configoptional.Default(grpc),
 		HTTP:            configoptional.Default(HTTPConfig{Client: http}),
 		HEC:             configoptional.Default(HECConfig{Client: http, MaxRequestBytes: 2 << 20}),
-		Encoding:        splunkencode.DefaultConfig(),
+		Encoding:        encode.DefaultConfig(),
 		RecheckInterval: 5 * time.Minute,
 		// Servers of gRPC accept 4 MiB if nothing else is configured.
 		MaxRequestBytes: 4<<20 - 256<<10,

@@ -23,10 +23,10 @@ import (
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
 const (
@@ -198,7 +198,7 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Splunk " + p.token},
 		// Splunk's ingest recognizes profiles by this header.
-		hec.LibraryHeader: {splunklog.ProfilingName},
+		hec.LibraryHeader: {records.ProfilingName},
 	}, body}, limit)
 }
 

@@ -23,19 +23,19 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // captured is a captured pprof as OTLP.
-func captured(t *testing.T, name string, options pprofconv.DecodeOptions) pprofile.Profiles {
+func captured(t *testing.T, name string, options decode.DecodeOptions) pprofile.Profiles {
 	t.Helper()
 	payload, err := os.ReadFile("../../testdata/pprof/" + name)
 	require.NoError(t, err)
-	pd, _, err := pprofconv.Decode(payload, options)
+	pd, _, err := decode.Decode(payload, options)
 	require.NoError(t, err)
 	return pd
 }
@@ -58,7 +58,7 @@ func (b *inbox) requireWhole(t *testing.T, want pprofile.Profiles) {
 		add(pd)
 	}
 	for _, ld := range b.logs {
-		result := splunklog.Translate(ld, splunklog.Options{})
+		result := records.Translate(ld, records.Options{})
 		require.Empty(t, result.Rejected)
 		add(result.Profiles)
 	}
@@ -72,7 +72,7 @@ func (b *inbox) requireWhole(t *testing.T, want pprofile.Profiles) {
 // A profile that is larger than a gRPC server's default limit arrives in parts.
 func TestLargerThanGRPCTakes(t *testing.T) {
 	profiletest.SkipLarge(t)
-	huge := captured(t, "go-compile-nethttp-heap-huge.pb.gz", pprofconv.DecodeOptions{IncludeOriginalPayload: true})
+	huge := captured(t, "go-compile-nethttp-heap-huge.pb.gz", decode.DecodeOptions{IncludeOriginalPayload: true})
 	require.Greater(t, sizeOf(huge), 4<<20)
 	b := &inbox{}
 	begun := &atomic.Int64{}
@@ -114,7 +114,7 @@ func addTotals(pd pprofile.Profiles, to map[string]int64) {
 // logSamples counts the samples in log records.
 func (b *inbox) logSamples(t *testing.T) (n int) {
 	for _, ld := range b.logs {
-		result := splunklog.Translate(ld, splunklog.Options{})
+		result := records.Translate(ld, records.Options{})
 		require.Empty(t, result.Rejected)
 		n += result.Profiles.SampleCount()
 	}
@@ -162,7 +162,7 @@ func smallServer(t *testing.T, b *inbox, limit int, profiles bool) map[string]an
 // A peer that accepts less than most gets halves, in each batch, until max_request_bytes is lowered.
 func TestPeerThatTakesLess(t *testing.T) {
 	profiletest.SkipLarge(t)
-	large := captured(t, "go-build-merged-cpu-large.pb.gz", pprofconv.DecodeOptions{})
+	large := captured(t, "go-build-merged-cpu-large.pb.gz", decode.DecodeOptions{})
 	for _, profiles := range []bool{true, false} {
 		limit := sizeOf(large) / 3
 		if !profiles {

@@ -27,9 +27,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const start = 1_700_000_000_000_000_000
@@ -95,7 +95,7 @@ func (b *inbox) samples(t *testing.T) (byLeaf map[string]int, asLogs int) {
 		countLeaves(pd, byLeaf)
 	}
 	for _, ld := range b.logs {
-		result := splunklog.Translate(ld, splunklog.Options{})
+		result := records.Translate(ld, records.Options{})
 		require.Empty(t, result.Rejected)
 		countLeaves(result.Profiles, byLeaf)
 		asLogs += result.Samples

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // accepting is a transport that accepts every request without a network.
@@ -38,7 +38,7 @@ func BenchmarkExport(b *testing.B) {
 			continue
 		}
 		require.NoError(b, err)
-		pd, stats, err := pprofconv.Decode(data, pprofconv.DecodeOptions{})
+		pd, stats, err := decode.Decode(data, decode.DecodeOptions{})
 		require.NoError(b, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "shop")
 		run := func(impl string, f func(pprofile.Profiles)) {
@@ -55,7 +55,7 @@ func BenchmarkExport(b *testing.B) {
 		}
 		w := gzip.NewWriter(io.Discard)
 		run("encode+gzip", func(pd pprofile.Profiles) {
-			payloads, _, err := pprofencode.Encode(pd)
+			payloads, _, err := encode.Encode(pd)
 			require.NoError(b, err)
 			for _, payload := range payloads {
 				w.Reset(io.Discard)

@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // Config configures the exporter. The keys of confighttp's client are beside its own.
@@ -93,7 +93,7 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.RequireURL("endpoint", c.Client.Endpoint)
 	least := fixedLabels + len(c.ExternalLabels)
 	faults.Require(c.Labels.Max >= least,

@@ -36,13 +36,13 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func refuse(code int, body string, headers ...string) http.HandlerFunc {
@@ -84,7 +84,7 @@ func TestPprofArrivesAsItWas(t *testing.T) {
 			require.NoError(t, err)
 			want, err := profile.ParseData(data)
 			require.NoError(t, err)
-			pd, _, err := pprofconv.Decode(data, pprofconv.DecodeOptions{})
+			pd, _, err := decode.Decode(data, decode.DecodeOptions{})
 			require.NoError(t, err)
 			rp := pd.ResourceProfiles().At(0)
 			rp.Resource().Attributes().PutStr("service.name", "shop")
@@ -385,7 +385,7 @@ func TestSplunkSourcesAreSeries(t *testing.T) {
 			require.NoError(t, err)
 			translated := splunklog.Translate(records, splunklog.Options{})
 			require.NoError(t, e.push(t.Context(), translated.Profiles))
-			for profile := range pdataiter.Profiles(translated.Profiles) {
+			for profile := range otlp.Profiles(translated.Profiles) {
 				for _, sample := range profile.Samples().All() {
 					want["process_cpu "+source] += int64(sample.TimestampsUnixNano().Len())
 				}

@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 )
 
 // NewFactory returns the factory of the exporter `pyroscope`, for profiles pipelines.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
-	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // FuzzPush sends any message, which may break every rule of OTLP: push does not panic, and does not change the message.

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // label is a label of a series.
@@ -65,7 +65,7 @@ type resourceLabels struct {
 // attributes become the same label, the first is used. Only the values that a series can have are read, and those that are no
 // text only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too long.
 func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resourceLabels) {
-	labels.service = profilekind.UnknownService
+	labels.service = kind.UnknownService
 	if v, ok := attributes.Get(attributeService); ok {
 		if text := labelText(v, b); text != "" {
 			labels.service = text
@@ -125,7 +125,7 @@ func (l *labeler) ofProfile(pd pprofile.Profiles, profile pprofile.Profile, b *b
 		key := textOf(pd, table.At(int(i)).KeyStrindex())
 		value := table.At(int(i)).Value()
 		switch {
-		case !profilekind.IsSeriesAttribute(key), slices.Contains(l.cfg.Labels.Exclude, key), isEmpty(value):
+		case !kind.IsSeriesAttribute(key), slices.Contains(l.cfg.Labels.Exclude, key), isEmpty(value):
 			continue
 		case len(labels) == l.cfg.Labels.Max, len(key) > maxLabelNameBytes:
 			dropped++

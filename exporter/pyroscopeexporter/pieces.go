@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // Samples of OTLP share stacks and attributes, which samples of pprof repeat. Together the pprofs of a part have at most minBytes
@@ -70,7 +70,7 @@ func morePieces(pieces int, excess float64) int {
 
 // removeSamples moves the samples out of a part.
 func removeSamples(part pprofile.Profiles) (list []*unsent) {
-	for profile := range pdataiter.Profiles(part) {
+	for profile := range otlp.Profiles(part) {
 		w := &unsent{profile: profile, samples: pprofile.NewSampleSlice()}
 		profile.Samples().MoveAndAppendTo(w.samples)
 		list = append(list, w)

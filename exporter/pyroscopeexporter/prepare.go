@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Labels of samples that Pyroscope links to spans and traces, instead of making series of them.
@@ -76,7 +76,7 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 		}
 	}
 	p.useAttributes()
-	for profile := range pdataiter.Profiles(pd) {
+	for profile := range otlp.Profiles(pd) {
 		p.valueType(profile.SampleType())
 		p.valueType(profile.PeriodType())
 		for _, sample := range profile.Samples().All() {
@@ -167,7 +167,7 @@ func isLabelText(s string) bool { return len(s) <= maxLabelBytes && utf8.ValidSt
 
 // cutText returns the beginning of a text that can be the value of a label.
 func cutText(s string) string {
-	return profiledict.CutUTF8(profiledict.ValidUTF8(s[:min(len(s), maxLabelBytes+utf8.UTFMax)]), maxLabelBytes)
+	return dictionary.CutUTF8(dictionary.ValidUTF8(s[:min(len(s), maxLabelBytes+utf8.UTFMax)]), maxLabelBytes)
 }
 
 // textOf returns string i of the dictionary, or an empty string if i is out of range.

@@ -25,9 +25,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest/pyroscopetest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // typesOf returns the sample types of a pprof, and the sum of the values of each.
@@ -94,7 +94,7 @@ func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 }
 
 func sampleTypes(pd pprofile.Profiles) (types []string) {
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		types = append(types, textOf(pd, p.SampleType().TypeStrindex()))
 	}
 	return types

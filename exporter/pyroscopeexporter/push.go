@@ -22,11 +22,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/exportreport"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 type pyroscopeExporter struct {
@@ -127,7 +127,7 @@ func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 	if !isPrepared(pd, p.cfg) {
 		return false
 	}
-	payloads, stats, err := pprofencode.Encode(pd)
+	payloads, stats, err := encode.Encode(pd)
 	if err != nil || p.sizeOf(payloads, stats).excess > 1 {
 		return false
 	}
@@ -181,7 +181,7 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (s
 	samples := part.SampleCount()
 	added := addCPUTime(part)
 	defer func() { removeProfiles(part, added) }()
-	payloads, stats, err := pprofencode.Encode(part)
+	payloads, stats, err := encode.Encode(part)
 	if err != nil {
 		p.report.Refused(samples, "", fmt.Errorf("cannot be encoded: %w", err))
 		return size
@@ -200,7 +200,7 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (s
 // sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry. The samples of added profiles
 // do not count as sent or lost: the message does not have them.
 func (p *pusher) sendPayloads(
-	ctx context.Context, pd pprofile.Profiles, payloads []pprofencode.Payload, added map[position]bool,
+	ctx context.Context, pd pprofile.Profiles, payloads []encode.Payload, added map[position]bool,
 ) (done map[position]bool) {
 	done = map[position]bool{}
 	s := source{pd: pd, isText: textAttributes(pd), resource: -1}
@@ -231,7 +231,7 @@ func (p *pusher) sendPayloads(
 	return done
 }
 
-func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats) (size encodedSize) {
+func (p *pusher) sizeOf(payloads []encode.Payload, stats encode.Stats) (size encodedSize) {
 	if stats.Dropped > 0 {
 		size.excess = 2
 	}
@@ -245,7 +245,7 @@ func (p *pusher) sizeOf(payloads []pprofencode.Payload, stats pprofencode.Stats)
 }
 
 // sendSeries sends one series, which has so many of the message's samples. An error means that it must be retried.
-func (p *pusher) sendSeries(ctx context.Context, from *source, payload *pprofencode.Payload, samples int) error {
+func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.Payload, samples int) error {
 	s := p.series(ctx, from, payload)
 	if !p.budget.allow(s.labelBytes()) {
 		p.countDroppedSamples(ctx, droppedTooLarge, samples)
@@ -340,11 +340,11 @@ type source struct {
 	labels          resourceLabels
 	// stated is the name of the profile according to the scope.
 	stated string
-	names  profilekind.Namer
+	names  kind.Namer
 }
 
 // series returns the series of a push request for one pprof, without the pprof.
-func (p *pusher) series(ctx context.Context, from *source, payload *pprofencode.Payload) *series {
+func (p *pusher) series(ctx context.Context, from *source, payload *encode.Payload) *series {
 	resource := from.pd.ResourceProfiles().At(payload.ResourceIndex)
 	scope := resource.ScopeProfiles().At(payload.ScopeIndex)
 	isNew := from.resource != payload.ResourceIndex
@@ -353,7 +353,7 @@ func (p *pusher) series(ctx context.Context, from *source, payload *pprofencode.
 	}
 	if isNew || from.scope != payload.ScopeIndex {
 		from.stated = ""
-		if v, ok := scope.Scope().Attributes().Get(profilekind.NameAttribute); ok {
+		if v, ok := scope.Scope().Attributes().Get(kind.NameAttribute); ok {
 			from.stated = labelText(v, &p.budget)
 		}
 		from.names.Begin(scope.Scope().Attributes())

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // chainInputs are payloads of every format whose events have times.
@@ -60,7 +60,7 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 		pd, _, err := formats.Decode(data, format, options)
 		add(name, pd, err)
 	}
-	pd, _, err := pprofconv.Decode(read("../../testdata/pprof/node-datadog-timeline-wall.pb.gz"), pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels()})
+	pd, _, err := decode.Decode(read("../../testdata/pprof/node-datadog-timeline-wall.pb.gz"), decode.DecodeOptions{TimestampLabels: decode.DefaultTimestampLabels()})
 	add("datadog", pd, err)
 	return inputs
 }
@@ -106,11 +106,11 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 	}
 	for name, pd := range inputs {
 		t.Run("pprof of "+name, func(t *testing.T) {
-			payloads, _, err := pprofencode.Encode(pd)
+			payloads, _, err := encode.Encode(pd)
 			require.NoError(t, err)
 			var back []pprofile.Profiles
 			for _, payload := range payloads {
-				one, _, err := pprofconv.Decode(payload.Bytes, pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels()})
+				one, _, err := decode.Decode(payload.Bytes, decode.DecodeOptions{TimestampLabels: decode.DefaultTimestampLabels()})
 				require.NoError(t, err)
 				for _, rp := range one.ResourceProfiles().All() {
 					rp.Resource().Attributes().PutStr("service.name", name)
@@ -120,14 +120,14 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 			require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))
 		})
 		t.Run("otlp in logs of "+name, func(t *testing.T) {
-			encoder := splunklog.NewEncoder(pd, splunklog.EncodeOptions{Format: splunklog.BodyOTLP, MaxRecordBytes: 30_000})
+			encoder := records.NewEncoder(pd, records.EncodeOptions{Format: records.BodyOTLP, MaxRecordBytes: 30_000})
 			var back []pprofile.Profiles
 			for {
 				part, ok := encoder.Next()
 				if !ok {
 					break
 				}
-				result := splunklog.Translate(part.Logs, splunklog.Options{})
+				result := records.Translate(part.Logs, records.Options{})
 				back = append(back, result.Profiles)
 			}
 			require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))

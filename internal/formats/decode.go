@@ -10,14 +10,14 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/cpuprofile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
 // Decodable lists the formats that Decode reads.
@@ -75,7 +75,7 @@ func IsDecodable(format Format) bool { return slices.Contains(Decodable, format)
 func identify(pd pprofile.Profiles, data []byte) {
 	var content compact.ContentID
 	content.AddBytes(data)
-	for profile := range pdataiter.Profiles(pd) {
+	for profile := range otlp.Profiles(pd) {
 		content.AddNumber(1)
 		if profile.ProfileID().IsEmpty() {
 			profile.SetProfileID(content.ProfileID())

@@ -20,12 +20,12 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	pprofconv "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // decoder is a way in which the product decodes bytes, and captured payloads for it.
@@ -99,7 +99,7 @@ func conformant(pd pprofile.Profiles, err error) error {
 }
 
 // meterOf ends a decoder with a context.
-func meterOf(ctx context.Context) *pdatasize.Meter { return &pdatasize.Meter{Context: ctx} }
+func meterOf(ctx context.Context) *size.Meter { return &size.Meter{Context: ctx} }
 
 func decodePprof(ctx context.Context, data []byte) error {
 	pd, _, err := pprofconv.Decode(data, pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels(), Meter: meterOf(ctx)})
@@ -117,18 +117,18 @@ func decodeTotals(ctx context.Context, data []byte) error {
 }
 
 func decodeOTLP(ctx context.Context, data []byte) error {
-	_, _, err := otlplayouts.Unmarshal(data, meterOf(ctx))
+	_, _, err := layouts.Unmarshal(data, meterOf(ctx))
 	return err
 }
 
 func decodeOTLPJSON(ctx context.Context, data []byte) error {
-	_, _, err := otlplayouts.UnmarshalJSON(data, meterOf(ctx))
+	_, _, err := layouts.UnmarshalJSON(data, meterOf(ctx))
 	return err
 }
 
 // decodeLogs decodes a request of log records as the receiver of Splunk's agents does.
 func decodeLogs(ctx context.Context, data []byte) error {
-	if _, err := pdatasize.Logs(data); err != nil {
+	if _, err := size.Logs(data); err != nil {
 		return err
 	}
 	ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(data)
@@ -139,12 +139,12 @@ func decodeLogs(ctx context.Context, data []byte) error {
 }
 
 func translate(ctx context.Context, ld plog.Logs) error {
-	result := splunklog.Translate(ld, splunklog.Options{Meter: meterOf(ctx)})
+	result := records.Translate(ld, records.Options{Meter: meterOf(ctx)})
 	return conformant(result.Profiles, result.Err)
 }
 
 func decodeHEC(ctx context.Context, data []byte) error {
-	if _, err := pdatasize.JSON(data); err != nil {
+	if _, err := size.JSON(data); err != nil {
 		return err
 	}
 	var reader hec.Reader
@@ -181,9 +181,9 @@ func decodeBody(ctx context.Context, data []byte) error {
 func newRecord(format string) (plog.Logs, plog.LogRecord) {
 	ld := plog.NewLogs()
 	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
-	sl.Scope().SetName(splunklog.ProfilingName)
+	sl.Scope().SetName(records.ProfilingName)
 	record := sl.LogRecords().AppendEmpty()
-	record.Attributes().PutStr("com.splunk.sourcetype", splunklog.ProfilingName)
+	record.Attributes().PutStr("com.splunk.sourcetype", records.ProfilingName)
 	record.Attributes().PutStr("profiling.data.format", format)
 	return ld, record
 }
@@ -267,7 +267,7 @@ func chromeOf(t *testing.T, file []byte) [][]byte {
 const (
 	pprofFolder  = "../../testdata/pprof/"
 	splunkFiles  = "../../testdata/splunk/*.otlp-logs.pb"
-	layoutFolder = "../otlplayouts/testdata/"
+	layoutFolder = "../otlp/layouts/testdata/"
 )
 
 func decoders() map[string]decoder {

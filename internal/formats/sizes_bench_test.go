@@ -19,12 +19,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // BenchmarkSizes reports how many bytes the events of a source take: in its own format, as OTLP, and after dictionary_dedup.
@@ -55,11 +55,11 @@ func decodeEvents(b *testing.B, data []byte) (pd pprofile.Profiles) {
 	var err error
 	switch format := formats.Sniff(data); format {
 	case formats.Pprof:
-		pd, _, err = pprofconv.Decode(data, pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels()})
+		pd, _, err = decode.Decode(data, decode.DecodeOptions{TimestampLabels: decode.DefaultTimestampLabels()})
 	case formats.OTLPLogs:
 		request := plogotlp.NewExportRequest()
 		err = request.UnmarshalProto(data)
-		pd = splunklog.Translate(request.Logs(), splunklog.Options{}).Profiles
+		pd = records.Translate(request.Logs(), records.Options{}).Profiles
 	default:
 		pd, _, err = formats.Decode(data, format, formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9}}})
 	}

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package formats names the formats in which profiles arrive, and recognises them by content. The packages below it, pprofconv
-// and otlplayouts read them.
+// Package formats names the formats in which profiles arrive, and recognises them by content. The packages below it, pprof/decode
+// and otlp/layouts read them.
 package formats
 
 import (
@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/signature"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
 
 // Format is a format of profiles. Its text is its name in configurations, on command lines and in metrics.
@@ -70,7 +70,7 @@ func Sniff(data []byte) Format {
 // field 1: two numbers, where OTLP has a resource.
 func sniffMessage(data []byte) Format {
 	otlp, pprof := Unknown, false
-	r := protofields.New(data)
+	r := wire.New(data)
 	for r.Next() {
 		switch {
 		case r.Number > maxPprofField:
@@ -111,9 +111,9 @@ const (
 // sniffResource distinguishes log records from profiles: a record has times of eight bytes in its fields 1 and 11, and
 // attributes, which begin with a text, in field 6. No layout of profiles has either.
 func sniffResource(data []byte) Format {
-	for scope := range protofields.Messages(data, 2) {
-		for item := range protofields.Messages(scope, 2) {
-			for r := protofields.New(item); r.Next(); {
+	for scope := range wire.Messages(data, 2) {
+		for item := range wire.Messages(scope, 2) {
+			for r := wire.New(item); r.Next(); {
 				if r.Wire == protowire.Fixed64Type && (r.Number == 1 || r.Number == 11) ||
 					r.Wire == protowire.BytesType && r.Number == 6 && bytes.HasPrefix(r.Content, []byte{1<<3 | byte(protowire.BytesType)}) {
 					return OTLPLogs

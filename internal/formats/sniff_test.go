@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func TestSniffFiles(t *testing.T) {
@@ -25,8 +25,8 @@ func TestSniffFiles(t *testing.T) {
 		"../../testdata/pprof/*.txt":               formats.Unknown,
 		"../../testdata/pprof/*.prof":              formats.Unknown,
 		"../../testdata/splunk/*cpu*.otlp-logs.pb": formats.OTLPLogs,
-		"../otlplayouts/testdata/*.pb":             formats.OTLP,
-		"../otlplayouts/testdata/*.json":           formats.OTLPJSON,
+		"../otlp/layouts/testdata/*.pb":            formats.OTLP,
+		"../otlp/layouts/testdata/*.json":          formats.OTLPJSON,
 		"../../README.md":                          formats.Unknown,
 		"../../config/agent.yaml":                  formats.Unknown,
 		"../../builder-config.yaml":                formats.Unknown,
@@ -39,7 +39,7 @@ func TestSniffFiles(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, want, formats.Sniff(data), path)
 			if want == formats.Gzip {
-				plain, err := pprofconv.Uncompress(data, 1<<30, nil)
+				plain, err := decode.Uncompress(data, 1<<30, nil)
 				require.NoError(t, err)
 				assert.Equal(t, formats.Pprof, formats.Sniff(plain), path)
 			}
@@ -105,7 +105,7 @@ func TestSniffMessages(t *testing.T) {
 }
 
 func FuzzSniff(f *testing.F) {
-	for _, path := range []string{"../../testdata/pprof/go-mutex.pb.gz", "../otlplayouts/testdata/124.pb", "../otlplayouts/testdata/124.json"} {
+	for _, path := range []string{"../../testdata/pprof/go-mutex.pb.gz", "../otlp/layouts/testdata/124.pb", "../otlp/layouts/testdata/124.json"} {
 		data, err := os.ReadFile(path)
 		require.NoError(f, err)
 		f.Add(data)

@@ -14,14 +14,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // UnknownService is the service of a resource without service.name.
-const UnknownService = profilekind.UnknownService
+const UnknownService = kind.UnknownService
 
 // scopeAttributes are those that describe the sample types of a pprof, so that it can be restored.
 var scopeAttributes = []string{"pprof.scope.sample_type_order", "pprof.scope.default_sample_type"}
@@ -32,7 +32,7 @@ type addScratch struct {
 	key     []byte
 	clean   pcommon.Map
 	types   map[[2]int32]int32
-	namer   profilekind.Namer
+	namer   kind.Namer
 	kept    []int32
 }
 
@@ -93,7 +93,7 @@ func messageBytes(pd pprofile.Profiles) int {
 	for _, stack := range d.StackTable().All() {
 		n += 16 + 4*stack.LocationIndices().Len()
 	}
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		n += chunkBytes + 8*p.Samples().Len()
 	}
 	return n
@@ -114,11 +114,11 @@ type adder struct {
 	resourceHash   [sha256.Size]byte
 	hasResource    bool
 	service        string
-	resourceSet    profiledict.AttributeSetIndex
+	resourceSet    dictionary.AttributeSetIndex
 	hasResourceSet bool
 	// scope has the current scope's attributes. Its name and set are found when a profile needs them.
 	scope            pcommon.Map
-	scopeSet         profiledict.AttributeSetIndex
+	scopeSet         dictionary.AttributeSetIndex
 	hasScopeSet      bool
 	stated           string
 	hasStated        bool
@@ -175,8 +175,8 @@ func (a *adder) message(pd pprofile.Profiles) {
 // cleanResource reads the current resource, within the importer's budget for texts that attributes share.
 func (a *adder) cleanResource() {
 	a.resource, a.hasResource = a.clean(a.attributes), true
-	a.service = profilekind.Service(a.resource)
-	a.scratch.key = profiledict.AppendMap(a.scratch.key[:0], a.resource)
+	a.service = kind.Service(a.resource)
+	a.scratch.key = dictionary.AppendMap(a.scratch.key[:0], a.resource)
 	a.resourceHash = sha256.Sum256(a.scratch.key)
 }
 
@@ -198,12 +198,12 @@ func (a *adder) statedName() string {
 		return a.stated
 	}
 	a.stated, a.hasStated = "", true
-	if v, ok := a.scope.Get(profilekind.NameAttribute); ok && v.Type() == pcommon.ValueTypeStr {
-		a.stated = profilekind.CutName(v.Str())
+	if v, ok := a.scope.Get(kind.NameAttribute); ok && v.Type() == pcommon.ValueTypeStr {
+		a.stated = kind.CutName(v.Str())
 	} else if ok {
 		// The text of a list costs as much as all that it refers to.
 		if v, ok = a.importer.CleanValue(v); ok {
-			a.stated = profilekind.CutName(v.AsString())
+			a.stated = kind.CutName(v.AsString())
 		}
 	}
 	return a.stated
@@ -212,7 +212,7 @@ func (a *adder) statedName() string {
 // text returns a string of the message, or "" if there is none.
 func (a *adder) text(i int32) string {
 	if table := a.src.StringTable(); uint(i) < uint(table.Len()) {
-		return profilekind.CutName(table.At(int(i)))
+		return kind.CutName(table.At(int(i)))
 	}
 	return ""
 }
@@ -220,7 +220,7 @@ func (a *adder) text(i int32) string {
 func (a *adder) profile(index int, p pprofile.Profile, sr *series) {
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
 	a.setTime(&c)
-	c.values = profilekind.ValuesOf(a.epoch.dict.Strings.At(sr.typ), p.DurationNano())
+	c.values = kind.ValuesOf(a.epoch.dict.Strings.At(sr.typ), p.DurationNano())
 	cols := &a.scratch.columns
 	cols.reset()
 	if !a.samples(p, &c) {
@@ -320,7 +320,7 @@ func (a *adder) seriesID(names ...string) seriesID {
 	return sha256.Sum256(key)
 }
 
-func (a *adder) scopeAttributeSet() profiledict.AttributeSetIndex {
+func (a *adder) scopeAttributeSet() dictionary.AttributeSetIndex {
 	if !a.hasScopeSet {
 		a.scopeSet, a.hasScopeSet = a.intern(a.clean(a.scope), scopeAttributes), true
 	}
@@ -337,12 +337,12 @@ func (a *adder) clean(m pcommon.Map) pcommon.Map {
 }
 
 // intern interns the attributes of the given keys, or all of them if keys is nil. They must be clean.
-func (a *adder) intern(clean pcommon.Map, keys []string) profiledict.AttributeSetIndex {
+func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSetIndex {
 	var set []int32
 	for key, v := range clean.All() {
 		if keys == nil || slices.Contains(keys, key) {
-			set = append(set, int32(a.epoch.dict.Attributes.Intern(profiledict.Attribute{
-				Key: a.epoch.dict.Strings.Intern(key), Value: profiledict.ValueOf(v),
+			set = append(set, int32(a.epoch.dict.Attributes.Intern(dictionary.Attribute{
+				Key: a.epoch.dict.Strings.Intern(key), Value: dictionary.ValueOf(v),
 			})))
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // service is a program whose CPU profiles are like those of a busy server: each profile has some of its stacks, mostly the
@@ -87,7 +87,7 @@ func hour(t testing.TB, profiles, stacks int) (pprofs []*profile.Profile, messag
 		pprofs = append(pprofs, p)
 		var payload bytes.Buffer
 		require.NoError(t, p.WriteUncompressed(&payload))
-		pd, _, err := pprofconv.Decode(payload.Bytes(), pprofconv.DecodeOptions{})
+		pd, _, err := decode.Decode(payload.Bytes(), decode.DecodeOptions{})
 		require.NoError(t, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "shop")
 		messages = append(messages, pd)
@@ -101,7 +101,7 @@ func addInputs(b *testing.B) map[string][][]byte {
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large"} {
 		payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
 		require.NoError(b, err)
-		pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+		pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
 		require.NoError(b, err)
 		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(b, err)

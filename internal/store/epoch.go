@@ -8,14 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // epoch holds what arrived in a part of the window, over one dictionary. Only the last epoch of a store grows.
 type epoch struct {
 	mu   sync.RWMutex
-	dict *profiledict.Dictionary
+	dict *dictionary.Dictionary
 	// series are in the order of their arrival; byKey has their positions.
 	series []series
 	byKey  map[seriesKey]int32
@@ -34,10 +34,10 @@ type epoch struct {
 // series holds the profiles of one service, profile, sample type and resource.
 type series struct {
 	id                          seriesID
-	service, profile, typ, unit profiledict.StringIndex
-	resource                    profiledict.AttributeSetIndex
+	service, profile, typ, unit dictionary.StringIndex
+	resource                    dictionary.AttributeSetIndex
 	chunks                      []chunk
-	values                      profilekind.Values
+	values                      kind.Values
 
 	samples, bytes, moved int
 	from, until           int64
@@ -47,15 +47,15 @@ type series struct {
 // seriesKey identifies a series in its epoch: a hash of the resource's attributes, and the texts.
 type seriesKey struct {
 	resource           [sha256.Size]byte
-	profile, typ, unit profiledict.StringIndex
+	profile, typ, unit dictionary.StringIndex
 }
 
 // meta has the fields of a pprof except its samples. Most profiles of a series share them.
 type meta struct {
-	periodType, periodUnit profiledict.StringIndex
+	periodType, periodUnit dictionary.StringIndex
 	period                 int64
 	// attributes are the profile's, scope those of its scope that describe a pprof.
-	attributes, scope profiledict.AttributeSetIndex
+	attributes, scope dictionary.AttributeSetIndex
 	// position is that of the profile in its scope.
 	position int32
 }
@@ -72,7 +72,7 @@ type chunk struct {
 	data    []byte
 	samples int32
 	meta    int32
-	values  profilekind.Values
+	values  kind.Values
 	flags   chunkFlags
 }
 
@@ -89,7 +89,7 @@ const (
 const chunkBytes = 88
 
 func newEpoch(now time.Time) *epoch {
-	return &epoch{dict: profiledict.NewKept(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{}, begun: now}
+	return &epoch{dict: dictionary.NewKept(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{}, begun: now}
 }
 
 // freeze releases the memory that only adding needs.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Events is what single threads or goroutines did over time.
@@ -73,7 +73,7 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 		strs := &e.dict.Strings
 		for i := range e.series {
 			sr := &e.series[i]
-			c.sets = map[profiledict.AttributeSetIndex]setNames{}
+			c.sets = map[dictionary.AttributeSetIndex]setNames{}
 			if strs.At(sr.service) != sel.Service || sel.Profile != "" && strs.At(sr.profile) != sel.Profile {
 				continue
 			}
@@ -97,7 +97,7 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 					if end < sel.From || sel.Until != 0 && start >= sel.Until {
 						return
 					}
-					names := c.names(filters[n], sr, &sel, profiledict.AttributeSetIndex(row.attribute), typ.Type)
+					names := c.names(filters[n], sr, &sel, dictionary.AttributeSetIndex(row.attribute), typ.Type)
 					c.add(collectedEvent{Event{names.lane, names.state, row.stack, start, end}, int32(n)})
 				})
 			}
@@ -126,7 +126,7 @@ type eventCollector struct {
 	leftOut       int
 	lanes, states map[string]int32
 	laneTime      []int64
-	sets          map[profiledict.AttributeSetIndex]setNames // of the series
+	sets          map[dictionary.AttributeSetIndex]setNames // of the series
 }
 
 // numberOf returns the number of a name, the next one if the name is new.
@@ -140,7 +140,7 @@ func numberOf(names map[string]int32, name string) int32 {
 }
 
 // names returns the lane and the state of a sample with a set of attributes.
-func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set profiledict.AttributeSetIndex, typ string) setNames {
+func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set dictionary.AttributeSetIndex, typ string) setNames {
 	known, ok := c.sets[set]
 	if !ok {
 		known.lane = numberOf(c.lanes, laneName(f, sr, sel, set)+instanceMark+instanceName(f, sr))
@@ -167,7 +167,7 @@ func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set profil
 }
 
 // lookup returns the value of a key on the sample or its resource.
-func (f *filter) lookup(sr *series, set profiledict.AttributeSetIndex, key string) (string, bool) {
+func (f *filter) lookup(sr *series, set dictionary.AttributeSetIndex, key string) (string, bool) {
 	k, ok := f.dict.Strings.Lookup(key)
 	if !ok {
 		return "", false
@@ -178,7 +178,7 @@ func (f *filter) lookup(sr *series, set profiledict.AttributeSetIndex, key strin
 	return f.resourceValue(sr, k)
 }
 
-func laneName(f *filter, sr *series, sel *Selection, set profiledict.AttributeSetIndex) string {
+func laneName(f *filter, sr *series, sel *Selection, set dictionary.AttributeSetIndex) string {
 	if sel.GroupBy != "" {
 		if value, has := f.lookup(sr, set, sel.GroupBy); has {
 			return Shorten(value)
@@ -291,7 +291,7 @@ func (c *eventCollector) finish(v *view) *Events {
 		if !ok {
 			at = int32(len(out.Stacks))
 			stacks[key] = at
-			out.Stacks = append(out.Stacks, framers[e.epoch].stack(profiledict.StackIndex(e.Stack), maxStackFrames))
+			out.Stacks = append(out.Stacks, framers[e.epoch].stack(dictionary.StackIndex(e.Stack), maxStackFrames))
 		}
 		e.Stack = at
 		out.List = append(out.List, e.Event)

@@ -9,14 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // Summary describes the profiles that a query selected.
 type Summary struct {
 	Type SampleType
 	// Values is interval or state; differences of totals are intervals.
-	Values profilekind.Values
+	Values kind.Values
 	// From and Until are the first start and the last end of the profiles, in Unix nanoseconds.
 	From, Until int64
 	// Profiles is their number.
@@ -75,9 +75,9 @@ func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilde
 	return b, summary, nil
 }
 
-func shownValues(v profilekind.Values) profilekind.Values {
-	if v == profilekind.Total {
-		return profilekind.Interval
+func shownValues(v kind.Values) kind.Values {
+	if v == kind.Total {
+		return kind.Interval
 	}
 	return v
 }

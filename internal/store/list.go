@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // ServiceInfo describes what the store has of a service.
@@ -25,7 +25,7 @@ type ProfileInfo struct {
 	Service, Profile string
 	Type             SampleType
 	Default          bool
-	Values           profilekind.Values
+	Values           kind.Values
 	From, Until      int64
 	Samples, Bytes   int
 	// Timestamps reports that observations have times of their own.
@@ -144,12 +144,12 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 	type setOf struct {
 		epoch  int
 		sample bool
-		set    profiledict.AttributeSetIndex
+		set    dictionary.AttributeSetIndex
 	}
 	type attributeOf struct {
 		epoch     int
 		sample    bool
-		attribute profiledict.AttributeIndex
+		attribute dictionary.AttributeIndex
 	}
 	sets, attributes := map[setOf]int{}, map[attributeOf]int{}
 	terms, _ := v.choose(&sel, t, r.filters, s.cfg.Resolution)
@@ -165,12 +165,12 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		}
 		r.observations(t, func(_ int, row *rows) {
 			sets[resource]++
-			sets[setOf{t.epoch, true, profiledict.AttributeSetIndex(row.attribute)}]++
+			sets[setOf{t.epoch, true, dictionary.AttributeSetIndex(row.attribute)}]++
 		})
 	}
 	for of, n := range sets {
 		for _, i := range v.epochs[of.epoch].dict.AttributeSets.At(of.set) {
-			attributes[attributeOf{of.epoch, of.sample, profiledict.AttributeIndex(i)}] += n
+			attributes[attributeOf{of.epoch, of.sample, dictionary.AttributeIndex(i)}] += n
 		}
 	}
 	for of, n := range attributes {

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // identity is what samples that are combined have in common.
@@ -40,7 +40,7 @@ type table struct {
 	// integers stay exact.
 	values    []int64
 	fractions []float64
-	index     profiledict.HashIndex
+	index     dictionary.HashIndex
 	// plain[stack] is the row of a stack without anything else, plus one.
 	plain []int32
 }
@@ -56,10 +56,10 @@ func (t *table) row(id identity) int {
 	if isPlain && t.plain[id.stack] != 0 {
 		return int(t.plain[id.stack] - 1)
 	}
-	var p profiledict.HashProbe
+	var p dictionary.HashProbe
 	if !isPlain {
-		h := profiledict.Mix(0, uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)))
-		p = t.index.Start(profiledict.Mix(profiledict.Mix(h, uint64(uint32(id.link))), uint64(id.timestamp)))
+		h := dictionary.Mix(0, uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)))
+		p = t.index.Start(dictionary.Mix(dictionary.Mix(h, uint64(uint32(id.link))), uint64(id.timestamp)))
 		for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
 			if t.rows[e-1] == id {
 				return int(e - 1)
@@ -93,12 +93,12 @@ func (t *table) addFraction(id identity, column int, value float64) {
 }
 
 // stacks returns the distinct stacks of all rows, of n in the dictionary, in the order of the rows.
-func (t *table) stacks(n int) (list []profiledict.StackIndex) {
+func (t *table) stacks(n int) (list []dictionary.StackIndex) {
 	seen := make([]bool, n)
 	for _, row := range t.rows {
 		if !seen[row.stack] {
 			seen[row.stack] = true
-			list = append(list, profiledict.StackIndex(row.stack))
+			list = append(list, dictionary.StackIndex(row.stack))
 		}
 	}
 	return list
@@ -171,7 +171,7 @@ func (m *merger) column(ctx context.Context, column int, t SampleType) error {
 		return err
 	}
 	terms, values := m.view.choose(m.sel, t, m.reader.filters, m.cfg.Resolution)
-	m.isTotal = append(m.isTotal, values == profilekind.Total)
+	m.isTotal = append(m.isTotal, values == kind.Total)
 	duration, count, samples := int64(0), 0, 0
 	for i := range terms {
 		t := &terms[i]
@@ -272,7 +272,7 @@ func (m *merger) chunk(t *term, column int) {
 
 // assemble moves the epochs' rows to one dictionary and writes them as profiles.
 func (m *merger) assemble(ctx context.Context) (*Merged, error) {
-	dict := profiledict.New()
+	dict := dictionary.New()
 	all := m.newWhole()
 	var meta meta
 	var metaEpoch *epoch
@@ -292,13 +292,13 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		mover := profiledict.NewMover(m.view.epochs[epoch].dict, dict)
+		mover := dictionary.NewMover(m.view.epochs[epoch].dict, dict)
 		mover.Stacks(t.stacks(m.view.epochs[epoch].dict.Stacks.Len()))
 		all.plain = append(all.plain, make([]int32, dict.Stacks.Len()-len(all.plain))...)
 		for i, row := range t.rows {
-			row.stack = int32(mover.Stack(profiledict.StackIndex(row.stack)))
-			row.attributes = int32(mover.AttributeSet(profiledict.AttributeSetIndex(row.attributes)))
-			row.link = int32(mover.Link(profiledict.LinkIndex(row.link)))
+			row.stack = int32(mover.Stack(dictionary.StackIndex(row.stack)))
+			row.attributes = int32(mover.AttributeSet(dictionary.AttributeSetIndex(row.attributes)))
+			row.link = int32(mover.Link(dictionary.LinkIndex(row.link)))
 			for column := range t.types {
 				value := t.value(i, column)
 				if m.isTotal[column] {
@@ -331,8 +331,8 @@ func (m *merger) newWhole() *table {
 	return t
 }
 
-func (m *merger) write(pd pprofile.Profiles, dict *profiledict.Dictionary, all *table, from *profiledict.Dictionary, meta meta) {
-	mover := profiledict.NewMover(from, dict)
+func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *table, from *dictionary.Dictionary, meta meta) {
+	mover := dictionary.NewMover(from, dict)
 	rp := pd.ResourceProfiles().AppendEmpty()
 	rp.Resource().Attributes().PutStr("service.name", m.sel.Service)
 	sp := rp.ScopeProfiles().AppendEmpty()
@@ -357,9 +357,9 @@ func (m *merger) write(pd pprofile.Profiles, dict *profiledict.Dictionary, all *
 }
 
 // writeScope writes the order of sample types that the newest profile's scope has, if none of them is missing.
-func (m *merger) writeScope(scope pcommon.Map, from *profiledict.Dictionary, meta meta) {
+func (m *merger) writeScope(scope pcommon.Map, from *dictionary.Dictionary, meta meta) {
 	for _, i := range from.AttributeSets.At(meta.scope) {
-		a := from.Attributes.At(profiledict.AttributeIndex(i))
+		a := from.Attributes.At(dictionary.AttributeIndex(i))
 		value := pcommon.NewValueEmpty()
 		a.Value.CopyTo(value)
 		if value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == len(m.types) {
@@ -374,14 +374,14 @@ const maxRepeatedAttributes = 16
 // write writes a column's samples. One that is 0 in all columns goes into the first. Observations that differ in their time
 // alone and have many attributes are one sample, which has these once. Others keep their order, and the message a size that
 // allows a pprof in which each of them has a deep stack.
-func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, column int) {
+func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, column int) {
 	timed := map[identity]pprofile.Sample{}
 	for i, row := range t.rows {
 		values := t.values[i*t.types : (i+1)*t.types]
 		if values[column] == 0 && (column > 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
 			continue
 		}
-		isShared := row.timed && len(dict.AttributeSets.At(profiledict.AttributeSetIndex(row.attributes))) > maxRepeatedAttributes
+		isShared := row.timed && len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes))) > maxRepeatedAttributes
 		if isShared {
 			if s, ok := timed[row.untimed()]; ok {
 				s.Values().Append(values[column])
@@ -392,7 +392,7 @@ func (t *table) write(dst pprofile.SampleSlice, dict *profiledict.Dictionary, co
 		s := dst.AppendEmpty()
 		s.SetStackIndex(row.stack)
 		s.SetLinkIndex(row.link)
-		dict.AttributeSets.CopyTo(profiledict.AttributeSetIndex(row.attributes), s.AttributeIndices())
+		dict.AttributeSets.CopyTo(dictionary.AttributeSetIndex(row.attributes), s.AttributeIndices())
 		s.Values().Append(values[column])
 		if row.timed {
 			s.TimestampsUnixNano().Append(uint64(row.timestamp))

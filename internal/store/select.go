@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // Attribute is a key and the text of a value.
@@ -61,7 +61,7 @@ type term struct {
 // instance is a series with all its chunks, in the order of their ends.
 type instance struct {
 	chunks []term
-	values profilekind.Values
+	values kind.Values
 }
 
 // profileName names a profile of a service.
@@ -120,7 +120,7 @@ func defaultType(types []SampleType) SampleType {
 	for i, t := range types {
 		names[i] = t.Type
 	}
-	return types[profilekind.Default(names)]
+	return types[kind.Default(names)]
 }
 
 // resolveType returns the sample type that a selection names.
@@ -218,9 +218,9 @@ func (sel *Selection) inRange(c *chunk) bool {
 // terms returns the chunks of an instance that belong to a selection, with their weights.
 func (in *instance) terms(sel *Selection, resolution time.Duration) (terms []term) {
 	switch in.values {
-	case profilekind.State:
+	case kind.State:
 		return in.states(sel, resolution)
-	case profilekind.Total:
+	case kind.Total:
 		return in.totals(sel)
 	default:
 		for _, t := range in.chunks {
@@ -324,14 +324,14 @@ func weighStates(instances []*instance, perInstance [][]term, resolution time.Du
 }
 
 // choose returns all terms of a selection and its sample type.
-func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []term, values profilekind.Values) {
+func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []term, values kind.Values) {
 	instances := v.instances(sel, t, filters)
 	perInstance := make([][]term, len(instances))
 	for i, in := range instances {
 		perInstance[i] = in.terms(sel, resolution)
 		values = in.values
 	}
-	if values == profilekind.State && !sel.LastState {
+	if values == kind.State && !sel.LastState {
 		weighStates(instances, perInstance, resolution)
 	}
 	return slices.Concat(perInstance...), values
@@ -339,29 +339,29 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolutio
 
 // filter decides, for one epoch, which samples have the attributes of a selection.
 type filter struct {
-	dict *profiledict.Dictionary
+	dict *dictionary.Dictionary
 	keys []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
 	// resources has the results of resourceValue, texts those of text: very many series and samples can share a resource of
 	// many attributes, or an attribute with a long list.
 	resources map[resourceKey]textOf
-	texts     map[profiledict.AttributeIndex]string
+	texts     map[dictionary.AttributeIndex]string
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the epoch has it.
-	groupKey    profiledict.StringIndex
+	groupKey    dictionary.StringIndex
 	hasGroupKey bool
 }
 
 type filterKey struct {
-	key    profiledict.StringIndex
+	key    dictionary.StringIndex
 	known  bool
 	values []string
 }
 
 // resourceKey is a key on the resource with a set of attributes.
 type resourceKey struct {
-	set profiledict.AttributeSetIndex
-	key profiledict.StringIndex
+	set dictionary.AttributeSetIndex
+	key dictionary.StringIndex
 }
 
 // textOf is the text of an attribute, if has reports that there is one.
@@ -371,7 +371,7 @@ type textOf struct {
 }
 
 type filterSet struct {
-	set profiledict.AttributeSetIndex
+	set dictionary.AttributeSetIndex
 	// required has bit i set if the sample must have key i.
 	required uint64
 }
@@ -394,7 +394,7 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 	filters := make([]*filter, len(v.epochs))
 	for i, e := range v.epochs {
 		f := &filter{
-			dict: e.dict, sets: map[filterSet]bool{}, resources: map[resourceKey]textOf{}, texts: map[profiledict.AttributeIndex]string{},
+			dict: e.dict, sets: map[filterSet]bool{}, resources: map[resourceKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
 		}
 		for _, key := range keys {
 			k := filterKey{values: values[key]}
@@ -410,17 +410,17 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 }
 
 // value returns the value of a key in a set of attributes.
-func (f *filter) value(set profiledict.AttributeSetIndex, key profiledict.StringIndex) (string, bool) {
+func (f *filter) value(set dictionary.AttributeSetIndex, key dictionary.StringIndex) (string, bool) {
 	for _, i := range f.dict.AttributeSets.At(set) {
-		if f.dict.Attributes.At(profiledict.AttributeIndex(i)).Key == key {
-			return f.text(profiledict.AttributeIndex(i)), true
+		if f.dict.Attributes.At(dictionary.AttributeIndex(i)).Key == key {
+			return f.text(dictionary.AttributeIndex(i)), true
 		}
 	}
 	return "", false
 }
 
 // text returns the value of an attribute.
-func (f *filter) text(i profiledict.AttributeIndex) string {
+func (f *filter) text(i dictionary.AttributeIndex) string {
 	text, ok := f.texts[i]
 	if !ok {
 		text = f.dict.Attributes.At(i).Value.Text()
@@ -431,7 +431,7 @@ func (f *filter) text(i profiledict.AttributeIndex) string {
 
 // resourceValue returns the value of a key on the resource of a series. A resource without service.name has that of the
 // series.
-func (f *filter) resourceValue(sr *series, key profiledict.StringIndex) (string, bool) {
+func (f *filter) resourceValue(sr *series, key dictionary.StringIndex) (string, bool) {
 	at := resourceKey{sr.resource, key}
 	known, ok := f.resources[at]
 	if !ok {
@@ -468,7 +468,7 @@ func (f *filter) required(sr *series) (required uint64) {
 }
 
 // sample reports whether a sample has the attributes that the resource lacks.
-func (f *filter) sample(set profiledict.AttributeSetIndex, required uint64) bool {
+func (f *filter) sample(set dictionary.AttributeSetIndex, required uint64) bool {
 	if required == 0 {
 		return true
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // noon is when the tests' profiles arrive.
@@ -53,7 +53,7 @@ func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 			require.NoError(t, err)
 			want, err := profile.ParseData(payload)
 			require.NoError(t, err)
-			pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+			pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
 			require.NoError(t, err)
 			s := New(testConfig())
 			added := s.Add(pd, noon)
@@ -142,7 +142,7 @@ func TestStatesAreMeans(t *testing.T) {
 
 	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)}, 6, noon.Add(time.Minute))
 	require.NoError(t, err)
-	assert.Equal(t, profilekind.State, tl.Values)
+	assert.Equal(t, kind.State, tl.Values)
 	assert.Equal(t, []float64{1100, 1110, 1120}, tl.Groups[0].Values[:3])
 }
 
@@ -163,7 +163,7 @@ func TestTotalsAreDifferenced(t *testing.T) {
 	assert.EqualValues(t, 750+400, sum(t, s, sel), "the process began anew at 300")
 	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)}, 5, noon.Add(time.Minute))
 	require.NoError(t, err)
-	assert.Equal(t, profilekind.Interval, tl.Values, "differences are what happened")
+	assert.Equal(t, kind.Interval, tl.Values, "differences are what happened")
 	assert.InDeltaSlice(t, []float64{500, 250, 300, 100}, tl.Groups[0].Values[:4], 0.001)
 }
 

@@ -9,7 +9,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 const (
@@ -28,13 +28,13 @@ type groups struct {
 	names  []string
 	byName map[string]int
 	// sets[epoch][set] is the group of samples with that set of attributes, plus one.
-	sets []map[profiledict.AttributeSetIndex]int
+	sets []map[dictionary.AttributeSetIndex]int
 }
 
 func newGroups(epochs int) *groups {
-	g := &groups{byName: map[string]int{}, sets: make([]map[profiledict.AttributeSetIndex]int, epochs)}
+	g := &groups{byName: map[string]int{}, sets: make([]map[dictionary.AttributeSetIndex]int, epochs)}
 	for i := range g.sets {
-		g.sets[i] = map[profiledict.AttributeSetIndex]int{}
+		g.sets[i] = map[dictionary.AttributeSetIndex]int{}
 	}
 	return g
 }
@@ -82,7 +82,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 }
 
 // ofSample returns the group of samples with a set of attributes, of a series whose resource does not decide it.
-func (g *groups) ofSample(epoch int, f *filter, set profiledict.AttributeSetIndex) int {
+func (g *groups) ofSample(epoch int, f *filter, set dictionary.AttributeSetIndex) int {
 	i, ok := g.sets[epoch][set]
 	if !ok {
 		name := NoGroup
@@ -127,7 +127,7 @@ func (r *reader) observations(t *term, use func(group int, row *rows)) {
 				continue
 			}
 		}
-		set := profiledict.AttributeSetIndex(row.attribute)
+		set := dictionary.AttributeSetIndex(row.attribute)
 		if !f.sample(set, required) {
 			continue
 		}

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // Timeline is the sum of values in each step of time. NaN is a step without profiles.
 type Timeline struct {
 	Type   SampleType
-	Values profilekind.Values
+	Values kind.Values
 	// From is the start of the first step, Step its length, in Unix nanoseconds.
 	From, Step int64
 	Groups     []TimelineGroup
@@ -145,11 +145,11 @@ func (p *plotter) instance(ctx context.Context, in *instance) error {
 		}
 		t := &in.chunks[i]
 		switch in.values {
-		case profilekind.State:
+		case kind.State:
 			if p.shows(t.chunk.end, t.chunk.end) {
 				p.values(t, func(group int, value float64) { p.state(group, t.chunk.end, value) })
 			}
-		case profilekind.Total:
+		case kind.Total:
 			if i == 0 {
 				continue
 			}
@@ -168,7 +168,7 @@ func (p *plotter) instance(ctx context.Context, in *instance) error {
 			}
 		}
 	}
-	if in.values == profilekind.State {
+	if in.values == kind.State {
 		p.hold(max(in.interval()*3/2, p.step) / p.step)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Frame is a function as a flame graph shows it.
@@ -65,7 +65,7 @@ type treeBuilder struct {
 	parent, frame []int32
 	// self[side] has the values of the selection (0) or of its base (1).
 	self  [2][]int64
-	index profiledict.HashIndex
+	index dictionary.HashIndex
 	// folded counts the nodes above maxBuiltNodes: their values go to their parents.
 	folded int
 	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since walk has looked at the
@@ -126,7 +126,7 @@ func (b *treeBuilder) addNode(parent, frame int32) int32 {
 }
 
 func (b *treeBuilder) child(parent, frame int32) int32 {
-	p := b.index.Start(profiledict.Mix(0, uint64(uint32(parent))<<32|uint64(uint32(frame))))
+	p := b.index.Start(dictionary.Mix(0, uint64(uint32(parent))<<32|uint64(uint32(frame))))
 	for e := b.index.Next(&p); e != 0; e = b.index.Next(&p) {
 		if b.parent[e] == parent && b.frame[e] == frame {
 			return e
@@ -178,7 +178,7 @@ func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []
 				if value == 0 {
 					continue
 				}
-				node, err := framer.node(ctx, root, profiledict.StackIndex(stack))
+				node, err := framer.node(ctx, root, dictionary.StackIndex(stack))
 				if err != nil {
 					return err
 				}
@@ -192,7 +192,7 @@ func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []
 // epochFramer finds the frames of an epoch's locations.
 type epochFramer struct {
 	b    *treeBuilder
-	dict *profiledict.Dictionary
+	dict *dictionary.Dictionary
 	// spans[i] is the range of location i's frames in frames, outermost first.
 	spans  []frameSpan
 	frames []int32
@@ -201,8 +201,8 @@ type epochFramer struct {
 	byLine     map[lineKey]int32
 	// buildIDs and values have the texts of mappings and attributes that were needed so far: many locations can share a mapping
 	// of many attributes, or an attribute with a long list.
-	buildIDs map[profiledict.MappingIndex]string
-	values   map[profiledict.AttributeIndex]string
+	buildIDs map[dictionary.MappingIndex]string
+	values   map[dictionary.AttributeIndex]string
 	// texts are the builder's numbers of the epoch's strings, plus one.
 	texts []int32
 }
@@ -210,7 +210,7 @@ type epochFramer struct {
 type frameSpan struct{ start, end uint32 }
 
 type lineKey struct {
-	function profiledict.FunctionIndex
+	function dictionary.FunctionIndex
 	kind     string
 }
 
@@ -220,14 +220,14 @@ func (f *epochFramer) begin() {
 		return
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
-	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[profiledict.MappingIndex]string{}, map[profiledict.AttributeIndex]string{}
+	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[dictionary.MappingIndex]string{}, map[dictionary.AttributeIndex]string{}
 	f.texts = make([]int32, f.dict.Strings.Len())
 	f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 	f.frames = append(f.frames, 0) // no span ends at 0
 }
 
 // node returns the node of a stack below root.
-func (f *epochFramer) node(ctx context.Context, root int32, stack profiledict.StackIndex) (int32, error) {
+func (f *epochFramer) node(ctx context.Context, root int32, stack dictionary.StackIndex) (int32, error) {
 	f.begin()
 	locations := f.dict.Stacks.At(stack)
 	frames := 0
@@ -256,7 +256,7 @@ func (f *epochFramer) framesOf(location int32) []int32 {
 }
 
 // stack returns up to most frames of a stack, leaf first.
-func (f *epochFramer) stack(stack profiledict.StackIndex, most int) (frames []int32) {
+func (f *epochFramer) stack(stack dictionary.StackIndex, most int) (frames []int32) {
 	f.begin()
 	for _, location := range f.dict.Stacks.At(stack) {
 		of := f.framesOf(location)
@@ -272,7 +272,7 @@ func (f *epochFramer) stack(stack profiledict.StackIndex, most int) (frames []in
 
 func (f *epochFramer) location(i int32) frameSpan {
 	span := frameSpan{start: uint32(len(f.frames))}
-	l, lines := f.dict.Locations.At(profiledict.LocationIndex(i))
+	l, lines := f.dict.Locations.At(dictionary.LocationIndex(i))
 	mapping := f.dict.Mappings.At(l.Mapping)
 	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(l.Mapping, mapping), Kind: f.kind(l, mapping)}
 	for k := len(lines) - 1; k >= 0; k-- {
@@ -298,7 +298,7 @@ func AddressName(address uint64, mapping string) string {
 // baseName returns the last part of a path. It looks at the path's end alone: many locations can have a long one.
 func baseName(file string) string { return path.Base(file[max(0, len(file)-4096):]) }
 
-func (f *epochFramer) line(base Frame, line profiledict.Line, inlined bool) int32 {
+func (f *epochFramer) line(base Frame, line dictionary.Line, inlined bool) int32 {
 	known := &f.byFunction[0][line.Function]
 	if inlined && base.Kind == kindUser {
 		base.Kind = kindInlined
@@ -326,7 +326,7 @@ func (f *epochFramer) line(base Frame, line profiledict.Line, inlined bool) int3
 }
 
 // function returns the frame of a function whose kind is the base's, or another by its name.
-func (f *epochFramer) function(base Frame, line profiledict.Line) int32 {
+func (f *epochFramer) function(base Frame, line dictionary.Line) int32 {
 	function := f.dict.Functions.At(line.Function)
 	name := function.Name
 	if name == 0 {
@@ -344,7 +344,7 @@ func (f *epochFramer) function(base Frame, line profiledict.Line) int32 {
 }
 
 // text numbers a string of the epoch.
-func (f *epochFramer) text(i profiledict.StringIndex) int32 {
+func (f *epochFramer) text(i dictionary.StringIndex) int32 {
 	if f.texts[i] == 0 {
 		f.texts[i] = numberOf(f.b.texts, f.dict.Strings.At(i)) + 1
 	}
@@ -352,10 +352,10 @@ func (f *epochFramer) text(i profiledict.StringIndex) int32 {
 }
 
 // kind returns the location's profile.frame.type (semantic conventions), or what its mapping implies.
-func (f *epochFramer) kind(l profiledict.Location, m profiledict.Mapping) string {
+func (f *epochFramer) kind(l dictionary.Location, m dictionary.Mapping) string {
 	for _, i := range f.dict.AttributeSets.At(l.Attributes) {
-		if a := f.dict.Attributes.At(profiledict.AttributeIndex(i)); f.dict.Strings.At(a.Key) == "profile.frame.type" {
-			return f.value(profiledict.AttributeIndex(i))
+		if a := f.dict.Attributes.At(dictionary.AttributeIndex(i)); f.dict.Strings.At(a.Key) == "profile.frame.type" {
+			return f.value(dictionary.AttributeIndex(i))
 		}
 	}
 	if name := f.dict.Strings.At(m.Filename); strings.HasPrefix(name, "[kernel") || baseName(name) == "vmlinux" {
@@ -365,7 +365,7 @@ func (f *epochFramer) kind(l profiledict.Location, m profiledict.Mapping) string
 }
 
 // value returns the start of an attribute's value as text.
-func (f *epochFramer) value(i profiledict.AttributeIndex) string {
+func (f *epochFramer) value(i dictionary.AttributeIndex) string {
 	text, ok := f.values[i]
 	if !ok {
 		text = Shorten(f.dict.Attributes.At(i).Value.Text())
@@ -374,15 +374,15 @@ func (f *epochFramer) value(i profiledict.AttributeIndex) string {
 	return text
 }
 
-func (f *epochFramer) buildID(index profiledict.MappingIndex, m profiledict.Mapping) string {
+func (f *epochFramer) buildID(index dictionary.MappingIndex, m dictionary.Mapping) string {
 	id, ok := f.buildIDs[index]
 	if ok {
 		return id
 	}
 	for _, i := range f.dict.AttributeSets.At(m.Attributes) {
-		a := f.dict.Attributes.At(profiledict.AttributeIndex(i))
+		a := f.dict.Attributes.At(dictionary.AttributeIndex(i))
 		if strings.HasPrefix(f.dict.Strings.At(a.Key), "process.executable.build_id.") {
-			id = f.value(profiledict.AttributeIndex(i))
+			id = f.value(dictionary.AttributeIndex(i))
 			break
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ianlancetaylor/demangle"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // demangled maps mangled names to full ones.

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
 // batcher batches the messages of one combination of client metadata. It has a lane for each core. A sender adds its

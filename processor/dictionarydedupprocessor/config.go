@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // Config is the processor's configuration.
@@ -76,7 +76,7 @@ func createDefaultConfig() component.Config {
 
 // Validate reports all faults.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Timeout >= 0, "`timeout` must not be negative, found %s", c.Timeout)
 	faults.Require(c.Acknowledge == AcknowledgeBatched || c.Acknowledge == AcknowledgeDelivered,
 		"`acknowledge` must be %q or %q, found %q", AcknowledgeBatched, AcknowledgeDelivered, c.Acknowledge)

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
 
@@ -27,7 +27,7 @@ import (
 func BenchmarkSenders(b *testing.B) {
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-build-merged-cpu-large.pb.gz"))
 	require.NoError(b, err)
-	pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
 	require.NoError(b, err)
 	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	require.NoError(b, err)

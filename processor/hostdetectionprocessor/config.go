@@ -8,7 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // The detectors that the slim build has.
@@ -41,7 +41,7 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that the slim build lacks.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	for i, name := range c.Detectors {
 		faults.Require(name == detectorEnv || name == detectorSystem,
 			"`detectors[%d]` must be env or system in the slim build, found %q: the full build of otelcol-profiles has the others", i, name)

@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
 )
 
@@ -129,7 +129,7 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(slices.Contains(allBy, c.By), "`by` must be one of %q, found %q", allBy, c.By)
 	faults.Require(len(c.ServiceNameFrom) > 0, "`service_name_from` must not be empty")
 	for i, source := range c.ServiceNameFrom {
@@ -155,7 +155,7 @@ func (c *Config) Validate() error {
 	return faults.Err()
 }
 
-func requireKeys(faults *configcheck.Faults, name string, keys []string) {
+func requireKeys(faults *config.Faults, name string, keys []string) {
 	faults.Require(!slices.Contains(keys, ""), "`%s` must not have an empty entry", name)
 	for i, key := range keys {
 		faults.Require(!slices.Contains(keys[:i], key), "`%s` must be distinct, found %q twice", name, key)
@@ -164,7 +164,7 @@ func requireKeys(faults *configcheck.Faults, name string, keys []string) {
 
 // compile returns the rules with their expressions compiled.
 func compile(rules []Rule) ([]servicename.Rule, error) {
-	var faults configcheck.Faults
+	var faults config.Faults
 	compiled := make([]servicename.Rule, len(rules))
 	for i, rule := range rules {
 		expression := func(key, text string) *regexp.Regexp {

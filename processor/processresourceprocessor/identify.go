@@ -12,8 +12,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
@@ -149,7 +149,7 @@ func isEmpty(p *regroup.Process) bool {
 
 // executable returns the path, or the name if there is none.
 func (k *known) executable() string {
-	return profiledict.CutUTF8(cmp.Or(k.ExecutablePath, k.ExecutableName), maxPath)
+	return dictionary.CutUTF8(cmp.Or(k.ExecutablePath, k.ExecutableName), maxPath)
 }
 
 func (k *known) isProcess() bool {
@@ -165,8 +165,8 @@ func (p *processResource) keyOf(k *known) (procfs.Key, bool) {
 func (p *processResource) ownFacts(made map[ownFacts]*facts, k *known) *facts {
 	key := ownFacts{
 		executable:         k.executable(),
-		serviceName:        profiledict.CutUTF8(k.OTelServiceName, maxEnvironment),
-		resourceAttributes: profiledict.CutUTF8(k.OTelResourceAttributes, maxEnvironment),
+		serviceName:        dictionary.CutUTF8(k.OTelServiceName, maxEnvironment),
+		resourceAttributes: dictionary.CutUTF8(k.OTelResourceAttributes, maxEnvironment),
 	}
 	f := made[key]
 	if f == nil {
@@ -266,7 +266,7 @@ func (p *processResource) name(k *known, stated, found *facts) (id regroup.Ident
 	if !k.isProcess() {
 		return regroup.Identity{}, unchanged
 	}
-	id.ServiceName = profilekind.UnknownService
+	id.ServiceName = kind.UnknownService
 	return id, fromNothing
 }
 
@@ -302,7 +302,7 @@ func (p *processResource) nameFrom(source Source, k *known, stated, found *facts
 	}
 	if isContainer {
 		const shortID = 12 // as container tools list them
-		return servicename.Clean(profiledict.CutUTF8(container, shortID))
+		return servicename.Clean(dictionary.CutUTF8(container, shortID))
 	}
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
@@ -68,7 +68,7 @@ func createDefaultConfig() component.Config {
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
 	l, s, d := &c.Lookup, &c.Sources, &c.Sources.Debuginfod
-	var faults configcheck.Faults
+	var faults config.Faults
 	switch l.Demangle {
 	case symbols.DemangleFull, symbols.DemangleTemplates, symbols.DemangleSimple, symbols.DemangleNone:
 	default:
@@ -109,7 +109,7 @@ func atLeast[T int | int64 | time.Duration](key string, value, least T) error {
 	return nil
 }
 
-func requirePaths(faults *configcheck.Faults, c *sources.Config) {
+func requirePaths(faults *config.Faults, c *sources.Config) {
 	absolute := func(key string, paths ...string) {
 		for _, p := range paths {
 			faults.Require(filepath.IsAbs(p), "`%s` must be an absolute path, found %q", key, p)

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func cpp(tb testing.TB) program {
@@ -248,7 +248,7 @@ func TestCapturedWithoutBuildIDs(t *testing.T) {
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "cpp-unsymbolized.pb.gz"))
 	require.NoError(t, err)
 	for _, byPath := range []bool{false, true} {
-		pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+		pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
 		require.NoError(t, err)
 		before := profiletest.Render(pd)
 		h := start(t, func(c *Config) { c.Sources.Files.WithoutBuildID = byPath })

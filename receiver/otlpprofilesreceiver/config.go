@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 )
 
@@ -40,7 +40,7 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Protocols.GRPC.HasValue() || c.Protocols.HTTP.HasValue(), "`protocols` must have `grpc`, `http` or both")
 	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
 	return faults.Err()

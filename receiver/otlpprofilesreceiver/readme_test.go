@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	otlplayouts "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func TestReadmeDefaults(t *testing.T) {

@@ -24,10 +24,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
@@ -135,7 +135,7 @@ func (r *otlpReceiver) profilesSignal(obsreport *receiverhelper.ObsReport) otlps
 				// A number of 0 would say that everything was accepted (OTLP specification, Partial success).
 				response.PartialSuccess().SetRejectedProfiles(int64(stats.IncompleteProfiles))
 				response.PartialSuccess().SetErrorMessage(fmt.Sprintf("%d samples of %d profiles were dropped, since they cannot be read: %s",
-					dropped, stats.IncompleteProfiles, httpserver.Reasons[otlplayouts.DropReason](stats.Dropped[:])))
+					dropped, stats.IncompleteProfiles, httpserver.Reasons[layouts.DropReason](stats.Dropped[:])))
 			}
 			return response, err
 		},
@@ -164,21 +164,21 @@ func checkVersion(values []string) (isStated bool, err error) {
 const expectedFactor = 10
 
 // deliver reads a request and passes its profiles on.
-func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsreport *receiverhelper.ObsReport) (stats otlplayouts.Stats, _ error) {
+func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsreport *receiverhelper.ObsReport) (stats layouts.Stats, _ error) {
 	isCurrent, err := checkVersion(m.Header(versionHeader))
 	if err != nil {
 		return stats, otlpserver.BadRequest(err)
 	}
-	unmarshal := otlplayouts.Unmarshal
+	unmarshal := layouts.Unmarshal
 	switch {
 	case m.IsJSON:
-		unmarshal = otlplayouts.UnmarshalJSON
+		unmarshal = layouts.UnmarshalJSON
 	case isCurrent:
-		unmarshal = otlplayouts.UnmarshalCurrent
+		unmarshal = layouts.UnmarshalCurrent
 	}
 	var profiles pprofile.Profiles
-	err = m.Claim.Build(ctx, expectedFactor*int64(len(m.Data)), func(reserve pdatasize.Reserve) (err error) {
-		profiles, stats, err = unmarshal(m.Data, &pdatasize.Meter{Context: ctx, Reserve: reserve})
+	err = m.Claim.Build(ctx, expectedFactor*int64(len(m.Data)), func(reserve size.Reserve) (err error) {
+		profiles, stats, err = unmarshal(m.Data, &size.Meter{Context: ctx, Reserve: reserve})
 		return err
 	})
 	var tooLarge *budget.TooLargeError
@@ -189,10 +189,10 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsre
 		return stats, err
 	case err == nil:
 		m.Claim.DropBody()
-		m.Claim.Built(int64(pdatasize.OfProfiles(profiles))) // the pipeline may hold them for a while
+		m.Claim.Built(int64(size.OfProfiles(profiles))) // the pipeline may hold them for a while
 	}
 	r.count(ctx, &stats)
-	if stats.Layout != otlplayouts.Current {
+	if stats.Layout != layouts.Current {
 		r.logOldSender(ctx, stats.Layout)
 	}
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsre
 }
 
 // count counts what was read of a request.
-func (r *otlpReceiver) count(ctx context.Context, stats *otlplayouts.Stats) {
+func (r *otlpReceiver) count(ctx context.Context, stats *layouts.Stats) {
 	with := func(key, value string) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 	}
@@ -219,12 +219,12 @@ func (r *otlpReceiver) count(ctx context.Context, stats *otlplayouts.Stats) {
 	}
 	for reason, n := range stats.Dropped {
 		if n > 0 {
-			r.metrics.ReceiverOtlpProfilesDroppedSamples.Add(ctx, int64(n), with("reason", otlplayouts.DropReason(reason).String()))
+			r.metrics.ReceiverOtlpProfilesDroppedSamples.Add(ctx, int64(n), with("reason", layouts.DropReason(reason).String()))
 		}
 	}
 	for fault, n := range stats.Repaired {
 		if n > 0 {
-			r.metrics.ReceiverOtlpProfilesRepaired.Add(ctx, int64(n), with("fault", otlplayouts.Repair(fault).String()))
+			r.metrics.ReceiverOtlpProfilesRepaired.Add(ctx, int64(n), with("fault", layouts.Repair(fault).String()))
 		}
 	}
 }
@@ -232,14 +232,14 @@ func (r *otlpReceiver) count(ctx context.Context, stats *otlplayouts.Stats) {
 // oldSender is a sender of an old layout.
 type oldSender struct {
 	host   string
-	layout otlplayouts.Layout
+	layout layouts.Layout
 }
 
 // maxOldSenders bounds the senders that are remembered. Further ones are not logged.
 const maxOldSenders = 1000
 
 // logOldSender logs a sender of an old layout, once.
-func (r *otlpReceiver) logOldSender(ctx context.Context, layout otlplayouts.Layout) {
+func (r *otlpReceiver) logOldSender(ctx context.Context, layout layouts.Layout) {
 	sender := oldSender{host: "unknown", layout: layout}
 	if addr := client.FromContext(ctx).Addr; addr != nil {
 		sender.host = addr.String()

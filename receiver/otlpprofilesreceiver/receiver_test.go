@@ -46,14 +46,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlplayouts"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
+	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadatatest"
 )
 
@@ -98,7 +98,7 @@ func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness
 
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "otlplayouts", "testdata", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "otlp", "layouts", "testdata", name))
 	require.NoError(t, err)
 	return data
 }
@@ -151,7 +151,7 @@ func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
 	h := start(t, nil, nil)
 	sent := 0
 	for _, name := range []string{"111", "116", "124", "133", "136", "145"} {
-		want, _, err := otlplayouts.Unmarshal(fixture(t, name+".pb"), nil)
+		want, _, err := layouts.Unmarshal(fixture(t, name+".pb"), nil)
 		require.NoError(t, err)
 		requireArrived := func() {
 			t.Helper()
@@ -491,7 +491,7 @@ func TestProfilesAreCharged(t *testing.T) {
 	h := start(t, next, nil)
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-build-merged-cpu-large.pb.gz"))
 	require.NoError(t, err)
-	pd, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
 	require.NoError(t, err)
 	text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
 	require.NoError(t, err)

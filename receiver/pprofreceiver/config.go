@@ -12,9 +12,9 @@ import (
 
 	"go.opentelemetry.io/collector/config/configoptional"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -74,7 +74,7 @@ func (c *Config) ingest() ingest.Config {
 		GoTrace:                c.GoTrace,
 		TimestampLabels:        c.TimestampLabels,
 		DrainTimeout:           c.DrainTimeout,
-		Limits: pprofconv.Limits{
+		Limits: decode.Limits{
 			MaxProfileBytes: c.Limits.MaxProfileBytes, MaxTextBytes: c.Limits.MaxTextBytes, MaxExpansion: c.Limits.MaxExpansion,
 			MaxSamples: entries, MaxTableEntries: entries,
 		},
@@ -83,7 +83,7 @@ func (c *Config) ingest() ingest.Config {
 
 // Validate returns all faults of the receiver's own keys; each section validates itself.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Server.HasValue() || c.Remote.HasValue() || c.Scrape.HasValue() || c.File.HasValue() || c.Self.HasValue(),
 		"at least one of `server`, `remote`, `scrape`, `file` and `self` must be configured")
 	for _, key := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
@@ -108,14 +108,14 @@ func (c *Config) Validate() error {
 
 // Validate returns all faults.
 func (c *LimitsConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	for _, limit := range []struct {
 		key   string
 		value int
 	}{{"max_profile_bytes", c.MaxProfileBytes}, {"max_text_bytes", c.MaxTextBytes}, {"max_expansion", c.MaxExpansion}} {
 		faults.Require(limit.value > 0, "`%s` must be positive, found %d", limit.key, limit.value)
 	}
-	faults.Require(int64(c.MaxProfileBytes) <= configcheck.MaxBytes,
-		"`max_profile_bytes` must be at most %d, found %d", int64(configcheck.MaxBytes), c.MaxProfileBytes)
+	faults.Require(int64(c.MaxProfileBytes) <= config.MaxBytes,
+		"`max_profile_bytes` must be at most %d, found %d", int64(config.MaxBytes), c.MaxProfileBytes)
 	return faults.Err()
 }

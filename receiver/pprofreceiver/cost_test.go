@@ -27,8 +27,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	pt "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -321,7 +321,7 @@ func FuzzEntries(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(data, "", "")
 	}
-	upload, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprofconv", "testdata", "dd-trace", "input.body"))
+	upload, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprof", "decode", "testdata", "dd-trace", "input.body"))
 	require.NoError(f, err)
 	f.Add(upload, "", "multipart/form-data; boundary=151e358505afa95f")
 	f.Add([]byte("\xff\x06\x00\x00sNaPpY"), "snappy", "")

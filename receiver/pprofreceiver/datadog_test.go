@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -49,7 +49,7 @@ func datadogUpload(t testing.TB, parts ...any) (body []byte, contentType string)
 
 // What dd-trace for Node has sent arrives with its service, its ids and its times.
 func TestDatadogsUpload(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprofconv", "testdata", "dd-trace", "input.body"))
+	body, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprof", "decode", "testdata", "dd-trace", "input.body"))
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
 	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", "multipart/form-data; boundary=151e358505afa95f")

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -32,7 +32,7 @@ func NewFactory() receiver.Factory {
 
 // createDefaultConfig is the only place for defaults; a test compares the README's table with it.
 func createDefaultConfig() component.Config {
-	limits := pprofconv.DefaultLimits()
+	limits := decode.DefaultLimits()
 
 	server := push.Config{HTTP: confighttp.NewDefaultServerConfig(), Pyroscope: push.DefaultPyroscope()}
 	server.HTTP.NetAddr.Endpoint = "localhost:4040"
@@ -70,7 +70,7 @@ func createDefaultConfig() component.Config {
 		Formats: ingest.AllFormats(),
 		GoTrace: ingest.DefaultGoTrace(),
 
-		TimestampLabels: pprofconv.DefaultTimestampLabels(),
+		TimestampLabels: decode.DefaultTimestampLabels(),
 		Limits: LimitsConfig{
 			MaxProfileBytes: limits.MaxProfileBytes, MaxTextBytes: limits.MaxTextBytes, MaxExpansion: limits.MaxExpansion,
 		},

@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -215,7 +215,7 @@ func TestGoTraceCountsWhatItLeavesOut(t *testing.T) {
 	code, _, a := send(t, f.profilesURL(), trace)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	arrived := 0
-	for p := range pdataiter.Profiles(f.Await(1)[0]) {
+	for p := range otlp.Profiles(f.Await(1)[0]) {
 		for _, s := range p.Samples().All() {
 			arrived += s.TimestampsUnixNano().Len()
 		}

@@ -25,8 +25,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 )
 
@@ -40,7 +40,7 @@ type capturedRequest struct {
 // capturedRequests returns those of Pyroscope's clients and of a library of Datadog, by name.
 func capturedRequests(t *testing.T) map[string]capturedRequest {
 	t.Helper()
-	upload, err := os.ReadFile("../../internal/pprofconv/testdata/dd-trace/input.body")
+	upload, err := os.ReadFile("../../internal/pprof/decode/testdata/dd-trace/input.body")
 	require.NoError(t, err)
 	requests := map[string]capturedRequest{"datadog": {
 		Path: push.DatadogPath, body: upload,
@@ -67,7 +67,7 @@ func capturedRequests(t *testing.T) map[string]capturedRequest {
 
 func plain(t *testing.T, data []byte) []byte {
 	t.Helper()
-	unpacked, err := pprofconv.Uncompress(data, 64<<20, nil)
+	unpacked, err := decode.Uncompress(data, 64<<20, nil)
 	require.NoError(t, err)
 	return unpacked
 }

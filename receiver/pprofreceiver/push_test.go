@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -70,7 +70,7 @@ func TestPushEveryWayOfSending(t *testing.T) {
 	zstandard := encoder.EncodeAll(plain, nil)
 	require.NoError(t, encoder.Close())
 
-	want, _, err := pprofconv.Decode(sent, pprofconv.DecodeOptions{})
+	want, _, err := decode.Decode(sent, decode.DecodeOptions{})
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		body    []byte
@@ -100,7 +100,7 @@ func TestPushEveryWayOfSending(t *testing.T) {
 			assert.Equal(t, metadata.ScopeName, scope.Name())
 			assert.Equal(t, "1.2.3", scope.Version())
 
-			// Apart from resource and scope, it is what pprofconv returns.
+			// Apart from resource and scope, it is what pprof/decode returns.
 			pd.ResourceProfiles().At(0).Resource().Attributes().Clear()
 			scope.SetName("")
 			scope.SetVersion("")

@@ -22,10 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -139,7 +139,7 @@ func TestReadmeStatuses(t *testing.T) {
 		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
 	}
 	named := map[string]bool{"429": true} // httpserver.RetryStatus passes it on from the pipeline
-	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go", "../../internal/httpserver/body.go"} {
+	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go", "../../internal/service/httpserver/body.go"} {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`http\.(Status[A-Z]\w+)`).FindAllStringSubmatch(string(source), -1) {
@@ -158,12 +158,12 @@ func TestMetadata(t *testing.T) {
 	for _, why := range ingest.Reasons {
 		rejected = append(rejected, string(why))
 	}
-	for i := range pprofconv.NumDropReasons {
-		dropped = append(dropped, pprofconv.DropReason(i).String())
+	for i := range decode.NumDropReasons {
+		dropped = append(dropped, decode.DropReason(i).String())
 	}
 	dropped = append(dropped, events.ReasonTooShort, events.ReasonFiltered)
-	for i := range pprofconv.NumRepairs {
-		repaired = append(repaired, pprofconv.Repair(i).String())
+	for i := range decode.NumRepairs {
+		repaired = append(repaired, decode.Repair(i).String())
 	}
 	assert.Equal(t, rejected, declared["reject_reason"].Enum)
 	assert.Equal(t, dropped, declared["drop_reason"].Enum)
@@ -177,10 +177,10 @@ func TestReadmeMetrics(t *testing.T) {
 		assert.Contains(t, reasons, string(why))
 	}
 	text := readme(t)
-	for i := range pprofconv.NumDropReasons {
-		assert.Contains(t, text, "`"+pprofconv.DropReason(i).String()+"`")
+	for i := range decode.NumDropReasons {
+		assert.Contains(t, text, "`"+decode.DropReason(i).String()+"`")
 	}
-	for i := range pprofconv.NumRepairs {
-		assert.Contains(t, text, "`"+pprofconv.Repair(i).String()+"`")
+	for i := range decode.NumRepairs {
+		assert.Contains(t, text, "`"+decode.Repair(i).String()+"`")
 	}
 }

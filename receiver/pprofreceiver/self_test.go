@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
@@ -53,7 +53,7 @@ func spin(t *testing.T) {
 // named returns the profiles with one name.
 func named(all []pprofile.Profiles, name string) []pprofile.Profiles {
 	return slices.DeleteFunc(slices.Clone(all), func(pd pprofile.Profiles) bool {
-		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(profilekind.NameAttribute)
+		got, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get(kind.NameAttribute)
 		return got.Str() != name
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // Config configures the receiver.
@@ -86,7 +86,7 @@ func createDefaultConfig() component.Config {
 // Validate reports everything that is wrong at once. It does not check whether this machine can be profiled: the
 // receiver does so when it starts.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	require := func(ok bool, key, bound string, found any) {
 		faults.Require(ok, "`%s` must be %s, found %v", key, bound, found)
 	}

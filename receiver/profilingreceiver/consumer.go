@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 )
 
 // gate passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the pipeline does

@@ -11,13 +11,13 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
 )
 
 // Config configures the receiver.
 type Config struct {
-	Protocols   Protocols             `mapstructure:"protocols"`
-	Translation splunkdelivery.Config `mapstructure:",squash"`
+	Protocols   Protocols       `mapstructure:"protocols"`
+	Translation delivery.Config `mapstructure:",squash"`
 	// DrainTimeout bounds the time that Shutdown waits for requests under way.
 	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 }

@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
 
@@ -39,7 +39,7 @@ func createDefaultConfig() component.Config {
 			HTTP: configoptional.Default(otlpserver.DefaultHTTP("localhost:4318")),
 			HEC:  configoptional.Default(otlpserver.DefaultHTTP("localhost:8088")),
 		},
-		Translation:  splunkdelivery.DefaultConfig(),
+		Translation:  delivery.DefaultConfig(),
 		DrainTimeout: httpserver.DefaultDrainTimeout,
 	}
 }

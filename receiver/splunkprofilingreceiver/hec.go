@@ -15,16 +15,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 )
 
 // hecServer receives events of Splunk's HTTP Event Collector.
 type hecServer struct {
-	path *splunkdelivery.Path
+	path *delivery.Path
 	http httpserver.HTTP
 }
 
@@ -64,7 +64,7 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	defer claim.Release()
 	body, err := s.http.ReadBody(w, r, claim)
 	if err == nil {
-		err = otlpserver.Admit(r.Context(), claim, body, pdatasize.JSON)
+		err = otlpserver.Admit(r.Context(), claim, body, size.JSON)
 	}
 	if err != nil {
 		answerHECBodyError(w, r, err)

@@ -23,11 +23,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"google.golang.org/grpc/codes"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const eventPath = "/services/collector/event"
@@ -71,7 +71,7 @@ func TestHECCapturedRequests(t *testing.T) {
 	for _, path := range []string{"/services/collector", eventPath, "/services/collector/event/1.0", "/v1/log"} {
 		for name, body := range captured(t) {
 			ld := requestOf(t, body).Logs()
-			want := splunklog.Translate(ld, splunklog.Options{}).Profiles
+			want := records.Translate(ld, records.Options{}).Profiles
 			response, answer := f.postHEC(t, path, eventOf(t, ld))
 			require.Equal(t, http.StatusOK, response.StatusCode, answer)
 			assert.Equal(t, hec.Answer{Text: "Success"}, answer)
@@ -179,9 +179,9 @@ func TestHECKeepsDescriptions(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-heap.pb.gz"))
 	require.NoError(t, err)
-	want, _, err := pprofconv.Decode(payload, pprofconv.DecodeOptions{})
+	want, _, err := decode.Decode(payload, decode.DecodeOptions{})
 	require.NoError(t, err)
-	part, ok := splunklog.NewEncoder(want, splunklog.EncodeOptions{}).Next()
+	part, ok := records.NewEncoder(want, records.EncodeOptions{}).Next()
 	require.True(t, ok)
 	var events strings.Builder
 	rl := part.Logs.ResourceLogs().At(0)

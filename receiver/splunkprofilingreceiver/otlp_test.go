@@ -31,9 +31,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // sender sends a request, and returns the answer or an error with a status.
@@ -121,7 +121,7 @@ func TestCapturedRequests(t *testing.T) {
 	for name, send := range senders(f) {
 		t.Run(name, func(t *testing.T) {
 			for file, body := range captured(t) {
-				want := splunklog.Translate(requestOf(t, body).Logs(), splunklog.Options{}).Profiles
+				want := records.Translate(requestOf(t, body).Logs(), records.Options{}).Profiles
 				response, err := send(t, requestOf(t, body))
 				require.NoError(t, err)
 				assert.Zero(t, response.PartialSuccess().RejectedLogRecords())

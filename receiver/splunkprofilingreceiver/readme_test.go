@@ -17,12 +17,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/hec"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunklog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func readme(t *testing.T) string {
@@ -111,9 +111,9 @@ func hecCodes() (codes []hec.Code) {
 }
 
 func allReasons() []string {
-	reasons := []string{splunkdelivery.ReasonNotProfiling, splunkdelivery.ReasonRefused}
-	for r := range splunklog.NumReasons {
-		reasons = append(reasons, splunklog.Reason(r).String())
+	reasons := []string{delivery.ReasonNotProfiling, delivery.ReasonRefused}
+	for r := range records.NumReasons {
+		reasons = append(reasons, records.Reason(r).String())
 	}
 	return reasons
 }
@@ -125,24 +125,24 @@ func TestReadmeReasons(t *testing.T) {
 	}
 	assert.ElementsMatch(t, allReasons(), got)
 	text := readme(t)
-	for i := range pprofconv.NumDropReasons {
-		assert.Contains(t, text, "`"+pprofconv.DropReason(i).String()+"`")
+	for i := range decode.NumDropReasons {
+		assert.Contains(t, text, "`"+decode.DropReason(i).String()+"`")
 	}
-	for i := range pprofconv.NumRepairs {
-		if pprofconv.Repair(i) != pprofconv.RepairMissingSampleTypes {
-			assert.Contains(t, text, "`"+pprofconv.Repair(i).String()+"`")
+	for i := range decode.NumRepairs {
+		if decode.Repair(i) != decode.RepairMissingSampleTypes {
+			assert.Contains(t, text, "`"+decode.Repair(i).String()+"`")
 		}
 	}
-	assert.Contains(t, text, "`"+splunkdelivery.FaultEventTime+"`")
+	assert.Contains(t, text, "`"+delivery.FaultEventTime+"`")
 }
 
 // TestMetadata compares the values of attributes with the code, and counts a request that has something of everything.
 func TestMetadata(t *testing.T) {
 	declared := profiletest.LoadMetadata(t)
 	for attribute, names := range map[string][]string{
-		"format": names(splunklog.NumFormats, func(i int) string { return splunklog.Format(i).String() }),
-		"type":   names(splunklog.NumTypes, func(i int) string { return splunklog.Type(i).String() }),
-		"source": names(splunklog.NumSources, func(i int) string { return splunklog.Source(i).String() }),
+		"format": names(records.NumFormats, func(i int) string { return records.Format(i).String() }),
+		"type":   names(records.NumTypes, func(i int) string { return records.Type(i).String() }),
+		"source": names(records.NumSources, func(i int) string { return records.Source(i).String() }),
 	} {
 		assert.Equal(t, names, declared.Attributes[attribute].Enum)
 	}

@@ -15,10 +15,10 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunkdelivery"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver/internal/metadata"
 )
 
@@ -26,7 +26,7 @@ import (
 type splunkReceiver struct {
 	cfg      *Config
 	set      receiver.Settings
-	metrics  *splunkdelivery.Metrics
+	metrics  *delivery.Metrics
 	profiles xconsumer.Profiles
 	logs     consumer.Logs
 
@@ -38,7 +38,7 @@ func newReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics := &splunkdelivery.Metrics{
+	metrics := &delivery.Metrics{
 		Records:  b.ReceiverSplunkProfilingRecords,
 		Profiles: b.ReceiverSplunkProfilingProfiles,
 		Samples:  b.ReceiverSplunkProfilingSamples,
@@ -58,14 +58,14 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 	largest := int64(r.cfg.Translation.Limits.MaxProfileBytes)
 	var err error
 	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
-		err = r.start("grpc", func(path *splunkdelivery.Path) (otlpserver.Server, error) {
+		err = r.start("grpc", func(path *delivery.Path) (otlpserver.Server, error) {
 			return (&otlpserver.GRPC{
 				Config: c, MaxBytes: largest, Signals: []otlpserver.Signal{logsSignal(path)},
 			}).Start(ctx, env)
 		})
 	}
 	if c := r.cfg.Protocols.HTTP.Get(); c != nil && err == nil {
-		err = r.start("http", func(path *splunkdelivery.Path) (otlpserver.Server, error) {
+		err = r.start("http", func(path *delivery.Path) (otlpserver.Server, error) {
 			return (&otlpserver.HTTP{
 				HTTP:    httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest},
 				Signals: []otlpserver.Signal{logsSignal(path)},
@@ -73,7 +73,7 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 		})
 	}
 	if c := r.cfg.Protocols.HEC.Get(); c != nil && err == nil {
-		err = r.start("hec", func(path *splunkdelivery.Path) (otlpserver.Server, error) {
+		err = r.start("hec", func(path *delivery.Path) (otlpserver.Server, error) {
 			h := &hecServer{path: path, http: httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest, AnswerError: answerHECError}}
 			return h.start(ctx, env)
 		})
@@ -84,7 +84,7 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-func (r *splunkReceiver) start(protocol string, start func(*splunkdelivery.Path) (otlpserver.Server, error)) error {
+func (r *splunkReceiver) start(protocol string, start func(*delivery.Path) (otlpserver.Server, error)) error {
 	return r.servers.Start(protocol, func() (otlpserver.Server, error) {
 		path, err := r.newPath(protocol)
 		if err != nil {
@@ -95,7 +95,7 @@ func (r *splunkReceiver) start(protocol string, start func(*splunkdelivery.Path)
 }
 
 // logsSignal delivers OTLP logs by a path.
-func logsSignal(path *splunkdelivery.Path) otlpserver.Signal {
+func logsSignal(path *delivery.Path) otlpserver.Signal {
 	return otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string, error) {
 		report, err := path.Deliver(ctx, ld, m.Claim)
 		return report.Rejected + report.Incomplete, report.Message, err
@@ -108,7 +108,7 @@ func (r *splunkReceiver) Shutdown(ctx context.Context) error {
 }
 
 // newPath returns the path from one server to the pipelines, with the Collector's standard metrics of receivers.
-func (r *splunkReceiver) newPath(transport string) (*splunkdelivery.Path, error) {
+func (r *splunkReceiver) newPath(transport string) (*delivery.Path, error) {
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: r.set.ID, Transport: transport, ReceiverCreateSettings: r.set,
 	})
@@ -116,7 +116,7 @@ func (r *splunkReceiver) newPath(transport string) (*splunkdelivery.Path, error)
 		return nil, err
 	}
 	const format = "splunk"
-	path := &splunkdelivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics, Budget: budget.Process()}
+	path := &delivery.Path{Options: r.cfg.Translation.Options(), Metrics: r.metrics, Budget: budget.Process()}
 	path.Profiles = func(ctx context.Context, pd pprofile.Profiles) error {
 		ctx = obsreport.StartProfilesOp(ctx)
 		samples := pd.SampleCount()

@@ -21,9 +21,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 const (
@@ -241,7 +241,7 @@ func (d *decoder) makeNode(n *jsonNode) node {
 		name = "(anonymous)"
 	}
 	intern := d.b.Dict.Strings.Intern
-	f := profiledict.Function{Name: intern(d.b.Text(name)), Filename: intern(d.b.Text(n.CallFrame.URL)), StartLine: fromZero(n.CallFrame.LineNumber)}
+	f := dictionary.Function{Name: intern(d.b.Text(name)), Filename: intern(d.b.Text(n.CallFrame.URL)), StartLine: fromZero(n.CallFrame.LineNumber)}
 	made.location = d.b.Frame(f, f.StartLine, fromZero(n.CallFrame.ColumnNumber))
 	return made
 }
@@ -367,14 +367,14 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 	to := d.b.NewProfile(scope, events.Profile{
 		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: period, Shape: compact.Shape{Timestamps: true},
 	})
-	var attributes profiledict.AttributeSetIndex
+	var attributes dictionary.AttributeSetIndex
 	if p.isOfBrowser {
 		attributes = d.b.Dict.AttributeSets.Intern([]int32{
 			d.b.IntAttribute(events.AttributeProcessID, p.process), d.b.IntAttribute(events.AttributeThreadID, p.thread),
 		})
 	}
 	p.measure()
-	stacks := map[stackKey]profiledict.StackIndex{}
+	stacks := map[stackKey]dictionary.StackIndex{}
 	at, before := p.start, int64(0)
 	for i, sample := range p.samples {
 		if err := d.b.Step(0); err != nil {
@@ -448,11 +448,11 @@ func (p *profile) measure() {
 }
 
 // unreadable is the stack of a node that has none.
-const unreadable profiledict.StackIndex = -1
+const unreadable dictionary.StackIndex = -1
 
 // stackOf interns a stack: the ancestors of key.node, or if that is above another stack, itself and the ancestors of key.before.
 // It returns unreadable if the stack is too deep or a circle, or if all stacks have too many frames.
-func (d *decoder) stackOf(p *profile, key stackKey) profiledict.StackIndex {
+func (d *decoder) stackOf(p *profile, key stackKey) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	id := key.node
 	if n := p.nodes[id]; n.kind == above {

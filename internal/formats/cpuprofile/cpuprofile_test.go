@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 var (
@@ -152,7 +152,7 @@ func requireBounded(t *testing.T, data []byte) {
 	var got pprofile.Profiles
 	var err error
 	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
-		got, _, err = Decode(data, events.Options{Anchor: guess, Meter: &pdatasize.Meter{Reserve: reserve}})
+		got, _, err = Decode(data, events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}})
 	})
 	profiletest.RequireBounded(t, cost, len(data), 8<<20, 120)
 	if err == nil {

@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 // ErrTooLarge is wrapped by the error for a payload that exceeds a limit of its format.
@@ -39,7 +39,7 @@ type Options struct {
 	// Anchor is when the recording ended.
 	Anchor Anchor
 	// Meter bounds the work; nil means no bound.
-	Meter *pdatasize.Meter
+	Meter *size.Meter
 }
 
 // AttributeClockGuess is the profile attribute that names what the times of a profile were guessed from.
@@ -88,18 +88,18 @@ type Profile struct {
 // Builder assembles profiles. The strings passed to it may be parts of the payload.
 type Builder struct {
 	compact.Assembler
-	Dict  *profiledict.Dictionary
+	Dict  *dictionary.Dictionary
 	Stats Stats
 
 	anchor       Anchor
 	maxTextBytes int
-	meter        *pdatasize.Meter
+	meter        *size.Meter
 	// parserBytes is what the translator itself takes, and steps counts the calls of Step.
 	parserBytes, steps int
 	// windows are those of the profiles with timestamps, by index.
 	windows []window
 
-	lines []profiledict.Line
+	lines []dictionary.Line
 }
 
 type window struct {
@@ -143,12 +143,12 @@ func (b *Builder) GuessClock() {
 }
 
 // ClockGuess returns the attributes of a profile whose time follows from the anchor: none if that is not a guess.
-func (b *Builder) ClockGuess() profiledict.AttributeSetIndex {
+func (b *Builder) ClockGuess() dictionary.AttributeSetIndex {
 	if b.anchor.Guess == "" {
 		return 0
 	}
 	b.Stats.GuessedClock = true
-	return b.Dict.AttributeSets.Intern([]int32{b.Attribute(AttributeClockGuess, profiledict.StringValue(b.anchor.Guess))})
+	return b.Dict.AttributeSets.Intern([]int32{b.Attribute(AttributeClockGuess, dictionary.StringValue(b.anchor.Guess))})
 }
 
 // NewScope adds a scope without a name to a resource without attributes.
@@ -217,43 +217,43 @@ func (b *Builder) Finish(plainBytes int) (pprofile.Profiles, error) {
 func (b *Builder) Text(s string) string {
 	if len(s) > b.maxTextBytes {
 		b.Stats.Truncated++
-		s = profiledict.CutUTF8(s, b.maxTextBytes)
+		s = dictionary.CutUTF8(s, b.maxTextBytes)
 	}
 	if !utf8.ValidString(s) {
 		b.Stats.InvalidUTF8++
-		return profiledict.CutUTF8(profiledict.ValidUTF8(s), b.maxTextBytes) // U+FFFD is longer than a byte
+		return dictionary.CutUTF8(dictionary.ValidUTF8(s), b.maxTextBytes) // U+FFFD is longer than a byte
 	}
 	return s
 }
 
 // Frame interns a location of one line. Its texts must be valid.
-func (b *Builder) Frame(f profiledict.Function, line, column int64) int32 {
-	b.lines = append(b.lines[:0], profiledict.Line{Function: b.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)})
-	return int32(b.Dict.Locations.Intern(profiledict.Location{}, b.lines))
+func (b *Builder) Frame(f dictionary.Function, line, column int64) int32 {
+	b.lines = append(b.lines[:0], dictionary.Line{Function: b.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)})
+	return int32(b.Dict.Locations.Intern(dictionary.Location{}, b.lines))
 }
 
 // Attribute interns an attribute, whose texts must be valid.
-func (b *Builder) Attribute(key string, value profiledict.Value) int32 {
-	return int32(b.Dict.Attributes.Intern(profiledict.Attribute{Key: b.Dict.Strings.Intern(key), Value: value}))
+func (b *Builder) Attribute(key string, value dictionary.Value) int32 {
+	return int32(b.Dict.Attributes.Intern(dictionary.Attribute{Key: b.Dict.Strings.Intern(key), Value: value}))
 }
 
 // IntAttribute interns an attribute with a number.
 func (b *Builder) IntAttribute(key string, value int64) int32 {
-	return b.Attribute(key, profiledict.IntValue(value))
+	return b.Attribute(key, dictionary.IntValue(value))
 }
 
 // TextAttribute interns an attribute with a text of the payload.
 func (b *Builder) TextAttribute(key, value string) int32 {
-	return b.Attribute(key, profiledict.StringValue(b.Text(value)))
+	return b.Attribute(key, dictionary.StringValue(b.Text(value)))
 }
 
 // TraceParent returns the link that a traceparent of W3C Trace Context names: version-trace-span-flags.
-func TraceParent(text string) (profiledict.Link, bool) {
+func TraceParent(text string) (dictionary.Link, bool) {
 	parts := strings.SplitN(strings.TrimSpace(text), "-", 5)
 	if len(text) > 512 || len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || len(parts[1]) != 32 || len(parts[2]) != 16 {
-		return profiledict.Link{}, false
+		return dictionary.Link{}, false
 	}
-	return profiledict.ParseLink(parts[1], parts[2])
+	return dictionary.ParseLink(parts[1], parts[2])
 }
 
 // Unix times in seconds: a number outside of them is not a timestamp.
@@ -276,8 +276,8 @@ func UnixNanos(v int64) uint64 {
 // ShortError returns err, or if its text is long, the beginning of the first line: a parser's error can list whole tables.
 func ShortError(err error) error {
 	const longest = 300
-	line, _, _ := strings.Cut(profiledict.ValidUTF8(err.Error()), "\n")
-	line = profiledict.CutUTF8(line, longest)
+	line, _, _ := strings.Cut(dictionary.ValidUTF8(err.Error()), "\n")
+	line = dictionary.CutUTF8(line, longest)
 	if line == err.Error() {
 		return err
 	}

@@ -20,9 +20,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Options describe the values, which the format itself does not. Empty text fields have the defaults.
@@ -159,7 +159,7 @@ func (d *decoder) untimedProfile() compact.ProfileIndex {
 	if d.untimed != nil {
 		return *d.untimed
 	}
-	time, attributes := d.options.TimeNanos, profiledict.AttributeSetIndex(0)
+	time, attributes := d.options.TimeNanos, dictionary.AttributeSetIndex(0)
 	if time == 0 && d.options.Anchor.EndNanos != 0 {
 		time, attributes = d.options.Anchor.EndNanos, d.ClockGuess()
 	}
@@ -179,11 +179,11 @@ func (d *decoder) profile(shape compact.Shape) compact.ProfileIndex {
 }
 
 // stackOf interns a stack, which is written root first.
-func (d *decoder) stackOf(stack string) profiledict.StackIndex {
+func (d *decoder) stackOf(stack string) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	for frame := range strings.SplitSeq(stack, ";") {
 		if frame = strings.TrimSpace(frame); frame != "" {
-			d.stack = append(d.stack, d.Frame(profiledict.Function{Name: d.Dict.Strings.Intern(d.Text(frame))}, 0, 0))
+			d.stack = append(d.stack, d.Frame(dictionary.Function{Name: d.Dict.Strings.Intern(d.Text(frame))}, 0, 0))
 		}
 	}
 	slices.Reverse(d.stack)
@@ -192,7 +192,7 @@ func (d *decoder) stackOf(stack string) profiledict.StackIndex {
 
 // readAttributes appends the attributes of key=value,key=value to d.attributes and returns the link that trace_id and
 // span_id make.
-func (d *decoder) readAttributes(list string) profiledict.LinkIndex {
+func (d *decoder) readAttributes(list string) dictionary.LinkIndex {
 	var trace, span string
 	seen := map[string]bool{}
 	for pair := range strings.SplitSeq(list, ",") {
@@ -210,7 +210,7 @@ func (d *decoder) readAttributes(list string) profiledict.LinkIndex {
 			d.attributes = append(d.attributes, d.TextAttribute(d.Text(key), value))
 		}
 	}
-	if link, ok := profiledict.ParseLink(strings.TrimPrefix(trace, "0x"), strings.TrimPrefix(span, "0x")); ok {
+	if link, ok := dictionary.ParseLink(strings.TrimPrefix(trace, "0x"), strings.TrimPrefix(span, "0x")); ok {
 		return d.Dict.Links.Intern(link)
 	}
 	if trace != "" {

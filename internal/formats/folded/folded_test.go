@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // The example of OTEP 239, value for value. Its timestamp has 16 digits: microseconds.
@@ -115,7 +115,7 @@ func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
 	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
-		got, _, _ = Decode(data, Options{Options: events.Options{Meter: &pdatasize.Meter{Reserve: reserve}}})
+		got, _, _ = Decode(data, Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
 	})
 	profiletest.RequireBounded(t, cost, len(data), 4<<20, 120)
 	if got != (pprofile.Profiles{}) {

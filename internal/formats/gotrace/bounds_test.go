@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // The types of events that hostile traces are made of.
@@ -127,7 +127,7 @@ func requireBoundedBy(t *testing.T, data []byte, options Options) {
 	var got pprofile.Profiles
 	var err error
 	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
-		options.Meter = &pdatasize.Meter{Reserve: reserve}
+		options.Meter = &size.Meter{Reserve: reserve}
 		got, _, err = Decode(data, options)
 	})
 	// Threads that wait cost the reader a comparison each for each event: at most max_threads of them.

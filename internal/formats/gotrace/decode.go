@@ -25,9 +25,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"golang.org/x/exp/trace"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // legacyReader allows one trace from before Go 1.22 to be read at a time: the reader allocates 32 MiB even for the smallest,
@@ -158,7 +158,7 @@ func (d *decoder) sync(e *trace.Event) {
 
 // stackInfo is an interned stack of the trace, and what its root implies about the goroutine.
 type stackInfo struct {
-	stack              profiledict.StackIndex
+	stack              dictionary.StackIndex
 	isSystem, isWorker bool
 }
 
@@ -175,7 +175,7 @@ func (d *decoder) stack(s trace.Stack) stackInfo {
 		root = frame.Func
 		location, ok := d.locations[frame.PC]
 		if !ok {
-			location = d.b.Frame(profiledict.Function{
+			location = d.b.Frame(dictionary.Function{
 				Name: d.b.Dict.Strings.Intern(d.b.Text(frame.Func)), Filename: d.b.Dict.Strings.Intern(d.b.Text(frame.File)),
 			}, int64(frame.Line), 0)
 			d.locations[frame.PC] = location
@@ -207,7 +207,7 @@ func (d *decoder) addProfiles() {
 }
 
 // observe adds an observation with d.attributes.
-func (d *decoder) observe(which int, stack profiledict.StackIndex, link profiledict.LinkIndex, end trace.Time, value int64) {
+func (d *decoder) observe(which int, stack dictionary.StackIndex, link dictionary.LinkIndex, end trace.Time, value int64) {
 	id := compact.Identity{Stack: stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}
 	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(end - d.start), Value: value})
 }

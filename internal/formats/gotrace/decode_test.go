@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // testTraces were made by testdata/generate.
@@ -73,7 +73,7 @@ type interval struct {
 func intervals(pd pprofile.Profiles) (all []interval) {
 	d := pd.Dictionary()
 	text := d.StringTable()
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		for _, s := range p.Samples().All() {
 			one := interval{profile: text.At(int(p.SampleType().TypeStrindex()))}
 			var frames []string

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/exp/trace"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // goroutine is what is known of a goroutine, and the state that it is in.
@@ -20,7 +20,7 @@ type goroutine struct {
 	since  trace.Time
 	reason string // of the state, in the runtime's words
 	// stack is where the state began, and own the goroutine's last stack.
-	stack, own profiledict.StackIndex
+	stack, own dictionary.StackIndex
 	thread     trace.ThreadID
 	proc       trace.ProcID
 	// isWhole reports that the goroutine has been in the state since before the trace.
@@ -29,7 +29,7 @@ type goroutine struct {
 
 	regions []region
 	task    trace.TaskID // the last one that the goroutine began
-	link    profiledict.LinkIndex
+	link    dictionary.LinkIndex
 
 	// pieces are those of the state that wait until it has lasted for Options.MinDuration. cut is where the last one ended.
 	pieces []piece
@@ -40,7 +40,7 @@ type goroutine struct {
 type piece struct {
 	end     trace.Time
 	length  int64
-	stack   profiledict.StackIndex
+	stack   dictionary.StackIndex
 	context workContext
 }
 
@@ -159,7 +159,7 @@ type rangeKey struct {
 
 type openRange struct {
 	since trace.Time
-	stack profiledict.StackIndex
+	stack dictionary.StackIndex
 }
 
 // rangeEvent begins and ends the ranges in which the program waits for the garbage collector.

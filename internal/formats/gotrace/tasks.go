@@ -7,7 +7,7 @@ import (
 	"golang.org/x/exp/trace"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Attributes of samples besides those of package events: the user's annotations in the words of runtime/trace, and the name of
@@ -32,7 +32,7 @@ type region struct {
 type task struct {
 	typeName string
 	parent   trace.TaskID
-	link     profiledict.LinkIndex
+	link     dictionary.LinkIndex
 }
 
 // user follows the user's annotations. A goroutine works on the task of its innermost region, or else on the last task that it
@@ -96,7 +96,7 @@ func (d *decoder) log(g *goroutine, l trace.Log) {
 	if l.Category != logTraceParent {
 		return
 	}
-	index := profiledict.LinkIndex(0)
+	index := dictionary.LinkIndex(0)
 	if link, ok := events.TraceParent(l.Message); ok {
 		index = d.b.Dict.Links.Intern(link)
 	} else if l.Message != "" {
@@ -113,7 +113,7 @@ func (d *decoder) log(g *goroutine, l trace.Log) {
 type workContext struct {
 	region, task string
 	taskID       trace.TaskID
-	link         profiledict.LinkIndex
+	link         dictionary.LinkIndex
 }
 
 // contextOf returns the context of a goroutine, which may be nil.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/grafana/jfr-parser/parser/types"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Attributes of samples: Pyroscope's names for a span without a trace, a trace without a span, and a span's name.
@@ -35,8 +35,8 @@ type span struct{ context, id, name, traceHi, traceLo uint64 }
 
 // interned is an origin in the dictionary.
 type interned struct {
-	attributes profiledict.AttributeSetIndex
-	link       profiledict.LinkIndex
+	attributes dictionary.AttributeSetIndex
+	link       dictionary.LinkIndex
 }
 
 // sampleOf returns the identity of a sample.
@@ -59,7 +59,7 @@ func (d *decoder) intern(from *origin) (in interned) {
 	hasTrace := from.traceHi|from.traceLo != 0
 	switch {
 	case from.id != 0 && hasTrace:
-		var link profiledict.Link
+		var link dictionary.Link
 		binary.BigEndian.PutUint64(link.TraceID[:8], from.traceHi)
 		binary.BigEndian.PutUint64(link.TraceID[8:], from.traceLo)
 		binary.BigEndian.PutUint64(link.SpanID[:], from.id)
@@ -96,7 +96,7 @@ func (d *decoder) thread(ref types.ThreadRef) []int32 {
 			name = thread.OsName
 		}
 		if id != 0 {
-			d.add(events.AttributeThreadID, profiledict.IntValue(int64(id)))
+			d.add(events.AttributeThreadID, dictionary.IntValue(int64(id)))
 		}
 		d.addText(events.AttributeThreadName, name)
 	}
@@ -126,20 +126,20 @@ func (d *decoder) context(number int64) []int32 {
 // addText adds an attribute unless its key or value is empty, or another attribute has the key.
 func (d *decoder) addText(key, value string) {
 	if key != "" && value != "" {
-		d.add(d.Text(key), profiledict.StringValue(d.Text(value)))
+		d.add(d.Text(key), dictionary.StringValue(d.Text(value)))
 	}
 }
 
-func (d *decoder) add(key string, value profiledict.Value) {
+func (d *decoder) add(key string, value dictionary.Value) {
 	if index := d.Dict.Strings.Intern(key); !d.hasKey(d.attributes, index) {
 		d.attributes = append(d.attributes, d.Attribute(key, value))
 	}
 }
 
-func (d *decoder) hasKey(attributes []int32, key profiledict.StringIndex) bool {
+func (d *decoder) hasKey(attributes []int32, key dictionary.StringIndex) bool {
 	return slices.ContainsFunc(attributes, func(i int32) bool { return d.key(i) == key })
 }
 
-func (d *decoder) key(attribute int32) profiledict.StringIndex {
-	return d.Dict.Attributes.At(profiledict.AttributeIndex(attribute)).Key
+func (d *decoder) key(attribute int32) dictionary.StringIndex {
+	return d.Dict.Attributes.At(dictionary.AttributeIndex(attribute)).Key
 }

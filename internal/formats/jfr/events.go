@@ -16,9 +16,9 @@ import (
 	"github.com/grafana/jfr-parser/parser/types"
 	"github.com/grafana/jfr-parser/parser/types/def"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // chunk is a part of a recording with its own constant pools and clock, and what has been interned of them.
@@ -26,8 +26,8 @@ type chunk struct {
 	header     parser.ChunkHeader
 	start, end uint64 // nanoseconds since the epoch
 
-	stacks  map[types.StackTraceRef]profiledict.StackIndex
-	names   map[types.MethodRef]profiledict.StringIndex
+	stacks  map[types.StackTraceRef]dictionary.StackIndex
+	names   map[types.MethodRef]dictionary.StringIndex
 	origins map[origin]interned
 	threads map[types.ThreadRef][]int32
 }
@@ -38,7 +38,7 @@ const year2000, year2100 = events.Year2000 * 1e9, events.Year2100 * 1e9
 func newChunk(header parser.ChunkHeader) (chunk, error) {
 	c := chunk{
 		header: header, start: header.StartNanos, end: header.StartNanos + max(header.DurationNanos, 1),
-		stacks: map[types.StackTraceRef]profiledict.StackIndex{}, names: map[types.MethodRef]profiledict.StringIndex{},
+		stacks: map[types.StackTraceRef]dictionary.StackIndex{}, names: map[types.MethodRef]dictionary.StringIndex{},
 		origins: map[origin]interned{}, threads: map[types.ThreadRef][]int32{},
 	}
 	if header.TicksPerSecond == 0 || c.start < year2000 || c.start >= year2100 || header.DurationNanos > year2100 || c.end >= year2100 {

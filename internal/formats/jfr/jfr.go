@@ -40,9 +40,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // Options are what a recording does not state itself. The zero value is fine.

@@ -6,7 +6,7 @@ package jfr
 import (
 	"errors"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/protofields"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 // labels are what Pyroscope's Java agent sends beside a recording (LabelsSnapshot). An event has the number of a context, and
@@ -31,7 +31,7 @@ var errLabels = errors.New("the labels are not a LabelsSnapshot")
 //	message LabelsSnapshot { map<int64, Context> contexts = 1; map<int64, string> strings = 2; }
 func parseLabels(data []byte) (labels, error) {
 	l := labels{contexts: map[int64][]label{}, strings: map[int64]string{}}
-	r := protofields.New(data)
+	r := wire.New(data)
 	for r.Next() {
 		entry, content, err := parseEntry(r.Content)
 		switch {
@@ -52,7 +52,7 @@ func parseLabels(data []byte) (labels, error) {
 }
 
 func parseContext(data []byte) (context []label, err error) {
-	r := protofields.New(data)
+	r := wire.New(data)
 	for r.Next() {
 		if r.Number != 1 || len(context) == maxLabels {
 			continue
@@ -71,7 +71,7 @@ func parseContext(data []byte) (context []label, err error) {
 
 // parseEntry reads an entry of a map: its key, and its value as a number or as bytes.
 func parseEntry(data []byte) (entry label, content []byte, err error) {
-	r := protofields.New(data)
+	r := wire.New(data)
 	for r.Next() {
 		switch r.Number {
 		case 1:

@@ -9,11 +9,11 @@ import (
 
 	"github.com/grafana/jfr-parser/parser/types"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // stack interns a stack trace, leaf first. If the chunk does not have it, the stack is empty.
-func (d *decoder) stack(ref types.StackTraceRef) (profiledict.StackIndex, error) {
+func (d *decoder) stack(ref types.StackTraceRef) (dictionary.StackIndex, error) {
 	if known, ok := d.chunk.stacks[ref]; ok {
 		return known, nil
 	}
@@ -46,7 +46,7 @@ func (d *decoder) location(frame *types.StackFrame) (int32, error) {
 	if line > math.MaxInt32 { // −1 means that the line is unknown
 		line = 0
 	}
-	return d.Frame(profiledict.Function{Name: name}, line, 0), nil
+	return d.Frame(dictionary.Function{Name: name}, line, 0), nil
 }
 
 // unknownMethod is the name if the chunk does not have the method.

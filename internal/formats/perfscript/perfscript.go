@@ -18,9 +18,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // parserFactor is the memory of the text itself, and of the processes in it.
@@ -73,7 +73,7 @@ type decoder struct {
 	inSample bool
 	isDeep   bool
 	stack    []int32
-	inlined  []profiledict.Line
+	inlined  []dictionary.Line
 	set      []int32
 }
 
@@ -229,8 +229,8 @@ func (d *decoder) frame(line string) bool {
 		symbol = symbol[:at]
 	}
 	if symbol != "" && symbol != "[unknown]" {
-		function := d.b.Dict.Functions.Intern(profiledict.Function{Name: d.b.Dict.Strings.Intern(d.b.Text(symbol))})
-		d.inlined = append(d.inlined, profiledict.Line{Function: function})
+		function := d.b.Dict.Functions.Intern(dictionary.Function{Name: d.b.Dict.Strings.Intern(d.b.Text(symbol))})
+		d.inlined = append(d.inlined, dictionary.Line{Function: function})
 	}
 	if file != "inlined" { // otherwise the frame that it is inlined into follows
 		d.push(ip, file)
@@ -244,9 +244,9 @@ func (d *decoder) push(ip uint64, file string) {
 		d.inlined = d.inlined[:0]
 		return
 	}
-	l := profiledict.Location{Address: ip}
+	l := dictionary.Location{Address: ip}
 	if file != "" && file != "[unknown]" {
-		l.Mapping = d.b.Dict.Mappings.Intern(profiledict.Mapping{Filename: d.b.Dict.Strings.Intern(d.b.Text(file))})
+		l.Mapping = d.b.Dict.Mappings.Intern(dictionary.Mapping{Filename: d.b.Dict.Strings.Intern(d.b.Text(file))})
 	}
 	d.stack = append(d.stack, int32(d.b.Dict.Locations.Intern(l, d.inlined)))
 	d.inlined = d.inlined[:0]
@@ -276,7 +276,7 @@ func (d *decoder) sample() {
 			d.set = append(d.set, d.number(events.AttributeCPU, h.cpu))
 		}
 		if state != "" {
-			d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, profiledict.StringValue(state)))
+			d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, dictionary.StringValue(state)))
 		}
 		if d.b.Stats.Events == 0 {
 			d.first = h.timestamp
@@ -311,7 +311,7 @@ func kindOf(h *header) (kind events.Type, state string) {
 		if stat == "wait" {
 			stat = "runnable"
 		}
-		return offCPU, profiledict.ValidUTF8(stat)
+		return offCPU, dictionary.ValidUTF8(stat)
 	case h.event == "sched:sched_switch" && h.period > 1:
 		return offCPU, ""
 	case (h.event == "cpu-clock" || h.event == "task-clock") && h.hasPeriod:

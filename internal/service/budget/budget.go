@@ -23,7 +23,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 // ErrBusy reports that the budget is used up. The same payload may fit later.
@@ -124,7 +124,7 @@ func (c *Claim) ResizeBody(ctx context.Context, n int64) error {
 // Acquire acquires the n bytes that the profiles of a payload will take. A payload that grows needs Build.
 func (c *Claim) Acquire(ctx context.Context, n int64) error {
 	if c.profiles.held() > 0 {
-		return c.Build(ctx, n, func(pdatasize.Reserve) error { return nil })
+		return c.Build(ctx, n, func(size.Reserve) error { return nil })
 	}
 	if err := c.profiles.acquire(ctx, n); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (c *Claim) Acquire(ctx context.Context, n int64) error {
 
 // Build calls build, which reserves bytes before it takes them. expected is how many it will probably reserve: the claim
 // acquires them at once. After an error the claim is as before.
-func (c *Claim) Build(ctx context.Context, expected int64, build func(pdatasize.Reserve) error) error {
+func (c *Claim) Build(ctx context.Context, expected int64, build func(size.Reserve) error) error {
 	c.floor = c.used
 	err := c.expect(ctx, expected)
 	if err == nil {

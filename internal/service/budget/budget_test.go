@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 const kib = 1 << 10

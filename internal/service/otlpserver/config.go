@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 // GRPCConfig configures a gRPC server.
@@ -57,7 +57,7 @@ func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.U
 
 // Validate names every fault.
 func (c *GRPCConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
 	faults.Require(c.ReadTimeout >= 0, "`read_timeout` must not be negative, found %v", c.ReadTimeout)
 	return faults.Err()
@@ -65,7 +65,7 @@ func (c *GRPCConfig) Validate() error {
 
 // Validate names every fault.
 func (c *HTTPConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
 	err := httpserver.CheckEncodings(c.Server.CompressionAlgorithms)
 	faults.Require(err == nil, "`compression_algorithms` %w", err)

@@ -20,9 +20,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 // Signal is a kind of message that a server receives.
@@ -65,9 +65,9 @@ type Response interface {
 func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reasons string, err error)) Signal {
 	export := func(ctx context.Context, m *Message) (Response, error) {
 		request, response := plogotlp.NewExportRequest(), plogotlp.NewExportResponse()
-		check, unmarshal := pdatasize.Logs, request.UnmarshalProto
+		check, unmarshal := size.Logs, request.UnmarshalProto
 		if m.IsJSON {
-			check, unmarshal = pdatasize.JSON, request.UnmarshalJSON
+			check, unmarshal = size.JSON, request.UnmarshalJSON
 		}
 		if err := Admit(ctx, m.Claim, m.Data, check); err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reas
 func Admit(ctx context.Context, claim *budget.Claim, data []byte, check func([]byte) (memoryBytes int, err error)) error {
 	memory, err := check(data)
 	switch {
-	case errors.Is(err, pdatasize.ErrExpands):
+	case errors.Is(err, size.ErrExpands):
 		return &httpserver.BodyError{Status: http.StatusRequestEntityTooLarge, Err: err}
 	case err != nil:
 		return BadRequest(err)

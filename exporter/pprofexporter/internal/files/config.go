@@ -6,7 +6,7 @@ package files
 import (
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // Config is the section `files`.
@@ -32,7 +32,7 @@ func DefaultConfig() Config {
 
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Directory != "", "`directory` must be set")
 	_, err := parseName(c.Name)
 	faults.Require(err == nil, "`name` %w, found %q", err, c.Name)

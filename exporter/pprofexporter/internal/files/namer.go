@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 )
 
 // namer names the files of one message. It keeps what is about the resource and the scope of the last file, since a small message
@@ -31,7 +31,7 @@ type namer struct {
 	values []string
 	// stated is the name of the profile according to the scope.
 	stated string
-	names  profilekind.Namer
+	names  kind.Namer
 }
 
 func newNamer(t *template, pd pprofile.Profiles, now time.Time) *namer {
@@ -39,7 +39,7 @@ func newNamer(t *template, pd pprofile.Profiles, now time.Time) *namer {
 }
 
 // path returns the path of the file for a pprof, without the suffix.
-func (n *namer) path(e *pprofencode.Payload) string {
+func (n *namer) path(e *encode.Payload) string {
 	rp := n.resolved.ResourceProfiles().At(e.ResourceIndex)
 	isNew := e.ResourceIndex != n.resource
 	if isNew {
@@ -47,7 +47,7 @@ func (n *namer) path(e *pprofencode.Payload) string {
 	}
 	if isNew || e.ScopeIndex != n.scope {
 		scope := rp.ScopeProfiles().At(e.ScopeIndex).Scope().Attributes()
-		n.stated = profilekind.Stated(scope)
+		n.stated = kind.Stated(scope)
 		n.names.Begin(scope)
 	}
 	n.resource, n.scope = e.ResourceIndex, e.ScopeIndex
@@ -77,7 +77,7 @@ func (n *namer) text(index int32) string {
 	if index < 0 || int(index) >= texts.Len() {
 		return ""
 	}
-	return profilekind.CutName(texts.At(int(index)))
+	return kind.CutName(texts.At(int(index)))
 }
 
 // ofResource returns the value of a key that is about a resource.
@@ -89,7 +89,7 @@ func ofResource(attributes pcommon.Map, key string) string {
 		}
 		return fmt.Sprintf("%08x", uint32(hashOfMap(attributes)))
 	case "service.name":
-		return profilekind.Service(attributes)
+		return kind.Service(attributes)
 	default:
 		return text(attributes, key)
 	}

@@ -3,7 +3,7 @@
 
 // Package files writes OTLP profiles as pprof files, and deletes the oldest.
 //
-// Write makes one file for each pprof that pprofencode.Encode returns. A file appears under its name when it is complete and on
+// Write makes one file for each pprof that encode.Encode returns. A file appears under its name when it is complete and on
 // the disk: it is written under a temporary name, synced and renamed. The folders are synced once, before Write returns. All paths
 // stay below one directory (os.Root), whatever names arrive.
 package files
@@ -31,8 +31,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofencode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 )
 
 // temporary is the prefix of the names of unfinished files.
@@ -134,7 +134,7 @@ func (w *Writer) Close() error { return w.root.Close() }
 // file is written twice.
 func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
 	malformed := 0
-	encoded, stats, err := pprofencode.Encode(pd)
+	encoded, stats, err := encode.Encode(pd)
 	if err != nil {
 		// Leave out the samples that cannot be understood.
 		var batch compact.Batch
@@ -142,7 +142,7 @@ func (w *Writer) Write(ctx context.Context, pd pprofile.Profiles, now time.Time)
 		for _, n := range batch.TakeStats().Dropped {
 			malformed += n
 		}
-		if encoded, stats, err = pprofencode.Encode(pd); err != nil {
+		if encoded, stats, err = encode.Encode(pd); err != nil {
 			w.counters.Dropped.Add(ctx, 1, reason("malformed"))
 			return consumererror.NewPermanent(fmt.Errorf("files: %w", err))
 		}

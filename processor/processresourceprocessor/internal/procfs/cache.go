@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 )
 
 // Key identifies a process as a sample does. The executable, which may be empty, distinguishes a process that has

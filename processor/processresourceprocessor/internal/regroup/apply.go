@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // apply carries out the decision. Resources that stay keep their position; new ones follow in the order of their first
@@ -40,7 +40,7 @@ func (r *Regrouper) apply(pd pprofile.Profiles) {
 func (r *Regrouper) changeIndices(pd pprofile.Profiles) {
 	n := 0
 	areMoved := r.changesAttributes()
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		samples := p.Samples()
 		for i := range samples.Len() {
 			t := r.tupleOf[n]
@@ -165,7 +165,7 @@ func (m *mover) contentOf(sp pprofile.ScopeProfiles) int32 {
 		m.scopeContent = m.unread
 	}
 	if m.scopeContent == none {
-		key := profiledict.AppendMap(m.key[:0], sp.Scope().Attributes())
+		key := dictionary.AppendMap(m.key[:0], sp.Scope().Attributes())
 		for _, text := range [...]string{sp.Scope().Name(), sp.Scope().Version(), sp.SchemaUrl()} {
 			key = append(binary.AppendUvarint(key, uint64(len(text))), text...)
 		}

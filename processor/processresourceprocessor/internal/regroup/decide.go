@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // decision assigns the samples of each tuple to a resource.
@@ -191,7 +191,7 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 		}
 		set.PutStr(a.Key, a.Value)
 	}
-	r.content = profiledict.AppendMap(append(r.content[:0], base.hash[:]...), set)
+	r.content = dictionary.AppendMap(append(r.content[:0], base.hash[:]...), set)
 	r.budget -= size // even if Admit refuses it, since it was read
 	if !group.Admit(sha256.Sum256(r.content)) {
 		return overResources
@@ -238,7 +238,7 @@ func (b *base) measure(r *Regrouper) bool {
 		rest.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(b.lowered, key) })
 		attributes = rest
 	}
-	r.content = append(profiledict.AppendMap(r.content[:0], attributes), b.rp.SchemaUrl()...)
+	r.content = append(dictionary.AppendMap(r.content[:0], attributes), b.rp.SchemaUrl()...)
 	b.hash = sha256.Sum256(r.content)
 	content, ok := r.contents[b.hash]
 	if !ok {

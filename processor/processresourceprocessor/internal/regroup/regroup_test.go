@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 var byExecutable = []string{"process.executable.name", "process.executable.path", "container.id"}
@@ -484,7 +484,7 @@ func TestIndicesOutOfRange(t *testing.T) {
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	assert.Equal(t, samples, pd.SampleCount())
 	kept := 0
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		for _, s := range p.Samples().All() {
 			for _, a := range s.AttributeIndices().All() {
 				if a < 0 || int(a) >= d.AttributeTable().Len() {

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // scan finds the processes of a message. A tuple has, for each role, the attribute of a sample. Samples of one tuple
@@ -34,7 +34,7 @@ type scan struct {
 	tuples          []int32
 	resourceOfTuple []int32
 	samplesOfTuple  []int32
-	tupleIndex      profiledict.HashIndex
+	tupleIndex      dictionary.HashIndex
 	scratch         []int32
 
 	processes []Process
@@ -183,9 +183,9 @@ func (r *Regrouper) tuple(resource int32) int32 {
 			return last
 		}
 	}
-	h := profiledict.Mix(0, uint64(resource))
+	h := dictionary.Mix(0, uint64(resource))
 	for _, a := range r.scratch {
-		h = profiledict.Mix(h, uint64(uint32(a)))
+		h = dictionary.Mix(h, uint64(uint32(a)))
 	}
 	probe := r.tupleIndex.Start(h)
 	for t := r.tupleIndex.Next(&probe); t != 0; t = r.tupleIndex.Next(&probe) {

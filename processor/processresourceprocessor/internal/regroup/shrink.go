@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdataiter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
 // shrink lists what leaves the dictionary: attributes that moved to resources, and texts that resources no longer have. The rest
@@ -226,7 +226,7 @@ func eachOtherList(pd pprofile.Profiles, do func(pcommon.Int32Slice)) {
 	for i := range locations.Len() {
 		do(locations.At(i).AttributeIndices())
 	}
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		do(p.AttributeIndices())
 	}
 }
@@ -246,7 +246,7 @@ func eachString(pd pprofile.Profiles, moved func(int32) int32) {
 	for _, m := range d.MappingTable().All() {
 		m.SetFilenameStrindex(moved(m.FilenameStrindex()))
 	}
-	for p := range pdataiter.Profiles(pd) {
+	for p := range otlp.Profiles(pd) {
 		for _, t := range [...]pprofile.ValueType{p.SampleType(), p.PeriodType()} {
 			t.SetTypeStrindex(moved(t.TypeStrindex()))
 			t.SetUnitStrindex(moved(t.UnitStrindex()))

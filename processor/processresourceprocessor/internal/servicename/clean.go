@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // MaxBytes bounds a name.
@@ -23,11 +23,11 @@ func Clean(name string) string {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(profiledict.CutUTF8(name, MaxBytes), "\ufffd"))
-	return strings.TrimSpace(profiledict.CutUTF8(name, MaxBytes))
+	}, strings.ToValidUTF8(dictionary.CutUTF8(name, MaxBytes), "\ufffd"))
+	return strings.TrimSpace(dictionary.CutUTF8(name, MaxBytes))
 }
 
 // IsUnknown reports whether a name is the one that SDKs set if they know none.
 func IsUnknown(name string) bool {
-	return name == "" || strings.HasPrefix(name, profilekind.UnknownService)
+	return name == "" || strings.HasPrefix(name, kind.UnknownService)
 }

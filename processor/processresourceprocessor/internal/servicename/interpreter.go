@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Command is what is known of what a process runs. Empty fields are unknown.
@@ -234,7 +234,7 @@ func (s script) program(arguments []string) string {
 // fileName returns the last element of a path, or the folder's name if that element has a fixed name, such as
 // __main__.py.
 func fileName(file string) string {
-	file = profiledict.CutUTF8(file, 4<<10)
+	file = dictionary.CutUTF8(file, 4<<10)
 	name := path.Base(file)
 	switch name {
 	case "__main__.py", "index.js", "index.mjs", "index.cjs":

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Rule names the processes that match. A nil expression matches everything.
@@ -27,7 +27,7 @@ const maxCommandLine = 4 << 10
 func Match(rules []Rule, executable string, arguments []string) string {
 	commandLine := ""
 	if len(rules) > 0 {
-		commandLine = profiledict.CutUTF8(strings.Join(arguments, " "), maxCommandLine)
+		commandLine = dictionary.CutUTF8(strings.Join(arguments, " "), maxCommandLine)
 	}
 	for _, rule := range rules {
 		if name := rule.name(executable, commandLine); name != "" {

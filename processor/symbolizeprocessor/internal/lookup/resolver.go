@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )

@@ -24,8 +24,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -282,7 +282,7 @@ const (
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Timeout)
 	faults.Require(c.Include != "", "`include` must be set")
 	faults.Require(doublestar.ValidatePathPattern(c.Include), "`include` must be a glob, found %q", c.Include)

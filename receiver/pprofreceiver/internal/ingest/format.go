@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 )
 
 // AllFormats returns the names of all formats, which is the default of `formats`.
@@ -56,27 +56,27 @@ func (in *Ingester) accepts(format formats.Format) bool {
 // sniffFormat returns the format that data seems to have: one that formats.Decode reads, or else pprof, whose decoder explains what
 // is wrong with the data.
 func sniffFormat(data []byte) formats.Format {
-	if seen := formats.Sniff(pprofconv.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
+	if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
 		return seen
 	}
 	return formats.Pprof
 }
 
 // decodeFormat decodes a payload that is not pprof. The error is a *Rejection, or that of ctx.
-func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
+func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *Payload) (pd pprofile.Profiles, stats decode.DecodeStats, err error) {
 	if format == formats.GoTrace {
 		p.ProfileName = "" // a trace has several kinds of profiles, named by their types
 	}
 	var done events.Stats
-	err = in.build(ctx, p, func(reserve pdatasize.Reserve) error {
-		data, err := pprofconv.Uncompress(p.Data, in.limit(p), &pdatasize.Meter{Context: ctx, Reserve: reserve})
+	err = in.build(ctx, p, func(reserve size.Reserve) error {
+		data, err := decode.Uncompress(p.Data, in.limit(p), &size.Meter{Context: ctx, Reserve: reserve})
 		if err != nil {
 			return uncompressError(err)
 		}
 		stats.UncompressedBytes = len(data)
 		options := formats.Options{
 			Options: events.Options{
-				MaxTextBytes: in.Config.Limits.MaxTextBytes, Anchor: p.anchor(), Meter: &pdatasize.Meter{Context: ctx, Reserve: reserve},
+				MaxTextBytes: in.Config.Limits.MaxTextBytes, Anchor: p.anchor(), Meter: &size.Meter{Context: ctx, Reserve: reserve},
 			},
 			GoTrace: in.Config.GoTrace.options(),
 			Folded:  p.Folded,
@@ -101,9 +101,9 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		return pd, stats, Reject(NotPprof, fmt.Errorf("read %s: %w", format, err))
 	}
 	stats.Samples = done.Events
-	stats.Dropped[pprofconv.DropMalformed] = done.Dropped
-	stats.Repaired[pprofconv.RepairInvalidUTF8] = done.InvalidUTF8
-	stats.Repaired[pprofconv.RepairTruncatedText] = done.Truncated
+	stats.Dropped[decode.DropMalformed] = done.Dropped
+	stats.Repaired[decode.RepairInvalidUTF8] = done.InvalidUTF8
+	stats.Repaired[decode.RepairTruncatedText] = done.Truncated
 	in.countFaults(ctx, &stats)
 	in.countLeftOut(ctx, &done)
 	if done.GuessedClock {

@@ -6,8 +6,8 @@ package ingest
 import (
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // GoTraceConfig configures the decoding of Go execution traces.
@@ -46,7 +46,7 @@ func DefaultGoTrace() GoTraceConfig {
 
 // Validate returns all faults.
 func (c *GoTraceConfig) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.Mode == goTraceEvents || c.Mode == goTraceAggregated, "`mode` must be events or aggregated, found %q", c.Mode)
 	faults.Require(c.MinDuration >= 0, "`min_duration` must not be negative, found %v", c.MinDuration)
 	faults.Require(c.Period > 0, "`period` must be positive, found %v", c.Period)

@@ -6,7 +6,7 @@ package ingest
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // Attribute keys of the semantic conventions.
@@ -33,7 +33,7 @@ type Identity struct {
 // NewIdentity returns the identity of an unknown service.
 func NewIdentity() Identity {
 	id := Identity{Derived: pcommon.NewMap(), Stated: pcommon.NewMap()}
-	id.Derived.PutStr(AttributeServiceName, profilekind.UnknownService)
+	id.Derived.PutStr(AttributeServiceName, kind.UnknownService)
 	return id
 }
 

@@ -27,9 +27,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pdatasize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	pprofconv "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -40,7 +40,7 @@ type Payload struct {
 	// Claim holds the bytes of the payload and of what it is decoded to. The source releases it after the delivery.
 	Claim *budget.Claim
 	Identity
-	// ProfileName is which profile it is, as profilekind names it, or empty.
+	// ProfileName is which profile it is, as otlp/kind names it, or empty.
 	ProfileName string
 	// IsNamedByTypes names a profile without a ProfileName by its sample and period types.
 	IsNamedByTypes bool
@@ -271,7 +271,7 @@ func (in *Ingester) Identify(pd pprofile.Profiles, p *Payload) {
 				sp.Scope().SetVersion(p.ScopeVersion)
 			}
 			if name := p.profileName(pd, sp); name != "" {
-				sp.Scope().Attributes().PutStr(profilekind.NameAttribute, name)
+				sp.Scope().Attributes().PutStr(kind.NameAttribute, name)
 			}
 			for _, profile := range sp.Profiles().All() {
 				p.setTime(profile)
@@ -286,7 +286,7 @@ func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) s
 		return p.ProfileName
 	}
 	first, texts := sp.Profiles().At(0), pd.Dictionary().StringTable()
-	return profilekind.Name("", texts.At(int(first.SampleType().TypeStrindex())), texts.At(int(first.PeriodType().TypeStrindex())))
+	return kind.Name("", texts.At(int(first.SampleType().TypeStrindex())), texts.At(int(first.PeriodType().TypeStrindex())))
 }
 
 // setTime sets the time and duration of a profile that has none. A time in 1970 counts as none.

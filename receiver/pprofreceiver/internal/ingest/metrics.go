@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 )
 
 // AttributesOption returns the attributes of a measurement (key, value, ...).
@@ -30,15 +30,15 @@ func (in *Ingester) CountRejected(ctx context.Context, err error) {
 }
 
 // countFaults counts what was dropped or repaired in a payload that was decoded.
-func (in *Ingester) countFaults(ctx context.Context, stats *pprofconv.DecodeStats) {
+func (in *Ingester) countFaults(ctx context.Context, stats *decode.DecodeStats) {
 	for i, n := range stats.Dropped {
 		if n > 0 {
-			in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(n), AttributesOption("reason", pprofconv.DropReason(i).String()))
+			in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(n), AttributesOption("reason", decode.DropReason(i).String()))
 		}
 	}
 	for i, n := range stats.Repaired {
 		if n > 0 {
-			in.Metrics.ReceiverPprofRepaired.Add(ctx, int64(n), AttributesOption("fault", pprofconv.Repair(i).String()))
+			in.Metrics.ReceiverPprofRepaired.Add(ctx, int64(n), AttributesOption("fault", decode.Repair(i).String()))
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 // Config configures the HTTP server that profiles are pushed to.
@@ -53,7 +53,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
 	err := httpserver.CheckEncodings(c.HTTP.CompressionAlgorithms)
 	faults.Require(err == nil, "`compression_algorithms` %w", err)
@@ -68,7 +68,7 @@ func (c *PyroscopeConfig) Validate() error {
 	if !c.Enabled {
 		return nil
 	}
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(len(c.Formats) > 0, "`formats` must not be empty: to turn the routes off, set `enabled` to false")
 	for _, name := range c.Formats {
 		faults.Require(slices.Contains(ingestFormats, name), "`formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name)

@@ -14,7 +14,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -127,7 +127,7 @@ func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 		if key == "" || value == "" || value == "undefined" { // dd-trace for Node writes undefined for what is not set
 			continue
 		}
-		key = profiledict.ValidUTF8(key)
+		key = dictionary.ValidUTF8(key)
 		if _, repeated := attributes.Get(key); repeated {
 			continue
 		}
@@ -135,7 +135,7 @@ func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 			attributes.PutInt(key, pid)
 			continue
 		}
-		attributes.PutStr(key, profiledict.ValidUTF8(value))
+		attributes.PutStr(key, dictionary.ValidUTF8(value))
 	}
 	return nil
 }

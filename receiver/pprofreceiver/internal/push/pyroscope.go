@@ -21,12 +21,12 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiledict"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pyroscopewire"
+	pyroscopewire "github.com/otelcol-profiles/otelcol-profiles/internal/formats/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -201,8 +201,8 @@ func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, e
 }
 
 // baseline returns a Baseline with the totals of previous: old versions of pyroscope-go send the last totals beside the new ones.
-func (s pyroscope) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*pprofconv.Baseline, error) {
-	b := pprofconv.NewBaseline(pprofconv.BaselineOptions{})
+func (s pyroscope) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*decode.Baseline, error) {
+	b := decode.NewBaseline(decode.BaselineOptions{})
 	p.Data, p.Baseline = previous, b
 	if p.Fetched = p.From; p.Fetched.IsZero() {
 		p.Fetched = time.Now()
@@ -250,7 +250,7 @@ func (s pyroscope) tenant(r *pushRequest) string {
 	if s.cfg.TenantAttribute == "" {
 		return ""
 	}
-	return profiledict.ValidUTF8(r.Header.Get("X-Scope-OrgID"))
+	return dictionary.ValidUTF8(r.Header.Get("X-Scope-OrgID"))
 }
 
 // payload returns a payload without data, with the identity of its sender.
@@ -265,7 +265,7 @@ func (s pyroscope) payload(claim *budget.Claim, tenant string, from *pyroscopewi
 	id := ingest.NewIdentity()
 	put := func(key, value string) {
 		if key != "" && value != "" {
-			id.Stated.PutStr(profiledict.ValidUTF8(key), profiledict.ValidUTF8(value))
+			id.Stated.PutStr(dictionary.ValidUTF8(key), dictionary.ValidUTF8(value))
 		}
 	}
 	for _, l := range from.Labels {
@@ -286,8 +286,8 @@ func (s pyroscope) payload(claim *budget.Claim, tenant string, from *pyroscopewi
 	put(key, from.Service)
 	return ingest.Payload{
 		Identity: id, Claim: claim, Format: formats.Pprof, IsDelta: from.IsDelta,
-		ProfileName: profilekind.Canonical(profiledict.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
-		ScopeName: profiledict.ValidUTF8(from.ScopeName), ScopeVersion: profiledict.ValidUTF8(from.ScopeVersion),
+		ProfileName: kind.Canonical(dictionary.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
+		ScopeName: dictionary.ValidUTF8(from.ScopeName), ScopeVersion: dictionary.ValidUTF8(from.ScopeVersion),
 	}, nil
 }
 

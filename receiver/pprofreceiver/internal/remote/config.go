@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
@@ -29,7 +29,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Client.Timeout)
 	faults.RequireURL("endpoint", c.Client.Endpoint)
 	return faults.Err()

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 
 // Validate returns all faults of the section; each job validates itself.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	faults.Require(c.MaxConcurrent > 0, "`max_concurrent` must be positive, found %d", c.MaxConcurrent)
 	faults.Require(len(c.Configs) > 0, "`configs` must have a job")
 	faults.Add(targets.ValidateJobs(c.Configs))

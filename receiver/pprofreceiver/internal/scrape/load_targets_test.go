@@ -20,7 +20,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // loadTargetsVariable is the environment variable that makes this test's binary serve the targets.

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -90,7 +90,7 @@ func (r scrapeResult) failed(err error) scrapeResult {
 const restartTooManyStacks = "too_many_stacks"
 
 // countRestart counts totals that do not continue those before them.
-func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *pprofconv.DecodeStats) {
+func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *decode.DecodeStats) {
 	why := stats.Delta.Reason.String()
 	if stats.Delta.Overflowed {
 		why = restartTooManyStacks
@@ -102,15 +102,15 @@ func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *pprofc
 
 // deltaState is the last payload of an endpoint with `delta`.
 type deltaState struct {
-	baseline *pprofconv.Baseline
+	baseline *decode.Baseline
 	// bytes is its part of the job's baselineBytes.
 	bytes int64
 }
 
 // get returns the baseline. The first payload creates it, so that a target that never answers has none.
-func (d *deltaState) get() *pprofconv.Baseline {
+func (d *deltaState) get() *decode.Baseline {
 	if d.baseline == nil {
-		d.baseline = pprofconv.NewBaseline(pprofconv.BaselineOptions{})
+		d.baseline = decode.NewBaseline(decode.BaselineOptions{})
 	}
 	return d.baseline
 }

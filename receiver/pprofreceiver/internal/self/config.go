@@ -6,7 +6,7 @@ package self
 import (
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
@@ -26,7 +26,7 @@ type Config struct {
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	var faults configcheck.Faults
+	var faults config.Faults
 	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Timeout)
 	return faults.Err()
 }

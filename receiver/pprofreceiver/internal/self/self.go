@@ -19,9 +19,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profilekind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -85,7 +85,7 @@ func (s *Recorder) Start(context.Context, component.Host) error {
 	s.cpu = cpuProfiler{logger: s.set.Logger}
 	s.totals = map[string]*totals{}
 	for _, name := range s.others() {
-		s.totals[profilekind.Canonical(name)] = &totals{baseline: pprofconv.NewBaseline(pprofconv.BaselineOptions{})}
+		s.totals[kind.Canonical(name)] = &totals{baseline: decode.NewBaseline(decode.BaselineOptions{})}
 	}
 	s.windows = make(chan []ingest.Payload, maxPendingWindows)
 	s.worker.Start(func(stopping, deliver context.Context) {
@@ -158,7 +158,7 @@ func (s *Recorder) cpuPayload() []ingest.Payload {
 	if data == nil {
 		return nil
 	}
-	return []ingest.Payload{{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: profilekind.ProcessCPU}}
+	return []ingest.Payload{{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: kind.ProcessCPU}}
 }
 
 // others are the runtime's names of the profiles that it keeps from the process's start.
@@ -181,7 +181,7 @@ func (s *Recorder) otherPayloads() (payloads []ingest.Payload) {
 			s.set.Logger.Error("cannot write the runtime's profile", zap.String("profile", name), zap.Error(err))
 			continue
 		}
-		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data.Bytes(), Identity: s.id, ProfileName: profilekind.Canonical(name)})
+		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data.Bytes(), Identity: s.id, ProfileName: kind.Canonical(name)})
 	}
 	return payloads
 }
@@ -231,7 +231,7 @@ func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
 
 // totals is the state of a profile that the runtime counts from the process's start.
 type totals struct {
-	baseline *pprofconv.Baseline
+	baseline *decode.Baseline
 	// isBegun means that a payload was delivered, with which the next is compared.
 	isBegun bool
 }

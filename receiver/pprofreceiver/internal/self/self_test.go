@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -22,7 +22,7 @@ func TestTotalsAreDeliveredOnce(t *testing.T) {
 	f := sourcetest.New(t)
 	in := f.Ingester("self", "runtime", 0)
 	s := New(&Config{}, f.Set, in)
-	s.totals = map[string]*totals{"mutex": {baseline: pprofconv.NewBaseline(pprofconv.BaselineOptions{})}}
+	s.totals = map[string]*totals{"mutex": {baseline: decode.NewBaseline(decode.BaselineOptions{})}}
 	p := ingest.Payload{
 		Format: formats.Pprof, Data: sourcetest.Captured(t, "go-mutex.pb.gz"), Identity: ingest.NewIdentity(), ProfileName: "mutex",
 	}

@@ -31,10 +31,10 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/collectortest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprofconv"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -155,7 +155,7 @@ func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *inges
 	metrics, err := metadata.NewTelemetryBuilder(f.Set.TelemetrySettings)
 	require.NoError(f.T, err)
 	f.T.Cleanup(metrics.Shutdown)
-	limits := pprofconv.DefaultLimits()
+	limits := decode.DefaultLimits()
 	if maxProfileBytes > 0 {
 		limits.MaxProfileBytes = maxProfileBytes
 	}

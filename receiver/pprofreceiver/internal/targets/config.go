@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/model/relabel"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	configcheck "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // TransferTime is the least time that a timeout leaves for the answer after the target has recorded.

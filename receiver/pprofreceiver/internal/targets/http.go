@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/http"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 // maxHTTPBytes is the largest list that a server may answer with: half a million targets.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/await"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/configcheck"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; after three quarters of the time that
@@ -80,7 +80,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // RequireIntervals adds the faults of the keys that sources with a worker have in common.
-func RequireIntervals(faults *configcheck.Faults, interval, delay, timeout time.Duration) {
+func RequireIntervals(faults *config.Faults, interval, delay, timeout time.Duration) {
 	faults.Require(interval > 0, "`collection_interval` must be positive, found %v", interval)
 	faults.Require(delay >= 0, "`initial_delay` must not be negative, found %v", delay)
 	faults.Require(timeout >= 0, "`timeout` must not be negative, found %v", timeout)

@@ -1,0 +1,337 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pyroscope reads what Pyroscope's clients send beside their profiles:
+//
+//	ParseQuery                the query of POST /ingest: application, labels, times, format
+//	ParseSampleTypeConfig     what pyroscope-go sends about a pprof: which profile it is, and whether it counts from the start
+//	ParsePush, ParsePushJSON  messages of push.v1.PusherService/Push: labels and pprofs
+//
+// The facts are from the clients' public sources and the API's definitions (push/v1/push.proto, types/v1/types.proto).
+package pyroscope
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+)
+
+// Label is a label of a series.
+type Label struct{ Name, Value string }
+
+// The labels that have a meaning to clients.
+const (
+	LabelService      = "service_name"
+	LabelProfileName  = "__name__"
+	LabelSession      = "__session_id__"
+	LabelDelta        = "__delta__"
+	LabelScopeName    = "otel.scope.name"
+	LabelScopeVersion = "otel.scope.version"
+)
+
+// Source identifies the sender, by its labels.
+type Source struct {
+	// Service is the label service_name, or the application's name, or empty.
+	Service string
+	// ProfileName is the label __name__.
+	ProfileName             string
+	ScopeName, ScopeVersion string
+	SessionID               string
+	// IsDelta reports the label __delta__=false: the values are differences already, so the receiver must not compute any.
+	IsDelta bool
+	// Labels are the other labels in the order in which they came, each name once.
+	Labels []Label
+}
+
+// maxLabels bounds the labels of a source. Pyroscope itself accepts 30.
+const maxLabels = 256
+
+// newSource sorts labels by their meaning.
+func newSource(application string, labels []Label) (Source, error) {
+	if len(labels) > maxLabels {
+		return Source{}, fmt.Errorf("%d labels: there can be %d at most", len(labels), maxLabels)
+	}
+	s := Source{Service: application}
+	seen := make(map[string]bool, len(labels))
+	for _, l := range labels {
+		if l.Name == "" || seen[l.Name] {
+			continue
+		}
+		seen[l.Name] = true
+		switch l.Name {
+		case LabelService:
+			s.Service = l.Value
+		case LabelProfileName:
+			s.ProfileName = l.Value
+		case LabelScopeName:
+			s.ScopeName = l.Value
+		case LabelScopeVersion:
+			s.ScopeVersion = l.Value
+		case LabelSession:
+			s.SessionID = l.Value
+		case LabelDelta:
+			s.IsDelta = l.Value == "false"
+		default:
+			if !strings.HasPrefix(l.Name, "__") { // __period_type__ and the like are for the server
+				s.Labels = append(s.Labels, l)
+			}
+		}
+	}
+	return s, nil
+}
+
+// Ingest is the query of POST /ingest.
+type Ingest struct {
+	Source
+	// From and Until are zero if they are missing or not after 1970.
+	From, Until time.Time
+	// Format is pprof, jfr, folded, lines or groups. If it is empty, the body's content decides.
+	Format string
+	// Units and SampleRate are those of the samples in formats without types.
+	Units      string
+	SampleRate int64
+	Spy        string
+}
+
+// ParseQuery reads the query of POST /ingest.
+func ParseQuery(query url.Values) (Ingest, error) {
+	name := query.Get("name")
+	if name == "" {
+		return Ingest{}, errors.New("the query has no name=application{label=value,…}")
+	}
+	application, labels, err := parseName(name)
+	if err != nil {
+		return Ingest{}, err
+	}
+	source, err := newSource(application, labels)
+	if err != nil {
+		return Ingest{}, err
+	}
+	in := Ingest{
+		Source: source, From: parseTime(query.Get("from")), Until: parseTime(query.Get("until")),
+		Format: query.Get("format"), Units: query.Get("units"), Spy: query.Get("spyName"),
+	}
+	if rate := query.Get("sampleRate"); rate != "" {
+		if in.SampleRate, err = strconv.ParseInt(rate, 10, 64); err != nil || in.SampleRate < 0 {
+			return Ingest{}, fmt.Errorf("sampleRate=%q is not a number", rate)
+		}
+	}
+	return in, nil
+}
+
+// parseName reads application{label=value,label=value}.
+func parseName(name string) (application string, labels []Label, err error) {
+	application, rest, hasLabels := strings.Cut(name, "{")
+	if !hasLabels {
+		return application, nil, nil
+	}
+	rest, closed := strings.CutSuffix(strings.TrimSpace(rest), "}")
+	if !closed {
+		return "", nil, errors.New("name=application{label=value,…} has no closing brace")
+	}
+	for pair := range strings.SplitSeq(rest, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return "", nil, errors.New("name=application{label=value,…} has a label without a value")
+		}
+		labels = append(labels, Label{strings.TrimSpace(key), strings.Trim(strings.TrimSpace(value), `"`)})
+	}
+	return application, labels, nil
+}
+
+// parseTime reads a Unix time, whose number of digits implies its unit: 10 for s, 13 for ms, 16 for µs, 19 for ns. Anything else,
+// and any time in 1970, becomes the zero time.
+func parseTime(digits string) time.Time {
+	v, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	var t time.Time
+	switch {
+	case len(digits) <= 10:
+		t = time.Unix(v, 0)
+	case len(digits) <= 13:
+		t = time.UnixMilli(v)
+	case len(digits) <= 16:
+		t = time.UnixMicro(v)
+	default:
+		t = time.Unix(0, v)
+	}
+	if t.UTC().Year() <= 1970 {
+		return time.Time{}
+	}
+	return t
+}
+
+// maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.
+const maxConfigBytes = 64 << 10
+
+// SampleTypeConfig is the content of the part sample_type_config, which pyroscope-go sends beside a pprof.
+type SampleTypeConfig struct {
+	// ProfileName is mutex, block or empty. Nothing else distinguishes the two.
+	ProfileName string
+	// IsTotal reports whether values count from the start of the process, as those of old versions do.
+	IsTotal bool
+}
+
+// ParseSampleTypeConfig reads a sample_type_config. It ignores what it does not understand.
+func ParseSampleTypeConfig(config []byte) (c SampleTypeConfig) {
+	if len(config) > maxConfigBytes {
+		return c
+	}
+	var types map[string]struct {
+		DisplayName string `json:"display-name"`
+		Cumulative  bool   `json:"cumulative"`
+	}
+	if json.Unmarshal(config, &types) != nil {
+		return c
+	}
+	for _, name := range []string{"contentions", "delay"} {
+		switch display := types[name].DisplayName; {
+		case strings.HasPrefix(display, "block"):
+			c.ProfileName = kind.Block
+		case strings.HasPrefix(display, "mutex"):
+			c.ProfileName = kind.Mutex
+		}
+	}
+	for _, t := range types {
+		c.IsTotal = c.IsTotal || t.Cumulative
+	}
+	return c
+}
+
+// Series is one series of a push: its sender, and pprofs, each compressed with gzip or not.
+type Series struct {
+	Source
+	Profiles [][]byte
+}
+
+// maxSeries bounds the series and the profiles of one push: each needs its own tables, however small it is.
+const maxSeries = 1024
+
+var errNotPush = errors.New("not a PushRequest of push.v1")
+
+// ParsePush reads a PushRequest in protobuf. The profiles are parts of body.
+func ParsePush(body []byte) ([]Series, error) {
+	var all []Series
+	profiles := 0
+	r := wire.New(body)
+	for r.Next() {
+		if r.Number != 1 || r.Wire != protowire.BytesType {
+			continue
+		}
+		s, err := parseSeries(r.Content, &profiles)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, s); len(all) > maxSeries {
+			return nil, fmt.Errorf("there can be %d series at most in one request", maxSeries)
+		}
+	}
+	if r.IsMalformed() {
+		return nil, errNotPush
+	}
+	return all, nil
+}
+
+// parseSeries reads a RawProfileSeries and adds its pprofs to profiles.
+func parseSeries(data []byte, profiles *int) (s Series, err error) {
+	var labels []Label
+	r := wire.New(data)
+	for r.Next() {
+		if r.Wire != protowire.BytesType || r.Number > 2 {
+			continue
+		}
+		content := wire.New(r.Content)
+		switch r.Number {
+		case 1:
+			if len(labels) > maxLabels {
+				return s, fmt.Errorf("there can be %d labels at most", maxLabels)
+			}
+			var l Label
+			for content.Next() {
+				switch content.Number {
+				case 1:
+					l.Name = string(content.Content)
+				case 2:
+					l.Value = string(content.Content)
+				}
+			}
+			labels = append(labels, l)
+		case 2:
+			if *profiles++; *profiles > maxSeries {
+				return s, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
+			}
+			var pprof []byte
+			for content.Next() {
+				if content.Number == 1 && content.Wire == protowire.BytesType {
+					pprof = content.Content // the last one, as for every field that is not repeated
+				}
+			}
+			if pprof != nil {
+				s.Profiles = append(s.Profiles, pprof)
+			}
+		}
+		if content.IsMalformed() {
+			return s, errNotPush
+		}
+	}
+	if r.IsMalformed() {
+		return s, errNotPush
+	}
+	s.Source, err = newSource("", labels)
+	return s, err
+}
+
+// ParsePushJSON reads a PushRequest in JSON, with pprofs in base64.
+func ParsePushJSON(body []byte) ([]Series, error) {
+	var request struct {
+		Series []struct {
+			Labels  []Label
+			Samples []struct {
+				RawProfile string `json:"rawProfile"`
+				Snake      string `json:"raw_profile"`
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotPush, err)
+	}
+	if len(request.Series) > maxSeries {
+		return nil, fmt.Errorf("there can be %d series at most in one request", maxSeries)
+	}
+	all := make([]Series, 0, len(request.Series))
+	profiles := 0
+	for _, series := range request.Series {
+		source, err := newSource("", series.Labels)
+		if err != nil {
+			return nil, err
+		}
+		s := Series{Source: source}
+		for _, sample := range series.Samples {
+			if profiles++; profiles > maxSeries {
+				return nil, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
+			}
+			pprof, err := base64.StdEncoding.DecodeString(sample.RawProfile + sample.Snake)
+			if err != nil {
+				return nil, fmt.Errorf("rawProfile: %w", err)
+			}
+			s.Profiles = append(s.Profiles, pprof)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}

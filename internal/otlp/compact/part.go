@@ -1,0 +1,303 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	profiledict "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// Part is profiles that are sent as one message.
+type Part struct {
+	Profiles pprofile.Profiles
+	// ProfileCount and SampleCount are the numbers of profiles and samples in it.
+	ProfileCount, SampleCount int
+	// Bytes is the encoded size, at most a few bytes too high; 0 if Options.MaxBytes is 0.
+	Bytes int
+	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with everything that
+	// this refers to, or smaller parts would repeat too much of what its samples share.
+	Oversized bool
+	// Entries is the number of entries in each table of the dictionary, in the order of Tables.
+	Entries [len(Tables)]int
+}
+
+// piece is a run of a profile's samples that goes into one part.
+type piece struct {
+	profile int32
+	// from and to bound the samples.
+	from, to int32
+	// The first sample begins with its observation skip; if end is not 0, the last sample ends before its observation
+	// end.
+	skip, end uint32
+}
+
+// isFirst reports whether the piece is its profile's first, which carries the original payload.
+func (p *piece) isFirst(of *profile) bool { return p.from == of.first && p.skip == 0 }
+
+// observations bounds the observations of sample i that are in the piece.
+func (p *piece) observations(i int32, s *sample) (from, to uint32) {
+	from, to = 0, s.count
+	if i == p.from {
+		from = p.skip
+	}
+	if i == p.to-1 && p.end != 0 {
+		to = p.end
+	}
+	return from, to
+}
+
+// Parts returns everything in the batch, in as few and as even parts as Options.MaxBytes allows. An empty batch has no
+// parts. The batch must not change during the iteration. Parts may be called again.
+func (b *Batch) Parts() iter.Seq[Part] {
+	return func(yield func(Part) bool) {
+		if len(b.profiles) == 0 {
+			return
+		}
+		all := b.inOrder()
+		b.arrange(all)
+		limit := b.options.MaxBytes
+		if limit == 0 {
+			yield(b.write(all))
+			return
+		}
+		size := b.sizeOf(all)
+		if size <= limit {
+			yield(b.measured(all, size))
+			return
+		}
+		for _, pieces := range b.split(all, size) {
+			b.arrange(pieces)
+			if !yield(b.measured(pieces, b.sizeOf(pieces))) {
+				return
+			}
+		}
+	}
+}
+
+// inOrder returns all profiles whole, in the order in which they were added, except that profiles of a scope and scopes of
+// a resource are consecutive.
+func (b *Batch) inOrder() []piece {
+	pieces := make([]piece, len(b.profiles))
+	for i := range b.profiles {
+		p := &b.profiles[i]
+		pieces[i] = piece{profile: int32(i), from: p.first, to: p.first + p.count}
+	}
+	slices.SortFunc(pieces, b.compareOrder)
+	return pieces
+}
+
+func (b *Batch) compareOrder(x, y piece) int {
+	s, t := b.profiles[x.profile].scope, b.profiles[y.profile].scope
+	return cmp.Or(cmp.Compare(b.scopes.items[s].resource, b.scopes.items[t].resource),
+		cmp.Compare(s, t), cmp.Compare(x.profile, y.profile))
+}
+
+// begins reports whether piece k is the first of its resource and the first of its scope.
+func (b *Batch) begins(pieces []piece, k int) (resource, scope bool) {
+	if k == 0 {
+		return true, true
+	}
+	last, next := b.profiles[pieces[k-1].profile].scope, b.profiles[pieces[k].profile].scope
+	return b.scopes.items[last].resource != b.scopes.items[next].resource, last != next
+}
+
+func (b *Batch) scopeOf(p *profile) *scope { return &b.scopes.items[p.scope] }
+
+func (b *Batch) resourceOf(p *profile) *resource { return &b.resources.items[b.scopeOf(p).resource] }
+
+// Merge returns several messages as one of any size. It resets the batch, and only reads the messages.
+func (b *Batch) Merge(messages []pprofile.Profiles) pprofile.Profiles {
+	b.Reset(Options{})
+	for _, pd := range messages {
+		b.Add(pd)
+	}
+	return b.Whole()
+}
+
+// Whole returns everything as one message. Options.MaxBytes must be 0.
+func (b *Batch) Whole() pprofile.Profiles {
+	for part := range b.Parts() {
+		return part.Profiles
+	}
+	return pprofile.NewProfiles()
+}
+
+// measured writes pieces whose size is known.
+func (b *Batch) measured(pieces []piece, size int) Part {
+	part := b.write(pieces)
+	part.Bytes = size
+	part.Oversized = size > b.options.MaxBytes
+	return part
+}
+
+// arrange makes b.subset the dictionary of the pieces.
+func (b *Batch) arrange(pieces []piece) {
+	b.subset.reset(&b.dict)
+	for _, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		b.subset.useString(p.SampleType.Type)
+		b.subset.useString(p.SampleType.Unit)
+		b.subset.useString(p.PeriodType.Type)
+		b.subset.useString(p.PeriodType.Unit)
+		b.subset.useAttributes(p.Attributes)
+		samples := b.samples[piece.from:piece.to]
+		for i := range samples {
+			s := &samples[i]
+			b.subset.useStack(s.Stack)
+			b.subset.useAttributes(s.Attributes)
+			b.subset.useLink(s.Link)
+		}
+	}
+	b.subset.arrange(b.options.OrderByFrequency)
+}
+
+// write makes the message of the pieces, whose dictionary is b.subset.
+func (b *Batch) write(pieces []piece) Part {
+	part := Part{Profiles: pprofile.NewProfiles(), ProfileCount: len(pieces), Entries: b.subset.entries()}
+	var rp pprofile.ResourceProfiles
+	var sp pprofile.ScopeProfiles
+	for k, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		newResource, newScope := b.begins(pieces, k)
+		if newResource {
+			rp = part.Profiles.ResourceProfiles().AppendEmpty()
+			b.resourceOf(p).template.CopyTo(rp)
+		}
+		if newScope {
+			sp = rp.ScopeProfiles().AppendEmpty()
+			b.scopeOf(p).template.CopyTo(sp)
+		}
+		dst := sp.Profiles().AppendEmpty()
+		p.copyTo(dst, &b.subset, piece.isFirst(p))
+		if piece.from == p.first && piece.to == p.first+p.count {
+			p.donated.MoveAndAppendTo(dst.Samples())
+		}
+		b.writeSamples(piece, p.shape, dst.Samples())
+		part.SampleCount += int(piece.to - piece.from)
+	}
+	b.donated.MoveTo(part.Profiles.Dictionary())
+	if b.isUnsized && b.subset.isWhole() { // Fast path: most assembled messages use all entries
+		b.dict.CopyTo(part.Profiles.Dictionary())
+	} else {
+		b.subset.copyTo(part.Profiles.Dictionary())
+	}
+	return part
+}
+
+func (b *Batch) writeSamples(piece piece, shape Shape, dst pprofile.SampleSlice) {
+	profiledict.Resize(dst, int(piece.to-piece.from))
+	for i := piece.from; i < piece.to; i++ {
+		s := &b.samples[i]
+		entry := dst.At(int(i - piece.from))
+		entry.SetStackIndex(b.subset.stackIndex(s.Stack))
+		entry.SetLinkIndex(b.subset.linkIndex(s.Link))
+		b.subset.copyAttributes(s.Attributes, entry.AttributeIndices())
+		from, to := piece.observations(i, s)
+		var values []int64
+		if shape.Values {
+			values = b.values[s.firstValue+from : s.firstValue+to]
+		}
+		entry.Values().FromRaw(values)
+		var timestamps []uint64
+		if shape.Timestamps {
+			timestamps = b.timestamps[s.firstTimestamp+from : s.firstTimestamp+to]
+		}
+		entry.TimestampsUnixNano().FromRaw(timestamps)
+	}
+}
+
+// sizeOf returns the encoded size of the pieces, whose dictionary is b.subset, in the larger of headerSize's two forms.
+func (b *Batch) sizeOf(pieces []piece) int {
+	var inPlace, referenced tree
+	width, textBytes := b.references(pieces)
+	for k, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		newResource, newScope := b.begins(pieces, k)
+		if newResource {
+			size := &b.resourceOf(p).size
+			inPlace.beginResource(size.inPlace)
+			referenced.beginResource(size.withReferences(width))
+		}
+		if newScope {
+			size := &b.scopeOf(p).size
+			inPlace.beginScope(size.inPlace)
+			referenced.beginScope(size.withReferences(width))
+		}
+		n := p.headerLen(&b.subset)
+		if piece.isFirst(p) {
+			n += p.payloadLen()
+		}
+		for i := piece.from; i < piece.to; i++ {
+			s := &b.samples[i]
+			from, to := piece.observations(i, s)
+			n += b.sampleLen(s, p.shape, from, to, &b.subset)
+		}
+		inPlace.scope += profiledict.FieldLen(n)
+		referenced.scope += profiledict.FieldLen(n)
+	}
+	dict := b.subset.encodedLen()
+	return max(inPlace.end(dict), referenced.end(dict+textBytes))
+}
+
+// tree adds up the sizes of nested messages. scope and resource are those of the current ones so far.
+type tree struct{ total, resource, scope int }
+
+func (t *tree) beginResource(bytes int) {
+	t.beginScope(0)
+	if t.resource > 0 {
+		t.total += profiledict.FieldLen(t.resource)
+	}
+	t.resource = bytes
+}
+
+func (t *tree) beginScope(bytes int) {
+	if t.scope > 0 {
+		t.resource += profiledict.FieldLen(t.scope)
+	}
+	t.scope = bytes
+}
+
+func (t *tree) end(dictionary int) int {
+	t.beginResource(0)
+	return t.total + profiledict.FieldLen(dictionary)
+}
+
+// references returns the largest number of bytes of a reference from a resource or scope into the string table, and the
+// number of bytes that their texts would add to that table.
+func (b *Batch) references(pieces []piece) (width, textBytes int) {
+	if b.texts == nil {
+		b.texts = make(map[string]struct{})
+	}
+	clear(b.texts)
+	for k, piece := range pieces {
+		p := &b.profiles[piece.profile]
+		newResource, newScope := b.begins(pieces, k)
+		if newResource {
+			textBytes += b.addTexts(b.resourceOf(p).size.texts)
+		}
+		if newScope {
+			textBytes += b.addTexts(b.scopeOf(p).size.texts)
+		}
+	}
+	return profiledict.VarintLen(uint64(len(b.subset.strings.Entries) + len(b.texts))), textBytes
+}
+
+// addTexts adds to b.texts those that are not in the subset, and returns the bytes that they would add to it.
+func (b *Batch) addTexts(texts []string) (bytes int) {
+	for _, text := range texts {
+		if i, ok := b.dict.Strings.Lookup(text); ok && b.subset.hasString(i) {
+			continue
+		}
+		if _, seen := b.texts[text]; !seen {
+			b.texts[text] = struct{}{}
+			bytes += profiledict.FieldLen(len(text))
+		}
+	}
+	return bytes
+}

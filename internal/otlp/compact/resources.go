@@ -1,0 +1,144 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"encoding/binary"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata/entity"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// resource is a resource with its schema URL, as a template without scopes.
+type resource struct {
+	template pprofile.ResourceProfiles
+	size     headerSize
+}
+
+// scope is a scope with its schema URL, of one resource, as a template without profiles.
+type scope struct {
+	resource int32
+	template pprofile.ScopeProfiles
+	size     headerSize
+}
+
+// interned is a list of items without duplicates. An item's key holds all of its content.
+type interned[T any] struct {
+	keys    []string
+	items   []T
+	index   dictionary.HashIndex
+	scratch []byte
+}
+
+func (t *interned[T]) reset() {
+	clear(t.keys)
+	clear(t.items)
+	t.keys, t.items = t.keys[:0], t.items[:0]
+	t.index.Reset(0)
+}
+
+// find returns the item whose key is in scratch. The caller must fill in a new one.
+func (t *interned[T]) find() (at int32, isNew bool) {
+	p := t.index.Start(dictionary.HashBytes(t.scratch))
+	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
+		if t.keys[e-1] == string(t.scratch) {
+			return e - 1, false
+		}
+	}
+	var item T
+	t.keys = append(t.keys, string(t.scratch))
+	t.items = append(t.items, item)
+	t.index.Insert(p, int32(len(t.items)))
+	return int32(len(t.items)) - 1, true
+}
+
+// resource returns the index of a resource. Equal resources have one index. attributes are the resource's own, with
+// their references resolved.
+func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL string) int32 {
+	clean := pcommon.NewMap()
+	b.importer.CleanMap(attributes, clean)
+	schema := b.importer.CleanText(schemaURL)
+	key := appendText(b.resources.scratch[:0], schema)
+	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
+	entities := entity.ResourceEntityRefs(src)
+	key = binary.AppendUvarint(key, uint64(entities.Len()))
+	for _, e := range entities.All() {
+		key = appendText(appendText(key, e.SchemaUrl()), e.Type())
+		key = appendTexts(appendTexts(key, e.IdKeys()), e.DescriptionKeys())
+	}
+	b.resources.scratch = dictionary.AppendMap(key, clean)
+	at, isNew := b.resources.find()
+	if isNew {
+		r := &b.resources.items[at]
+		r.template = pprofile.NewResourceProfiles()
+		r.template.SetSchemaUrl(schema)
+		r.template.Resource().SetDroppedAttributesCount(src.DroppedAttributesCount())
+		to := entity.ResourceEntityRefs(r.template.Resource())
+		for _, e := range entities.All() {
+			b.copyEntity(e, to.AppendEmpty())
+		}
+		r.size = b.moveAttributes(clean, r.template.Resource().Attributes(), func() int { return sizer.ResourceProfilesSize(r.template) })
+	}
+	return at
+}
+
+// moveAttributes completes the template of a resource or scope, which had no attributes, and returns its size.
+func (b *Batch) moveAttributes(from, to pcommon.Map, templateLen func() int) headerSize {
+	if b.isUnsized {
+		from.MoveTo(to)
+		return headerSize{}
+	}
+	bare := templateLen()
+	from.MoveTo(to)
+	return newHeaderSize(bare, templateLen(), to)
+}
+
+func (b *Batch) copyEntity(src, dst entity.EntityRef) {
+	dst.SetSchemaUrl(b.importer.CleanText(src.SchemaUrl()))
+	dst.SetType(b.importer.CleanText(src.Type()))
+	for _, key := range src.IdKeys().All() {
+		dst.IdKeys().Append(b.importer.CleanText(key))
+	}
+	for _, key := range src.DescriptionKeys().All() {
+		dst.DescriptionKeys().Append(b.importer.CleanText(key))
+	}
+}
+
+// scope returns the index of a scope of a resource, in the same way as resource.
+func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attributes pcommon.Map, schemaURL string) int32 {
+	clean := pcommon.NewMap()
+	b.importer.CleanMap(attributes, clean)
+	template := pprofile.NewScopeProfiles()
+	template.SetSchemaUrl(b.importer.CleanText(schemaURL))
+	template.Scope().SetName(b.importer.CleanText(src.Name()))
+	template.Scope().SetVersion(b.importer.CleanText(src.Version()))
+	template.Scope().SetDroppedAttributesCount(src.DroppedAttributesCount())
+
+	key := binary.AppendUvarint(b.scopes.scratch[:0], uint64(resource))
+	key = appendText(key, template.SchemaUrl())
+	key = appendText(appendText(key, template.Scope().Name()), template.Scope().Version())
+	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
+	b.scopes.scratch = dictionary.AppendMap(key, clean)
+	at, isNew := b.scopes.find()
+	if isNew {
+		size := b.moveAttributes(clean, template.Scope().Attributes(), func() int { return sizer.ScopeProfilesSize(template) })
+		b.scopes.items[at] = scope{resource: resource, template: template, size: size}
+	}
+	return at
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendTexts(b []byte, list pcommon.StringSlice) []byte {
+	b = binary.AppendUvarint(b, uint64(list.Len()))
+	for _, s := range list.All() {
+		b = appendText(b, s)
+	}
+	return b
+}

@@ -1,0 +1,235 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+var sizer pprofile.ProtoMarshaler
+
+// headerSize is the encoded size of a resource or scope without what is below it, in both forms that exporters write:
+// with the attributes' texts in place, and with references into the string table, to which pdata moves the texts when it
+// marshals by itself.
+type headerSize struct {
+	inPlace int
+	// referenced is the size without the attributes, whose size depends on the number of bytes of a reference.
+	referenced int
+	attributes pcommon.Map
+	// texts are those that references need in the string table.
+	texts []string
+	// bound is the larger of the two sizes if the string table has none of the texts.
+	bound int
+}
+
+// maxReference is the number of bytes of a reference into a string table of less than two million strings.
+const maxReference = 3
+
+// maxPrefixGrowth is the number of bytes that attributes can add to the length prefix of a resource or scope message.
+const maxPrefixGrowth = 4
+
+func newHeaderSize(bare, inPlace int, attributes pcommon.Map) headerSize {
+	h := headerSize{inPlace: inPlace, referenced: bare, attributes: attributes}
+	if attributes.Len() > 0 {
+		h.referenced += maxPrefixGrowth
+	}
+	texts := 0
+	everyTextOf(attributes, func(text string) bool {
+		if text != "" {
+			h.texts = append(h.texts, text)
+			texts += dictionary.FieldLen(len(text))
+		}
+		return true
+	})
+	h.bound = max(h.inPlace, h.withReferences(maxReference)+texts)
+	return h
+}
+
+// withReferences is the size if each reference takes width bytes.
+func (h *headerSize) withReferences(width int) int {
+	return h.referenced + referencedMapLen(h.attributes, width)
+}
+
+func referencedMapLen(m pcommon.Map, width int) int {
+	n := 0
+	for key, value := range m.All() {
+		entry := dictionary.FieldLen(referencedLen(value, width))
+		if key != "" {
+			entry += 1 + width
+		}
+		n += dictionary.FieldLen(entry)
+	}
+	return n
+}
+
+// referencedLen is the number of bytes of v as an AnyValue message in which each text is a reference of width bytes.
+func referencedLen(v pcommon.Value, width int) int {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		if v.Str() == "" {
+			return dictionary.FieldLen(0)
+		}
+		return 1 + width
+	case pcommon.ValueTypeSlice:
+		n := 0
+		for _, value := range v.Slice().All() {
+			n += dictionary.FieldLen(referencedLen(value, width))
+		}
+		return dictionary.FieldLen(n)
+	case pcommon.ValueTypeMap:
+		return dictionary.FieldLen(referencedMapLen(v.Map(), width))
+	default:
+		return dictionary.ValueOf(v).EncodedLen()
+	}
+}
+
+// headerLen is the encoded size of a profile without its samples and payload.
+func (p *Header) headerLen(s *subset) int {
+	n := valueTypeLen(p.SampleType, s) + valueTypeLen(p.PeriodType, s)
+	if p.Time != 0 {
+		n += 9
+	}
+	n += numberLen(p.DurationNanos) + numberLen(uint64(p.Period)) + numberLen(uint64(p.DroppedAttributesCount))
+	if p.ID.IsEmpty() {
+		n += dictionary.FieldLen(0)
+	} else {
+		n += dictionary.FieldLen(len(p.ID))
+	}
+	return n + s.attributesLen(p.Attributes)
+}
+
+// payloadLen is the encoded size of the original payload and its format.
+func (p *Header) payloadLen() int {
+	n := 0
+	if p.PayloadFormat != "" {
+		n += dictionary.FieldLen(len(p.PayloadFormat))
+	}
+	if len(p.Payload) > 0 {
+		n += dictionary.FieldLen(len(p.Payload))
+	}
+	return n
+}
+
+func valueTypeLen(t ValueType, s *subset) int {
+	return dictionary.FieldLen(numberLen(uint64(s.stringIndex(t.Type))) + numberLen(uint64(s.stringIndex(t.Unit))))
+}
+
+func numberLen(v uint64) int {
+	if v == 0 {
+		return 0
+	}
+	return 1 + dictionary.VarintLen(v)
+}
+
+// sampleLen is the encoded size of the observations [from, to) of a sample.
+func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *subset) int {
+	n := numberLen(uint64(in.stackIndex(s.Stack))) + numberLen(uint64(in.linkIndex(s.Link))) + in.attributesLen(s.Attributes)
+	if shape.Values {
+		values := 0
+		for _, v := range b.values[s.firstValue+from : s.firstValue+to] {
+			values += dictionary.VarintLen(uint64(v))
+		}
+		n += dictionary.FieldLen(values)
+	}
+	if shape.Timestamps {
+		n += dictionary.FieldLen(8 * int(to-from))
+	}
+	return dictionary.FieldLen(n)
+}
+
+func indexLen(i int32) int { return numberLen(uint64(uint32(i))) }
+
+// encodedLen is the number of bytes of the dictionary that copyTo writes, as pdata encodes it.
+func (s *subset) encodedLen() int {
+	n := 0
+	for t, uses := range s.tables() {
+		if table(t) == tableSet {
+			continue
+		}
+		for _, i := range uses.Entries {
+			n += dictionary.FieldLen(s.entryLen(table(t), i))
+		}
+	}
+	return n
+}
+
+// entryLen is the number of bytes of an entry as a message of its own.
+func (s *subset) entryLen(t table, i int32) int {
+	switch t {
+	case tableString:
+		return len(s.dict.Strings.At(dictionary.StringIndex(i)))
+	case tableAttribute:
+		a := s.dict.Attributes.At(dictionary.AttributeIndex(i))
+		return indexLen(s.stringIndex(a.Key)) + indexLen(s.stringIndex(a.Unit)) + dictionary.FieldLen(a.Value.EncodedLen())
+	case tableFunction:
+		return s.functionLen(dictionary.FunctionIndex(i))
+	case tableMapping:
+		return s.mappingLen(dictionary.MappingIndex(i))
+	case tableLocation:
+		return s.locationLen(dictionary.LocationIndex(i))
+	case tableStack:
+		return s.stackLen(dictionary.StackIndex(i))
+	case tableLink:
+		l := s.dict.Links.At(dictionary.LinkIndex(i))
+		trace, span := 0, 0
+		if !l.TraceID.IsEmpty() {
+			trace = len(l.TraceID)
+		}
+		if !l.SpanID.IsEmpty() {
+			span = len(l.SpanID)
+		}
+		return dictionary.FieldLen(trace) + dictionary.FieldLen(span)
+	default:
+		return 0
+	}
+}
+
+func (s *subset) functionLen(i dictionary.FunctionIndex) int {
+	f := s.dict.Functions.At(i)
+	return indexLen(s.stringIndex(f.Name)) + indexLen(s.stringIndex(f.SystemName)) +
+		indexLen(s.stringIndex(f.Filename)) + numberLen(uint64(f.StartLine))
+}
+
+func (s *subset) mappingLen(i dictionary.MappingIndex) int {
+	m := s.dict.Mappings.At(i)
+	return numberLen(m.MemoryStart) + numberLen(m.MemoryLimit) + numberLen(m.FileOffset) +
+		indexLen(s.stringIndex(m.Filename)) + s.attributesLen(m.Attributes)
+}
+
+func (s *subset) locationLen(i dictionary.LocationIndex) int {
+	l, lines := s.dict.Locations.At(i)
+	n := indexLen(s.mappings.Index[l.Mapping]) + numberLen(l.Address) + s.attributesLen(l.Attributes)
+	for k := range lines {
+		n += dictionary.FieldLen(indexLen(s.functions.Index[lines[k].Function]) +
+			numberLen(uint64(lines[k].Line)) + numberLen(uint64(lines[k].Column)))
+	}
+	return n
+}
+
+func (s *subset) stackLen(i dictionary.StackIndex) int {
+	list := s.dict.Stacks.At(i)
+	if len(list) == 0 {
+		return 0
+	}
+	n := 0
+	for _, l := range list {
+		n += dictionary.VarintLen(uint64(uint32(s.locations.Index[l])))
+	}
+	return dictionary.FieldLen(n)
+}
+
+// attributesLen is the number of bytes of a field of attribute indices.
+func (s *subset) attributesLen(i dictionary.AttributeSetIndex) int {
+	if i == 0 {
+		return 0
+	}
+	n := 0
+	for _, a := range s.dict.AttributeSets.At(i) {
+		n += dictionary.VarintLen(uint64(uint32(s.attributes.Index[a])))
+	}
+	return dictionary.FieldLen(n)
+}

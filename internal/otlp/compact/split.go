@@ -1,0 +1,498 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// splitter cuts a batch into parts of Options.MaxBytes, in these steps:
+//
+//	measureEntries    computes the size of every entry
+//	cutGroup          lists fragments in the order in which they go into parts: the sample types of a pprof whole if they
+//	                  fit into a part, otherwise each of their samples, and a large sample in runs of its observations
+//	measureFragments  computes the size of all fragments before each fragment, and from each on
+//	fillEvenly        fills part after part, up to the smallest target that needs no more parts, which makes them even
+//	join              joins the fragments of a part that belong to the same profile
+//
+// Samples are sorted by their stacks from the root on, those of all sample types together, so that parts have little in
+// common. Samples that share an entry larger than a part stay together.
+//
+// Each part repeats the entries that it shares with others. If that would exceed Options.MaxGrowth, a part becomes larger
+// than Options.MaxBytes instead. Apart from sorting, the time is linear in the encoded size: shared entries are visited
+// once for each part, not once for each profile or sample that refers to them.
+type splitter struct {
+	b     *Batch
+	limit int
+	// whole is the encoded size of everything as one message.
+	whole int
+
+	entries [numTables][]entry
+	// largeEntries is the number of entries that are larger than a part.
+	largeEntries int32
+	// stackRanks is the position of each stack in the order of compareFromRoot.
+	stackRanks []uint32
+	// measured is the total size of the groups that fits has measured.
+	measured int
+
+	fragments []fragment
+	// before[k] and after[k] are the sizes of the fragments before k, and of those from k on, as one message each.
+	before, after []int
+
+	// part numbers the part that is being filled, size is its size so far. marks[t][i] is the last part that entry i of
+	// table t was added to.
+	part  int32
+	size  int
+	marks [numTables][]int32
+	// lastRun is the sample whose run of observations was the last to be added to the part, or unknown.
+	lastRun int32
+
+	// joinedAt[p] is, while join works, the position of profile p's piece plus one.
+	joinedAt []int32
+}
+
+// fragment is a piece that is not cut any further.
+type fragment struct {
+	piece
+	// bytes is the encoded size of its samples and its original payload.
+	bytes int32
+	// joinsNext reports that the next fragment must be in the same part.
+	joinsNext bool
+}
+
+// entry has the sizes of an entry of a table. They are limited to 2 GiB, which no message may exceed.
+type entry struct {
+	// size is its encoded size, deepSize an upper bound of its size with everything that it refers to.
+	size, deepSize int32
+	// large is the number of the entry, this one or one that it refers to, which is larger than a part; 0 if there is none.
+	large int32
+}
+
+// split returns the pieces of each part. b.subset must be arranged for all of them; size is their encoded size.
+func (b *Batch) split(all []piece, size int) [][]piece {
+	s := &b.splitter
+	s.reset(b, size)
+	s.measureEntries()
+	for len(all) > 0 {
+		n := b.groupLen(all)
+		s.cutGroup(all[:n])
+		all = all[n:]
+	}
+	s.measureFragments()
+	return s.join(s.fillEvenly())
+}
+
+func (s *splitter) reset(b *Batch, size int) {
+	s.b, s.limit, s.whole = b, b.options.MaxBytes, size
+	lens := tableLens(&b.dict)
+	for t, n := range append(lens[:], len(b.resources.items), len(b.scopes.items), len(b.profiles)) {
+		s.entries[t] = zeroed(s.entries[t], n)
+		s.marks[t] = zeroed(s.marks[t], n)
+	}
+	s.joinedAt = zeroed(s.joinedAt, len(b.profiles))
+	s.fragments = s.fragments[:0]
+	s.largeEntries, s.part, s.measured = 0, 0, 0
+	s.stackRanks = nil
+}
+
+// references calls visit for each entry that entry i of t refers to.
+func (s *splitter) references(t table, i int32, visit func(table, int32)) {
+	d := &s.b.dict
+	switch t {
+	case tableAttribute:
+		a := d.Attributes.At(dictionary.AttributeIndex(i))
+		visit(tableString, int32(a.Key))
+		visit(tableString, int32(a.Unit))
+	case tableSet:
+		for _, a := range d.AttributeSets.At(dictionary.AttributeSetIndex(i)) {
+			visit(tableAttribute, a)
+		}
+	case tableFunction:
+		f := d.Functions.At(dictionary.FunctionIndex(i))
+		visit(tableString, int32(f.Name))
+		visit(tableString, int32(f.SystemName))
+		visit(tableString, int32(f.Filename))
+	case tableMapping:
+		m := d.Mappings.At(dictionary.MappingIndex(i))
+		visit(tableString, int32(m.Filename))
+		visit(tableSet, int32(m.Attributes))
+	case tableLocation:
+		l, lines := d.Locations.At(dictionary.LocationIndex(i))
+		visit(tableMapping, int32(l.Mapping))
+		visit(tableSet, int32(l.Attributes))
+		for k := range lines {
+			visit(tableFunction, int32(lines[k].Function))
+		}
+	case tableStack:
+		for _, l := range d.Stacks.At(dictionary.StackIndex(i)) {
+			visit(tableLocation, l)
+		}
+	case tableScope:
+		visit(tableResource, s.b.scopes.items[i].resource)
+	case tableProfile:
+		p := &s.b.profiles[i]
+		visit(tableScope, p.scope)
+		visit(tableSet, int32(p.Attributes))
+		for _, t := range [...]ValueType{p.SampleType, p.PeriodType} {
+			visit(tableString, int32(t.Type))
+			visit(tableString, int32(t.Unit))
+		}
+	default: // refers to nothing
+	}
+}
+
+// maxPrefix bounds the tag and length of a message of less than 256 MB.
+const maxPrefix = 1 + 4
+
+// entryLen returns the encoded size of an entry with the indices of the whole, which are hardly ever smaller than a part's.
+func (s *splitter) entryLen(t table, i int32) int {
+	b := s.b
+	switch t {
+	case tableSet:
+		return 0
+	case tableResource:
+		return maxPrefix + b.resources.items[i].size.bound
+	case tableScope:
+		return maxPrefix + b.scopes.items[i].size.bound
+	case tableProfile:
+		return maxPrefix + b.profiles[i].headerLen(&b.subset)
+	default:
+		return dictionary.FieldLen(b.subset.entryLen(t, i))
+	}
+}
+
+// measureEntries computes the size of each entry, after those that it refers to, and numbers the entries that are larger
+// than a part. An entry that refers to several of these has the number of the first.
+func (s *splitter) measureEntries() {
+	tables := s.b.subset.tables()
+	for t := range numTables {
+		for i := range s.entries[t] {
+			if isZeroValue(t, int32(i)) || t < numDictTables && tables[t].uses[i] == 0 {
+				continue
+			}
+			size, large := s.entryLen(t, int32(i)), int32(0)
+			deepSize := int64(size)
+			s.references(t, int32(i), func(t table, i int32) {
+				e := &s.entries[t][i]
+				deepSize += int64(e.deepSize)
+				large = cmp.Or(large, e.large)
+			})
+			if large == 0 && size > s.limit && t <= tableStack {
+				s.largeEntries++
+				large = s.largeEntries
+			}
+			s.entries[t][i] = entry{size: saturated(int64(size)), deepSize: saturated(deepSize), large: large}
+		}
+	}
+}
+
+func saturated(n int64) int32 { return int32(min(n, math.MaxInt32)) }
+
+// isZeroValue reports whether every message has this entry.
+func isZeroValue(t table, i int32) bool { return i == 0 && t <= tableLink }
+
+// emptyMessage bounds the size of a message without profiles: the prefixes of the dictionary and of the outermost
+// messages, and the zero values of the seven tables.
+const emptyMessage = 2*(1+5) + 5*2 + 2 + 2*(1+2) + 2
+
+// begin begins a part.
+func (s *splitter) begin() {
+	s.part++
+	s.size = emptyMessage
+	s.lastRun = unknown
+}
+
+// add adds an entry, with everything that it refers to, to the part.
+func (s *splitter) add(t table, i int32) {
+	mark := &s.marks[t][i]
+	if *mark == s.part || isZeroValue(t, i) {
+		return
+	}
+	*mark = s.part
+	s.size += int(s.entries[t][i].size)
+	if t != tableStack {
+		s.references(t, i, s.add)
+		return
+	}
+	// Fast path for the longest lists, most of whose locations are in the part already.
+	locations := s.marks[tableLocation]
+	for _, l := range s.b.dict.Stacks.At(dictionary.StackIndex(i)) {
+		if locations[l] != s.part {
+			s.add(tableLocation, l)
+		}
+	}
+}
+
+// addFragment adds a fragment, with everything that it refers to, to the part.
+func (s *splitter) addFragment(f *fragment) {
+	s.size += int(f.bytes)
+	s.add(tableProfile, f.profile)
+	samples := s.b.samples[f.from:f.to]
+	for i := range samples {
+		s.add(tableStack, int32(samples[i].Stack))
+		s.add(tableSet, int32(samples[i].Attributes))
+		s.add(tableLink, int32(samples[i].Link))
+	}
+	if f.skip == 0 && f.end == 0 {
+		return
+	}
+	if s.lastRun == f.from {
+		// The runs become one sample again. Its length and those of its two lists may each take one byte more.
+		const longerLengths = 3
+		s.size -= s.headerLen(&f.piece) - longerLengths
+	}
+	s.lastRun = f.from
+}
+
+// newFragment makes a fragment of a piece.
+func (s *splitter) newFragment(p piece) fragment {
+	profile, n := &s.b.profiles[p.profile], 0
+	if p.isFirst(profile) {
+		n = profile.payloadLen()
+	}
+	for i := p.from; i < p.to; i++ {
+		sample := &s.b.samples[i]
+		from, to := p.observations(i, sample)
+		n += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset)
+	}
+	return fragment{piece: p, bytes: saturated(int64(n))}
+}
+
+// headerLen returns the encoded size of the first sample of a piece without its observations.
+func (s *splitter) headerLen(p *piece) int {
+	return s.b.sampleLen(&s.b.samples[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset)
+}
+
+// maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
+const maxSampleTypes = 16
+
+// groupLen returns how many of the first profiles look like sample types of the same samples, as in a pprof. They refer to
+// the same stacks, so they share a part or are cut at the same stacks.
+func (b *Batch) groupLen(pieces []piece) int {
+	first := &b.profiles[pieces[0].profile]
+	n := 1
+	for ; n < min(len(pieces), maxSampleTypes); n++ {
+		next := &b.profiles[pieces[n].profile]
+		if first.scope != next.scope || first.Time != next.Time || first.DurationNanos != next.DurationNanos ||
+			first.Attributes != next.Attributes || slices.ContainsFunc(pieces[:n], func(p piece) bool {
+			return b.profiles[p.profile].SampleType == next.SampleType
+		}) {
+			break
+		}
+	}
+	return n
+}
+
+// cutGroup lists the fragments of a group: the sample types of one pprof.
+func (s *splitter) cutGroup(group []piece) {
+	if s.fits(group) {
+		return
+	}
+	s.rankStacks()
+	// Sorting keys with positions and then moving the samples is cheaper than sorting samples.
+	var order []uint64
+	var samples [maxSampleTypes][]sample
+	var next [maxSampleTypes]int32
+	for k, p := range group {
+		for i := p.from; i < p.to; i++ {
+			order = append(order, uint64(s.key(i))<<32|uint64(i))
+		}
+		samples[k], next[k] = slices.Clone(s.b.samples[p.from:p.to]), p.from
+		if p.from == p.to {
+			s.fragments = append(s.fragments, s.newFragment(p))
+		}
+	}
+	slices.Sort(order)
+	s.fragments = slices.Grow(s.fragments, len(order))
+	for n, o := range order {
+		key, i, k := uint32(o>>32), int32(uint32(o)), 0
+		for i < group[k].from || i >= group[k].to {
+			k++
+		}
+		p := piece{profile: group[k].profile, from: next[k], to: next[k] + 1}
+		s.b.samples[p.from] = samples[k][i-group[k].from]
+		next[k]++
+		f := s.newFragment(p)
+		if key >= uint32(s.largeEntries) {
+			s.cutSample(f)
+			continue
+		}
+		f.joinsNext = n+1 < len(order) && uint32(order[n+1]>>32) == key
+		s.fragments = append(s.fragments, f)
+	}
+}
+
+// fits reports whether a group fits into a part, and lists its profiles whole if it does. Groups that share entries count
+// them again, so after measuring a few times the size of the whole, fits reports false for all other groups.
+func (s *splitter) fits(group []piece) bool {
+	const maxMeasured = 8
+	if s.measured/maxMeasured > s.whole {
+		return false
+	}
+	first := len(s.fragments)
+	s.begin()
+	for k := 0; k < len(group) && s.size <= s.limit; k++ {
+		f := s.newFragment(group[k])
+		f.joinsNext = k < len(group)-1
+		s.fragments = append(s.fragments, f)
+		s.addFragment(&f)
+	}
+	s.measured += s.size
+	if s.size > s.limit {
+		s.fragments = s.fragments[:first]
+	}
+	return s.size <= s.limit
+}
+
+// key orders the samples of a group: first those that share a large entry, then by their stacks from the root on.
+func (s *splitter) key(i int32) uint32 {
+	sample := &s.b.samples[i]
+	large := cmp.Or(s.entries[tableStack][sample.Stack].large, s.entries[tableSet][sample.Attributes].large)
+	if large > 0 {
+		return uint32(large - 1)
+	}
+	return uint32(s.largeEntries) + s.stackRanks[sample.Stack]
+}
+
+// rankStacks sorts all stacks of the batch from the root on, once.
+func (s *splitter) rankStacks() {
+	table := &s.b.dict.Stacks
+	if s.stackRanks != nil {
+		return
+	}
+	stacks := make([]dictionary.StackIndex, table.Len())
+	for i := range stacks {
+		stacks[i] = dictionary.StackIndex(i)
+	}
+	slices.SortFunc(stacks, func(x, y dictionary.StackIndex) int { return compareFromRoot(table.At(x), table.At(y)) })
+	s.stackRanks = make([]uint32, len(stacks))
+	for rank, stack := range stacks {
+		s.stackRanks[stack] = uint32(rank)
+	}
+}
+
+// compareFromRoot compares stacks, which are leaf first, from their ends. No two of a dictionary are equal.
+func compareFromRoot(a, b []int32) int {
+	for i, k := len(a)-1, len(b)-1; i >= 0 && k >= 0; i, k = i-1, k-1 {
+		if a[i] != b[k] {
+			return cmp.Compare(a[i], b[k])
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// cutSample lists a sample whole or, if it is larger than half a part or may not fit into one, in runs of its observations.
+func (s *splitter) cutSample(f fragment) {
+	p, sample := f.piece, &s.b.samples[f.from]
+	room := int64(s.limit - emptyMessage)
+	for _, e := range [...]*entry{
+		&s.entries[tableProfile][p.profile], &s.entries[tableStack][sample.Stack],
+		&s.entries[tableSet][sample.Attributes], &s.entries[tableLink][sample.Link],
+	} {
+		room -= int64(e.deepSize)
+	}
+	if sample.count < 2 || int64(f.bytes) <= min(room, int64(s.limit/2)) {
+		s.fragments = append(s.fragments, f)
+		return
+	}
+	run := max(room/8, int64(s.headerLen(&p))) // handling a run takes the time to read its header
+	step := uint32(max(1, int64(sample.count)*run/int64(f.bytes)))
+	for ; p.skip < sample.count; p.skip += step {
+		if p.end = p.skip + step; p.end >= sample.count {
+			p.end = 0
+		}
+		s.fragments = append(s.fragments, s.newFragment(p))
+	}
+}
+
+// measureFragments computes s.before and s.after.
+func (s *splitter) measureFragments() {
+	s.before, s.after = s.before[:0], s.after[:0]
+	s.begin()
+	for k := range s.fragments {
+		s.before = append(s.before, s.size)
+		s.addFragment(&s.fragments[k])
+	}
+	s.begin()
+	s.after = append(s.after, s.before...)
+	for k := len(s.fragments) - 1; k >= 0; k-- {
+		s.addFragment(&s.fragments[k])
+		s.after[k] = s.size
+	}
+}
+
+// mayCut reports whether a part may end before fragment k, where all parts up to there have closed bytes: neither these
+// parts, nor all parts if the rest became one, may exceed Options.MaxGrowth times what they have as one message.
+func (s *splitter) mayCut(k, closed int) bool {
+	growth := int64(cmp.Or(s.b.options.MaxGrowth, defaultMaxGrowth))
+	return int64(closed) <= growth*int64(s.before[k]) && int64(closed+s.after[k]) <= growth*int64(s.whole)
+}
+
+// fillEvenly returns the first fragment of each part, and then the number of fragments.
+func (s *splitter) fillEvenly() []int {
+	starts := s.fill(s.limit)
+	low, high := s.whole/len(starts), s.limit
+	for high-low > s.limit/16 {
+		target := (low + high) / 2
+		if even := s.fill(target); len(even) <= len(starts) {
+			starts, high = even, target
+		} else {
+			low = target
+		}
+	}
+	return append(starts, len(s.fragments))
+}
+
+// fill puts the fragments into parts of up to target bytes and returns the first of each.
+func (s *splitter) fill(target int) (starts []int) {
+	closed := 0
+	s.begin()
+	starts = append(starts, 0)
+	for k := 0; k < len(s.fragments); {
+		size := s.size
+		next := s.addUncut(k)
+		if s.size > target && k > starts[len(starts)-1] && s.mayCut(k, closed+size) {
+			starts = append(starts, k)
+			closed += size
+			s.begin()
+			s.addUncut(k)
+		}
+		k = next
+	}
+	return starts
+}
+
+// addUncut adds fragment k, and those that must be in the same part, to the part. It returns the next fragment.
+func (s *splitter) addUncut(k int) int {
+	for s.addFragment(&s.fragments[k]); s.fragments[k].joinsNext; s.addFragment(&s.fragments[k]) {
+		k++
+	}
+	return k + 1
+}
+
+// join returns the pieces of each part, those of a profile as one, in the profiles' order.
+func (s *splitter) join(starts []int) [][]piece {
+	parts := make([][]piece, len(starts)-1)
+	for n := range parts {
+		var joined []piece
+		for _, f := range s.fragments[starts[n]:starts[n+1]] {
+			if at := s.joinedAt[f.profile]; at > 0 {
+				joined[at-1].to, joined[at-1].end = f.to, f.end
+				continue
+			}
+			joined = append(joined, f.piece)
+			s.joinedAt[f.profile] = int32(len(joined))
+		}
+		for _, p := range joined {
+			s.joinedAt[p.profile] = 0
+		}
+		slices.SortFunc(joined, s.b.compareOrder)
+		parts[n] = joined
+	}
+	return parts
+}

@@ -1,0 +1,116 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compact
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+const testdata = "../../../testdata/pprof"
+
+// all is what the processor does by default, without a limit.
+var all = Options{OrderByFrequency: true, CombineSamples: true}
+
+// DecodePprof is set by a file of the external test package: translators may import this package, so its own tests
+// cannot import them.
+var DecodePprof func(payload []byte) (pprofile.Profiles, error)
+
+var capturedProfiles = map[string]pprofile.Profiles{}
+
+// captured returns the captured pprof payloads as profiles, by name. They are decoded once, and read-only.
+func captured(t testing.TB) map[string]pprofile.Profiles {
+	t.Helper()
+	if len(capturedProfiles) == 0 {
+		files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			pd := fromPprof(t, filepath.Base(file))
+			pd.MarkReadOnly()
+			capturedProfiles[strings.TrimSuffix(filepath.Base(file), ".pb.gz")] = pd
+		}
+	}
+	return maps.Clone(capturedProfiles)
+}
+
+func fromPprof(t testing.TB, file string) pprofile.Profiles {
+	t.Helper()
+	payload, err := os.ReadFile(filepath.Join(testdata, file))
+	require.NoError(t, err)
+	pd, err := DecodePprof(payload)
+	require.NoError(t, err)
+	return pd
+}
+
+// clone keeps what marshalling would change.
+func clone(pd pprofile.Profiles) pprofile.Profiles {
+	to := pprofile.NewProfiles()
+	pd.CopyTo(to)
+	return to
+}
+
+// batchOf gathers messages.
+func batchOf(options Options, messages ...pprofile.Profiles) *Batch {
+	b := &Batch{}
+	b.Reset(options)
+	for _, pd := range messages {
+		b.Add(pd)
+	}
+	return b
+}
+
+// whole returns the only part of a batch without a limit.
+func whole(t testing.TB, b *Batch) pprofile.Profiles {
+	t.Helper()
+	parts := parts(b)
+	require.Len(t, parts, 1)
+	return parts[0].Profiles
+}
+
+func parts(b *Batch) []Part {
+	var parts []Part
+	for part := range b.Parts() {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// encodedSizes returns the size with attributes' texts in place, as the gRPC exporter writes them, and with
+// references, as pdata marshals them.
+func encodedSizes(t testing.TB, pd pprofile.Profiles) (inPlace, referenced int) {
+	t.Helper()
+	inPlace = sizer.ProfilesSize(pd)
+	return inPlace, len(marshal(t, pd))
+}
+
+func marshal(t testing.TB, pd pprofile.Profiles) []byte {
+	t.Helper()
+	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(pd))
+	require.NoError(t, err)
+	return wire
+}
+
+func unmarshal(t testing.TB, wire []byte) pprofile.Profiles {
+	t.Helper()
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
+	require.NoError(t, err)
+	return pd
+}
+
+// joined returns the profiles of all parts as one message, with the tables of all parts one after the other.
+func joined(parts []Part) pprofile.Profiles {
+	to := pprofile.NewProfiles()
+	for _, part := range parts {
+		merge(part.Profiles, to)
+	}
+	emptyFirst(to)
+	return to
+}

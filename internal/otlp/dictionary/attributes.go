@@ -1,0 +1,123 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// AttributeIndex is an index of the attribute table. 0 is no attribute.
+type AttributeIndex int32
+
+// Attribute is an entry of the attribute table. Two are the same attribute if they are ==.
+type Attribute struct {
+	Key, Unit StringIndex
+	Value     Value
+}
+
+// Value is an attribute's value in a comparable form.
+type Value struct {
+	kind pcommon.ValueType
+	// bits holds a bool, int or double.
+	bits uint64
+	// text holds a string or bytes as they are, an array or map in the form of appendValue.
+	text string
+}
+
+// StringValue is a string, which must be valid UTF-8.
+func StringValue(s string) Value { return Value{kind: pcommon.ValueTypeStr, text: s} }
+
+// IntValue is an int.
+func IntValue(v int64) Value { return Value{kind: pcommon.ValueTypeInt, bits: uint64(v)} }
+
+// BoolValue is a bool.
+func BoolValue(v bool) Value {
+	if v {
+		return Value{kind: pcommon.ValueTypeBool, bits: 1}
+	}
+	return Value{kind: pcommon.ValueTypeBool}
+}
+
+// ValueOf returns the comparable form of any value. Doubles are the same if their bits are. It keeps nothing of v but
+// its strings, which are immutable.
+func ValueOf(v pcommon.Value) Value {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		return StringValue(v.Str())
+	case pcommon.ValueTypeInt:
+		return IntValue(v.Int())
+	case pcommon.ValueTypeBool:
+		return BoolValue(v.Bool())
+	case pcommon.ValueTypeDouble:
+		return Value{kind: pcommon.ValueTypeDouble, bits: math.Float64bits(v.Double())}
+	case pcommon.ValueTypeBytes:
+		return Value{kind: pcommon.ValueTypeBytes, text: string(v.Bytes().AsRaw())}
+	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
+		return Value{kind: v.Type(), text: string(appendValue(nil, v))}
+	default:
+		return Value{}
+	}
+}
+
+// CopyTo writes the value to dst, which must be empty.
+func (v Value) CopyTo(dst pcommon.Value) {
+	switch v.kind {
+	case pcommon.ValueTypeStr:
+		dst.SetStr(v.text)
+	case pcommon.ValueTypeInt:
+		dst.SetInt(int64(v.bits))
+	case pcommon.ValueTypeBool:
+		dst.SetBool(v.bits != 0)
+	case pcommon.ValueTypeDouble:
+		dst.SetDouble(math.Float64frombits(v.bits))
+	case pcommon.ValueTypeBytes:
+		dst.SetEmptyBytes().FromRaw([]byte(v.text))
+	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
+		readValue(v.text, dst)
+	default:
+		// An empty value stays as AppendEmpty made it.
+	}
+}
+
+// Attributes is the attribute table.
+type Attributes struct {
+	Table[AttributeIndex, Attribute]
+	// kept is where the texts of new entries are copied to, or nil.
+	kept *arena
+}
+
+// Intern returns the index of a and adds it if it is new.
+func (t *Attributes) Intern(a Attribute) AttributeIndex {
+	if a == (Attribute{}) {
+		return 0
+	}
+	h := Mix(uint64(a.Value.kind), uint64(uint32(a.Key))<<32|uint64(uint32(a.Unit)))
+	h = Mix(Mix(h, a.Value.bits), HashString(a.Value.text))
+	p := t.index.Start(h)
+	if i := t.find(&p, a); i != 0 {
+		return i
+	}
+	if t.kept != nil {
+		a.Value.text = t.kept.clone(a.Value.text)
+	}
+	return t.add(p, a)
+}
+
+// detach copies the texts, so that what they were cut from can be freed.
+func (t *Attributes) detach() {
+	for i := range t.entries {
+		t.entries[i].Value.text = strings.Clone(t.entries[i].Value.text)
+	}
+}
+
+func (t *Attributes) textBytes() int {
+	n := 0
+	for i := range t.entries {
+		n += len(t.entries[i].Value.text)
+	}
+	return n
+}

@@ -1,0 +1,135 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/xpdata"
+)
+
+// appendValue appends v in a form that is equal for equal values: a byte for the type, then
+//
+//	bool        one byte
+//	int, double eight bytes, little endian
+//	string, bytes  length as a uvarint, then the bytes
+//	array       number of values as a uvarint, then each
+//	map         number of entries as a uvarint, then for each its key as a string, and its value
+//
+// The entries of a map are sorted by key: their order has no meaning, and equal maps must have equal forms.
+// If a key has several entries, the first one counts, as it does for a reader of pdata.
+func appendValue(b []byte, v pcommon.Value) []byte {
+	b = append(b, byte(v.Type()))
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		b = appendText(b, v.Str())
+	case pcommon.ValueTypeBytes:
+		b = appendText(b, string(v.Bytes().AsRaw()))
+	case pcommon.ValueTypeInt:
+		b = binary.LittleEndian.AppendUint64(b, uint64(v.Int()))
+	case pcommon.ValueTypeDouble:
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Double()))
+	case pcommon.ValueTypeBool:
+		if v.Bool() {
+			return append(b, 1)
+		}
+		b = append(b, 0)
+	case pcommon.ValueTypeSlice:
+		values := v.Slice()
+		b = binary.AppendUvarint(b, uint64(values.Len()))
+		for i := range values.Len() {
+			b = appendValue(b, values.At(i))
+		}
+	case pcommon.ValueTypeMap:
+		b = AppendMap(b, v.Map())
+	default:
+		// An empty value is its type alone.
+	}
+	return b
+}
+
+// AppendMap appends m in a form that is equal for equal maps.
+func AppendMap(b []byte, m pcommon.Map) []byte {
+	type entry struct {
+		key   string
+		value pcommon.Value
+	}
+	entries := make([]entry, 0, m.Len())
+	for k, v := range m.All() {
+		entries = append(entries, entry{k, v})
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	entries = slices.CompactFunc(entries, func(a, b entry) bool { return a.key == b.key })
+	b = binary.AppendUvarint(b, uint64(len(entries)))
+	for _, e := range entries {
+		b = appendValue(appendText(b, e.key), e.value)
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// readValue sets dst to the value that appendValue wrote at the start of s, and returns the rest.
+// s comes from appendValue alone, so it is well-formed.
+func readValue(s string, dst pcommon.Value) string {
+	kind, s := pcommon.ValueType(s[0]), s[1:]
+	switch kind {
+	case pcommon.ValueTypeStr:
+		text, rest := readText(s)
+		dst.SetStr(text)
+		return rest
+	case pcommon.ValueTypeBytes:
+		text, rest := readText(s)
+		dst.SetEmptyBytes().FromRaw([]byte(text))
+		return rest
+	case pcommon.ValueTypeInt:
+		dst.SetInt(readInt(s))
+		return s[8:]
+	case pcommon.ValueTypeDouble:
+		dst.SetDouble(math.Float64frombits(uint64(readInt(s))))
+		return s[8:]
+	case pcommon.ValueTypeBool:
+		dst.SetBool(s[0] != 0)
+		return s[1:]
+	case pcommon.ValueTypeSlice:
+		n, s := readCount(s)
+		values := dst.SetEmptySlice()
+		values.EnsureCapacity(n)
+		for range n {
+			s = readValue(s, values.AppendEmpty())
+		}
+		return s
+	case pcommon.ValueTypeMap:
+		n, s := readCount(s)
+		var entries xpdata.MapBuilder // Map.Put would look through all entries before each
+		entries.EnsureCapacity(n)
+		for range n {
+			key, rest := readText(s)
+			s = readValue(rest, entries.AppendEmpty(key))
+		}
+		entries.UnsafeIntoMap(dst.SetEmptyMap())
+		return s
+	default:
+		return s
+	}
+}
+
+func readInt(s string) int64 { return int64(binary.LittleEndian.Uint64([]byte(s[:8]))) }
+
+func readCount(s string) (int, string) {
+	count, n := binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))
+	return int(count), s[n:]
+}
+
+func readText(s string) (text, rest string) {
+	n, s := readCount(s)
+	return s[:n], s[n:]
+}

@@ -1,0 +1,82 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import (
+	"cmp"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// UnknownService is the service of a resource without service.name, as in the semantic conventions.
+const UnknownService = "unknown_service"
+
+// maxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and paths, and very many profiles
+// can share a long one.
+const maxNameBytes = 256
+
+// CutName returns a name as valid UTF-8 of bounded length.
+func CutName(s string) string {
+	return dictionary.CutUTF8(dictionary.ValidUTF8(dictionary.CutUTF8(s, maxNameBytes)), maxNameBytes)
+}
+
+// Service returns the service that a resource is of.
+func Service(resource pcommon.Map) string {
+	return cmp.Or(nameAttribute(resource, "service.name"), UnknownService)
+}
+
+// Stated returns the name that a scope states for its profiles, or "".
+func Stated(scope pcommon.Map) string { return nameAttribute(scope, NameAttribute) }
+
+// nameAttribute returns an attribute that is a name: a map or a list is none.
+func nameAttribute(attributes pcommon.Map, key string) string {
+	v, ok := attributes.Get(key)
+	if !ok || v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice {
+		return ""
+	}
+	return CutName(v.AsString())
+}
+
+// Namer names the profiles of one scope, in their order. All sample types of one pprof have the same name: that of the first, if
+// neither the scope nor the period type names them.
+type Namer struct {
+	isPprof bool
+	names   map[pprofKey]string
+}
+
+// pprofKey is what profiles of a scope share if they were one pprof.
+type pprofKey struct {
+	time, duration         uint64
+	period                 int64
+	periodType, periodUnit int32
+}
+
+// Begin begins another scope. Its attributes tell whether its profiles were the sample types of pprofs.
+func (n *Namer) Begin(scope pcommon.Map) {
+	clear(n.names)
+	if _, n.isPprof = scope.Get("pprof.scope.default_sample_type"); n.isPprof {
+		return
+	}
+	order, ok := scope.Get("pprof.scope.sample_type_order")
+	n.isPprof = ok && order.Type() == pcommon.ValueTypeSlice && order.Slice().Len() > 0
+}
+
+// Name returns the name of the scope's next profile. stated is the scope's own name for its profiles.
+func (n *Namer) Name(p pprofile.Profile, stated, sampleType, periodType string) string {
+	if !n.isPprof || stated != "" {
+		return Name(stated, sampleType, periodType)
+	}
+	key := pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), p.PeriodType().TypeStrindex(), p.PeriodType().UnitStrindex()}
+	name, ok := n.names[key]
+	if !ok {
+		if name = Name("", sampleType, periodType); n.names == nil {
+			n.names = map[pprofKey]string{}
+		}
+		n.names[key] = name
+	}
+	return name
+}

@@ -1,0 +1,55 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestName(t *testing.T) {
+	for _, c := range []struct{ stated, sampleType, periodType, want string }{
+		{"cpu", "samples", "cpu", ProcessCPU},
+		{"heap", "alloc_space", "space", Memory},
+		{"block", "contentions", "contentions", Block},
+		{"my_profile", "cpu", "cpu", "my_profile"},
+		{"godeltaprof_memory", "alloc_space", "space", Memory},
+		{"goroutines", "goroutine", "goroutine", Goroutine},
+		{"", "samples", "cpu", ProcessCPU},
+		{"", "alloc_objects", "space", Memory},
+		{"", "inuse_space", "", Memory},
+		{"", "objects", "", Memory},
+		{"", "live_objects", "", Memory},
+		{"", "delay", "contentions", Mutex},
+		{"", "goroutine", "goroutine", Goroutine},
+		{"", "samples", "wall", Wall},
+		{"", "cpu", "wall", Wall},
+		{"", "wall", "cpu", ProcessCPU},
+		{"", "samples", "", ProcessCPU},
+		{"", "events", "", OffCPU},
+		{"", "cache_misses", "", "cache_misses"},
+		{"", "", "", Other},
+	} {
+		assert.Equal(t, c.want, Name(c.stated, c.sampleType, c.periodType), c)
+	}
+}
+
+func TestValuesOf(t *testing.T) {
+	for name, want := range map[string]Values{
+		"cpu": Interval, "samples": Interval, "wall": Interval, "inuse_space": State, "goroutine": State, "objects": State,
+		"alloc_space": Total, "contentions": Total, "delay": Total,
+	} {
+		assert.Equal(t, want, ValuesOf(name, 0), name)
+	}
+	assert.Equal(t, Interval, ValuesOf("alloc_space", 1))
+	assert.Equal(t, State, ValuesOf("inuse_space", 1))
+}
+
+func TestDefault(t *testing.T) {
+	assert.Equal(t, 1, Default([]string{"samples", "cpu"}))
+	assert.Equal(t, 3, Default([]string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"}))
+	assert.Equal(t, 0, Default([]string{"x"}))
+	assert.Equal(t, 0, Default(nil))
+}

@@ -1,0 +1,302 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package layouts
+
+import (
+	"math/bits"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	protofields "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+)
+
+// layoutSet is a set of layouts.
+type layoutSet uint8
+
+const allLayouts layoutSet = 1<<NumLayouts - 1
+
+func setOf(layouts ...Layout) layoutSet {
+	var s layoutSet
+	for _, l := range layouts {
+		s |= 1 << l
+	}
+	return s
+}
+
+func (s layoutSet) has(l Layout) bool { return s&(1<<l) != 0 }
+func (s layoutSet) isSingle() bool    { return bits.OnesCount8(uint8(s)) == 1 }
+func (s layoutSet) newest() Layout    { return Layout(bits.Len8(uint8(s)) - 1) }
+
+// Detect returns the layout of an export request or a ProfilesData message. certain is false if the message can be read
+// in a newer and in an older layout, with different meanings. Detect then returns the newer one.
+//
+// Each field rules out the layouts in which its number has another wire type. One sample is usually enough: in today's
+// layout its values are field 4, and no older layout has a list there beside the sample's other fields.
+func Detect(data []byte) (layout Layout, certain bool) {
+	d := detector{left: allLayouts}
+	d.request(data)
+	if d.left.isSingle() {
+		return d.left.newest(), true
+	}
+	if d.left.has(V1_10) && d.left&setOf(V1_8, V1_9) != 0 && len(d.unclear) > 0 {
+		return d.resolveUnclear(data)
+	}
+	return d.left.newest(), len(d.unclear) == 0
+}
+
+// unclearSample is a sample whose field 2 can be attribute indices (1.10) or values (1.8, 1.9).
+type unclearSample struct {
+	field2     []byte // packed
+	timestamps int
+	// isUnpacked reports that fields 2 and 4 are single numbers: an attribute and a value (1.10), or a value and a link.
+	isUnpacked bool
+	field4     uint64
+}
+
+// maxUnclear bounds how many unclear samples are kept, since they are alike.
+const maxUnclear = 64
+
+type detector struct {
+	left    layoutSet
+	unclear []unclearSample
+}
+
+// keep rules out the layouts that are not in s, unless that would leave none: a malformed field is no evidence.
+func (d *detector) keep(s layoutSet) {
+	if d.left&s != 0 {
+		d.left &= s
+	}
+}
+
+// allowing returns the layouts whose message has such a field. An unknown number is no evidence.
+func allowing(of func(*schema) *message, number protowire.Number, matches func(kind) bool) layoutSet {
+	var s layoutSet
+	for l, schema := range schemas {
+		if m := of(schema); m != nil {
+			if f, known := m.field(number); known && matches(f.kind) {
+				s |= 1 << l
+			}
+		}
+	}
+	if s == 0 {
+		return allLayouts
+	}
+	return s
+}
+
+// evidence holds the result of allowing for every field number and wire type.
+type evidence [24][6]layoutSet
+
+// newEvidence assumes that lists of numbers are packed, as nearly all encoders write them.
+func newEvidence(of func(*schema) *message) *evidence {
+	return evidenceWhere(of, func(k kind, wire protowire.Type) bool { return k.usual() == wire })
+}
+
+func evidenceWhere(of func(*schema) *message, matches func(kind, protowire.Type) bool) *evidence {
+	e := &evidence{}
+	for number := range e {
+		for wire := range e[number] {
+			e[number][wire] = allowing(of, protowire.Number(number), func(k kind) bool { return matches(k, protowire.Type(wire)) })
+		}
+	}
+	return e
+}
+
+func (e *evidence) of(number protowire.Number, wire protowire.Type) layoutSet {
+	if int(number) >= len(e) || int(wire) >= len(e[0]) {
+		return allLayouts
+	}
+	return e[number][wire]
+}
+
+var (
+	requestEvidence = newEvidence(func(s *schema) *message { return s.request })
+	profileEvidence = newEvidence(func(s *schema) *message { return s.profile })
+	sampleEvidence  = newEvidence(sampleOf)
+	// unpackedEvidence allows lists that are not packed: async-profiler writes each value as a field.
+	unpackedEvidence  = evidenceWhere(sampleOf, kind.allows)
+	profile1x3        = schemas[V1_3].profile.fields[8].message
+	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
+)
+
+// request reads the outermost fields, then the profiles, and the dictionary only if that was not enough: it is the largest
+// part of current messages.
+func (d *detector) request(data []byte) {
+	for r := protofields.New(data); r.Next(); {
+		d.keep(requestEvidence.of(r.Number, r.Wire))
+	}
+	d.nested(data, 1, func(resource []byte) {
+		d.nested(resource, 2, func(scope []byte) { d.nested(scope, 2, d.profile) })
+	})
+	d.nested(data, 2, d.dictionary)
+}
+
+// nested calls read for each message in field number, until the layout is known.
+func (d *detector) nested(data []byte, number protowire.Number, read func([]byte)) {
+	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		if r.Number == number && r.Wire == protowire.BytesType {
+			read(r.Content)
+		}
+	}
+}
+
+func (d *detector) profile(data []byte) {
+	var has [24]bool
+	var sampleType []byte
+	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		d.keep(profileEvidence.of(r.Number, r.Wire))
+		if int(r.Number) < len(has) {
+			has[r.Number] = true
+		}
+		switch {
+		case r.Wire == protowire.BytesType && r.Number == 2:
+			d.sample(r.Content)
+		case r.Wire == protowire.BytesType && r.Number == 1:
+			sampleType = r.Content
+		case r.Wire == protowire.BytesType && r.Number == 7 && len(r.Content)%16 != 0 && !d.left.has(V1_4) && !d.left.has(V1_3):
+			d.keep(^setOf(V1_9, V1_10)) // comments, since a profile id has 16 bytes or none
+		case r.Wire == protowire.BytesType && r.Number == 8 && !has[2] && d.left.has(V1_3) && isProfile1x3(r.Content):
+			d.keep(setOf(V1_3))
+		}
+	}
+	if !d.left.has(V1_3) { // in 1.3, field 1 is an id
+		d.valueType(sampleType)
+	}
+	// Since 1.9 field 10 is the original payload, which has a format in field 9.
+	if d.left.has(V1_8) && has[10] && !has[9] {
+		d.keep(^setOf(V1_9, V1_10))
+	}
+}
+
+// isProfile1x3 reports whether data can be the profile of a container whose times are 0.
+func isProfile1x3(data []byte) bool {
+	hasSamples := false
+	r := protofields.New(data)
+	for r.Next() {
+		f, known := profile1x3.field(r.Number)
+		if !known || !f.kind.allows(r.Wire) {
+			return false
+		}
+		hasSamples = hasSamples || f.name == "sample"
+	}
+	return hasSamples && !r.IsMalformed()
+}
+
+// valueType distinguishes 1.8 and older layouts, which have an aggregation temporality, from newer ones.
+func (d *detector) valueType(data []byte) {
+	for r := protofields.New(data); r.Next(); {
+		if r.Number == 3 {
+			d.keep(valueTypeEvidence.of(r.Number, r.Wire))
+		}
+	}
+}
+
+func (d *detector) sample(data []byte) {
+	var has [24]bool
+	var unclear unclearSample
+	possible, usual, isNumber := d.left, allLayouts, false
+	for r := protofields.New(data); r.Next(); {
+		possible &= unpackedEvidence.of(r.Number, r.Wire)
+		usual &= sampleEvidence.of(r.Number, r.Wire)
+		if int(r.Number) < len(has) {
+			has[r.Number] = true
+		}
+		switch {
+		case r.Number == 2 && r.Wire == protowire.BytesType:
+			unclear.field2 = r.Content
+		case r.Number == 2:
+			unclear.field2, isNumber = protowire.AppendVarint(unclear.field2, r.Value), true
+		case r.Number == 4 && r.Wire == protowire.VarintType:
+			unclear.field4, unclear.isUnpacked = r.Value, isNumber
+		case r.Number == 5 && r.Wire == protowire.BytesType:
+			unclear.timestamps += len(r.Content) / 8
+		}
+	}
+	d.keep(possible)
+	// A sample has values or timestamps.
+	if !has[3] && !has[6] {
+		d.keep(^setOf(V1_4, V1_6, V1_7))
+	}
+	if !has[2] && !has[5] {
+		d.keep(^setOf(V1_8, V1_9))
+	}
+	if !has[4] && !has[5] {
+		d.keep(^setOf(V1_10))
+	}
+	if !unclear.isUnpacked {
+		d.keep(usual)
+	}
+	if has[2] && d.left.has(V1_10) && !d.left.isSingle() && len(d.unclear) < maxUnclear {
+		d.unclear = append(d.unclear, unclear)
+	}
+}
+
+// dictionary reads what follows field 2 of the request: a mapping in 1.6, the dictionary since 1.7.
+func (d *detector) dictionary(data []byte) {
+	var has [8]bool
+	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+		if int(r.Number) < len(has) {
+			has[r.Number] = true
+		}
+		if r.Wire == protowire.VarintType {
+			d.keep(setOf(V1_6)) // a mapping's address
+			continue
+		}
+		if r.Number != 7 && r.Number != 6 || r.Wire != protowire.BytesType {
+			continue
+		}
+		for f := protofields.New(r.Content); f.Next(); {
+			switch {
+			case f.Number == 1 && (f.Wire == protowire.VarintType) == (r.Number == 7):
+				d.keep(setOf(V1_7, V1_6, V1_4)) // attribute_units' key, or a key as text
+			case f.Number == 1:
+				d.keep(setOf(V1_8, V1_9, V1_10)) // a stack's locations, or a key's index
+			}
+		}
+	}
+	if has[2] && !has[7] { // since 1.8 samples reach locations by the stack table
+		d.keep(^setOf(V1_8, V1_9, V1_10))
+	}
+}
+
+// resolveUnclear decides between 1.8/1.9 and 1.10 if all samples have only a stack, field 2 and timestamps. If field 2
+// has values, there are as many as timestamps; if it has attribute indices, they lie within the table.
+func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
+	attributes, links := uint64(0), uint64(0)
+	for r := protofields.New(data); r.Next(); {
+		if r.Number == 2 {
+			for f := protofields.New(r.Content); f.Next(); {
+				switch f.Number {
+				case 4:
+					links++
+				case 6:
+					attributes++
+				}
+			}
+		}
+	}
+	older := d.left &^ setOf(V1_10)
+	for _, s := range d.unclear {
+		count := 0
+		for v := range protofields.Varints(s.field2) {
+			if v >= attributes {
+				return older.newest(), true
+			}
+			count++
+		}
+		if s.isUnpacked && s.field4 >= links || !s.isUnpacked && count != s.timestamps {
+			return V1_10, true
+		}
+	}
+	return V1_10, false
+}
+
+// sampleOf returns the message in field 2 of a profile. In 1.3 it stands one message deeper, in the container's
+// profile.
+func sampleOf(s *schema) *message {
+	if s.profile.fields[8].name == "profile" {
+		return nil
+	}
+	return s.sample
+}

@@ -1,0 +1,202 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package layouts
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+)
+
+// Stats describes what Unmarshal did with one message.
+type Stats struct {
+	Layout Layout
+	// Ambiguous is true if the message can be read in an older layout, too, with another meaning.
+	Ambiguous bool
+	// Dropped counts samples that could not be read, Repaired the faults that were repaired.
+	Dropped  [NumDropReasons]int
+	Repaired [NumRepairs]int
+	// IncompleteProfiles is the number of profiles in the message of which samples were dropped.
+	IncompleteProfiles int
+}
+
+// DroppedSamples returns the number of samples that could not be read.
+func (s *Stats) DroppedSamples() (n int) {
+	for _, count := range s.Dropped {
+		n += count
+	}
+	return n
+}
+
+// DropReason is the reason for which a sample was dropped. Its String is the value of a metric's attribute.
+type DropReason int
+
+// The reasons for which a sample of an old layout is dropped.
+const (
+	// DropStackRange is a range of locations that is not within the profile's location indices, or without any its location table.
+	DropStackRange DropReason = iota
+	// DropLocation is a location that the message does not have.
+	DropLocation
+	// DropExpansion is a sample after the ranges of a message named four locations for each of its bytes, or a value after
+	// the attributes and timestamps were repeated for too many sample types.
+	DropExpansion
+	// DropEmpty is a sample with neither values nor timestamps.
+	DropEmpty
+	// NumDropReasons is the number of reasons.
+	NumDropReasons int = iota
+)
+
+// String returns the reason's name in metrics.
+func (r DropReason) String() string {
+	return [NumDropReasons]string{"stack_range", "unknown_location", "expansion", "empty"}[r]
+}
+
+// Repair is a fault that is repaired. Its String is the value of a metric's attribute.
+type Repair int
+
+// The faults of old messages that are repaired.
+const (
+	// RepairIndex is an index out of range, of anything but a location: it is treated as 0.
+	RepairIndex Repair = iota
+	// RepairInvalidUTF8 is a text that is not UTF-8: each invalid run becomes U+FFFD.
+	RepairInvalidUTF8
+	// RepairNegative is a time, line or column below 0: it becomes 0.
+	RepairNegative
+	// RepairAttributeKey is an attribute whose key occurs before it in the same list: it is left out.
+	RepairAttributeKey
+	// RepairDepth is an attribute whose value is nested too deeply: it is left out.
+	RepairDepth
+	// RepairValueCount is a sample with fewer or more values than there are sample types.
+	RepairValueCount
+	// RepairExpansion is a list of comments that was cut.
+	RepairExpansion
+	// NumRepairs is the number of faults.
+	NumRepairs int = iota
+)
+
+// String returns the fault's name in metrics.
+func (r Repair) String() string {
+	return [NumRepairs]string{"index", "invalid_utf8", "negative", "attribute_key", "attribute_depth", "value_count", "expansion"}[r]
+}
+
+// Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
+// afterwards. The error means that the message cannot be read in the detected layout.
+//
+// Current messages go to pdata as they are. Their indices are not checked. meter bounds the work; its error is returned.
+func Unmarshal(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
+	layout, certain := Detect(data)
+	stats := Stats{Layout: layout, Ambiguous: !certain}
+	var profiles pprofile.Profiles
+	var err error
+	switch layout {
+	case V1_10:
+		profiles, err = unmarshalCurrent(data, meter)
+	case V1_8, V1_9:
+		profiles, err = unmarshalMoved(data, layout, &stats, meter)
+	default:
+		profiles, err = readLegacy(data, layout, &stats, meter)
+	}
+	return profiles, stats, err
+}
+
+// UnmarshalCurrent reads a message that is known to have today's layout.
+func UnmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
+	profiles, err := unmarshalCurrent(data, meter)
+	return profiles, Stats{Layout: Current}, err
+}
+
+func unmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, error) {
+	memory, err := size.CheckProfiles(data)
+	if err == nil {
+		err = meter.More(memory)
+	}
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+}
+
+// unmarshalMoved reads a message of 1.8 or 1.9, whose fields have other numbers.
+func unmarshalMoved(data []byte, from Layout, stats *Stats, meter *size.Meter) (pprofile.Profiles, error) {
+	left, err := moveTags(data, from)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	profiles, err := unmarshalCurrent(data, meter)
+	if err != nil || len(left) == 0 {
+		return profiles, err
+	}
+	a := attributeAdder{dictionary: profiles.Dictionary(), stats: stats, known: map[string]int32{}, budget: maxShared + len(data)}
+	n := 0
+	for profile := range otlp.Profiles(profiles) {
+		a.add(profile, left[n])
+		n++
+	}
+	return profiles, nil
+}
+
+// attributeAdder adds attributes for the fields of 1.8 that today's profiles do not have.
+type attributeAdder struct {
+	dictionary pprofile.ProfilesDictionary
+	stats      *Stats
+	known      map[string]int32 // the attributes added so far, by key and packed indices
+	budget     int              // how many bytes of comments may still be added
+}
+
+func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
+	if left.cumulative {
+		a.put(profile, attrTemporality, nil, func(v pcommon.Value) { v.SetStr("cumulative") })
+	}
+	if len(left.comments) > 0 {
+		a.put(profile, "pprof.profile.comment", left.comments, func(v pcommon.Value) {
+			comments := v.SetEmptySlice()
+			for index := range wire.Varints(left.comments) {
+				text := ""
+				if index < uint64(a.dictionary.StringTable().Len()) {
+					text = a.dictionary.StringTable().At(int(index))
+				} else {
+					a.stats.Repaired[RepairIndex]++
+				}
+				if a.budget -= len(text); a.budget < 0 {
+					a.stats.Repaired[RepairExpansion]++
+					return
+				}
+				comments.AppendEmpty().SetStr(text)
+			}
+		})
+	}
+}
+
+// put adds an attribute to a profile. set sets its value, unless an equal attribute was added before.
+func (a *attributeAdder) put(profile pprofile.Profile, key string, packed []byte, set func(pcommon.Value)) {
+	index, known := a.known[key+"\x00"+string(packed)]
+	if !known {
+		if a.dictionary.StringTable().Len() == 0 {
+			a.dictionary.StringTable().Append("")
+		}
+		if a.dictionary.AttributeTable().Len() == 0 {
+			a.dictionary.AttributeTable().AppendEmpty()
+		}
+		entry := a.dictionary.AttributeTable().AppendEmpty()
+		entry.SetKeyStrindex(a.keyIndex(key))
+		set(entry.Value())
+		index = int32(a.dictionary.AttributeTable().Len() - 1)
+		a.known[key+"\x00"+string(packed)] = index
+	}
+	profile.AttributeIndices().Append(index)
+}
+
+// keyIndex returns the index of a key's text, and adds it if this is the first attribute of that key.
+func (a *attributeAdder) keyIndex(key string) int32 {
+	index, known := a.known[key]
+	if !known {
+		index = int32(a.dictionary.StringTable().Len())
+		a.dictionary.StringTable().Append(key)
+		a.known[key] = index
+	}
+	return index
+}

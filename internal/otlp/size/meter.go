@@ -1,0 +1,78 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package size
+
+import "context"
+
+// The memory of a sample and of one of its values or timestamps, as pdata.
+const (
+	SampleBytes = 128
+	NumberBytes = 8
+)
+
+// Reserve reserves n bytes of memory before they are taken. Its error ends the work that needs them, which returns it.
+type Reserve func(n int) error
+
+// Meter bounds the work of a decoder: it reserves the memory of what grows, and ends the work when a context does. Decoders
+// call Reach, More or Check every thousand steps or so. A nil Meter has no bounds.
+type Meter struct {
+	// Context is nil if time is not limited.
+	Context context.Context //nolint:containedctx // it is that of one call, as the Meter is
+	// Reserve is nil if memory is not limited.
+	Reserve Reserve
+
+	level, reserved int
+	err             error
+}
+
+// Level returns how many bytes are in use.
+func (m *Meter) Level() int {
+	if m == nil {
+		return 0
+	}
+	return m.level
+}
+
+// More takes n bytes more.
+func (m *Meter) More(n int) error { return m.Reach(m.Level() + n) }
+
+// Reach takes bytes until total are in use. After an error it returns the same error again.
+func (m *Meter) Reach(total int) error {
+	if m == nil {
+		return nil
+	}
+	if m.err != nil {
+		return m.err
+	}
+	if m.Context != nil {
+		if m.err = m.Context.Err(); m.err != nil {
+			return m.err
+		}
+	}
+	if m.level = max(m.level, total); m.level <= m.reserved || m.Reserve == nil {
+		return nil
+	}
+	if m.err = m.Reserve(m.level - m.reserved); m.err == nil {
+		m.reserved = m.level
+	}
+	return m.err
+}
+
+// Check returns an error if the work has ended.
+func (m *Meter) Check() error { return m.More(0) }
+
+// Restart tells that nothing is in use any more. What was reserved serves what comes next.
+func (m *Meter) Restart() {
+	if m != nil {
+		m.level = 0
+	}
+}
+
+// Err returns the error with which the work has ended: that of Reserve, or of the context.
+func (m *Meter) Err() error {
+	if m == nil {
+		return nil
+	}
+	return m.err
+}

@@ -1,0 +1,425 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decode turns pprof payloads into OTLP profiles. It is pure: bytes in, pdata out; no clock, no network, no
+// logging.
+//
+// Decode decompresses a payload (decompress.go) and scans it with pprof/scan; with a Baseline, pprof/delta finds what is new.
+// Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
+// (entities.go), labels (labels.go). Samples of one identity are added up (samples.go; those with times are kept in
+// timed.go), and everything is written as pdata (emit.go). Read also interns the samples of a payload, but leaves it to the
+// caller what they mean (read.go).
+package decode
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
+)
+
+// DecodeOptions configure how a pprof payload is turned into OTLP profiles.
+type DecodeOptions struct {
+	Limits Limits
+	// IncludeOriginalPayload keeps the payload as it was received (compressed or not) in the
+	// first profile's original_payload, with the format "pprof". It is not kept if only what is new is
+	// emitted: its values are not those of the profiles.
+	IncludeOriginalPayload bool
+
+	// TimestampLabels are the keys of numeric labels that are the time of a sample: one number of the years 2000 to 2100,
+	// in nanoseconds. Such samples get timestamps, in profiles of their own before those of the other samples, and no
+	// values if all are 1. With a Baseline they are labels like others.
+	TimestampLabels []string
+
+	// Baseline, if set, turns cumulative values (all but inuse_*, objects and space) into what has happened since
+	// the payload that was committed last: see Baseline, and DecodeStats.Delta for the outcome.
+	// Their profiles begin at that payload's time and last until this one's; those without samples are
+	// left out. They have a ScopeProfiles of their own, since a pprof has one time. The values
+	// of other types do not change.
+	Baseline *Baseline
+	// At is when the payload was fetched. With a Baseline it is used if the payloads have no times
+	// or the same one.
+	At time.Time
+
+	// Meter, if set, bounds Decode, which takes memory for the plain bytes, the tables and the profiles. Decode returns its error.
+	Meter *size.Meter
+}
+
+// DecodeStats counts what Decode did with one payload. With a Baseline, faults of samples that are not emitted do not
+// count as repaired.
+type DecodeStats struct {
+	// UncompressedBytes is the size of the payload after decompression.
+	UncompressedBytes int
+	// Samples is the number of pprof samples that could be read. The number of OTLP samples
+	// (pprofile.Profiles.SampleCount) differs: each sample type has its own.
+	Samples int
+	scan.Counts
+	// Delta is what became of cumulative values; it is zero without a Baseline.
+	Delta delta.Stats
+}
+
+// The types of pprof/scan and pprof/delta that Decode's callers use.
+type (
+	// Limits bound what one payload may cost.
+	Limits = scan.Limits
+	// DropReason is why a sample was left out.
+	DropReason = scan.DropReason
+	// Repair is a fault in spite of which a payload was read.
+	Repair = scan.Repair
+	// FormatError is the error for a payload that is not pprof.
+	FormatError = scan.FormatError
+	// Baseline remembers what the last payload of an endpoint had counted.
+	Baseline = delta.Baseline
+	// BaselineOptions bounds the memory of a Baseline.
+	BaselineOptions = delta.BaselineOptions
+)
+
+// Their constants.
+const (
+	DropUnknownLocation      = scan.DropUnknownLocation
+	DropStackTooDeep         = scan.DropStackTooDeep
+	DropMalformed            = scan.DropMalformed
+	DropOverBudget           = scan.DropOverBudget
+	RepairMissingSampleTypes = scan.RepairMissingSampleTypes
+	RepairNegativeLine       = scan.RepairNegativeLine
+	RepairInvalidUTF8        = scan.RepairInvalidUTF8
+	RepairTruncatedText      = scan.RepairTruncatedText
+
+	NumDropReasons = scan.NumDropReasons
+	NumRepairs     = scan.NumRepairs
+)
+
+// DefaultTimestampLabels returns the keys of the labels in which Datadog's profilers and this project's encoder write times.
+func DefaultTimestampLabels() []string { return []string{"end_timestamp_ns", scan.KeyTimestamp} }
+
+// ErrTooLarge is wrapped by the error for a payload that exceeds a limit.
+var ErrTooLarge = scan.ErrTooLarge
+
+// DefaultLimits returns bounds that real profiles do not reach.
+func DefaultLimits() Limits { return scan.DefaultLimits() }
+
+// NewBaseline returns a Baseline that has seen no payload yet.
+func NewBaseline(opts BaselineOptions) *Baseline { return delta.NewBaseline(opts) }
+
+// worker is the scratch memory of one Decode or Read. It is kept for the next one.
+type worker struct {
+	decompressor
+	payload scan.Payload
+	reader  scan.SampleReader
+	interner
+	comparison delta.Comparison
+	samples    sampleTable
+	timed      timedTable
+
+	dict   *dictionary.Dictionary // of Decode
+	limits Limits
+	meter  *size.Meter
+	opened int // what was reserved before the first sample
+	stats  DecodeStats
+	types  []int // scratch: the numbers of all sample types
+
+	// stacks are those that Read has interned, by the bytes of their location ids. It pays if samples of one stack come
+	// again and again, as they do if each has a time: Read is for those. Decode's samples are already combined
+	// by stack, so that a stack seldom comes a third time.
+	stacks scan.Memo[dictionary.StackIndex]
+}
+
+var workers = sync.Pool{New: func() any { return newWorker() }}
+
+func newWorker() *worker {
+	w := &worker{dict: dictionary.New()}
+	w.buildIDs = map[uint64]int32{}
+	return w
+}
+
+// Decode turns a pprof payload (gzip, zstd or plain) into OTLP profiles: one ResourceProfiles
+// without attributes, one ScopeProfiles without a name, and one Profile per sample type, pprof's
+// default first. The result is empty (there is no ResourceProfiles) if the payload has neither
+// sample types nor samples. It keeps nothing of payload. DecodeOptions.Baseline changes what
+// is emitted.
+//
+// The error is a *FormatError if the payload is not pprof or is damaged, and wraps ErrTooLarge if it
+// exceeds a limit. A sample that cannot be read is left out and counted.
+func Decode(payload []byte, opts DecodeOptions) (pprofile.Profiles, DecodeStats, error) {
+	w := workers.Get().(*worker)
+	defer w.release()
+	profiles, err := w.run(payload, opts)
+	return profiles, w.stats, err
+}
+
+func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, error) {
+	if opts.Baseline != nil {
+		opts.Baseline.Discard()
+	}
+	w.meter = opts.Meter
+	if err := w.open(payload, w.dict, opts.Limits); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	profiles, err := w.decode(opts)
+	if err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	if opts.IncludeOriginalPayload && profiles.ProfileCount() > 0 && !w.comparison.IsActive {
+		first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		first.SetOriginalPayloadFormat("pprof")
+		first.OriginalPayload().FromRaw(payload)
+	}
+	return profiles, nil
+}
+
+// open decompresses and scans a payload whose strings go into dict.
+func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits Limits) error {
+	w.limits, w.stats = limits.WithDefaults(), DecodeStats{}
+	w.texts.dict, w.texts.payload, w.texts.limits, w.texts.counts = dict, &w.payload, &w.limits, &w.stats.Counts
+	data, err := w.plain(payload, w.limits.MaxProfileBytes, w.meter)
+	if err != nil {
+		return err
+	}
+	w.stats.UncompressedBytes = len(data)
+	if seems, ok := signature.Of(data); ok {
+		return &FormatError{Seems: seems.Name}
+	}
+	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts, w.meter); err != nil {
+		if errors.Is(err, ErrTooLarge) || w.meter.Err() != nil {
+			return err
+		}
+		if seems := signature.Describe(data); seems != "" {
+			return &FormatError{Seems: seems}
+		}
+		return &FormatError{Err: err}
+	}
+	return nil
+}
+
+// decode interns the samples of the payload and returns them as pdata. Its error is that of the Meter.
+func (w *worker) decode(opts DecodeOptions) (pprofile.Profiles, error) {
+	p := &w.payload
+	total := len(p.Samples)
+	emitted := total
+	if opts.Baseline != nil {
+		w.reader.Reset(p, &w.limits, p.ValuesPerSample())
+		w.comparison.Compare(&w.reader, opts.Baseline, opts.At, &w.stats.Counts)
+		w.stats.Delta = w.comparison.Stats
+		if w.comparison.IsActive {
+			emitted = w.comparison.NewSamples
+		}
+		if w.comparison.IsEmpty() {
+			w.stats.Samples = w.comparison.Samples
+			return pprofile.NewProfiles(), nil
+		}
+	}
+	share := func(n int) int { return int(int64(n) * int64(emitted) / int64(max(1, total))) }
+	sizes := dictionary.Sizes{
+		Strings:        share(len(p.Strings)),
+		Functions:      share(len(p.Functions)),
+		Locations:      share(len(p.Locations)),
+		Lines:          share(len(p.Lines)),
+		Stacks:         emitted,
+		StackLocations: share(p.SampleBytes) / 2, // most ids take two bytes
+	}
+	w.opened = w.meter.Level()
+	if err := w.meter.More(sizes.Bytes() + sampleBytes*emitted + numberBytes*min(emitted*p.ValuesPerSample(), p.SampleBytes)); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	w.dict.Reset(sizes)
+	w.prepare(p.ValuesPerSample())
+	w.samples.reset(emitted, p.ValuesPerSample(), p.SampleBytes) // a value has at least one byte
+	w.timed.reset(p.ValuesPerSample())
+	if opts.Baseline == nil {
+		w.timestampLabels = opts.TimestampLabels
+	}
+	if err := w.addSamples(); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	if err := w.reserve(w.pdataBytes()); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	return w.emit(), nil
+}
+
+// The memory of a sample in sampleTable or timedTable, of an observation, and of a value.
+const (
+	sampleBytes      = 40
+	observationBytes = 16
+	numberBytes      = 8
+)
+
+// reserve reserves what the worker has built, and more bytes.
+func (w *worker) reserve(more int) error {
+	s, t := &w.samples, &w.timed
+	return w.meter.Reach(w.opened + w.dict.BuildBytes() + w.labels.buildBytes() + sampleBytes*(len(s.entries)+len(t.entries)) +
+		observationBytes*len(t.observations) + numberBytes*(len(s.values)+len(t.values)) + more)
+}
+
+// commentBytes returns the memory of the comments: each is in the payload's list, in a value, and in the attribute of all.
+func (w *worker) commentBytes() int {
+	const listed, copies = 48, 4
+	text := 0
+	for _, c := range w.payload.Comments {
+		if c < uint64(len(w.payload.Strings)) {
+			text += int(w.payload.Strings[c].End - w.payload.Strings[c].Start)
+		}
+	}
+	return listed*len(w.payload.Comments) + copies*int(min(int64(text), w.budget))
+}
+
+// pdataBytes returns the memory of the samples as pdata.
+func (w *worker) pdataBytes() int {
+	const ofSample = size.SampleBytes + size.NumberBytes
+	n := 0
+	for i := range w.samples.entries {
+		types := 0
+		for _, v := range w.samples.of(i) {
+			if v != 0 {
+				types++
+			}
+		}
+		n += max(1, types) * (ofSample + 4*len(w.dict.AttributeSets.At(w.samples.entries[i].attributes)))
+	}
+	n += w.commentBytes()
+	perType := 2 * size.NumberBytes * len(w.timed.observations)
+	for i := range w.timed.entries[1:] {
+		perType += ofSample + 4*len(w.dict.AttributeSets.At(w.timed.entries[1+i].attributes))
+	}
+	return n + perType*w.payload.ValuesPerSample()
+}
+
+// prepare resets what interns the payload's entries, and counts the faults of its tables.
+func (w *worker) prepare(maxValues int) {
+	p := &w.payload
+	w.interner.reset()
+	w.reader.Reset(p, &w.limits, maxValues)
+	if len(p.SampleTypes) == 0 && len(p.Samples) > 0 {
+		w.stats.Repaired[RepairMissingSampleTypes]++
+	}
+	if len(p.Strings) > 0 && p.Strings[0].Start != p.Strings[0].End {
+		w.stats.Repaired[scan.RepairFirstString]++
+	}
+}
+
+// addSamples interns all samples that can be read, with what they refer to. With a Baseline it interns only those that have
+// something new: the comparison has counted those that cannot be read, but not those over the budget, which only emitted
+// samples use.
+func (w *worker) addSamples() error {
+	w.stats.Samples = len(w.payload.Samples)
+	if w.comparison.IsActive {
+		w.stats.Samples = w.comparison.Samples
+	}
+	for i, at := range w.payload.Samples {
+		if more, isDue := dueBefore(i, at); isDue {
+			if err := w.reserve(more); err != nil {
+				return err
+			}
+		}
+		if w.comparison.IsActive && !w.comparison.IsNew(i) {
+			continue
+		}
+		if reason, ok := w.addSample(i, at); !ok && (!w.comparison.IsActive || reason == scan.DropOverBudget) {
+			w.stats.Dropped[reason]++
+			w.stats.Samples--
+		}
+	}
+	return nil
+}
+
+const (
+	// checkEvery is the number of samples after which the worker reserves what they have taken.
+	checkEvery = 1 << 10
+	// A sample above largeSampleBytes can be of labels, each byte of which takes up to perLabelByte while it is read.
+	largeSampleBytes = 16 << 10
+	perLabelByte     = 64
+)
+
+// dueBefore reports whether memory must be reserved before sample i is read, and how much that one may take itself.
+func dueBefore(i int, at scan.Span) (more int, isDue bool) {
+	large := int(at.End-at.Start) - largeSampleBytes
+	return perLabelByte * max(0, large), i%checkEvery == 0 || large > 0
+}
+
+// addSample interns one sample, once all of it is known to be readable.
+func (w *worker) addSample(i int, at scan.Span) (DropReason, bool) {
+	r := &w.reader
+	if reason, ok := r.Read(at); !ok {
+		return reason, false
+	}
+	if !w.spendOnTypes() {
+		return scan.DropOverBudget, false
+	}
+	var set labelSet
+	if r.Labels.End != 0 {
+		var reason DropReason
+		var ok bool
+		if set, reason, ok = w.labelSet(r); !ok {
+			return reason, false
+		}
+	}
+	r.Resolve(w.location)
+	if r.FitValues() {
+		w.stats.Repaired[scan.RepairValueCount]++
+	}
+	if w.comparison.IsActive {
+		w.comparison.Apply(i, r.Values)
+	}
+	s := sample{stack: w.dict.Stacks.Intern(r.Stack), attributes: set.attributes, link: set.link}
+	if set.timestamp != 0 {
+		w.timed.add(s, set.timestamp, r.Values)
+	} else {
+		w.samples.add(s, r.Values)
+	}
+	return 0, true
+}
+
+// freeTypes is how many sample types a payload may have before a sample's values and labels count against the budget: each
+// non-zero value becomes an OTLP sample with attributes of its own, and a missing value becomes a zero.
+const freeTypes = 16
+
+// spendOnTypes reports whether the budget allows the current sample to be in the profiles of all its types.
+func (w *worker) spendOnTypes() bool {
+	n, given := w.payload.ValuesPerSample(), len(w.reader.Values)
+	if n <= freeTypes {
+		return true
+	}
+	labelBytes := int(w.reader.Labels.End - w.reader.Labels.Start)
+	return w.spend(8*max(0, n-given-freeTypes) + max(0, given-freeTypes)*labelBytes)
+}
+
+// release puts the worker back, unless the payload has made it too large to be kept.
+func (w *worker) release() {
+	if w.reset() {
+		workers.Put(w)
+	}
+}
+
+// reset forgets everything that belongs to the payload, and reports whether the worker is small enough to be kept.
+func (w *worker) reset() bool {
+	w.decompressor.release()
+	if w.bytes() > scan.MaxKeptBytes {
+		return false
+	}
+	w.interner.release()
+	w.reader.Release()
+	w.stacks.Reset(nil, 0)
+	w.comparison.Reset()
+	w.dict.Reset(dictionary.Sizes{})
+	w.meter = nil
+	return true
+}
+
+// bytes estimates the worker's memory, without the decompressor's. Of the dictionary's tables and the hash
+// tables, whose capacity is not known, it counts what the payload has used.
+func (w *worker) bytes() int {
+	const hashSlots = 16 // bytes for an entry
+	entries := w.dict.Sizes()
+	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.bytes() + w.timed.bytes() +
+		w.stacks.Bytes() +
+		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+w.dict.Links.Len()) +
+		(64+hashSlots)*(w.dict.Attributes.Len()+w.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
+		24*len(w.payload.Lines) + 2*w.payload.SampleBytes // lines and stacks of the dictionary, whose ids mostly take two bytes
+}

@@ -1,0 +1,78 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"bytes"
+	"io"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// BenchmarkDecode compares Decode (gzip bytes → Profiles) with its peer, profile.Parse of the same
+// bytes, and its floor: gunzip, and pdata's own ProtoUnmarshaler of the result.
+func BenchmarkDecode(b *testing.B) {
+	for _, input := range benchInputs(b) {
+		profiles, stats, err := Decode(input.payload, DecodeOptions{})
+		require.NoError(b, err)
+		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiles)
+		require.NoError(b, err)
+		run := func(name string, f func() error) { measure(b, input.name+"/impl="+name, stats.UncompressedBytes, f) }
+		run("peer", func() error {
+			_, err := profile.ParseData(input.payload)
+			return err
+		})
+		run("ours", func() error {
+			_, _, err := Decode(input.payload, DecodeOptions{})
+			return err
+		})
+		run("floor", func() error { return floor(input.payload, wire) })
+		run("copy", func() error {
+			profiles.CopyTo(pprofile.NewProfiles())
+			return nil
+		})
+	}
+}
+
+// measure runs f as a sub-benchmark over as many bytes.
+func measure(b *testing.B, name string, size int, f func() error) {
+	b.Run(name, func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(size))
+		start := cpuTime(b)
+		for b.Loop() {
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N), "cpu-ns/op")
+	})
+}
+
+// cpuTime returns the processor time of the process. It includes the garbage collector's share,
+// which elapsed time hides if another core is idle.
+func cpuTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+var floorReader gzip.Reader
+
+func floor(payload, wire []byte) error {
+	if err := floorReader.Reset(bytes.NewReader(payload)); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, &floorReader); err != nil {
+		return err
+	}
+	_, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
+	return err
+}

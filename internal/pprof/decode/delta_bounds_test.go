@@ -1,0 +1,125 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+func TestDeltaBounds(t *testing.T) {
+	small := heapOf(t, 100, [2]int64{10, 1}, [2]int64{10, 1})
+	large := heapOf(t, 200, [2]int64{11, 1}, [2]int64{11, 0}, [2]int64{11, 1})
+	s := newDeltaSteps(t, 2)
+	empty := s.baseline.Bytes()
+	s.next(small)
+	held := s.baseline.Bytes()
+	assert.Equal(t, empty+2*(16+8), held)
+	pd, stats := s.decode(large)
+	assert.Equal(t, delta.Stats{Overflowed: true}, stats.Delta)
+	assert.Equal(t, 3, stats.Samples)
+	assert.Nil(t, valuesOf(pd, "alloc_space"))
+	assert.Equal(t, byName{"f0": 1, "f2": 1}, valuesOf(pd, "inuse_space"))
+	assert.Equal(t, held, s.baseline.Bytes())
+	s.baseline.Discard()
+	_, stats = s.next(small)
+	assert.Equal(t, delta.Stats{}, stats.Delta, "the large payload was not committed")
+	s.next(large)
+	assert.Equal(t, empty, s.baseline.Bytes())
+	_, stats = s.next(small)
+	assert.Equal(t, delta.Stats{First: true}, stats.Delta)
+}
+
+func TestDeltaBoundsOfManyTypes(t *testing.T) {
+	p := identityProfile(0)
+	p.SampleType = slices.Repeat(p.SampleType, 6)
+	p.Sample[0].Value = make([]int64, 6)
+	for _, fits := range []bool{true, true, false} {
+		s := newDeltaSteps(t, 4)
+		_, stats := s.next(written(t, p))
+		assert.Equal(t, !fits, stats.Delta.Overflowed)
+		another := *p.Sample[0]
+		another.Label = map[string][]string{"n": {string(rune('0' + len(p.Sample)))}}
+		p.Sample = append(p.Sample, &another)
+	}
+}
+
+// A sample that was dropped from one payload and is in the next is not new.
+func TestDeltaOfPayloadsWithDroppedSamples(t *testing.T) {
+	const locationUnknown = 9
+	payload := func(samples ...profiletest.PprofWire) []byte {
+		w := oddBase()
+		for _, s := range samples {
+			w = w.Message(profiletest.PprofSample, s)
+		}
+		return w
+	}
+	whole := func(a, b int64) []byte { return payload(oddSample(a, 1), oddSample(b, 2)) }
+	s := newDeltaSteps(t, 0)
+	s.next(whole(10, 1000))
+	pd, stats := s.next(payload(oddSample(12, 1), oddSample(1001, locationUnknown)))
+	assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
+	assert.Equal(t, 1, stats.Samples)
+	assert.Equal(t, delta.Stats{}, stats.Delta, "the stack was dropped, it did not vanish")
+	assert.Equal(t, byName{"main": 2}, valuesOf(pd, "cpu"))
+	pd, stats = s.next(whole(15, 1002))
+	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, byName{"main": 3}, valuesOf(pd, "cpu"))
+	pd, _ = s.next(whole(15, 1003))
+	assert.Equal(t, byName{"work": 1}, valuesOf(pd, "cpu"))
+}
+
+// The same samples are dropped with a Baseline as without, for all limits and faults.
+func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
+	manyLabels := oddBase()
+	for i := range int64(200) {
+		manyLabels = manyLabels.Message(profiletest.PprofSample,
+			oddSample(1, 1).Label(profiletest.PprofLabel{Key: sThread, Num: 1 + i}))
+	}
+	payloads := oddPayloads()
+	payloads["many labels"] = manyLabels
+	payloads["function with id 0 and unknown string"] = oddBase().Function(profiletest.PprofFunctionFields{Name: 99}).
+		Location(profiletest.PprofLocationFields{ID: 3, Lines: []profiletest.PprofLine{{Line: 1}}}).
+		Message(profiletest.PprofSample, oddSample(1, 3))
+	payloads["deep"] = oddBase().Message(profiletest.PprofSample, oddSample(1, 1, 1, 1, 1)).
+		Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, 1, 1, 1, 1).
+			Int(profiletest.PprofSampleValue, 2)).
+		Message(profiletest.PprofSample, oddSample(1, 1, 1, 1))
+	dropped := map[DropReason]bool{scan.DropOverBudget: true} // only samples that are emitted use the budget
+	for name, payload := range payloads {
+		t.Run(name, func(t *testing.T) {
+			for _, limits := range []Limits{{}, {MaxTableEntries: len(oddStrings) + 4, MaxStackDepth: 3}} {
+				_, want, wantErr := Decode(payload, DecodeOptions{Limits: limits})
+				b := NewBaseline(BaselineOptions{})
+				for range 2 {
+					pd, stats, err := Decode(payload, DecodeOptions{Limits: limits, Baseline: b})
+					require.Equal(t, wantErr == nil, err == nil, "%v, without a Baseline %v", err, wantErr)
+					require.NoError(t, profiletest.Check(pd))
+					assert.Equal(t, want.Dropped, stats.Dropped)
+					assert.Equal(t, want.Samples, stats.Samples)
+					for repair, n := range stats.Repaired {
+						assert.LessOrEqual(t, n, want.Repaired[repair], Repair(repair))
+					}
+					if pd.ProfileCount() == 0 {
+						assert.Zero(t, stats.Repaired[scan.RepairValueCount], "repairs of samples that are not emitted do not count")
+					}
+					b.Commit()
+				}
+				for reason, n := range want.Dropped {
+					dropped[DropReason(reason)] = dropped[DropReason(reason)] || n > 0
+				}
+			}
+		})
+	}
+	for reason := range DropReason(NumDropReasons) {
+		assert.True(t, dropped[reason], "nothing here is dropped as %s", reason)
+	}
+}

@@ -1,0 +1,285 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// valueType is a sample type or period type by name.
+type valueType struct{ typ, unit string }
+
+func (w *worker) valueTypeOf(raw scan.ValueType) valueType {
+	return valueType{typ: w.orEmpty(raw.Type), unit: w.orEmpty(raw.Unit)}
+}
+
+func (w *worker) writeValueType(v valueType, dst pprofile.ValueType) {
+	dst.SetTypeStrindex(int32(w.dict.Strings.Intern(v.typ)))
+	dst.SetUnitStrindex(int32(w.dict.Strings.Intern(v.unit)))
+}
+
+// emit writes the decoded payload as pdata.
+func (w *worker) emit() pprofile.Profiles {
+	profiles := pprofile.NewProfiles()
+	types := make([]valueType, 0, w.samples.perSample)
+	known := map[scan.ValueType]valueType{} // sample types can share a long text, which is copied if it is cut or repaired
+	for _, raw := range w.payload.SampleTypes {
+		if _, ok := known[raw]; !ok {
+			known[raw] = w.valueTypeOf(raw)
+		}
+		types = append(types, known[raw])
+	}
+	if len(types) == 0 {
+		if len(w.samples.entries) == 0 && w.timed.isEmpty() {
+			return profiles
+		}
+		types = append(types, valueType{typ: "samples", unit: "count"})
+	}
+	defaultType := w.orEmpty(w.payload.DefaultSampleType)
+	scopes := w.scopes(types, defaultType)
+	if len(scopes) == 0 {
+		return profiles
+	}
+	h := profileHeader{
+		types:       types,
+		defaultType: defaultType,
+		periodType:  w.valueTypeOf(w.payload.PeriodType),
+		time:        w.notNegativeTime(w.payload.TimeNanos),
+		duration:    w.notNegativeTime(w.payload.DurationNanos),
+		id:          w.comparison.Content,
+	}
+	h.timedFrom, h.timedFor = w.timed.window(h.time, h.duration)
+	if !w.comparison.IsActive {
+		h.id = scan.ContentIDOf(w.payload.Data)
+	}
+	h.attributes = w.profileAttributes(&h)
+	resource := profiles.ResourceProfiles().AppendEmpty()
+	for _, members := range scopes {
+		w.emitScope(resource.ScopeProfiles().AppendEmpty(), &h, members)
+	}
+	w.orderMappings()
+	// Sharing the copied string table saves a copy of each string; it is worth it if most of it is used.
+	if w.dict.StringBytes()*2 < len(w.text) {
+		w.dict.DetachStrings()
+	}
+	w.dict.CopyTo(profiles.Dictionary())
+	return profiles
+}
+
+// profileHeader is what the profiles of one payload share.
+type profileHeader struct {
+	types          []valueType
+	defaultType    string // as the payload names it, or empty
+	attributes     dictionary.AttributeSetIndex
+	periodType     valueType
+	time, duration uint64
+	// timedFrom and timedFor are the time and duration of profiles with timestamps.
+	timedFrom, timedFor uint64
+	id                  scan.ContentID
+}
+
+// emitScope writes the profiles of some sample types.
+func (w *worker) emitScope(scope pprofile.ScopeProfiles, h *profileHeader, members []int) {
+	order := w.order(h, members, scope.Scope().Attributes())
+	scope.Profiles().EnsureCapacity(len(order))
+	if !w.timed.isEmpty() {
+		for _, t := range order {
+			profile := scope.Profiles().AppendEmpty()
+			w.writeProfile(profile, h, t)
+			profile.SetTime(pcommon.Timestamp(h.timedFrom))
+			profile.SetDurationNano(h.timedFor)
+			w.writeTimed(profile.Samples(), t, t == order[0])
+		}
+		if len(w.samples.entries) == 0 {
+			return
+		}
+	}
+	for _, t := range order {
+		profile := scope.Profiles().AppendEmpty()
+		id, time, duration, isFirst := h.id, h.time, h.duration, t == order[0]
+		if w.comparison.IsActive && w.comparison.IsCumulative[t] {
+			id, time, duration, isFirst = w.comparison.DeltaContent, w.comparison.FromNanos, w.comparison.ForNanos, false
+		}
+		w.writeProfile(profile, h, t)
+		if w.timed.isEmpty() {
+			profile.SetProfileID(profileID(id, t))
+		} else {
+			profile.SetProfileID(profileID(id, len(h.types)+t))
+		}
+		profile.SetTime(pcommon.Timestamp(time))
+		profile.SetDurationNano(duration)
+		w.writeSamples(profile.Samples(), t, isFirst)
+	}
+}
+
+// writeProfile writes what all profiles of sample type t share.
+func (w *worker) writeProfile(profile pprofile.Profile, h *profileHeader, t int) {
+	profile.SetProfileID(profileID(h.id, t))
+	w.writeValueType(h.types[t], profile.SampleType())
+	w.writeValueType(h.periodType, profile.PeriodType())
+	profile.SetPeriod(w.payload.Period)
+	w.dict.AttributeSets.CopyTo(h.attributes, profile.AttributeIndices())
+}
+
+func (w *worker) notNegativeTime(nanos int64) uint64 {
+	if nanos < 0 {
+		w.stats.Repaired[scan.RepairNegativeTime]++
+		return 0
+	}
+	return uint64(nanos)
+}
+
+// scopes lists the scopes to write, each by its sample types. Without a Baseline all are in one. With it, the deltas that
+// have something new are in a scope of their own, since they have another time; the scope with the default type is first.
+func (w *worker) scopes(types []valueType, defaultType string) [][]int {
+	w.types = w.types[:0]
+	for t := range types {
+		w.types = append(w.types, t)
+	}
+	all := w.types
+	if !w.comparison.IsActive {
+		return [][]int{all}
+	}
+	var cumulative, present []int
+	for t, isCumulative := range w.comparison.IsCumulative {
+		if !isCumulative {
+			present = append(present, t)
+		} else if w.samples.has(t) {
+			cumulative = append(cumulative, t)
+		}
+	}
+	scopes := [][]int{present, cumulative}
+	if w.comparison.IsCumulative[firstType(types, all, defaultType)] {
+		slices.Reverse(scopes)
+	}
+	return slices.DeleteFunc(scopes, func(members []int) bool { return len(members) == 0 })
+}
+
+// firstType returns the position in members of pprof's default: the type that is named, otherwise the last.
+func firstType(types []valueType, members []int, defaultType string) int {
+	if defaultType != "" {
+		if i := slices.IndexFunc(members, func(t int) bool { return types[t].typ == defaultType }); i >= 0 {
+			return i
+		}
+	}
+	return len(members) - 1
+}
+
+// order returns the sample types of a scope in the order of their Profiles, the default first, and records in
+// the scope's attributes what that order hides: OTLP's default is the first profile, pprof's is a named
+// type, or the last.
+func (w *worker) order(h *profileHeader, members []int, scope pcommon.Map) []int {
+	first := firstType(h.types, members, h.defaultType)
+	// If there are two scopes, the one that has the type names it.
+	if h.defaultType != "" && (!w.comparison.IsActive || h.types[members[first]].typ == h.defaultType) {
+		scope.PutStr(scan.AttributeDefaultSampleType, strings.Clone(h.defaultType))
+	}
+	order := slices.Concat(members[first:first+1], members[:first], members[first+1:])
+	if first != 0 || haveEqual(h.types, members) {
+		indices := scope.PutEmptySlice(scan.AttributeSampleTypeOrder)
+		indices.EnsureCapacity(len(order))
+		indices.AppendEmpty().SetInt(int64(first))
+		for i := range members {
+			if i != first {
+				indices.AppendEmpty().SetInt(int64(i))
+			}
+		}
+	}
+	return order
+}
+
+// haveEqual reports whether two sample types are equal. The recorded order then distinguishes profiles of
+// one payload from those of two.
+func haveEqual(types []valueType, members []int) bool {
+	seen := make(map[valueType]struct{}, len(members))
+	for _, t := range members {
+		seen[types[t]] = struct{}{}
+	}
+	return len(seen) < len(members)
+}
+
+// commentBytes is what a comment costs of the budget, in addition to its text.
+const commentBytes = 16
+
+func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetIndex {
+	attributes := w.formAttributes()
+	if !w.timed.isEmpty() && (h.timedFrom != h.time || h.timedFor != h.duration) {
+		attributes = append(attributes, w.attribute(scan.AttributeTimeNanos, dictionary.IntValue(int64(h.time))),
+			w.attribute(scan.AttributeDurationNanos, dictionary.IntValue(int64(h.duration))))
+	}
+	if comments := w.comments(h); len(comments) > 0 {
+		value := pcommon.NewValueSlice()
+		for _, c := range comments {
+			if !w.payload.HasString(c) {
+				w.stats.Repaired[scan.RepairUnknownReference]++
+				continue
+			}
+			text := w.at(c)
+			if !w.spend(len(text) + commentBytes) {
+				w.stats.Repaired[scan.RepairDroppedComment]++
+				continue
+			}
+			value.Slice().AppendEmpty().SetStr(text)
+		}
+		attributes = append(attributes, w.attribute(scan.AttributeComment, dictionary.ValueOf(value)))
+	}
+	for _, text := range []struct {
+		key   string
+		index uint64
+	}{
+		{scan.AttributeDropFrames, w.payload.DropFrames},
+		{scan.AttributeKeepFrames, w.payload.KeepFrames},
+		{scan.AttributeDocURL, w.payload.DocURL},
+	} {
+		if s := w.orEmpty(text.index); s != "" {
+			attributes = append(attributes, w.attribute(text.key, dictionary.StringValue(s)))
+		}
+	}
+	return w.attributeSet(attributes...)
+}
+
+// comments returns the payload's comments without the one that the encoder adds.
+func (w *worker) comments(h *profileHeader) []uint64 {
+	comments := w.payload.Comments
+	if n := len(comments); n > 0 && !w.timed.isEmpty() && w.payload.HasString(comments[n-1]) &&
+		w.timed.readTimestampedValues(w.at(comments[n-1]), firstType(h.types, w.types, h.defaultType)) {
+		return comments[:n-1]
+	}
+	return comments
+}
+
+// writeSamples writes the samples that have a value of type t.
+func (w *worker) writeSamples(dst pprofile.SampleSlice, t int, isFirst bool) {
+	samples := &w.samples
+	count := 0
+	for i := range samples.entries {
+		if samples.isIn(i, t, isFirst) {
+			count++
+		}
+	}
+	dst.EnsureCapacity(count)
+	for i := range samples.entries {
+		if !samples.isIn(i, t, isFirst) {
+			continue
+		}
+		s := &samples.entries[i]
+		entry := dst.AppendEmpty()
+		entry.SetStackIndex(int32(s.stack))
+		entry.SetLinkIndex(int32(s.link))
+		entry.Values().Append(samples.values[i*samples.perSample+t])
+		w.dict.AttributeSets.CopyTo(s.attributes, entry.AttributeIndices())
+	}
+}
+
+// profileID returns the id of the profile of sample type t.
+func profileID(id scan.ContentID, t int) pprofile.ProfileID {
+	return pprofile.ProfileID(id.Derive([]byte{byte(t >> 8), byte(t)}))
+}

@@ -1,0 +1,377 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"cmp"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// labelSet is what the labels of a sample became.
+type labelSet struct {
+	attributes dictionary.AttributeSetIndex
+	link       dictionary.LinkIndex
+	timestamp  uint64 // 0 for none
+}
+
+// labelSets remembers label sets by their bytes, and labels by theirs: samples repeat few of them
+// many times, and equal bytes mean equal labels within one payload.
+type labelSets struct {
+	sets  scan.Memo[labelSet]
+	known scan.Memo[knownLabel]
+	// hint is the number of labels in the payload before: payloads that follow each other are much alike.
+	hint int
+
+	// names has the texts of keys and units, nameInfo what is known of each. nameOf[i] is the number of string i, 0 if
+	// it is not known yet.
+	names    dictionary.Strings
+	nameInfo []labelName
+	nameOf   []dictionary.StringIndex // indices of names
+	keys     int32                    // how many of the names are keys
+
+	// lists are the lists of several labels of one key, by the labels' IDs. listAttributes has the attribute that each
+	// has become, 0 if it is not interned yet.
+	lists          dictionary.Lists[int32]
+	listAttributes []int32
+	ids            []int32 // scratch
+
+	// Those of the current sample.
+	labels []Label
+	parts  []LabelGroup
+
+	// The last link, by the texts of its labels: samples of one span follow each other.
+	lastTrace, lastSpan string
+	lastLink            dictionary.LinkIndex
+}
+
+// labelName is what is known of a key or unit.
+type labelName struct {
+	index dictionary.StringIndex // in the dictionary, 0 if it is not interned yet
+	order int32                  // 1 for the first key of the payload; 0 for a unit
+}
+
+// knownLabel is the label in a Label message.
+type knownLabel struct {
+	isEmpty   bool
+	label     Label
+	attribute int32 // the attribute of the label alone, 0 if it is not interned yet
+}
+
+// reset prepares for the labels of a plain payload.
+func (l *labelSets) reset(data []byte) {
+	const maxHint = 1 << 10
+	if l.known.Len() > 1 {
+		l.hint = min(l.known.Len(), maxHint)
+	}
+	l.sets.Reset(data, 0)
+	l.known.Reset(data, l.hint)
+	l.names.Reset(0)
+	l.nameInfo, l.nameOf, l.keys = append(l.nameInfo[:0], labelName{}), l.nameOf[:0], 0
+	l.lists.Reset(0, 0)
+	l.listAttributes = append(l.listAttributes[:0], 0)
+	l.lastTrace, l.lastSpan, l.lastLink = "", "", 0
+	// Labels share the text of the payload.
+	const maxKeptLabels = 1 << 10
+	if cap(l.labels) > maxKeptLabels {
+		l.labels, l.parts = nil, nil
+	}
+	clear(l.labels[:cap(l.labels)])
+	clear(l.parts[:cap(l.parts)])
+}
+
+// bytes estimates the memory in use.
+func (l *labelSets) bytes() int {
+	return l.sets.Bytes() + l.known.Bytes() + l.names.MemoryBytes() + scan.BytesOf(l.nameInfo) +
+		scan.BytesOf(l.nameOf) + l.lists.MemoryBytes() + scan.BytesOf(l.listAttributes) +
+		scan.BytesOf(l.ids) + scan.BytesOf(l.labels) + scan.BytesOf(l.parts)
+}
+
+// buildBytes estimates the memory that the labels of the payload take.
+func (l *labelSets) buildBytes() int {
+	const setBytes, labelBytes, nameBytes, listBytes = 96, 260, 64, 64
+	return setBytes*l.sets.Len() + labelBytes*l.known.Len() + nameBytes*l.names.Len() + listBytes*l.lists.Len()
+}
+
+// labelSet interns the labels of a sample. Other fields of the sample between them are part of the compared
+// bytes: that can make equal sets look different, but never the opposite.
+func (in *interner) labelSet(reader *scan.SampleReader) (labelSet, DropReason, bool) {
+	l := &in.labels
+	if known := l.sets.Find(reader.Labels); known != 0 {
+		return *l.sets.At(known), 0, true
+	}
+	if reason, ok := in.readLabels(reader); !ok {
+		return labelSet{}, reason, false
+	}
+	timestamp := uint64(0)
+	if len(in.timestampLabels) > 0 {
+		timestamp = in.cutTimestamp()
+	}
+	link, ok := in.splitLabels()
+	if !ok {
+		return labelSet{}, scan.DropOverBudget, false
+	}
+	attributes := in.set[:0]
+	for _, group := range l.parts {
+		attributes = append(attributes, in.groupAttribute(group))
+	}
+	in.set = attributes
+	set := labelSet{attributes: in.dict.AttributeSets.Intern(attributes), link: link, timestamp: timestamp}
+	if timestamp == 0 { // with a time, hardly any other sample has the same bytes
+		l.sets.Add(reader.Labels, set)
+	}
+	return set, 0, true
+}
+
+// readLabels reads the labels of a sample into labels.labels: those of one key together, in the payload's order,
+// and keys in the order in which the payload first has them.
+func (in *interner) readLabels(reader *scan.SampleReader) (DropReason, bool) {
+	l := &in.labels
+	l.labels = l.labels[:0]
+	for rest := reader.Labels; ; {
+		at, reason, ok := reader.NextLabel(&rest)
+		if !ok {
+			return reason, false
+		}
+		if at.End == 0 {
+			orderLabels(l.labels)
+			return 0, true
+		}
+		known, reason, ok := in.label(at)
+		if !ok {
+			return reason, false
+		}
+		if !known.isEmpty {
+			l.labels = append(l.labels, known.label)
+		}
+	}
+}
+
+// label reads one Label message, or finds it among those that were read before. The result is valid until the next call.
+func (in *interner) label(at scan.Span) (*knownLabel, DropReason, bool) {
+	l := &in.labels
+	if known := l.known.Find(at); known != 0 {
+		return l.known.At(known), 0, true
+	}
+	read, reason, ok := in.payload.ReadLabel(at)
+	if !ok {
+		return nil, reason, false
+	}
+	known := knownLabel{isEmpty: read.IsEmpty()}
+	if !known.isEmpty {
+		label := Label{ID: l.known.Len(), IsText: read.Str != 0}
+		if label.IsText {
+			label.Text = in.at(read.Str)
+			if !in.spend(len(label.Text)) {
+				return nil, scan.DropOverBudget, false
+			}
+		} else {
+			label.Num = read.Num
+			if read.Unit != 0 {
+				label.unitName = in.labelName(read.Unit)
+				label.Unit = l.names.At(label.unitName)
+			}
+		}
+		label.keyName = in.labelName(read.Key)
+		name := &l.nameInfo[label.keyName]
+		if name.order == 0 {
+			l.keys++
+			name.order = l.keys
+		}
+		label.Key, label.keyOrder = l.names.At(label.keyName), name.order
+		known.label = label
+	}
+	return l.known.At(l.known.Add(at, known)), 0, true
+}
+
+// labelName returns the number of a string that the payload has. As a key, index 0 is string_table[0] even if that is
+// not empty: Splunk's agent for Python writes such tables and means it.
+func (in *interner) labelName(i uint64) dictionary.StringIndex {
+	l := &in.labels
+	if len(in.payload.Strings) == 0 {
+		return 0
+	}
+	if n := len(in.payload.Strings); len(l.nameOf) == 0 {
+		l.nameOf = slices.Grow(l.nameOf, n)[:n]
+		clear(l.nameOf)
+	}
+	if l.nameOf[i] == 0 {
+		l.nameOf[i] = l.names.Intern(in.raw(i))
+		if len(l.nameInfo) < l.names.Len() {
+			l.nameInfo = append(l.nameInfo, labelName{})
+		}
+	}
+	return l.nameOf[i]
+}
+
+// internName returns the dictionary's index of a name.
+func (in *interner) internName(number dictionary.StringIndex) dictionary.StringIndex {
+	name := &in.labels.nameInfo[number]
+	if name.index == 0 {
+		name.index = in.dict.Strings.Intern(in.labels.names.At(number))
+	}
+	return name.index
+}
+
+// orderLabels orders labels by key, and keeps the order within a key. Most samples have a few labels,
+// which are in order already.
+func orderLabels(labels []Label) {
+	if len(labels) > 32 {
+		slices.SortStableFunc(labels, func(a, b Label) int { return cmp.Compare(a.keyOrder, b.keyOrder) })
+		return
+	}
+	for i := 1; i < len(labels); i++ {
+		for k := i; k > 0 && labels[k].keyOrder < labels[k-1].keyOrder; k-- {
+			labels[k], labels[k-1] = labels[k-1], labels[k]
+		}
+	}
+}
+
+// splitLabels groups in.labels.labels by key into in.labels.parts, without those of the link, which it interns. It returns
+// false if the budget does not allow the arrays that keys with several labels become.
+func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
+	l := &in.labels
+	l.parts = l.parts[:0]
+	trace, span, isLinked := linkOf(l.labels)
+	isLast := isLinked && l.lastLink != 0 && trace == l.lastTrace && span == l.lastSpan
+	var ids dictionary.Link
+	if isLinked && !isLast {
+		ids, isLinked = dictionary.ParseLink(trace, span)
+	}
+	cost := 0
+	for rest := l.labels; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].keyOrder == rest[0].keyOrder {
+			n++
+		}
+		group := LabelGroup{Labels: rest[:n:n]}
+		rest = rest[n:]
+		if key := group.Labels[0].Key; isLinked && (key == scan.KeyTraceID || key == scan.KeySpanID) {
+			continue
+		}
+		if n > 1 {
+			if group.list = l.internList(group.Labels); l.listAttributes[group.list] == 0 {
+				for i := range group.Labels {
+					cost += len(group.Labels[i].Text) + len(group.Labels[i].Unit)
+				}
+			}
+		}
+		l.parts = append(l.parts, group)
+	}
+	if !in.spend(cost) {
+		return 0, false
+	}
+	if isLinked && !isLast {
+		l.lastTrace, l.lastSpan, l.lastLink = trace, span, in.dict.Links.Intern(ids)
+	}
+	if isLinked {
+		link = l.lastLink
+	}
+	return link, true
+}
+
+// internList returns the number of a list of labels.
+func (l *labelSets) internList(labels []Label) int32 {
+	l.ids = l.ids[:0]
+	for i := range labels {
+		l.ids = append(l.ids, int32(labels[i].ID))
+	}
+	list := l.lists.Intern(l.ids)
+	if len(l.listAttributes) < l.lists.Len() {
+		l.listAttributes = append(l.listAttributes, 0)
+	}
+	return list
+}
+
+// labelAttribute interns a label that is the only one of its key.
+func (in *interner) labelAttribute(label *Label) int32 {
+	known := in.labels.known.At(label.ID)
+	if known.attribute == 0 {
+		attribute := dictionary.Attribute{Key: in.internName(label.keyName), Value: dictionary.IntValue(label.Num)}
+		if label.IsText {
+			attribute.Value = dictionary.StringValue(label.Text)
+		} else {
+			attribute.Unit = in.internName(label.unitName)
+		}
+		known.attribute = int32(in.dict.Attributes.Intern(attribute))
+	}
+	return known.attribute
+}
+
+// groupAttribute interns the labels of one key. Several become an array. If all numbers have the same unit, it is the
+// attribute's; otherwise each number becomes a map of value and unit.
+func (in *interner) groupAttribute(part LabelGroup) int32 {
+	if len(part.Labels) == 1 {
+		return in.labelAttribute(&part.Labels[0])
+	}
+	known := &in.labels.listAttributes[part.list]
+	if *known != 0 {
+		return *known
+	}
+	attribute := dictionary.Attribute{Key: in.internName(part.Labels[0].keyName)}
+	unit, shared := sharedUnit(part.Labels)
+	if shared {
+		attribute.Unit = in.internName(unit)
+	}
+	value := pcommon.NewValueSlice()
+	value.Slice().EnsureCapacity(len(part.Labels))
+	for i := range part.Labels {
+		element := value.Slice().AppendEmpty()
+		switch l := &part.Labels[i]; {
+		case l.IsText:
+			element.SetStr(l.Text)
+		case shared:
+			element.SetInt(l.Num)
+		default:
+			m := element.SetEmptyMap()
+			m.PutInt("value", l.Num)
+			m.PutStr("unit", l.Unit)
+		}
+	}
+	attribute.Value = dictionary.ValueOf(value)
+	*known = int32(in.dict.Attributes.Intern(attribute))
+	return *known
+}
+
+// sharedUnit returns the unit of the numbers of a group, as an index of names, and reports whether they all have it.
+func sharedUnit(group []Label) (unit dictionary.StringIndex, shared bool) {
+	seen := false
+	for i := range group {
+		l := &group[i]
+		if l.IsText {
+			continue
+		}
+		if seen && l.unitName != unit {
+			return 0, false
+		}
+		unit, seen = l.unitName, true
+	}
+	return unit, true
+}
+
+// linkOf returns the texts of the labels trace_id and span_id, if there is exactly one of each. Anything else, half a pair
+// included, stays labels.
+func linkOf(labels []Label) (trace, span string, ok bool) {
+	trace, hasTrace := onlyText(labels, scan.KeyTraceID)
+	span, hasSpan := onlyText(labels, scan.KeySpanID)
+	return trace, span, hasTrace && hasSpan
+}
+
+// onlyText returns the value of key if it has exactly one, and that is text.
+func onlyText(labels []Label, key string) (value string, ok bool) {
+	for i := range labels {
+		if labels[i].Key != key {
+			continue
+		}
+		if ok || !labels[i].IsText {
+			return "", false
+		}
+		value, ok = labels[i].Text, true
+	}
+	return value, ok
+}

@@ -1,0 +1,111 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// Label is a label of a sample: text, or a number with a unit, which may be empty.
+type Label struct {
+	// ID is a positive number that is the same for labels of the same bytes in one payload, so that
+	// callers can remember what a label means. The numbers are small.
+	ID              int
+	Key, Text, Unit string
+	Num             int64
+	IsText          bool
+	// keyOrder numbers the keys in the order in which the payload has them; keyName and unitName are indices of names.
+	keyOrder          int32
+	keyName, unitName dictionary.StringIndex
+}
+
+// LabelGroup has the labels of one key, at least one.
+type LabelGroup struct {
+	Labels []Label
+	// list is the number of a list of several labels.
+	list int32
+}
+
+// Sample is a sample of a pprof as Read reads it. Its slices are borrowed.
+type Sample struct {
+	Stack dictionary.StackIndex
+	// Values are those of the payload, at most 1024; there may be none.
+	Values []int64
+	// Link is that of the labels trace_id and span_id, 0 without them.
+	Link dictionary.LinkIndex
+	// Labels are the other labels, in the order in which the payload first has their keys.
+	Labels []LabelGroup
+	from   *interner
+}
+
+// Attribute interns labels as the attribute that Decode makes of them.
+func (s *Sample) Attribute(labels LabelGroup) dictionary.AttributeIndex {
+	return dictionary.AttributeIndex(s.from.groupAttribute(labels))
+}
+
+// Read interns the stacks of a pprof payload (gzip, zstd or plain) into dict, which several
+// payloads may share, and calls visit with each sample that can be read. It is for producers
+// that use pprof to carry stacks, without sample types and with times in labels, so that the
+// caller decides what a sample means. Limits and errors are those of Decode.
+//
+// Functions without a name are named unnamed, which may be empty.
+//
+// Strings in dict and in labels share memory with a copy of the payload's string table until
+// Dictionary.DetachStrings is called. meter bounds the work, and the memory of the plain bytes and tables of the payload, without
+// what goes into dict.
+func Read(payload []byte, dict *dictionary.Dictionary, limits Limits, unnamed string, meter *size.Meter, visit func(Sample)) (DecodeStats, error) {
+	w := workers.Get().(*worker)
+	defer w.release()
+	w.unnamed, w.meter = unnamed, meter
+	if err := w.open(payload, dict, limits); err != nil {
+		return w.stats, err
+	}
+	w.prepare(scan.MaxSampleTypes)
+	opened := meter.Level()
+	w.stacks.Reset(w.payload.Data, 0)
+	w.reader.FindStack = w.stacks.Find
+	for i, at := range w.payload.Samples {
+		if more, isDue := dueBefore(i, at); isDue {
+			if err := meter.Reach(opened + w.labels.buildBytes() + more); err != nil {
+				return w.stats, err
+			}
+		}
+		if reason, ok := w.visit(at, dict, visit); !ok {
+			w.stats.Dropped[reason]++
+		}
+	}
+	w.stats.Samples = len(w.payload.Samples) - w.stats.DroppedSamples()
+	return w.stats, nil
+}
+
+// visit reads a sample and calls use with it.
+func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sample)) (DropReason, bool) {
+	r := &w.reader
+	if reason, ok := r.Read(at); !ok {
+		return reason, false
+	}
+	var link dictionary.LinkIndex
+	w.labels.parts = w.labels.parts[:0]
+	if r.Labels.End != 0 {
+		reason, ok := w.readLabels(r)
+		if !ok {
+			return reason, false
+		}
+		if link, ok = w.splitLabels(); !ok {
+			return scan.DropOverBudget, false
+		}
+	}
+	stack := *w.stacks.At(r.KnownStack)
+	if r.KnownStack == 0 {
+		r.Resolve(w.location)
+		stack = dict.Stacks.Intern(r.Stack)
+		if r.StackAt.End != 0 {
+			w.stacks.Add(r.StackAt, stack)
+		}
+	}
+	use(Sample{Stack: stack, Values: r.Values, Link: link, Labels: w.labels.parts, from: &w.interner})
+	return 0, true
+}

@@ -1,0 +1,146 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+func gzipped(t testing.TB, data []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
+	file := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(testdata, name))
+		require.NoError(t, err)
+		return data
+	}
+	heap := captured(t)["go-heap.pb.gz"]
+	for _, tt := range []struct {
+		name    string
+		payload []byte
+		want    string
+	}{
+		{"empty", nil, "an empty body"},
+		{"empty gzip", gzipped(t, nil), "an empty gzip stream"},
+		{"text dump", file("go-goroutine-debug1.txt"), "a text dump of goroutines"},
+		{"compressed text dump", gzipped(t, file("go-goroutine-debug1.txt")), "a text dump of goroutines"},
+		{"gperftools", file("cpp-gperftools-legacy.prof"), "a legacy gperftools"},
+		{"gperftools cpu", append([]byte{0: 0, 8: 3, 24: 100, 40: 0}, "build=/bin/x\n"...), "a legacy gperftools CPU profile"},
+		{"execution trace", file("go-exec.trace"), "a Go execution trace"},
+		{"html", []byte("\n <!doctype html><html><body>404</body></html>"), "HTML"},
+		{"json", []byte(`{"resourceProfiles":[]}`), "JSON"},
+		{"truncated gzip", heap[:len(heap)/2], "a truncated gzip stream"},
+		{"damaged gzip", append(bytes.Clone(heap[:len(heap)/2]), heap[len(heap)/2+9:]...), "gzip stream"},
+		{"only a gzip header", heap[:2], "a truncated gzip stream"},
+		{"truncated zstd", []byte("\x28\xb5\x2f\xfd\x24"), "a truncated zstd stream"},
+		{"other text", []byte("profile taken at noon\n"), "text"},
+		{"truncated", plainBytes(t, heap)[:4000], "cut off"},
+		{"two profiles", append(bytes.Clone(plainBytes(t, heap)), plainBytes(t, heap)...), "several profiles"},
+		{"another protobuf", []byte{0x82, 0x01, 0x02, 'h', 'i'}, "no field of pprof's Profile message"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pd, _, err := Decode(tt.payload, DecodeOptions{})
+			require.ErrorContains(t, err, tt.want)
+			var format *FormatError
+			require.ErrorAs(t, err, &format)
+			assert.Zero(t, pd.ResourceProfiles().Len())
+			// The next payload is decoded with the scratch memory of the failed one.
+			_, stats, err := Decode(heap, DecodeOptions{})
+			require.NoError(t, err)
+			assert.Positive(t, stats.Samples)
+		})
+	}
+}
+
+func TestDecodeLimits(t *testing.T) {
+	heap := captured(t)["go-heap.pb.gz"]
+	size := len(plainBytes(t, heap))
+	encoder, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	plain := bytes.Clone(plainBytes(t, heap))
+	for _, tt := range []struct {
+		name    string
+		payload []byte
+		limits  Limits
+		want    string
+	}{
+		{"gzip bytes", heap, Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"zstd bytes", encoder.EncodeAll(plain, nil), Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"plain bytes", plain, Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"samples", heap, Limits{MaxSamples: 10}, "more than 10 samples"},
+		{"samples times types", heap, Limits{MaxSamples: 100}, "more than 100 samples times sample types"},
+		{"entries", heap, Limits{MaxTableEntries: 20}, "more than 20"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Decode(tt.payload, DecodeOptions{Limits: tt.limits})
+			require.ErrorIs(t, err, ErrTooLarge)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+	t.Run("at the limit", func(t *testing.T) {
+		_, _, err := Decode(heap, DecodeOptions{Limits: Limits{MaxProfileBytes: size}})
+		require.NoError(t, err)
+	})
+	t.Run("labels", func(t *testing.T) {
+		_, stats, err := Decode(oddPayloads()["labels"], DecodeOptions{Limits: Limits{MaxTableEntries: 15}})
+		require.NoError(t, err)
+		assert.Zero(t, stats.DroppedSamples())
+		many := oddBase()
+		for i := range 61 {
+			many = many.Message(pt.PprofSample, oddSample(1, 1).Label(pt.PprofLabel{Key: sBytes, Num: int64(i + 1)}))
+		}
+		_, stats, err = Decode(many, DecodeOptions{Limits: Limits{MaxTableEntries: 15}})
+		require.NoError(t, err)
+		assert.Equal(t, 1, stats.Dropped[scan.DropTooManyLabels])
+		assert.Equal(t, 60, stats.Samples)
+	})
+	t.Run("stack depth", func(t *testing.T) {
+		p, err := profile.ParseData(heap)
+		require.NoError(t, err)
+		deep := 0
+		for _, s := range p.Sample {
+			if len(s.Location) > 10 {
+				deep++
+			}
+		}
+		_, stats, err := Decode(heap, DecodeOptions{Limits: Limits{MaxStackDepth: 10}})
+		require.NoError(t, err)
+		assert.Positive(t, deep)
+		assert.Equal(t, deep, stats.Dropped[DropStackTooDeep])
+		assert.Equal(t, len(p.Sample)-deep, stats.Samples)
+	})
+}
+
+func TestDecodeBombStopsAtTheLimit(t *testing.T) {
+	const limit = 1 << 20
+	bomb := gzipped(t, []byte(strings.Repeat("\x00", 200<<20)))
+	require.Less(t, len(bomb), limit)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err := Decode(bomb, DecodeOptions{Limits: Limits{MaxProfileBytes: limit}})
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, ErrTooLarge)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*limit))
+}

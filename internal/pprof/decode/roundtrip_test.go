@@ -1,0 +1,231 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// roundTrip converts payload to OTLP and back.
+func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
+	pd, _, err := Decode(payload, DecodeOptions{})
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
+	encoded, stats, err := encode.Encode(pd)
+	require.NoError(t, err)
+	require.Len(t, encoded, 1)
+	require.Zero(t, stats.Omitted, "pprof can carry everything that Decode emits")
+	back, err := profile.ParseUncompressed(encoded[0].Bytes)
+	require.NoError(t, err)
+	require.NoError(t, back.CheckValid())
+	return back
+}
+
+// checkStays checks that payload, converted to OTLP and back, decodes to the same OTLP again. (That is not so if a
+// payload repeats an identity, with all values 0 in one sample: the encoder joins that one with another.)
+func checkStays(t *testing.T, payload []byte) {
+	once, _, err := Decode(payload, DecodeOptions{})
+	require.NoError(t, err)
+	encoded, _, err := encode.Encode(once)
+	require.NoError(t, err)
+	again, _, err := Decode(encoded[0].Bytes, DecodeOptions{})
+	require.NoError(t, err)
+	assert.NoError(t, profiletest.Equal(withoutIDs(once), withoutIDs(again)))
+}
+
+// withoutIDs clears the profile ids, which are hashes of the decoded bytes.
+func withoutIDs(pd pprofile.Profiles) pprofile.Profiles {
+	for p := range otlp.Profiles(pd) {
+		p.SetProfileID(pprofile.NewProfileIDEmpty())
+	}
+	return pd
+}
+
+func TestRoundTripOfCapturedProfiles(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(testdata, "*.pb.gz"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 13)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			payload, err := os.ReadFile(file)
+			require.NoError(t, err)
+			want, err := profile.ParseData(payload)
+			require.NoError(t, err)
+			back := roundTrip(t, payload)
+			assert.NoError(t, profiletest.EqualPprof(want, back, profiletest.StrictZero(), profiletest.CanonicalLinks()))
+			assert.Equal(t, mainBinary(want), mainBinary(back))
+			checkStays(t, payload)
+		})
+	}
+}
+
+// mainBinary returns the file of the first mapping that a sample refers to.
+func mainBinary(p *profile.Profile) string {
+	p = p.Compact()
+	if len(p.Mapping) == 0 {
+		return ""
+	}
+	return p.Mapping[0].File
+}
+
+// pprof's own test inputs have many formats; those that its parser reads are written as protobuf first.
+func TestRoundTripOfPprofsOwnTestFiles(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/pprof").Output()
+	require.NoError(t, err)
+	parsed := 0
+	err = filepath.WalkDir(strings.TrimSpace(string(dir)), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.Contains(path, "/testdata/") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		want, err := profile.ParseData(data)
+		if err != nil {
+			return nil // a binary, a source file, an expected output
+		}
+		parsed++
+		t.Run(filepath.Base(path), func(t *testing.T) { checkRoundTrip(t, want) })
+		return nil
+	})
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, parsed, 20)
+}
+
+// checkRoundTrip writes want, converts it to OTLP and back, and compares.
+func checkRoundTrip(t require.TestingT, want *profile.Profile) {
+	var payload bytes.Buffer
+	require.NoError(t, want.WriteUncompressed(&payload))
+	want, err := profile.ParseUncompressed(payload.Bytes()) // the writer drops what the format cannot represent
+	require.NoError(t, err)
+	if len(want.SampleType) == 0 {
+		pd, _, err := Decode(payload.Bytes(), DecodeOptions{})
+		require.NoError(t, err)
+		require.Zero(t, pd.ResourceProfiles().Len())
+		return
+	}
+	back := roundTrip(t, payload.Bytes())
+	require.NoError(t, profiletest.EqualPprof(want, back, profiletest.StrictZero(), profiletest.CanonicalLinks()))
+}
+
+func TestRoundTripLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		checkRoundTrip(t, profileGenerator(generatorOptions{}).Draw(t, "profile"))
+	})
+}
+
+// These labels profile.Profile cannot represent, or its writer drops them: empty texts, a number 0 whose unit is "" by
+// another index than 0, and the order of texts and numbers under one key.
+func TestRoundTripOfLabelsOnTheWire(t *testing.T) {
+	const (
+		key, text, secondEmpty, unit, otherUnit = 1, 2, 3, 4, 5
+	)
+	strings := []string{"", "key", "text", "", "ms", "s", "cpu"}
+	label := func(str, num, unit int64) profiletest.PprofLabel {
+		return profiletest.PprofLabel{Key: key, Str: str, Num: num, Unit: unit}
+	}
+	for name, labels := range map[string][]profiletest.PprofLabel{
+		"empty text":              {label(secondEmpty, 0, 0)},
+		"empty and other text":    {label(secondEmpty, 0, 0), label(text, 0, 0), label(secondEmpty, 0, 0)},
+		"0":                       {label(0, 0, secondEmpty)},
+		"0 with unit":             {label(0, 0, unit)},
+		"zeros":                   {label(0, 0, secondEmpty), label(0, 0, secondEmpty)},
+		"zeros of several units":  {label(0, 0, secondEmpty), label(0, 0, unit), label(0, 0, otherUnit)},
+		"number before text":      {label(0, 7, unit), label(text, 0, 0)},
+		"text among numbers":      {label(0, 7, unit), label(text, 0, 0), label(0, 8, unit)},
+		"text among many units":   {label(0, 7, unit), label(text, 0, 0), label(0, 8, otherUnit), label(secondEmpty, 0, 0)},
+		"number among texts":      {label(text, 0, 0), label(0, -1, 0), label(text, 0, 0)},
+		"largest and smallest":    {label(0, 1<<63-1, 0), label(0, -1<<63, 0)},
+		"numbers of several kind": {label(0, 5, 0), label(0, 5, unit)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sample := profiletest.PprofWire(nil).Packed(profiletest.PprofSampleValue, 1)
+			for _, l := range labels {
+				sample = sample.Label(l)
+			}
+			payload := profiletest.PprofWire(nil).ValueType(profiletest.PprofSampleType, 6, 5).
+				Message(profiletest.PprofSample, sample).Strings(strings...)
+			want, err := profile.ParseUncompressed(payload)
+			require.NoError(t, err)
+			pd, _, err := Decode(payload, DecodeOptions{})
+			require.NoError(t, err)
+			back := roundTrip(t, payload)
+			require.NoError(t, profiletest.EqualPprof(want, back))
+
+			again, _, err := encode.Encode(pd)
+			require.NoError(t, err)
+			assert.Equal(t, labelsInOrder(t, payload), labelsInOrder(t, again[0].Bytes))
+		})
+	}
+}
+
+// labelsInOrder reads the labels of all samples straight from the wire.
+func labelsInOrder(t *testing.T, payload []byte) []string {
+	var table, labels []string
+	var raw [][5]int
+	eachField(t, payload, func(field protowire.Number, _ uint64, message []byte) {
+		switch field {
+		case profiletest.PprofString:
+			table = append(table, string(message))
+		case profiletest.PprofSample:
+			eachField(t, message, func(field protowire.Number, _ uint64, message []byte) {
+				if field != profiletest.PprofSampleLabel {
+					return
+				}
+				var label [5]int
+				eachField(t, message, func(field protowire.Number, v uint64, _ []byte) { label[field] = int(v) })
+				raw = append(raw, label)
+			})
+		}
+	})
+	for _, l := range raw {
+		if l[scan.LabelStr] != 0 {
+			labels = append(labels, fmt.Sprintf("%s: %q", table[l[scan.LabelKey]], table[l[scan.LabelStr]]))
+			continue
+		}
+		labels = append(labels, fmt.Sprintf("%s: %d%s", table[l[scan.LabelKey]], l[scan.LabelNum], table[l[scan.LabelNumUnit]]))
+	}
+	return labels
+}
+
+// eachField yields the fields of a message: the number of a varint, or the bytes of a message.
+func eachField(t *testing.T, message []byte, use func(field protowire.Number, v uint64, bytes []byte)) {
+	for len(message) > 0 {
+		field, kind, n := protowire.ConsumeTag(message)
+		require.Positive(t, n)
+		message = message[n:]
+		if kind == protowire.VarintType {
+			v, n := protowire.ConsumeVarint(message)
+			require.Positive(t, n)
+			use(field, v, nil)
+			message = message[n:]
+			continue
+		}
+		require.Equal(t, protowire.BytesType, kind)
+		bytes, n := protowire.ConsumeBytes(message)
+		require.Positive(t, n)
+		use(field, 0, bytes)
+		message = message[n:]
+	}
+}

@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// texts has a payload's strings in a form that is valid in OTLP: UTF-8 of no more than MaxTextBytes. Each is checked once,
+// however often it is referred to.
+type texts struct {
+	payload *scan.Payload
+	dict    *dictionary.Dictionary
+	limits  *Limits
+	counts  *scan.Counts
+
+	// text holds the bytes of string_table; entry i is text[Strings[i].Start−textStart : Strings[i].End−textStart].
+	text      string
+	textStart uint32
+	// indices[i] is the dictionary's index of string i if it is positive, otherwise the state of a string that is not
+	// interned yet.
+	indices []dictionary.StringIndex
+	// repaired has the strings that were not UTF-8, by their index in the payload.
+	repaired map[uint64]string
+}
+
+// The states of a string that is not interned yet.
+const (
+	unchecked    = 0
+	checkedText  = -1 // valid as it is in the payload
+	repairedText = -2 // in texts.repaired
+)
+
+// reset copies the string table out of the payload, so that the payload's buffer can be used again. It copies it in one
+// piece if its entries are next to each other, as those of all known producers are.
+func (t *texts) reset() {
+	entries := t.payload.Strings
+	t.indices = slices.Grow(t.indices[:0], len(entries))[:len(entries)]
+	clear(t.indices)
+	t.text, t.textStart, t.repaired = "", 0, nil
+	if len(entries) == 0 {
+		return
+	}
+	first, last, total := entries[0].Start, entries[0].End, uint32(0)
+	for _, s := range entries {
+		first, last = min(first, s.Start), max(last, s.End)
+		total += s.End - s.Start
+	}
+	// There are a tag and a length between two entries: 2 bytes, 6 at most.
+	if last-first <= total+uint32(len(entries))*6 {
+		t.text, t.textStart = string(t.payload.Data[first:last]), first
+		return
+	}
+	var all strings.Builder
+	all.Grow(int(total))
+	for i, s := range entries {
+		at := uint32(all.Len())
+		all.Write(t.payload.Data[s.Start:s.End])
+		entries[i] = scan.Span{Start: at, End: uint32(all.Len())}
+	}
+	t.text = all.String()
+}
+
+// at returns a string that the payload has.
+func (t *texts) at(i uint64) string {
+	if i == 0 {
+		return ""
+	}
+	return t.raw(i)
+}
+
+// raw is like at, but index 0 is string_table[0] even if that is not empty.
+func (t *texts) raw(i uint64) string {
+	known := t.indices[i]
+	if known > 0 {
+		return t.dict.Strings.At(known)
+	}
+	if known == repairedText {
+		return t.repaired[i]
+	}
+	at := t.payload.Strings[i]
+	s := t.text[at.Start-t.textStart : at.End-t.textStart]
+	if known == unchecked {
+		return t.check(i, s)
+	}
+	return s
+}
+
+// check returns s as valid UTF-8 of at most MaxTextBytes. It is called once for each string of the payload.
+func (t *texts) check(i uint64, s string) string {
+	limit := t.limits.MaxTextBytes
+	if len(s) > limit {
+		t.counts.Repaired[scan.RepairTruncatedText]++
+		s = dictionary.CutUTF8(s, limit)
+		t.payload.Strings[i].End = t.payload.Strings[i].Start + uint32(len(s))
+	}
+	if utf8.ValidString(s) {
+		t.indices[i] = checkedText
+		return s
+	}
+	t.counts.Repaired[scan.RepairInvalidUTF8]++
+	s = dictionary.CutUTF8(strings.ToValidUTF8(s, "\uFFFD"), limit)
+	if t.repaired == nil {
+		t.repaired = make(map[uint64]string)
+	}
+	t.indices[i], t.repaired[i] = repairedText, s
+	return s
+}
+
+// intern returns the dictionary's index of a string that the payload has.
+func (t *texts) intern(i uint64) dictionary.StringIndex {
+	if i == 0 {
+		return 0
+	}
+	known := t.indices[i]
+	if known <= 0 {
+		if known = t.dict.Strings.Intern(t.raw(i)); known != 0 {
+			t.indices[i] = known
+		}
+	}
+	return known
+}
+
+// orEmpty is like at, but an index out of range is an empty string: it is for the fields of the profile itself.
+func (t *texts) orEmpty(i uint64) string {
+	if !t.payload.HasString(i) {
+		t.counts.Repaired[scan.RepairUnknownReference]++
+		return ""
+	}
+	return t.at(i)
+}

@@ -1,0 +1,352 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delta finds out what has happened since the last payload of an endpoint, whose values count from the start
+// of the process. Comparison.Compare goes through these steps before anything of the payload is interned, so that what
+// has not changed costs no more than its fingerprint:
+//
+//   - fingerprint each sample: a hash of the names in its stack and labels, since ids do not last (fingerprints.sample);
+//   - add up the values of the samples with the same fingerprint (sumSamples);
+//   - compare them with those of the Baseline: if a value fell or a stack vanished, the process has restarted (restart);
+//   - subtract (subtract), and mark the samples that have something new (markNew);
+//   - make a snapshot, which becomes the Baseline's when the profiles are delivered (Baseline.Commit).
+package delta
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// Comparison finds what is new in a payload since the last one.
+type Comparison struct {
+	// IsActive tells that there are a Baseline and cumulative types. If not, nothing else is set.
+	IsActive bool
+	// IsCumulative tells for each sample type whether its values become what has happened since the last payload.
+	IsCumulative []bool
+	// NewSamples is the number of samples that have something new, Samples that of those that can be read.
+	NewSamples, Samples int
+	Stats               Stats
+	// Content is a hash of the payload, DeltaContent of the payload and the last one.
+	Content, DeltaContent scan.ContentID
+	// The time and duration of the profiles of cumulative types.
+	FromNanos, ForNanos uint64
+
+	fingerprints
+	columns      []int // the sample types that are cumulative
+	plan         []plannedSample
+	isIncomplete bool // some sample cannot be read
+
+	// stacks has the fingerprints of the distinct samples, sums what they have counted and deltas what of it is new:
+	// a value for each of columns, stack after stack. Stack 0 means no stack; its values are 0.
+	stacks       dictionary.Table[int32, fingerprint]
+	sums, deltas []int64
+	// matches[i] is the stack of this payload that was stack i of the last one, or 0.
+	matches []int32
+}
+
+// plannedSample is what becomes of one sample.
+type plannedSample struct {
+	// stack is the sample's number in stacks if it is the first of its kind, otherwise 0:
+	// what several samples of one kind have counted is added up, and goes with the first.
+	stack int32
+	isNew bool
+}
+
+// Compare compares the payload of a reader, which was fetched at this time, with the Baseline. It counts the samples
+// that cannot be read. Baseline.Commit makes the payload the last one.
+func (c *Comparison) Compare(r *scan.SampleReader, baseline *Baseline, at time.Time, counts *scan.Counts) {
+	p := r.Payload
+	c.Reset()
+	c.fingerprints.reset(r)
+	now := snapshot{exists: true, shape: c.shape(), payloadNanos: max(0, p.TimeNanos)}
+	if !at.IsZero() {
+		now.atNanos = at.UnixNano()
+	}
+	if len(c.columns) == 0 || len(p.SampleTypes)+len(p.Samples) == 0 {
+		return
+	}
+	c.IsActive = true
+	c.Content = scan.ContentIDOf(p.Data)
+	fits := c.sumSamples(baseline.stacksOf(len(c.columns)), counts)
+	now.content, now.isIncomplete = c.Content, c.isIncomplete
+
+	c.deltas = slices.Grow(c.deltas[:0], len(c.sums))[:len(c.sums)]
+	last := &baseline.last
+	c.Stats.Overflowed = !fits
+	c.Stats.First = fits && !last.exists
+	if fits && last.exists {
+		c.Stats.Reason = c.restart(last, &now)
+		c.Stats.Restarted = c.Stats.Reason != RestartNone
+	}
+	if c.Stats != (Stats{}) {
+		clear(c.deltas)
+	} else {
+		c.subtract(last)
+		c.FromNanos, c.ForNanos = now.since(last)
+		c.DeltaContent = c.Content.Derive(last.content[:]) // another id for each pair of payloads
+	}
+	c.markNew()
+	baseline.pending = c.snapshot(now, fits)
+}
+
+// Reset forgets the payload.
+func (c *Comparison) Reset() {
+	c.release()
+	c.IsActive, c.isIncomplete, c.NewSamples, c.Samples, c.Stats = false, false, 0, 0, Stats{}
+}
+
+// Bytes estimates the memory in use.
+func (c *Comparison) Bytes() int {
+	return c.fingerprints.bytes() + scan.BytesOf(c.plan) + c.stacks.MemoryBytes() + scan.BytesOf(c.sums) +
+		scan.BytesOf(c.deltas) + scan.BytesOf(c.matches)
+}
+
+// IsNew reports whether a sample has something new: a delta, or a value of a type that is not cumulative.
+func (c *Comparison) IsNew(sample int) bool { return c.plan[sample].isNew }
+
+// IsEmpty reports whether there is nothing to emit: all types are cumulative, and none has anything new.
+func (c *Comparison) IsEmpty() bool {
+	return c.IsActive && c.NewSamples == 0 && len(c.columns) == len(c.IsCumulative)
+}
+
+// Apply replaces the cumulative values of a sample with their deltas.
+func (c *Comparison) Apply(sample int, values []int64) {
+	stack := int(c.plan[sample].stack)
+	for k, t := range c.columns {
+		values[t] = c.deltas[stack*len(c.columns)+k]
+	}
+}
+
+// isCumulative reports whether values of a sample type count from the start of the process. In a payload that is
+// compared with a Baseline all do, except those that count what exists now, such as inuse_space and goroutine.
+func isCumulative(typ []byte) bool {
+	return kind.ValuesOf(string(typ), 0) != kind.State
+}
+
+// shape finds the cumulative types, and returns what payloads must share to be compared.
+func (c *Comparison) shape() fingerprint {
+	p := c.payload
+	c.IsCumulative, c.columns = c.IsCumulative[:0], c.columns[:0]
+	b := c.buffer[:0]
+	text := func(i uint64) (raw []byte) {
+		if i != 0 && p.HasString(i) {
+			at := p.Strings[i]
+			raw = p.Data[at.Start:at.End]
+			b = c.string(i).appendTo(b)
+		} else {
+			b = fingerprint{}.appendTo(b)
+		}
+		return raw
+	}
+	for t, v := range p.SampleTypes {
+		c.IsCumulative = append(c.IsCumulative, isCumulative(text(v.Type)))
+		if c.IsCumulative[t] {
+			c.columns = append(c.columns, t)
+		}
+		text(v.Unit)
+	}
+	if len(p.SampleTypes) == 0 { // samples without a type are counted
+		c.IsCumulative, c.columns = append(c.IsCumulative, true), append(c.columns, 0)
+	}
+	text(p.PeriodType.Type)
+	text(p.PeriodType.Unit)
+	b = fingerprint{a: uint64(p.Period)}.appendTo(b)
+	c.buffer = b
+	return fingerprintOf(b)
+}
+
+// sumSamples adds up what the samples have counted, by their fingerprints, and counts those that cannot be read.
+// It reports whether the Baseline may remember so many stacks.
+func (c *Comparison) sumSamples(maxStacks int, counts *scan.Counts) (fits bool) {
+	samples := c.payload.Samples
+	c.Samples = len(samples)
+	c.plan = slices.Grow(c.plan[:0], len(samples))[:len(samples)]
+	c.resetStacks(min(len(samples), maxStacks))
+	fits = true
+	for i, at := range samples {
+		planned := &c.plan[i]
+		*planned = plannedSample{}
+		key, reason, ok := c.sample(at)
+		if !ok {
+			counts.Dropped[reason]++
+			c.Samples--
+			c.isIncomplete = true
+			continue
+		}
+		c.reader.FitValues() // repairs of emitted samples are counted when these are read again
+		for t, v := range c.reader.Values {
+			planned.isNew = planned.isNew || v != 0 && !c.IsCumulative[t]
+		}
+		if !fits {
+			continue
+		}
+		stack := c.stacks.Intern(key.a, key)
+		if n := int(stack) * len(c.columns); n == len(c.sums) { // a new one
+			if int(stack) > maxStacks {
+				fits = false
+				c.resetStacks(0)
+				continue
+			}
+			planned.stack = stack
+			c.addSums()
+		}
+		sums := c.sums[int(stack)*len(c.columns):]
+		for k, t := range c.columns {
+			sums[k] = saturatingAdd(sums[k], c.reader.Values[t])
+		}
+	}
+	if !fits {
+		for i := range c.plan {
+			c.plan[i].stack = 0
+		}
+	}
+	return fits
+}
+
+func (c *Comparison) resetStacks(stacks int) {
+	c.stacks.Reset(stacks)
+	c.sums = c.sums[:0]
+	c.addSums()
+}
+
+// addSums adds the sums of one more stack.
+func (c *Comparison) addSums() {
+	n := len(c.sums)
+	c.sums = slices.Grow(c.sums, len(c.columns))[:n+len(c.columns)]
+	clear(c.sums[n:])
+}
+
+// saturatingAdd stops at the limits instead of wrapping around: a value that stays there has no delta.
+func saturatingAdd(a, b int64) int64 {
+	switch sum := a + b; {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+// restart looks for signs that another process than before wrote the payload. It finds the stacks of the last payload.
+func (c *Comparison) restart(last, now *snapshot) RestartReason {
+	if now.shape != last.shape {
+		return RestartTypesChanged
+	}
+	if now.payloadNanos != 0 && now.payloadNanos < last.payloadNanos {
+		return RestartTimeWentBack
+	}
+	n := len(c.columns)
+	c.matches = slices.Grow(c.matches[:0], len(last.stacks))[:len(last.stacks)]
+	hasVanished := false
+	next := int32(1)
+	for i, key := range last.stacks {
+		// Most producers keep their order, so that the stack after the last match is the next one.
+		match := next
+		if int(match) >= c.stacks.Len() || c.stacks.At(match) != key {
+			match = c.stacks.Lookup(key.a, key)
+		}
+		c.matches[i] = match
+		if match == 0 {
+			hasVanished = true
+			continue
+		}
+		next = match + 1
+		sums := c.sums[int(match)*n : int(match)*n+n]
+		for k, before := range last.values[i*n : i*n+n] {
+			if fell(before, sums[k]) {
+				return RestartValueFell
+			}
+		}
+	}
+	// If samples were dropped, the stack may have been one of them.
+	if hasVanished && !now.isIncomplete {
+		return RestartStackVanished
+	}
+	return RestartNone
+}
+
+// fell reports whether a value is below the one before. Go's heap values are floating-point products
+// (scaleHeapSample), which keep their order below 2^53; above that, rounding may lower one by a unit in the last place.
+func fell(before, now int64) bool {
+	return now < before && now < before-before>>50
+}
+
+// subtract sets deltas to what is new since the last payload. restart must have found nothing.
+func (c *Comparison) subtract(last *snapshot) {
+	if last.isIncomplete {
+		clear(c.deltas) // a stack that the last payload does not have may have been dropped
+	} else {
+		for i, sum := range c.sums {
+			c.deltas[i] = max(0, sum)
+		}
+	}
+	n := len(c.columns)
+	for i, match := range c.matches {
+		if match == 0 {
+			continue
+		}
+		for k, before := range last.values[i*n : i*n+n] {
+			at := int(match)*n + k
+			now := max(c.sums[at], before) // what rounding has lowered is not new when it rises again
+			c.sums[at], c.deltas[at] = now, 0
+			if before >= 0 {
+				c.deltas[at] = now - before
+			}
+		}
+	}
+}
+
+// markNew marks the samples that have a delta. sumSamples has marked those with values of other types.
+func (c *Comparison) markNew() {
+	n := len(c.columns)
+	c.NewSamples = 0
+	for i := range c.plan {
+		planned := &c.plan[i]
+		at := int(planned.stack) * n
+		for _, delta := range c.deltas[at : at+n] {
+			planned.isNew = planned.isNew || delta != 0
+		}
+		if planned.isNew {
+			c.NewSamples++
+		}
+	}
+}
+
+// snapshot returns what the next payload is compared with: the stacks that have counted anything. One that is
+// absent has counted 0.
+func (c *Comparison) snapshot(now snapshot, fits bool) *snapshot {
+	s := snapshots.Get().(*snapshot)
+	stacks, values := s.stacks[:0], s.values[:0]
+	*s = now
+	if !fits {
+		*s = snapshot{}
+	}
+	n := len(c.columns)
+	for i := range c.stacks.Len() {
+		sums := c.sums[i*n : i*n+n]
+		if slices.ContainsFunc(sums, func(v int64) bool { return v != 0 }) {
+			stacks, values = append(stacks, c.stacks.At(int32(i))), append(values, sums...)
+		}
+	}
+	s.stacks, s.values = stacks, values
+	return s
+}
+
+// since returns the time and duration of what happened between two payloads: by their own clock, or by the
+// caller's if they have no times or the same one.
+func (s *snapshot) since(last *snapshot) (timeNanos, durationNanos uint64) {
+	switch {
+	case last.payloadNanos != 0 && s.payloadNanos > last.payloadNanos:
+		return uint64(last.payloadNanos), uint64(s.payloadNanos - last.payloadNanos)
+	case last.atNanos > 0 && s.atNanos > last.atNanos:
+		return uint64(last.atNanos), uint64(s.atNanos - last.atNanos)
+	default:
+		return uint64(last.payloadNanos), 0
+	}
+}

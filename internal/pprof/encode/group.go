@@ -1,0 +1,369 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+const (
+	// maxSampleTypes is the number of profiles that are always joined if they belong together.
+	maxSampleTypes = 64
+	// maxJoinedValues bounds the values that are written if more of them are joined. A pprof has a value for
+	// each sample and type, so that a few megabytes of OTLP could become a pprof of any size.
+	maxJoinedValues = 4 << 20
+)
+
+// groupKey is what profiles must share to be sample types of one pprof. Within one dictionary
+// equal values have equal indices.
+type groupKey struct {
+	origin                 origin
+	period                 int64
+	periodType, periodUnit int32
+	attributes             dictionary.AttributeSetIndex
+}
+
+type valueType struct{ typ, unit int32 }
+
+// origin is the time, the duration and the timestamp label of the pprof that a profile was decoded from, as its attributes
+// record them. What they do not record are the profile's own fields, and the default label.
+type origin struct {
+	time, duration uint64
+	label, unit    string
+}
+
+func (e *encoder) originOf(p pprofile.Profile, profile int) origin {
+	o := origin{time: uint64(p.Time()), duration: p.DurationNano(), label: scan.KeyTimestamp, unit: scan.TimestampUnit}
+	path := func() string { return e.profilePath(profile) }
+	e.entries(p.AttributeIndices(), path, func(_ int32, key string, v pcommon.Value) {
+		switch t := v.Type(); {
+		case key == scan.AttributeTimeNanos && t == pcommon.ValueTypeInt:
+			o.time = uint64(v.Int())
+		case key == scan.AttributeDurationNanos && t == pcommon.ValueTypeInt:
+			o.duration = uint64(v.Int())
+		case key == scan.AttributeTimestampLabel && t == pcommon.ValueTypeStr:
+			o.label = v.Str()
+		case key == scan.AttributeTimestampUnit && t == pcommon.ValueTypeStr:
+			o.unit = v.Str()
+		}
+	})
+	return o
+}
+
+// group lists the profiles that become one pprof, in the order of its sample types. There are as many as types, or twice as
+// many: those with timestamps first.
+type group struct {
+	profiles []int
+	types    int
+}
+
+// groupProfiles lists the pprofs that the profiles of a scope become.
+func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
+	var groups [][]int
+	byKey := map[groupKey]int{}
+	profiles := scope.Profiles()
+	for i := range profiles.Len() {
+		p := profiles.At(i)
+		key := groupKey{
+			origin: e.originOf(p, i), period: p.Period(),
+			periodType: p.PeriodType().TypeStrindex(), periodUnit: p.PeriodType().UnitStrindex(),
+			attributes: e.attributeSet(p.AttributeIndices()),
+		}
+		g, ok := byKey[key]
+		if !ok {
+			g = len(groups)
+			byKey[key] = g
+			groups = append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	var pprofs []group
+	for _, members := range groups {
+		pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, splitGroup(profiles, members, e.order)))...)
+	}
+	return pprofs
+}
+
+// splitMixed splits each pprof in which some profiles have samples with timestamps and others without. As one they would
+// be read back as profiles of all types with timestamps and of all types without.
+func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int) {
+	for _, members := range pprofs {
+		var parts [2][]int // those like the first profile with samples, and the others
+		var firstIsTimed, isKnown bool
+		for _, p := range members {
+			samples, part := profiles.At(p).Samples(), 0
+			if samples.Len() > 0 {
+				isTimed := samples.At(0).TimestampsUnixNano().Len() > 0
+				if !isKnown {
+					firstIsTimed, isKnown = isTimed, true
+				}
+				if isTimed != firstIsTimed {
+					part = 1
+				}
+			}
+			parts[part] = append(parts[part], p)
+		}
+		split = append(split, parts[0])
+		if parts[1] != nil {
+			split = append(split, parts[1])
+		}
+	}
+	return split
+}
+
+// joinTimed joins two consecutive pprofs if they have the same sample types, the first with timestamps and the second
+// without.
+func joinTimed(profiles pprofile.ProfilesSlice, pprofs [][]int) (joined []group) {
+	for i := 0; i < len(pprofs); i++ {
+		g := group{profiles: pprofs[i], types: len(pprofs[i])}
+		if i+1 < len(pprofs) && haveSameTypes(profiles, pprofs[i], pprofs[i+1]) &&
+			areTimed(profiles, pprofs[i], true) && areTimed(profiles, pprofs[i+1], false) {
+			i++
+			g.profiles = slices.Concat(g.profiles, pprofs[i])
+		}
+		joined = append(joined, g)
+	}
+	return joined
+}
+
+func haveSameTypes(profiles pprofile.ProfilesSlice, a, b []int) bool {
+	return slices.EqualFunc(a, b, func(x, y int) bool {
+		p, q := profiles.At(x).SampleType(), profiles.At(y).SampleType()
+		return p.TypeStrindex() == q.TypeStrindex() && p.UnitStrindex() == q.UnitStrindex()
+	})
+}
+
+// areTimed reports whether there are samples, and all of them have timestamps (if timed) or none has.
+func areTimed(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
+	n := 0
+	for _, p := range members {
+		for _, s := range profiles.At(p).Samples().All() {
+			if n++; (s.TimestampsUnixNano().Len() > 0) != timed {
+				return false
+			}
+		}
+	}
+	return n > 0
+}
+
+// splitGroup orders a group's profiles by the scope's attribute, and splits those that cannot be one pprof.
+func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
+	var pprofs [][]int
+	if n := len(order); n > 0 && len(group)%n == 0 && eachIsSmall(profiles, group, n) {
+		for chunk := range slices.Chunk(group, n) {
+			ordered := make([]int, n)
+			for i, at := range order {
+				ordered[at] = chunk[i]
+			}
+			pprofs = append(pprofs, ordered)
+		}
+		return pprofs
+	}
+	mayJoinAll := isSmall(profiles, group)
+	seen := map[valueType]bool{}
+	for i, p := range group {
+		t := valueType{profiles.At(p).SampleType().TypeStrindex(), profiles.At(p).SampleType().UnitStrindex()}
+		if i == 0 || seen[t] || (!mayJoinAll && len(seen) == maxSampleTypes) {
+			clear(seen)
+			pprofs = append(pprofs, nil)
+		}
+		seen[t] = true
+		last := len(pprofs) - 1
+		pprofs[last] = append(pprofs[last], p)
+	}
+	return pprofs
+}
+
+// eachIsSmall reports whether every n consecutive profiles can become one pprof.
+func eachIsSmall(profiles pprofile.ProfilesSlice, group []int, n int) bool {
+	for chunk := range slices.Chunk(group, n) {
+		if !isSmall(profiles, chunk) {
+			return false
+		}
+	}
+	return true
+}
+
+// isSmall reports whether profiles can become one pprof of a reasonable size.
+func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
+	if len(group) <= maxSampleTypes {
+		return true
+	}
+	samples := 0
+	for _, p := range group {
+		list := profiles.At(p).Samples()
+		for i := range list.Len() {
+			samples += max(1, list.At(i).TimestampsUnixNano().Len())
+		}
+	}
+	return samples <= maxJoinedValues/len(group)
+}
+
+// readScope reads the attributes of a scope, once for all of its pprofs: there can be many of both.
+func (e *encoder) readScope(scope pcommon.Map) {
+	order, ok := scope.Get(scan.AttributeSampleTypeOrder)
+	e.order, e.hasOrder = nil, ok
+	if ok && order.Type() == pcommon.ValueTypeSlice {
+		e.order = permutation(order.Slice())
+	}
+	typ, ok := scope.Get(scan.AttributeDefaultSampleType)
+	e.defaultType, e.hasDefault = "", ok && typ.Type() == pcommon.ValueTypeStr
+	if e.hasDefault {
+		e.defaultType = typ.Str()
+	}
+}
+
+// permutation reads the order of sample types: element i is profile i's position in the pprof. It returns nil if it is not a
+// permutation.
+func permutation(list pcommon.Slice) []int {
+	n := list.Len()
+	order, isUsed := make([]int, n), make([]bool, n)
+	for i, element := range list.All() {
+		at := element.Int()
+		if element.Type() != pcommon.ValueTypeInt || at < 0 || at >= int64(n) || isUsed[at] {
+			return nil
+		}
+		order[i], isUsed[at] = int(at), true
+	}
+	return order
+}
+
+// attributeSet identifies a set of attribute indices, in whatever order they are listed: 0 for none, -1-i for {i}, the
+// others by interning. Most samples have at most one.
+func (e *encoder) attributeSet(indices pcommon.Int32Slice) dictionary.AttributeSetIndex {
+	switch n := indices.Len(); {
+	case n == 0:
+		return 0
+	case n == 1 && indices.At(0) >= 0:
+		return -1 - dictionary.AttributeSetIndex(indices.At(0))
+	}
+	e.set = e.set[:0]
+	for k := range indices.Len() {
+		e.set = append(e.set, indices.At(k))
+	}
+	return e.sets.Intern(e.set)
+}
+
+// writeValueType writes a sample type or period type of a profile.
+func (e *encoder) writeValueType(field int, t pprofile.ValueType, profile int, name string) {
+	typ, typOK := e.strings.index(t.TypeStrindex())
+	unit, unitOK := e.strings.index(t.UnitStrindex())
+	n := e.strings.table.Len()
+	if !typOK {
+		e.fail(e.profilePath(profile)+"."+name+".type_strindex", t.TypeStrindex(), n)
+	}
+	if !unitOK {
+		e.fail(e.profilePath(profile)+"."+name+".unit_strindex", t.UnitStrindex(), n)
+	}
+	b, start := openMessage(e.out, field)
+	b = appendUint(b, 1, typ)
+	b = appendUint(b, 2, unit)
+	e.out = closeMessage(b, start)
+}
+
+// writeHeader writes pprof's single fields, which are the same for all profiles of a group.
+func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
+	index := members.profiles[0]
+	p := scope.Profiles().At(index)
+	path := func() string { return e.profilePath(index) }
+	e.entries(p.AttributeIndices(), path, func(_ int32, key string, v pcommon.Value) {
+		if !e.writeProfileAttribute(key, v) {
+			e.stats.Omitted[OmitProfileAttribute]++
+		}
+	})
+	if types := typesWithOnes(scope.Profiles(), members); types != nil {
+		e.writeComment(scan.CommentTimestampedValues + strings.Join(types, ","))
+	}
+	e.out = appendUint(e.out, scan.ProfileTimeNanos, e.origin.time)
+	e.out = appendUint(e.out, scan.ProfileDurationNanos, e.origin.duration)
+	if t := p.PeriodType(); t.TypeStrindex() != 0 || t.UnitStrindex() != 0 {
+		e.writeValueType(scan.ProfilePeriodType, t, index, "period_type")
+	}
+	e.out = appendUint(e.out, scan.ProfilePeriod, uint64(p.Period()))
+	e.writeDefaultSampleType(scope, members)
+}
+
+// writeDefaultSampleType writes the type that the scope names, as Decode has recorded it. Profiles that were
+// never a pprof have no such record: their default is the first one. It has to be written, since pprof's is the last.
+func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members group) {
+	if e.hasDefault {
+		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, e.strings.text(e.defaultType))
+		return
+	}
+	if e.hasOrder || members.types == 1 {
+		return
+	}
+	first := scope.Profiles().At(members.profiles[0]).SampleType().TypeStrindex()
+	if typ, ok := e.strings.index(first); ok {
+		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, typ)
+	}
+}
+
+// typesWithOnes returns the sample types whose samples have timestamps and values, and all values are 1. Without the
+// comment that records them they would be read back as points in time, which have no values.
+func typesWithOnes(profiles pprofile.ProfilesSlice, members group) (types []string) {
+	for t, p := range members.profiles[:members.types] {
+		if hasTimedOnes(profiles.At(p).Samples()) {
+			types = append(types, strconv.Itoa(t))
+		}
+	}
+	return types
+}
+
+func hasTimedOnes(samples pprofile.SampleSlice) bool {
+	for _, s := range samples.All() {
+		if s.TimestampsUnixNano().Len() == 0 || s.Values().Len() == 0 {
+			return false
+		}
+		for _, value := range s.Values().All() {
+			if value != 1 {
+				return false
+			}
+		}
+	}
+	return samples.Len() > 0
+}
+
+func (e *encoder) writeComment(text string) {
+	// Comment 0 is an empty one, which appendUint would leave out.
+	e.out = append(e.out, varintTag(scan.ProfileComment))
+	e.out = protowire.AppendVarint(e.out, e.strings.text(text))
+}
+
+// textFields are the fields for profile attributes that are a string.
+var textFields = map[string]int{
+	scan.AttributeComment:    scan.ProfileComment,
+	scan.AttributeDropFrames: scan.ProfileDropFrames,
+	scan.AttributeKeepFrames: scan.ProfileKeepFrames,
+	scan.AttributeDocURL:     scan.ProfileDocURL,
+}
+
+// writeProfileAttribute reports whether the attribute is one that pprof has a field for.
+func (e *encoder) writeProfileAttribute(key string, v pcommon.Value) bool {
+	switch key {
+	case scan.AttributeTimeNanos, scan.AttributeDurationNanos, scan.AttributeTimestampLabel, scan.AttributeTimestampUnit:
+		return true // originOf has read them
+	}
+	if key == scan.AttributeComment && v.Type() == pcommon.ValueTypeSlice {
+		for _, comment := range v.Slice().All() {
+			e.writeComment(valueText(comment))
+		}
+		return true
+	}
+	field, ok := textFields[key]
+	if !ok || v.Type() != pcommon.ValueTypeStr {
+		return false
+	}
+	e.out = appendUint(e.out, field, e.strings.text(v.Str()))
+	return true
+}

@@ -1,0 +1,246 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// encodeAttribute appends the labels of attribute i to e.labels and records their span.
+func (e *encoder) encodeAttribute(i int32) {
+	attribute := e.attributeTable.At(int(i))
+	if i == 0 && isNullAttribute(attribute) {
+		return
+	}
+	start := len(e.labels)
+	l := labelWriter{
+		e:    e,
+		key:  e.tableString("attribute_table", i, "key_strindex", attribute.KeyStrindex()),
+		unit: e.tableString("attribute_table", i, "unit_strindex", attribute.UnitStrindex()),
+	}
+	l.value(attribute.Value())
+	if l.unit != 0 && !l.unitUsed {
+		e.stats.Omitted[OmitUnit]++
+	}
+	e.attributes.set(i, span{start: start, size: len(e.labels) - start})
+}
+
+// labelWriter writes the labels of one key. key and unit index the payload's strings.
+type labelWriter struct {
+	e         *encoder
+	key, unit uint64
+	unitUsed  bool
+}
+
+func (l *labelWriter) value(v pcommon.Value) {
+	switch t := v.Type(); {
+	case t == pcommon.ValueTypeInt:
+		l.number(v.Int())
+	case t == pcommon.ValueTypeSlice && isLabelList(v.Slice()):
+		for k := range v.Slice().Len() {
+			l.element(v.Slice().At(k))
+		}
+	default:
+		l.text(valueText(v))
+	}
+}
+
+// element writes an element of an array that isLabelList accepts.
+func (l *labelWriter) element(v pcommon.Value) {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		l.text(v.Str())
+	case pcommon.ValueTypeInt:
+		l.number(v.Int())
+	default:
+		n, unit, _ := numberWithUnit(v)
+		l.append(0, n, l.e.strings.text(unit))
+	}
+}
+
+func (l *labelWriter) text(s string) {
+	strings := &l.e.strings
+	l.append(strings.notZero(strings.text(s)), 0, 0)
+}
+
+func (l *labelWriter) number(n int64) {
+	l.unitUsed = true
+	l.append(0, n, l.unit)
+}
+
+// append writes one label message. str is 0 for a number. A number 0 needs a unit index: without it, it is no label.
+func (l *labelWriter) append(str uint64, num int64, unit uint64) {
+	if str == 0 && num == 0 {
+		unit = l.e.strings.notZero(unit)
+	}
+	l.e.labels = appendLabel(l.e.labels, label{key: l.key, str: str, num: num, unit: unit})
+}
+
+type label struct {
+	key, str uint64
+	num      int64
+	unit     uint64
+}
+
+func appendLabel(b []byte, l label) []byte {
+	b, start := openMessage(b, scan.SampleLabel)
+	b = appendUint(b, scan.LabelKey, l.key)
+	b = appendUint(b, scan.LabelStr, l.str)
+	b = appendUint(b, scan.LabelNum, uint64(l.num))
+	b = appendUint(b, scan.LabelNumUnit, l.unit)
+	return closeMessage(b, start)
+}
+
+// isLabelList reports whether an array becomes several labels of a key.
+func isLabelList(s pcommon.Slice) bool {
+	for k := range s.Len() {
+		switch v := s.At(k); v.Type() {
+		case pcommon.ValueTypeStr, pcommon.ValueTypeInt:
+		default:
+			if _, _, ok := numberWithUnit(v); !ok {
+				return false
+			}
+		}
+	}
+	return s.Len() > 0
+}
+
+// numberWithUnit reads a map that has an int "value", a string "unit" and nothing else.
+func numberWithUnit(v pcommon.Value) (n int64, unit string, ok bool) {
+	if v.Type() != pcommon.ValueTypeMap || v.Map().Len() != 2 {
+		return 0, "", false
+	}
+	number, hasNumber := v.Map().Get("value")
+	text, hasText := v.Map().Get("unit")
+	if !hasNumber || !hasText || number.Type() != pcommon.ValueTypeInt || text.Type() != pcommon.ValueTypeStr {
+		return 0, "", false
+	}
+	return number.Int(), text.Str(), true
+}
+
+// link returns the labels of link i. Link 0 means no link, whatever the table has there.
+func (e *encoder) link(i int32) span {
+	if i == 0 {
+		return span{}
+	}
+	if uint32(i) >= uint32(len(e.links.spans)) {
+		e.fail(e.samplePath(".link_index"), i, len(e.links.spans))
+		return span{}
+	}
+	if e.links.spans[i].size == 0 {
+		start := len(e.labels)
+		l := e.linkTable.At(int(i))
+		if id := l.TraceID(); !id.IsEmpty() {
+			e.labelID(scan.KeyTraceID, id[:])
+		}
+		if id := l.SpanID(); !id.IsEmpty() {
+			e.labelID(scan.KeySpanID, id[:])
+		}
+		e.links.set(i, span{start: start, size: len(e.labels) - start})
+	}
+	return e.links.spans[i]
+}
+
+func (e *encoder) labelID(key string, id []byte) {
+	l := label{key: e.strings.text(key), str: e.strings.text(hex.EncodeToString(id))}
+	e.labels = appendLabel(e.labels, l)
+}
+
+// setTimestamp sets the label that the next samples have.
+func (e *encoder) setTimestamp(unixNano uint64) {
+	e.timestampLabel = appendLabel(e.timestampLabel[:0], label{
+		key:  e.strings.text(e.origin.label),
+		num:  int64(unixNano),
+		unit: e.strings.text(e.origin.unit),
+	})
+}
+
+// tableString returns the payload's index of the string that a field of a dictionary entry refers to.
+func (e *encoder) tableString(table string, entry int32, field string, strindex int32) uint64 {
+	at, ok := e.strings.index(strindex)
+	if !ok {
+		e.fail(fmt.Sprintf("%s[%d].%s", table, entry, field), strindex, e.strings.table.Len())
+	}
+	return at
+}
+
+// valueText returns the text of a value that is not a number; Encode documents the forms.
+// pcommon's own AsString is not used: it writes "" for null and loses arrays and maps that contain a NaN.
+func valueText(v pcommon.Value) string {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		return v.Str()
+	case pcommon.ValueTypeDouble:
+		return strconv.FormatFloat(v.Double(), 'g', -1, 64)
+	case pcommon.ValueTypeBytes:
+		return base64.StdEncoding.EncodeToString(v.Bytes().AsRaw())
+	default:
+		return string(appendJSON(nil, v, 0))
+	}
+}
+
+// maxJSONDepth is how deep values of JSON may be nested. We could write much more, but many readers could not read it.
+const maxJSONDepth = 1000
+
+func appendJSON(b []byte, v pcommon.Value, depth int) []byte {
+	if depth > maxJSONDepth {
+		return append(b, "null"...)
+	}
+	switch v.Type() {
+	case pcommon.ValueTypeBool:
+		return strconv.AppendBool(b, v.Bool())
+	case pcommon.ValueTypeInt:
+		return strconv.AppendInt(b, v.Int(), 10)
+	case pcommon.ValueTypeDouble:
+		if math.IsNaN(v.Double()) || math.IsInf(v.Double(), 0) {
+			return appendJSONString(b, valueText(v))
+		}
+		return strconv.AppendFloat(b, v.Double(), 'g', -1, 64)
+	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
+		return appendJSONString(b, valueText(v))
+	case pcommon.ValueTypeSlice:
+		b = append(b, '[')
+		for k, element := range v.Slice().All() {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, element, depth+1)
+		}
+		return append(b, ']')
+	case pcommon.ValueTypeMap:
+		b = append(b, '{')
+		first := true
+		for key, element := range v.Map().All() {
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = append(appendJSONString(b, key), ':')
+			b = appendJSON(b, element, depth+1)
+		}
+		return append(b, '}')
+	default:
+		return append(b, "null"...)
+	}
+}
+
+func appendJSONString(b []byte, s string) []byte {
+	var quoted bytes.Buffer
+	enc := json.NewEncoder(&quoted)
+	enc.SetEscapeHTML(false) // people read labels: std::vector<int>, not std::vector\u003cint\u003e
+	if err := enc.Encode(s); err != nil {
+		return append(b, `""`...) // a string always encodes
+	}
+	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
+}

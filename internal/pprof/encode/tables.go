@@ -1,0 +1,363 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// writeLocations writes the locations that the samples' stacks refer to, and visits their functions and mappings.
+func (e *encoder) writeLocations() {
+	for _, i := range e.locations.order {
+		if e.err != nil {
+			return
+		}
+		l := e.locationTable.At(int(i))
+		b, start := openMessage(e.out, scan.ProfileLocation)
+		b = appendUint(b, scan.LocationID, e.locations.id(i))
+		b = appendUint(b, scan.LocationMappingID, e.mappingID(l.MappingIndex(), i))
+		b = appendUint(b, scan.LocationAddress, l.Address())
+		b = e.appendLines(b, l.Lines(), i)
+		if l.AttributeIndices().Len() > 0 && e.isFolded(l.AttributeIndices(), i) {
+			b = append(b, varintTag(scan.LocationIsFolded), 1)
+		}
+		e.out = closeMessage(b, start)
+	}
+}
+
+// appendLines keeps the order of the lines: both formats have the innermost one first.
+func (e *encoder) appendLines(b []byte, lines pprofile.LineSlice, location int32) []byte {
+	for k := range lines.Len() {
+		line := lines.At(k)
+		function := line.FunctionIndex()
+		if uint32(function) >= uint32(len(e.functions.seen)) {
+			e.fail(fmt.Sprintf("location_table[%d].lines[%d].function_index", location, k), function, len(e.functions.seen))
+			return b
+		}
+		// Function 0 is written too: a line without a function is a fault in pprof.
+		e.functions.visit(function)
+		var start int
+		b, start = openMessage(b, scan.LocationLine)
+		b = appendUint(b, scan.LineFunctionID, e.functions.id(function))
+		b = appendUint(b, scan.LineLine, uint64(line.Line()))
+		b = appendUint(b, scan.LineColumn, uint64(line.Column()))
+		b = closeMessage(b, start)
+	}
+	return b
+}
+
+func (e *encoder) isFolded(indices pcommon.Int32Slice, location int32) bool {
+	folded := false
+	path := func() string { return fmt.Sprintf("location_table[%d]", location) }
+	e.entries(indices, path, func(_ int32, key string, v pcommon.Value) {
+		if key == scan.AttributeIsFolded && v.Type() == pcommon.ValueTypeBool {
+			folded = v.Bool()
+			return
+		}
+		e.stats.Omitted[OmitLocationAttribute]++
+	})
+	return folded
+}
+
+func (e *encoder) writeFunctions() {
+	for _, i := range e.functions.order {
+		if e.err != nil {
+			return
+		}
+		f := e.functionTable.At(int(i))
+		b, start := openMessage(e.out, scan.ProfileFunction)
+		b = appendUint(b, scan.FunctionID, e.functions.id(i))
+		b = appendUint(b, scan.FunctionName, e.tableString("function_table", i, "name_strindex", f.NameStrindex()))
+		b = appendUint(b, scan.FunctionSystemName, e.tableString("function_table", i, "system_name_strindex", f.SystemNameStrindex()))
+		b = appendUint(b, scan.FunctionFilename, e.tableString("function_table", i, "filename_strindex", f.FilenameStrindex()))
+		b = appendUint(b, scan.FunctionStartLine, uint64(f.StartLine()))
+		e.out = closeMessage(b, start)
+	}
+}
+
+// mappingID visits mapping i and returns its id in the payload, or 0.
+func (e *encoder) mappingID(i, location int32) uint64 {
+	if uint32(i) >= uint32(len(e.mappings.seen)) {
+		if i != 0 {
+			e.fail(fmt.Sprintf("location_table[%d].mapping_index", location), i, len(e.mappings.seen))
+		}
+		return 0
+	}
+	if i == 0 && isNullMapping(e.mappingTable.At(0)) {
+		return 0
+	}
+	e.mappings.visit(i)
+	return e.mappings.id(i)
+}
+
+func isNullMapping(m pprofile.Mapping) bool {
+	return m.MemoryStart() == 0 && m.MemoryLimit() == 0 && m.FileOffset() == 0 &&
+		m.FilenameStrindex() == 0 && m.AttributeIndices().Len() == 0
+}
+
+// writeMappings writes the mappings in the dictionary's order, since readers of pprof treat the
+// first one as the main binary.
+func (e *encoder) writeMappings() {
+	slices.Sort(e.mappings.order)
+	for _, i := range e.mappings.order {
+		m := e.mappingTable.At(int(i))
+		details := e.mappingDetails(i, m)
+		b, start := openMessage(e.out, scan.ProfileMapping)
+		b = appendUint(b, scan.MappingID, e.mappings.id(i))
+		b = appendUint(b, scan.MappingStart, details.start)
+		b = appendUint(b, scan.MappingLimit, details.limit)
+		b = appendUint(b, scan.MappingOffset, m.FileOffset())
+		b = appendUint(b, scan.MappingFilename, e.tableString("mapping_table", i, "filename_strindex", m.FilenameStrindex()))
+		b = appendUint(b, scan.MappingBuildID, e.buildID(&details))
+		for k, has := range details.has {
+			if has {
+				b = append(b, varintTag(scan.MappingHasFunctions+k), 1)
+			}
+		}
+		e.out = closeMessage(b, start)
+		if e.err != nil {
+			return
+		}
+	}
+}
+
+// buildIDKeys are the keys of build ids. The first one that a mapping has is written.
+var buildIDKeys = [...]string{
+	scan.AttributeBuildIDGNU, scan.AttributeBuildIDGo, scan.AttributeBuildIDHTLHash,
+}
+
+// mappingDetails are the fields of a mapping that OTLP has attributes for.
+type mappingDetails struct {
+	start, limit uint64
+	buildIDs     [len(buildIDKeys)]int32      // the attributes with these keys, 0 for none
+	has          [len(scan.MappingFlags)]bool // in the order of pprof's fields
+}
+
+// buildID returns the payload's index of a mapping's build id.
+func (e *encoder) buildID(m *mappingDetails) uint64 {
+	for _, attribute := range m.buildIDs {
+		if attribute == 0 {
+			continue
+		}
+		id, ok := e.buildIDs[attribute]
+		if !ok {
+			id = e.strings.text(e.attributeTable.At(int(attribute)).Value().Str())
+			e.buildIDs[attribute] = id
+		}
+		return id
+	}
+	return 0
+}
+
+func (e *encoder) mappingDetails(i int32, m pprofile.Mapping) mappingDetails {
+	d := mappingDetails{start: m.MemoryStart(), limit: m.MemoryLimit()}
+	path := func() string { return fmt.Sprintf("mapping_table[%d]", i) }
+	e.entries(m.AttributeIndices(), path, func(attribute int32, key string, v pcommon.Value) {
+		if !d.read(attribute, key, v) {
+			e.stats.Omitted[OmitMappingAttribute]++
+		}
+	})
+	written := 0
+	for _, id := range d.buildIDs {
+		if id != 0 {
+			written++
+		}
+	}
+	e.stats.Omitted[OmitMappingAttribute] += max(written-1, 0)
+	return d
+}
+
+// read reports whether the attribute is one that pprof has a field for.
+func (m *mappingDetails) read(attribute int32, key string, v pcommon.Value) bool {
+	flag, buildID := slices.Index(scan.MappingFlags[:], key), slices.Index(buildIDKeys[:], key)
+	switch t := v.Type(); {
+	case t == pcommon.ValueTypeBool && flag >= 0:
+		m.has[flag] = v.Bool()
+	case t == pcommon.ValueTypeStr && buildID >= 0:
+		if v.Str() == "" {
+			attribute = 0 // as if it were not there
+		}
+		m.buildIDs[buildID] = attribute
+	case t == pcommon.ValueTypeInt && key == scan.AttributeMappingStart:
+		m.start = uint64(v.Int())
+	case t == pcommon.ValueTypeInt && key == scan.AttributeMappingLimit:
+		m.limit = uint64(v.Int())
+	default:
+		return false
+	}
+	return true
+}
+
+// writeStrings writes the string table, once everything else has been written.
+func (e *encoder) writeStrings() {
+	for _, s := range e.strings.values {
+		e.out = appendString(e.out, scan.ProfileStringTable, s)
+	}
+}
+
+// stringTable collects the string table of the payload being written.
+type stringTable struct {
+	table pcommon.StringSlice
+	// remap[i] is dictionary string i's index in the payload; 0 means that it is not used yet, or empty.
+	remap []uint32
+	// used lists the dictionary indices whose remap is set.
+	used []int32
+	// values is the payload's string table; values[0] is "".
+	values []string
+	// texts finds the strings that do not come from the dictionary.
+	texts map[string]uint64
+	// secondEmpty is the index of an "" other than string 0, or 0 if none has been needed yet.
+	secondEmpty uint64
+}
+
+// resize prepares for a dictionary's strings. remap is all 0: reset left it so.
+func (t *stringTable) resize(table pcommon.StringSlice) {
+	t.table = table
+	t.remap = resized(t.remap, table.Len())
+}
+
+func (t *stringTable) reset() {
+	for _, i := range t.used {
+		t.remap[i] = 0
+	}
+	t.used = t.used[:0]
+	clear(t.values) // so that the strings can be freed
+	t.values = append(t.values[:0], "")
+	t.secondEmpty = 0
+	t.texts = cleared(t.texts)
+}
+
+// index returns the payload's index of dictionary string i. It returns false if i is out of range.
+func (t *stringTable) index(i int32) (uint64, bool) {
+	if uint32(i) >= uint32(len(t.remap)) {
+		return 0, i == 0 // 0 means "" even if the dictionary has no string
+	}
+	if at := t.remap[i]; at != 0 {
+		return uint64(at), true
+	}
+	s := t.table.At(int(i))
+	if s == "" {
+		return 0, true
+	}
+	at := len(t.values)
+	t.values = append(t.values, s)
+	t.remap[i] = uint32(at)
+	t.used = append(t.used, i)
+	return uint64(at), true
+}
+
+// text returns the payload's index of a string that does not come from the dictionary.
+func (t *stringTable) text(s string) uint64 {
+	if s == "" {
+		return 0
+	}
+	at, ok := t.texts[s]
+	if !ok {
+		at = uint64(len(t.values))
+		t.values = append(t.values, s)
+		t.texts[s] = at
+	}
+	return at
+}
+
+// notZero replaces index 0 with that of a second "": a label is a string only if its string index is not 0, and a number 0
+// is a label only if its unit index is not 0.
+func (t *stringTable) notZero(index uint64) uint64 {
+	if index != 0 {
+		return index
+	}
+	if t.secondEmpty == 0 {
+		t.secondEmpty = uint64(len(t.values))
+		t.values = append(t.values, "")
+	}
+	return t.secondEmpty
+}
+
+// lookup returns dictionary string i itself. It returns false if i is out of range, and adds nothing.
+func (t *stringTable) lookup(i int32) (string, bool) {
+	if uint32(i) >= uint32(len(t.remap)) {
+		return "", i == 0
+	}
+	return t.table.At(int(i)), true
+}
+
+// reach records which entries of a dictionary table a payload needs, in the order of their first use.
+type reach struct {
+	seen  []bool
+	order []int32
+}
+
+// resize prepares for a table. All entries are unseen: reset left them so.
+func (r *reach) resize(entries int) { r.seen = resized(r.seen, entries) }
+
+func (r *reach) visit(i int32) {
+	if !r.seen[i] {
+		r.seen[i] = true
+		r.order = append(r.order, i)
+	}
+}
+
+func (r *reach) reset() {
+	for _, i := range r.order {
+		r.seen[i] = false
+	}
+	r.order = r.order[:0]
+}
+
+// id is entry i's id in the payload: its index, except that pprof has no id 0.
+func (r *reach) id(i int32) uint64 {
+	if i == 0 {
+		return uint64(len(r.seen))
+	}
+	return uint64(i)
+}
+
+// span is a part of a buffer. A size of 0 means that nothing has been written yet, or that there is nothing to write.
+type span struct{ start, size int }
+
+// spanTable keeps a span for each entry of a dictionary table.
+type spanTable struct {
+	spans []span
+	used  []int32
+}
+
+// resize prepares for a table. All spans are empty: reset left them so.
+func (s *spanTable) resize(entries int) { s.spans = resized(s.spans, entries) }
+
+func (s *spanTable) set(i int32, span span) {
+	if span.size != 0 {
+		s.spans[i] = span
+		s.used = append(s.used, i)
+	}
+}
+
+func (s *spanTable) reset() {
+	for _, i := range s.used {
+		s.spans[i] = span{}
+	}
+	s.used = s.used[:0]
+}
+
+// resized returns a slice of n zero elements, in the memory of s if that suffices: everything within s's capacity is zero.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// cleared returns an empty map, which is m unless m has been large: clearing that would cost as much each time.
+func cleared[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil || len(m) > 1<<16 {
+		return make(map[K]V)
+	}
+	clear(m)
+	return m
+}

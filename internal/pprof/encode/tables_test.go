@@ -1,0 +1,188 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+func TestEncodeLocation(t *testing.T) {
+	leaf := profiletest.Function{Name: "leaf", SystemName: "_leaf", File: "leaf.go", StartLine: 3}
+	outer := profiletest.Function{Name: "outer", File: "outer.go"}
+	full := profiletest.Location{
+		Address:    0xFFFFFFFFFFFFFFFF,
+		Mapping:    &profiletest.Mapping{Start: 1, Limit: 2, Offset: 3, File: "bin"},
+		Lines:      []profiletest.Line{{Function: leaf, Line: 9, Column: 4}, {Function: outer, Line: 2}},
+		Attributes: []profiletest.Attribute{profiletest.Attr(scan.AttributeIsFolded, true), profiletest.Attr("profile.frame.type", "go"), {}},
+	}
+	bare := profiletest.Location{Address: 7}
+	s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{full, bare, full}}
+	p, stats := encodeOne(t, build(s))
+
+	require.Len(t, p.Sample[0].Location, 3)
+	got := p.Sample[0].Location[0]
+	assert.Same(t, got, p.Sample[0].Location[2])
+	assert.Equal(t, uint64(0xFFFFFFFFFFFFFFFF), got.Address)
+	assert.True(t, got.IsFolded)
+	require.Len(t, got.Line, 2)
+	assert.Equal(t, "leaf _leaf leaf.go 3", describe(got.Line[0].Function))
+	assert.Equal(t, int64(9), got.Line[0].Line)
+	assert.Equal(t, int64(4), got.Line[0].Column)
+	assert.Equal(t, "outer  outer.go 0", describe(got.Line[1].Function))
+	require.NotNil(t, got.Mapping)
+	assert.Equal(t, [3]uint64{1, 2, 3}, [3]uint64{got.Mapping.Start, got.Mapping.Limit, got.Mapping.Offset})
+	assert.Equal(t, "bin", got.Mapping.File)
+
+	second := p.Sample[0].Location[1]
+	assert.Equal(t, uint64(7), second.Address)
+	assert.False(t, second.IsFolded)
+	assert.Empty(t, second.Line)
+	assert.Nil(t, second.Mapping)
+	assert.Equal(t, [numOmissions]int{OmitLocationAttribute: 1}, stats.Omitted)
+}
+
+func describe(f *profile.Function) string {
+	return fmt.Sprintf("%s %s %s %d", f.Name, f.SystemName, f.Filename, f.StartLine)
+}
+
+// Index 0 has a meaning in two tables: the location with all fields zero, and the function without a
+// name. pprof has no id 0, and its readers refuse a line without a function.
+func TestEncodeZeroEntries(t *testing.T) {
+	line := profiletest.Location{Lines: []profiletest.Line{{Line: 5}}}
+	s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{{}, line, {Address: 1}}}
+	p, _ := encodeOne(t, build(s))
+	require.Len(t, p.Sample[0].Location, 3)
+	assert.Zero(t, p.Sample[0].Location[0].Address)
+	assert.Empty(t, p.Sample[0].Location[0].Line)
+	require.Len(t, p.Sample[0].Location[1].Line, 1)
+	assert.Equal(t, int64(5), p.Sample[0].Location[1].Line[0].Line)
+	assert.Empty(t, p.Sample[0].Location[1].Line[0].Function.Name)
+	assert.Empty(t, p.Mapping)
+}
+
+func TestEncodeStackShapes(t *testing.T) {
+	pd := build(profiletest.Value(1), profiletest.Value(2, "a"), profiletest.Value(3, "a", "b"), profiletest.Value(4, deepStack(5000)...),
+		profiletest.Value(5, deepStack(5000)...).With(profiletest.Attr("k", "again")))
+	p, _ := encodeOne(t, pd)
+	var depths []int
+	for i, s := range p.Sample {
+		depths = append(depths, len(s.Location))
+		assert.Equal(t, int64(i+1), s.Value[0])
+	}
+	assert.Equal(t, []int{0, 1, 2, 5000, 5000}, depths)
+	for i := range 5000 {
+		require.Equal(t, fmt.Sprintf("f%d", i), p.Sample[3].Location[i].Line[0].Function.Name)
+		require.Same(t, p.Sample[3].Location[i], p.Sample[4].Location[i])
+	}
+}
+
+// With ids of one, two and three bytes in one table, stacks are longer or shorter than the encoder guesses.
+func TestEncodeStacksOfManySizes(t *testing.T) {
+	all := deepStack(20_000)
+	b := profiletest.New().Profile("cpu", "ns").Sample(profiletest.Value(1, all...))
+	for n := 1; n < 300; n++ {
+		b.Sample(profiletest.Value(int64(n), all[:n]...), profiletest.Value(int64(n), all[len(all)-n:]...))
+	}
+	p, _ := encodeOne(t, b.Build())
+	require.Len(t, p.Sample, 1+2*299)
+	for i, s := range p.Sample[1:] {
+		n := i/2 + 1
+		require.Len(t, s.Location, n)
+		first := 0
+		if i%2 == 1 {
+			first = len(all) - n
+		}
+		for k, l := range s.Location {
+			require.Equal(t, all[first+k], l.Line[0].Function.Name)
+		}
+	}
+}
+
+func deepStack(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("f%d", i)
+	}
+	return names
+}
+
+func TestEncodeManyInlinedLines(t *testing.T) {
+	counts := []int{2000, 20_000}
+	for n := range 60 { // around 21 the location's length takes a second byte
+		counts = append(counts, n)
+	}
+	for _, n := range counts {
+		l := profiletest.Location{Address: 1}
+		for i := range n {
+			l.Lines = append(l.Lines, profiletest.Line{Function: profiletest.Function{Name: "f"}, Line: int64(n - i)})
+		}
+		p, _ := encodeOne(t, build(profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{l}}))
+		require.Len(t, p.Location[0].Line, n)
+		for i, line := range p.Location[0].Line {
+			require.Equal(t, int64(n-i), line.Line)
+		}
+	}
+}
+
+func TestEncodeMapping(t *testing.T) {
+	attr := profiletest.Attr
+	for name, test := range map[string]struct {
+		mapping profiletest.Mapping
+		want    profile.Mapping
+		omitted int
+	}{
+		"gnu build id":  {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 0},
+		"go build id":   {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 0},
+		"file hash":     {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h")}}, profile.Mapping{BuildID: "h"}, 0},
+		"go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h"), attr(scan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 1},
+		"gnu, then go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{
+			attr(scan.AttributeBuildIDHTLHash, "h"), attr(scan.AttributeBuildIDGo, "a/b"), attr(scan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 2},
+		"has": {profiletest.Mapping{Attributes: []profiletest.Attribute{
+			attr(scan.MappingFlags[0], true), attr(scan.MappingFlags[3], true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
+		"has others": {profiletest.Mapping{Attributes: []profiletest.Attribute{
+			attr(scan.MappingFlags[1], true), attr(scan.MappingFlags[2], true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
+		"start above limit": {profiletest.Mapping{File: "x", Attributes: []profiletest.Attribute{
+			attr(scan.AttributeMappingStart, int64(-1)), attr(scan.AttributeMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}, 0},
+		"foreign": {profiletest.Mapping{Start: 1, Limit: 9, Attributes: []profiletest.Attribute{
+			attr("x", "y"), attr("z", true), attr("i", int64(1)), attr("d", 1.5)}}, profile.Mapping{Start: 1, Limit: 9}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{
+				{Address: 1, Mapping: &test.mapping}, {Address: 2, Mapping: &test.mapping}}}
+			p, stats := encodeOne(t, build(s))
+			require.Len(t, p.Mapping, 1)
+			test.want.ID = p.Mapping[0].ID
+			assert.Equal(t, &test.want, p.Mapping[0])
+			assert.Equal(t, [numOmissions]int{OmitMappingAttribute: test.omitted}, stats.Omitted)
+		})
+	}
+}
+
+// Readers of pprof treat the first mapping as the main binary. It need not be the one that a sample refers to first.
+func TestEncodeKeepsTheMainBinaryFirst(t *testing.T) {
+	at := func(address uint64, file string) profiletest.Location {
+		return profiletest.Location{Address: address, Mapping: &profiletest.Mapping{File: file}}
+	}
+	first := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{at(1, "main"), at(2, "libc.so"), at(3, "libm.so")}}
+	second := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{at(3, "libm.so"), at(1, "main"), at(2, "libc.so")}}
+	pd := profiletest.New().
+		Scope("a", "").Profile("cpu", "ns").Sample(first).
+		Scope("b", "").Profile("cpu", "ns").Sample(second).
+		Build()
+	parsed, _, _ := encodeAll(t, pd)
+	require.Len(t, parsed, 2)
+	var files []string
+	for _, m := range parsed[1].Mapping {
+		files = append(files, m.File)
+	}
+	assert.Equal(t, []string{"main", "libc.so", "libm.so"}, files)
+}

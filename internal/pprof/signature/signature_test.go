@@ -1,0 +1,62 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package signature_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
+)
+
+// Texts that are not profiles are described, and no format is recognised in them.
+func TestDescribe(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                       "",
+		"\x0a\x00\x12\x03":                       "",
+		"hello\n":                                "text",
+		"flat 3\ncum 4\nsum of both\n":           "text",
+		"replicas: 3\nimage: shop\nports: [80]":  signature.YAML,
+		"---\na:\n  - b: 1\n":                    signature.YAML,
+		"replicas: 3\nport: 80\n":                signature.YAML,
+		"# HELP up Up.\n# TYPE up gauge\nup 1\n": signature.Metrics,
+		"up{job=\"a;b\"} 1\nup{job=\"c;d\",x=\"\"} 2\n":                                                              signature.Metrics,
+		"2026-01-02T03:04:05Z worker started; pid 12\n2026-01-02T03:04:06Z loaded; took 3\n":                         signature.Log,
+		"Jan  2 03:04:05 host sshd[1]: accepted; port 22\nJan  2 03:04:06 host sshd[1]: closed; port 22\n":           signature.Log,
+		"10.0.0.1 - - [02/Jan/2026:03:04:05 +0000] \"GET / HTTP/1.1\" 200 1234\n":                                    signature.Log,
+		"level=info msg=\"a; b\" took 3\n":                                                                           signature.Log,
+		"INFO: started 1\nERROR: failed; code 7\n":                                                                   signature.Log,
+		"File: shop\nType: cpu\nShowing nodes accounting for 1s, 100% of 1s total\n flat  flat%\n":                   signature.PprofReport,
+		"PeriodType: cpu nanoseconds\nPeriod: 10000000\nSamples:\nsamples/count cpu/nanoseconds\n   1   10000000: 1": signature.PprofReport,
+		"<!DOCTYPE html>\n<p>502 Bad Gateway":                                                                        "HTML or XML (an error page or an index page?)",
+		`{"error":"not found","code":404}`:                                                                           "JSON (an error message?)",
+		"{\n  \"a\": 1,\n  \"b\": 2\n}\n":                                                                            "JSON (an error message?)",
+		"goroutine 1 [running]:\nmain.main()\n":                                                                      "a text dump of goroutines (ask without debug=2)",
+		"block profile: total 1\n1 @ 0x1\n":                                                                          "a text dump of a profile (ask without debug=1)",
+		"PK\x03\x04":                                                                                                 "a zip archive",
+	} {
+		assert.Equal(t, want, signature.Describe([]byte(text)), "%q", text)
+		if want != "" {
+			assert.Equal(t, formats.Unknown, formats.Sniff([]byte(text)), "%q", text)
+		}
+	}
+}
+
+// Every format with a signature is one that package formats knows.
+func TestFormats(t *testing.T) {
+	for head, want := range map[string]formats.Format{
+		"\x1f\x8b\x08": formats.Gzip, "\x28\xb5\x2f\xfd": formats.Zstd, "go 1.26 trace": formats.GoTrace, "FLR\x00": formats.JFR,
+	} {
+		s, ok := signature.Of([]byte(head))
+		require.True(t, ok)
+		assert.Equal(t, string(want), s.Format)
+	}
+	data, err := os.ReadFile("../../../testdata/pprof/cpp-gperftools-legacy.prof")
+	require.NoError(t, err)
+	assert.Contains(t, signature.Describe(data), "gperftools")
+}

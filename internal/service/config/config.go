@@ -1,0 +1,47 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config collects the faults of a configuration, so that Validate reports all of them at once.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
+)
+
+// MaxBytes is the largest value of a limit in bytes: what is computed from a limit must not overflow.
+const MaxBytes = 1 << 40
+
+// Faults are the faults found so far. The zero value has none.
+type Faults []error
+
+// Require adds a fault unless ok.
+func (f *Faults) Require(ok bool, format string, args ...any) {
+	if !ok {
+		*f = append(*f, fmt.Errorf(format, args...))
+	}
+}
+
+// RequireURL adds a fault unless the address, which is the value of a key, is a URL of HTTP. The fault shows no secrets of it.
+func (f *Faults) RequireURL(key, address string) {
+	u, err := url.Parse(address)
+	if strings.ContainsAny(address, "@?") { // others have no secrets, and some cannot be parsed
+		address = redact.Text(address)
+	}
+	f.Require(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"),
+		"`%s` must be an http or https URL with a host, found %q", key, address)
+}
+
+// Add adds an error unless it is nil.
+func (f *Faults) Add(err error) {
+	if err != nil {
+		*f = append(*f, err)
+	}
+}
+
+// Err joins all faults. It is nil if there are none.
+func (f Faults) Err() error { return errors.Join(f...) }

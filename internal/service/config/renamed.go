@@ -1,0 +1,49 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// replaced has the keys that were renamed or removed: the kind and type of a component, the key in its section, and what to
+// write instead.
+var replaced = []struct{ kind, typ, key, instead string }{
+	{"receivers", "pprof", "limits::max_bytes_in_flight", budgetInstead},
+	{"receivers", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
+	{"receivers", "otlp_profiles", "limits::max_bytes_in_flight", budgetInstead},
+	{"connectors", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
+}
+
+const budgetInstead = "remove it: the process has one budget, which follows from its memory limit (memory_limiter, GOMEMLIMIT, or the container's limit)"
+
+// NewConverterFactory returns a factory of a converter that changes nothing. It reports all keys that were renamed or removed.
+func NewConverterFactory() confmap.ConverterFactory {
+	return confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return renamed{} })
+}
+
+type renamed struct{}
+
+// Convert is called with the whole configuration, before any component is made.
+func (renamed) Convert(_ context.Context, conf *confmap.Conf) error {
+	var faults Faults
+	keys := conf.AllKeys()
+	slices.Sort(keys)
+	for _, path := range keys {
+		kind, rest, _ := strings.Cut(path, confmap.KeyDelimiter)
+		id, key, _ := strings.Cut(rest, confmap.KeyDelimiter)
+		typ, _, _ := strings.Cut(id, "/")
+		for _, old := range replaced {
+			if kind == old.kind && typ == old.typ && (key == old.key || strings.HasPrefix(key, old.key+confmap.KeyDelimiter)) {
+				faults.Add(fmt.Errorf("`%s`: %s", strings.ReplaceAll(path, confmap.KeyDelimiter, "."), old.instead))
+			}
+		}
+	}
+	return faults.Err()
+}

@@ -1,0 +1,405 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+const mib = 1 << 20
+
+func encode(t testing.TB, encoding string, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	switch encoding {
+	case "gzip":
+		w = gzip.NewWriter(&b)
+	case "zlib", "deflate":
+		w = zlib.NewWriter(&b)
+	case "zstd":
+		var err error
+		w, err = zstd.NewWriter(&b)
+		require.NoError(t, err)
+	case "lz4":
+		w = lz4.NewWriter(&b)
+	case "x-snappy-framed":
+		w = s2.NewWriter(&b, s2.WriterSnappyCompat())
+	case "snappy":
+		return s2.EncodeSnappy(nil, data)
+	default:
+		return data
+	}
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// serve starts a server that answers with the size of the body that it read, or with the error.
+func serve(t *testing.T, budget *budget.Budget, limit int64, drain time.Duration, then func(*http.Request)) (*Server, string) {
+	t.Helper()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		claim := budget.Begin()
+		defer claim.Release()
+		body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: limit, Encodings: Encodings})
+		var data []byte
+		if err == nil {
+			data, err = body.ReadAll()
+		}
+		var fault *BodyError
+		if errors.As(err, &fault) {
+			http.Error(w, err.Error(), fault.Status)
+			return
+		}
+		if then != nil {
+			then(r)
+		}
+		fmt.Fprint(w, len(data))
+	})
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	s := Start(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, listener, Options{
+		DrainTimeout: drain, OnFailure: func(err error) { t.Error(err) },
+	})
+	t.Cleanup(func() { _ = s.Shutdown(context.Background()) })
+	return s, listener.Addr().String()
+}
+
+// post returns the answer's status and text. The status is 0 if the server closed the connection while the body was being sent.
+func post(t testing.TB, address, encoding string, body io.Reader) (int, string) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, "http://"+address, body)
+	require.NoError(t, err)
+	if encoding != "" {
+		request.Header.Set("Content-Encoding", encoding)
+	}
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestBodiesInEveryEncoding(t *testing.T) {
+	const limit = 300_000
+	budget := budget.New(128 << 20)
+	_, address := serve(t, budget, limit, time.Second, nil)
+	for _, encoding := range append([]string{"", "identity"}, Encodings...) {
+		t.Run(encoding, func(t *testing.T) {
+			for size, want := range map[int]int{1: 200, 100: 200, 100_000: 200, limit: 200, limit + 1: 413} {
+				body := encode(t, encoding, bytes.Repeat([]byte("0123456789"), size/10+1)[:size])
+				for _, reader := range []io.Reader{bytes.NewReader(body), io.MultiReader(bytes.NewReader(body))} { // with a length, and chunked
+					code, text := post(t, address, encoding, reader)
+					assert.Equal(t, want, code, "%d bytes: %s", size, text)
+					if want == 200 {
+						assert.Equal(t, fmt.Sprint(size), text)
+					} else {
+						assert.Contains(t, text, fmt.Sprintf("larger than %d bytes", limit))
+					}
+				}
+			}
+			if encoding != "" && encoding != "identity" {
+				code, text := post(t, address, encoding, strings.NewReader("this is not "+encoding))
+				assert.Equal(t, http.StatusBadRequest, code, text)
+				truncated := encode(t, encoding, bytes.Repeat([]byte("0123456789"), 1000))
+				code, text = post(t, address, encoding, bytes.NewReader(truncated[:len(truncated)/2]))
+				assert.Equal(t, http.StatusBadRequest, code, text)
+			}
+		})
+	}
+	code, text := post(t, address, "br", strings.NewReader("x"))
+	assert.Equal(t, http.StatusUnsupportedMediaType, code)
+	assert.Contains(t, text, `"br"; use one of gzip, zstd`)
+	require.Eventually(t, func() bool { return budget.HeldBytes() == 0 }, 5*time.Second, time.Millisecond)
+}
+
+// Bodies of a few kilobytes that unpack to many megabytes, eight at a time and in every encoding.
+func TestBombsStayWithinTheLimit(t *testing.T) {
+	profiletest.SkipLarge(t)
+	const limit = 8 * mib
+	bombs := map[string][]byte{}
+	for _, encoding := range Encodings {
+		bombs[encoding] = encode(t, encoding, make([]byte, 64*mib))
+	}
+	_, address := serve(t, budget.New(128<<20), limit, time.Second, nil)
+	for encoding, bomb := range bombs {
+		runtime.GC()
+		stop, peak := make(chan struct{}), make(chan uint64)
+		var before runtime.MemStats
+		runtime.ReadMemStats(&before)
+		go func() {
+			most := uint64(0)
+			for {
+				select {
+				case <-stop:
+					peak <- most - min(most, before.HeapAlloc)
+					return
+				case <-time.After(time.Millisecond):
+					var now runtime.MemStats
+					runtime.ReadMemStats(&now)
+					most = max(most, now.HeapAlloc)
+				}
+			}
+		}()
+		codes := make(chan int)
+		for range 8 {
+			go func() {
+				code, _ := post(t, address, encoding, bytes.NewReader(bomb))
+				codes <- code
+			}()
+		}
+		for range 8 {
+			assert.Contains(t, []int{0, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, <-codes)
+		}
+		stop <- struct{}{}
+		grown := <-peak
+		t.Logf("%s: %d bytes each, the heap grew by %d MiB", encoding, len(bomb), grown/mib)
+		assert.Less(t, grown, uint64(100*mib), encoding)
+	}
+}
+
+// dribble sends the head of a request, and then one byte per tick until the connection ends.
+func dribble(t *testing.T, address string, start []byte, length int) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", address, length, start)
+	require.NoError(t, err)
+	go func() {
+		for {
+			if _, err := c.Write([]byte("x")); err != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Large bodies that arrive slowly hold what is for large bodies, until the read timeout. Small ones are received meanwhile.
+func TestSlowSendersLeaveRoomForSmallBodies(t *testing.T) {
+	budget := budget.New(16 * mib) // of which bodies have 4, and one may have 3
+	_, address := serve(t, budget, 4*mib, time.Second, nil)
+	for range 3 {
+		dribble(t, address, make([]byte, 900_000), mib)
+	}
+	require.Eventually(t, func() bool { return budget.HeldBytes() >= 3*mib }, 10*time.Second, time.Millisecond)
+	for range 3 {
+		code, _ := post(t, address, "", bytes.NewReader(make([]byte, 200_000)))
+		require.Equal(t, http.StatusOK, code)
+	}
+	code, text := post(t, address, "", bytes.NewReader(make([]byte, mib)))
+	assert.Contains(t, []int{0, http.StatusServiceUnavailable}, code, text)
+}
+
+func TestShutdownEnds(t *testing.T) {
+	const drain = 400 * time.Millisecond
+	shutdown := func(t *testing.T, s *Server) error {
+		began := time.Now()
+		err := s.Shutdown(context.Background())
+		assert.Less(t, time.Since(began), drain+5*time.Second) // generous: nothing here may take for ever
+		return err
+	}
+	budget := budget.New(16 * mib)
+	t.Run("idle", func(t *testing.T) {
+		s, _ := serve(t, budget, 1000, time.Minute, nil)
+		require.NoError(t, s.Shutdown(t.Context()))
+	})
+	t.Run("a client that sends a byte at a time", func(t *testing.T) {
+		s, address := serve(t, budget, mib, drain, nil)
+		c := dribble(t, address, []byte("begin"), 1_000_000)
+		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
+		require.NoError(t, shutdown(t, s))
+		text, _ := io.ReadAll(c)
+		assert.Contains(t, string(text), "HTTP/1.1 503")
+		assert.Contains(t, string(text), ErrStopping.Error())
+	})
+	t.Run("a handler that waits for its context", func(t *testing.T) {
+		s, address := serve(t, budget, mib, drain, func(r *http.Request) { <-r.Context().Done() })
+		code := make(chan int, 1)
+		go func() {
+			got, _ := post(t, address, "", strings.NewReader("x"))
+			code <- got
+		}()
+		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
+		require.NoError(t, shutdown(t, s))
+		assert.Equal(t, http.StatusOK, <-code, "it was answered after its context ended")
+	})
+	t.Run("a handler that waits for ever", func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		s, address := serve(t, budget, mib, drain, func(*http.Request) { <-release })
+		c := dribble(t, address, make([]byte, 1_000_000), 1_000_000)
+		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
+		err := shutdown(t, s)
+		require.ErrorContains(t, err, "1 requests had not ended")
+		_, _ = io.ReadAll(c)
+	})
+	t.Run("the caller's context ends first", func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		s, address := serve(t, budget, mib, time.Hour, func(*http.Request) { <-release })
+		dribble(t, address, make([]byte, 1_000_000), 1_000_000)
+		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		require.Error(t, s.Shutdown(ctx))
+	})
+}
+
+// An answer is written even if the pipeline needs longer than write_timeout.
+func TestContextEndsBeforeTheWriteTimeout(t *testing.T) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	s := Start(&http.Server{WriteTimeout: 2 * time.Second, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})}, listener, Options{DrainTimeout: time.Second})
+	defer func() { _ = s.Shutdown(t.Context()) }()
+	code, _ := post(t, listener.Addr().String(), "", strings.NewReader(""))
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+}
+
+func TestFailureIsReported(t *testing.T) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	var failed atomic.Int32
+	s := Start(&http.Server{ReadHeaderTimeout: time.Minute}, listener, Options{
+		DrainTimeout: time.Second, OnFailure: func(error) { failed.Add(1) },
+	})
+	require.NoError(t, listener.Close())
+	require.Eventually(t, func() bool { return failed.Load() == 1 }, 5*time.Second, time.Millisecond)
+	_ = s.Shutdown(t.Context())
+}
+
+func TestRetryStatus(t *testing.T) {
+	withDelay, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		err       error
+		permanent bool
+		code      int
+		delay     time.Duration
+	}{
+		"any":               {errors.New("full"), false, 503, DefaultRetryDelay},
+		"busy":              {budget.ErrBusy, false, 503, DefaultRetryDelay},
+		"throttled":         {fmt.Errorf("next: %w", withDelay.Err()), false, 429, 1500 * time.Millisecond},
+		"throttled by HTTP": {consumererror.NewOTLPHTTPError(errors.New("x"), 429), false, 429, DefaultRetryDelay},
+		"unavailable":       {status.Error(codes.Unavailable, "away"), false, 503, DefaultRetryDelay},
+		"permanent":         {consumererror.NewPermanent(errors.New("never")), true, 0, 0},
+		"permanent by all":  {errors.Join(consumererror.NewPermanent(errors.New("a")), consumererror.NewPermanent(errors.New("b"))), true, 0, 0},
+		"permanent as such": {consumererror.NewPermanent(errors.Join(errors.New("a"), errors.New("b"))), true, 0, 0},
+		"permanent by one": {
+			fmt.Errorf("both: %w", errors.Join(errors.New("full"), consumererror.NewPermanent(errors.New("b")))), false, 503, DefaultRetryDelay,
+		},
+		"not retryable": {consumererror.NewOTLPHTTPError(errors.New("x"), 400), true, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.permanent, IsPermanent(tc.err))
+			if !tc.permanent {
+				code, delay := RetryStatus(tc.err)
+				assert.Equal(t, tc.code, code)
+				assert.Equal(t, tc.delay, delay)
+			}
+		})
+	}
+	for delay, want := range map[time.Duration]string{0: "", time.Millisecond: "1", 1500 * time.Millisecond: "2", 5 * time.Second: "5", math.MaxInt64: "9223372037"} {
+		w := httptest.NewRecorder()
+		SetRetryAfter(w, delay)
+		assert.Equal(t, want, w.Header().Get("Retry-After"))
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	delay := func(value string) time.Duration { return RetryAfter(http.Header{"Retry-After": {value}}, now) }
+	assert.Equal(t, 7*time.Second, delay("7"))
+	assert.Equal(t, 9*time.Second, delay("Fri, 02 Jan 2026 03:04:14 GMT"))
+	assert.Zero(t, delay("soon"))
+	assert.Zero(t, RetryAfter(nil, now))
+	for _, long := range []string{"9223372036854775807", "99999999999999999999", "86400", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		assert.Greater(t, delay(long), time.Hour, long)
+	}
+	assert.LessOrEqual(t, delay("-5"), time.Duration(0))
+}
+
+func TestRedirects(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request arrived at another origin") }))
+	defer elsewhere.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Empty(t, r.Header.Get("Referer"))
+		switch r.URL.Path {
+		case "/see-other":
+			http.Redirect(w, r, "/here", http.StatusSeeOther)
+		case "/temporary":
+			http.Redirect(w, r, "/here", http.StatusTemporaryRedirect)
+		case "/away":
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusTemporaryRedirect)
+		}
+	}))
+	defer s.Close()
+	for _, test := range []struct {
+		method, path string
+		check        func(*http.Request, []*http.Request) error
+		status       int
+		err          string
+	}{
+		{"GET", "/see-other", SameOriginOnly, http.StatusOK, ""},
+		{"POST", "/see-other", KeepMethod, http.StatusSeeOther, ""},
+		{"POST", "/temporary", KeepMethod, http.StatusOK, ""},
+		{"GET", "/away", SameOriginOnly, 0, "redirects to another scheme, host or port"},
+		{"POST", "/away", KeepMethod, 0, "redirects to another scheme, host or port"},
+		{"POST", "/loop", KeepMethod, 0, "redirects in a loop"},
+	} {
+		request, err := http.NewRequest(test.method, s.URL+test.path+"?secret", strings.NewReader("data"))
+		require.NoError(t, err)
+		response, err := (&http.Client{CheckRedirect: test.check}).Do(request)
+		if test.err != "" {
+			require.ErrorContains(t, err, test.err, test)
+			continue
+		}
+		require.NoError(t, err, test)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, test.status, response.StatusCode, test)
+	}
+}

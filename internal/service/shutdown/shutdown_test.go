@@ -1,0 +1,184 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/xprocessor"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/safestorage"
+)
+
+var stuckType = component.MustNewType("stuck")
+
+// stuckComponent is a component whose Shutdown waits until released is closed, whether or not the context ends.
+type stuckComponent struct {
+	component.StartFunc
+	xconsumer.Profiles
+	released chan struct{}
+}
+
+func (s *stuckComponent) Shutdown(context.Context) error { return s.waitForRelease() }
+
+func (s *stuckComponent) waitForRelease() error {
+	<-s.released
+	return errors.New("released")
+}
+
+// service makes a receiver, a processor and an exporter that are stuck, through bound factories.
+func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []component.Component, release func()) {
+	t.Helper()
+	config := func() component.Config { return &struct{}{} }
+	stuck := &stuckComponent{Profiles: consumertest.NewNop(), released: make(chan struct{})}
+	receivers := limit.Receivers(map[component.Type]receiver.Factory{stuckType: xreceiver.NewFactory(stuckType, config,
+		xreceiver.WithProfiles(func(context.Context, receiver.Settings, component.Config, xconsumer.Profiles) (xreceiver.Profiles, error) {
+			return stuck, nil
+		}, component.StabilityLevelAlpha))})
+	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, config,
+		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config, xconsumer.Profiles) (xprocessor.Profiles, error) {
+			return stuck, nil
+		}, component.StabilityLevelAlpha))})
+	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
+		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
+			return stuck, nil
+		}, component.StabilityLevelAlpha))}, new(safestorage.Storages))
+
+	id, telemetry := component.NewID(stuckType), componenttest.NewNopTelemetrySettings()
+	telemetry.Logger = logger
+	r, err := receivers[stuckType].(xreceiver.Factory).CreateProfiles(t.Context(), receiver.Settings{ID: id, TelemetrySettings: telemetry}, nil, consumertest.NewNop())
+	require.NoError(t, err)
+	p, err := processors[stuckType].(xprocessor.Factory).CreateProfiles(t.Context(), processor.Settings{ID: id, TelemetrySettings: telemetry}, nil, consumertest.NewNop())
+	require.NoError(t, err)
+	e, err := exporters[stuckType].(xexporter.Factory).CreateProfiles(t.Context(), exporter.Settings{ID: id, TelemetrySettings: telemetry}, nil)
+	require.NoError(t, err)
+	require.NoError(t, p.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
+	require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
+	components = []component.Component{r, p, e}
+	for _, c := range components {
+		require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+	}
+	return components, func() { close(stuck.released) }
+}
+
+// TestStuckComponentsAreLeftBehind stops three components that never stop by themselves.
+func TestStuckComponentsAreLeftBehind(t *testing.T) {
+	core, log := observer.New(zap.ErrorLevel)
+	limit := NewLimit(2*time.Second, func() {})
+	components, release := service(t, limit, zap.New(core))
+	defer release()
+	began := time.Now()
+	for i, c := range components {
+		require.NoError(t, c.Shutdown(t.Context()))
+		// Each kind leaves time for the next one.
+		assert.GreaterOrEqual(t, time.Since(began), []time.Duration{time.Second, 1500 * time.Millisecond, 1900 * time.Millisecond}[i])
+	}
+	require.ErrorContains(t, limit.Err(), "3 components did not stop in time")
+	require.Equal(t, 3, log.Len())
+	for i, entry := range log.All() {
+		fields := entry.ContextMap()
+		assert.Contains(t, fields["component"], []string{"receiver stuck", "processor stuck", "exporter stuck"}[i])
+		assert.Contains(t, fields["waiting_in"], "shutdown.(*stuckComponent).waitForRelease")
+	}
+	limit.Renew()
+	require.NoError(t, limit.Err(), "a reloaded configuration has stopped nothing yet")
+}
+
+// TestErrorsDoNotEndAReload stops components that fail in time. The service must not learn of it: it would end the process
+// instead of going on with the reloaded configuration.
+func TestErrorsDoNotEndAReload(t *testing.T) {
+	core, log := observer.New(zap.ErrorLevel)
+	limit := NewLimit(time.Minute, func() {})
+	components, release := service(t, limit, zap.New(core))
+	release()
+	for _, c := range components {
+		require.NoError(t, c.Shutdown(t.Context()))
+	}
+	require.EqualError(t, limit.Err(), "receiver stuck: released\nprocessor stuck: released\nexporter stuck: released")
+	require.Equal(t, 3, log.Len())
+	limit.Renew()
+	require.NoError(t, limit.Err())
+}
+
+// TestLateShutdown stops services whose shutdown did not begin with a signal.
+func TestLateShutdown(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	late := make(chan time.Time, 10)
+	limit := NewLimit(timeout, func() { late <- time.Now() })
+	isLate := func() bool {
+		select {
+		case <-late:
+			return true
+		case <-time.After(4 * timeout):
+			return false
+		}
+	}
+	components, release := service(t, limit, zap.NewNop())
+	release()
+	receiver, exporter := components[0], components[2]
+	require.NoError(t, receiver.Shutdown(t.Context()))
+	require.False(t, isLate(), "a receiver is removed, and the service runs on")
+
+	// The next shutdown has all of its time.
+	require.Greater(t, limit.wait(receiverKind), timeout/4)
+	require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
+	time.Sleep(timeout / 2)
+	require.Greater(t, limit.wait(receiverKind), timeout/4, "a component that starts is that of another configuration")
+
+	require.NoError(t, exporter.Shutdown(t.Context()))
+	limit.Renew()
+	require.False(t, isLate(), "a reload")
+
+	began := time.Now()
+	require.NoError(t, receiver.Shutdown(t.Context()))
+	require.NoError(t, exporter.Shutdown(t.Context()))
+	require.True(t, isLate(), "an extension does not stop")
+	require.GreaterOrEqual(t, time.Since(began), 2*timeout)
+}
+
+func TestTimeout(t *testing.T) {
+	timeout, err := Timeout()
+	require.NoError(t, err)
+	require.Equal(t, DefaultTimeout, timeout)
+	t.Setenv(Variable, "90s")
+	timeout, err = Timeout()
+	require.NoError(t, err)
+	require.Equal(t, 90*time.Second, timeout)
+	for _, bad := range []string{"10", "-1s", "0s", "soon"} {
+		t.Setenv(Variable, bad)
+		_, err = Timeout()
+		require.ErrorContains(t, err, Variable+" must be a positive duration such as 25s, found \""+bad+"\"")
+	}
+}
+
+// TestFactoriesKeepTheirNames checks what the service asks factories for besides components.
+func TestFactoriesKeepTheirNames(t *testing.T) {
+	limit := NewLimit(time.Second, func() {})
+	plain := exporter.NewFactory(stuckType, func() component.Config { return nil })
+	bound := limit.Exporters(map[component.Type]exporter.Factory{stuckType: plain}, nil)
+	require.Equal(t, plain, bound[stuckType], "a factory without profiles")
+	old := component.MustNewType("old")
+	x := xexporter.NewFactory(stuckType, func() component.Config { return nil })
+	x.(aliased).SetDeprecatedAlias(old)
+	bound = limit.Exporters(map[component.Type]exporter.Factory{stuckType: x}, nil)
+	require.Equal(t, old, bound[stuckType].(aliased).DeprecatedAlias())
+	require.Equal(t, stuckType, bound[stuckType].Type())
+}

@@ -1,0 +1,248 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/xpdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+)
+
+// MaxEvents bounds the events of one request: each becomes a record, which takes many times the bytes of an empty
+// event.
+const MaxEvents = 1 << 17
+
+// received is an event of a body.
+type received struct {
+	Time       json.RawMessage
+	Host       string
+	Source     string
+	SourceType string `json:"sourcetype"`
+	Index      string
+	Event      json.RawMessage
+	Fields     map[string]any
+}
+
+// Fault is the reason for which a body is refused.
+type Fault struct {
+	// Status is the status of HTTP to answer with.
+	Status int
+	Answer
+}
+
+func badEvent(number int, code Code, reason string) *Fault {
+	return &Fault{http.StatusBadRequest, Answer{Code: code, InvalidEvent: &number, Reason: reason}}
+}
+
+// Reader reads the events of a body, which are JSON objects one after another, as log records. A body with an event
+// that cannot be read is refused as a whole.
+type Reader struct {
+	// Library is the value of LibraryHeader, Observed the time at which the request arrived.
+	Library  string
+	Observed pcommon.Timestamp
+
+	logs plog.Logs
+	// lastResource and lastScope are those of the last event: the events of one sender mostly follow each other.
+	lastResource plog.ResourceLogs
+	lastScope    plog.ScopeLogs
+	lastContent  []byte
+	records      int
+}
+
+// Read reads a body. It must be called once.
+func (e *Reader) Read(body []byte) (plog.Logs, *Fault) {
+	e.logs = plog.NewLogs()
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	for {
+		var next received
+		err := decoder.Decode(&next)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return plog.Logs{}, badEvent(e.records, InvalidData, err.Error())
+		}
+		if e.records == MaxEvents {
+			return plog.Logs{}, &Fault{http.StatusRequestEntityTooLarge, Answer{
+				Code: TooLarge, Reason: "more than " + strconv.Itoa(MaxEvents) + " events",
+			}}
+		}
+		if fault := e.append(&next); fault != nil {
+			return plog.Logs{}, fault
+		}
+		e.records++
+	}
+	if e.records == 0 {
+		return plog.Logs{}, &Fault{http.StatusBadRequest, Answer{Code: NoData}}
+	}
+	return e.logs, nil
+}
+
+// append appends the record of an event.
+func (e *Reader) append(next *received) *Fault {
+	at, ok := eventTime(next.Time)
+	if !ok {
+		return badEvent(e.records, InvalidData, "`time` is not a number of seconds")
+	}
+	switch {
+	case len(next.Event) == 0:
+		return badEvent(e.records, EventRequired, "")
+	case string(next.Event) == "null" || string(next.Event) == `""`:
+		return badEvent(e.records, EventBlank, "")
+	}
+	profiling := next.SourceType == splunklog.ProfilingName || e.Library == splunklog.ProfilingName || next.Fields[attributeSourceType] == splunklog.ProfilingName
+	host := next.Host
+	if profiling && host == unknownHost {
+		host = ""
+	}
+	var resource, attributes xpdata.MapBuilder // Map.Put would look through all fields before each
+	for _, own := range [...]struct{ key, value string }{
+		{attributeIndex, next.Index}, {attributeSource, next.Source}, {attributeSourceType, next.SourceType}, {attributeHost, host},
+	} {
+		if _, isField := next.Fields[own.key]; isField || own.value == "" {
+			continue // a field of the same name takes precedence
+		}
+		to := &resource
+		if profiling && own.key == attributeSourceType {
+			to = &attributes
+		}
+		to.AppendEmpty(own.key).SetStr(own.value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(next.Fields)) {
+		value := next.Fields[key]
+		if _, nested := value.(map[string]any); nested {
+			return badEvent(e.records, InvalidFields, "field "+strconv.Quote(key)+" is an object")
+		}
+		to := &attributes
+		if profiling && strings.HasPrefix(key, severityPrefix) {
+			continue // profiles have no severity
+		}
+		if profiling && !isRecordField(key) {
+			to = &resource
+		}
+		setValue(to.AppendEmpty(key), value)
+	}
+	record := e.scope(&resource, profiling).LogRecords().AppendEmpty()
+	attributes.UnsafeIntoMap(record.Attributes())
+	record.SetTimestamp(at)
+	record.SetObservedTimestamp(e.Observed)
+	var content any
+	decoder := json.NewDecoder(bytes.NewReader(next.Event))
+	decoder.UseNumber()
+	if err := decoder.Decode(&content); err != nil {
+		return badEvent(e.records, InvalidData, err.Error())
+	}
+	setValue(record.Body(), content)
+	return nil
+}
+
+// isRecordField reports whether a field of a profiling event is an attribute of its record, not of its resource: HEC has
+// both in one list.
+func isRecordField(key string) bool {
+	for _, prefix := range []string{"profiling.", "source.event.", "thread.", "memory.allocated", "otel.log.", "sampler."} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return key == attributeSourceType || key == splunklog.KeyTraceID || key == splunklog.KeySpanID
+}
+
+// scope returns the scope for a record of this resource. Events stay in their order.
+func (e *Reader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs {
+	resource := pcommon.NewMap()
+	built.UnsafeIntoMap(resource)
+	content := dictionary.AppendMap(nil, resource) // Map.Equal takes time quadratic in the number of entries
+	name := e.Library
+	if profiling {
+		name = splunklog.ProfilingName
+	}
+	if e.records > 0 && bytes.Equal(e.lastContent, content) && e.lastScope.Scope().Name() == name {
+		return e.lastScope
+	}
+	e.lastResource, e.lastContent = e.logs.ResourceLogs().AppendEmpty(), content
+	resource.MoveTo(e.lastResource.Resource().Attributes())
+	e.lastScope = e.lastResource.ScopeLogs().AppendEmpty()
+	e.lastScope.Scope().SetName(name)
+	return e.lastScope
+}
+
+// setValue sets a value that the JSON decoder made. Maps are sorted, so that the same event becomes the same record.
+func setValue(to pcommon.Value, from any) {
+	switch v := from.(type) {
+	case string:
+		to.SetStr(v)
+	case bool:
+		to.SetBool(v)
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			to.SetInt(n)
+		} else if f, err := v.Float64(); err == nil {
+			to.SetDouble(f)
+		} else {
+			to.SetStr(v.String())
+		}
+	case []any:
+		list := to.SetEmptySlice()
+		list.EnsureCapacity(len(v))
+		for _, element := range v {
+			setValue(list.AppendEmpty(), element)
+		}
+	case map[string]any:
+		var m xpdata.MapBuilder
+		m.EnsureCapacity(len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			setValue(m.AppendEmpty(key), v[key])
+		}
+		m.UnsafeIntoMap(to.SetEmptyMap())
+	}
+}
+
+// maxSeconds is the largest time that an int64 of nanoseconds can hold.
+const maxSeconds = math.MaxInt64 / 1_000_000_000
+
+// eventTime reads seconds since 1970 with a fraction, as a number or as text; 0 if there is none. The digits are read
+// one by one, since a float64 cannot hold nanoseconds.
+func eventTime(raw json.RawMessage) (pcommon.Timestamp, bool) {
+	text := strings.Trim(string(raw), `"`)
+	if text == "" || text == "null" {
+		return 0, true
+	}
+	if strings.ContainsAny(text, "eE") {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || f < 0 || f > maxSeconds {
+			return 0, false
+		}
+		return pcommon.Timestamp(f * 1e9), true
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	seconds, err := strconv.ParseUint(whole, 10, 63)
+	if err != nil || seconds >= maxSeconds {
+		return 0, false
+	}
+	if len(fraction) > 9 {
+		fraction = fraction[:9]
+	}
+	nanos := uint64(0)
+	if fraction != "" {
+		if nanos, err = strconv.ParseUint(fraction+"000000000"[len(fraction):], 10, 63); err != nil {
+			return 0, false
+		}
+	}
+	return pcommon.Timestamp(seconds*1e9 + nanos), true
+}

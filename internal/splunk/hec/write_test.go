@@ -1,0 +1,76 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hec
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+func TestEventTime(t *testing.T) {
+	const start = 1_700_000_000_000_000_000
+	for _, tc := range []struct {
+		at    uint64
+		time  json.Number
+		nanos any
+	}{
+		{0, "", nil},
+		{start, "1700000000.000", nil},
+		{start + 120_000_000, "1700000000.120", nil},
+		{start + 120_499_999, "1700000000.120", uint64(start + 120_499_999)},
+		{start + 120_500_000, "1700000000.121", uint64(start + 120_500_000)},
+		{start + 999_999_999, "1700000001.000", uint64(start + 999_999_999)},
+	} {
+		e := event{Fields: map[string]any{}}
+		e.setTime(pcommon.Timestamp(tc.at))
+		assert.Equal(t, tc.time, e.Time)
+		assert.Equal(t, tc.nanos, e.Fields["source.event.time.unix_nano"])
+	}
+}
+
+// The bounds of docs/limits.md, for the bytes of the records and of the limit together.
+const (
+	writeConstantBytes = 4 << 20
+	writeFactor        = 64
+)
+
+// What each event repeats costs no more than the limit.
+func TestWriteIsBounded(t *testing.T) {
+	const limit = 1 << 20
+	for name, of := range map[string]func(resource pcommon.Map){
+		"a long attribute": func(resource pcommon.Map) { resource.PutStr("long", strings.Repeat("\n", 128<<10)) },
+		"a long list": func(resource pcommon.Map) {
+			list := resource.PutEmptySlice("list")
+			for range 32 << 10 {
+				list.AppendEmpty().SetInt(1)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ld := plog.NewLogs()
+			rl := ld.ResourceLogs().AppendEmpty()
+			of(rl.Resource().Attributes())
+			logs := rl.ScopeLogs().AppendEmpty().LogRecords()
+			for range 2000 {
+				logs.AppendEmpty()
+			}
+			var body []byte
+			var err error
+			cost := profiletest.MeasureCost(t, func() { body, err = Write(ld, limit) })
+			require.NoError(t, err)
+			assert.Greater(t, len(body), limit)
+			size := new(plog.ProtoMarshaler).LogsSize(ld)
+			t.Logf("%d bytes, %d out: %v", size, len(body), cost)
+			profiletest.RequireBounded(t, cost, size+limit, writeConstantBytes, writeFactor)
+		})
+	}
+}

@@ -1,0 +1,248 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"bytes"
+	stdgzip "compress/gzip"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// benchRequests returns requests by name: captured ones, a batch of them, and two such as busy applications make.
+func benchRequests(b *testing.B) map[string]plog.Logs {
+	b.Helper()
+	all := captured(b)
+	// Agents send one record a request. A batch processor in between combines three of one process.
+	batch := plog.NewLogs()
+	for _, name := range []string{"v4.11.0-001-cpu-snapshot", "v4.11.0-002-cpu-continuous", "v4.11.0-003-allocation-continuous"} {
+		if batch.LogRecordCount() == 0 {
+			all[name].CopyTo(batch)
+			continue
+		}
+		onlyRecord(all[name]).CopyTo(batch.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().AppendEmpty())
+	}
+	return map[string]plog.Logs{
+		"node-batch":      batch,
+		"node-cpu":        all["v4.11.0-001-cpu-snapshot"],
+		"node-allocation": all["v4.11.0-003-allocation-continuous"],
+		"java-cpu-100KB":  javaRequest(2000),
+		"java-cpu-1MB":    javaRequest(25000),
+	}
+}
+
+// javaRequest is what a Java agent makes of threads that stand in frames of a pool of 3000, most of them where other
+// threads stand too.
+func javaRequest(samples int) plog.Logs {
+	random := rand.New(rand.NewPCG(1, 2))
+	p := &rawPprof{}
+	p.str("")
+	index := map[string]uint64{}
+	intern := func(s string) uint64 {
+		if i, ok := index[s]; ok {
+			return i
+		}
+		p.strings = append(p.strings, s)
+		index[s] = uint64(len(p.strings) - 1)
+		return index[s]
+	}
+	for id := uint64(1); id <= 3000; id++ {
+		function := intern(fmt.Sprintf("com.shop.module%d.Service%d.method%d", id%17, id%301, id))
+		file := intern(fmt.Sprintf("Service%d.java", id%301))
+		f := bytes.Join([][]byte{varintField(1, id), varintField(2, function), varintField(4, file)}, nil)
+		l := append(varintField(1, id), message(4, append(varintField(1, id), varintField(2, id%900+1)...))...)
+		p.body = append(append(p.body, message(5, f)...), message(4, l)...)
+	}
+	stacks := make([][]byte, 400)
+	for i := range stacks {
+		depth := 20 + random.IntN(60)
+		var packed []byte
+		for range depth {
+			packed = protowire.AppendVarint(packed, uint64(1+random.IntN(3000)))
+		}
+		stacks[i] = message(1, packed)
+	}
+	label := func(key string, field []byte) []byte {
+		return message(3, append(varintField(1, intern(key)), field...))
+	}
+	for i := range samples {
+		thread := random.IntN(200)
+		s := bytes.Join([][]byte{
+			stacks[random.IntN(len(stacks))],
+			label("thread.id", varintField(3, uint64(thread+1))),
+			label("thread.name", varintField(2, intern(fmt.Sprintf("pool-1-thread-%d", thread)))),
+			label("thread.state", varintField(2, intern("RUNNABLE"))),
+			label("source.event.period", varintField(3, 1000)),
+			label("source.event.time", varintField(3, 1_700_000_000_000+uint64(i/200*1000))),
+		}, nil)
+		if thread < 20 {
+			s = append(s, label("trace_id", varintField(2, intern(fmt.Sprintf("%032x", i/200*20+thread+1))))...)
+			s = append(s, label("span_id", varintField(2, intern(fmt.Sprintf("%016x", i/200*20+thread+1))))...)
+		}
+		p.body = append(p.body, message(2, s)...)
+	}
+	ld, _ := newRecord(p.encode(), keyFormat, formatPprofValue, keyType, "cpu")
+	return ld
+}
+
+// textRequest is the request of a Java agent that writes 500 threads as text.
+func textRequest() plog.Logs {
+	random := rand.New(rand.NewPCG(3, 4))
+	ld := plog.NewLogs()
+	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	sl.Scope().SetName(ProfilingName)
+	for i := range 500 {
+		var body strings.Builder
+		fmt.Fprintf(&body, "\"pool-1-thread-%d\" #%d prio=5 os_prio=0 cpu=%d.12ms elapsed=8.50s tid=0x00007fde4d00%04x nid=0x%x runnable  [0x000070000ba40000]\n"+
+			"   java.lang.Thread.State: RUNNABLE\n", i, i+10, i*7, i, i+4000)
+		for range 20 + random.IntN(60) {
+			id := random.IntN(3000)
+			fmt.Fprintf(&body, "\tat com.shop.module%d.Service%d.method%d(java.base@11.0.9.1/Service%d.java:%d)\n", id%17, id%301, id, id%301, id%900+1)
+		}
+		record := appendRecord(sl, body.String(), keyFormat, "text", keyType, "cpu", keyEventPeriod, 10_000, keyEventName, "jdk.ThreadDump")
+		record.SetTimestamp(1_700_000_000_000_000_000)
+	}
+	return ld
+}
+
+func bodies(ld plog.Logs) (list []string, bytes int64) {
+	for _, log := range ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().All() {
+		list = append(list, log.Body().Str())
+		bytes += int64(len(log.Body().Str()))
+	}
+	return list, bytes
+}
+
+// BenchmarkPprof compares Translate with only decoding base64 and gzip: with the decompressor that Translate uses and
+// reused memory (floor), and with the standard library (stdlib). pdata is the floor plus unmarshalling the result. Bytes
+// are those of the bodies as sent.
+func BenchmarkPprof(b *testing.B) {
+	for name, ld := range benchRequests(b) {
+		records, size := bodies(ld)
+		all := func(decode func(string) error) (err error) {
+			for _, body := range records {
+				err = errors.Join(err, decode(body))
+			}
+			return err
+		}
+		var floor floor
+		marshalled := marshal(b, Translate(ld, Options{}).Profiles)
+		for impl, run := range map[string]func() error{
+			"translate": func() error { return translateAll(ld, Options{}) },
+			"floor":     func() error { return all(floor.decode) },
+			"pdata":     func() error { return errors.Join(all(floor.decode), unmarshal(marshalled)) },
+			"stdlib":    func() error { return all(decodeWithStandardLibrary) },
+		} {
+			b.Run(name+"/impl="+impl, func(b *testing.B) { measure(b, len(records), size, run) })
+		}
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	ld := textRequest()
+	records, size := bodies(ld)
+	for name, opts := range map[string]Options{"basic": {}, "full": {FullThreadMetadata: true}} {
+		b.Run(name, func(b *testing.B) {
+			measure(b, len(records), size, func() error { return translateAll(ld, opts) })
+		})
+	}
+}
+
+func marshal(b *testing.B, pd pprofile.Profiles) []byte {
+	b.Helper()
+	pd.MarkReadOnly()
+	marshalled, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return marshalled
+}
+
+func unmarshal(marshalled []byte) error {
+	_, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(marshalled)
+	return err
+}
+
+func translateAll(ld plog.Logs, opts Options) error {
+	if result := Translate(ld, opts); len(result.Rejected) > 0 {
+		return result.Rejected[0]
+	}
+	return nil
+}
+
+// measure reports CPU time in addition to wall-clock time, since other work may run at the same time.
+func measure(b *testing.B, records int, size int64, run func() error) {
+	b.SetBytes(size)
+	b.ReportAllocs()
+	before := cpuTime()
+	for b.Loop() {
+		if err := run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	spent := cpuTime() - before
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(b.N*records)/spent.Seconds(), "records/cpu-s")
+	b.ReportMetric(float64(b.N)*float64(size)/1e6/spent.Seconds(), "MB/cpu-s")
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// floor decodes base64 and gzip, and reuses its memory.
+type floor struct {
+	payload, plain []byte
+	source         bytes.Reader
+	reader         *gzip.Reader
+}
+
+func (f *floor) decode(body string) error {
+	var err error
+	if f.payload, err = base64.StdEncoding.AppendDecode(f.payload[:0], []byte(body)); err != nil {
+		return err
+	}
+	f.source.Reset(f.payload)
+	if f.reader == nil {
+		f.reader, err = gzip.NewReader(&f.source)
+	} else {
+		err = f.reader.Reset(&f.source)
+	}
+	if err != nil {
+		return err
+	}
+	plain := bytes.NewBuffer(f.plain[:0])
+	_, err = io.Copy(plain, f.reader)
+	f.plain = plain.Bytes()
+	return err
+}
+
+func decodeWithStandardLibrary(body string) error {
+	payload, err := base64.StdEncoding.DecodeString(body)
+	if err != nil {
+		return err
+	}
+	r, err := stdgzip.NewReader(bytes.NewReader(payload))
+	if err != nil {
+		return err
+	}
+	_, err = io.ReadAll(r)
+	return err
+}

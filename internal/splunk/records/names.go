@@ -1,0 +1,99 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+// ProfilingName is the scope's name, and the source type, of records that carry profiles.
+const ProfilingName = "otel.profiling"
+
+// The attributes of records, and the labels of the samples in their pprof (Splunk GDI specification).
+const (
+	keyDataPrefix  = "profiling.data."
+	KeySourceType  = "com.splunk.sourcetype"
+	keyFormat      = "profiling.data.format"
+	keyType        = "profiling.data.type"
+	keyFrameCount  = "profiling.data.total.frame.count"
+	keySource      = "profiling.instrumentation.source"
+	keyEventName   = "source.event.name"
+	keyEventPeriod = "source.event.period"
+	// In addition to a period or time in milliseconds, if that is not exact. This project's own.
+	keyEventPeriodNanos = "source.event.period.nanos"
+	KeyEventTimeNanos   = "source.event.time.unix_nano"
+	keyEventTime        = "source.event.time"
+	keyAllocated        = "memory.allocated"
+	KeyTraceID          = "trace_id"
+	KeySpanID           = "span_id"
+	keyTruncated        = "thread.stack.truncated"
+	keyThreadID         = "thread.id"
+	keyThreadName       = "thread.name"
+	keyThreadOSID       = "thread.os.id"
+	keyThreadState      = "thread.state"
+	keyThreadPrefix     = "thread."
+	keyPriority         = "thread.priority"
+	keyOSPriority       = "thread.os.priority"
+	keyCPUTime          = "thread.cpu_time"
+	keyElapsedTime      = "thread.elapsed_time"
+	keyThreadTID        = "thread.tid"
+	keyThreadStatus     = "thread.status"
+	unitNanoseconds     = "ns"
+	formatPprofValue    = "pprof-gzip-base64"
+	formatTextValue     = "text"
+)
+
+// Format is how a record's body is written. Its String is the value of a metric's attribute.
+type Format uint8
+
+// The formats.
+const (
+	FormatPprof Format = iota
+	FormatText
+	FormatOTLP
+	FormatOther
+	NumFormats = iota
+)
+
+func (f Format) String() string {
+	return [...]string{formatPprofValue, formatTextValue, formatOTLPValue, "other"}[f]
+}
+
+// Type is what a record's samples measure. Its String is the value of a metric's attribute.
+type Type uint8
+
+// The types.
+const (
+	TypeCPU Type = iota
+	TypeAllocation
+	TypeOther
+	NumTypes = iota
+)
+
+func (t Type) String() string { return [...]string{"cpu", "allocation", "other"}[t] }
+
+// Source is what made an agent record. Its String is the value of a metric's attribute.
+type Source uint8
+
+// The sources.
+const (
+	SourceNone Source = iota
+	SourceContinuous
+	SourceSnapshot
+	SourceThreadDump
+	SourceOther
+	NumSources = iota
+)
+
+var sourceNames = [NumSources]string{"none", "continuous", "snapshot", "threaddump", "other"}
+
+func (s Source) String() string { return sourceNames[s] }
+
+func sourceOf(name string) Source {
+	if name == "" {
+		return SourceNone
+	}
+	for s := SourceContinuous; s < SourceOther; s++ {
+		if sourceNames[s] == name {
+			return s
+		}
+	}
+	return SourceOther
+}

@@ -1,0 +1,217 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+)
+
+// The attributes of a record whose body is OTLP profiles.
+const (
+	keyBodyVersion     = "profiling.data.version"
+	keyBodyCompression = "profiling.data.compression"
+
+	formatOTLPValue = "otlp"
+	// bodyVersion is the package of the ProfilesData message in opentelemetry-proto.
+	bodyVersion     = "opentelemetry.proto.profiles.v1development"
+	compressionZstd = "zstd"
+	compressionGzip = "gzip"
+	compressionNone = "none"
+)
+
+// compressions are the first bytes of bodies, by the name of their compression.
+var compressions = map[string]string{compressionZstd: "\x28\xb5\x2f\xfd", compressionGzip: "\x1f\x8b", compressionNone: ""}
+
+// addOTLP writes all of pd as one record. If pd has one resource, the record has it too.
+func (s *sink) addOTLP(pd pprofile.Profiles) {
+	body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
+	if err != nil {
+		return // the marshaler returns no errors
+	}
+	rl := s.part.Logs.ResourceLogs().AppendEmpty()
+	if pd.ResourceProfiles().Len() == 1 {
+		rp := pd.ResourceProfiles().At(0)
+		rp.Resource().CopyTo(rl.Resource())
+		rl.SetSchemaUrl(rp.SchemaUrl())
+	}
+	sl := rl.ScopeLogs().AppendEmpty()
+	sl.Scope().SetName(ProfilingName)
+	record := sl.LogRecords().AppendEmpty()
+	attributes := record.Attributes()
+	attributes.PutStr(KeySourceType, ProfilingName)
+	attributes.PutStr(keyFormat, formatOTLPValue)
+	attributes.PutStr(keyBodyVersion, bodyVersion)
+	attributes.PutStr(keyBodyCompression, compressionZstd)
+	frames, first := 0, true
+	for p := range otlp.Profiles(pd) {
+		if first {
+			record.SetTimestamp(p.Time())
+			first = false
+		}
+		for _, sample := range p.Samples().All() {
+			frames += s.framesOf(sample.StackIndex()) * observationsIn(sample)
+		}
+	}
+	attributes.PutInt(keyFrameCount, int64(frames))
+	record.Body().SetEmptyBytes().FromRaw(zstdEncoder.EncodeAll(body, nil))
+	s.finish(record, s.total)
+}
+
+// zstdEncoder is safe for concurrent use. There is only one, since it takes much memory.
+var zstdEncoder = func() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(0))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return e
+}()
+
+// readOTLP reads a body that is OTLP profiles, as bytes or, if it came by a protocol without bytes, as base64. The
+// record's resource and other attributes do not matter: the body has its own.
+func (t *translator) readOTLP(body string) *Rejection {
+	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
+		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
+	}
+	attributes := t.record.log.Attributes()
+	if version, ok := attributes.Get(keyBodyVersion); ok && version.AsString() != bodyVersion {
+		return reject(ReasonFormat, "`%s` is %q, not %s", keyBodyVersion, short(version.AsString()), bodyVersion)
+	}
+	payload := []byte(body)
+	if t.record.log.Body().Type() != pcommon.ValueTypeBytes {
+		var err error
+		if payload, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(body, "=\r\n\t ")); err != nil {
+			return reject(ReasonBase64, "the body is not base64: %w", err)
+		}
+	}
+	payload, rejected := t.uncompress(payload)
+	if rejected != nil {
+		return rejected
+	}
+	t.bytesLeft -= len(payload)
+	t.workLeft -= len(payload)
+	memory, err := size.Profiles(payload)
+	if err != nil {
+		return reject(ReasonNotOTLP, "the body is not OTLP profiles: %w", err)
+	}
+	if t.memoryLeft -= memory; t.memoryLeft < 0 {
+		return reject(ReasonTooLarge, "the body would take %d bytes of memory, more than are left", memory)
+	}
+	t.wholeBytes += 2*memory + len(payload)
+	if err := t.opts.Meter.Reach(t.memory()); err != nil {
+		return reject(ReasonTooLarge, "%w", err)
+	}
+	pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(payload)
+	if err != nil {
+		return reject(ReasonNotOTLP, "the body is not OTLP profiles: %w", err)
+	}
+	t.sharedLeft += maxShared * len(payload)
+	shared := sharedBytes(pd)
+	if shared > t.sharedLeft {
+		return reject(ReasonTooLarge, "the attributes of its resources and scopes would be %d bytes, more than the %d left", shared, t.sharedLeft)
+	}
+	t.sharedLeft -= shared
+	n := observations(pd)
+	if n > t.samplesLeft {
+		return reject(ReasonTooLarge, "the body has %d samples, more than the %d left", n, t.samplesLeft)
+	}
+	t.samplesLeft -= n
+	t.whole = append(t.whole, pd)
+	return nil
+}
+
+// uncompress returns a body without the compression that its record names.
+func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
+	compression := compressionNone
+	if value, ok := t.record.log.Attributes().Get(keyBodyCompression); ok {
+		compression = value.AsString()
+	}
+	magic, known := compressions[compression]
+	if !known {
+		return nil, reject(ReasonFormat, "`%s` is %q", keyBodyCompression, short(compression))
+	}
+	if !strings.HasPrefix(string(payload[:min(len(payload), len(magic))]), magic) {
+		return nil, reject(ReasonNotOTLP, "the body is not %s", compression)
+	}
+	limit := min(t.bytesLeft, t.workLeft)
+	err := decode.ErrTooLarge
+	if compression != compressionNone {
+		payload, err = decode.Uncompress(payload, limit, &t.scratch)
+	} else if len(payload) <= limit {
+		err = nil
+	}
+	var damaged *decode.FormatError
+	switch {
+	case errors.Is(err, decode.ErrTooLarge):
+		t.workLeft -= limit
+		return nil, reject(ReasonTooLarge, "the body is more than the %d bytes left when decompressed", limit)
+	case errors.As(err, &damaged):
+		return nil, reject(ReasonNotOTLP, "the body is %s", damaged.Seems)
+	case err != nil:
+		return nil, reject(ReasonTooLarge, "%w", err)
+	}
+	return payload, nil
+}
+
+// Attributes of resources and scopes can refer to the string table too, and are resolved by the unmarshaler. Those of all
+// bodies together are bounded by constantShared + maxShared × the size of the bodies.
+const (
+	constantShared = 1 << 20
+	maxShared      = 16
+)
+
+func sharedBytes(pd pprofile.Profiles) (n int) {
+	add := func(m pcommon.Map) {
+		for key, value := range m.All() {
+			n += len(key)
+			if value.Type() == pcommon.ValueTypeStr {
+				n += len(value.Str())
+			}
+		}
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		add(rp.Resource().Attributes())
+		for _, sp := range rp.ScopeProfiles().All() {
+			add(sp.Scope().Attributes())
+		}
+	}
+	return n
+}
+
+// joinWhole merges the profiles of OTLP bodies with those of the other records.
+func (t *translator) joinWhole() {
+	if len(t.whole) == 0 {
+		return
+	}
+	var batch compact.Batch
+	batch.Reset(compact.Options{})
+	translated := t.result.Profiles
+	batch.Add(translated)
+	for _, pd := range t.whole {
+		batch.Add(pd)
+		stats, dropped := batch.TakeStats(), 0
+		for _, n := range stats.Dropped {
+			dropped += n
+		}
+		if dropped > 0 {
+			t.result.Incomplete++
+			t.result.Dropped[decode.DropMalformed] += dropped
+		}
+		t.result.addAttributes(stats.Repairs)
+	}
+	t.result.Profiles = batch.Whole()
+	t.result.Samples += observations(t.result.Profiles) - observations(translated)
+	clear(t.whole)
+	t.whole = t.whole[:0]
+}

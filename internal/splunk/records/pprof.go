@@ -1,0 +1,220 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+)
+
+// readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
+func (t *translator) readPprof(body string) *Rejection {
+	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
+		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
+	}
+	if err := t.scratch.More(2 * len(body)); err != nil {
+		return reject(ReasonTooLarge, "%w", err)
+	}
+	isBytes := t.record.log.Body().Type() == pcommon.ValueTypeBytes
+	if isBytes && strings.HasPrefix(body, compressions[compressionGzip]) {
+		t.payload = append(t.payload[:0], body...)
+	} else if err := t.decodeBase64(body); err != nil {
+		return reject(ReasonBase64, "the body is not base64: %w", err)
+	}
+	limits := t.opts.Limits
+	limits.MaxProfileBytes, limits.MaxSamples = min(t.bytesLeft, t.workLeft), t.samplesLeft
+	stats, err := decode.Read(t.payload, t.dict, limits, t.unnamed(), &t.scratch, t.visit)
+	t.bytesLeft -= stats.UncompressedBytes
+	t.workLeft -= stats.UncompressedBytes
+	t.result.add(&stats)
+	switch {
+	case t.scratch.Err() != nil: // the request has ended
+	case errors.Is(err, decode.ErrTooLarge):
+		if stats.UncompressedBytes == 0 { // the limit was exceeded while decompressing
+			t.workLeft -= limits.MaxProfileBytes
+		}
+		return reject(ReasonTooLarge, "%w", err)
+	case err != nil:
+		return reject(ReasonNotPprof, "%w", err)
+	}
+	return nil
+}
+
+// decodeBase64 decodes with or without padding and line breaks, in either alphabet.
+func (t *translator) decodeBase64(body string) error {
+	body = strings.TrimRight(body, "=\r\n\t ")
+	encoding := base64.RawStdEncoding
+	if strings.IndexByte(body, '-') >= 0 || strings.IndexByte(body, '_') >= 0 {
+		encoding = base64.RawURLEncoding
+	}
+	t.encoded = append(t.encoded[:0], body...)
+	var err error
+	t.payload, err = encoding.AppendDecode(t.payload[:0], t.encoded)
+	return err
+}
+
+// visit adds one sample of a pprof.
+func (t *translator) visit(s decode.Sample) {
+	const checkEvery = 1 << 8
+	if t.visited++; t.visited%checkEvery == 0 && t.opts.Meter.Reach(t.memory()) != nil || t.opts.Meter.Err() != nil {
+		return // the request has ended
+	}
+	r := &t.record
+	o := observation{Identity: compact.Identity{Stack: s.Stack, Link: s.Link}, period: r.period, value: 1}
+	if o.Link == 0 && r.linked {
+		o.Link = t.dict.Links.Intern(r.link)
+	}
+	t.readLabels(&s, &o)
+	if o.time == 0 {
+		o.time = r.time
+	}
+	if len(s.Values) > 0 {
+		o.value = s.Values[0]
+	}
+	if !r.described { // otherwise the description has the shape
+		switch {
+		case r.typ == TypeAllocation:
+			o.valued, o.period = true, 0
+			if len(s.Values) == 0 {
+				o.value = 0
+			}
+		case o.value != 1:
+			o.valued = true // a count; no agent is known to write this
+		}
+	}
+	t.add(&o)
+}
+
+// readLabels reads a sample's time and period from its labels; the other labels become its attributes.
+func (t *translator) readLabels(s *decode.Sample, o *observation) {
+	attributes := t.list[:0]
+	bad := &t.result.BadTimes
+	for _, labels := range s.Labels {
+		first := &labels.Labels[0]
+		switch first.Key {
+		case keyEventTime:
+			millis, ok := labelNumber(first)
+			o.time = millisToNanos(millis, ok, maxTimeMillis, bad)
+			continue
+		case keyEventPeriod:
+			if t.record.typ == TypeCPU {
+				millis, ok := labelNumber(first)
+				o.period = millisToNanos(millis, ok, maxPeriodMillis, bad)
+				continue
+			}
+		case KeyEventTimeNanos:
+			// Labels are ordered by key: the time in milliseconds comes before it.
+			if nanos, ok := labelNumber(first); ok {
+				o.time = exactTime(o.time, nanos)
+				continue
+			}
+		case keyEventPeriodNanos:
+			if nanos, ok := labelNumber(first); ok && t.record.typ == TypeCPU {
+				o.period = exactTime(o.period, nanos)
+				continue
+			}
+		}
+		attributes = append(attributes, int32(t.labelAttribute(s, labels)))
+	}
+	t.list = attributes
+	o.Attributes = t.dict.AttributeSets.Intern(attributes)
+}
+
+func (t *translator) labelAttribute(s *decode.Sample, labels decode.LabelGroup) dictionary.AttributeIndex {
+	if first := &labels.Labels[0]; len(labels.Labels) == 1 {
+		if value, ok := typedValue(first); ok {
+			return t.dict.Attributes.Intern(dictionary.Attribute{Key: t.dict.Strings.Intern(first.Key), Value: value})
+		}
+	}
+	return s.Attribute(labels)
+}
+
+// typedValue returns the value of a label in the type of the attribute of its name in the semantic conventions
+// (registry/attributes/thread), if the label has another type: some agents write text, others numbers.
+func typedValue(l *decode.Label) (value dictionary.Value, ok bool) {
+	switch {
+	case l.Key == keyTruncated && !l.IsText:
+		return dictionary.BoolValue(l.Num != 0), true
+	case l.Key == keyTruncated:
+		truth, ok := parseBool(l.Text)
+		return dictionary.BoolValue(truth), ok
+	case l.IsText && (l.Key == keyThreadID || l.Key == keyThreadOSID):
+		n, ok := parseNumber(l.Text)
+		return dictionary.IntValue(n), ok
+	}
+	return dictionary.Value{}, false
+}
+
+func labelNumber(l *decode.Label) (int64, bool) {
+	if l.IsText {
+		return parseNumber(l.Text)
+	}
+	return l.Num, true
+}
+
+// writePprof writes the pprof of Splunk's records: without sample types; an observation is a sample with its time and
+// period as labels, and has a value only if that is not just a count of one. It stops at about room bytes, and returns
+// how many observations it wrote, at least one, and how many frames they have.
+func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, frames int) {
+	period := int64(0)
+	if typ == TypeCPU {
+		period = periodOfProfile(s.dict, p)
+	}
+	s.pprof.Begin(room)
+	var scratch [4]encode.Number
+	for _, sample := range p.Samples().All() {
+		for m := range moments(p, sample) {
+			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, period)
+			labels = appendExact(labels, keyEventTime, KeyEventTimeNanos, int64(m.time))
+			var values []int64
+			if m.counted || typ == TypeAllocation {
+				values = []int64{m.value}
+			}
+			if !s.pprof.Add(sample, values, labels) {
+				return written, frames
+			}
+			written++
+			frames += s.framesOf(sample.StackIndex())
+		}
+	}
+	return written, frames
+}
+
+// appendExact appends a time or period in milliseconds, and also in nanoseconds if that is not exact.
+func appendExact(labels []encode.Number, millis, nanos string, value int64) []encode.Number {
+	if value != 0 {
+		labels = append(labels, encode.Number{Key: millis, Value: value / millisecond})
+	}
+	if value%millisecond != 0 {
+		labels = append(labels, encode.Number{Key: nanos, Value: value})
+	}
+	return labels
+}
+
+// gzipBase64 returns a pprof as the text that a record carries.
+func gzipBase64(pprof []byte) string {
+	z := gzips.Get().(*gzip.Writer)
+	defer gzips.Put(z)
+	var compressed bytes.Buffer
+	z.Reset(&compressed)
+	// Writing to a buffer does not fail.
+	_, _ = z.Write(pprof)
+	_ = z.Close()
+	return base64.StdEncoding.EncodeToString(compressed.Bytes())
+}
+
+// A writer's tables take almost a megabyte: making one costs more than compressing an agent's usual record.
+var gzips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -1,0 +1,449 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// stackText remembers the lines of the stacks of a request, since threads are often in the same few functions.
+type stackText struct {
+	lines     []knownLine // the first one is unused, since HashIndex has no entry 0
+	lineIndex dictionary.HashIndex
+	// frames are the positions in lines of the current stack, stack the indices of its locations.
+	frames []int32
+	stack  []int32
+}
+
+type knownLine struct {
+	text     string
+	frame    frame
+	location int32 // notInterned, or an index of the location table
+}
+
+const (
+	notInterned = -1
+	// maxKnownLines bounds the memory of lines, maxLocations the locations that one request can make of many short
+	// ones.
+	maxKnownLines = 1 << 16
+	maxLocations  = 1 << 20
+)
+
+func (s *stackText) reset() {
+	clear(s.lines)
+	s.lines = append(s.lines[:0], knownLine{})
+	s.lineIndex.Reset(0)
+}
+
+// readText reads a body that is one call stack: a line about the thread, a line with its state, and the frames.
+func (t *translator) readText(body string) *Rejection {
+	if len(body) > t.bytesLeft || t.samplesLeft <= 0 {
+		return reject(ReasonTooLarge, "the records before it and this one are more than one request may carry")
+	}
+	t.bytesLeft -= len(body)
+	if t.dict.Locations.Len() > maxLocations {
+		return reject(ReasonTooLarge, "the records before it have more than %d distinct frames", maxLocations)
+	}
+	if len(t.lines) > maxKnownLines {
+		t.stackText.reset()
+	}
+	thread, state, frames := cutHeader(dictionary.ValidUTF8(body))
+	// Nothing is interned before the whole stack is known to be read.
+	if err := t.findFrames(frames); err != nil {
+		return err
+	}
+	o := observation{time: t.record.time, period: t.record.period, value: 1}
+	switch {
+	case t.record.typ == TypeAllocation:
+		o.valued, o.value, o.period = true, t.record.allocated, 0
+	case t.record.described:
+		o.value = t.record.value
+	}
+	o.Stack = t.internFrames()
+	if t.record.linked {
+		o.Link = t.dict.Links.Intern(t.record.link)
+	}
+	o.Attributes = t.textAttributes(thread, state)
+	t.add(&o)
+	return nil
+}
+
+// cutHeader cuts the first two lines, each of which may be empty, from the frames. If the first line begins with "at ",
+// the sender has left them out.
+func cutHeader(body string) (thread, state, frames string) {
+	first, rest, _ := strings.Cut(body, "\n")
+	if beginsWithAt(first) {
+		return "", "", body
+	}
+	second, frames, _ := strings.Cut(rest, "\n")
+	if beginsWithAt(second) {
+		return first, "", rest
+	}
+	return first, strings.TrimSpace(second), frames
+}
+
+func beginsWithAt(line string) bool {
+	return strings.HasPrefix(strings.TrimLeft(line, " \t"), "at ")
+}
+
+// findFrames notes the frames of a stack in t.frames.
+func (t *translator) findFrames(text string) *Rejection {
+	t.frames = t.frames[:0]
+	for line := range strings.SplitSeq(text, "\n") {
+		position, ok := t.findLine(line)
+		if !ok {
+			continue
+		}
+		if len(t.frames) == t.opts.Limits.MaxStackDepth {
+			return reject(ReasonTooDeep, "the stack has more than %d frames", t.opts.Limits.MaxStackDepth)
+		}
+		t.frames = append(t.frames, position)
+	}
+	if len(t.frames) == 0 {
+		return reject(ReasonNotAStack, "no line of the text is a stack frame")
+	}
+	return nil
+}
+
+// findLine returns the position in t.lines of a line that is a frame.
+func (t *translator) findLine(line string) (int32, bool) {
+	p := t.lineIndex.Start(dictionary.HashString(line))
+	for i := t.lineIndex.Next(&p); i != 0; i = t.lineIndex.Next(&p) {
+		if t.lines[i].text == line {
+			return i, true
+		}
+	}
+	f, ok := parseFrame(line)
+	if !ok {
+		return 0, false
+	}
+	i := int32(len(t.lines))
+	t.lines = append(t.lines, knownLine{text: line, frame: f, location: notInterned})
+	t.lineIndex.Insert(p, i)
+	return i, true
+}
+
+// internFrames interns the stack of t.frames, which is leaf first.
+func (t *translator) internFrames() dictionary.StackIndex {
+	t.stack = t.stack[:0]
+	for _, position := range t.frames {
+		line := &t.lines[position]
+		if line.location == notInterned {
+			line.location = t.internFrame(&line.frame)
+		}
+		t.stack = append(t.stack, line.location)
+	}
+	return t.dict.Stacks.Intern(t.stack)
+}
+
+func (t *translator) internFrame(f *frame) int32 {
+	name := f.function
+	if name == "" {
+		name = t.unnamed()
+	}
+	function := t.dict.Functions.Intern(dictionary.Function{
+		Name: t.dict.Strings.Intern(name), Filename: t.dict.Strings.Intern(f.file),
+	})
+	line := [1]dictionary.Line{{Function: function, Line: f.line, Column: f.column}}
+	return int32(t.dict.Locations.Intern(dictionary.Location{}, line[:]))
+}
+
+// thread is the first line of a text stack:
+//
+//	"pool-1-thread-30" #49 daemon prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 waiting on condition
+//
+// A number of 0 means not known.
+type thread struct {
+	name                 string
+	id, osID, tid        int64
+	priority, osPriority int64
+	cpuNanos, wallNanos  int64
+	status               string
+}
+
+func parseThread(line string) (t thread) {
+	line = strings.TrimSpace(line)
+	t.name, line = cutName(line)
+	for line != "" {
+		word, rest, _ := strings.Cut(line, " ")
+		rest = strings.TrimLeft(rest, " ")
+		key, value, _ := strings.Cut(word, "=")
+		switch {
+		case word[0] == '#':
+			t.id, _ = digitsOf(word[1:])
+		case key == "prio":
+			t.priority = integer(value)
+		case key == "os_prio":
+			t.osPriority = integer(value)
+		case key == "cpu":
+			t.cpuNanos = nanos(value)
+		case key == "elapsed":
+			t.wallNanos = nanos(value)
+		case key == "tid":
+			t.tid = integer(value)
+		case key == "nid":
+			// The rest is free text.
+			t.osID, t.status = integer(value), rest
+			return t
+		}
+		line = rest
+	}
+	return t
+}
+
+// cutName cuts the quoted name off the line. Names can contain quotes: the closing one is before the thread's number, or
+// the last in the line.
+func cutName(line string) (name, rest string) {
+	if line == "" || line[0] != '"' {
+		return "", line
+	}
+	end := strings.LastIndex(line, "\" #")
+	if end <= 0 {
+		end = strings.LastIndexByte(line, '"')
+	}
+	if end <= 0 {
+		return "", ""
+	}
+	return line[1:end], strings.TrimLeft(line[end+1:], " ")
+}
+
+// integer reads a decimal or, after 0x, hexadecimal number. Addresses can need all 64 bits.
+func integer(text string) int64 {
+	if digits, hex := strings.CutPrefix(text, "0x"); hex {
+		n, err := strconv.ParseUint(digits, 16, 64)
+		if err != nil {
+			return 0
+		}
+		return int64(n)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// nanos reads a duration such as 0.12ms; a number without a unit is not a duration.
+func nanos(text string) int64 {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0
+	}
+	return int64(d)
+}
+
+// statePrefix is what a JVM writes before the state.
+const statePrefix = "java.lang.Thread.State: "
+
+// textAttributes interns the attributes of a text stack's sample.
+func (t *translator) textAttributes(line, state string) dictionary.AttributeSetIndex {
+	th := parseThread(line)
+	number, text := dictionary.IntValue, dictionary.StringValue
+	attributes := [...]struct {
+		key   string
+		value dictionary.Value
+		unit  string
+	}{
+		{keyThreadName, text(th.name), ""},
+		{keyThreadID, number(th.id), ""},
+		{keyThreadOSID, number(th.osID), ""},
+		{keyThreadState, text(strings.TrimPrefix(state, statePrefix)), ""},
+		// With FullThreadMetadata only:
+		{keyPriority, number(th.priority), ""},
+		{keyOSPriority, number(th.osPriority), ""},
+		{keyCPUTime, number(th.cpuNanos), unitNanoseconds},
+		{keyElapsedTime, number(th.wallNanos), unitNanoseconds},
+		{keyThreadTID, number(th.tid), ""},
+		{keyThreadStatus, text(th.status), ""},
+	}
+	n := 4
+	if t.opts.FullThreadMetadata {
+		n = len(attributes)
+	}
+	list := t.list[:0]
+	for _, a := range attributes[:n] {
+		if a.value == number(0) || a.value == text("") {
+			continue // not known
+		}
+		entry := dictionary.Attribute{Key: t.dict.Strings.Intern(a.key), Unit: t.dict.Strings.Intern(a.unit), Value: a.value}
+		list = append(list, int32(t.dict.Attributes.Intern(entry)))
+	}
+	for key, value := range t.record.log.Attributes().All() {
+		if t.record.isOfSample(key) {
+			list = t.appendAttribute(list, key, value)
+		}
+	}
+	return t.internSet(list)
+}
+
+// addTexts makes a record of each observation of a profile.
+func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
+	for _, sample := range p.Samples().All() {
+		if s.stopped {
+			return
+		}
+		template := plog.NewScopeLogs()
+		header := s.headerOf(sample)
+		record := s.newRecord(p, k, template)
+		attributes := record.Attributes()
+		attributes.PutStr(keyFormat, formatTextValue)
+		stack := s.dict.StackTable().At(int(sample.StackIndex())).LocationIndices()
+		attributes.PutInt(keyFrameCount, int64(s.framesOf(sample.StackIndex())))
+		if period := periodOfProfile(s.dict, p); period != 0 && k.typ == TypeCPU {
+			attributes.PutInt(keyEventPeriod, period/millisecond)
+			if period%millisecond != 0 {
+				attributes.PutInt(keyEventPeriodNanos, period)
+			}
+		}
+		if i := sample.LinkIndex(); i != 0 {
+			link := s.dict.LinkTable().At(int(i))
+			record.SetTraceID(link.TraceID())
+			record.SetSpanID(link.SpanID())
+		}
+		record.Body().SetStr(s.bodyOf(&header, stack))
+		for m := range moments(p, sample) {
+			s.stopped = s.stopped || *s.budget <= 0
+			if s.stopped {
+				return
+			}
+			next := to.LogRecords().AppendEmpty()
+			record.CopyTo(next)
+			next.SetTimestamp(pcommon.Timestamp(m.time))
+			switch {
+			case k.typ == TypeAllocation:
+				next.Attributes().PutInt(keyAllocated, m.value)
+			case m.counted:
+				next.Attributes().PutInt(keySampleValue, m.value)
+			}
+			s.finish(next, 1)
+		}
+	}
+}
+
+// headerOf begins a text: it returns its first two lines. Attributes that do not fit into them are s.own.
+func (s *sink) headerOf(sample pprofile.Sample) (h threadHeader) {
+	if s.ownKeys == nil {
+		s.ownKeys = make([]int32, s.dict.StringTable().Len())
+	}
+	s.texts++
+	s.own = s.own[:0]
+	for _, i := range sample.AttributeIndices().All() {
+		attribute := s.dict.AttributeTable().At(int(i))
+		if !h.add(s.dict.StringTable().At(int(attribute.KeyStrindex())), attribute.Value()) {
+			s.own = append(s.own, i)
+			s.ownKeys[attribute.KeyStrindex()] = s.texts
+		}
+	}
+	return h
+}
+
+// bodyOf writes a stack.
+func (s *sink) bodyOf(h *threadHeader, stack pcommon.Int32Slice) string {
+	s.text = h.append(s.text[:0])
+	for _, i := range stack.All() {
+		s.appendLocation(s.dict.LocationTable().At(int(i)))
+	}
+	if stack.Len() == 0 {
+		s.appendFrame(noStack, "", 0, 0)
+	}
+	return string(s.text)
+}
+
+// threadHeader is the first two lines of a text. An empty text and a 0 mean not known.
+type threadHeader struct {
+	name, state string
+	id, osID    int64
+}
+
+// add adds an attribute if it reads back as what it is, and reports whether it did.
+func (h *threadHeader) add(key string, value pcommon.Value) bool {
+	const mostDigits = 1e18
+	isText := value.Type() == pcommon.ValueTypeStr && value.Str() != "" && !strings.ContainsAny(value.Str(), "\"\r\n") &&
+		strings.TrimSpace(value.Str()) == value.Str()
+	isID := value.Type() == pcommon.ValueTypeInt && value.Int() > 0 && value.Int() < mostDigits
+	switch {
+	case key == keyThreadName && isText:
+		h.name = value.Str()
+	case key == keyThreadState && isText && !strings.HasPrefix(value.Str(), statePrefix):
+		h.state = value.Str()
+	case key == keyThreadID && isID:
+		h.id = value.Int()
+	case key == keyThreadOSID && isID:
+		h.osID = value.Int()
+	default:
+		return false
+	}
+	return true
+}
+
+func (h *threadHeader) append(to []byte) []byte {
+	if h.name != "" {
+		to = append(append(append(to, '"'), h.name...), '"', ' ')
+	}
+	if h.id != 0 {
+		to = strconv.AppendInt(append(to, '#'), h.id, 10)
+		to = append(to, ' ')
+	}
+	if h.osID != 0 {
+		to = strconv.AppendInt(append(to, "nid=0x"...), h.osID, 16)
+	}
+	to = append(to, '\n')
+	if h.state != "" {
+		to = append(append(to, statePrefix...), h.state...)
+	}
+	return append(to, '\n')
+}
+
+// The frames for stacks that have none.
+const (
+	noStack   = "[no stack]"
+	noName    = "[unknown]"
+	noFile    = "Unknown Source"
+	hexPrefix = "0x"
+)
+
+func (s *sink) appendLocation(location pprofile.Location) {
+	texts := s.dict.StringTable()
+	for _, line := range location.Lines().All() {
+		function := s.dict.FunctionTable().At(int(line.FunctionIndex()))
+		s.appendFrame(texts.At(int(function.NameStrindex())), texts.At(int(function.FilenameStrindex())), line.Line(), line.Column())
+	}
+	if location.Lines().Len() == 0 {
+		name := noName
+		if location.Address() != 0 {
+			name = hexPrefix + strconv.FormatUint(location.Address(), 16)
+		}
+		mapping := s.dict.MappingTable().At(int(location.MappingIndex()))
+		s.appendFrame(name, texts.At(int(mapping.FilenameStrindex())), 0, 0)
+	}
+}
+
+// oneLine replaces the line breaks in a name.
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
+
+func (s *sink) appendFrame(function, file string, line, column int64) {
+	if function == "" && file == "" && line == 0 {
+		function = noName
+	}
+	if file == "" {
+		file = noFile
+	}
+	s.text = append(append(append(s.text, "\tat "...), oneLine.Replace(function)...), '(')
+	s.text = append(s.text, oneLine.Replace(file)...)
+	if line != 0 || column != 0 {
+		s.text = strconv.AppendInt(append(s.text, ':'), line, 10)
+	}
+	if column != 0 {
+		s.text = strconv.AppendInt(append(s.text, ':'), column, 10)
+	}
+	s.text = append(s.text, ')', '\n')
+}

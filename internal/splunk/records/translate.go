@@ -1,0 +1,330 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package records
+
+import (
+	"iter"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+)
+
+// Options configures how records are read, and bounds what one request may cost.
+type Options struct {
+	// FullThreadMetadata keeps all of the first line of a text stack. Priorities, times and addresses differ from stack
+	// to stack, so hardly any two samples have the same identity.
+	FullThreadMetadata bool
+	// Limits are those of pprof/decode, but for all bodies of a request together: MaxProfileBytes and MaxSamples count
+	// texts and OTLP too. Stacks deeper than MaxStackDepth are left out; 0 means 1024, the limit of the agents
+	// themselves.
+	Limits decode.Limits
+	// Meter bounds the work; nil means no bound.
+	Meter *size.Meter
+}
+
+func (o Options) withDefaults() Options {
+	if o.Limits.MaxStackDepth <= 0 {
+		o.Limits.MaxStackDepth = 1024
+	}
+	o.Limits = o.Limits.WithDefaults()
+	return o
+}
+
+// translator is the state of one Translate call. It is kept for the next one.
+type translator struct {
+	opts      Options
+	assembler compact.Assembler
+	dict      *dictionary.Dictionary // that of the assembler
+	result    Result
+	origin    origin
+	groups    groups
+	stackText
+
+	// bytesLeft, samplesLeft and memoryLeft are what is left of the limits of the request: for bodies after
+	// decompression, for samples, and for the messages of OTLP bodies in memory. workLeft is how many more bytes may be
+	// unpacked, rejected bodies included.
+	bytesLeft, samplesLeft, memoryLeft, workLeft int
+	// sharedLeft is how many more bytes the attributes of resources and scopes of OTLP bodies may have.
+	sharedLeft int
+	// groupsLeft is what is left for groups, in attributes. The samples of one record can be of many groups, each of which
+	// has all attributes of the record.
+	groupsLeft int
+	// groupMembers is the number of attributes of all groups.
+	groupMembers int
+
+	// The current record.
+	at     position
+	record record
+	number int
+	// anyRead reports that a record of the request was read.
+	anyRead bool
+	// begun reports that the record has a sample, so that the fields below are set.
+	begun             bool
+	bodyID            compact.ContentID
+	profileAttributes dictionary.AttributeSetIndex
+	description       int32 // in groups.descriptions, 0 for none
+
+	// whole are the profiles of bodies that are OTLP.
+	whole []pprofile.Profiles
+
+	// scratch is for what one record takes while it is read, scratchBytes the most that it has been. wholeBytes is the memory of
+	// whole, and of merging it.
+	scratch                  size.Meter
+	scratchBytes, wholeBytes int
+	visited                  int
+
+	// Scratch.
+	encoded, payload []byte
+	list             []int32
+	// sizes are those of the previous request: requests of one agent are much alike.
+	sizes dictionary.Sizes
+}
+
+// The memory that the messages of OTLP bodies may take: constantMemory + memoryFactor × Limits.MaxProfileBytes.
+const (
+	constantMemory = 64 << 20
+	memoryFactor   = 8
+)
+
+// constantGroups is how many attributes the groups of a request may have, in addition to one group for each record.
+const constantGroups = 1 << 20
+
+// maxKeptBytes and maxKeptEntries bound what a translator keeps between requests, maxHint the tables that it allocates
+// before the first record.
+const (
+	maxKeptBytes   = 4 << 20
+	maxKeptEntries = 1 << 18
+	maxHint        = 1 << 12
+)
+
+var translators = sync.Pool{New: func() any {
+	t := &translator{}
+	t.groups.reset()
+	t.stackText.reset()
+	t.assembler.Reset()
+	t.dict = t.assembler.Dictionary()
+	return t
+}}
+
+// Translate reads the profiling records of a request. It only reads ld, and the result keeps nothing of it but
+// strings. Records that have nothing to do with profiling are counted; Rest returns them.
+func Translate(ld plog.Logs, opts Options) Result {
+	t := translators.Get().(*translator)
+	defer t.release()
+	t.start(opts)
+	for log, at := range recordsOf(ld) {
+		t.at = at
+		if at.isProfiling {
+			t.translate(log)
+		} else {
+			if t.result.Others == 0 {
+				t.result.FirstOther = t.number
+			}
+			t.result.Others++
+		}
+		t.number++
+		if err := t.opts.Meter.Reach(t.memory()); err != nil {
+			return Result{Err: err}
+		}
+	}
+	t.result.UnpackedBytes = t.opts.Limits.MaxProfileBytes - t.bytesLeft
+	t.build()
+	t.joinWhole()
+	return t.result
+}
+
+func (t *translator) start(opts Options) {
+	t.opts = opts.withDefaults()
+	t.result = Result{}
+	t.dict.Reset(t.sizes)
+	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
+	t.memoryLeft = constantMemory + memoryFactor*t.opts.Limits.MaxProfileBytes
+	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that the others can be read although one or two are bombs
+	t.sharedLeft, t.groupsLeft = constantShared, constantGroups
+	t.number, t.anyRead = 0, false
+	t.scratchBytes, t.wholeBytes, t.visited, t.groupMembers = 0, 0, 0, 0
+	t.scratch = size.Meter{Reserve: func(n int) error {
+		t.scratchBytes += n
+		return t.opts.Meter.Reach(t.memory())
+	}}
+	if opts.Meter != nil {
+		t.scratch.Context = opts.Meter.Context
+	}
+}
+
+// memory estimates what the request takes so far, and what its profiles will take.
+func (t *translator) memory() int {
+	const rejectionBytes, memberBytes, lineBytes = 192, 16, 192
+	return t.assembler.BuildBytes() + t.scratchBytes + t.wholeBytes + rejectionBytes*len(t.result.Rejected) + memberBytes*t.groupMembers +
+		lineBytes*len(t.lines)
+}
+
+// translate reads one record, or rejects it.
+func (t *translator) translate(log plog.LogRecord) {
+	t.scratch.Restart()
+	r := &t.record
+	r.read(log, &t.result.BadTimes)
+	t.result.Records[r.format][r.typ][r.source]++
+	t.begun = false
+	dropped := t.result.DroppedSamples()
+	body, err := t.body()
+	if err == nil {
+		switch r.format {
+		case FormatPprof:
+			err = t.readPprof(body)
+		case FormatText:
+			err = t.readText(body)
+		case FormatOTLP:
+			err = t.readOTLP(body)
+		}
+	}
+	if err == nil && t.result.DroppedSamples() > dropped {
+		t.result.Incomplete++
+	}
+	switch {
+	case err != nil:
+		err.Record = t.number
+		t.result.Rejected = append(t.result.Rejected, *err)
+	case !t.anyRead:
+		t.anyRead, t.result.FirstRead = true, t.number
+	}
+}
+
+// body returns the record's body, which is borrowed, if the record's format and type are known.
+func (t *translator) body() (string, *Rejection) {
+	r := &t.record
+	if r.format == FormatOther {
+		return "", reject(ReasonFormat, "`%s` is %q, not one of %s, %s and %s", keyFormat, short(r.formatText), formatPprofValue, formatTextValue, formatOTLPValue)
+	}
+	if r.typ == TypeOther && r.format != FormatOTLP && !r.described {
+		return "", reject(ReasonType, "`%s` is %q, which is neither cpu nor allocation, and there is no `%s`", keyType, short(r.typeText), keySampleType)
+	}
+	var body string
+	switch value := r.log.Body(); value.Type() {
+	case pcommon.ValueTypeStr:
+		body = value.Str()
+	case pcommon.ValueTypeBytes:
+		body = string(value.Bytes().AsRaw())
+	case pcommon.ValueTypeEmpty:
+	default:
+		return "", reject(ReasonBody, "the body is of type %s", value.Type())
+	}
+	if body == "" {
+		return "", reject(ReasonEmpty, "the body is empty")
+	}
+	return body, nil
+}
+
+// release drops what belongs to the request. The translator is kept for the next one unless it is too large.
+func (t *translator) release() {
+	t.at, t.record, t.result, t.origin = position{}, record{}, Result{}, origin{}
+	t.groups.reset()
+	t.stackText.reset()
+	if cap(t.encoded) > maxKeptBytes {
+		t.encoded, t.payload = nil, nil
+	}
+	if cap(t.list) > maxKeptEntries {
+		t.list = nil
+	}
+	t.opts, t.scratch = Options{}, size.Meter{}
+	d := t.dict
+	if max(d.Strings.Len(), d.Functions.Len(), d.Locations.Len(), d.Stacks.Len(), d.Attributes.Len(), d.AttributeSets.Len(), d.Links.Len()) > maxKeptEntries {
+		return
+	}
+	t.sizes = dictionary.Sizes{
+		Strings:   min(d.Strings.Len(), maxHint),
+		Functions: min(d.Functions.Len(), maxHint),
+		Locations: min(d.Locations.Len(), maxHint),
+		Stacks:    min(d.Stacks.Len(), maxHint),
+	}
+	t.assembler.Reset() // its tables hold strings of the request
+	translators.Put(t)
+}
+
+// position is the resource and scope of a record.
+type position struct {
+	resource plog.ResourceLogs
+	scope    plog.ScopeLogs
+	// isProfiling reports that the record claims to carry a profile, or that its scope or resource does.
+	isProfiling bool
+}
+
+// recordsOf iterates over the records of a request.
+func recordsOf(ld plog.Logs) iter.Seq2[plog.LogRecord, position] {
+	return func(yield func(plog.LogRecord, position) bool) {
+		for _, rl := range ld.ResourceLogs().All() {
+			ofResource := isProfiling(rl.Resource().Attributes())
+			for _, sl := range rl.ScopeLogs().All() {
+				ofScope := ofResource || sl.Scope().Name() == ProfilingName
+				for _, log := range sl.LogRecords().All() {
+					if !yield(log, position{rl, sl, ofScope || isProfiling(log.Attributes())}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func isProfiling(attributes pcommon.Map) bool {
+	value, ok := attributes.Get(KeySourceType)
+	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
+}
+
+// Rest returns the records that do not claim to carry profiles, with their resources and scopes, in their order. It
+// returns ld if there are only such records, otherwise a copy. It only reads ld.
+func Rest(ld plog.Logs) plog.Logs {
+	anyProfiling := false
+	for _, at := range recordsOf(ld) {
+		if anyProfiling = at.isProfiling; anyProfiling {
+			break
+		}
+	}
+	if !anyProfiling {
+		return ld
+	}
+	rest := plog.NewLogs()
+	var last position
+	var toResource plog.ResourceLogs
+	var toScope plog.ScopeLogs
+	for log, at := range recordsOf(ld) {
+		if at.isProfiling {
+			continue
+		}
+		if at.resource != last.resource {
+			toResource = rest.ResourceLogs().AppendEmpty()
+			at.resource.Resource().CopyTo(toResource.Resource())
+			toResource.SetSchemaUrl(at.resource.SchemaUrl())
+		}
+		if at.scope != last.scope {
+			toScope = toResource.ScopeLogs().AppendEmpty()
+			at.scope.Scope().CopyTo(toScope.Scope())
+			toScope.SetSchemaUrl(at.scope.SchemaUrl())
+		}
+		last = at
+		log.CopyTo(toScope.LogRecords().AppendEmpty())
+	}
+	return rest
+}
+
+// BodyBytes returns the size of all bodies of profiling records.
+func BodyBytes(ld plog.Logs) (n int) {
+	for log, at := range recordsOf(ld) {
+		switch body := log.Body(); {
+		case !at.isProfiling:
+		case body.Type() == pcommon.ValueTypeStr:
+			n += len(body.Str())
+		case body.Type() == pcommon.ValueTypeBytes:
+			n += body.Bytes().Len()
+		}
+	}
+	return n
+}

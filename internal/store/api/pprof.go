@@ -1,0 +1,167 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
+)
+
+// The formats of merged profiles, by the suffix of the path and by what a client accepts.
+const (
+	formatPprof      = ".pb.gz"
+	formatCollapsed  = ".collapsed"
+	formatSpeedscope = ".speedscope.json"
+)
+
+// formatOf cuts the suffix of a format off the name of a profile.
+func formatOf(r *http.Request, profile string) (name, format string) {
+	for _, format := range []string{formatCollapsed, formatSpeedscope, formatPprof} {
+		if name, found := strings.CutSuffix(profile, format); found && name != "" {
+			return name, format
+		}
+	}
+	switch accept := r.Header.Get("Accept"); {
+	case strings.Contains(accept, "speedscope"):
+		return profile, formatSpeedscope
+	case strings.HasPrefix(accept, "text/plain"), strings.Contains(accept, "collapsed"):
+		return profile, formatCollapsed
+	default:
+		return profile, formatPprof
+	}
+}
+
+// pprof answers /profiles/{service}/{profile}.
+func (s *server) pprof(r *request) (*answer, error) {
+	sel := r.params.selection(r.now, "", nil)
+	var format string
+	sel.Service = r.PathValue("service")
+	sel.Profile, format = formatOf(r.Request, r.PathValue("profile"))
+	return s.merged(r, sel, format)
+}
+
+// debugSeconds is the duration if a scraper does not state one: most scrape once a minute.
+const debugSeconds = 60
+
+// debugPprof answers the paths of net/http/pprof, at once: the last seconds of what the store has.
+func (s *server) debugPprof(r *request) (*answer, error) {
+	kinds := map[string]string{
+		"profile": "process_cpu", "allocs": "memory", "heap": "memory", "goroutine": "goroutine", "block": "block", "mutex": "mutex",
+	}
+	profile, ok := kinds[r.PathValue("kind")]
+	if !ok {
+		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
+			"it is one of profile, allocs, heap, goroutine, block, mutex"}
+	}
+	r.params.used["debug"], r.params.used["gc"] = true, true // scrapers send them; they change nothing
+	if !r.params.values.Has("seconds") && !r.params.values.Has("from") {
+		r.params.values.Set("seconds", strconv.Itoa(debugSeconds))
+	}
+	if !r.params.values.Has("state") {
+		r.params.values.Set("state", "last")
+	}
+	sel := r.params.selection(r.now, "", nil)
+	sel.Service, sel.Profile = r.PathValue("service"), profile
+	return s.merged(r, sel, formatPprof)
+}
+
+func (s *server) merged(r *request, sel store.Selection, format string) (*answer, error) {
+	if format != formatPprof {
+		return s.stacks(r, sel, format)
+	}
+	sel.Timestamps = r.params.oneOf("timestamps", "false", "true") == "true"
+	if err := r.params.err; err != nil {
+		return nil, err
+	}
+	merged, err := s.Store.Merge(r.Context(), sel)
+	if err != nil {
+		return nil, err
+	}
+	if merged.Count == 0 {
+		return nil, nothingFound(s, sel)
+	}
+	encoded, stats, err := encode.Encode(merged.Profiles)
+	if err != nil {
+		return nil, err
+	}
+	if stats.Dropped > 0 {
+		// Its sums would be wrong, and pprof's tools show nothing but the profile.
+		return nil, fmt.Errorf("%w: the pprof would lack %d samples, since it is very many times as large as what was sent",
+			store.ErrTooLarge, stats.Dropped)
+	}
+	if len(encoded) != 1 {
+		return nil, errors.New("the profile's sample types do not make one pprof; choose one by `type`")
+	}
+	var body bytes.Buffer
+	zip, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // the level is valid
+	_, _ = zip.Write(encoded[0].Bytes)                   // writing to a buffer does not fail
+	_ = zip.Close()
+	return &answer{
+		body: body.Bytes(), contentType: "application/octet-stream", gzipped: true, filename: filename(sel, formatPprof),
+	}, nil
+}
+
+// nothingFound returns an error that names the time for which there are profiles.
+func nothingFound(s *server, sel store.Selection) error {
+	for _, p := range s.Store.Profiles(sel.Service) {
+		if p.Profile == sel.Profile {
+			return &httpError{http.StatusNotFound, "no profile in the selected time has these attributes", fmt.Sprintf(
+				"there are profiles from=%d to until=%d", millis(p.From), millis(p.Until))}
+		}
+	}
+	return &httpError{http.StatusNotFound, "no such profiles", "GET /api/profiles lists what there is"}
+}
+
+// filename returns the name of a downloaded file, in which other characters than letters, digits, _ and - are replaced.
+func filename(sel store.Selection, suffix string) string {
+	safe := func(s string) string { return unsafeCharacter.ReplaceAllString(store.Shorten(s), "_") }
+	return safe(sel.Service) + "." + safe(sel.Profile) + suffix
+}
+
+var unsafeCharacter = regexp.MustCompile(`[^0-9A-Za-z_-]`)
+
+// stacks answers in one of the formats that are text. They have no bound on nodes.
+func (s *server) stacks(r *request, sel store.Selection, format string) (*answer, error) {
+	if err := r.params.err; err != nil {
+		return nil, err
+	}
+	g, err := s.Store.FlameGraph(r.Context(), sel, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	if g.Profiles == 0 {
+		return nil, nothingFound(s, sel)
+	}
+	b := flamefile.Buffer{Most: maxAnswerBytes}
+	contentType := "text/plain; charset=utf-8"
+	stacks := flamefile.OfGraph(g, cut)
+	if format == formatCollapsed {
+		err = flamefile.Collapsed(&b, stacks)
+	} else {
+		contentType = "application/json"
+		stacks.Name = cut(sel.Service + " " + sel.Profile + " " + g.Type.Type)
+		err = flamefile.Speedscope(&b, stacks.Name, stacks)
+	}
+	return &answer{body: b.Bytes(), contentType: contentType, filename: filename(sel, format)}, err
+}
+
+// cut shortens a name as quote does for JSON.
+func cut(s string) string {
+	if len(s) > maxNameBytes {
+		return strings.ToValidUTF8(s[:maxNameBytes], "") + "…"
+	}
+	return s
+}

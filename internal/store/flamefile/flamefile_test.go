@@ -1,0 +1,163 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package flamefile_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// sample has stacks that differ only in addresses, inlined lines, frames without a name, and timestamps.
+func sample() pprofile.Profiles {
+	at := func(address uint64) []profiletest.Location {
+		return []profiletest.Location{
+			{Address: address, Mapping: &profiletest.Mapping{Start: 1, Limit: 9000, File: "/bin/shop"}},
+			{Address: address, Lines: []profiletest.Line{
+				{Function: profiletest.Function{Name: "inlined"}},
+				{Function: profiletest.Function{Name: "a;b\nc", File: "x.go", StartLine: 7}, Line: 9},
+			}},
+			{Lines: []profiletest.Line{{Function: profiletest.Function{SystemName: "_main"}}}},
+			{Lines: []profiletest.Line{{}}},
+		}
+	}
+	different := at(1)
+	different[1].Address = 2 // the same names
+	return profiletest.New().
+		Profile("cpu", "nanoseconds").
+		Sample(profiletest.Sample{Stack: at(1), Values: []int64{3}}, profiletest.Sample{Stack: different, Values: []int64{4}},
+			profiletest.Value(0, "zero"), profiletest.Value(-5, "less")).
+		Profile("samples", "count").Time(1, 10).
+		Sample(profiletest.Observed([]uint64{1, 2}, "leaf", "main")).
+		Build()
+}
+
+func stacks(t *testing.T, pd pprofile.Profiles) []flamefile.Stacks {
+	t.Helper()
+	all, err := flamefile.OfProfiles(pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(pd, 0)}, []pprofile.Profile{profiletest.ProfileAt(pd, 1)})
+	require.NoError(t, err)
+	return all
+}
+
+func TestCollapsed(t *testing.T) {
+	all := stacks(t, sample())
+	var b strings.Builder
+	for _, s := range all {
+		require.NoError(t, flamefile.Collapsed(&b, s))
+	}
+	assert.Equal(t, "(unknown);_main;a:b c;inlined;0x1 [shop] 7\nless -5\nmain;leaf 2\n", b.String())
+}
+
+func TestSpeedscope(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, flamefile.Speedscope(&b, "<shop>", stacks(t, sample())...))
+	assert.JSONEq(t, `{
+		"$schema": "https://www.speedscope.app/file-format-schema.json", "exporter": "otelcol-profiles", "name": "<shop>",
+		"shared": {"frames": [{"name": "(unknown)"}, {"name": "_main"}, {"name": "a;b\nc", "file": "x.go", "line": 7}, {"name": "inlined"},
+			{"name": "0x1 [shop]"}, {"name": "zero"}, {"name": "less"}, {"name": "main"}, {"name": "leaf"}]},
+		"profiles": [
+			{"type": "sampled", "name": "cpu", "unit": "nanoseconds", "startValue": 0, "endValue": 2, "samples": [[0, 1, 2, 3, 4], [6]], "weights": [7, -5]},
+			{"type": "sampled", "name": "samples", "unit": "none", "startValue": 0, "endValue": 2, "samples": [[7, 8]], "weights": [2]}
+		]}`, b.String())
+	assert.True(t, json.Valid([]byte(b.String())))
+}
+
+// Stacks and files cost what their input has, and what they may have at most.
+func TestFilesAreBounded(t *testing.T) {
+	long := strings.Repeat("name", 16<<10)
+	build := func(change func(d pprofile.ProfilesDictionary, str func(string) int32, add func(locations ...int32))) pprofile.Profiles {
+		pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+		d := pd.Dictionary()
+		change(d, func(s string) int32 {
+			d.StringTable().Append(s)
+			return int32(d.StringTable().Len() - 1)
+		}, func(locations ...int32) {
+			d.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
+			s := profiletest.ProfileAt(pd, 0).Samples().AppendEmpty()
+			s.SetStackIndex(int32(d.StackTable().Len() - 1))
+			s.Values().Append(1)
+		})
+		return pd
+	}
+	lines := func(d pprofile.ProfilesDictionary, n int) int32 {
+		l := d.LocationTable().AppendEmpty()
+		for range n {
+			l.Lines().AppendEmpty().SetFunctionIndex(1)
+		}
+		return int32(d.LocationTable().Len() - 1)
+	}
+	for name, test := range map[string]struct {
+		pd       pprofile.Profiles
+		tooLarge bool
+	}{
+		"a location of many lines in many stacks": {build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
+			many := lines(d, 10_000)
+			for range 10_000 {
+				d.LocationTable().AppendEmpty().SetAddress(uint64(d.LocationTable().Len()))
+				add(int32(d.LocationTable().Len()-1), many)
+			}
+		}), true},
+		"a location of many lines very often in a stack": {build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
+			add(slices.Repeat([]int32{lines(d, 10_000)}, 50_000)...)
+		}), true},
+		"a long name very often in a stack": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+			d.FunctionTable().At(1).SetNameStrindex(str(long))
+			add(slices.Repeat([]int32{1}, 50_000)...)
+		}), true},
+		"functions of a long name": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+			at := str(strings.Repeat(";", len(long)))
+			for i := range 10_000 {
+				f := d.FunctionTable().AppendEmpty()
+				f.SetNameStrindex(at)
+				f.SetStartLine(int64(i))
+				d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(d.FunctionTable().Len() - 1))
+				add(int32(d.LocationTable().Len() - 1))
+			}
+		}), true},
+		"locations of a long mapping": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+			d.MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
+			for i := range 10_000 {
+				l := d.LocationTable().AppendEmpty()
+				l.SetMappingIndex(int32(d.MappingTable().Len() - 1))
+				l.SetAddress(uint64(i))
+				add(int32(d.LocationTable().Len() - 1))
+			}
+		}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(test.pd)
+			const most = 4 << 20
+			errs := make([]error, 2)
+			cost := profiletest.MeasureCost(t, func() {
+				for i, write := range []func(*flamefile.Buffer, flamefile.Stacks) error{
+					func(b *flamefile.Buffer, s flamefile.Stacks) error { return flamefile.Collapsed(b, s) },
+					func(b *flamefile.Buffer, s flamefile.Stacks) error { return flamefile.Speedscope(b, "x", s) },
+				} {
+					lists, err := flamefile.OfProfiles(test.pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(test.pd, 0)})
+					if err == nil {
+						err = write(&flamefile.Buffer{Most: most}, lists[0])
+					}
+					errs[i] = err
+				}
+			})
+			t.Logf("%d bytes: %v; %v", size, cost, errs)
+			profiletest.RequireBounded(t, cost, size, 64<<20, 120)
+			if test.tooLarge {
+				require.ErrorIs(t, errs[0], store.ErrTooLarge)
+			} else {
+				require.NoError(t, errors.Join(errs...))
+			}
+		})
+	}
+}

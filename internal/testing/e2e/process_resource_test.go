@@ -1,0 +1,59 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// TestProcessResource sends samples of two processes of this machine, as the eBPF profiler does. Each process gets a resource,
+// and a name: one from its environment, the other from its executable.
+func TestProcessResource(t *testing.T) {
+	c := launch(t, `yaml:
+receivers: {otlp_profiles: {protocols: {http: {endpoint: "${env:OTLP_HTTP_ENDPOINT}"}}}}
+processors:
+  process_resource: {proc: {read_environment: true}}
+  dictionary_dedup: {timeout: 0s}
+exporters: {file: {path: "${env:PROFILES_OUT}/profiles.jsonl", create_directory: true}}
+service:
+  pipelines:
+    profiles: {receivers: [otlp_profiles], processors: [process_resource, dictionary_dedup], exporters: [file]}
+  telemetry: {metrics: {level: none}}
+`)
+
+	b := profiletest.New().Resource("container.id", "").Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
+		Profile("samples", "count").Time(1_000, 5_000_000).Period(50_000_000, "cpu", "nanoseconds")
+	for i, environment := range []string{"OTEL_SERVICE_NAME=shop", "NOTHING=here"} {
+		command := exec.Command("sleep", "60")
+		command.Env = append(os.Environ(), environment)
+		require.NoError(t, command.Start())
+		t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
+		b.Sample(profiletest.Observed([]uint64{1_000 + uint64(i)}, "nanosleep", "main").With(
+			profiletest.Attr("process.executable.name", "sleep"),
+			profiletest.Attr("process.pid", int64(command.Process.Pid)),
+			profiletest.Attr("thread.id", int64(command.Process.Pid)),
+		))
+	}
+	body, err := pprofileotlp.NewExportRequestFromProfiles(b.Build()).MarshalProto()
+	require.NoError(t, err)
+	requirePost(t, "http://"+c.otlpHTTP+"/v1development/profiles", protobuf, body)
+	c.Terminate(t)
+
+	messages := readProfiles(t, c.outputDir)
+	require.Len(t, messages, 1)
+	require.NoError(t, profiletest.Check(messages[0]))
+	for p := range profilesIn(messages...) {
+		require.Equal(t, "sleep", p.resource.AsRaw()["process.executable.name"])
+	}
+	require.Equal(t, map[string]int{"shop": 1, "sleep": 1}, samplesByService(profilesIn(messages...)))
+}
