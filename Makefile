@@ -25,7 +25,7 @@ UNIT  = $$($(GO) list ./... | grep -v /internal/testing/e2e$$)
 # the Kubernetes client, since compiling it for the race detector takes longer than all these tests; `make race` runs them.
 CONCURRENT = $$(grep -rlE --include='*.go' --exclude='*_test.go' \
 	'^\s*go (func|[a-zA-Z])|\.Go\(func|sync\.(Mutex|RWMutex|WaitGroup|Once|Map|Cond)|"sync/atomic"' \
-	receiver processor exporter connector internal | xargs -n 1 dirname | sort -u | grep -vE '^internal/(e2e|chaos|formats/|.*test)|/testdata/|/metadata$$' | sed 's|^|./|')
+	receiver processor exporter connector internal | xargs -n 1 dirname | sort -u | grep -vE '^internal/(testing/|formats/|build/)|test$$|/testdata/|/metadata$$' | sed 's|^|./|')
 WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
 	case "$$($(GO) list -test -deps $$package)" in *k8s.io/client-go/*) ;; *) echo $$package ;; esac; done
 

@@ -1,7 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config collects the faults of a configuration, so that Validate reports all of them at once.
+// Package config has what components share to read their configuration: Faults, so that Validate reports all faults at once;
+// Unmarshal, so that a misspelt key is an error in sections that squash one of the Collector's HTTP configs; and a converter
+// that names the keys that replaced old ones.
 package config
 
 import (

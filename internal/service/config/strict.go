@@ -1,10 +1,6 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads sections of a configuration that squash one of the Collector's HTTP configs. confighttp
-// decodes itself with unknown keys ignored (confmap.WithIgnoreUnused, since its `keepalive` section:
-// open-telemetry/opentelemetry-collector#15308), so that a misspelt key in such a section would be accepted silently. The
-// package can go when confighttp refuses unknown keys again; TestConfigHTTPIgnoresUnknownKeys fails then.
 package config
 
 import (
@@ -18,7 +14,10 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Unmarshal reads conf into section, a pointer to a struct, and refuses keys that section does not have.
+// Unmarshal reads conf into section, a pointer to a struct, and refuses keys that section does not have. It is for sections that
+// squash one of the Collector's HTTP configs: confighttp decodes itself with unknown keys ignored (confmap.WithIgnoreUnused,
+// since its `keepalive` section: open-telemetry/opentelemetry-collector#15308), so that a misspelt key would be accepted
+// silently. It can go when confighttp refuses unknown keys again; TestConfigHTTPIgnoresUnknownKeys fails then.
 func Unmarshal(conf *confmap.Conf, section any) error {
 	known := map[string]bool{}
 	addKeys(known, reflect.TypeOf(section).Elem())
