@@ -20,7 +20,7 @@ func TestDocs(t *testing.T) {
 	rules, err := os.ReadFile("base/relabel.yaml")
 	require.NoError(t, err)
 	root := filepath.Join("..", "..")
-	for _, name := range []string{"README.md", "docs/kubernetes.md"} {
+	for _, name := range []string{"docs/kubernetes.md"} {
 		content, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`pprof\.io/(scrape|port_name|port|path|[a-z_]+)`).FindAllStringSubmatch(string(content), -1) {
