@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 		"/api/flamegraph?service=shop&profile=process_cpu&from=5&until=4": {400, "`until` must be after `from`"},
 		"/api/flamegraph?service=shop&profile=process_cpu&max_nodes=1e9":  {400, "`max_nodes` must be a number from 1 to 500000"},
 		"/api/table?service=shop&profile=process_cpu&sort=x":              {400, "`sort` must be one of self, total, name"},
-		"/api/sandwich?service=shop&profile=process_cpu":                  {400, "`function` must be given"},
+		"/api/sandwich?service=shop&profile=process_cpu":                  {404, "nothing is here"},
 		"/api/heatmap?service=shop&profile=process_cpu&rows=7":            {400, "`rows` must be one of"},
 		"/api/events":                                                         {400, "`service` must be given"},
 		"/api/events?service=x":                                               {404, `there is no service \"x\"`},
@@ -279,8 +279,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// Diff and sandwich over HTTP; the base has the parameters that it names, and the others of the selection.
-func TestDiffAndSandwich(t *testing.T) {
+// A comparison over HTTP; the base has the parameters that it names, and the others of the selection.
+func TestDiff(t *testing.T) {
 	f := startExporter(t, nil)
 	f.send(small("shop", profiletest.Value(3, "leaf", "main")), small("cart", profiletest.Value(5, "leaf", "main")))
 	var diff struct {
@@ -296,16 +296,6 @@ func TestDiffAndSandwich(t *testing.T) {
 	assert.EqualValues(t, 5, diff.BaseTotal)
 	assert.Equal(t, []int64{3, 3, 3}, diff.Nodes.Total)
 	assert.Equal(t, []int64{5, 5, 5}, diff.Nodes.BaseTotal)
-	var sandwich struct {
-		Total            int64
-		Frames           struct{ Name []string }
-		Callers, Callees struct{ Frame, Parent []int }
-	}
-	f.getJSON("/api/sandwich?service=shop&profile=process_cpu&function=leaf", &sandwich)
-	assert.EqualValues(t, 3, sandwich.Total)
-	require.Equal(t, []int{-1, 0}, sandwich.Callers.Frame)
-	assert.Equal(t, "main", sandwich.Frames.Name[0])
-	assert.Equal(t, []int{-1}, sandwich.Callees.Frame)
 }
 
 // Heat map and events of a profile with timestamps over HTTP.

@@ -317,7 +317,6 @@ func queryAll(s *Store, service, profile string) {
 	grouped.GroupBy = "key"
 	_, _ = s.FlameGraph(ctx, sel, 1000)
 	_, _ = s.FlameGraph(ctx, grouped, 1000)
-	_, _ = s.Sandwich(ctx, sel, "leaf", 1000)
 	_, _ = s.Merge(ctx, sel)
 	_, _ = s.Timeline(ctx, grouped, 100, noon)
 	_, _ = s.Attributes(ctx, sel, 100)

@@ -238,7 +238,7 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 	assert.Len(t, encode(t, merged.Profiles).Sample, 3)
 }
 
-// Trees, tables and sandwiches of a recursive function.
+// Trees and tables of a recursive function.
 func TestTreeOfARecursiveProgram(t *testing.T) {
 	s := New(testConfig())
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10,
@@ -263,10 +263,6 @@ func TestTreeOfARecursiveProgram(t *testing.T) {
 	assert.Equal(t, "main 0 15, leaf 12 12, fib 3 7", fmt.Sprintf("%s %d %d, %s %d %d, %s %d %d",
 		rows[0].Frame.Name, rows[0].Self, rows[0].Total, rows[1].Frame.Name, rows[1].Self, rows[1].Total,
 		rows[2].Frame.Name, rows[2].Self, rows[2].Total))
-	sw, err := s.Sandwich(context.Background(), sel, "leaf", 100)
-	require.NoError(t, err)
-	assert.Equal(t, []int64{12, 4, 4, 8}, sw.Callers.Total, "fib, main; main")
-	assert.EqualValues(t, 12, sw.Callees.Total[0])
 	small, err := s.FlameGraph(context.Background(), sel, 3)
 	require.NoError(t, err)
 	assert.Len(t, small.Frame, 3)

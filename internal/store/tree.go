@@ -51,8 +51,6 @@ type Tree struct {
 	BaseSelf, BaseTotal []int64
 	// Truncated is the number of nodes that were left out. Their values are in their parents' totals.
 	Truncated int
-	// built are the builder's indices of Frames.
-	built []int32
 }
 
 // treeBuilder builds a tree from stacks.
@@ -419,7 +417,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
 			if frame = usedFrame[b.frame[i]]; frame < 0 {
 				frame = int32(len(t.Frames))
 				usedFrame[b.frame[i]] = frame
-				t.Frames, t.built = append(t.Frames, b.frames[b.frame[i]]), append(t.built, b.frame[i])
+				t.Frames = append(t.Frames, b.frames[b.frame[i]])
 			}
 		}
 		t.Frame, t.Parent = append(t.Frame, frame), append(t.Parent, parent)

@@ -83,15 +83,9 @@ func appendFrames(b []byte, frames []store.Frame) []byte {
 	return append(b, '}')
 }
 
-// appendNodes writes the columns of nodes. Their frames begin at firstFrame in the answer.
-func appendNodes(b []byte, t *store.Tree, firstFrame int32) []byte {
-	b = appendList(append(b, `{"frame":`...), len(t.Frame), func(b []byte, i int) []byte {
-		f := t.Frame[i]
-		if f >= 0 {
-			f += firstFrame
-		}
-		return strconv.AppendInt(b, int64(f), 10)
-	})
+// appendNodes writes the columns of nodes.
+func appendNodes(b []byte, t *store.Tree) []byte {
+	b = appendInts(append(b, `{"frame":`...), t.Frame)
 	b = appendInts(append(b, `,"parent":`...), t.Parent)
 	for _, column := range []struct {
 		name   string

@@ -4,7 +4,6 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -238,7 +237,7 @@ func graphAnswer(g *store.Graph, more string) (*answer, error) {
 	b := head(g.Summary, g.Total[0])
 	b = fmt.Appendf(b, `%s"profiles":%d,"truncated":%d,"frames":`, more, g.Profiles, g.Truncated)
 	b = append(appendFrames(b, g.Frames), `,"nodes":`...)
-	return columnsAnswer(append(appendNodes(b, g.Tree, 0), '}'))
+	return columnsAnswer(append(appendNodes(b, g.Tree), '}'))
 }
 
 func (s *server) table(r *request) (*answer, error) {
@@ -261,27 +260,5 @@ func (s *server) table(r *request) (*answer, error) {
 		return fmt.Appendf(b, `{"name":%s,"file":%s,"kind":%s,"self":%d,"total":%d}`,
 			quote(row.Frame.Name), quote(row.Frame.File), quote(row.Frame.Kind), row.Self, row.Total)
 	})
-	return columnsAnswer(append(b, '}'))
-}
-
-func (s *server) sandwich(r *request) (*answer, error) {
-	sel := r.selected()
-	function := r.params.get("function")
-	if function == "" {
-		r.params.fail(badRequest("`function` must be given", "the names are those of /api/table"))
-	}
-	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
-	if err := r.params.err; err != nil {
-		return nil, err
-	}
-	sw, err := s.Store.Sandwich(r.Context(), sel, function, most)
-	if err != nil {
-		return nil, err
-	}
-	b := head(sw.Summary, cmp.Or(sw.Callees.Total[0], sw.Callers.Total[0]))
-	b = fmt.Appendf(b, `"truncated":%d,"frames":`, sw.Callers.Truncated+sw.Callees.Truncated)
-	b = appendFrames(b, slices.Concat(sw.Callers.Frames, sw.Callees.Frames))
-	b = appendNodes(append(b, `,"callers":`...), sw.Callers, 0)
-	b = appendNodes(append(b, `,"callees":`...), sw.Callees, int32(len(sw.Callers.Frames)))
 	return columnsAnswer(append(b, '}'))
 }

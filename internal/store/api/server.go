@@ -78,7 +78,7 @@ func New(settings Settings) http.Handler {
 	compress, _ := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false)) // the level is valid
 	for name, serve := range map[string]func(*request) (*answer, error){
 		"status": s.status, "services": s.services, "profiles": s.profiles, "attributes": s.attributes,
-		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff, "sandwich": s.sandwich,
+		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff,
 		"heatmap": s.heatmap, "events": s.events,
 	} {
 		s.mux.Handle("GET /api/"+name, compress(s.query(name, serve)))
