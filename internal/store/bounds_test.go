@@ -481,17 +481,8 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 // A store in which hardly any two samples share a function makes the most costly queries: their memory follows from its bytes.
 func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
-	cfg := testConfig()
-	cfg.MaxBytes = 16 << 20
-	s := New(cfg)
-	for round := 0; s.Stats().Evicted[EvictedBytes] == 0; round++ {
-		var samples []profiletest.Sample
-		for i := range 2000 {
-			samples = append(samples, profiletest.Value(int64(i+1), fmt.Sprintf("f%d.%d", round, i), fmt.Sprint("g", i%100), "main").
-				With(profiletest.Attr("key", fmt.Sprint(i%33))))
-		}
-		add(t, s, "a", "cpu", "nanoseconds", round, 1, samples...)
-	}
+	const maxBytes = 16 << 20
+	s := fullStore(t, maxBytes)
 	ctx := context.Background()
 	sel := Selection{Service: "shop", Profile: "process_cpu"}
 	grouped := sel
@@ -511,7 +502,7 @@ func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 	} {
 		cost := profiletest.MeasureCost(t, func() { require.NoError(t, query()) })
 		t.Logf("%s of %d bytes: %v", name, s.Stats().Bytes, cost)
-		profiletest.RequireBounded(t, cost, cfg.MaxBytes, 64<<20, 6)
+		profiletest.RequireBounded(t, cost, maxBytes, 64<<20, 6)
 	}
 }
 

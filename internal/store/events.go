@@ -56,17 +56,20 @@ var (
 // it is empty, the first of laneKeys that they have is used. A value that is a time ends at its timestamp, others have
 // no length.
 func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
-	v := s.view()
+	v := s.view(ctx, sel.Meter)
 	defer v.release()
 	filters, err := v.filters(&sel)
 	if err != nil {
 		return nil, err
 	}
-	c := &eventCollector{limit: limit, lanes: map[string]int32{}, states: map[string]int32{}}
+	if err := v.memory.take(4 * limit * eventBytes); err != nil {
+		return nil, err
+	}
+	c := &eventCollector{memory: v.memory, limit: limit, lanes: map[string]int32{}, states: map[string]int32{}}
 	// An event belongs to the time if any part of it does: its end may be after it.
 	open := sel
 	open.Until = 0
-	r := &reader{sel: &open, filters: filters, groups: newGroups(len(v.epochs))}
+	r := &reader{sel: &open, filters: filters, groups: newGroups(len(v.epochs)), memory: v.memory}
 	open.GroupBy = ""
 	found := false
 	for n, e := range v.epochs {
@@ -88,9 +91,6 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 				if t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps || t.chunk.end < sel.From {
 					continue
 				}
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
 				r.observations(&t, func(_ int, row *rows) {
 					end := t.chunk.time + row.timestamp
 					start := end - durationOf(row.value, unit)
@@ -100,6 +100,9 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 					names := c.names(filters[n], sr, &sel, dictionary.AttributeSetIndex(row.attribute), typ.Type)
 					c.add(collectedEvent{Event{names.lane, names.state, row.stack, start, end}, int32(n)})
 				})
+				if err := v.memory.check(); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -109,7 +112,7 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 		}
 		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, Shorten(sel.Service))
 	}
-	return c.finish(v), nil
+	return c.finish(v)
 }
 
 type collectedEvent struct {
@@ -121,6 +124,7 @@ type collectedEvent struct {
 type setNames struct{ lane, state int32 }
 
 type eventCollector struct {
+	memory        *memory
 	limit         int
 	events        []collectedEvent
 	leftOut       int
@@ -143,6 +147,7 @@ func numberOf(names map[string]int32, name string) int32 {
 func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set dictionary.AttributeSetIndex, typ string) setNames {
 	known, ok := c.sets[set]
 	if !ok {
+		_ = c.memory.take(laneBytes)
 		known.lane = numberOf(c.lanes, laneName(f, sr, sel, set)+instanceMark+instanceName(f, sr))
 		known.state = -1
 		for _, key := range stateKeys {
@@ -251,7 +256,7 @@ func (c *eventCollector) keepLongest() {
 }
 
 // finish chooses the lanes with most time and resolves stacks.
-func (c *eventCollector) finish(v *view) *Events {
+func (c *eventCollector) finish(v *view) (*Events, error) {
 	c.keepLongest()
 	out := &Events{LeftOut: c.leftOut, States: byNumber(c.states)}
 	names := shownLanes(byNumber(c.lanes))
@@ -273,7 +278,7 @@ func (c *eventCollector) finish(v *view) *Events {
 		shown[lane] = int32(i)
 		out.Lanes = append(out.Lanes, names[lane])
 	}
-	b := newTreeBuilder()
+	b := newTreeBuilder(v.memory)
 	framers := make([]epochFramer, len(v.epochs))
 	for n, e := range v.epochs {
 		framers[n] = epochFramer{b: b, dict: e.dict}
@@ -291,13 +296,17 @@ func (c *eventCollector) finish(v *view) *Events {
 		if !ok {
 			at = int32(len(out.Stacks))
 			stacks[key] = at
-			out.Stacks = append(out.Stacks, framers[e.epoch].stack(dictionary.StackIndex(e.Stack), maxStackFrames))
+			stack, err := framers[e.epoch].stack(dictionary.StackIndex(e.Stack), maxStackFrames)
+			if err != nil {
+				return nil, err
+			}
+			out.Stacks = append(out.Stacks, stack)
 		}
 		e.Stack = at
 		out.List = append(out.List, e.Event)
 	}
 	out.Frames = b.frames
-	return out
+	return out, v.memory.keep(v.memory.used)
 }
 
 // compareNumbered compares names that differ in a number by the number: goroutine 9 before goroutine 10.

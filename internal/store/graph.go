@@ -44,14 +44,15 @@ func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Gr
 	if err != nil {
 		return nil, err
 	}
-	return &Graph{Tree: b.finish(max(maxNodes, 1), len(sides) > 1), Summary: summary}, nil
+	tree, err := b.finish(max(maxNodes, 1), len(sides) > 1)
+	return &Graph{Tree: tree, Summary: summary}, err
 }
 
 // buildTree merges the samples of one or two selections. The view that it reads is released when it returns.
 func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilder, summary Summary, err error) {
-	v := s.view()
+	v := s.view(ctx, sides[0].Meter)
 	defer v.release()
-	b = newTreeBuilder()
+	b = newTreeBuilder(v.memory)
 	b.bound(v, len(sides))
 	for side := range sides {
 		sel := &sides[side]
@@ -59,12 +60,11 @@ func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilde
 		if err != nil {
 			return nil, summary, err
 		}
-		terms, values := v.choose(sel, t, r.filters, s.cfg.Resolution)
-		sums, err := v.sum(ctx, r, terms)
+		terms, values, err := v.choose(sel, t, r.filters, s.cfg.Resolution)
 		if err != nil {
 			return nil, summary, err
 		}
-		if err := b.add(ctx, v, sel, r.groups.names, sums, side); err != nil {
+		if err := b.add(v, r, terms, side); err != nil {
 			return nil, summary, err
 		}
 		if side == 0 {

@@ -36,13 +36,16 @@ var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 
 // HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread over that time.
 func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
-	v := s.view()
+	v := s.view(ctx, sel.Meter)
 	defer v.release()
 	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
 	}
-	terms, _ := v.choose(&sel, t, r.filters, s.cfg.Resolution)
+	terms, _, err := v.choose(&sel, t, r.filters, s.cfg.Resolution)
+	if err != nil {
+		return nil, err
+	}
 	terms = slices.DeleteFunc(terms, func(t term) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
 	h := &HeatMap{Type: t, Rows: rowsOfSecond, Seconds: 1}
 	from, until := sel.From, sel.Until
@@ -63,21 +66,24 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 	columns = min(max(columns, 1), maxHeatColumns)
 	h.Seconds = max((seconds+columns-1)/columns, 1)
 	h.Columns = (seconds + h.Seconds - 1) / h.Seconds
+	if err := v.memory.take(16*h.Columns*h.Seconds*rowsOfSecond + 8*h.Columns*rowsOfSecond); err != nil {
+		return nil, err
+	}
 	b := newBins(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
 	scale := timeUnit(t.Unit)
 	for i := range terms {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		r.observations(&terms[i], func(_ int, row *rows) {
 			end := terms[i].chunk.time + row.timestamp
 			if b.add(end-durationOf(row.value, scale), end, float64(row.value)*terms[i].weight) {
 				h.Observations++
 			}
 		})
+		if err := v.memory.check(); err != nil {
+			return nil, err
+		}
 	}
 	h.addUp(b.sums())
-	return h, nil
+	return h, v.memory.keep(8 * len(h.Cells))
 }
 
 // addUp adds up the seconds of each column.

@@ -62,7 +62,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 		key
 		id seriesID
 	}
-	v := s.view()
+	v := s.view(context.Background(), nil)
 	defer v.release()
 	found, seen := map[key]*ProfileInfo{}, map[instanceKey]bool{}
 	for _, e := range v.epochs {
@@ -128,7 +128,7 @@ type AttributeValue struct {
 
 // Attributes lists the attributes of a selection's samples, each with the limit most frequent values.
 func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
-	v := s.view()
+	v := s.view(ctx, sel.Meter)
 	defer v.release()
 	t, r, err := v.read(&sel)
 	if err != nil {
@@ -152,30 +152,48 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		attribute dictionary.AttributeIndex
 	}
 	sets, attributes := map[setOf]int{}, map[attributeOf]int{}
-	terms, _ := v.choose(&sel, t, r.filters, s.cfg.Resolution)
+	terms, _, err := v.choose(&sel, t, r.filters, s.cfg.Resolution)
+	if err != nil {
+		return nil, err
+	}
+	count := func(of setOf, n int) {
+		before := len(sets)
+		if sets[of] += n; len(sets) > before {
+			_ = v.memory.take(cacheBytes)
+		}
+	}
 	for i := range terms {
-		if err := ctx.Err(); err != nil {
+		if err := v.memory.check(); err != nil {
 			return nil, err
 		}
 		t := &terms[i]
 		resource := setOf{t.epoch, false, t.series.resource}
 		if t.chunk.flags&hasAttributes == 0 {
-			sets[resource] += int(t.chunk.samples)
+			count(resource, int(t.chunk.samples))
 			continue
 		}
 		r.observations(t, func(_ int, row *rows) {
-			sets[resource]++
-			sets[setOf{t.epoch, true, dictionary.AttributeSetIndex(row.attribute)}]++
+			count(resource, 1)
+			count(setOf{t.epoch, true, dictionary.AttributeSetIndex(row.attribute)}, 1)
 		})
 	}
 	for of, n := range sets {
 		for _, i := range v.epochs[of.epoch].dict.AttributeSets.At(of.set) {
-			attributes[attributeOf{of.epoch, of.sample, dictionary.AttributeIndex(i)}] += n
+			before := len(attributes)
+			if attributes[attributeOf{of.epoch, of.sample, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
+				_ = v.memory.take(cacheBytes)
+			}
+		}
+		if err := v.memory.take(0); err != nil {
+			return nil, err
 		}
 	}
 	for of, n := range attributes {
 		dict := v.epochs[of.epoch].dict
 		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.sample}
+		if err := v.memory.take(2 * cacheBytes); err != nil { // its text among the counts, and in the list
+			return nil, err
+		}
 		if counts[k] == nil {
 			counts[k] = map[string]int{}
 		}
@@ -195,7 +213,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		}
 		return 1
 	})
-	return list, nil
+	return list, v.memory.keep(cacheBytes * len(attributes))
 }
 
 func attributeInfo(key string, sample bool, values map[string]int, limit int) AttributeInfo {

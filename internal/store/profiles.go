@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -32,8 +31,9 @@ func (id identity) untimed() identity {
 
 // table adds up values by identity, with a column for each sample type.
 type table struct {
-	types int
-	rows  []identity
+	memory *memory
+	types  int
+	rows   []identity
 	// room is how many values all tables of a query may still add.
 	room *int
 	// values has a row of types values for each identity. fractions, if there are any, are added in the end, so that
@@ -43,14 +43,23 @@ type table struct {
 	index     dictionary.HashIndex
 	// plain[stack] is the row of a stack without anything else, plus one.
 	plain []int32
+	// written is what the samples take that were made of rows.
+	written int
 }
 
-func newTable(types, stacks int, room *int) *table {
-	t := &table{types: types, plain: make([]int32, stacks), room: room}
+func newTable(m *memory, types, stacks int, room *int) *table {
+	_ = m.take(4 * stacks) // row's callers check
+	t := &table{memory: m, types: types, plain: make([]int32, stacks), room: room}
 	t.index.Reset(0)
 	return t
 }
 
+// bytes is what the table takes.
+func (t *table) bytes() int {
+	return 4*cap(t.plain) + len(t.rows)*rowBytes + valueBytes*(len(t.values)+len(t.fractions))
+}
+
+// row returns the row of an identity. Its callers check the memory.
 func (t *table) row(id identity) int {
 	isPlain := id.attributes == 0 && id.link == 0 && !id.timed
 	if isPlain && t.plain[id.stack] != 0 {
@@ -67,9 +76,11 @@ func (t *table) row(id identity) int {
 		}
 	}
 	*t.room -= max(t.types, rowValues)
+	_ = t.memory.take(rowBytes + valueBytes*t.types)
 	t.rows = append(t.rows, id)
 	t.values = append(t.values, make([]int64, t.types)...)
 	if t.fractions != nil {
+		_ = t.memory.take(valueBytes * t.types)
 		t.fractions = append(t.fractions, make([]float64, t.types)...)
 	}
 	if isPlain {
@@ -87,6 +98,7 @@ func (t *table) add(id identity, column int, value int64) {
 func (t *table) addFraction(id identity, column int, value float64) {
 	row := t.row(id)
 	if t.fractions == nil {
+		_ = t.memory.take(valueBytes * len(t.values))
 		t.fractions = make([]float64, len(t.values))
 	}
 	t.fractions[row*t.types+column] += value
@@ -122,7 +134,7 @@ type Merged struct {
 
 // Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
 func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
-	v := s.view()
+	v := s.view(ctx, sel.Meter)
 	defer v.release()
 	sel.GroupBy = ""
 	first, r, err := v.read(&sel)
@@ -139,11 +151,11 @@ func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 		tables: make([]*table, len(v.epochs)), room: minMergedValues, maxValues: minMergedValues,
 	}
 	for column, t := range types {
-		if err := m.column(ctx, column, t); err != nil {
+		if err := m.column(column, t); err != nil {
 			return nil, err
 		}
 	}
-	return m.assemble(ctx)
+	return m.assemble()
 }
 
 // merger merges the columns of a pprof.
@@ -166,11 +178,11 @@ type merger struct {
 	newest         *term
 }
 
-func (m *merger) column(ctx context.Context, column int, t SampleType) error {
-	if err := ctx.Err(); err != nil {
+func (m *merger) column(column int, t SampleType) error {
+	terms, values, err := m.view.choose(m.sel, t, m.reader.filters, m.cfg.Resolution)
+	if err != nil {
 		return err
 	}
-	terms, values := m.view.choose(m.sel, t, m.reader.filters, m.cfg.Resolution)
 	m.isTotal = append(m.isTotal, values == kind.Total)
 	duration, count, samples := int64(0), 0, 0
 	for i := range terms {
@@ -192,26 +204,24 @@ func (m *merger) column(ctx context.Context, column int, t SampleType) error {
 	m.maxValues, m.room = m.maxValues+more, m.room+more
 	// Fast path: sum by stack in a dense array, as most profiles have nothing else.
 	plain, rest := m.split(terms)
-	sums, err := m.view.sum(ctx, m.reader, plain)
-	if err != nil {
-		return err
-	}
-	for epoch, groups := range sums {
-		for _, values := range groups {
-			for stack, value := range values {
-				if value != 0 && m.room >= 0 {
-					m.table(epoch).add(identity{stack: int32(stack)}, column, value)
-				}
+	err = m.view.eachSum(m.reader, plain, func(epoch, _ int, sums []int64) error {
+		for stack, value := range sums {
+			if value == 0 {
+				continue
+			}
+			if m.table(epoch).add(identity{stack: int32(stack)}, column, value); m.room < 0 || m.view.memory.take(0) != nil {
+				break
 			}
 		}
-	}
+		return m.ended()
+	})
 	for i := range rest {
-		if err := errors.Join(ctx.Err(), m.tooLarge()); err != nil {
-			return err
+		if err == nil {
+			m.chunk(&rest[i], column)
+			err = m.ended()
 		}
-		m.chunk(&rest[i], column)
 	}
-	return m.tooLarge()
+	return err
 }
 
 // An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
@@ -224,17 +234,18 @@ const (
 	rowValues       = 4
 )
 
-func (m *merger) tooLarge() error {
+// ended returns an error if the query has ended, or has too many values.
+func (m *merger) ended() error {
 	if m.room < 0 {
 		return fmt.Errorf("%w: its samples have more than %d values, one of each of %d sample types, or %d for fewer types",
 			ErrTooLarge, m.maxValues, len(m.types), rowValues)
 	}
-	return nil
+	return m.view.memory.check()
 }
 
 func (m *merger) table(epoch int) *table {
 	if m.tables[epoch] == nil {
-		m.tables[epoch] = newTable(len(m.types), m.view.epochs[epoch].dict.Stacks.Len(), &m.room)
+		m.tables[epoch] = newTable(m.view.memory, len(m.types), m.view.epochs[epoch].dict.Stacks.Len(), &m.room)
 	}
 	return m.tables[epoch]
 }
@@ -271,8 +282,8 @@ func (m *merger) chunk(t *term, column int) {
 }
 
 // assemble moves the epochs' rows to one dictionary and writes them as profiles.
-func (m *merger) assemble(ctx context.Context) (*Merged, error) {
-	dict := dictionary.New()
+func (m *merger) assemble() (*Merged, error) {
+	dict, memory := dictionary.New(), m.view.memory
 	all := m.newWhole()
 	var meta meta
 	var metaEpoch *epoch
@@ -281,7 +292,7 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 		meta = metaEpoch.metas[m.newest.chunk.meta]
 		// Each sample type has the profile's attributes.
 		m.room -= len(m.types) * len(metaEpoch.dict.AttributeSets.At(meta.attributes))
-		if err := m.tooLarge(); err != nil {
+		if err := m.ended(); err != nil {
 			return nil, err
 		}
 	}
@@ -289,11 +300,13 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 		if t == nil {
 			continue
 		}
-		if err := ctx.Err(); err != nil {
+		from, before := m.view.epochs[epoch].dict, dict.MemoryBytes()
+		moving := moverBytes(from) + from.MemoryBytes() // at most all of it
+		if err := memory.take(moving); err != nil {
 			return nil, err
 		}
-		mover := dictionary.NewMover(m.view.epochs[epoch].dict, dict)
-		mover.Stacks(t.stacks(m.view.epochs[epoch].dict.Stacks.Len()))
+		mover := dictionary.NewMover(from, dict)
+		mover.Stacks(t.stacks(from.Stacks.Len()))
 		all.plain = append(all.plain, make([]int32, dict.Stacks.Len()-len(all.plain))...)
 		for i, row := range t.rows {
 			row.stack = int32(mover.Stack(dictionary.StackIndex(row.stack)))
@@ -306,15 +319,25 @@ func (m *merger) assemble(ctx context.Context) (*Merged, error) {
 				}
 				all.add(row, column, value)
 			}
+			if i%rowsPerCheck == 0 {
+				if err := memory.check(); err != nil {
+					return nil, err
+				}
+			}
 		}
+		memory.release(moving - (dict.MemoryBytes() - before) + t.bytes())
 		m.tables[epoch] = nil
 	}
 	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.count}
 	if m.newest != nil {
 		m.write(out.Profiles, dict, all, metaEpoch.dict, meta)
 	}
+	copied := dictionaryPart * dict.MemoryBytes()
+	if err := memory.take(copied); err != nil {
+		return nil, err
+	}
 	dict.CopyTo(out.Dictionary())
-	return out, nil
+	return out, memory.keep(copied + all.written)
 }
 
 // newWhole returns a table with room for the rows of all epochs.
@@ -326,7 +349,7 @@ func (m *merger) newWhole() *table {
 		}
 	}
 	room := rows * len(m.types)
-	t := newTable(len(m.types), 0, &room)
+	t := newTable(m.view.memory, len(m.types), 0, &room)
 	t.rows, t.values = make([]identity, 0, rows), make([]int64, 0, room)
 	return t
 }
@@ -377,6 +400,9 @@ const maxRepeatedAttributes = 16
 func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, column int) {
 	timed := map[identity]pprofile.Sample{}
 	for i, row := range t.rows {
+		if t.memory.take(0) != nil {
+			return // assemble returns the error
+		}
 		values := t.values[i*t.types : (i+1)*t.types]
 		if values[column] == 0 && (column > 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
 			continue
@@ -384,11 +410,16 @@ func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, col
 		isShared := row.timed && len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes))) > maxRepeatedAttributes
 		if isShared {
 			if s, ok := timed[row.untimed()]; ok {
+				t.written += 2 * valueBytes
+				_ = t.memory.take(2 * valueBytes)
 				s.Values().Append(values[column])
 				s.TimestampsUnixNano().Append(uint64(row.timestamp))
 				continue
 			}
 		}
+		taken := writtenBytes + 4*len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes)))
+		t.written += taken
+		_ = t.memory.take(taken)
 		s := dst.AppendEmpty()
 		s.SetStackIndex(row.stack)
 		s.SetLinkIndex(row.link)

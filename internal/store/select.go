@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 // Attribute is a key and the text of a value.
@@ -36,6 +37,9 @@ type Selection struct {
 	LastState bool
 	// Timestamps makes Merge keep the time of each observation. Otherwise observations of one stack are added up.
 	Timestamps bool
+	// Meter reserves the memory of the query before it is taken, and has that of the result afterwards; nil means no bound. A comparison
+	// uses that of its first selection.
+	Meter *size.Meter
 }
 
 // ErrNothing is wrapped by errors for selections without profiles.
@@ -158,7 +162,7 @@ func (v *view) read(sel *Selection) (SampleType, *reader, error) {
 		return t, nil, err
 	}
 	filters, err := v.filters(sel)
-	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs))}, err
+	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs)), memory: v.memory}, err
 }
 
 // Shorten cuts a text that a client or a producer chose, for a message.
@@ -171,7 +175,7 @@ func Shorten(s string) string {
 }
 
 // instances returns the series of a selection.
-func (v *view) instances(sel *Selection, t SampleType, filters []*filter) []*instance {
+func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*instance, error) {
 	byID := map[seriesID]*instance{}
 	var list []*instance
 	for n, e := range v.epochs {
@@ -195,6 +199,9 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) []*ins
 				byID[sr.id] = in
 				list = append(list, in)
 			}
+			if err := v.memory.take(termBytes * len(sr.chunks)); err != nil {
+				return nil, err
+			}
 			for k := range sr.chunks {
 				in.chunks = append(in.chunks, term{epoch: n, series: sr, chunk: &sr.chunks[k], weight: 1})
 			}
@@ -207,7 +214,7 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) []*ins
 			slices.SortStableFunc(in.chunks, byEnd)
 		}
 	}
-	return list
+	return list, nil
 }
 
 // inRange reports whether a chunk overlaps the selected time.
@@ -324,8 +331,11 @@ func weighStates(instances []*instance, perInstance [][]term, resolution time.Du
 }
 
 // choose returns all terms of a selection and its sample type.
-func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []term, values kind.Values) {
-	instances := v.instances(sel, t, filters)
+func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []term, values kind.Values, err error) {
+	instances, err := v.instances(sel, t, filters)
+	if err != nil {
+		return nil, values, err
+	}
 	perInstance := make([][]term, len(instances))
 	for i, in := range instances {
 		perInstance[i] = in.terms(sel, resolution)
@@ -334,13 +344,14 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolutio
 	if values == kind.State && !sel.LastState {
 		weighStates(instances, perInstance, resolution)
 	}
-	return slices.Concat(perInstance...), values
+	return slices.Concat(perInstance...), values, nil
 }
 
-// filter decides, for one epoch, which samples have the attributes of a selection.
+// filter decides, for one epoch, which samples have the attributes of a selection. Whoever reads samples by it checks the memory.
 type filter struct {
-	dict *dictionary.Dictionary
-	keys []filterKey
+	dict   *dictionary.Dictionary
+	memory *memory
+	keys   []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
 	// resources has the results of resourceValue, texts those of text: very many series and samples can share a resource of
@@ -394,7 +405,7 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 	filters := make([]*filter, len(v.epochs))
 	for i, e := range v.epochs {
 		f := &filter{
-			dict: e.dict, sets: map[filterSet]bool{}, resources: map[resourceKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
+			dict: e.dict, memory: v.memory, sets: map[filterSet]bool{}, resources: map[resourceKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
 		}
 		for _, key := range keys {
 			k := filterKey{values: values[key]}
@@ -424,6 +435,7 @@ func (f *filter) text(i dictionary.AttributeIndex) string {
 	text, ok := f.texts[i]
 	if !ok {
 		text = f.dict.Attributes.At(i).Value.Text()
+		_ = f.memory.take(cacheBytes + len(text))
 		f.texts[i] = text
 	}
 	return text
@@ -435,6 +447,7 @@ func (f *filter) resourceValue(sr *series, key dictionary.StringIndex) (string, 
 	at := resourceKey{sr.resource, key}
 	known, ok := f.resources[at]
 	if !ok {
+		_ = f.memory.take(cacheBytes)
 		known.text, known.has = f.value(sr.resource, key)
 		f.resources[at] = known
 	}
@@ -475,6 +488,7 @@ func (f *filter) sample(set dictionary.AttributeSetIndex, required uint64) bool 
 	key := filterSet{set: set, required: required}
 	match, ok := f.sets[key]
 	if !ok {
+		_ = f.memory.take(cacheBytes)
 		match = true
 		for i, k := range f.keys {
 			if required&(1<<i) != 0 {

@@ -4,12 +4,14 @@
 package store
 
 import (
+	"context"
 	"crypto/sha256"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 // Config bounds a Store.
@@ -199,16 +201,19 @@ func (s *Store) measure(total int) {
 }
 
 // view is what a query reads: all epochs, which do not change until release.
-type view struct{ epochs []*epoch }
+type view struct {
+	epochs []*epoch
+	memory *memory
+}
 
-func (s *Store) view() *view {
+func (s *Store) view(ctx context.Context, meter *size.Meter) *view {
 	s.mu.Lock()
 	list := append([]*epoch(nil), s.epochs...)
 	s.mu.Unlock()
 	for _, e := range list {
 		e.mu.RLock()
 	}
-	return &view{epochs: list}
+	return &view{epochs: list, memory: newMemory(ctx, meter)}
 }
 
 func (v *view) release() {

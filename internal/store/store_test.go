@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
@@ -499,14 +500,15 @@ func TestFramesAreBounded(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	builder := newTreeBuilder()
-	builder.maxExtra = math.MaxInt
-	view := s.view()
+	view := s.view(ended, nil)
 	defer view.release()
-	sums := stackSums{{make([]int64, view.epochs[0].dict.Stacks.Len())}}
-	for i := range sums[0][0] {
-		sums[0][0][i] = int64(min(i%1024, 1)) // none of those that a count of stacks would look at
+	builder := newTreeBuilder(view.memory)
+	builder.maxExtra = math.MaxInt
+	framer := &epochFramer{b: builder, dict: view.epochs[0].dict}
+	err = nil
+	for stack := 1; err == nil && stack < framer.dict.Stacks.Len(); stack++ {
+		_, err = framer.node(0, dictionary.StackIndex(stack))
 	}
-	require.ErrorIs(t, builder.add(ended, view, &sel, nil, sums, 0), context.Canceled)
+	require.ErrorIs(t, err, context.Canceled)
 	assert.Less(t, len(builder.parent), 30_000)
 }

@@ -4,8 +4,6 @@
 package store
 
 import (
-	"context"
-	"fmt"
 	"math"
 	"strings"
 
@@ -19,8 +17,6 @@ const (
 	OtherGroup = "(other)"
 	// NoGroup is the group of samples without the attribute.
 	NoGroup = "(none)"
-	// maxCells bounds the sums of one query, in number.
-	maxCells = 48 << 20
 )
 
 // groups numbers the values that an answer is divided by. Without a key there is only group 0, whose name is empty.
@@ -89,6 +85,7 @@ func (g *groups) ofSample(epoch int, f *filter, set dictionary.AttributeSetIndex
 		if value, has := f.value(set, f.groupKey); has {
 			name = groupName(value)
 		}
+		_ = f.memory.take(cacheBytes)
 		i = g.number(name)
 		g.sets[epoch][set] = i
 	}
@@ -100,7 +97,11 @@ type reader struct {
 	sel     *Selection
 	filters []*filter
 	groups  *groups
+	memory  *memory
 }
+
+// rowsPerCheck is the number of rows between two checks of the memory.
+const rowsPerCheck = 1 << 12
 
 // whole reports whether all observations of a term belong to the selection and to one group.
 func (r *reader) whole(t *term) (group int, whole bool) {
@@ -115,12 +116,17 @@ func (sel *Selection) cuts(c *chunk) bool {
 		(sel.From > c.start || sel.Until != 0 && sel.Until < c.end)
 }
 
-// observations calls use for each observation of a term that belongs to the selection.
+// observations calls use for each observation of a term that belongs to the selection. It stops if the query has ended: the caller
+// checks the memory.
 func (r *reader) observations(t *term, use func(group int, row *rows)) {
 	f := r.filters[t.epoch]
 	group, same := r.groups.ofSeries(r.sel, f, t.series)
 	required, cuts := f.required(t.series), r.sel.cuts(t.chunk)
-	for row := t.chunk.rows(); row.next(); {
+	row := t.chunk.rows() // of the loop, it would be allocated for each turn
+	for row.next() {
+		if row.left%rowsPerCheck == 0 && r.memory.check() != nil {
+			return
+		}
 		if cuts {
 			at := t.chunk.time + row.timestamp
 			if at < r.sel.From || r.sel.Until != 0 && at >= r.sel.Until {
@@ -138,75 +144,77 @@ func (r *reader) observations(t *term, use func(group int, row *rows)) {
 	}
 }
 
-// stackSums[epoch][group] has the sum of values of each stack, or is nil if there are none.
-type stackSums [][][]int64
-
-// sum adds up the values of terms by stack.
-func (v *view) sum(ctx context.Context, r *reader, terms []term) (stackSums, error) {
+// eachSum adds up the values of terms by stack, one epoch after the other, and calls use with the sums of each group that an epoch has:
+// sums[stack] is valid until use returns.
+func (v *view) eachSum(r *reader, terms []term, use func(epoch, group int, sums []int64) error) error {
 	for i := range terms {
 		if w := terms[i].weight; w != math.Trunc(w) {
-			sums, err := sumAs[float64](ctx, v, r, terms)
-			return roundSums(sums), err
-		}
-	}
-	return sumAs[int64](ctx, v, r, terms)
-}
-
-func sumAs[T number](ctx context.Context, v *view, r *reader, terms []term) ([][][]T, error) {
-	sums := make([][][]T, len(v.epochs))
-	cells := 0
-	sumsOf := func(epoch, group int) []T {
-		for len(sums[epoch]) <= group {
-			sums[epoch] = append(sums[epoch], nil)
-		}
-		if sums[epoch][group] == nil {
-			stacks := v.epochs[epoch].dict.Stacks.Len()
-			if cells += stacks; cells > maxCells {
-				stacks = 0
-			}
-			sums[epoch][group] = make([]T, stacks)
-		}
-		return sums[epoch][group]
-	}
-	for i := range terms {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		t := &terms[i]
-		if group, whole := r.whole(t); whole {
-			if sum := sumsOf(t.epoch, group); len(sum) > 0 {
-				addTo(t.chunk, sum, T(t.weight))
-			}
-		} else {
-			r.observations(t, func(group int, row *rows) {
-				if sum := sumsOf(t.epoch, group); len(sum) > 0 {
-					sum[row.stack] += T(row.value) * T(t.weight)
-				}
+			return eachSumAs(v, r, terms, func(epoch, group int, sums []float64) error {
+				return use(epoch, group, rounded(sums))
 			})
 		}
-		if cells > maxCells {
-			return nil, fmt.Errorf("%w: more than %d sums of stacks", ErrTooLarge, maxCells)
-		}
 	}
-	return sums, nil
+	return eachSumAs(v, r, terms, use)
 }
 
-func roundSums(sums [][][]float64) stackSums {
-	rounded := make(stackSums, len(sums))
-	for e, groups := range sums {
-		rounded[e] = make([][]int64, len(groups))
-		for g, values := range groups {
-			if values == nil {
+func eachSumAs[T number](v *view, r *reader, terms []term, use func(epoch, group int, sums []T) error) error {
+	for epoch, e := range v.epochs {
+		var sums [][]T
+		stacks, taken := e.dict.Stacks.Len(), 0
+		// sumsOf returns nil if there is no memory: the terms are checked.
+		sumsOf := func(group int) []T {
+			for len(sums) <= group {
+				sums = append(sums, nil)
+			}
+			if sums[group] == nil {
+				const bytes = 16 // with the rounded ones
+				if taken += bytes * stacks; v.memory.take(bytes*stacks) != nil {
+					return nil
+				}
+				sums[group] = make([]T, stacks)
+			}
+			return sums[group]
+		}
+		for i := range terms {
+			t := &terms[i]
+			if t.epoch != epoch {
 				continue
 			}
-			whole := make([]int64, len(values))
-			for i, v := range values {
-				if v != 0 {
-					whole[i] = int64(math.Round(v))
+			if group, whole := r.whole(t); whole {
+				if sum := sumsOf(group); sum != nil {
+					addTo(t.chunk, sum, T(t.weight))
 				}
+			} else {
+				r.observations(t, func(group int, row *rows) {
+					if sum := sumsOf(group); sum != nil {
+						sum[row.stack] += T(row.value) * T(t.weight)
+					}
+				})
 			}
-			rounded[e][g] = whole
+			if err := v.memory.check(); err != nil {
+				return err
+			}
+		}
+		for group, sum := range sums {
+			if sum == nil {
+				continue
+			}
+			if err := use(epoch, group, sum); err != nil {
+				return err
+			}
+			sums[group] = nil
+		}
+		v.memory.release(taken)
+	}
+	return nil
+}
+
+func rounded(sums []float64) []int64 {
+	whole := make([]int64, len(sums))
+	for i, v := range sums {
+		if v != 0 {
+			whole[i] = int64(math.Round(v))
 		}
 	}
-	return rounded
+	return whole
 }

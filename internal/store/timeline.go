@@ -34,19 +34,22 @@ const maxPoints = 10_000
 // Timeline adds up the selected values over time, in about points steps. What happened in an interval is spread over it;
 // a state holds until the next one.
 func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
-	v := s.view()
+	v := s.view(ctx, sel.Meter)
 	defer v.release()
 	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
 	}
-	instances := v.instances(&sel, t, r.filters)
+	instances, err := v.instances(&sel, t, r.filters)
+	if err != nil {
+		return nil, err
+	}
 	tl := &Timeline{Type: t}
 	n := s.steps(tl, &sel, instances, points, now)
 	p := &plotter{reader: r, from: tl.From, step: tl.Step, n: n}
 	for _, in := range instances {
 		tl.Values = shownValues(in.values)
-		if err := p.instance(ctx, in); err != nil {
+		if err := p.instance(in); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +62,7 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 	if tl.Groups == nil {
 		tl.Groups = []TimelineGroup{{Values: p.line(0).values()}}
 	}
-	return tl, nil
+	return tl, v.memory.keep(pointBytes * n * len(tl.Groups))
 }
 
 // steps sets the start of the timeline and the length and number of its steps.
@@ -132,15 +135,17 @@ func (p *plotter) line(group int) *line {
 		p.lines = append(p.lines, nil)
 	}
 	if p.lines[group] == nil {
+		_ = p.memory.take(pointBytes * p.n) // there are few groups: instance checks
 		p.lines[group] = &line{newBins(p.from, p.step, p.n), make([]int32, p.n+1)}
 	}
 	return p.lines[group]
 }
 
-func (p *plotter) instance(ctx context.Context, in *instance) error {
+func (p *plotter) instance(in *instance) error {
 	p.own = map[int]*ownLine{}
+	defer func() { p.memory.release(pointBytes * p.n * len(p.own)) }()
 	for i := range in.chunks {
-		if err := ctx.Err(); err != nil {
+		if err := p.memory.check(); err != nil {
 			return err
 		}
 		t := &in.chunks[i]
@@ -212,6 +217,7 @@ func (p *plotter) state(group int, at int64, value float64) {
 	}
 	own := p.own[group]
 	if own == nil {
+		_ = p.memory.take(pointBytes * p.n)
 		own = &ownLine{sums: make([]float64, p.n), counts: make([]int32, p.n)}
 		p.own[group] = own
 	}

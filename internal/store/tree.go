@@ -5,7 +5,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -55,6 +54,7 @@ type Tree struct {
 
 // treeBuilder builds a tree from stacks.
 type treeBuilder struct {
+	memory  *memory
 	frames  []Frame
 	keys    []frameKey
 	byFrame map[frameKey]int32
@@ -66,16 +66,18 @@ type treeBuilder struct {
 	index dictionary.HashIndex
 	// folded counts the nodes above maxBuiltNodes: their values go to their parents.
 	folded int
-	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since walk has looked at the
-	// context.
+	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since walk has checked the memory.
 	extra, maxExtra, unchecked int
 }
 
 // maxBuiltNodes bounds a tree before its smallest nodes are left out, and so the memory of a query.
 const maxBuiltNodes = 2 << 20
 
-func newTreeBuilder() *treeBuilder {
-	b := &treeBuilder{byFrame: map[frameKey]int32{}, texts: map[string]int32{}}
+// nodeColumns is how many 32-bit numbers a node of a comparison has in a Tree.
+const nodeColumns = 10
+
+func newTreeBuilder(m *memory) *treeBuilder {
+	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, texts: map[string]int32{}}
 	b.index.Reset(0)
 	b.addNode(-1, -1)
 	return b
@@ -87,7 +89,7 @@ const (
 	// The stacks of a query may have maxExtraConstant + the bytes of locations / extraBytes in further frames.
 	maxExtraConstant = 256 << 10
 	extraBytes       = 4
-	// walkedPerCheck is the number of frames between two looks at the context.
+	// walkedPerCheck is the number of frames between two checks of the memory.
 	walkedPerCheck = 1 << 16
 )
 
@@ -102,16 +104,16 @@ func (b *treeBuilder) bound(v *view, sides int) {
 
 // walk counts the frames of a stack before they are walked over. Few bytes can have many: a location has any number of lines, a
 // stack has it any number of times, and any number of stacks have it.
-func (b *treeBuilder) walk(ctx context.Context, locations, frames int) error {
+func (b *treeBuilder) walk(locations, frames int) error {
 	b.extra += max(0, frames-framesPerLocation*locations)
 	if b.extra > b.maxExtra {
 		return fmt.Errorf("%w: its stacks have more than %d inlined frames", ErrTooLarge, b.maxExtra)
 	}
 	if b.unchecked += frames; b.unchecked < walkedPerCheck {
-		return nil
+		return b.memory.take(0)
 	}
 	b.unchecked = 0
-	return ctx.Err()
+	return b.memory.check()
 }
 
 func (b *treeBuilder) addNode(parent, frame int32) int32 {
@@ -130,6 +132,9 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 			return e
 		}
 	}
+	if b.memory.take(nodeBytes) != nil {
+		return parent // walk returns the error
+	}
 	if len(b.parent) >= maxBuiltNodes {
 		b.folded++
 		return parent // add the value there instead
@@ -146,6 +151,7 @@ func (b *treeBuilder) frameIndex(f Frame) int32 {
 func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	i, ok := b.byFrame[key]
 	if !ok {
+		_ = b.memory.take(frameBytes)
 		i = int32(len(b.frames))
 		b.frames, b.keys = append(b.frames, f), append(b.keys, key)
 		b.byFrame[key] = i
@@ -163,28 +169,32 @@ func (b *treeBuilder) textRanks() []int32 {
 	return ranks
 }
 
-// add adds sums of stacks to the tree, below nodes for groups if the selection has GroupBy.
-func (b *treeBuilder) add(ctx context.Context, v *view, sel *Selection, names []string, sums stackSums, side int) error {
-	for n, e := range v.epochs {
-		framer := epochFramer{b: b, dict: e.dict}
-		for group, values := range sums[n] {
-			root := int32(0)
-			if sel.GroupBy != "" && values != nil {
-				root = b.child(0, b.frameIndex(Frame{Name: sel.GroupBy + "=" + names[group], Kind: kindGroup}))
+// add adds the sums of terms to the tree, below nodes for groups if the selection has GroupBy.
+func (b *treeBuilder) add(v *view, r *reader, terms []term, side int) error {
+	var framer *epochFramer
+	return v.eachSum(r, terms, func(epoch, group int, sums []int64) error {
+		if dict := v.epochs[epoch].dict; framer == nil || framer.dict != dict {
+			if framer != nil {
+				framer.end()
 			}
-			for stack, value := range values {
-				if value == 0 {
-					continue
-				}
-				node, err := framer.node(ctx, root, dictionary.StackIndex(stack))
-				if err != nil {
-					return err
-				}
-				b.self[side][node] += value
-			}
+			framer = &epochFramer{b: b, dict: dict}
 		}
-	}
-	return nil
+		root := int32(0)
+		if r.sel.GroupBy != "" {
+			root = b.child(0, b.frameIndex(Frame{Name: r.sel.GroupBy + "=" + r.groups.names[group], Kind: kindGroup}))
+		}
+		for stack, value := range sums {
+			if value == 0 {
+				continue
+			}
+			node, err := framer.node(root, dictionary.StackIndex(stack))
+			if err != nil {
+				return err
+			}
+			b.self[side][node] += value
+		}
+		return nil
+	})
 }
 
 // epochFramer finds the frames of an epoch's locations.
@@ -203,6 +213,7 @@ type epochFramer struct {
 	values   map[dictionary.AttributeIndex]string
 	// texts are the builder's numbers of the epoch's strings, plus one.
 	texts []int32
+	taken int // of the memory
 }
 
 type frameSpan struct{ start, end uint32 }
@@ -213,26 +224,42 @@ type lineKey struct {
 }
 
 // begin allocates the caches on first use.
-func (f *epochFramer) begin() {
+func (f *epochFramer) begin() error {
 	if f.spans != nil {
-		return
+		return nil
+	}
+	f.taken = 8*f.dict.Locations.Len() + 4*f.dict.Strings.Len() + 8*f.dict.Functions.Len()
+	if err := f.b.memory.take(f.taken); err != nil {
+		return err
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
 	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[dictionary.MappingIndex]string{}, map[dictionary.AttributeIndex]string{}
 	f.texts = make([]int32, f.dict.Strings.Len())
 	f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 	f.frames = append(f.frames, 0) // no span ends at 0
+	return nil
+}
+
+// end frees the caches.
+func (f *epochFramer) end() { f.b.memory.release(f.taken) }
+
+// take takes n bytes for the caches.
+func (f *epochFramer) take(n int) {
+	f.taken += n
+	_ = f.b.memory.take(n) // walk returns the error
 }
 
 // node returns the node of a stack below root.
-func (f *epochFramer) node(ctx context.Context, root int32, stack dictionary.StackIndex) (int32, error) {
-	f.begin()
+func (f *epochFramer) node(root int32, stack dictionary.StackIndex) (int32, error) {
+	if err := f.begin(); err != nil {
+		return 0, err
+	}
 	locations := f.dict.Stacks.At(stack)
 	frames := 0
 	for _, location := range locations {
 		frames += len(f.framesOf(location))
 	}
-	if err := f.b.walk(ctx, len(locations), frames); err != nil {
+	if err := f.b.walk(len(locations), frames); err != nil {
 		return 0, err
 	}
 	node := root
@@ -254,8 +281,10 @@ func (f *epochFramer) framesOf(location int32) []int32 {
 }
 
 // stack returns up to most frames of a stack, leaf first.
-func (f *epochFramer) stack(stack dictionary.StackIndex, most int) (frames []int32) {
-	f.begin()
+func (f *epochFramer) stack(stack dictionary.StackIndex, most int) (frames []int32, err error) {
+	if err := f.begin(); err != nil {
+		return nil, err
+	}
 	for _, location := range f.dict.Stacks.At(stack) {
 		of := f.framesOf(location)
 		for i := len(of) - 1; i >= 0 && len(frames) < most; i-- {
@@ -265,7 +294,7 @@ func (f *epochFramer) stack(stack dictionary.StackIndex, most int) (frames []int
 			break
 		}
 	}
-	return frames
+	return frames, f.b.memory.take(4 * cap(frames))
 }
 
 func (f *epochFramer) location(i int32) frameSpan {
@@ -273,6 +302,7 @@ func (f *epochFramer) location(i int32) frameSpan {
 	l, lines := f.dict.Locations.At(dictionary.LocationIndex(i))
 	mapping := f.dict.Mappings.At(l.Mapping)
 	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(l.Mapping, mapping), Kind: f.kind(l, mapping)}
+	f.take(9 * max(len(lines), 1))
 	for k := len(lines) - 1; k >= 0; k-- {
 		f.frames = append(f.frames, f.line(base, lines[k], k < len(lines)-1))
 	}
@@ -314,6 +344,7 @@ func (f *epochFramer) line(base Frame, line dictionary.Line, inlined bool) int32
 		if base.Kind == kindUser || base.Kind == kindInlined {
 			*known = i + 1
 		} else {
+			f.take(lineKeyBytes)
 			f.byLine[lineKey{line.Function, base.Kind}] = i
 		}
 	}
@@ -367,6 +398,7 @@ func (f *epochFramer) value(i dictionary.AttributeIndex) string {
 	text, ok := f.values[i]
 	if !ok {
 		text = Shorten(f.dict.Attributes.At(i).Value.Text())
+		f.take(cacheBytes + len(text))
 		f.values[i] = text
 	}
 	return text
@@ -384,13 +416,19 @@ func (f *epochFramer) buildID(index dictionary.MappingIndex, m dictionary.Mappin
 			break
 		}
 	}
+	f.take(cacheBytes)
 	f.buildIDs[index] = id
 	return id
 }
 
 // finish orders the nodes, adds up totals and leaves out the smallest nodes if there are more than maxNodes.
-func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
+func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	n := len(b.parent)
+	size := min(n, maxNodes)
+	treeBytes := size*4*nodeColumns + len(b.frames)*shownBytes
+	if err := cmp.Or(b.memory.take(n*finishedBytes+treeBytes), b.memory.check()); err != nil {
+		return nil, err
+	}
 	total := [2][]int64{}
 	for side := range total {
 		// Differences of totals can be below zero if a process has restarted.
@@ -403,8 +441,20 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
 		}
 	}
 	keep := b.largest(total, maxNodes)
+	if err := b.memory.check(); err != nil {
+		return nil, err
+	}
 	first, next := b.children(keep)
-	t := &Tree{Truncated: b.folded}
+	if err := b.memory.check(); err != nil {
+		return nil, err
+	}
+	t := &Tree{
+		Truncated: b.folded, Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
+		Self: make([]int64, 0, size), Total: make([]int64, 0, size),
+	}
+	if withBase {
+		t.BaseSelf, t.BaseTotal = make([]int64, 0, size), make([]int64, 0, size)
+	}
 	position := make([]int32, n)
 	usedFrame := slices.Repeat([]int32{-1}, len(b.frames))
 	// Depth first, with the links as the stack: to the first child, otherwise to the next sibling of the nearest
@@ -442,7 +492,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) *Tree {
 			t.Truncated++
 		}
 	}
-	return t
+	return t, b.memory.keep(treeBytes)
 }
 
 // largest marks the nodes that stay. A node is never larger than its parent, so what stays is a tree.

@@ -1,0 +1,74 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+)
+
+// memory is what a query uses. It is reserved before it is taken, memoryStep bytes at a time. After an error, take and check
+// return the same one again, so that a loop may go on for a few steps.
+type memory struct {
+	meter          *size.Meter
+	used, reserved int
+}
+
+const memoryStep = 128 << 10
+
+// newMemory returns the memory of a query that ends with ctx. meter is nil if nothing bounds it.
+func newMemory(ctx context.Context, meter *size.Meter) *memory {
+	if meter == nil {
+		meter = &size.Meter{Context: ctx}
+	}
+	return &memory{meter: meter}
+}
+
+// take takes n bytes more.
+func (m *memory) take(n int) error {
+	if m.used += n; m.used <= m.reserved {
+		return m.meter.Err()
+	}
+	m.reserved = m.used + memoryStep
+	return m.meter.Reach(m.reserved)
+}
+
+// release tells that n bytes are no longer in use. What was reserved for them serves what comes next.
+func (m *memory) release(n int) { m.used -= n }
+
+// check returns an error if the query has ended: that of its context, or of take.
+func (m *memory) check() error { return m.meter.Check() }
+
+// keep ends a query whose result takes n bytes.
+func (m *memory) keep(n int) error {
+	m.meter.Restart()
+	return m.meter.More(n)
+}
+
+// What the parts of a query take for each entry. A slice that grows by append takes up to 9/4 of its length, while it is copied; an index
+// up to 40 bytes for an entry.
+const (
+	termBytes      = 176 // in its instance, chosen, and with those of all instances
+	nodeBytes      = 96
+	frameBytes     = 400 // with three new texts and the caches of its location
+	lineKeyBytes   = 64
+	cacheBytes     = 96 // an entry of a map without its text
+	rowBytes       = 96 // of a table, without its values
+	valueBytes     = 18
+	writtenBytes   = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
+	eventBytes     = 128
+	laneBytes      = 512 // a set of attributes with its names of a lane and a state
+	finishedBytes  = 41  // of a node while a tree is finished
+	shownBytes     = 256 // of a frame in a tree, and of its order
+	pointBytes     = 20  // of a line in a timeline
+	dictionaryPart = 4   // a dictionary as pdata takes so many times its bytes
+)
+
+// moverBytes is what a Mover from a dictionary takes.
+func moverBytes(d *dictionary.Dictionary) int {
+	return 4 * (d.Strings.Len() + d.Functions.Len() + d.Mappings.Len() + d.Locations.Len() + d.Stacks.Len() + d.Attributes.Len() +
+		d.AttributeSets.Len() + d.Links.Len())
+}
