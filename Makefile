@@ -12,10 +12,10 @@ TOOL := $(GO) tool -modfile=internal/build/tools/go.mod
 
 # SLIM=1 builds, runs and packages the slim collector, for a node outside of Kubernetes (builder-config.slim.yaml).
 SLIM ?=
-DIST := otelcol-profiles$(if $(SLIM),-slim)
+DIST  = otelcol-profiles$(if $(SLIM),-slim)
 MAIN := cmd/otelcol-profiles
 
-BINARY := bin/$(DIST)
+BINARY = bin/$(DIST)
 
 # -race needs cgo, thus a C compiler.
 RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
@@ -36,9 +36,11 @@ DRAWS ?= 30
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -tags=grpcnotrace $(GOFLAGS)
 # Flags of the collector only: profiletool and the tests have no slim build.
-COLLECTOR_TAGS  := grpcnotrace$(if $(SLIM),$(comma)slim)
-COLLECTOR_FLAGS := -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
+COLLECTOR_TAGS   = grpcnotrace$(if $(SLIM),$(comma)slim)
+COLLECTOR_FLAGS  = -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
 TOOL_FLAGS = -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
+# stage runs the command $(2), and says what it is and how long it took.
+stage = echo '== $(1)'; $(2); echo "== $(1): $$SECONDS s"
 TEST = RAPID_CHECKS=$(DRAWS) $(GO) test
 RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE)
 
@@ -57,20 +59,24 @@ help: ## show this list
 
 .PHONY: build
 build: ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/otelcol-profiles-slim), bin/profiletool
-	$(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o $(CURDIR)/$(BINARY) .
-	$(GO) build $(TOOL_FLAGS) -o bin/profiletool ./cmd/profiletool
+	@GO='$(GO)' internal/build/compile.sh $(MAIN) $(CURDIR)/$(BINARY) $(COLLECTOR_FLAGS) .
+	@GO='$(GO)' internal/build/compile.sh . bin/profiletool $(TOOL_FLAGS) ./cmd/profiletool
 
+# What a configuration can have that only the full build understands. It takes three times as long to compile as the slim one.
+FULL_ONLY := ^ *(kafka|filter|transform|k8s_?attributes)(/[^ :]*)?:|kubernetes_sd_configs|detectors:.*(aks|azure|ec2|ecs|eks|gcp|k8s)
 .PHONY: run
-run: build ## build it and run config/quickstart.yaml (or CONFIG=..., SLIM=1)
+run: SLIM := $(if $(filter file,$(origin SLIM)),$(if $(shell grep -E '$(FULL_ONLY)' $(CONFIG)),,1),$(SLIM))
+run: build ## build what CONFIG needs (slim if that suffices; or SLIM=1, SLIM=), and run it: config/quickstart.yaml
+	@echo '$(CONFIG) runs with $(BINARY)'
 	exec $(BINARY) --config $(CONFIG)
 
 # Some packages run twice, because limits on allocations hold only without the race detector. The second run leaves out tests of
 # large inputs.
 .PHONY: test
 test: build ## run all tests, the end-to-end ones included (DRAWS)
-	$(TEST) $(UNIT)
-	$(if $(RACE),$(RACE_TEST) -short $$($(WITHOUT_KUBERNETES)),@echo 'no C compiler: the race detector is left out')
-	$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e
+	@$(call stage,unit tests,$(TEST) $(UNIT))
+	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short $$($(WITHOUT_KUBERNETES))),echo 'no C compiler: the race detector is left out')
+	@$(call stage,end-to-end tests,$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
 
 .PHONY: race
 race: RACE = -race
@@ -253,6 +259,7 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	$(GO) -C internal/build/tools mod tidy -diff
 	$(GO) -C internal/build/tools/govulncheck mod tidy -diff
 	$(GO) -C internal/build/tools/mdatagen mod tidy -diff
+	$(GO) -C internal/build/tools/nfpm mod tidy -diff
 
 .PHONY: validate
 validate: build ## let the binary validate every file in config/
@@ -280,6 +287,30 @@ image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, SLIM, I
 .PHONY: e2e-image
 e2e-image: build ## build the container image from local images, and run it hardened; needs root and podman
 	E2E_IMAGE=1 $(TEST) -count=1 -v -timeout 30m -run '^TestImage$$' ./internal/testing/e2e
+
+# One package of the collector and one of the tool, for each architecture and format.
+PACKAGE_ARCHS ?= $(shell $(GO) env GOARCH)
+NFPM := $(GO) tool -modfile=$(CURDIR)/internal/build/tools/nfpm/go.mod nfpm
+.PHONY: packages
+packages: ## build deb, rpm and apk packages of both programs: bin/packages (PACKAGE_ARCHS, VERSION, SLIM)
+	rm -rf bin/packages && mkdir -p bin/packages
+	sed 's|/usr/local/bin|/usr/bin|; s|^DynamicUser=yes|User=otelcol-profiles|; /^# The packages replace/d' \
+		config/systemd/otelcol-profiles.service > bin/packages/otelcol-profiles.service
+	for arch in $(PACKAGE_ARCHS); do \
+		export ARCH=$$arch BINARIES=$(CURDIR)/bin/packages/$$arch NAME=$(DIST) VERSION=$(VERSION) \
+			OTHER=$(if $(SLIM),otelcol-profiles,otelcol-profiles-slim); \
+		GOARCH=$$arch $(GO) -C $(MAIN) build $(COLLECTOR_FLAGS) -o $$BINARIES/$(DIST) .; \
+		GOARCH=$$arch $(GO) build $(TOOL_FLAGS) -o $$BINARIES/profiletool ./cmd/profiletool; \
+		for format in deb rpm apk; do for package in collector tool; do \
+			$(NFPM) package --config config/packages/$$package.yaml --packager $$format --target bin/packages; done; done; \
+		rm -r $$BINARIES; \
+	done
+	rm bin/packages/otelcol-profiles.service
+
+# Takes about three minutes, and needs root, debootstrap, rpm and Debian's mirror.
+.PHONY: e2e-packages
+e2e-packages: ## install, upgrade, remove and purge the packages in a fresh Debian; needs root
+	E2E_PACKAGES=1 $(TEST) -count=1 -v -timeout 30m -run '^TestPackages$$' ./internal/testing/e2e
 
 # Each platform takes minutes, as a build of everything does. Cgo is off, so any machine can build for all platforms.
 RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
