@@ -127,13 +127,40 @@ func hostileProfiles(n int) map[string][]byte {
 	for i := 1; i < n; i++ {
 		fmt.Fprintf(&deep, `{"id":%d,"parent":%d},`, i+1, i)
 	}
+	tooDeep := strings.Builder{}
+	for i := 2; i <= 600; i++ {
+		fmt.Fprintf(&tooDeep, `{"id":%d,"parent":%d,"callFrame":{"functionName":"f"}},`, i, i-1)
+	}
+	// Each of several states above each of many deep stacks: about ten bytes of samples for a stack.
+	var deepStates strings.Builder
+	const kinds, depth = 32, 400
+	deepStates.WriteString(`{"nodes":[{"id":0}`)
+	for i := 1; i <= kinds; i++ {
+		fmt.Fprintf(&deepStates, `,{"id":%d,"callFrame":{"functionName":"(garbage collector)","lineNumber":%d}}`, i, i)
+	}
+	stacks := max(n/kinds, 1)
+	for i := range stacks {
+		parent := kinds + i
+		if i%depth == 0 {
+			parent = 0
+		}
+		fmt.Fprintf(&deepStates, `,{"id":%d,"parent":%d,"callFrame":{"functionName":"f%d"}}`, kinds+1+i, parent, i)
+	}
+	deepStates.WriteString(`],"samples":[0`)
+	for i := range stacks * kinds {
+		fmt.Fprintf(&deepStates, ",%d,%d", kinds+1+i%stacks, 1+i/stacks)
+	}
+	deepStates.WriteString(`]}`)
 	const states = `{"nodes":[{"id":1,"callFrame":{"functionName":"(program)"}}`
 	return map[string][]byte{
+		"states above deep stacks": []byte(deepStates.String()),
+		"circle of idle nodes": []byte(`{"nodes":[{"id":1,"parent":2,"callFrame":{"functionName":"(idle)"}},` +
+			`{"id":2,"parent":1,"callFrame":{"functionName":"(idle)"}},{"id":3,"parent":1}],"samples":[3` + strings.Repeat(",3", n) + `]}`),
 		"idle circle": []byte(`{"nodes":[{"id":1,"parent":1,"callFrame":{"functionName":"(idle)"}},{"id":2,"parent":1}],"samples":[2` +
 			strings.Repeat(",2", n) + `]}`),
 		"states above all stacks": []byte(states + strings.TrimPrefix(chain.String(), `{"nodes":[{"id":1}`) + `],"samples":[` +
 			strings.ReplaceAll(numbers.String(), ",", ",1,") + `]}`),
-		"unreadable stack": []byte(`{"nodes":[` + deep.String() + `{"id":1}],"samples":[` + fmt.Sprint(n) + strings.Repeat(fmt.Sprint(",", n), n) + `]}`),
+		"unreadable stack": []byte(`{"nodes":[` + tooDeep.String() + `{"id":1}],"samples":[600` + strings.Repeat(",600", 4*n) + `]}`),
 		"chains":           []byte(chain.String() + `],"samples":[` + numbers.String() + `]}`),
 		"deep":             []byte(`{"nodes":[` + deep.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
 		"flat":             []byte(`{"nodes":[` + flat.String() + `{"id":1}],"samples":[` + numbers.String() + `]}`),
