@@ -40,7 +40,7 @@ type pyroscopeExporter struct {
 	metrics  *metadata.TelemetryBuilder
 	client   *http.Client
 
-	batches     sync.Pool // of *compact.Batch
+	batches     compact.Pool
 	compressors sync.Pool // of *compressor
 }
 
@@ -143,12 +143,8 @@ func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 
 // parts sends pd in parts of at most maxBytes as OTLP, or more if a part cannot be split.
 func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) {
-	batch, _ := p.batches.Get().(*compact.Batch)
-	if batch == nil {
-		batch = new(compact.Batch)
-	}
+	batch := p.batches.Get(compact.Options{MaxBytes: maxBytes, CombineSamples: true})
 	defer p.batches.Put(batch)
-	batch.Reset(compact.Options{MaxBytes: maxBytes, CombineSamples: true})
 	batch.Add(pd)
 	invalid := 0
 	for _, n := range batch.TakeStats().Dropped {

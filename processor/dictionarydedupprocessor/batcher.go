@@ -72,7 +72,7 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 		return err
 	}
 	if l.batch == nil {
-		l.batch, l.delivery = b.dedup.newBatch(), newDelivery()
+		l.batch, l.delivery = b.dedup.batches.Get(b.dedup.options), newDelivery()
 		l.growth = 0
 	}
 	before := l.batch.ApproximateBytes()
@@ -146,7 +146,7 @@ func (b *batcher) flush(l *lane, why reason) (finish func()) {
 	batch, sent := l.batch, l.delivery
 	l.batch, l.delivery = nil, nil
 	err := b.dedup.send(b.ctx, batch, why)
-	b.dedup.endBatch(batch)
+	b.dedup.batches.Put(batch)
 	return func() { sent.finish(err) }
 }
 

@@ -41,8 +41,7 @@ type dedup struct {
 	stopping chan struct{}
 	// refused reports that the next component refused something and has accepted nothing since.
 	refused atomic.Bool
-	// spare holds empty batches for their memory.
-	spare sync.Pool
+	batches compact.Pool
 }
 
 func newProcessor(set processor.Settings, config *Config, next xconsumer.Profiles) (*dedup, error) {
@@ -109,8 +108,8 @@ func (d *dedup) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error
 	if d.config.Timeout > 0 {
 		return d.batchers.consume(ctx, pd)
 	}
-	batch := d.newBatch()
-	defer d.endBatch(batch)
+	batch := d.batches.Get(d.options)
+	defer d.batches.Put(batch)
 	d.add(ctx, batch, pd)
 	return d.passOn(ctx, batch)
 }
@@ -187,24 +186,5 @@ func (d *dedup) warnOversized(ctx context.Context, part *compact.Part) {
 		d.metrics.ProcessorDictionaryDedupOversized.Add(ctx, 1, d.metrics.own)
 		d.logger.Warn("sending a message larger than `max_batch_bytes`, since its samples share too much to be split",
 			zap.Int("bytes", part.Bytes), zap.Int("max_batch_bytes", d.options.MaxBytes))
-	}
-}
-
-func (d *dedup) newBatch() *compact.Batch {
-	batch, ok := d.spare.Get().(*compact.Batch)
-	if !ok {
-		batch = &compact.Batch{}
-	}
-	batch.Reset(d.options)
-	return batch
-}
-
-// maxSpareBytes is the largest batch whose memory is kept for another.
-const maxSpareBytes = 16 << 20
-
-func (d *dedup) endBatch(batch *compact.Batch) {
-	if batch.ApproximateBytes() <= maxSpareBytes {
-		batch.Reset(d.options)
-		d.spare.Put(batch)
 	}
 }

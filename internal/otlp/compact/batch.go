@@ -126,6 +126,10 @@ func (b *Batch) Reset(options Options) {
 	if b.messages > 1 {
 		b.grown = b.dict.Sizes()
 	}
+	if b.messages > 0 { // the texts of the messages can be freed
+		b.dict.Reset(dictionary.Sizes{})
+		b.importer.Reset(&b.dict)
+	}
 	b.messages = 0
 	b.donated = pprofile.NewProfilesDictionary()
 }

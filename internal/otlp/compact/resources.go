@@ -34,7 +34,13 @@ type interned[T any] struct {
 	scratch []byte
 }
 
+// maxKeptKeyBytes bounds the memory that is kept for the next key.
+const maxKeptKeyBytes = 64 << 10
+
 func (t *interned[T]) reset() {
+	if cap(t.scratch) > maxKeptKeyBytes {
+		t.scratch = nil
+	}
 	clear(t.keys)
 	clear(t.items)
 	t.keys, t.items = t.keys[:0], t.items[:0]

@@ -58,9 +58,9 @@ func unresolvedIndices(s []int32, n int) []int32 {
 	return s
 }
 
-// release forgets what belongs to the payload.
+// release forgets what belongs to the payload, and the dictionary, which can be the caller's.
 func (in *interner) release() {
-	in.payload.Data, in.text, in.repaired, in.unnamed = nil, "", nil, ""
+	in.payload.Data, in.dict, in.text, in.repaired, in.unnamed = nil, nil, "", nil, ""
 	in.labels.reset(nil)
 }
 

@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func requestOfStack(attributes func(resource pcommon.Map)) plog.Logs {
@@ -35,25 +36,31 @@ func requestOfStack(attributes func(resource pcommon.Map)) plog.Logs {
 // Translators are used again and again: what one request has repeated must not count for the next, and nothing of it is kept.
 func TestTranslatorForgets(t *testing.T) {
 	shared := strings.Repeat("x", 1024) // as a processor that inserts a configured value shares it
-	for name, next := range map[string]func() string{
-		"the same text":  func() string { return shared },
-		"distinct texts": func() string { return strings.Clone(shared) },
+	for name, valueOf := range map[string]func(text string) string{
+		"the same text":  func(string) string { return shared },
+		"distinct texts": func(text string) string { return text + shared },
 	} {
-		var before, after runtime.MemStats
-		for i := range 12_000 {
-			result := Translate(requestOfStack(func(m pcommon.Map) { m.PutStr("deployment", next()) }), Options{})
-			require.Empty(t, result.Rejected)
-			require.Equal(t, [compact.NumRepairs]int{}, result.Attributes, "%s, request %d", name, i)
-			require.Equal(t, 1, result.Profiles.ResourceProfiles().At(0).Resource().Attributes().Len(), "%s, request %d", name, i)
-			if i == 1000 {
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-			}
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		assert.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(1<<20), name)
+		t.Run(name, func(t *testing.T) {
+			profiletest.RequireForgets(t, 0, func(text string) string {
+				ld := requestOfStack(func(m pcommon.Map) { m.PutStr("deployment", valueOf(text)) })
+				ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().SetStr(fmt.Sprintf("%q #1\n\n\tat %s(x.go:1)\n", text, text))
+				result := Translate(ld, Options{})
+				require.Empty(t, result.Rejected)
+				resource := result.Profiles.ResourceProfiles().At(0).Resource()
+				return fmt.Sprint(result.Samples, result.Attributes, result.Dropped, resource.Attributes().Len())
+			})
+		})
 	}
+}
+
+// What records are compressed with is used again and again, too.
+func TestCompressorForgets(t *testing.T) {
+	profiletest.RequireForgets(t, 0, func(text string) string {
+		incompressible := make([]byte, len(text))
+		_, err := rand.NewChaCha8([32]byte{}).Read(incompressible)
+		require.NoError(t, err)
+		return fmt.Sprint(len(gzipBase64(incompressible)) > len(text))
+	})
 }
 
 // Every attribute of a resource and of a record arrives, or is counted.

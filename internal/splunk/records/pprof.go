@@ -206,15 +206,21 @@ func appendExact(labels []encode.Number, millis, nanos string, value int64) []en
 
 // gzipBase64 returns a pprof as the text that a record carries.
 func gzipBase64(pprof []byte) string {
-	z := gzips.Get().(*gzip.Writer)
-	defer gzips.Put(z)
-	var compressed bytes.Buffer
-	z.Reset(&compressed)
+	z := compressors.Get().(*compressor)
+	defer compressors.Put(z)
+	z.writer.Reset(&z.out)
 	// Writing to a buffer does not fail.
-	_, _ = z.Write(pprof)
-	_ = z.Close()
-	return base64.StdEncoding.EncodeToString(compressed.Bytes())
+	_, _ = z.writer.Write(pprof)
+	_ = z.writer.Close()
+	text := base64.StdEncoding.EncodeToString(z.out.Bytes())
+	z.out = bytes.Buffer{} // only the writer is kept
+	return text
+}
+
+type compressor struct {
+	writer *gzip.Writer
+	out    bytes.Buffer
 }
 
 // A writer's tables take almost a megabyte: making one costs more than compressing an agent's usual record.
-var gzips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+var compressors = sync.Pool{New: func() any { return &compressor{writer: gzip.NewWriter(nil)} }}

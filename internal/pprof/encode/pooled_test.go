@@ -1,0 +1,23 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+func TestEncoderForgets(t *testing.T) {
+	pt.RequireForgets(t, 3, func(text string) string {
+		pd := pt.New().Resource("service.name", text).Scope("scope", "1").Profile("cpu", "nanoseconds").
+			Sample(pt.Value(1, text, "main").With(pt.Attr("key", text))).Build()
+		payloads, stats, err := Encode(pd)
+		require.NoError(t, err)
+		return fmt.Sprint(len(payloads), stats)
+	})
+}
