@@ -121,14 +121,13 @@ func (r *siege) attacks(short bool) (all []attack) {
 
 // mostCostly are the inputs of LIMITS=short, and of configurations whose doors are those of others.
 var mostCostly = []string{
-	"push pprof: samples", "push pprof: many types", "push pprof: distinct labels", "push pprof: lines", "push V8: samples",
-	"push V8: deep", "push Go trace: batches without events", "push Go trace: CPU samples", "push Go trace: goroutines",
-	"push JFR: a long state", "push JFR: events that each become two", "push folded: deep", "push raw: distinct labels",
-	"push form: samples", "push push.v1 of a pprof: samples",
+	"push pprof: labels of mixed units", "push pprof: distinct labels", "push pprof: lines",
+	"push V8: samples", "push Go trace: batches without events", "push Go trace: CPU samples", "push JFR: a long state",
+	"push perf: inlined", "push folded: deep", "push raw: distinct labels", "push form: distinct labels",
+	"push push.v1 of a pprof: distinct labels",
 	"otlp gRPC: samples", "otlp gRPC: small stacks", "otlp gRPC: many small samples", "otlp gRPC: strings", "otlp HTTP: samples",
-	"otlp JSON: samples",
-	"splunk gRPC: small records", "splunk gRPC: attributes", "splunk HTTP: pprof: many types", "splunk JSON: records",
-	"hec: many fields", "hec: a large object", "hec: pprof: many types", "hec: pprof: samples",
+	"otlp JSON: samples", "splunk gRPC: small records", "splunk JSON: records", "splunk HTTP: pprof: labels of mixed units",
+	"hec: many fields", "hec: a large object", "hec: pprof: labels of mixed units", "hec: pprof: distinct labels",
 }
 
 // each calls add for each message.
@@ -334,12 +333,13 @@ func (r *siege) addHTTP(add adder, prefix, address, contentType string, inputs w
 
 // pprofsOfRecords are those that are sent within log records, since a door before it sends all.
 var pprofsOfRecords = []string{
-	"samples", "values", "stack ids", "lines", "distinct stacks", "distinct labels", "reached locations", "links", "many types",
-	"text as labels", "text under many keys",
+	"samples", "lines", "mappings", "labels of mixed units", "labels of one key", "distinct labels", "reached locations",
+	"many keys of one sample", "many types", "text as labels",
 }
 
 func (r *siege) addSplunk(add adder) {
 	pprofs := worst.PProf.Only(pprofsOfRecords...)
+	maps.Copy(pprofs, worst.SplunkPProf)
 	if r.doors.splunk {
 		grpc, http := r.node.splunk, r.node.splunkHTTP
 		if strings.HasPrefix(r.config, kubernetes) { // its otlp receiver takes log records, too

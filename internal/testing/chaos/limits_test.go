@@ -107,7 +107,7 @@ func TestLimits(t *testing.T) {
 			r := newSiege(t, c)
 			defer r.report(t)
 			for _, a := range r.attacks(isShort) {
-				t.Run(a.name, func(t *testing.T) { r.run(t, a) })
+				t.Run(strings.ReplaceAll(a.name, "/", " "), func(t *testing.T) { r.run(t, a) })
 			}
 		})
 	}
