@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -79,6 +80,13 @@ func declared(t *testing.T) map[string]metric {
 			}
 			all["otelcol_"+name] = m
 		}
+	}
+	for name := range budget.Metrics {
+		m := metric{labels: map[string][]string{"part": budget.Parts}}
+		for _, label := range coreLabels {
+			m.labels[label] = nil
+		}
+		all[name] = m
 	}
 	return all
 }

@@ -45,7 +45,8 @@ type otlpReceiver struct {
 	mu     sync.Mutex
 	logged map[oldSender]struct{}
 
-	servers otlpserver.Servers
+	servers    otlpserver.Servers
+	stopBudget func() error
 }
 
 func newReceiver(set receiver.Settings, cfg *Config) (*otlpReceiver, error) {
@@ -60,6 +61,9 @@ func newReceiver(set receiver.Settings, cfg *Config) (*otlpReceiver, error) {
 func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings, DrainTimeout: r.cfg.DrainTimeout}
 	var err error
+	if r.stopBudget, err = budget.Watch(r.set.TelemetrySettings); err != nil {
+		return err
+	}
 	if cfg := r.cfg.Protocols.GRPC.Get(); cfg != nil {
 		err = r.start("grpc", func(signals []otlpserver.Signal) (otlpserver.Server, error) {
 			return (&otlpserver.GRPC{
@@ -100,7 +104,10 @@ func (r *otlpReceiver) start(protocol string, start func([]otlpserver.Signal) (o
 
 // Shutdown answers the requests under way, for at most the drain timeout, and stops both servers.
 func (r *otlpReceiver) Shutdown(ctx context.Context) error {
-	return r.servers.Shutdown(ctx)
+	if r.stopBudget == nil {
+		return nil
+	}
+	return errors.Join(r.servers.Shutdown(ctx), r.stopBudget())
 }
 
 // The services and paths that OTLP profiles were sent to. Each accepts every layout.

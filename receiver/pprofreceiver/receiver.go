@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
@@ -38,6 +37,9 @@ type pprofReceiver struct {
 	started []source
 	cfg     *Config
 	metrics *metadata.TelemetryBuilder
+	set     receiver.Settings
+	// stopBudget ends the metrics of the process's budget. It is nil before Start.
+	stopBudget func() error
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
@@ -45,7 +47,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &pprofReceiver{cfg: cfg, metrics: metrics}
+	r := &pprofReceiver{cfg: cfg, metrics: metrics, set: set}
 	var errs []error
 	add := func(name, transport string, build func(*ingest.Ingester) component.Component) {
 		in, err := ingest.New(ingest.Settings{
@@ -75,12 +77,9 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 
 // Start starts all sources. If one fails, those before it are shut down again.
 func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
-	err := r.metrics.RegisterReceiverPprofBytesInFlightCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(budget.Process().HeldBytes())
-		return nil
-	})
-	if err != nil {
-		return errors.Join(err, r.Shutdown(ctx))
+	var err error
+	if r.stopBudget, err = budget.Watch(r.set.TelemetrySettings); err != nil {
+		return err
 	}
 	for _, s := range r.sources {
 		if err := s.Start(ctx, host); err != nil {
@@ -107,6 +106,9 @@ func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	}
 	stopping.Wait()
 	r.started = nil
+	if r.stopBudget != nil {
+		errs = append(errs, r.stopBudget())
+	}
 	r.metrics.Shutdown()
 	return errors.Join(errs...)
 }

@@ -30,7 +30,8 @@ type splunkReceiver struct {
 	profiles xconsumer.Profiles
 	logs     consumer.Logs
 
-	servers otlpserver.Servers
+	servers    otlpserver.Servers
+	stopBudget func() error
 }
 
 func newReceiver(set receiver.Settings, cfg *Config) (*splunkReceiver, error) {
@@ -57,6 +58,9 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings, DrainTimeout: r.cfg.DrainTimeout}
 	largest := int64(r.cfg.Translation.Limits.MaxProfileBytes)
 	var err error
+	if r.stopBudget, err = budget.Watch(r.set.TelemetrySettings); err != nil {
+		return err
+	}
 	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
 		err = r.start("grpc", func(path *delivery.Path) (otlpserver.Server, error) {
 			return (&otlpserver.GRPC{
@@ -104,7 +108,10 @@ func logsSignal(path *delivery.Path) otlpserver.Signal {
 
 // Shutdown stops every server. Requests under way are answered first, unless ctx ends.
 func (r *splunkReceiver) Shutdown(ctx context.Context) error {
-	return r.servers.Shutdown(ctx)
+	if r.stopBudget == nil {
+		return nil
+	}
+	return errors.Join(r.servers.Shutdown(ctx), r.stopBudget())
 }
 
 // newPath returns the path from one server to the pipelines, with the Collector's standard metrics of receivers.

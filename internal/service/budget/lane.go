@@ -12,17 +12,18 @@ import (
 
 // lane is a number of bytes, of which a part is reserved for small claims. They use the rest, too, if that is free.
 type lane struct {
-	small, large              *semaphore.Weighted
-	maxSmallBytes, largeBytes int64
-	isMemory                  bool // as in TooLargeError
-	inUse                     atomic.Int64
+	small, large *semaphore.Weighted
+	// maxBytes is the whole lane.
+	maxBytes, maxSmallBytes, largeBytes int64
+	isMemory                            bool // as in TooLargeError
+	inUse                               atomic.Int64
 }
 
 func newLane(maxBytes int64, isMemory bool) *lane {
 	reserved := maxBytes / reservedPart
 	return &lane{
 		small: semaphore.NewWeighted(reserved), large: semaphore.NewWeighted(maxBytes - reserved),
-		maxSmallBytes: maxBytes / smallPart, largeBytes: maxBytes - reserved, isMemory: isMemory,
+		maxBytes: maxBytes, maxSmallBytes: maxBytes / smallPart, largeBytes: maxBytes - reserved, isMemory: isMemory,
 	}
 }
 

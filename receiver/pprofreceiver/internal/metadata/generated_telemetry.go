@@ -28,7 +28,6 @@ type TelemetryBuilder struct {
 	meter                             metric.Meter
 	mu                                sync.Mutex
 	registrations                     []metric.Registration
-	ReceiverPprofBytesInFlight        metric.Int64ObservableGauge
 	ReceiverPprofDroppedSamples       metric.Int64Counter
 	ReceiverPprofFileIncompleteScans  metric.Int64Counter
 	ReceiverPprofGuessedClocks        metric.Int64Counter
@@ -54,21 +53,6 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
-}
-
-// RegisterReceiverPprofBytesInFlightCallback sets callback for observable ReceiverPprofBytesInFlight metric.
-func (builder *TelemetryBuilder) RegisterReceiverPprofBytesInFlightCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverPprofBytesInFlight, obs: o})
-		return nil
-	}, builder.ReceiverPprofBytesInFlight)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
 }
 
 // RegisterReceiverPprofScrapeBaselineBytesCallback sets callback for observable ReceiverPprofScrapeBaselineBytes metric.
@@ -159,12 +143,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.ReceiverPprofBytesInFlight, err = builder.meter.Int64ObservableGauge(
-		"otelcol_receiver_pprof_bytes_in_flight",
-		metric.WithDescription("Bytes of the payloads that the receivers of the process are receiving, as sent and decoded. [Alpha]"),
-		metric.WithUnit("By"),
-	)
-	errs = errors.Join(errs, err)
 	builder.ReceiverPprofDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_dropped_samples",
 		metric.WithDescription("Number of pprof samples left out of payloads that were otherwise accepted. [Alpha]"),

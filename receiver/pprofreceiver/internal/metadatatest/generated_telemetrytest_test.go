@@ -20,10 +20,6 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	require.NoError(t, tb.RegisterReceiverPprofBytesInFlightCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
 	require.NoError(t, tb.RegisterReceiverPprofScrapeBaselineBytesCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -50,9 +46,6 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverPprofScrapeDuration.Record(context.Background(), 1)
 	tb.ReceiverPprofScrapeRestarts.Add(context.Background(), 1)
 	tb.ReceiverPprofScrapeSkipped.Add(context.Background(), 1)
-	AssertEqualReceiverPprofBytesInFlight(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofDroppedSamples(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
