@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
@@ -64,7 +63,7 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	defer claim.Release()
 	body, err := s.http.ReadBody(w, r, claim)
 	if err == nil {
-		err = otlpserver.Admit(r.Context(), claim, body, size.JSON)
+		err = otlpserver.Admit(r.Context(), claim, body, hec.MemoryOf)
 	}
 	if err != nil {
 		answerHECBodyError(w, r, err)

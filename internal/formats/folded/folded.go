@@ -65,7 +65,9 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 			return pprofile.NewProfiles(), d.Stats, err
 		}
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			d.line(line)
+			if err := d.line(line); err != nil {
+				return pprofile.NewProfiles(), d.Stats, err
+			}
 		}
 	}
 	if d.Stats.Events == 0 && d.Stats.Dropped > 0 {
@@ -128,16 +130,20 @@ func cutLast(s string) (before, last string) {
 	return strings.TrimRight(s[:at], " \t"), s[at:]
 }
 
-func (d *decoder) line(line string) {
+func (d *decoder) line(line string) error {
 	stack, r, ok := line, record{value: 1}, true
 	if !d.options.WithoutValues {
 		stack, r, ok = split(line)
 	}
 	if !ok {
 		d.Stats.Dropped++
-		return
+		return nil
 	}
-	id := compact.Identity{Stack: d.stackOf(stack)}
+	index, err := d.stackOf(stack)
+	if err != nil {
+		return err
+	}
+	id := compact.Identity{Stack: index}
 	d.attributes = d.attributes[:0]
 	if r.attributes != "" {
 		id.Link = d.readAttributes(r.attributes)
@@ -146,12 +152,13 @@ func (d *decoder) line(line string) {
 	if r.timestamp == 0 {
 		d.Stats.Events++
 		d.Observe(d.untimedProfile(), id, compact.Observation{Value: r.value})
-		return
+		return nil
 	}
 	if d.timed == nil {
 		d.timed = new(d.profile(compact.Shape{Timestamps: true, Values: true}))
 	}
 	d.Event(*d.timed, id, compact.Observation{Timestamp: r.timestamp, Value: r.value})
+	return nil
 }
 
 // untimedProfile returns the profile of values without timestamps.
@@ -178,16 +185,21 @@ func (d *decoder) profile(shape compact.Shape) compact.ProfileIndex {
 	})
 }
 
-// stackOf interns a stack, which is written root first.
-func (d *decoder) stackOf(stack string) dictionary.StackIndex {
+// stackOf interns a stack, which is written root first. One line can have as many frames as a whole file has lines.
+func (d *decoder) stackOf(stack string) (dictionary.StackIndex, error) {
+	// What a frame takes: an index in the scratch, which may just have grown, and one in the table.
+	const frameBytes = 3 * 4
 	d.stack = d.stack[:0]
 	for frame := range strings.SplitSeq(stack, ";") {
+		if err := d.Step(frameBytes * len(d.stack)); err != nil {
+			return 0, err
+		}
 		if frame = strings.TrimSpace(frame); frame != "" {
 			d.stack = append(d.stack, d.Frame(dictionary.Function{Name: d.Dict.Strings.Intern(d.Text(frame))}, 0, 0))
 		}
 	}
 	slices.Reverse(d.stack)
-	return d.Dict.Stacks.Intern(d.stack)
+	return d.Dict.Stacks.Intern(d.stack), nil
 }
 
 // readAttributes appends the attributes of key=value,key=value to d.attributes and returns the link that trace_id and

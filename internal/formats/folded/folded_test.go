@@ -5,6 +5,7 @@ package folded
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // The example of OTEP 239, value for value. Its timestamp has 16 digits: microseconds.
@@ -133,4 +135,21 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\nfoo;bar 200 region=us\n"))
 	f.Add([]byte("main;a b 3\n\xff 1\n"))
 	f.Fuzz(requireBounded)
+}
+
+// One line can be a whole payload: decoding ends in the middle of it if there is no memory for its stack.
+func TestDecodeEndsWithinALine(t *testing.T) {
+	data := worst.Folded["deep"](8 << 20)
+	errFull := errors.New("full")
+	left := 3 * len(data)
+	cost := profiletest.MeasureCost(t, func() {
+		_, _, err := Decode(data, Options{Options: events.Options{Meter: &size.Meter{Reserve: func(n int) error {
+			if left -= n; left < 0 {
+				return errFull
+			}
+			return nil
+		}}}})
+		require.ErrorIs(t, err, errFull)
+	})
+	require.Less(t, cost.PeakHeapBytes, int64(4*len(data)), "the whole stack takes more")
 }

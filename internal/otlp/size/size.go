@@ -218,15 +218,19 @@ func (c *checker) message(data []byte, is *message, depth int) error {
 	return nil
 }
 
-// The memory in pdata of objects and arrays, and of their members.
-const (
-	containerBytes = 224
-	memberBytes    = 40
-)
+// JSONCosts are the bytes of memory that a reader of JSON takes for each byte of the text, for each object or array, for each field
+// of an object inside of another object, and for each further member of an object or array.
+type JSONCosts struct{ Byte, Container, Field, Element int }
 
-// JSON checks a JSON text. It does not check whether the text is valid.
-func JSON(text []byte) (memoryBytes int, err error) {
-	c := checker{memory: len(text), limit: constantBytes + factor*len(text)}
+// otlpJSON is for pdata, which reads messages without anything in between.
+var otlpJSON = JSONCosts{Byte: 1, Container: 224, Element: 40}
+
+// JSON checks a message of OTLP as JSON. It does not check whether the text is valid.
+func JSON(text []byte) (memoryBytes int, err error) { return otlpJSON.Of(text) }
+
+// Of checks a JSON text, and returns the memory that a reader with these costs takes. It does not check whether the text is valid.
+func (costs JSONCosts) Of(text []byte) (memoryBytes int, err error) {
+	c := checker{memory: costs.Byte * len(text), limit: constantBytes + factor*len(text)}
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -240,11 +244,15 @@ func JSON(text []byte) (memoryBytes int, err error) {
 			if depth++; depth > maxNesting {
 				return c.memory, ErrTooNested
 			}
-			err = c.add(containerBytes)
+			err = c.add(costs.Container)
 		case '}', ']':
 			depth--
+		case ':':
+			if depth > 1 {
+				err = c.add(costs.Field)
+			}
 		case ',':
-			err = c.add(memberBytes)
+			err = c.add(costs.Element)
 		}
 		if err != nil {
 			return c.memory, err
