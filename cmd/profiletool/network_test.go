@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,12 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // receiver keeps what is sent to it by any protocol.
@@ -207,6 +213,34 @@ func TestServe(t *testing.T) {
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait(), "an interrupt is how it ends")
+}
+
+// A reader that never reads is cut, and what it held is free again.
+func TestServeCutsSlowReaders(t *testing.T) {
+	names := slices.Repeat([]string{strings.Repeat("x", 1000)}, 20_000)
+	kept := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 10})
+	now := time.Now()
+	require.NotZero(t, kept.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+		Sample(profiletest.Value(1, names...)).Build(), now).Profiles)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- serve(ctx, &terminal{log: io.Discard}, listener, api.Settings{
+			Store: kept, Page: page.Files, MaxConcurrent: 1, Timeout: time.Minute, ReadTimeout: 500 * time.Millisecond,
+		})
+	}()
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4096))
+	_, err = io.WriteString(connection, "GET /profiles/shop/process_cpu.collapsed HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() > 10<<20 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() == 0 }, 20*time.Second, time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
 }
 
 func TestLoad(t *testing.T) {

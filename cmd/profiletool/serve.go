@@ -43,10 +43,10 @@ service.name are shown under the name of their file, and profiles without a time
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), term, listener, api.New(api.Settings{
-				Store: kept, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes, MaxConcurrent: 4, Timeout: time.Minute,
-				Now: func() time.Time { return now },
-			}))
+			return serve(cmd.Context(), term, listener, api.Settings{
+				Store: kept, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes, MaxConcurrent: 4,
+				Timeout: time.Minute, ReadTimeout: time.Minute, Now: func() time.Time { return now },
+			})
 		},
 	}
 	cmd.Flags().StringVar(&endpoint, "endpoint", "localhost:4042", "`ADDRESS` to listen on")
@@ -117,10 +117,11 @@ func nameServices(pd pprofile.Profiles, name string) {
 	}
 }
 
-func serve(ctx context.Context, term *terminal, listener net.Listener, handler http.Handler) error {
+func serve(ctx context.Context, term *terminal, listener net.Listener, settings api.Settings) error {
 	failed := make(chan error, 1)
 	server := httpserver.Start(&http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute,
+		Handler: api.New(settings), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: settings.ServerTimeout(), IdleTimeout: time.Minute,
 	}, listener, httpserver.Options{
 		Browsers: api.Browsers(nil, ""), DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
 	})

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -108,10 +107,12 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 		}
 	}
 	cfg := &e.config.Server
-	server, err := cfg.HTTP.ToServer(ctx, host.GetExtensions(), e.set.TelemetrySettings, e.handler())
+	settings := e.settings()
+	server, err := cfg.HTTP.ToServer(ctx, host.GetExtensions(), e.set.TelemetrySettings, api.New(settings))
 	if err != nil {
 		return err
 	}
+	server.WriteTimeout = settings.ServerTimeout()
 	listener, err := cfg.HTTP.ToListener(ctx)
 	if err != nil {
 		return err
@@ -133,14 +134,14 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-func (e *pprofExporter) handler() http.Handler {
+func (e *pprofExporter) settings() api.Settings {
 	cfg := &e.config.Server
-	return api.New(api.Settings{
+	return api.Settings{
 		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		Files: e.files != nil, MaxConcurrent: cfg.MaxConcurrentQueries,
-		Timeout: cfg.QueryTimeout, Observe: e.metrics.query,
+		Timeout: cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
 		TimeoutHint: "`server.query_timeout` can be raised",
-	})
+	}
 }
 
 // expire calls deleteOld now and every expireInterval, until ctx ends.

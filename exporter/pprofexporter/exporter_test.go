@@ -25,6 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -336,8 +338,28 @@ func TestQueriesAreBounded(t *testing.T) {
 	response, body := f.get("/api/flamegraph?service=shop&profile=process_cpu")
 	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode, body)
 	assert.NotEmpty(t, response.Header.Get("Retry-After"))
-	assert.Contains(t, body, "took too long")
+	assert.Contains(t, body, "the query took longer than 1ns")
 	assert.Contains(t, body, "`server.query_timeout`")
+}
+
+// A query has the whole query_timeout, however short write_timeout is: that is for those who read the answer.
+func TestQueryTimeoutIsNotCutShort(t *testing.T) {
+	f := startExporter(t, map[string]any{"server": map[string]any{"query_timeout": "20s", "write_timeout": "500ms"}})
+	f.send(small("shop"))
+	claims := make([]*budget.Claim, 16) // all memory of answers is in use for longer than write_timeout
+	for i := range claims {
+		claims[i] = budget.Queries().Begin()
+		require.NoError(t, claims[i].AcquireBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
+	}
+	time.AfterFunc(time.Second, func() {
+		for _, c := range claims {
+			c.Release()
+		}
+	})
+	start := time.Now()
+	response, body := f.get("/api/flamegraph?service=shop&profile=process_cpu")
+	assert.Equal(t, http.StatusOK, response.StatusCode, body)
+	assert.Greater(t, time.Since(start), 500*time.Millisecond)
 }
 
 // processBytes is the memory that the Go runtime has from the system and has not given back.
@@ -406,7 +428,7 @@ func FuzzQuery(f *testing.F) {
 	}
 	e := newFixture(f, nil)
 	e.store.Add(small("shop"), time.Now())
-	handler := e.handler()
+	handler := api.New(e.settings())
 	f.Fuzz(func(t *testing.T, target string) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil || u.Host != "" {

@@ -53,7 +53,7 @@ func (m *memory) keep(n int) error {
 const (
 	termBytes      = 176 // in its instance, chosen, and with those of all instances
 	nodeBytes      = 96
-	frameBytes     = 400 // with three new texts and the caches of its location
+	frameBytes     = 320 // with three new texts and the caches of its location
 	lineKeyBytes   = 64
 	cacheBytes     = 96 // an entry of a map without its text
 	rowBytes       = 96 // of a table, without its values
@@ -62,7 +62,8 @@ const (
 	eventBytes     = 128
 	laneBytes      = 512 // a set of attributes with its names of a lane and a state
 	finishedBytes  = 41  // of a node while a tree is finished
-	shownBytes     = 256 // of a frame in a tree, and of its order
+	shownBytes     = 88  // of a frame in a tree
+	orderBytes     = 64  // of a frame while nodes are ordered
 	pointBytes     = 20  // of a line in a timeline
 	dictionaryPart = 4   // a dictionary as pdata takes so many times its bytes
 )

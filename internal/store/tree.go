@@ -425,8 +425,9 @@ func (f *epochFramer) buildID(index dictionary.MappingIndex, m dictionary.Mappin
 func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	n := len(b.parent)
 	size := min(n, maxNodes)
-	treeBytes := size*4*nodeColumns + len(b.frames)*shownBytes
-	if err := cmp.Or(b.memory.take(n*finishedBytes+treeBytes), b.memory.check()); err != nil {
+	shown := min(len(b.frames), size)
+	treeBytes := size*4*nodeColumns + shown*shownBytes
+	if err := cmp.Or(b.memory.take(n*finishedBytes+len(b.frames)*orderBytes+treeBytes), b.memory.check()); err != nil {
 		return nil, err
 	}
 	total := [2][]int64{}
@@ -449,7 +450,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{
-		Truncated: b.folded, Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
+		Truncated: b.folded, Frames: make([]Frame, 0, shown), Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
 		Self: make([]int64, 0, size), Total: make([]int64, 0, size),
 	}
 	if withBase {

@@ -69,12 +69,10 @@ type Budget struct {
 }
 
 // New returns a budget of maxBytes.
-func New(maxBytes int64) *Budget {
-	return &Budget{
-		bodies:   newLane(maxBytes/bodyPart, false),
-		profiles: newLane(maxBytes-maxBytes/bodyPart, true),
-		growing:  semaphore.NewWeighted(1),
-	}
+func New(maxBytes int64) *Budget { return newParts(maxBytes/bodyPart, maxBytes-maxBytes/bodyPart) }
+
+func newParts(bodyBytes, profileBytes int64) *Budget {
+	return &Budget{bodies: newLane(bodyBytes, false), profiles: newLane(profileBytes, true), growing: semaphore.NewWeighted(1)}
 }
 
 // Begin returns a claim that holds no bytes. The caller must Release it.
@@ -87,6 +85,9 @@ func (b *Budget) HeldBytes() int64 { return b.bodies.held() + b.profiles.held() 
 
 // MaxBodyBytes returns the size of the largest body.
 func (b *Budget) MaxBodyBytes() int64 { return b.bodies.largeBytes }
+
+// SmallBytes returns the most memory that profiles can take without waiting for large ones.
+func (b *Budget) SmallBytes() int64 { return b.profiles.maxSmallBytes }
 
 // MaxProfileBytes returns the most memory that the profiles of one payload can take.
 func (b *Budget) MaxProfileBytes() int64 { return b.profiles.largeBytes }

@@ -22,11 +22,13 @@ const (
 	// that a machine without a limit is not used up.
 	minProcessBytes = 16 << 20
 	maxProcessBytes = 1 << 30
+	// queryWhole is the part of the process's memory that queries can take, in the same bounds.
+	queryWhole = 8
 )
 
 var (
-	processMu sync.Mutex
-	process   *Budget
+	processMu        sync.Mutex
+	process, queries *Budget
 )
 
 // Process returns the budget that all receivers of the process share. Its size follows from the memory that the process may
@@ -35,23 +37,39 @@ func Process() *Budget {
 	processMu.Lock()
 	defer processMu.Unlock()
 	if process == nil {
-		process = New(forMemory(min(debug.SetMemoryLimit(-1), groupLimit("/sys/fs/cgroup", "/proc/self/cgroup"))))
+		setLimit(math.MaxInt64)
 	}
 	return process
+}
+
+// Queries returns the budget of all queries of the process. It is apart from that of Process, so that neither keeps the other waiting:
+// who sends profiles does not wait for those who read them. Of a claim, the profiles are what a query computes with, and the body is
+// its answer until the last byte is written. So queries do not wait for readers of answers, either.
+func Queries() *Budget {
+	Process() // sets both
+	processMu.Lock()
+	defer processMu.Unlock()
+	return queries
 }
 
 // SetMemoryLimit sizes the budget of the process for limit bytes of memory, unless its other limits are lower. It must be
 // called before receivers start.
 func SetMemoryLimit(limit int64) {
-	limit = min(limit, debug.SetMemoryLimit(-1), groupLimit("/sys/fs/cgroup", "/proc/self/cgroup"))
 	processMu.Lock()
 	defer processMu.Unlock()
-	process = New(forMemory(limit))
+	setLimit(limit)
 }
 
-func forMemory(limit int64) int64 {
-	return min(max(limit/processWhole*processParts, minProcessBytes), maxProcessBytes)
+func setLimit(limit int64) {
+	limit = min(limit, debug.SetMemoryLimit(-1), groupLimit("/sys/fs/cgroup", "/proc/self/cgroup"))
+	process = New(forMemory(limit))
+	bytes := inBounds(limit / queryWhole)
+	queries = newParts(bytes/2, bytes-bytes/2)
 }
+
+func forMemory(limit int64) int64 { return inBounds(limit / processWhole * processParts) }
+
+func inBounds(n int64) int64 { return min(max(n, minProcessBytes), maxProcessBytes) }
 
 // groupLimit returns the memory limit of the process's control group, or of one above it; math.MaxInt64 if there is none.
 func groupLimit(root, membership string) int64 {

@@ -9,19 +9,66 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/gzhttp"
 
+	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// maxAnswerBytes bounds an answer before it is compressed.
-const maxAnswerBytes = 128 << 20
+const (
+	// maxAnswerBytes bounds an answer before it is compressed.
+	maxAnswerBytes = 128 << 20
+	// pieceBytes is the size of an answer's pieces; overhang is room for what is appended before a piece is seen to be full.
+	pieceBytes = 64 << 10
+	overhang   = 20 << 10
+)
 
-// answer is a body, complete before the first byte is sent, so that a slow reader does not block a query.
+// body is what is sent. It is made of pieces, so that it is not copied while it grows; their memory is reserved before it is taken.
+type body struct {
+	meter  *pdatasize.Meter
+	pieces [][]byte // but the last one
+	last   []byte
+	bytes  int // of pieces
+	err    error
+}
+
+// size returns the number of bytes.
+func (b *body) size() int { return b.bytes + len(b.last) }
+
+// cut begins another piece if the last one is full, and reports whether more may be written.
+func (b *body) cut() bool {
+	if b.err != nil || len(b.last) < pieceBytes {
+		return b.err == nil
+	}
+	b.pieces, b.bytes = append(b.pieces, b.last), b.size()
+	b.last = nil
+	if b.bytes > maxAnswerBytes {
+		b.err = fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
+	} else if b.err = b.meter.More(pieceBytes + overhang); b.err == nil {
+		b.last = make([]byte, 0, pieceBytes+overhang)
+	}
+	return b.err == nil
+}
+
+// Write appends p.
+func (b *body) Write(p []byte) (int, error) {
+	written := 0
+	for b.cut() && written < len(p) {
+		n := min(len(p)-written, pieceBytes-len(b.last))
+		b.last = append(b.last, p[written:written+n]...)
+		written += n
+	}
+	return written, b.err
+}
+
+// answer is complete before the first byte is sent, so that a slow reader does not block a query.
 type answer struct {
-	body        []byte
+	body
 	contentType string
 	// filename, if it is set, makes a browser save the body.
 	filename string
@@ -29,19 +76,25 @@ type answer struct {
 	gzipped bool
 }
 
+const jsonType = "application/json"
+
 // jsonAnswer marshals v.
 func jsonAnswer(v any) (*answer, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return &answer{body: body, contentType: "application/json"}, nil
+	text, err := json.Marshal(v)
+	return &answer{body: body{last: text}, contentType: jsonType}, err
 }
 
-func (a *answer) write(w http.ResponseWriter, r *http.Request) {
+// write sends the answer. Its reader has so much time; 0 is no limit. The claim holds its bytes, and releases them as they are sent.
+func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Claim, timeout time.Duration) {
+	a.pieces, a.last = append(a.pieces, a.last), nil
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
-	etag := fmt.Sprintf(`W/"%016x"`, xxhash.Sum64(a.body))
+	hash, size := xxhash.New(), 0
+	for _, piece := range a.pieces {
+		_, _ = hash.Write(piece) // it does not fail
+		size += len(piece)
+	}
+	etag := fmt.Sprintf(`W/"%016x"`, hash.Sum64())
 	h.Set("ETag", etag)
 	if a.filename != "" {
 		h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(a.filename))
@@ -53,10 +106,24 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	// The server drops the body of an answer to HEAD. Any other error means that the client has disconnected.
-	_, _ = w.Write(a.body)
+	h.Set("Content-Length", strconv.Itoa(size))
+	if timeout > 0 {
+		// The query's own time does not count. A server that knows no deadlines has none, either.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
+	}
+	for i, piece := range a.pieces {
+		// The server drops the body of an answer to HEAD. Any other error means that the client has disconnected, or is too slow.
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+		a.pieces[i] = nil
+		size -= len(piece)
+		_ = claim.ResizeBody(r.Context(), int64(size)+writingBytes) // it only shrinks
+	}
 }
+
+// writingBytes is what sending an answer takes besides its bytes: buffers, and gzip's tables.
+const writingBytes = 512 << 10
 
 // matches reports whether a list of entity tags contains etag (RFC 9110 section 13.1.2, weak comparison).
 func matches(list, etag string) bool {
@@ -86,7 +153,7 @@ func writeError(w http.ResponseWriter, r *http.Request, e *httpError) {
 		_, _ = fmt.Fprintln(w, text)
 		return
 	}
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", jsonType)
 	w.WriteHeader(e.status)
 	body, _ := json.Marshal(map[string]string{"error": e.text, "hint": e.hint}) // strings can be marshalled
 	_, _ = w.Write(body)

@@ -12,38 +12,37 @@ import (
 )
 
 // Answers with many nodes, frames or events are written by hand, in columns: json.Marshal would need a copy of each
-// column, and has no bound.
+// column, and ends neither with the memory nor with the context.
 
-// columnsAnswer returns an answer of JSON, or an error if it is too large.
-func columnsAnswer(body []byte) (*answer, error) {
-	if len(body) > maxAnswerBytes {
-		return nil, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
-	}
-	return &answer{body: body, contentType: "application/json"}, nil
-}
+// text appends a string as it is.
+func (b *body) text(s string) { b.last = append(b.last, s...) }
 
-// appendList writes n values as a list; write appends one of them. Above maxAnswerBytes it stops: columnsAnswer returns
-// the error.
-func appendList(b []byte, n int, write func(b []byte, i int) []byte) []byte {
-	b = append(b, '[')
-	for i := range n {
-		if len(b) > maxAnswerBytes {
-			break
-		}
+// format appends a formatted string.
+func (b *body) format(format string, args ...any) { b.last = fmt.Appendf(b.last, format, args...) }
+
+// list appends a list of n values; write appends one of them. After an error it writes nothing more.
+func (b *body) list(n int, write func(i int)) {
+	b.text("[")
+	for i := 0; i < n && b.cut(); i++ {
 		if i > 0 {
-			b = append(b, ',')
+			b.text(",")
 		}
-		b = write(b, i)
+		write(i)
 	}
-	return append(b, ']')
+	b.text("]")
 }
 
-func appendInts[T int32 | int64](b []byte, list []T) []byte {
-	return appendList(b, len(list), func(b []byte, i int) []byte { return strconv.AppendInt(b, int64(list[i]), 10) })
-}
+func (b *body) int(n int64) { b.last = strconv.AppendInt(b.last, n, 10) }
 
-func appendTexts(b []byte, list []string) []byte {
-	return appendList(b, len(list), func(b []byte, i int) []byte { return append(b, quote(list[i])...) })
+func (b *body) float(v float64) { b.last = strconv.AppendFloat(b.last, v, 'f', -1, 64) }
+
+// quote appends a string in JSON.
+func (b *body) quote(s string) { b.last = append(b.last, quote(s)...) }
+
+func (b *body) texts(list []string) { b.list(len(list), func(i int) { b.quote(list[i]) }) }
+
+func writeInts[T int32 | int64](b *body, list []T) {
+	b.list(len(list), func(i int) { b.int(int64(list[i])) })
 }
 
 // maxNameBytes is the longest text of a frame in JSON. pprof has all of it.
@@ -58,12 +57,12 @@ func quote(s string) []byte {
 }
 
 // head begins an object with the fields that all trees and tables have.
-func head(s store.Summary, total int64) []byte {
-	return fmt.Appendf(nil, `{"type":%s,"unit":%s,"kind":%q,"total":%d,"from":%d,"until":%d,`,
+func (b *body) head(s store.Summary, total int64) {
+	b.format(`{"type":%s,"unit":%s,"kind":%q,"total":%d,"from":%d,"until":%d,`,
 		quote(s.Type.String()), quote(s.Type.Unit), s.Values, total, millis(s.From), millis(s.Until))
 }
 
-func appendFrames(b []byte, frames []store.Frame) []byte {
+func (b *body) frames(frames []store.Frame) {
 	for i, column := range []struct {
 		name string
 		text func(*store.Frame) string
@@ -74,26 +73,28 @@ func appendFrames(b []byte, frames []store.Frame) []byte {
 		{"build_id", func(f *store.Frame) string { return f.BuildID }},
 		{"kind", func(f *store.Frame) string { return f.Kind }},
 	} {
-		b = fmt.Appendf(b, `%c%q:`, "{,"[min(i, 1)], column.name)
-		b = appendList(b, len(frames), func(b []byte, i int) []byte { return append(b, quote(column.text(&frames[i]))...) })
+		b.format(`%c%q:`, "{,"[min(i, 1)], column.name)
+		b.list(len(frames), func(i int) { b.quote(column.text(&frames[i])) })
 	}
-	b = appendList(append(b, `,"line":`...), len(frames), func(b []byte, i int) []byte {
-		return strconv.AppendInt(b, frames[i].Line, 10)
-	})
-	return append(b, '}')
+	b.text(`,"line":`)
+	b.list(len(frames), func(i int) { b.int(frames[i].Line) })
+	b.text("}")
 }
 
-// appendNodes writes the columns of nodes.
-func appendNodes(b []byte, t *store.Tree) []byte {
-	b = appendInts(append(b, `{"frame":`...), t.Frame)
-	b = appendInts(append(b, `,"parent":`...), t.Parent)
+// nodes appends the columns of nodes.
+func (b *body) nodes(t *store.Tree) {
+	b.text(`{"frame":`)
+	writeInts(b, t.Frame)
+	b.text(`,"parent":`)
+	writeInts(b, t.Parent)
 	for _, column := range []struct {
 		name   string
 		values []int64
 	}{{"self", t.Self}, {"total", t.Total}, {"base_self", t.BaseSelf}, {"base_total", t.BaseTotal}} {
 		if column.values != nil {
-			b = appendInts(fmt.Appendf(b, `,%q:`, column.name), column.values)
+			b.format(`,%q:`, column.name)
+			writeInts(b, column.values)
 		}
 	}
-	return append(b, '}')
+	b.text("}")
 }

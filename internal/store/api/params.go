@@ -49,8 +49,11 @@ func (p *params) fail(err error) {
 	}
 }
 
-// unused returns an error if the query has a key that was not read.
-func (p *params) unused() error {
+// check returns the first error, or that of a key that was not read: a misspelt one would show other profiles than the user expects.
+func (p *params) check() error {
+	if p.err != nil {
+		return p.err
+	}
 	for key := range p.values {
 		if !p.used[key] {
 			return badRequest(fmt.Sprintf("unknown parameter %q", store.Shorten(key)), "attributes are filtered by attr.<key>=<value>; see the README for the parameters")

@@ -4,7 +4,7 @@
 package api
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,7 +14,9 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
@@ -46,7 +48,7 @@ func formatOf(r *http.Request, profile string) (name, format string) {
 
 // pprof answers /profiles/{service}/{profile}.
 func (s *server) pprof(r *request) (*answer, error) {
-	sel := r.params.selection(r.now, "", nil)
+	sel := r.selection()
 	var format string
 	sel.Service = r.PathValue("service")
 	sel.Profile, format = formatOf(r.Request, r.PathValue("profile"))
@@ -73,7 +75,7 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 	if !r.params.values.Has("state") {
 		r.params.values.Set("state", "last")
 	}
-	sel := r.params.selection(r.now, "", nil)
+	sel := r.selection()
 	sel.Service, sel.Profile = r.PathValue("service"), profile
 	return s.merged(r, sel, formatPprof)
 }
@@ -83,7 +85,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 		return s.stacks(r, sel, format)
 	}
 	sel.Timestamps = r.params.oneOf("timestamps", "false", "true") == "true"
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	merged, err := s.Store.Merge(r.Context(), sel)
@@ -92,6 +94,9 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	}
 	if merged.Count == 0 {
 		return nil, nothingFound(s, sel)
+	}
+	if err := r.meter.More(encodingBytes(merged.Profiles)); err != nil {
+		return nil, err
 	}
 	encoded, stats, err := encode.Encode(merged.Profiles)
 	if err != nil {
@@ -105,13 +110,32 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if len(encoded) != 1 {
 		return nil, errors.New("the profile's sample types do not make one pprof; choose one by `type`")
 	}
-	var body bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&body, gzip.BestSpeed) // the level is valid
-	_, _ = zip.Write(encoded[0].Bytes)                   // writing to a buffer does not fail
-	_ = zip.Close()
-	return &answer{
-		body: body.Bytes(), contentType: "application/octet-stream", gzipped: true, filename: filename(sel, formatPprof),
-	}, nil
+	a := &answer{
+		body: body{meter: r.meter}, contentType: "application/octet-stream", gzipped: true, filename: filename(sel, formatPprof),
+	}
+	zip, _ := gzip.NewWriterLevel(a, gzip.BestSpeed) // the level is valid
+	_, err = zip.Write(encoded[0].Bytes)
+	return a, cmp.Or(err, zip.Close())
+}
+
+// encodingBytes estimates what encode.Encode takes for a message: a buffer that grows, of a stack for each observation and of
+// the dictionary.
+func encodingBytes(pd pprofile.Profiles) int {
+	const sampleBytes, locationBytes, attributeBytes, entryBytes, grown = 48, 3, 12, 64, 3
+	dict := pd.Dictionary()
+	stacks := dict.StackTable()
+	n := entryBytes * (dict.FunctionTable().Len() + dict.LocationTable().Len() + dict.MappingTable().Len())
+	for _, text := range dict.StringTable().All() {
+		n += 4 + len(text)
+	}
+	for p := range otlp.Profiles(pd) {
+		for _, s := range p.Samples().All() {
+			n += max(1, s.TimestampsUnixNano().Len()) * (sampleBytes + attributeBytes*s.AttributeIndices().Len() +
+				locationBytes*stacks.At(int(s.StackIndex())).LocationIndices().Len())
+		}
+	}
+	const most, factor = 1 << 20, 64 // as Encode documents
+	return grown * min(n, most+factor*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd))
 }
 
 // nothingFound returns an error that names the time for which there are profiles.
@@ -135,7 +159,7 @@ var unsafeCharacter = regexp.MustCompile(`[^0-9A-Za-z_-]`)
 
 // stacks answers in one of the formats that are text. They have no bound on nodes.
 func (s *server) stacks(r *request, sel store.Selection, format string) (*answer, error) {
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	g, err := s.Store.FlameGraph(r.Context(), sel, math.MaxInt32)
@@ -145,18 +169,23 @@ func (s *server) stacks(r *request, sel store.Selection, format string) (*answer
 	if g.Profiles == 0 {
 		return nil, nothingFound(s, sel)
 	}
-	b := flamefile.Buffer{Most: maxAnswerBytes}
-	contentType := "text/plain; charset=utf-8"
+	if err := r.meter.More(stacksBytes * (len(g.Frames) + len(g.Frame))); err != nil {
+		return nil, err
+	}
+	a := &answer{body: body{meter: r.meter}, contentType: "text/plain; charset=utf-8", filename: filename(sel, format)}
 	stacks := flamefile.OfGraph(g, cut)
 	if format == formatCollapsed {
-		err = flamefile.Collapsed(&b, stacks)
+		err = flamefile.Collapsed(a, stacks)
 	} else {
-		contentType = "application/json"
+		a.contentType = jsonType
 		stacks.Name = cut(sel.Service + " " + sel.Profile + " " + g.Type.Type)
-		err = flamefile.Speedscope(&b, stacks.Name, stacks)
+		err = flamefile.Speedscope(a, stacks.Name, stacks)
 	}
-	return &answer{body: b.Bytes(), contentType: contentType, filename: filename(sel, format)}, err
+	return a, err
 }
+
+// stacksBytes is what flamefile takes for a frame or a node.
+const stacksBytes = 80
 
 // cut shortens a name as quote does for JSON.
 func cut(s string) string {

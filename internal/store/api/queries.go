@@ -4,10 +4,10 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -17,6 +17,9 @@ import (
 func millis(nanos int64) int64 { return nanos / int64(time.Millisecond) }
 
 func (s *server) status(r *request) (*answer, error) {
+	if err := r.params.check(); err != nil {
+		return nil, err
+	}
 	stats, cfg := s.Store.Stats(), s.Store.Config()
 	evicted, refused := map[string]int{}, map[string]int{}
 	for i, n := range stats.Evicted {
@@ -33,7 +36,13 @@ func (s *server) status(r *request) (*answer, error) {
 	})
 }
 
-func (s *server) services(*request) (*answer, error) {
+// seriesBytes is what a list of profiles takes for each series.
+const seriesBytes = 1 << 10
+
+func (s *server) services(r *request) (*answer, error) {
+	if err := cmp.Or(r.params.check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
+		return nil, err
+	}
 	type service struct {
 		Service  string `json:"service"`
 		Profiles int    `json:"profiles"`
@@ -63,8 +72,12 @@ func (s *server) profiles(r *request) (*answer, error) {
 		Rearranged int    `json:"rearranged"`
 		Instances  int    `json:"instances"`
 	}
+	service := r.params.get("service")
+	if err := cmp.Or(r.params.check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
+		return nil, err
+	}
 	list := []profile{}
-	for _, in := range s.Store.Profiles(r.params.get("service")) {
+	for _, in := range s.Store.Profiles(service) {
 		list = append(list, profile{
 			in.Service, in.Profile, in.Type.String(), in.Default, in.Values.String(), millis(in.From), millis(in.Until),
 			in.Samples, in.Bytes, in.Timestamps, in.Moved, in.Instances,
@@ -73,9 +86,19 @@ func (s *server) profiles(r *request) (*answer, error) {
 	return jsonAnswer(map[string]any{"profiles": list})
 }
 
+// selection reads the selection.
+func (r *request) selection() store.Selection {
+	sel := r.params.selection(r.now, "", nil)
+	sel.Meter = r.meter
+	return sel
+}
+
+// json returns an empty answer of JSON.
+func (r *request) json() *answer { return &answer{body: body{meter: r.meter}, contentType: jsonType} }
+
 // selected reads the selection, which must name a service and a profile.
 func (r *request) selected() store.Selection {
-	sel := r.params.selection(r.now, "", nil)
+	sel := r.selection()
 	if sel.Service == "" || sel.Profile == "" {
 		r.params.fail(badRequest("`service` and `profile` must be given", "GET /api/profiles lists what there is"))
 	}
@@ -85,7 +108,7 @@ func (r *request) selected() store.Selection {
 func (s *server) attributes(r *request) (*answer, error) {
 	sel := r.selected()
 	limit := r.params.number("limit", 100, 1, 10_000)
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	infos, err := s.Store.Attributes(r.Context(), sel, limit)
@@ -94,46 +117,52 @@ func (s *server) attributes(r *request) (*answer, error) {
 	}
 	// A longer key or value is too long for the page and for a URL.
 	infos = slices.DeleteFunc(infos, func(in store.AttributeInfo) bool { return len(in.Key) > maxNameBytes })
-	b := appendList([]byte(`{"attributes":`), len(infos), func(b []byte, i int) []byte {
+	a := r.json()
+	a.text(`{"attributes":`)
+	a.list(len(infos), func(i int) {
 		in := &infos[i]
 		scope, all := "resource", len(in.Values)
 		if in.Sample {
 			scope = "sample"
 		}
 		in.Values = slices.DeleteFunc(in.Values, func(v store.AttributeValue) bool { return len(v.Value) > maxNameBytes })
-		b = fmt.Appendf(b, `{"key":%s,"scope":%q,"values":`, quote(in.Key), scope)
-		b = appendList(b, len(in.Values), func(b []byte, i int) []byte {
-			return fmt.Appendf(b, `{"value":%s,"samples":%d}`, quote(in.Values[i].Value), in.Values[i].Samples)
+		a.format(`{"key":%s,"scope":%q,"values":`, quote(in.Key), scope)
+		a.list(len(in.Values), func(i int) {
+			a.format(`{"value":%s,"samples":%d}`, quote(in.Values[i].Value), in.Values[i].Samples)
 		})
-		return fmt.Appendf(b, `,"more":%d}`, in.More+all-len(in.Values))
+		a.format(`,"more":%d}`, in.More+all-len(in.Values))
 	})
-	return columnsAnswer(append(b, '}'))
+	a.text("}")
+	return a, a.err
 }
 
 func (s *server) timeline(r *request) (*answer, error) {
 	sel := r.selected()
 	points := r.params.number("points", 360, 1, 10_000)
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	t, err := s.Store.Timeline(r.Context(), sel, points, r.now)
 	if err != nil {
 		return nil, err
 	}
-	b := fmt.Appendf(nil, `{"type":%s,"unit":%s,"kind":%q,"from":%d,"step_ms":%d,"groups":`,
+	a := r.json()
+	a.format(`{"type":%s,"unit":%s,"kind":%q,"from":%d,"step_ms":%d,"groups":`,
 		quote(t.Type.String()), quote(t.Type.Unit), t.Values, millis(t.From), millis(t.Step))
-	b = appendList(b, len(t.Groups), func(b []byte, i int) []byte {
+	a.list(len(t.Groups), func(i int) {
 		g := &t.Groups[i]
-		b = fmt.Appendf(b, `{"name":%s,"values":`, quote(g.Name))
-		b = appendList(b, len(g.Values), func(b []byte, i int) []byte {
-			if v := g.Values[i]; !math.IsNaN(v) && !math.IsInf(v, 0) {
-				return strconv.AppendFloat(b, math.Round(v*1000)/1000, 'f', -1, 64)
+		a.format(`{"name":%s,"values":`, quote(g.Name))
+		a.list(len(g.Values), func(i int) {
+			if v := g.Values[i]; math.IsNaN(v) || math.IsInf(v, 0) {
+				a.text("null")
+			} else {
+				a.float(math.Round(v*1000) / 1000)
 			}
-			return append(b, "null"...)
 		})
-		return append(b, '}')
+		a.text("}")
 	})
-	return columnsAnswer(append(b, '}'))
+	a.text("}")
+	return a, a.err
 }
 
 func (s *server) heatmap(r *request) (*answer, error) {
@@ -143,30 +172,30 @@ func (s *server) heatmap(r *request) (*answer, error) {
 	if !slices.Contains(store.HeatRows, rows) {
 		r.params.fail(badRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), ""))
 	}
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	h, err := s.Store.HeatMap(r.Context(), sel, columns, rows)
 	if err != nil {
 		return nil, err
 	}
-	b := fmt.Appendf(nil, `{"type":%s,"unit":%s,"from":%d,"seconds":%d,"columns":%d,"rows":%d,"observations":%d,"cut":%t,"cells":`,
+	a := r.json()
+	a.format(`{"type":%s,"unit":%s,"from":%d,"seconds":%d,"columns":%d,"rows":%d,"observations":%d,"cut":%t,"cells":`,
 		quote(h.Type.String()), quote(h.Type.Unit), millis(h.From), h.Seconds, h.Columns, h.Rows, h.Observations, h.IsCut)
-	b = appendList(b, len(h.Cells), func(b []byte, i int) []byte {
-		return strconv.AppendFloat(b, math.Round(h.Cells[i]*1000)/1000, 'f', -1, 64)
-	})
-	return columnsAnswer(append(b, '}'))
+	a.list(len(h.Cells), func(i int) { a.float(math.Round(h.Cells[i]*1000) / 1000) })
+	a.text("}")
+	return a, a.err
 }
 
 // events answers with columns. Times are nanoseconds since base, which is in Unix milliseconds: nanoseconds since 1970
 // would be too large for a number in JavaScript.
 func (s *server) events(r *request) (*answer, error) {
-	sel := r.params.selection(r.now, "", nil)
+	sel := r.selection()
 	if sel.Service == "" {
 		r.params.fail(badRequest("`service` must be given", "GET /api/services lists them"))
 	}
 	limit := r.params.number("limit", 5000, 1, 20_000)
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	e, err := s.Store.Events(r.Context(), sel, limit)
@@ -177,11 +206,15 @@ func (s *server) events(r *request) (*answer, error) {
 	if len(e.List) > 0 {
 		base = millis(e.List[0].Start)
 	}
-	b := fmt.Appendf(nil, `{"base":%d,"left_out":%d,"lanes_left_out":%d,"frames":`, base, e.LeftOut, e.LanesLeftOut)
-	b = appendFrames(b, e.Frames)
-	b = appendTexts(append(b, `,"lanes":`...), e.Lanes)
-	b = appendTexts(append(b, `,"states":`...), e.States)
-	b = appendList(append(b, `,"stacks":`...), len(e.Stacks), func(b []byte, i int) []byte { return appendInts(b, e.Stacks[i]) })
+	a := r.json()
+	a.format(`{"base":%d,"left_out":%d,"lanes_left_out":%d,"frames":`, base, e.LeftOut, e.LanesLeftOut)
+	a.frames(e.Frames)
+	a.text(`,"lanes":`)
+	a.texts(e.Lanes)
+	a.text(`,"states":`)
+	a.texts(e.States)
+	a.text(`,"stacks":`)
+	a.list(len(e.Stacks), func(i int) { writeInts(&a.body, e.Stacks[i]) })
 	for _, column := range []struct {
 		name  string
 		value func(*store.Event) int64
@@ -192,11 +225,11 @@ func (s *server) events(r *request) (*answer, error) {
 		{"start", func(e *store.Event) int64 { return e.Start - base*int64(time.Millisecond) }},
 		{"length", func(e *store.Event) int64 { return e.End - e.Start }},
 	} {
-		b = appendList(fmt.Appendf(b, `,%q:`, column.name), len(e.List), func(b []byte, i int) []byte {
-			return strconv.AppendInt(b, column.value(&e.List[i]), 10)
-		})
+		a.format(`,%q:`, column.name)
+		a.list(len(e.List), func(i int) { a.int(column.value(&e.List[i])) })
 	}
-	return columnsAnswer(append(b, '}'))
+	a.text("}")
+	return a, a.err
 }
 
 // The default and the bound of the parameter max_nodes.
@@ -208,43 +241,47 @@ const (
 func (s *server) flamegraph(r *request) (*answer, error) {
 	sel := r.selected()
 	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	g, err := s.Store.FlameGraph(r.Context(), sel, most)
 	if err != nil {
 		return nil, err
 	}
-	return graphAnswer(g, "")
+	return r.graphAnswer(g, "")
 }
 
 func (s *server) diff(r *request) (*answer, error) {
 	sel := r.selected()
 	base := r.params.selection(r.now, "base.", &sel)
 	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	g, err := s.Store.Diff(r.Context(), sel, base, most)
 	if err != nil {
 		return nil, err
 	}
-	return graphAnswer(g, fmt.Sprintf(`"base_total":%d,`, g.BaseTotal[0]))
+	return r.graphAnswer(g, fmt.Sprintf(`"base_total":%d,`, g.BaseTotal[0]))
 }
 
 // graphAnswer writes a tree. more has further fields, each with a comma after it.
-func graphAnswer(g *store.Graph, more string) (*answer, error) {
-	b := head(g.Summary, g.Total[0])
-	b = fmt.Appendf(b, `%s"profiles":%d,"truncated":%d,"frames":`, more, g.Profiles, g.Truncated)
-	b = append(appendFrames(b, g.Frames), `,"nodes":`...)
-	return columnsAnswer(append(appendNodes(b, g.Tree), '}'))
+func (r *request) graphAnswer(g *store.Graph, more string) (*answer, error) {
+	a := r.json()
+	a.head(g.Summary, g.Total[0])
+	a.format(`%s"profiles":%d,"truncated":%d,"frames":`, more, g.Profiles, g.Truncated)
+	a.frames(g.Frames)
+	a.text(`,"nodes":`)
+	a.nodes(g.Tree)
+	a.text("}")
+	return a, a.err
 }
 
 func (s *server) table(r *request) (*answer, error) {
 	sel := r.selected()
 	limit := r.params.number("limit", 1000, 1, 100_000)
 	by := r.params.oneOf("sort", "self", "total", "name")
-	if err := r.params.err; err != nil {
+	if err := r.params.check(); err != nil {
 		return nil, err
 	}
 	sel.GroupBy = ""
@@ -252,13 +289,22 @@ func (s *server) table(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.meter.More(tableBytes * len(g.Frames)); err != nil {
+		return nil, err
+	}
 	rows := g.Functions()
 	store.SortFunctions(rows, by)
-	b := fmt.Appendf(head(g.Summary, g.Total[0]), `"more":%d,"functions":`, max(0, len(rows)-limit))
-	b = appendList(b, min(limit, len(rows)), func(b []byte, i int) []byte {
+	a := r.json()
+	a.head(g.Summary, g.Total[0])
+	a.format(`"more":%d,"functions":`, max(0, len(rows)-limit))
+	a.list(min(limit, len(rows)), func(i int) {
 		row := &rows[i]
-		return fmt.Appendf(b, `{"name":%s,"file":%s,"kind":%s,"self":%d,"total":%d}`,
+		a.format(`{"name":%s,"file":%s,"kind":%s,"self":%d,"total":%d}`,
 			quote(row.Frame.Name), quote(row.Frame.File), quote(row.Frame.Kind), row.Self, row.Total)
 	})
-	return columnsAnswer(append(b, '}'))
+	a.text("}")
+	return a, a.err
 }
+
+// tableBytes is what a row of a table takes before it is written.
+const tableBytes = 32

@@ -3,14 +3,19 @@
 
 // Package api serves a store over HTTP: the page, the JSON that it shows, and pprof for pprof's tools.
 //
-// Every query passes through CheckHost, gets the headers that browsers obey, waits for one of the slots for concurrent
-// queries, and reads its parameters (params.go) and the store. Large answers are written in columns (columns.go); all are
-// sent with ETag (answer.go) and gzip. The server is read only.
+// Every query gets the headers that browsers obey, waits for one of the slots for concurrent queries and for memory, and reads its
+// parameters (params.go) and the store. Large answers are written in columns (columns.go); all are sent with ETag (answer.go) and
+// gzip. The server is read only.
+//
+// All queries share a budget of memory. A query's claim holds what it computes with, and then the answer, until the last byte is
+// written. The slot is for the processor: it is free again when the answer is complete. Otherwise a few clients that do not read
+// would keep everyone else out.
 package api
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -19,6 +24,8 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -33,13 +40,25 @@ type Settings struct {
 	// Files reports that profiles are written to files, too.
 	Files         bool
 	MaxConcurrent int
-	Timeout       time.Duration
+	// Timeout bounds a query until its answer is complete. A client has ReadTimeout to read it; 0 is no limit.
+	Timeout, ReadTimeout time.Duration
 	// TimeoutHint tells users what to change if queries take too long.
 	TimeoutHint string
+	// Budget has the memory of all queries; nil is that of the process.
+	Budget *budget.Budget
 	// Observe is called for each query. outcome is ok, refused (the query was at fault) or failed.
 	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
+}
+
+// ServerTimeout is the WriteTimeout of a server of these settings. httpserver.Start ends requests after nine tenths of it; the whole
+// Timeout is before.
+func (s *Settings) ServerTimeout() time.Duration {
+	if s.ReadTimeout == 0 {
+		return 0
+	}
+	return s.Timeout/9*10 + s.ReadTimeout
 }
 
 // contentSecurityPolicy allows the page its own files and nothing else.
@@ -71,6 +90,9 @@ func New(settings Settings) http.Handler {
 	s := &server{Settings: settings, mux: http.NewServeMux(), slots: make(chan struct{}, settings.MaxConcurrent)}
 	if s.Now == nil {
 		s.Now = time.Now
+	}
+	if s.Budget == nil {
+		s.Budget = budget.Queries()
 	}
 	if s.Observe == nil {
 		s.Observe = func(context.Context, string, string, time.Duration) {}
@@ -119,6 +141,7 @@ type request struct {
 	*http.Request
 	params *params
 	now    time.Time
+	meter  *size.Meter
 }
 
 // query returns the handler of one endpoint.
@@ -127,7 +150,9 @@ func (s *server) query(endpoint string, serve func(*request) (*answer, error)) h
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 		defer cancel()
-		a, err := s.serve(r.WithContext(ctx), serve)
+		claim := s.Budget.Begin()
+		defer claim.Release()
+		a, err := s.serve(r.WithContext(ctx), claim, serve)
 		outcome := "ok"
 		if err != nil {
 			outcome = "failed"
@@ -140,13 +165,19 @@ func (s *server) query(endpoint string, serve func(*request) (*answer, error)) h
 			writeError(w, r, s.httpError(err))
 			return
 		}
-		a.write(w, r)
+		a.write(w, r, claim, s.ReadTimeout)
 	}
 }
 
-func (s *server) serve(r *http.Request, serve func(*request) (*answer, error)) (*answer, error) {
+// serve returns the answer to a query. The claim holds its memory.
+func (s *server) serve(r *http.Request, claim *budget.Claim, serve func(*request) (*answer, error)) (a *answer, err error) {
 	p, err := parseParams(r.URL.RawQuery)
 	if err != nil {
+		return nil, err
+	}
+	// The answer has a part of its memory before the query waits for a slot, and the rest at once or not: who has a slot does not wait
+	// for the readers of other answers.
+	if err := claim.AcquireBody(r.Context(), writingBytes); err != nil {
 		return nil, err
 	}
 	select {
@@ -155,13 +186,18 @@ func (s *server) serve(r *http.Request, serve func(*request) (*answer, error)) (
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	q := &request{Request: r, params: p, now: s.Now()}
-	a, err := serve(q)
-	if err != nil {
-		return nil, err
-	}
-	// Otherwise a misspelt key would show other profiles than the user expects.
-	return a, p.unused()
+	// Ordinary queries need no more than they begin with, and wait for no large one.
+	err = claim.Build(r.Context(), s.Budget.SmallBytes(), func(reserve size.Reserve) error {
+		a, err = serve(&request{
+			Request: r, params: p, now: s.Now(), meter: &size.Meter{Context: r.Context(), Reserve: reserve},
+		})
+		if err == nil {
+			err = claim.ResizeBody(r.Context(), int64(a.size())+writingBytes)
+		}
+		return err
+	})
+	claim.Built(0)
+	return a, err
 }
 
 // httpError is an error with its status and what to do next.
@@ -174,22 +210,33 @@ func (e *httpError) Error() string { return e.text }
 
 func badRequest(text, hint string) error { return &httpError{http.StatusBadRequest, text, hint} }
 
+const smallerHint = "choose a shorter time or one sample type (type=<type>), or add a filter (attr.<key>=<value>)"
+
 // httpError returns an error with its status and a hint.
 func (s *server) httpError(err error) *httpError {
 	var known *httpError
+	var tooLarge *budget.TooLargeError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, store.ErrNothing):
 		return &httpError{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is"}
 	case errors.Is(err, store.ErrTooLarge):
-		return &httpError{http.StatusBadRequest, err.Error(), "choose a shorter time or one sample type (type=<type>), or add a filter (attr.<key>=<value>)"}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &httpError{http.StatusBadRequest, err.Error(), smallerHint}
+	case errors.As(err, &tooLarge):
+		return &httpError{http.StatusBadRequest, fmt.Sprintf(
+			"%s: it needs at least %d bytes of memory, and the memory limit of this process leaves %d for one query",
+			store.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint}
+	case errors.Is(err, budget.ErrBusy):
+		return &httpError{http.StatusServiceUnavailable, "other queries take all the memory that queries may use at the moment", "try again"}
+	case errors.Is(err, context.DeadlineExceeded):
 		hint := "try again, or choose a shorter time"
 		if s.TimeoutHint != "" {
 			hint += "; " + s.TimeoutHint
 		}
-		return &httpError{http.StatusServiceUnavailable, "the query took too long", hint}
+		return &httpError{http.StatusServiceUnavailable, fmt.Sprintf("the query took longer than %s", s.Timeout), hint}
+	case errors.Is(err, context.Canceled):
+		return &httpError{http.StatusServiceUnavailable, "the server is stopping", "try again"}
 	default:
 		return &httpError{http.StatusBadRequest, err.Error(), ""}
 	}

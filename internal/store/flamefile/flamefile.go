@@ -9,12 +9,11 @@
 //	Speedscope            several such Stacks
 //
 // A few bytes of input can be very many of output: a long name in each of very many frames. Both write frame by frame and stop at
-// the first error, such as that of a Buffer that is full.
+// the first error of their writer.
 package flamefile
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -63,19 +62,6 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 			}
 		}
 	}}
-}
-
-// Buffer is a buffer that refuses more than Most bytes.
-type Buffer struct {
-	bytes.Buffer
-	Most int
-}
-
-func (b *Buffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.Most {
-		return 0, fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, b.Most)
-	}
-	return b.Buffer.Write(p)
 }
 
 // noStack is the line of samples without frames, as in Splunk's records. unknownName is the name of a frame without one.

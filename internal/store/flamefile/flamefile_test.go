@@ -6,6 +6,7 @@ package flamefile_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -140,13 +141,13 @@ func TestFilesAreBounded(t *testing.T) {
 			const most = 4 << 20
 			errs := make([]error, 2)
 			cost := profiletest.MeasureCost(t, func() {
-				for i, write := range []func(*flamefile.Buffer, flamefile.Stacks) error{
-					func(b *flamefile.Buffer, s flamefile.Stacks) error { return flamefile.Collapsed(b, s) },
-					func(b *flamefile.Buffer, s flamefile.Stacks) error { return flamefile.Speedscope(b, "x", s) },
+				for i, write := range []func(io.Writer, flamefile.Stacks) error{
+					func(b io.Writer, s flamefile.Stacks) error { return flamefile.Collapsed(b, s) },
+					func(b io.Writer, s flamefile.Stacks) error { return flamefile.Speedscope(b, "x", s) },
 				} {
 					lists, err := flamefile.OfProfiles(test.pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(test.pd, 0)})
 					if err == nil {
-						err = write(&flamefile.Buffer{Most: most}, lists[0])
+						err = write(&limited{most: most}, lists[0])
 					}
 					errs[i] = err
 				}
@@ -160,4 +161,14 @@ func TestFilesAreBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// limited refuses more than most bytes, as the body of an answer does.
+type limited struct{ written, most int }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.written += len(p); l.written > l.most {
+		return 0, store.ErrTooLarge
+	}
+	return len(p), nil
 }

@@ -1,0 +1,225 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+const (
+	mib = 1 << 20
+	// memoryLimit is the limit of the process in these tests, and queryShare the part of it that all queries may take.
+	memoryLimit, queryShare = 1024 * mib, memoryLimit / 8
+)
+
+// listen serves a store of functions that hardly any two samples share, over HTTP. Ten of its samples are of a service of their own.
+func listen(t *testing.T, samples int, settings api.Settings) (address string) {
+	t.Helper()
+	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 256 * mib, MaxSeries: 100})
+	for i := 0; i < samples; i += 10_000 {
+		var list []profiletest.Sample
+		for k := i; k < i+10_000; k++ {
+			list = append(list, profiletest.Value(1, fmt.Sprintf("%s%d", strings.Repeat("long name ", 20), k), "main").
+				With(profiletest.Attr("key", fmt.Sprint(k%33))))
+		}
+		require.NotZero(t, s.Add(build(list...), noon).Profiles)
+	}
+	require.NotZero(t, s.Add(profiletest.New().Resource("service.name", "small").Profile("cpu", "nanoseconds").
+		Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf", "main")).Build(), noon).Profiles)
+	settings.Store, settings.Page, settings.MaxConcurrent = s, fstest.MapFS{}, 4
+	settings.Now = func() time.Time { return noon }
+	server := httptest.NewServer(api.New(settings))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	return u.Host
+}
+
+func limitMemory(t *testing.T) {
+	t.Helper()
+	budget.SetMemoryLimit(memoryLimit)
+	t.Cleanup(func() {
+		assert.Zero(t, budget.Queries().HeldBytes())
+		budget.SetMemoryLimit(math.MaxInt64)
+	})
+}
+
+// ask asks for a path and returns the answer.
+func ask(t *testing.T, address, path string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, string(text)
+}
+
+// doNotRead asks for a path, and reads nothing until the test ends.
+func doNotRead(t *testing.T, address, path string) {
+	t.Helper()
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4096))
+	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
+	require.NoError(t, err)
+}
+
+const large = "/api/flamegraph" + query + "&max_nodes=500000"
+
+// Thirty readers that do not read take no more than the share of queries, and others have their answers meanwhile.
+func TestReadersWhoDoNotRead(t *testing.T) {
+	profiletest.SkipLarge(t)
+	limitMemory(t)
+	address := listen(t, 50_000, api.Settings{Timeout: time.Minute})
+	_, text := ask(t, address, large)
+	size := len(text)
+	require.Greater(t, size, 8*mib)
+	text = ""
+	cost := profiletest.MeasureCost(t, func() {
+		for range 30 {
+			doNotRead(t, address, large)
+		}
+		for range 10 {
+			start := time.Now()
+			response, text := ask(t, address, "/api/flamegraph?service=small&profile=process_cpu")
+			assert.Equal(t, http.StatusOK, response.StatusCode, text)
+			t.Logf("a small answer after %v", time.Since(start))
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+	t.Logf("30 answers of %d bytes: %v", size, cost)
+	assert.Less(t, cost.PeakHeapBytes, int64(queryShare*3/2))
+}
+
+// Queries at the same time share the memory. What does not fit at the moment is refused for the moment, and what never fits with both
+// numbers.
+func TestQueriesShareTheMemory(t *testing.T) {
+	profiletest.SkipLarge(t)
+	limitMemory(t)
+	address := listen(t, 50_000, api.Settings{Timeout: time.Minute})
+	var mu sync.Mutex
+	answers := map[string]int{}
+	cost := profiletest.MeasureCost(t, func() {
+		var readers sync.WaitGroup
+		for range 8 {
+			readers.Go(func() {
+				response, text := ask(t, address, large+"&group_by=key")
+				mu.Lock()
+				defer mu.Unlock()
+				if response.StatusCode == http.StatusOK {
+					text = ""
+				} else if response.StatusCode == http.StatusServiceUnavailable {
+					assert.Equal(t, "5", response.Header.Get("Retry-After"))
+				}
+				answers[fmt.Sprint(response.StatusCode, text)]++
+			})
+		}
+		readers.Wait()
+	})
+	t.Logf("%v: %v", answers, cost)
+	assert.Less(t, cost.PeakHeapBytes, int64(queryShare*3/2))
+
+	response, text := ask(t, listen(t, 500_000, api.Settings{Timeout: time.Minute}), large)
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+	assert.Regexp(t, `needs at least \d+ bytes of memory, and the memory limit of this process leaves \d+ for one query`, text)
+}
+
+// All memory is in use: a query gets 503 with a delay, not before it has waited for a while.
+func TestQueriesWaitForMemory(t *testing.T) {
+	limitMemory(t)
+	address := listen(t, 10_000, api.Settings{Timeout: time.Minute})
+	claim := budget.Queries().Begin()
+	require.NoError(t, claim.Acquire(t.Context(), budget.Queries().MaxProfileBytes()))
+	other := make([]*budget.Claim, 4)
+	for i := range other {
+		other[i] = budget.Queries().Begin()
+		require.NoError(t, other[i].Acquire(t.Context(), budget.Queries().SmallBytes()))
+		if i > 0 {
+			defer other[i].Release()
+		}
+	}
+	response, text := ask(t, address, large)
+	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	assert.Equal(t, "5", response.Header.Get("Retry-After"))
+	assert.Contains(t, text, "other queries take all the memory that queries may use at the moment")
+	time.AfterFunc(100*time.Millisecond, func() {
+		claim.Release()
+		other[0].Release()
+	})
+	response, _ = ask(t, address, large)
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// The time of a query ends while its answer is built; that of its reader begins afterwards.
+func TestTimesOfAQuery(t *testing.T) {
+	address := listen(t, 50_000, api.Settings{Timeout: 5 * time.Millisecond, TimeoutHint: "`query_timeout` can be raised"})
+	for _, path := range []string{large, "/profiles/shop/process_cpu", "/profiles/shop/process_cpu.collapsed", "/api/table" + query} {
+		response, text := ask(t, address, path)
+		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+		assert.Contains(t, text, "the query took longer than 5ms")
+		assert.Contains(t, text, "`query_timeout` can be raised")
+	}
+	address = listen(t, 50_000, api.Settings{Timeout: time.Minute, ReadTimeout: time.Second})
+	doNotRead(t, address, large)
+	start := time.Now()
+	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.Queries().HeldBytes() == 0 }, 30*time.Second, time.Millisecond)
+	assert.Greater(t, time.Since(start), 900*time.Millisecond)
+}
+
+// A misspelt parameter is refused before the query runs: the query itself would find nothing.
+func TestMisspeltParametersAreRefusedFirst(t *testing.T) {
+	get := serve(t, build(profiletest.Value(1, "leaf")))
+	for _, path := range []string{
+		"/api/status", "/api/services", "/api/profiles", "/api/attributes", "/api/timeline", "/api/flamegraph", "/api/table", "/api/diff",
+		"/api/heatmap", "/api/events", "/profiles/none/none", "/profiles/none/none.collapsed", "/services/none/debug/pprof/heap",
+	} {
+		parameters := "?tpye=x"
+		if path[:5] == "/api/" && path != "/api/status" && path != "/api/services" {
+			parameters += "&service=none"
+		}
+		if path[:5] == "/api/" && path != "/api/status" && path != "/api/services" && path != "/api/profiles" {
+			parameters += "&profile=none"
+		}
+		status, body := get(path + parameters)
+		assert.Equal(t, http.StatusBadRequest, status, path)
+		assert.Regexp(t, `unknown parameter \\?"tpye`, body, path)
+	}
+}
+
+// A stopping server says so.
+func TestQueriesOfAStoppingServer(t *testing.T) {
+	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: mib, MaxSeries: 100})
+	handler := api.New(api.Settings{Store: s, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/services", http.NoBody))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Contains(t, w.Body.String(), "the server is stopping")
+}
