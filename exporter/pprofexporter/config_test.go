@@ -34,8 +34,9 @@ func TestReadme(t *testing.T) {
 		"server.max_concurrent_queries": cfg.Server.MaxConcurrentQueries, "server.query_timeout": cfg.Server.QueryTimeout,
 		"server.drain_timeout": cfg.Server.DrainTimeout,
 		"keep.window":          cfg.Keep.Window, "keep.resolution": cfg.Keep.Resolution, "keep.max_bytes": cfg.Keep.MaxBytes,
-		"keep.max_series": cfg.Keep.MaxSeries,
-		"files.directory": file.Directory, "files.name": file.Name, "files.max_age": file.MaxAge, "files.max_bytes": file.MaxBytes,
+		"keep.max_series":          cfg.Keep.MaxSeries,
+		"sending_queue.queue_size": cfg.Queue.Get().QueueSize,
+		"files.directory":          file.Directory, "files.name": file.Name, "files.max_age": file.MaxAge, "files.max_bytes": file.MaxBytes,
 	} {
 		if assert.Contains(t, rows, key) {
 			assert.Equal(t, fmt.Sprint(value), rows[key][1], key)

@@ -42,11 +42,14 @@ func createDefaultConfig() component.Config {
 	// Profiles can be confidential: by default only this machine can read them.
 	server.HTTP.NetAddr.Endpoint = "localhost:4042"
 	server.HTTP.MaxRequestBodySize = 1 // nothing is uploaded
+	queue := exporterhelper.NewDefaultQueueConfig()
+	// A number of messages would not bound their memory.
+	queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 32<<20
 	return &Config{
 		Server: server,
 		Keep:   KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
 		Files:  configoptional.Default(files.DefaultConfig()),
-		Queue:  configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
+		Queue:  configoptional.Some(queue),
 		Retry:  configretry.NewDefaultBackOffConfig(),
 	}
 }
