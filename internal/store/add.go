@@ -106,6 +106,8 @@ type adder struct {
 	src   pprofile.ProfilesDictionary
 	now   time.Time
 	added Added
+	// hasDropped tells that unused series were dropped, or that there were none.
+	hasDropped bool
 
 	// attributes are the current resource's. The first of its profiles makes a clean copy of them (resource) with its hash,
 	// the first that is kept their set.
@@ -291,21 +293,30 @@ func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	key.typ, ok2 = strs.Lookup(typ)
 	key.unit, ok3 = strs.Lookup(unit)
 	if i, ok := e.byKey[key]; ok && ok1 && ok2 && ok3 {
+		e.series[i].use.last = a.now
 		return i
 	}
 	id := a.seriesID(name, typ, unit)
-	epochs, known := a.series[id]
-	if !known && len(a.series) >= a.cfg.MaxSeries {
-		return -1
+	use := a.series[id]
+	if use == nil {
+		if len(a.series) >= a.cfg.MaxSeries && !a.hasDropped {
+			a.hasDropped = true // once for each message
+			a.dropUnused(a.now)
+		}
+		if len(a.series) >= a.cfg.MaxSeries {
+			return -1
+		}
+		use = &seriesUse{}
+		a.series[id] = use
 	}
-	a.series[id] = epochs + 1
+	use.epochs, use.last = use.epochs+1, a.now
 	if !a.hasResourceSet {
 		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
 	}
 	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
 	e.byKey[key] = int32(len(e.series))
 	e.series = append(e.series, series{
-		id: id, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit, resource: a.resourceSet,
+		id: id, use: use, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit, resource: a.resourceSet,
 	})
 	return int32(len(e.series) - 1)
 }

@@ -5,6 +5,8 @@ package store
 
 import (
 	"crypto/sha256"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +35,9 @@ type epoch struct {
 
 // series holds the profiles of one service, profile, sample type and resource.
 type series struct {
-	id                          seriesID
+	id seriesID
+	// use is nil if the series was dropped.
+	use                         *seriesUse
 	service, profile, typ, unit dictionary.StringIndex
 	resource                    dictionary.AttributeSetIndex
 	chunks                      []chunk
@@ -97,6 +101,35 @@ func (e *epoch) freeze() {
 	e.dict.Freeze()
 	e.byKey, e.byMeta = nil, nil
 	e.measure()
+}
+
+// clone returns a copy of an epoch that does not grow, with the same dictionary and profiles.
+func (e *epoch) clone() *epoch {
+	return &epoch{
+		dict: e.dict, series: slices.Clone(e.series), metas: e.metas, begun: e.begun, until: e.until,
+		profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
+	}
+}
+
+// dropGone drops the profiles of series that are gone, and returns their number.
+func (e *epoch) dropGone() (profiles int) {
+	maps.DeleteFunc(e.byKey, func(_ seriesKey, i int32) bool { return isGone(e.series[i]) })
+	for i := range e.series {
+		sr := &e.series[i]
+		if !isGone(*sr) {
+			continue
+		}
+		profiles += len(sr.chunks)
+		e.samples -= sr.samples
+		e.chunkBytes -= cap(sr.chunks) * chunkBytes
+		for k := range sr.chunks {
+			e.chunkBytes -= cap(sr.chunks[k].data)
+		}
+		*sr = series{}
+	}
+	e.profiles -= profiles
+	e.measure()
+	return profiles
 }
 
 // measure brings bytes up to date.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,8 @@ type Config struct {
 	Resolution time.Duration
 	// MaxBytes bounds what the store holds, dictionaries and indices included.
 	MaxBytes int
-	// MaxSeries bounds the number of distinct series: service, profile, sample type and the resource's attributes.
+	// MaxSeries bounds the number of distinct series: service, profile, sample type and the resource's attributes. New ones replace those
+	// that have had no profile for the longest time, if that is more than unusedTime.
 	MaxSeries int
 }
 
@@ -43,10 +45,12 @@ const (
 	EvictedAge Evicted = iota
 	// EvictedBytes is a profile that was dropped to make room.
 	EvictedBytes
+	// EvictedSeries is a profile of a series that was dropped for a new one.
+	EvictedSeries
 	numEvicted
 )
 
-func (e Evicted) String() string { return [...]string{"age", "bytes"}[e] }
+func (e Evicted) String() string { return [...]string{"age", "bytes", "max_series"}[e] }
 
 // NumEvicted is the number of reasons.
 const NumEvicted = int(numEvicted)
@@ -56,7 +60,7 @@ type Refused int
 
 // The reasons.
 const (
-	// RefusedSeries is a profile of a new series beyond MaxSeries.
+	// RefusedSeries is a profile of a new series beyond MaxSeries, while no other series is unused.
 	RefusedSeries Refused = iota
 	// RefusedSize is a profile that would fill more than a quarter of the store.
 	RefusedSize
@@ -88,8 +92,8 @@ type Store struct {
 	adding   sync.Mutex
 	importer compact.Importer
 	scratch  addScratch
-	// series has, for each series, how many epochs have profiles of it.
-	series map[seriesID]int
+	// series has the series of all epochs.
+	series map[seriesID]*seriesUse
 
 	// mu guards the list of epochs, oldest first, and the statistics. Add writes to the last epoch.
 	mu     sync.Mutex
@@ -100,19 +104,69 @@ type Store struct {
 // seriesID identifies a series in all epochs: a hash of its names and of its resource's attributes, which nobody can make collide.
 type seriesID [sha256.Size]byte
 
+// seriesUse is how a series is used: how many epochs have it, and when its last profile arrived.
+type seriesUse struct {
+	epochs int
+	last   time.Time
+	isGone bool
+}
+
 // release drops an epoch's series.
 func (s *Store) release(e *epoch) {
 	for i := range e.series {
-		id := e.series[i].id
-		if s.series[id]--; s.series[id] == 0 {
-			delete(s.series, id)
+		sr := &e.series[i]
+		if sr.use == nil {
+			continue
+		}
+		if sr.use.epochs--; sr.use.epochs == 0 {
+			delete(s.series, sr.id)
 		}
 	}
 }
 
+const (
+	// unusedTime is after which time without a profile a series may be replaced: two intervals of most scrapers.
+	unusedTime = 2 * time.Minute
+	// replacedPart is the part of MaxSeries that is replaced at a time, so that not each new series looks for its room.
+	replacedPart = 8
+)
+
+// dropUnused drops the series that have been unused for the longest time. The last epoch is locked. Queries keep what they read: earlier
+// epochs are replaced by others.
+func (s *Store) dropUnused(now time.Time) {
+	var unused []seriesID
+	for id, use := range s.series {
+		if now.Sub(use.last) > unusedTime {
+			unused = append(unused, id)
+		}
+	}
+	if len(unused) == 0 {
+		return
+	}
+	slices.SortFunc(unused, func(a, b seriesID) int { return s.series[a].last.Compare(s.series[b].last) })
+	for _, id := range unused[:min(len(unused), max(1, s.cfg.MaxSeries/replacedPart))] {
+		s.series[id].isGone = true
+		delete(s.series, id)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, e := range s.epochs {
+		if !slices.ContainsFunc(e.series, isGone) {
+			continue
+		}
+		if e.byKey == nil {
+			e = e.clone()
+			s.epochs[i] = e
+		}
+		s.stats.Evicted[EvictedSeries] += e.dropGone()
+	}
+}
+
+func isGone(sr series) bool { return sr.use != nil && sr.use.isGone }
+
 // New returns an empty store.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, series: map[seriesID]int{}}
+	return &Store{cfg: cfg, series: map[seriesID]*seriesUse{}}
 }
 
 // Config returns the bounds.

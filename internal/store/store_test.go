@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -333,6 +334,60 @@ func TestManySeriesAreRefused(t *testing.T) {
 	assert.Less(t, stats.Bytes, 200_000, "what is refused leaves nothing behind")
 	add(t, s, "first", "cpu", "nanoseconds", 10, 10, profiletest.Value(1, "leaf"))
 	assert.EqualValues(t, 11, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+}
+
+// A message of very many services keeps new ones off for as long as it could be of services that go on, and takes nothing from those
+// that do.
+func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
+	cfg := testConfig()
+	s := New(cfg)
+	sent := 0
+	send := func(now time.Time, services ...string) Added {
+		b := profiletest.New()
+		for _, service := range services {
+			b.Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf"))
+		}
+		sent += len(services)
+		added := s.Add(b.Build(), now)
+		stats := s.Stats()
+		require.LessOrEqual(t, stats.Series, cfg.MaxSeries)
+		require.Equal(t, sent, stats.Profiles+stats.Evicted[EvictedSeries]+stats.Evicted[EvictedAge]+stats.Refused[RefusedSeries])
+		return added
+	}
+	var many []string
+	for i := range 3 * cfg.MaxSeries {
+		many = append(many, fmt.Sprint("service-", i))
+	}
+	send(noon, "honest")
+	require.Equal(t, cfg.MaxSeries-1, send(noon, many...).Profiles)
+	require.Equal(t, 1, send(noon.Add(time.Second), "new").Refused[RefusedSeries])
+	now := noon
+	for range 30 {
+		now = now.Add(time.Minute)
+		require.Equal(t, 1, send(now, "honest").Profiles)
+	}
+	view := s.view(t.Context(), nil) // a query that goes on
+	read := view.epochs[0].profiles
+	view.release()
+	assert.Equal(t, 1, send(now, "new").Profiles)
+	assert.EqualValues(t, 31, sum(t, s, Selection{Service: "honest", Profile: "process_cpu"}))
+	assert.EqualValues(t, 1, sum(t, s, Selection{Service: "new", Profile: "process_cpu"}))
+	assert.Equal(t, cfg.MaxSeries/replacedPart, s.Stats().Evicted[EvictedSeries])
+	assert.Equal(t, read, view.epochs[0].profiles, "a query keeps what it reads")
+	// They come back as new ones do, also in the epoch that had them.
+	gone := 0
+	for _, service := range many[:cfg.MaxSeries] {
+		if !slices.ContainsFunc(s.Services(), func(in ServiceInfo) bool { return in.Service == service }) {
+			gone++
+			send(now, service)
+		}
+	}
+	assert.NotZero(t, gone)
+	for range 70 {
+		now = now.Add(time.Minute)
+		send(now, "honest")
+	}
+	assert.Equal(t, 1, s.Stats().Series, "all others are too old")
 }
 
 // A total since the process began is spread over the time since the one before, whatever part of it is shown.
