@@ -33,7 +33,13 @@ type addScratch struct {
 	clean   pcommon.Map
 	types   map[[2]int32]int32
 	namer   kind.Namer
-	kept    []int32
+	kept    []keptProfile
+}
+
+// keptProfile is the series of a profile, -1 if it is not kept, and the set of its attributes.
+type keptProfile struct {
+	series     int32
+	attributes dictionary.AttributeSetIndex
 }
 
 // Added counts what Add did with one message.
@@ -153,8 +159,9 @@ func (a *adder) message(pd pprofile.Profiles) {
 	// profiles add nothing to the dictionary.
 	kept := a.scratch.kept[:0]
 	each(func(_ int, p pprofile.Profile) {
-		i := a.seriesOf(p)
-		kept = append(kept, i)
+		attributes := a.importer.AttributeSet(p.AttributeIndices())
+		i := a.seriesOf(p, attributes)
+		kept = append(kept, keptProfile{i, attributes})
 		if i < 0 {
 			a.added.Refused[RefusedSeries]++
 			return
@@ -167,8 +174,8 @@ func (a *adder) message(pd pprofile.Profiles) {
 	a.scratch.kept = kept
 	a.importer.ImportReached()
 	each(func(index int, p pprofile.Profile) {
-		if i := kept[0]; i >= 0 {
-			a.profile(index, p, &a.epoch.series[i])
+		if in := kept[0]; in.series >= 0 {
+			a.profile(index, p, &a.epoch.series[in.series], in.attributes)
 		}
 		kept = kept[1:]
 	})
@@ -219,7 +226,7 @@ func (a *adder) text(i int32) string {
 	return ""
 }
 
-func (a *adder) profile(index int, p pprofile.Profile, sr *series) {
+func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes dictionary.AttributeSetIndex) {
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
 	a.setTime(&c)
 	c.values = kind.ValuesOf(a.epoch.dict.Strings.At(sr.typ), p.DurationNano())
@@ -235,7 +242,7 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series) {
 		periodType: a.importer.Field(p.PeriodType().TypeStrindex()),
 		periodUnit: a.importer.Field(p.PeriodType().UnitStrindex()),
 		period:     p.Period(),
-		attributes: a.importer.AttributeSet(p.AttributeIndices()),
+		attributes: attributes,
 		scope:      a.scopeAttributeSet(),
 		position:   a.position(index, p),
 	})
@@ -277,9 +284,9 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 	return position
 }
 
-// seriesOf finds the epoch's series of a profile, or adds one. It returns -1 if there are too many; then it has added
-// nothing to the dictionary.
-func (a *adder) seriesOf(p pprofile.Profile) int32 {
+// seriesOf finds the epoch's series of a profile with a set of attributes, or adds one. It returns -1 if there are too many; then it has
+// added nothing to the dictionary.
+func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
 	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
 	name := a.scratch.namer.Name(p, a.statedName(), typ, a.text(p.PeriodType().TypeStrindex()))
 	if !a.hasResource {
@@ -287,7 +294,8 @@ func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	}
 	e := a.epoch
 	strs := &e.dict.Strings
-	key := seriesKey{resource: a.resourceHash}
+	attributes := e.seriesAttributes(set)
+	key := seriesKey{resource: a.resourceHash, attributes: attributes.hash}
 	var ok1, ok2, ok3 bool
 	key.profile, ok1 = strs.Lookup(name)
 	key.typ, ok2 = strs.Lookup(typ)
@@ -296,7 +304,7 @@ func (a *adder) seriesOf(p pprofile.Profile) int32 {
 		e.series[i].use.last = a.now
 		return i
 	}
-	id := a.seriesID(name, typ, unit)
+	id := a.seriesID(attributes.hash, name, typ, unit)
 	use := a.series[id]
 	if use == nil {
 		if len(a.series) >= a.cfg.MaxSeries && !a.hasDropped {
@@ -306,7 +314,7 @@ func (a *adder) seriesOf(p pprofile.Profile) int32 {
 		if len(a.series) >= a.cfg.MaxSeries {
 			return -1
 		}
-		use = &seriesUse{}
+		use = &seriesUse{resource: a.resourceHash, attributes: attributes.hash}
 		a.series[id] = use
 	}
 	use.epochs, use.last = use.epochs+1, a.now
@@ -316,14 +324,15 @@ func (a *adder) seriesOf(p pprofile.Profile) int32 {
 	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
 	e.byKey[key] = int32(len(e.series))
 	e.series = append(e.series, series{
-		id: id, use: use, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit, resource: a.resourceSet,
+		id: id, use: use, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit,
+		resource: a.resourceSet, attributes: attributes.set,
 	})
 	return int32(len(e.series) - 1)
 }
 
-// seriesID returns the identity of a series of the current resource.
-func (a *adder) seriesID(names ...string) seriesID {
-	key := append(a.scratch.key[:0], a.resourceHash[:]...)
+// seriesID returns the identity of a series of the current resource, with a hash of the attributes of its profiles.
+func (a *adder) seriesID(attributes [sha256.Size]byte, names ...string) seriesID {
+	key := append(append(a.scratch.key[:0], a.resourceHash[:]...), attributes[:]...)
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
 	}

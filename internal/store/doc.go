@@ -5,7 +5,7 @@
 //
 // Add takes any OTLP profiles. What arrives within an eighth of the window, or of the bytes, is an epoch: one
 // dictionary (otlp/dictionary) and, for each series, chunks. A chunk has the samples of one profile as columns of varints.
-// A series is a service, a profile (otlp/kind), a sample type and the attributes of a resource, identified by their
+// A series is a service, a profile (otlp/kind), a sample type and the attributes of a resource and of its profiles, identified by their
 // hash. The oldest epoch is dropped as a whole, with its dictionary.
 //
 // A query chooses chunks by a Selection (Selection.terms), each with a weight by its kind: values of intervals are

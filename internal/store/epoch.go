@@ -7,8 +7,11 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -24,6 +27,8 @@ type epoch struct {
 	// metas are what chunks share; byMeta has their positions.
 	metas  []meta
 	byMeta map[meta]int32
+	// bySet has, for the attributes of profiles, those that are of their series.
+	bySet map[dictionary.AttributeSetIndex]seriesAttributes
 
 	begun time.Time
 	// until is the latest end of a profile, in Unix nanoseconds.
@@ -33,13 +38,13 @@ type epoch struct {
 	chunkBytes, bytes int
 }
 
-// series holds the profiles of one service, profile, sample type and resource.
+// series holds the profiles of one service, profile, sample type, resource and attributes.
 type series struct {
 	id seriesID
 	// use is nil if the series was dropped.
 	use                         *seriesUse
 	service, profile, typ, unit dictionary.StringIndex
-	resource                    dictionary.AttributeSetIndex
+	resource, attributes        dictionary.AttributeSetIndex
 	chunks                      []chunk
 	values                      kind.Values
 
@@ -48,10 +53,49 @@ type series struct {
 	timestamps            bool
 }
 
-// seriesKey identifies a series in its epoch: a hash of the resource's attributes, and the texts.
+// seriesKey identifies a series in its epoch: hashes of the attributes of its resource and its profiles, and the texts.
 type seriesKey struct {
-	resource           [sha256.Size]byte
-	profile, typ, unit dictionary.StringIndex
+	resource, attributes [sha256.Size]byte
+	profile, typ, unit   dictionary.StringIndex
+}
+
+// seriesAttributes are attributes of profiles that are of their series, in the order of their keys, and their hash.
+type seriesAttributes struct {
+	set  dictionary.AttributeSetIndex
+	hash [sha256.Size]byte
+}
+
+// seriesAttributes returns those of the attributes of a profile.
+func (e *epoch) seriesAttributes(all dictionary.AttributeSetIndex) seriesAttributes {
+	if all == 0 {
+		return seriesAttributes{}
+	}
+	found, ok := e.bySet[all]
+	if ok {
+		return found
+	}
+	var set []int32
+	for _, i := range e.dict.AttributeSets.At(all) {
+		if kind.IsSeriesAttribute(e.attributeKey(i)) {
+			set = append(set, i)
+		}
+	}
+	if len(set) > 0 {
+		slices.SortFunc(set, func(x, y int32) int { return strings.Compare(e.attributeKey(x), e.attributeKey(y)) })
+		var text []byte
+		for _, i := range set {
+			one := pcommon.NewMap()
+			e.dict.Attributes.At(dictionary.AttributeIndex(i)).Value.CopyTo(one.PutEmpty(e.attributeKey(i)))
+			text = dictionary.AppendMap(text, one)
+		}
+		found = seriesAttributes{e.dict.AttributeSets.Intern(set), sha256.Sum256(text)}
+	}
+	e.bySet[all] = found
+	return found
+}
+
+func (e *epoch) attributeKey(i int32) string {
+	return e.dict.Strings.At(e.dict.Attributes.At(dictionary.AttributeIndex(i)).Key)
 }
 
 // meta has the fields of a pprof except its samples. Most profiles of a series share them.
@@ -93,13 +137,16 @@ const (
 const chunkBytes = 88
 
 func newEpoch(now time.Time) *epoch {
-	return &epoch{dict: dictionary.NewKept(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{}, begun: now}
+	return &epoch{
+		dict: dictionary.NewKept(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{},
+		bySet: map[dictionary.AttributeSetIndex]seriesAttributes{}, begun: now,
+	}
 }
 
 // freeze releases the memory that only adding needs.
 func (e *epoch) freeze() {
 	e.dict.Freeze()
-	e.byKey, e.byMeta = nil, nil
+	e.byKey, e.byMeta, e.bySet = nil, nil, nil
 	e.measure()
 }
 
@@ -134,7 +181,7 @@ func (e *epoch) dropGone() (profiles int) {
 
 // measure brings bytes up to date.
 func (e *epoch) measure() {
-	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + len(e.metas)*2*64
+	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + len(e.metas)*2*64 + len(e.bySet)*128
 }
 
 func (e *epoch) meta(m meta) int32 {
@@ -163,7 +210,7 @@ func (e *epoch) add(sr *series, c chunk) {
 	sr.samples += int(c.samples)
 	sr.bytes += cap(c.data) + chunkBytes
 	sr.from, sr.until = min(sr.from, c.start), max(sr.until, c.end)
-	sr.timestamps = sr.timestamps || c.flags&hasTimestamps != 0
+	sr.timestamps = sr.timestamps || c.flags&(hasTimestamps|isMoved) == hasTimestamps
 	if c.flags&isMoved != 0 {
 		sr.moved++
 	}

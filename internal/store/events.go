@@ -82,7 +82,7 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 			}
 			found = true
 			typ := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
-			if sel.Type != "" && sel.Type != typ.String() && sel.Type != typ.Type || !filters[n].resource(sr) {
+			if sel.Type != "" && sel.Type != typ.String() && sel.Type != typ.Type || !filters[n].canMatch(sr) {
 				continue
 			}
 			unit := timeUnit(typ.Unit)
@@ -171,7 +171,7 @@ func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set dictio
 	return known
 }
 
-// lookup returns the value of a key on the sample or its resource.
+// lookup returns the value of a key on the sample or its series.
 func (f *filter) lookup(sr *series, set dictionary.AttributeSetIndex, key string) (string, bool) {
 	k, ok := f.dict.Strings.Lookup(key)
 	if !ok {
@@ -180,7 +180,7 @@ func (f *filter) lookup(sr *series, set dictionary.AttributeSetIndex, key string
 	if value, has := f.value(set, k); has {
 		return value, true
 	}
-	return f.resourceValue(sr, k)
+	return f.seriesValue(sr, k)
 }
 
 func laneName(f *filter, sr *series, sel *Selection, set dictionary.AttributeSetIndex) string {

@@ -6,6 +6,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"slices"
 	"strings"
 
@@ -28,7 +29,8 @@ type ProfileInfo struct {
 	Values           kind.Values
 	From, Until      int64
 	Samples, Bytes   int
-	// Timestamps reports that observations have times of their own.
+	// Timestamps reports that observations have times of their own, which can be shown: those of profiles that are kept under another time
+	// cannot.
 	Timestamps bool
 	// Moved is how many profiles are kept under their time of arrival, Instances the number of resources.
 	Moved, Instances int
@@ -37,14 +39,17 @@ type ProfileInfo struct {
 // Services lists all services by name.
 func (s *Store) Services() []ServiceInfo {
 	var list []ServiceInfo
+	profile := ""
 	for _, p := range s.Profiles("") {
 		n := len(list)
 		if n == 0 || list[n-1].Service != p.Service {
 			list = append(list, ServiceInfo{Service: p.Service, From: p.From, Until: p.Until})
-			n++
+			n, profile = n+1, ""
 		}
 		in := &list[n-1]
-		in.Profiles++
+		if in.Profiles == 0 || p.Profile != profile { // the list has each of its types
+			in.Profiles, profile = in.Profiles+1, p.Profile
+		}
 		in.Samples += p.Samples
 		in.From, in.Until = min(in.From, p.From), max(in.Until, p.Until)
 	}
@@ -60,7 +65,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 	}
 	type instanceKey struct {
 		key
-		id seriesID
+		resource [sha256.Size]byte
 	}
 	v := s.view(context.Background(), nil)
 	defer v.release()
@@ -84,7 +89,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 			p.Bytes += sr.bytes
 			p.Timestamps = p.Timestamps || sr.timestamps
 			p.Moved += sr.moved
-			if ik := (instanceKey{k, sr.id}); !seen[ik] {
+			if ik := (instanceKey{k, sr.use.resource}); !seen[ik] {
 				seen[ik] = true
 				p.Instances++
 			}
@@ -110,11 +115,22 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 	return list
 }
 
+// Scope is what has an attribute. Its String is used in JSON.
+type Scope int
+
+// The scopes.
+const (
+	ResourceScope Scope = iota
+	ProfileScope
+	SampleScope
+)
+
+func (s Scope) String() string { return [...]string{"resource", "profile", "sample"}[s] }
+
 // AttributeInfo is a key that samples of a selection can be filtered or grouped by.
 type AttributeInfo struct {
-	Key string
-	// Sample reports that samples have it; otherwise their resources do.
-	Sample bool
+	Key    string
+	Scope  Scope
 	Values []AttributeValue
 	// More is how many values are not listed.
 	More int
@@ -135,20 +151,20 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		return nil, err
 	}
 	type key struct {
-		key    string
-		sample bool
+		key   string
+		scope Scope
 	}
 	counts := map[key]map[string]int{}
 	// Samples are counted by set, sets by attribute, and only then by text: very many samples can share a set of many attributes,
 	// and very many sets an attribute with a long list.
 	type setOf struct {
-		epoch  int
-		sample bool
-		set    dictionary.AttributeSetIndex
+		epoch int
+		scope Scope
+		set   dictionary.AttributeSetIndex
 	}
 	type attributeOf struct {
 		epoch     int
-		sample    bool
+		scope     Scope
 		attribute dictionary.AttributeIndex
 	}
 	sets, attributes := map[setOf]int{}, map[attributeOf]int{}
@@ -167,20 +183,22 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 			return nil, err
 		}
 		t := &terms[i]
-		resource := setOf{t.epoch, false, t.series.resource}
+		resource, profile := setOf{t.epoch, ResourceScope, t.series.resource}, setOf{t.epoch, ProfileScope, t.series.attributes}
 		if t.chunk.flags&hasAttributes == 0 {
 			count(resource, int(t.chunk.samples))
+			count(profile, int(t.chunk.samples))
 			continue
 		}
 		r.observations(t, func(_ int, row *rows) {
 			count(resource, 1)
-			count(setOf{t.epoch, true, dictionary.AttributeSetIndex(row.attribute)}, 1)
+			count(profile, 1)
+			count(setOf{t.epoch, SampleScope, dictionary.AttributeSetIndex(row.attribute)}, 1)
 		})
 	}
 	for of, n := range sets {
 		for _, i := range v.epochs[of.epoch].dict.AttributeSets.At(of.set) {
 			before := len(attributes)
-			if attributes[attributeOf{of.epoch, of.sample, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
+			if attributes[attributeOf{of.epoch, of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
 				_ = v.memory.take(cacheBytes)
 			}
 		}
@@ -190,7 +208,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 	}
 	for of, n := range attributes {
 		dict := v.epochs[of.epoch].dict
-		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.sample}
+		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.scope}
 		if err := v.memory.take(2 * cacheBytes); err != nil { // its text among the counts, and in the list
 			return nil, err
 		}
@@ -201,23 +219,17 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 	}
 	list := make([]AttributeInfo, 0, len(counts))
 	for k, values := range counts {
-		list = append(list, attributeInfo(k.key, k.sample, values, limit))
+		list = append(list, attributeInfo(k.key, k.scope, values, limit))
 	}
-	// Those of resources come first.
+	// Those of resources come first, those of samples last.
 	slices.SortFunc(list, func(a, b AttributeInfo) int {
-		if a.Sample == b.Sample {
-			return strings.Compare(a.Key, b.Key)
-		}
-		if b.Sample {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(a.Scope, b.Scope), strings.Compare(a.Key, b.Key))
 	})
 	return list, v.memory.keep(cacheBytes * len(attributes))
 }
 
-func attributeInfo(key string, sample bool, values map[string]int, limit int) AttributeInfo {
-	info := AttributeInfo{Key: key, Sample: sample, Values: make([]AttributeValue, 0, len(values))}
+func attributeInfo(key string, scope Scope, values map[string]int, limit int) AttributeInfo {
+	info := AttributeInfo{Key: key, Scope: scope, Values: make([]AttributeValue, 0, len(values))}
 	for value, n := range values {
 		info.Values = append(info.Values, AttributeValue{value, n})
 	}

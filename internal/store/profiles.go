@@ -147,8 +147,9 @@ func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	}
 	m := &merger{
 		Store: s, view: v, sel: &sel, types: types,
-		reader: r,
-		tables: make([]*table, len(v.epochs)), room: minMergedValues, maxValues: minMergedValues,
+		reader:     r,
+		attributes: map[epochSet]bool{},
+		tables:     make([]*table, len(v.epochs)), room: minMergedValues, maxValues: minMergedValues,
 	}
 	for column, t := range types {
 		if err := m.column(column, t); err != nil {
@@ -176,6 +177,13 @@ type merger struct {
 	time, duration int64
 	count          int
 	newest         *term
+	// attributes are the sets of attributes of the terms' series, by epoch.
+	attributes map[epochSet]bool
+}
+
+type epochSet struct {
+	epoch int
+	set   dictionary.AttributeSetIndex
 }
 
 func (m *merger) column(column int, t SampleType) error {
@@ -191,6 +199,7 @@ func (m *merger) column(column int, t SampleType) error {
 		if t.weight > 0 {
 			duration += t.chunk.duration
 			count++
+			m.attributes[epochSet{t.epoch, t.series.attributes}] = true
 			if m.newest == nil || t.chunk.end > m.newest.chunk.end {
 				m.newest = t
 			}
@@ -363,7 +372,7 @@ func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *t
 	if len(m.types) > 1 {
 		m.writeScope(sp.Scope().Attributes(), from, meta)
 	}
-	attributes := mover.AttributeSet(meta.attributes)
+	attributes := m.commonAttributes(from, dict.AttributeSets.At(mover.AttributeSet(meta.attributes)), meta.attributes)
 	periodType, periodUnit := mover.String(meta.periodType), mover.String(meta.periodUnit)
 	for column, t := range m.types {
 		p := sp.Profiles().AppendEmpty()
@@ -374,9 +383,34 @@ func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *t
 		p.SetPeriod(meta.period)
 		p.SetTime(pcommon.Timestamp(max(m.time, 0)))
 		p.SetDurationNano(uint64(m.duration))
-		dict.AttributeSets.CopyTo(attributes, p.AttributeIndices())
+		p.AttributeIndices().FromRaw(attributes)
 		all.write(p.Samples(), dict, column)
 	}
+}
+
+// commonAttributes returns the attributes of the newest profile, whose indices in the result are moved, without those of its series that
+// the other series do not have.
+func (m *merger) commonAttributes(from *dictionary.Dictionary, moved []int32, newest dictionary.AttributeSetIndex) (common []int32) {
+	type attribute struct {
+		key   string
+		value dictionary.Value
+	}
+	counts := map[attribute]int{}
+	for in := range m.attributes {
+		dict := m.view.epochs[in.epoch].dict
+		for _, i := range dict.AttributeSets.At(in.set) {
+			a := dict.Attributes.At(dictionary.AttributeIndex(i))
+			counts[attribute{dict.Strings.At(a.Key), a.Value}]++
+		}
+	}
+	for n, i := range from.AttributeSets.At(newest) {
+		a := from.Attributes.At(dictionary.AttributeIndex(i))
+		key := from.Strings.At(a.Key)
+		if !kind.IsSeriesAttribute(key) || counts[attribute{key, a.Value}] == len(m.attributes) {
+			common = append(common, moved[n])
+		}
+	}
+	return common
 }
 
 // writeScope writes the order of sample types that the newest profile's scope has, if none of them is missing.

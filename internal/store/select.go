@@ -29,7 +29,7 @@ type Selection struct {
 	// From and Until are Unix nanoseconds. 0 means no bound. A profile that overlaps [From, Until) belongs to the
 	// selection as a whole; if it has timestamps, only the observations inside do.
 	From, Until int64
-	// Attributes must all match, on the resource or the sample. Of several with one key, one must match.
+	// Attributes must all match, on the profile, the resource or the sample. Of several with one key, one must match.
 	Attributes []Attribute
 	// GroupBy is the key of an attribute whose values divide the answer into groups, or empty.
 	GroupBy string
@@ -190,7 +190,7 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*in
 		for i := range e.series {
 			sr := &e.series[i]
 			if len(sr.chunks) == 0 || sr.service != service || sr.profile != profile || sr.typ != typ || sr.unit != unit ||
-				!filters[n].resource(sr) {
+				!filters[n].canMatch(sr) {
 				continue
 			}
 			in := byID[sr.id]
@@ -303,15 +303,23 @@ func (in *instance) totals(sel *Selection) (terms []term) {
 	return terms
 }
 
-// weighStates reduces the weight of instances that existed for a part of the time only.
+// weighStates reduces the weight of instances that existed for a part of the time only. One with a single profile has existed for as long
+// as an interval of others; if all have one, only the moments differ.
 func weighStates(instances []*instance, perInstance [][]term, resolution time.Duration) {
 	from, until := int64(math.MaxInt64), int64(math.MinInt64)
 	spans := make([]int64, len(instances))
+	longest := int64(0)
+	for _, in := range instances {
+		longest = max(longest, in.interval())
+	}
+	if longest == 0 {
+		return
+	}
 	for i, terms := range perInstance {
-		interval := instances[i].interval()
-		if len(terms) == 0 || interval == 0 {
+		if len(terms) == 0 {
 			continue
 		}
+		interval := cmp.Or(instances[i].interval(), longest)
 		first, last := terms[0].chunk.end, terms[len(terms)-1].chunk.end+max(interval, int64(resolution))
 		spans[i] = last - first
 		from, until = min(from, first), max(until, last)
@@ -354,10 +362,10 @@ type filter struct {
 	keys   []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
-	// resources has the results of resourceValue, texts those of text: very many series and samples can share a resource of
+	// series has the results of seriesValue, texts those of text: very many series and samples can share a resource of
 	// many attributes, or an attribute with a long list.
-	resources map[resourceKey]textOf
-	texts     map[dictionary.AttributeIndex]string
+	series map[seriesAttributeKey]textOf
+	texts  map[dictionary.AttributeIndex]string
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the epoch has it.
 	groupKey    dictionary.StringIndex
 	hasGroupKey bool
@@ -369,10 +377,10 @@ type filterKey struct {
 	values []string
 }
 
-// resourceKey is a key on the resource with a set of attributes.
-type resourceKey struct {
-	set dictionary.AttributeSetIndex
-	key dictionary.StringIndex
+// seriesAttributeKey is a key on series of a resource and attributes.
+type seriesAttributeKey struct {
+	resource, attributes dictionary.AttributeSetIndex
+	key                  dictionary.StringIndex
 }
 
 // textOf is the text of an attribute, if has reports that there is one.
@@ -405,7 +413,7 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 	filters := make([]*filter, len(v.epochs))
 	for i, e := range v.epochs {
 		f := &filter{
-			dict: e.dict, memory: v.memory, sets: map[filterSet]bool{}, resources: map[resourceKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
+			dict: e.dict, memory: v.memory, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
 		}
 		for _, key := range keys {
 			k := filterKey{values: values[key]}
@@ -441,15 +449,17 @@ func (f *filter) text(i dictionary.AttributeIndex) string {
 	return text
 }
 
-// resourceValue returns the value of a key on the resource of a series. A resource without service.name has that of the
-// series.
-func (f *filter) resourceValue(sr *series, key dictionary.StringIndex) (string, bool) {
-	at := resourceKey{sr.resource, key}
-	known, ok := f.resources[at]
+// seriesValue returns the value of a key on the profiles of a series, or else on its resource. A resource without service.name has
+// that of the series.
+func (f *filter) seriesValue(sr *series, key dictionary.StringIndex) (string, bool) {
+	at := seriesAttributeKey{sr.resource, sr.attributes, key}
+	known, ok := f.series[at]
 	if !ok {
 		_ = f.memory.take(cacheBytes)
-		known.text, known.has = f.value(sr.resource, key)
-		f.resources[at] = known
+		if known.text, known.has = f.value(sr.attributes, key); !known.has {
+			known.text, known.has = f.value(sr.resource, key)
+		}
+		f.series[at] = known
 	}
 	if !known.has && f.dict.Strings.At(key) == "service.name" {
 		return f.dict.Strings.At(sr.service), true
@@ -457,30 +467,30 @@ func (f *filter) resourceValue(sr *series, key dictionary.StringIndex) (string, 
 	return known.text, known.has
 }
 
-// resource reports whether samples of the series can have the attributes.
-func (f *filter) resource(sr *series) bool {
+// canMatch reports whether samples of the series can have the attributes.
+func (f *filter) canMatch(sr *series) bool {
 	for _, k := range f.keys {
 		if !k.known {
 			return false
 		}
-		if value, ok := f.resourceValue(sr, k.key); ok && !slices.Contains(k.values, value) {
+		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) {
 			return false
 		}
 	}
 	return true
 }
 
-// required returns the keys that samples must have because their resource does not, as bits.
+// required returns the keys that samples must have because their series does not, as bits.
 func (f *filter) required(sr *series) (required uint64) {
 	for i, k := range f.keys {
-		if _, ok := f.resourceValue(sr, k.key); !ok {
+		if _, ok := f.seriesValue(sr, k.key); !ok {
 			required |= 1 << i
 		}
 	}
 	return required
 }
 
-// sample reports whether a sample has the attributes that the resource lacks.
+// sample reports whether a sample has the attributes that its series lacks.
 func (f *filter) sample(set dictionary.AttributeSetIndex, required uint64) bool {
 	if required == 0 {
 		return true

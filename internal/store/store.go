@@ -23,7 +23,8 @@ type Config struct {
 	Resolution time.Duration
 	// MaxBytes bounds what the store holds, dictionaries and indices included.
 	MaxBytes int
-	// MaxSeries bounds the number of distinct series: service, profile, sample type and the resource's attributes. New ones replace those
+	// MaxSeries bounds the number of distinct series: service, profile, sample type, and the attributes of the resource and of the profile
+	// (kind.IsSeriesAttribute). New ones replace those
 	// that have had no profile for the longest time, if that is more than unusedTime.
 	MaxSeries int
 }
@@ -33,7 +34,7 @@ const (
 	// profiles are dropped an epoch at a time.
 	epochs = 8
 	// seriesBytes estimates the memory of a series without its texts.
-	seriesBytes = 384
+	seriesBytes = 448
 )
 
 // Evicted is a reason for which profiles are dropped. Its String is the value of a metric's attribute.
@@ -101,7 +102,7 @@ type Store struct {
 	stats  Stats
 }
 
-// seriesID identifies a series in all epochs: a hash of its names and of its resource's attributes, which nobody can make collide.
+// seriesID identifies a series in all epochs: a hash of its names and attributes, which nobody can make collide.
 type seriesID [sha256.Size]byte
 
 // seriesUse is how a series is used: how many epochs have it, and when its last profile arrived.
@@ -109,6 +110,8 @@ type seriesUse struct {
 	epochs int
 	last   time.Time
 	isGone bool
+	// resource and attributes are hashes of those of its resource and of its profiles.
+	resource, attributes [sha256.Size]byte
 }
 
 // release drops an epoch's series.

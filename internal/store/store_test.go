@@ -227,8 +227,8 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 	assert.Equal(t, []AttributeInfo{
 		{Key: "region", Values: []AttributeValue{{"eu", 3}}},
 		{Key: "service.name", Values: []AttributeValue{{"shop", 3}}},
-		{Key: "endpoint", Sample: true, Values: []AttributeValue{{"/cart", 1}, {"/pay", 1}}},
-		{Key: "n", Sample: true, Values: []AttributeValue{{"7", 1}}},
+		{Key: "endpoint", Scope: SampleScope, Values: []AttributeValue{{"/cart", 1}, {"/pay", 1}}},
+		{Key: "n", Scope: SampleScope, Values: []AttributeValue{{"7", 1}}},
 	}, attributes)
 
 	timed := Selection{Service: "shop", Profile: "process_cpu", From: at(30), Until: at(32)}

@@ -71,13 +71,13 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	if !f.hasGroupKey {
 		return g.number(NoGroup), true
 	}
-	if value, ok := f.resourceValue(sr, f.groupKey); ok {
+	if value, ok := f.seriesValue(sr, f.groupKey); ok {
 		return g.number(groupName(value)), true
 	}
 	return 0, false
 }
 
-// ofSample returns the group of samples with a set of attributes, of a series whose resource does not decide it.
+// ofSample returns the group of samples with a set of attributes, of a series that does not decide it.
 func (g *groups) ofSample(epoch int, f *filter, set dictionary.AttributeSetIndex) int {
 	i, ok := g.sets[epoch][set]
 	if !ok {

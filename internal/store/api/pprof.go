@@ -46,12 +46,12 @@ func formatOf(r *http.Request, profile string) (name, format string) {
 	}
 }
 
-// pprof answers /profiles/{service}/{profile}.
+// pprof answers /profiles/{service}/{profile}, and /profiles with both as parameters.
 func (s *server) pprof(r *request) (*answer, error) {
 	sel := r.selection()
 	var format string
-	sel.Service = r.PathValue("service")
-	sel.Profile, format = formatOf(r.Request, r.PathValue("profile"))
+	sel.Service = cmp.Or(r.PathValue("service"), sel.Service)
+	sel.Profile, format = formatOf(r.Request, cmp.Or(r.PathValue("profile"), sel.Profile))
 	return s.merged(r, sel, format)
 }
 

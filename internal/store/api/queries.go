@@ -121,12 +121,9 @@ func (s *server) attributes(r *request) (*answer, error) {
 	a.text(`{"attributes":`)
 	a.list(len(infos), func(i int) {
 		in := &infos[i]
-		scope, all := "resource", len(in.Values)
-		if in.Sample {
-			scope = "sample"
-		}
+		all := len(in.Values)
 		in.Values = slices.DeleteFunc(in.Values, func(v store.AttributeValue) bool { return len(v.Value) > maxNameBytes })
-		a.format(`{"key":%s,"scope":%q,"values":`, quote(in.Key), scope)
+		a.format(`{"key":%s,"scope":%q,"values":`, quote(in.Key), in.Scope)
 		a.list(len(in.Values), func(i int) {
 			a.format(`{"value":%s,"samples":%d}`, quote(in.Values[i].Value), in.Values[i].Samples)
 		})

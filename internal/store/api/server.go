@@ -106,6 +106,7 @@ func New(settings Settings) http.Handler {
 		s.mux.Handle("GET /api/"+name, compress(s.query(name, serve)))
 	}
 	s.mux.Handle("GET /profiles/{service}/{profile}", compress(s.query("pprof", s.pprof)))
+	s.mux.Handle("GET /profiles", compress(s.query("pprof", s.pprof))) // names such as .. have no path
 	s.mux.Handle("GET /services/{service}/debug/pprof/{kind}", compress(s.query("debug_pprof", s.debugPprof)))
 	files := http.FileServerFS(settings.Page)
 	s.mux.Handle("GET /{$}", files)
@@ -244,5 +245,5 @@ func (s *server) httpError(err error) *httpError {
 
 // wantsPprofErrors reports whether errors must be text, as pprof's tools show them.
 func wantsPprofErrors(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/profiles/") || strings.HasPrefix(r.URL.Path, "/services/")
+	return r.URL.Path == "/profiles" || strings.HasPrefix(r.URL.Path, "/profiles/") || strings.HasPrefix(r.URL.Path, "/services/")
 }

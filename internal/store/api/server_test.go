@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -139,4 +140,17 @@ func TestAttributes(t *testing.T) {
 	assert.JSONEq(t, `{"attributes":[
 		{"key":"service.name","scope":"resource","values":[{"value":"shop","samples":2}],"more":0},
 		{"key":"key","scope":"sample","values":[{"value":"<a>","samples":1}],"more":1}]}`, body)
+}
+
+// Services can have any name. One of dots has no path of its own.
+func TestProfilesOfServicesOfDots(t *testing.T) {
+	for _, service := range []string{".", "..", "a/../b", "%2e%2e"} {
+		get := serve(t, profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()), 1e9).
+			Sample(profiletest.Value(7, "leaf")).Build())
+		status, body := get("/profiles?service=" + url.QueryEscape(service) + "&profile=process_cpu.collapsed")
+		assert.Equal(t, http.StatusOK, status, body)
+		assert.Equal(t, "leaf 7\n", body)
+	}
+	status, body := serve(t, build(profiletest.Value(1, "leaf")))("/profiles?service=shop")
+	assert.Equal(t, http.StatusNotFound, status, body)
 }

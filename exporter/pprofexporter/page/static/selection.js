@@ -33,10 +33,13 @@ export function typeLabel(row) {
   return `${row.profile} · ${row.type.replace('/', ' ')}`;
 }
 
+// scopes are what has an attribute, other than a resource.
+const scopes = {sample: ' · of samples', profile: ' · of profiles'};
+
 // attributeOptions returns one option for each value of each attribute.
 export function attributeOptions(attributes) {
   return attributes.flatMap(({key, values, scope}) => values.map(({value, samples}) => ({
-    value: [key, value], label: `${key} = ${value}`, detail: `${samples.toLocaleString('en-US')} samples${scope === 'sample' ? ' · of samples' : ''}`,
+    value: [key, value], label: `${key} = ${value}`, detail: `${samples.toLocaleString('en-US')} samples${scopes[scope] ?? ''}`,
   })));
 }
 
@@ -87,7 +90,7 @@ export class SelectionBar {
     state.profile ? typeKey(state) : '');
     refill(this.chips, state.attrs, () => chips(state.attrs, (key) => update({attrs: withAttribute(this.app.state.attrs, key, null)})));
     this.group.set([{value: '', label: 'none'}, ...attributes.map(({key, values, more, scope}) => ({
-      value: key, label: key, detail: `${values.length + (more ?? 0)} values${scope === 'sample' ? ' · of samples' : ''}`,
+      value: key, label: key, detail: `${values.length + (more ?? 0)} values${scopes[scope] ?? ''}`,
     }))], state.group_by);
     this.renderTime();
   }

@@ -1,0 +1,114 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// Attributes of a profile are part of what a series is, as those of its resource are: queries filter and group by them, and in a pprof
+// of several series are those that all of them have. What describes one profile is not.
+func TestProfileAttributesAreOfTheSeries(t *testing.T) {
+	const source = "profiling.instrumentation.source"
+	s := New(testConfig())
+	for minute := range 20 { // several epochs
+		now := noon.Add(time.Duration(minute) * time.Minute)
+		b := profiletest.New().Resource("service.name", "shop", "host.name", "h")
+		for i, name := range []string{"continuous", "snapshot"} {
+			b.Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).
+				Attributes(profiletest.Attr("pprof.profile.comment", now.String()), profiletest.Attr(source, name), profiletest.Attr("both", "x")).
+				Sample(profiletest.Value(int64(1+99*i), "leaf"))
+		}
+		require.Equal(t, 2, s.Add(b.Build(), now).Profiles)
+	}
+	require.Greater(t, len(s.epochs), 2)
+	assert.Equal(t, 2, s.Stats().Series)
+	assert.Equal(t, 1, s.Profiles("shop")[0].Instances, "instances are resources")
+	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	assert.EqualValues(t, 20*101, sum(t, s, sel))
+	of := func(key, value string) Selection {
+		sel := sel
+		sel.Attributes = []Attribute{{key, value}}
+		return sel
+	}
+	assert.EqualValues(t, 20, sum(t, s, of(source, "continuous")))
+	assert.EqualValues(t, 2000, sum(t, s, of(source, "snapshot")))
+	assert.Zero(t, sum(t, s, of(source, "none")))
+	grouped := sel
+	grouped.GroupBy = source
+	g, err := s.FlameGraph(t.Context(), grouped, 100)
+	require.NoError(t, err)
+	var names []string
+	for _, f := range g.Frames {
+		names = append(names, f.Name)
+	}
+	assert.Equal(t, []string{source + "=continuous", "leaf", source + "=snapshot"}, names)
+	infos, err := s.Attributes(t.Context(), sel, 10)
+	require.NoError(t, err)
+	assert.Equal(t, []AttributeInfo{
+		{Key: "host.name", Scope: ResourceScope, Values: []AttributeValue{{"h", 40}}},
+		{Key: "service.name", Scope: ResourceScope, Values: []AttributeValue{{"shop", 40}}},
+		{Key: "both", Scope: ProfileScope, Values: []AttributeValue{{"x", 40}}},
+		{Key: source, Scope: ProfileScope, Values: []AttributeValue{{"continuous", 20}, {"snapshot", 20}}},
+	}, infos)
+
+	attributes := func(sel Selection) map[string]string {
+		merged, err := s.Merge(t.Context(), sel)
+		require.NoError(t, err)
+		found := map[string]string{}
+		for _, i := range profiletest.ProfileAt(merged.Profiles, 0).AttributeIndices().All() {
+			a := merged.Dictionary().AttributeTable().At(int(i))
+			found[merged.Dictionary().StringTable().At(int(a.KeyStrindex()))] = a.Value().AsString()
+		}
+		return found
+	}
+	newest := noon.Add(19 * time.Minute).String()
+	assert.Equal(t, map[string]string{"pprof.profile.comment": newest, "both": "x"}, attributes(sel))
+	assert.Equal(t, map[string]string{"pprof.profile.comment": newest, "both": "x", source: "snapshot"}, attributes(of(source, "snapshot")))
+}
+
+// A service has as many profiles as names of them, whatever their sample types.
+func TestServicesCountProfiles(t *testing.T) {
+	s := New(testConfig())
+	b := profiletest.New().Resource("service.name", "shop")
+	for _, typ := range []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space", "cpu"} {
+		b.Profile(typ, "count").Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf"))
+	}
+	require.Equal(t, 5, s.Add(b.Build(), noon).Profiles)
+	assert.Equal(t, []ServiceInfo{{Service: "shop", Profiles: 2, Samples: 5, From: noon.UnixNano(), Until: noon.UnixNano() + 1e9}}, s.Services())
+}
+
+// Profiles whose times are outside of the window are kept under another one. Views by time have nothing of them, and the list says so.
+func TestMovedProfilesHaveNoTimes(t *testing.T) {
+	s := New(testConfig())
+	old := noon.Add(-24 * time.Hour)
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(old.UnixNano()), 1e9).
+		Sample(profiletest.Observed([]uint64{uint64(old.UnixNano())}, "leaf")).Build()
+	require.Equal(t, 1, s.Add(pd, noon).Moved)
+	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	h, err := s.HeatMap(t.Context(), sel, 10, 10)
+	require.NoError(t, err)
+	assert.Zero(t, h.Observations)
+	e, err := s.Events(t.Context(), sel, 10)
+	require.NoError(t, err)
+	assert.Empty(t, e.List)
+	assert.False(t, s.Profiles("shop")[0].Timestamps, "there are none to show")
+}
+
+// The mean over instances counts each for the part of the time for which it was there, also one with a single profile.
+func TestInstancesOfASingleState(t *testing.T) {
+	s := New(testConfig())
+	for second := 0; second <= 600; second += 60 {
+		add(t, s, "long", "inuse_space", "bytes", second, 0, profiletest.Value(100, "leaf"))
+	}
+	add(t, s, "short", "inuse_space", "bytes", 300, 0, profiletest.Value(1100, "leaf"))
+	// It held for as long as one interval of the others, of eleven.
+	assert.InDelta(t, 100+100, sum(t, s, Selection{Service: "shop", Profile: "memory", Type: "inuse_space"}), 1)
+}
