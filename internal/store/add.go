@@ -114,6 +114,8 @@ type adder struct {
 	added Added
 	// hasDropped tells that unused series were dropped, or that there were none.
 	hasDropped bool
+	// first and last are the times of the first and the last observation of the current profile that has some.
+	first, last int64
 
 	// attributes are the current resource's. The first of its profiles makes a clean copy of them (resource) with its hash,
 	// the first that is kept their set.
@@ -228,7 +230,6 @@ func (a *adder) text(i int32) string {
 
 func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes dictionary.AttributeSetIndex) {
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
-	a.setTime(&c)
 	c.values = kind.ValuesOf(a.epoch.dict.Strings.At(sr.typ), p.DurationNano())
 	cols := &a.scratch.columns
 	cols.reset()
@@ -236,6 +237,7 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes di
 		a.added.Refused[RefusedSize]++
 		return
 	}
+	a.setTime(&c)
 	c.samples = int32(len(cols.values))
 	c.data = cols.encode(c.flags)
 	c.meta = a.epoch.meta(meta{
@@ -254,19 +256,32 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes di
 	}
 }
 
-// setTime sets the time under which a profile is kept: its own, or its arrival if its own is outside the window.
+// setTime sets the time under which a profile is kept: its own with that of its observations, or its arrival if one of them is outside
+// the window.
 func (a *adder) setTime(c *chunk) {
 	now, window := a.now.UnixNano(), int64(a.cfg.Window)
+	oldest, newest := now-window, now+int64(time.Minute)
 	c.start, c.end = c.time, c.time
 	if c.time <= math.MaxInt64-c.duration {
 		c.end = c.time + c.duration
 	}
-	if c.time == 0 || c.end < now-window || c.end > now+int64(time.Minute) {
+	isOutside := c.time != 0 && (c.end < oldest || c.end > newest)
+	if c.flags&hasTimestamps != 0 {
+		isOutside = isOutside || a.last < oldest || a.first > newest
+		first, last := max(a.first, oldest), min(a.last, newest)
+		if c.time == 0 || first < c.start {
+			c.start = first - 1 // it ends at its timestamp
+		}
+		if last > c.end {
+			c.end = last + 1
+		}
+	}
+	if isOutside || c.end == 0 {
 		c.end = now
 		c.start = now - min(c.duration, window)
-		if c.time != 0 {
-			c.flags |= isMoved
-		}
+	}
+	if isOutside {
+		c.flags |= isMoved
 	}
 }
 
@@ -372,6 +387,7 @@ func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSet
 // samples fills the columns. It returns false if the profile is too large for the store.
 func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
 	cols, samples := &a.scratch.columns, p.Samples()
+	a.first, a.last = math.MaxInt64, 0
 	maxRows := a.cfg.MaxBytes / 4 / 16
 	for i := range samples.Len() {
 		sample := samples.At(i)
@@ -401,7 +417,9 @@ func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
 				value = values.At(k)
 			}
 			if n > 0 {
-				timestamp = int64(timestamps.At(k)) - c.time
+				at := int64(min(timestamps.At(k), math.MaxInt64))
+				a.first, a.last = min(a.first, at), max(a.last, at)
+				timestamp = at - c.time
 			}
 			c.total += value
 			cols.stacks = append(cols.stacks, int32(stack))

@@ -112,3 +112,40 @@ func TestInstancesOfASingleState(t *testing.T) {
 	// It held for as long as one interval of the others, of eleven.
 	assert.InDelta(t, 100+100, sum(t, s, Selection{Service: "shop", Profile: "memory", Type: "inuse_space"}), 1)
 }
+
+// Whatever times a profile and its observations have: the list of profiles promises views by time if, and only if, they show something.
+func TestViewsByTimeAreAsPromised(t *testing.T) {
+	moment := func(before time.Duration) uint64 { return uint64(noon.Add(-before).UnixNano()) }
+	for name, c := range map[string]struct {
+		time, observed uint64
+		shown          bool
+	}{
+		"both in the window":                              {moment(time.Minute), moment(59 * time.Second), true},
+		"no time, observed in the window":                 {0, moment(30 * time.Minute), true},
+		"no time, observed before the window":             {0, moment(24 * time.Hour), false},
+		"no time, observed after the window":              {0, moment(-24 * time.Hour), false},
+		"in the window, observed before the window":       {moment(time.Minute), moment(24 * time.Hour), false},
+		"in the window, observed elsewhere in the window": {moment(time.Minute), moment(30 * time.Minute), true},
+		"before the window, observed in the window":       {moment(24 * time.Hour), moment(time.Minute), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(testConfig())
+			b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds")
+			if c.time != 0 {
+				b.Time(c.time, 2e9)
+			}
+			added := s.Add(b.Sample(profiletest.Observed([]uint64{c.observed}, "leaf")).Build(), noon)
+			require.Equal(t, 1, added.Profiles)
+			assert.Equal(t, !c.shown, added.Moved > 0)
+			sel := Selection{Service: "shop", Profile: "process_cpu"}
+			assert.Equal(t, c.shown, s.Profiles("shop")[0].Timestamps)
+			h, err := s.HeatMap(t.Context(), sel, 10, 10)
+			require.NoError(t, err)
+			assert.Equal(t, c.shown, h.Observations > 0, "heat map")
+			e, err := s.Events(t.Context(), sel, 10)
+			require.NoError(t, err)
+			assert.Equal(t, c.shown, len(e.List) > 0, "threads")
+			assert.EqualValues(t, 1, sum(t, s, sel), "the flame graph has it anyway")
+		})
+	}
+}
