@@ -65,8 +65,8 @@ func limitMemory(t *testing.T) {
 	})
 }
 
-// ask asks for a path and returns the answer.
-func ask(t *testing.T, address, path string) (*http.Response, string) {
+// ask asks for a path and returns the answer: its status, the delay after which to ask again, and its body.
+func ask(t *testing.T, address, path string) (status int, retryAfter, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
 	require.NoError(t, err)
@@ -75,7 +75,13 @@ func ask(t *testing.T, address, path string) (*http.Response, string) {
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	return response, string(text)
+	return response.StatusCode, response.Header.Get("Retry-After"), string(text)
+}
+
+func sizeOf(t *testing.T, address, path string) int {
+	t.Helper()
+	_, _, text := ask(t, address, path)
+	return len(text)
 }
 
 // doNotRead asks for a path, and reads nothing until the test ends.
@@ -96,18 +102,16 @@ func TestReadersWhoDoNotRead(t *testing.T) {
 	profiletest.SkipLarge(t)
 	limitMemory(t)
 	address := listen(t, 50_000, api.Settings{Timeout: time.Minute})
-	_, text := ask(t, address, large)
-	size := len(text)
+	size := sizeOf(t, address, large)
 	require.Greater(t, size, 8*mib)
-	text = ""
 	cost := profiletest.MeasureCost(t, func() {
 		for range 30 {
 			doNotRead(t, address, large)
 		}
 		for range 10 {
 			start := time.Now()
-			response, text := ask(t, address, "/api/flamegraph?service=small&profile=process_cpu")
-			assert.Equal(t, http.StatusOK, response.StatusCode, text)
+			status, _, text := ask(t, address, "/api/flamegraph?service=small&profile=process_cpu")
+			assert.Equal(t, http.StatusOK, status, text)
 			t.Logf("a small answer after %v", time.Since(start))
 			time.Sleep(200 * time.Millisecond)
 		}
@@ -128,15 +132,16 @@ func TestQueriesShareTheMemory(t *testing.T) {
 		var readers sync.WaitGroup
 		for range 8 {
 			readers.Go(func() {
-				response, text := ask(t, address, large+"&group_by=key")
+				status, retryAfter, text := ask(t, address, large+"&group_by=key")
 				mu.Lock()
 				defer mu.Unlock()
-				if response.StatusCode == http.StatusOK {
+				switch status {
+				case http.StatusOK:
 					text = ""
-				} else if response.StatusCode == http.StatusServiceUnavailable {
-					assert.Equal(t, "5", response.Header.Get("Retry-After"))
+				case http.StatusServiceUnavailable:
+					assert.Equal(t, "5", retryAfter)
 				}
-				answers[fmt.Sprint(response.StatusCode, text)]++
+				answers[fmt.Sprint(status, text)]++
 			})
 		}
 		readers.Wait()
@@ -144,8 +149,8 @@ func TestQueriesShareTheMemory(t *testing.T) {
 	t.Logf("%v: %v", answers, cost)
 	assert.Less(t, cost.PeakHeapBytes, int64(queryShare*3/2))
 
-	response, text := ask(t, listen(t, 500_000, api.Settings{Timeout: time.Minute}), large)
-	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+	status, _, text := ask(t, listen(t, 500_000, api.Settings{Timeout: time.Minute}), large)
+	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Regexp(t, `needs at least \d+ bytes of memory, and the memory limit of this process leaves \d+ for one query`, text)
 }
 
@@ -163,24 +168,24 @@ func TestQueriesWaitForMemory(t *testing.T) {
 			defer other[i].Release()
 		}
 	}
-	response, text := ask(t, address, large)
-	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
-	assert.Equal(t, "5", response.Header.Get("Retry-After"))
+	status, retryAfter, text := ask(t, address, large)
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Equal(t, "5", retryAfter)
 	assert.Contains(t, text, "other queries take all the memory that queries may use at the moment")
 	time.AfterFunc(100*time.Millisecond, func() {
 		claim.Release()
 		other[0].Release()
 	})
-	response, _ = ask(t, address, large)
-	assert.Equal(t, http.StatusOK, response.StatusCode)
+	status, _, _ = ask(t, address, large)
+	assert.Equal(t, http.StatusOK, status)
 }
 
 // The time of a query ends while its answer is built; that of its reader begins afterwards.
 func TestTimesOfAQuery(t *testing.T) {
 	address := listen(t, 50_000, api.Settings{Timeout: 5 * time.Millisecond, TimeoutHint: "`query_timeout` can be raised"})
 	for _, path := range []string{large, "/profiles/shop/process_cpu", "/profiles/shop/process_cpu.collapsed", "/api/table" + query} {
-		response, text := ask(t, address, path)
-		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+		status, _, text := ask(t, address, path)
+		assert.Equal(t, http.StatusServiceUnavailable, status)
 		assert.Contains(t, text, "the query took longer than 5ms")
 		assert.Contains(t, text, "`query_timeout` can be raised")
 	}
