@@ -59,14 +59,14 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	if cost > s.cfg.MaxBytes/4 {
 		a.added.Refused[RefusedSize] = pd.ProfileCount()
 	} else {
-		a.epoch = s.current(now)
-		a.epoch.mu.Lock()
+		a.block = s.current(now)
+		a.block.mu.Lock()
 		a.message(pd)
-		a.epoch.measure()
-		a.epoch.mu.Unlock()
+		a.block.measure()
+		a.block.mu.Unlock()
 		if cost > largeBytes { // do not keep scratch memory of that size for the next message
 			s.importer = compact.Importer{}
-			s.importer.Reset(a.epoch.dict)
+			s.importer.Reset(a.block.dict)
 			s.scratch = addScratch{}
 		}
 	}
@@ -105,10 +105,10 @@ func messageBytes(pd pprofile.Profiles) int {
 	return n
 }
 
-// adder adds one message. Its epoch is locked.
+// adder adds one message. Its block is locked.
 type adder struct {
 	*Store
-	epoch *epoch
+	block *block
 	src   pprofile.ProfilesDictionary
 	now   time.Time
 	added Added
@@ -177,7 +177,7 @@ func (a *adder) message(pd pprofile.Profiles) {
 	a.importer.ImportReached()
 	each(func(index int, p pprofile.Profile) {
 		if in := kept[0]; in.series >= 0 {
-			a.profile(index, p, &a.epoch.series[in.series], in.attributes)
+			a.profile(index, p, &a.block.series[in.series], in.attributes)
 		}
 		kept = kept[1:]
 	})
@@ -230,7 +230,7 @@ func (a *adder) text(i int32) string {
 
 func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes dictionary.AttributeSetIndex) {
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
-	c.values = kind.ValuesOf(a.epoch.dict.Strings.At(sr.typ), p.DurationNano())
+	c.values = kind.ValuesOf(a.block.dict.Strings.At(sr.typ), p.DurationNano())
 	cols := &a.scratch.columns
 	cols.reset()
 	if !a.samples(p, &c) {
@@ -240,7 +240,7 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes di
 	a.setTime(&c)
 	c.samples = int32(len(cols.values))
 	c.data = cols.encode(c.flags)
-	c.meta = a.epoch.meta(meta{
+	c.meta = a.block.meta(meta{
 		periodType: a.importer.Field(p.PeriodType().TypeStrindex()),
 		periodUnit: a.importer.Field(p.PeriodType().UnitStrindex()),
 		period:     p.Period(),
@@ -248,7 +248,7 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes di
 		scope:      a.scopeAttributeSet(),
 		position:   a.position(index, p),
 	})
-	a.epoch.add(sr, c)
+	a.block.add(sr, c)
 	a.added.Profiles++
 	a.added.Samples += int(c.samples)
 	if c.flags&isMoved != 0 {
@@ -299,7 +299,7 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 	return position
 }
 
-// seriesOf finds the epoch's series of a profile with a set of attributes, or adds one. It returns -1 if there are too many; then it has
+// seriesOf finds the block's series of a profile with a set of attributes, or adds one. It returns -1 if there are too many; then it has
 // added nothing to the dictionary.
 func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
 	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
@@ -307,7 +307,7 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 	if !a.hasResource {
 		a.cleanResource()
 	}
-	e := a.epoch
+	e := a.block
 	strs := &e.dict.Strings
 	attributes := e.seriesAttributes(set)
 	key := seriesKey{resource: a.resourceHash, attributes: attributes.hash}
@@ -332,7 +332,7 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 		use = &seriesUse{resource: a.resourceHash, attributes: attributes.hash}
 		a.series[id] = use
 	}
-	use.epochs, use.last = use.epochs+1, a.now
+	use.blocks, use.last = use.blocks+1, a.now
 	if !a.hasResourceSet {
 		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
 	}
@@ -376,12 +376,12 @@ func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSet
 	var set []int32
 	for key, v := range clean.All() {
 		if keys == nil || slices.Contains(keys, key) {
-			set = append(set, int32(a.epoch.dict.Attributes.Intern(dictionary.Attribute{
-				Key: a.epoch.dict.Strings.Intern(key), Value: dictionary.ValueOf(v),
+			set = append(set, int32(a.block.dict.Attributes.Intern(dictionary.Attribute{
+				Key: a.block.dict.Strings.Intern(key), Value: dictionary.ValueOf(v),
 			})))
 		}
 	}
-	return a.epoch.dict.AttributeSets.Intern(set)
+	return a.block.dict.AttributeSets.Intern(set)
 }
 
 // samples fills the columns. It returns false if the profile is too large for the store.

@@ -69,10 +69,10 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 	// An event belongs to the time if any part of it does: its end may be after it.
 	open := sel
 	open.Until = 0
-	r := &reader{sel: &open, filters: filters, groups: newGroups(len(v.epochs)), memory: v.memory}
+	r := &reader{sel: &open, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory}
 	open.GroupBy = ""
 	found := false
-	for n, e := range v.epochs {
+	for n, e := range v.blocks {
 		strs := &e.dict.Strings
 		for i := range e.series {
 			sr := &e.series[i]
@@ -87,7 +87,7 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 			}
 			unit := timeUnit(typ.Unit)
 			for k := range sr.chunks {
-				t := term{epoch: n, series: sr, chunk: &sr.chunks[k]}
+				t := weightedChunk{block: n, series: sr, chunk: &sr.chunks[k]}
 				if t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps || t.chunk.end < sel.From {
 					continue
 				}
@@ -117,7 +117,7 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 
 type collectedEvent struct {
 	Event
-	epoch int32
+	block int32
 }
 
 // setNames are the lane and the state in a set of attributes, plus one; 0 means not looked up yet.
@@ -279,11 +279,11 @@ func (c *eventCollector) finish(v *view) (*Events, error) {
 		out.Lanes = append(out.Lanes, names[lane])
 	}
 	b := newTreeBuilder(v.memory)
-	framers := make([]epochFramer, len(v.epochs))
-	for n, e := range v.epochs {
-		framers[n] = epochFramer{b: b, dict: e.dict}
+	framers := make([]blockFramer, len(v.blocks))
+	for n, e := range v.blocks {
+		framers[n] = blockFramer{b: b, dict: e.dict}
 	}
-	type stackKey struct{ epoch, stack int32 }
+	type stackKey struct{ block, stack int32 }
 	stacks := map[stackKey]int32{}
 	slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(a.Start, b.Start) })
 	for _, e := range c.events {
@@ -291,12 +291,12 @@ func (c *eventCollector) finish(v *view) (*Events, error) {
 			out.LeftOut++
 			continue
 		}
-		key := stackKey{e.epoch, e.Stack}
+		key := stackKey{e.block, e.Stack}
 		at, ok := stacks[key]
 		if !ok {
 			at = int32(len(out.Stacks))
 			stacks[key] = at
-			stack, err := framers[e.epoch].stack(dictionary.StackIndex(e.Stack), maxStackFrames)
+			stack, err := framers[e.block].stack(dictionary.StackIndex(e.Stack), maxStackFrames)
 			if err != nil {
 				return nil, err
 			}

@@ -82,7 +82,7 @@ func shownValues(v kind.Values) kind.Values {
 	return v
 }
 
-func span(terms []term) (from, until int64) {
+func span(terms []weightedChunk) (from, until int64) {
 	for i := range terms {
 		if c := terms[i].chunk; i == 0 {
 			from, until = c.start, c.end

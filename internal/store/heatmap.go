@@ -46,7 +46,7 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 	if err != nil {
 		return nil, err
 	}
-	terms = slices.DeleteFunc(terms, func(t term) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
+	terms = slices.DeleteFunc(terms, func(t weightedChunk) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
 	h := &HeatMap{Type: t, Rows: rowsOfSecond, Seconds: 1}
 	from, until := sel.From, sel.Until
 	first, last := span(terms)

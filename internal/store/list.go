@@ -70,7 +70,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 	v := s.view(context.Background(), nil)
 	defer v.release()
 	found, seen := map[key]*ProfileInfo{}, map[instanceKey]bool{}
-	for _, e := range v.epochs {
+	for _, e := range v.blocks {
 		strs := &e.dict.Strings
 		for i := range e.series {
 			sr := &e.series[i]
@@ -158,12 +158,12 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 	// Samples are counted by set, sets by attribute, and only then by text: very many samples can share a set of many attributes,
 	// and very many sets an attribute with a long list.
 	type setOf struct {
-		epoch int
+		block int
 		scope Scope
 		set   dictionary.AttributeSetIndex
 	}
 	type attributeOf struct {
-		epoch     int
+		block     int
 		scope     Scope
 		attribute dictionary.AttributeIndex
 	}
@@ -183,7 +183,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 			return nil, err
 		}
 		t := &terms[i]
-		resource, profile := setOf{t.epoch, ResourceScope, t.series.resource}, setOf{t.epoch, ProfileScope, t.series.attributes}
+		resource, profile := setOf{t.block, ResourceScope, t.series.resource}, setOf{t.block, ProfileScope, t.series.attributes}
 		if t.chunk.flags&hasAttributes == 0 {
 			count(resource, int(t.chunk.samples))
 			count(profile, int(t.chunk.samples))
@@ -192,13 +192,13 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		r.observations(t, func(_ int, row *rows) {
 			count(resource, 1)
 			count(profile, 1)
-			count(setOf{t.epoch, SampleScope, dictionary.AttributeSetIndex(row.attribute)}, 1)
+			count(setOf{t.block, SampleScope, dictionary.AttributeSetIndex(row.attribute)}, 1)
 		})
 	}
 	for of, n := range sets {
-		for _, i := range v.epochs[of.epoch].dict.AttributeSets.At(of.set) {
+		for _, i := range v.blocks[of.block].dict.AttributeSets.At(of.set) {
 			before := len(attributes)
-			if attributes[attributeOf{of.epoch, of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
+			if attributes[attributeOf{of.block, of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
 				_ = v.memory.take(cacheBytes)
 			}
 		}
@@ -207,7 +207,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		}
 	}
 	for of, n := range attributes {
-		dict := v.epochs[of.epoch].dict
+		dict := v.blocks[of.block].dict
 		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.scope}
 		if err := v.memory.take(2 * cacheBytes); err != nil { // its text among the counts, and in the list
 			return nil, err
@@ -215,7 +215,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		if counts[k] == nil {
 			counts[k] = map[string]int{}
 		}
-		counts[k][r.filters[of.epoch].text(of.attribute)] += n
+		counts[k][r.filters[of.block].text(of.attribute)] += n
 	}
 	list := make([]AttributeInfo, 0, len(counts))
 	for k, values := range counts {

@@ -148,8 +148,8 @@ func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	m := &merger{
 		Store: s, view: v, sel: &sel, types: types,
 		reader:     r,
-		attributes: map[epochSet]bool{},
-		tables:     make([]*table, len(v.epochs)), room: minMergedValues, maxValues: minMergedValues,
+		attributes: map[blockSet]bool{},
+		tables:     make([]*table, len(v.blocks)), room: minMergedValues, maxValues: minMergedValues,
 	}
 	for column, t := range types {
 		if err := m.column(column, t); err != nil {
@@ -166,7 +166,7 @@ type merger struct {
 	sel    *Selection
 	types  []SampleType
 	reader *reader
-	// tables are those of the epochs. They have room for so many more values, of maxValues.
+	// tables are those of the blocks. They have room for so many more values, of maxValues.
 	tables          []*table
 	room, maxValues int
 	// isTotal marks the columns whose values are differences.
@@ -176,13 +176,13 @@ type merger struct {
 	// latest term.
 	time, duration int64
 	count          int
-	newest         *term
-	// attributes are the sets of attributes of the terms' series, by epoch.
-	attributes map[epochSet]bool
+	newest         *weightedChunk
+	// attributes are the sets of attributes of the terms' series, by block.
+	attributes map[blockSet]bool
 }
 
-type epochSet struct {
-	epoch int
+type blockSet struct {
+	block int
 	set   dictionary.AttributeSetIndex
 }
 
@@ -199,7 +199,7 @@ func (m *merger) column(column int, t SampleType) error {
 		if t.weight > 0 {
 			duration += t.chunk.duration
 			count++
-			m.attributes[epochSet{t.epoch, t.series.attributes}] = true
+			m.attributes[blockSet{t.block, t.series.attributes}] = true
 			if m.newest == nil || t.chunk.end > m.newest.chunk.end {
 				m.newest = t
 			}
@@ -213,12 +213,12 @@ func (m *merger) column(column int, t SampleType) error {
 	m.maxValues, m.room = m.maxValues+more, m.room+more
 	// Fast path: sum by stack in a dense array, as most profiles have nothing else.
 	plain, rest := m.split(terms)
-	err = m.view.eachSum(m.reader, plain, func(epoch, _ int, sums []int64) error {
+	err = m.view.eachSum(m.reader, plain, func(block, _ int, sums []int64) error {
 		for stack, value := range sums {
 			if value == 0 {
 				continue
 			}
-			if m.table(epoch).add(identity{stack: int32(stack)}, column, value); m.room < 0 || m.view.memory.take(0) != nil {
+			if m.table(block).add(identity{stack: int32(stack)}, column, value); m.room < 0 || m.view.memory.take(0) != nil {
 				break
 			}
 		}
@@ -234,7 +234,7 @@ func (m *merger) column(column int, t SampleType) error {
 }
 
 // An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
-// Each distinct sample of an epoch has a value of each type, and counts as rowValues at least, the memory of its identity. So
+// Each distinct sample of a block has a value of each type, and counts as rowValues at least, the memory of its identity. So
 // samples of up to so many types are refused only above maxMergedValues, and those of very many types that hardly share a
 // stack before they take memory in proportion to their product.
 const (
@@ -252,15 +252,15 @@ func (m *merger) ended() error {
 	return m.view.memory.check()
 }
 
-func (m *merger) table(epoch int) *table {
-	if m.tables[epoch] == nil {
-		m.tables[epoch] = newTable(m.view.memory, len(m.types), m.view.epochs[epoch].dict.Stacks.Len(), &m.room)
+func (m *merger) table(block int) *table {
+	if m.tables[block] == nil {
+		m.tables[block] = newTable(m.view.memory, len(m.types), m.view.blocks[block].dict.Stacks.Len(), &m.room)
 	}
-	return m.tables[epoch]
+	return m.tables[block]
 }
 
 // split separates the terms whose samples have only stacks and values from the others.
-func (m *merger) split(terms []term) (plain, rest []term) {
+func (m *merger) split(terms []weightedChunk) (plain, rest []weightedChunk) {
 	for _, t := range terms {
 		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !m.sel.Timestamps)
 		// A single profile keeps the order of its samples, and those whose value is 0.
@@ -273,7 +273,7 @@ func (m *merger) split(terms []term) (plain, rest []term) {
 	return plain, rest
 }
 
-func (m *merger) chunk(t *term, column int) {
+func (m *merger) chunk(t *weightedChunk, column int) {
 	m.reader.observations(t, func(_ int, row *rows) {
 		if m.room < 0 {
 			return // column returns the error
@@ -283,33 +283,33 @@ func (m *merger) chunk(t *term, column int) {
 			id.timed, id.timestamp = true, t.chunk.time+row.timestamp
 		}
 		if t.weight == math.Trunc(t.weight) {
-			m.table(t.epoch).add(id, column, row.value*int64(t.weight))
+			m.table(t.block).add(id, column, row.value*int64(t.weight))
 		} else {
-			m.table(t.epoch).addFraction(id, column, float64(row.value)*t.weight)
+			m.table(t.block).addFraction(id, column, float64(row.value)*t.weight)
 		}
 	})
 }
 
-// assemble moves the epochs' rows to one dictionary and writes them as profiles.
+// assemble moves the blocks' rows to one dictionary and writes them as profiles.
 func (m *merger) assemble() (*Merged, error) {
 	dict, memory := dictionary.New(), m.view.memory
 	all := m.newWhole()
 	var meta meta
-	var metaEpoch *epoch
+	var metaBlock *block
 	if m.newest != nil {
-		metaEpoch = m.view.epochs[m.newest.epoch]
-		meta = metaEpoch.metas[m.newest.chunk.meta]
+		metaBlock = m.view.blocks[m.newest.block]
+		meta = metaBlock.metas[m.newest.chunk.meta]
 		// Each sample type has the profile's attributes.
-		m.room -= len(m.types) * len(metaEpoch.dict.AttributeSets.At(meta.attributes))
+		m.room -= len(m.types) * len(metaBlock.dict.AttributeSets.At(meta.attributes))
 		if err := m.ended(); err != nil {
 			return nil, err
 		}
 	}
-	for epoch, t := range m.tables {
+	for block, t := range m.tables {
 		if t == nil {
 			continue
 		}
-		from, before := m.view.epochs[epoch].dict, dict.MemoryBytes()
+		from, before := m.view.blocks[block].dict, dict.MemoryBytes()
 		moving := moverBytes(from) + from.MemoryBytes() // at most all of it
 		if err := memory.take(moving); err != nil {
 			return nil, err
@@ -335,11 +335,11 @@ func (m *merger) assemble() (*Merged, error) {
 			}
 		}
 		memory.release(moving - (dict.MemoryBytes() - before) + t.bytes())
-		m.tables[epoch] = nil
+		m.tables[block] = nil
 	}
 	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.count}
 	if m.newest != nil {
-		m.write(out.Profiles, dict, all, metaEpoch.dict, meta)
+		m.write(out.Profiles, dict, all, metaBlock.dict, meta)
 	}
 	copied := dictionaryPart * dict.MemoryBytes()
 	if err := memory.take(copied); err != nil {
@@ -349,7 +349,7 @@ func (m *merger) assemble() (*Merged, error) {
 	return out, memory.keep(copied + all.written)
 }
 
-// newWhole returns a table with room for the rows of all epochs.
+// newWhole returns a table with room for the rows of all blocks.
 func (m *merger) newWhole() *table {
 	rows := 0
 	for _, t := range m.tables {
@@ -397,7 +397,7 @@ func (m *merger) commonAttributes(from *dictionary.Dictionary, moved []int32, ne
 	}
 	counts := map[attribute]int{}
 	for in := range m.attributes {
-		dict := m.view.epochs[in.epoch].dict
+		dict := m.view.blocks[in.block].dict
 		for _, i := range dict.AttributeSets.At(in.set) {
 			a := dict.Attributes.At(dictionary.AttributeIndex(i))
 			counts[attribute{dict.Strings.At(a.Key), a.Value}]++

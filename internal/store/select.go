@@ -54,17 +54,17 @@ type SampleType struct{ Type, Unit string }
 // String returns `cpu/nanoseconds`.
 func (t SampleType) String() string { return t.Type + "/" + t.Unit }
 
-// term is one chunk of the answer and the weight of its values.
-type term struct {
-	epoch  int
+// weightedChunk is one chunk of the answer and the weight of its values.
+type weightedChunk struct {
+	block  int
 	series *series
 	chunk  *chunk
 	weight float64
 }
 
-// instance is a series with all its chunks, in the order of their ends.
-type instance struct {
-	chunks []term
+// seriesHistory is a series with all its chunks, in the order of their ends.
+type seriesHistory struct {
+	chunks []weightedChunk
 	values kind.Values
 }
 
@@ -84,7 +84,7 @@ func (v *view) allSampleTypes(wanted func(profileName) bool) map[profileName][]S
 		at       int   // in the order in which the types were found
 	}
 	byName := map[profileName]map[SampleType]*found{}
-	for _, e := range v.epochs {
+	for _, e := range v.blocks {
 		for i := range e.series {
 			sr := &e.series[i]
 			strs := &e.dict.Strings
@@ -162,7 +162,7 @@ func (v *view) read(sel *Selection) (SampleType, *reader, error) {
 		return t, nil, err
 	}
 	filters, err := v.filters(sel)
-	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.epochs)), memory: v.memory}, err
+	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory}, err
 }
 
 // Shorten cuts a text that a client or a producer chose, for a message.
@@ -175,10 +175,10 @@ func Shorten(s string) string {
 }
 
 // instances returns the series of a selection.
-func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*instance, error) {
-	byID := map[seriesID]*instance{}
-	var list []*instance
-	for n, e := range v.epochs {
+func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*seriesHistory, error) {
+	byID := map[seriesID]*seriesHistory{}
+	var list []*seriesHistory
+	for n, e := range v.blocks {
 		strs := &e.dict.Strings
 		service, ok1 := strs.Lookup(sel.Service)
 		profile, ok2 := strs.Lookup(sel.Profile)
@@ -195,7 +195,7 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*in
 			}
 			in := byID[sr.id]
 			if in == nil {
-				in = &instance{}
+				in = &seriesHistory{}
 				byID[sr.id] = in
 				list = append(list, in)
 			}
@@ -203,12 +203,12 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*in
 				return nil, err
 			}
 			for k := range sr.chunks {
-				in.chunks = append(in.chunks, term{epoch: n, series: sr, chunk: &sr.chunks[k], weight: 1})
+				in.chunks = append(in.chunks, weightedChunk{block: n, series: sr, chunk: &sr.chunks[k], weight: 1})
 			}
 			in.values = sr.values
 		}
 	}
-	byEnd := func(a, b term) int { return cmp.Compare(a.chunk.end, b.chunk.end) }
+	byEnd := func(a, b weightedChunk) int { return cmp.Compare(a.chunk.end, b.chunk.end) }
 	for _, in := range list {
 		if !slices.IsSortedFunc(in.chunks, byEnd) {
 			slices.SortStableFunc(in.chunks, byEnd)
@@ -223,7 +223,7 @@ func (sel *Selection) inRange(c *chunk) bool {
 }
 
 // terms returns the chunks of an instance that belong to a selection, with their weights.
-func (in *instance) terms(sel *Selection, resolution time.Duration) (terms []term) {
+func (in *seriesHistory) terms(sel *Selection, resolution time.Duration) (terms []weightedChunk) {
 	switch in.values {
 	case kind.State:
 		return in.states(sel, resolution)
@@ -240,7 +240,7 @@ func (in *instance) terms(sel *Selection, resolution time.Duration) (terms []ter
 }
 
 // interval estimates the time between the profiles of the instance; 0 means unknown.
-func (in *instance) interval() int64 {
+func (in *seriesHistory) interval() int64 {
 	n := len(in.chunks)
 	if n < 2 {
 		return 0
@@ -249,7 +249,7 @@ func (in *instance) interval() int64 {
 }
 
 // states returns the states in the selected time, whose weights add up to 1, or the last one before if it still holds.
-func (in *instance) states(sel *Selection, resolution time.Duration) (terms []term) {
+func (in *seriesHistory) states(sel *Selection, resolution time.Duration) (terms []weightedChunk) {
 	for _, t := range in.chunks {
 		if sel.inRange(t.chunk) {
 			terms = append(terms, t)
@@ -274,7 +274,7 @@ func (in *instance) states(sel *Selection, resolution time.Duration) (terms []te
 
 // totals returns the last total in the selected time, less the one before it; if a total is smaller than the one
 // before, the process has restarted. A single total is returned as it is.
-func (in *instance) totals(sel *Selection) (terms []term) {
+func (in *seriesHistory) totals(sel *Selection) (terms []weightedChunk) {
 	if len(in.chunks) == 1 {
 		if sel.inRange(in.chunks[0].chunk) {
 			return in.chunks
@@ -305,7 +305,7 @@ func (in *instance) totals(sel *Selection) (terms []term) {
 
 // weighStates reduces the weight of instances that existed for a part of the time only. One with a single profile has existed for as long
 // as an interval of others; if all have one, only the moments differ.
-func weighStates(instances []*instance, perInstance [][]term, resolution time.Duration) {
+func weighStates(instances []*seriesHistory, perInstance [][]weightedChunk, resolution time.Duration) {
 	from, until := int64(math.MaxInt64), int64(math.MinInt64)
 	spans := make([]int64, len(instances))
 	longest := int64(0)
@@ -339,12 +339,12 @@ func weighStates(instances []*instance, perInstance [][]term, resolution time.Du
 }
 
 // choose returns all terms of a selection and its sample type.
-func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []term, values kind.Values, err error) {
+func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []weightedChunk, values kind.Values, err error) {
 	instances, err := v.instances(sel, t, filters)
 	if err != nil {
 		return nil, values, err
 	}
-	perInstance := make([][]term, len(instances))
+	perInstance := make([][]weightedChunk, len(instances))
 	for i, in := range instances {
 		perInstance[i] = in.terms(sel, resolution)
 		values = in.values
@@ -355,7 +355,7 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolutio
 	return slices.Concat(perInstance...), values, nil
 }
 
-// filter decides, for one epoch, which samples have the attributes of a selection. Whoever reads samples by it checks the memory.
+// filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks the memory.
 type filter struct {
 	dict   *dictionary.Dictionary
 	memory *memory
@@ -366,7 +366,7 @@ type filter struct {
 	// many attributes, or an attribute with a long list.
 	series map[seriesAttributeKey]textOf
 	texts  map[dictionary.AttributeIndex]string
-	// groupKey is the key of GroupBy, if hasGroupKey reports that the epoch has it.
+	// groupKey is the key of GroupBy, if hasGroupKey reports that the block has it.
 	groupKey    dictionary.StringIndex
 	hasGroupKey bool
 }
@@ -410,8 +410,8 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 	if len(keys) > maxFilterKeys {
 		return nil, fmt.Errorf("a query may have %d attributes, found %d", maxFilterKeys, len(keys))
 	}
-	filters := make([]*filter, len(v.epochs))
-	for i, e := range v.epochs {
+	filters := make([]*filter, len(v.blocks))
+	for i, e := range v.blocks {
 		f := &filter{
 			dict: e.dict, memory: v.memory, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
 		}

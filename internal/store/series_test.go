@@ -18,7 +18,7 @@ import (
 func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 	const source = "profiling.instrumentation.source"
 	s := New(testConfig())
-	for minute := range 20 { // several epochs
+	for minute := range 20 { // several blocks
 		now := noon.Add(time.Duration(minute) * time.Minute)
 		b := profiletest.New().Resource("service.name", "shop", "host.name", "h")
 		for i, name := range []string{"continuous", "snapshot"} {
@@ -28,7 +28,7 @@ func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 		}
 		require.Equal(t, 2, s.Add(b.Build(), now).Profiles)
 	}
-	require.Greater(t, len(s.epochs), 2)
+	require.Greater(t, len(s.blocks), 2)
 	assert.Equal(t, 2, s.Stats().Series)
 	assert.Equal(t, 1, s.Profiles("shop")[0].Instances, "instances are resources")
 	sel := Selection{Service: "shop", Profile: "process_cpu"}

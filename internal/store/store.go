@@ -30,9 +30,9 @@ type Config struct {
 }
 
 const (
-	// epochs is about how many epochs a full store has: an epoch ends after this part of the window or of the bytes. Old
-	// profiles are dropped an epoch at a time.
-	epochs = 8
+	// blocks is about how many blocks a full store has: a block ends after this part of the window or of the bytes. Old
+	// profiles are dropped a block at a time.
+	blocks = 8
 	// seriesBytes estimates the memory of a series without its texts.
 	seriesBytes = 448
 )
@@ -93,35 +93,35 @@ type Store struct {
 	adding   sync.Mutex
 	importer compact.Importer
 	scratch  addScratch
-	// series has the series of all epochs.
+	// series has the series of all blocks.
 	series map[seriesID]*seriesUse
 
-	// mu guards the list of epochs, oldest first, and the statistics. Add writes to the last epoch.
+	// mu guards the list of blocks, oldest first, and the statistics. Add writes to the last block.
 	mu     sync.Mutex
-	epochs []*epoch
+	blocks []*block
 	stats  Stats
 }
 
-// seriesID identifies a series in all epochs: a hash of its names and attributes, which nobody can make collide.
+// seriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
 type seriesID [sha256.Size]byte
 
-// seriesUse is how a series is used: how many epochs have it, and when its last profile arrived.
+// seriesUse is how a series is used: how many blocks have it, and when its last profile arrived.
 type seriesUse struct {
-	epochs int
+	blocks int
 	last   time.Time
 	isGone bool
 	// resource and attributes are hashes of those of its resource and of its profiles.
 	resource, attributes [sha256.Size]byte
 }
 
-// release drops an epoch's series.
-func (s *Store) release(e *epoch) {
+// release drops a block's series.
+func (s *Store) release(e *block) {
 	for i := range e.series {
 		sr := &e.series[i]
 		if sr.use == nil {
 			continue
 		}
-		if sr.use.epochs--; sr.use.epochs == 0 {
+		if sr.use.blocks--; sr.use.blocks == 0 {
 			delete(s.series, sr.id)
 		}
 	}
@@ -134,8 +134,8 @@ const (
 	replacedPart = 8
 )
 
-// dropUnused drops the series that have been unused for the longest time. The last epoch is locked. Queries keep what they read: earlier
-// epochs are replaced by others.
+// dropUnused drops the series that have been unused for the longest time. The last block is locked. Queries keep what they read: earlier
+// blocks are replaced by others.
 func (s *Store) dropUnused(now time.Time) {
 	var unused []seriesID
 	for id, use := range s.series {
@@ -153,13 +153,13 @@ func (s *Store) dropUnused(now time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, e := range s.epochs {
+	for i, e := range s.blocks {
 		if !slices.ContainsFunc(e.series, isGone) {
 			continue
 		}
 		if e.byKey == nil {
 			e = e.clone()
-			s.epochs[i] = e
+			s.blocks[i] = e
 		}
 		s.stats.Evicted[EvictedSeries] += e.dropGone()
 	}
@@ -189,29 +189,29 @@ func (s *Store) Expire(now time.Time) {
 	s.evict(now)
 }
 
-// current returns the epoch to add to, a new one if the last is full or old.
-func (s *Store) current(now time.Time) *epoch {
-	if n := len(s.epochs); n > 0 {
-		last := s.epochs[n-1]
-		if last.bytes < s.cfg.MaxBytes/epochs && now.Sub(last.begun) < s.cfg.Window/epochs {
+// current returns the block to add to, a new one if the last is full or old.
+func (s *Store) current(now time.Time) *block {
+	if n := len(s.blocks); n > 0 {
+		last := s.blocks[n-1]
+		if last.bytes < s.cfg.MaxBytes/blocks && now.Sub(last.begun) < s.cfg.Window/blocks {
 			return last
 		}
 		last.mu.Lock()
 		last.freeze()
 		last.mu.Unlock()
 	}
-	e := newEpoch(now)
+	e := newBlock(now)
 	s.importer.Reset(e.dict)
 	s.mu.Lock()
-	s.epochs = append(s.epochs, e)
+	s.blocks = append(s.blocks, e)
 	s.mu.Unlock()
 	return e
 }
 
-// evict drops the epochs that are too old, and the oldest ones until the store is within its bytes.
+// evict drops the blocks that are too old, and the oldest ones until the store is within its bytes.
 func (s *Store) evict(now time.Time) {
 	before := s.Stats().Evicted[EvictedBytes]
-	s.dropEpochs(now)
+	s.dropBlocks(now)
 	if s.Stats().Evicted[EvictedBytes] > before {
 		// Collect the memory before going on. Otherwise the heap would grow beyond MaxBytes while profiles arrive
 		// faster than the garbage collector runs. This happens once for each eighth of the bytes.
@@ -219,28 +219,28 @@ func (s *Store) evict(now time.Time) {
 	}
 }
 
-func (s *Store) dropEpochs(now time.Time) {
+func (s *Store) dropBlocks(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	total := 0
-	for _, e := range s.epochs {
+	for _, e := range s.blocks {
 		total += e.bytes
 	}
 	oldest := now.Add(-s.cfg.Window).UnixNano()
-	for len(s.epochs) > 0 {
-		first := s.epochs[0]
+	for len(s.blocks) > 0 {
+		first := s.blocks[0]
 		reason := EvictedBytes
 		switch {
-		case first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/epochs:
+		case first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks:
 			reason = EvictedAge
 		case total > s.cfg.MaxBytes:
 		default:
 			s.measure(total)
 			return
 		}
-		// The importer may be bound to this epoch: the next Add makes a new one.
-		s.epochs[0] = nil
-		s.epochs = s.epochs[1:]
+		// The importer may be bound to this block: the next Add makes a new one.
+		s.blocks[0] = nil
+		s.blocks = s.blocks[1:]
 		total -= first.bytes
 		s.stats.Evicted[reason] += first.profiles
 		s.release(first)
@@ -251,30 +251,30 @@ func (s *Store) dropEpochs(now time.Time) {
 func (s *Store) measure(total int) {
 	s.stats.Series, s.stats.Bytes = len(s.series), total
 	s.stats.Profiles, s.stats.Samples = 0, 0
-	for _, e := range s.epochs {
+	for _, e := range s.blocks {
 		s.stats.Profiles += e.profiles
 		s.stats.Samples += e.samples
 	}
 }
 
-// view is what a query reads: all epochs, which do not change until release.
+// view is what a query reads: all blocks, which do not change until release.
 type view struct {
-	epochs []*epoch
+	blocks []*block
 	memory *memory
 }
 
 func (s *Store) view(ctx context.Context, meter *size.Meter) *view {
 	s.mu.Lock()
-	list := append([]*epoch(nil), s.epochs...)
+	list := append([]*block(nil), s.blocks...)
 	s.mu.Unlock()
 	for _, e := range list {
 		e.mu.RLock()
 	}
-	return &view{epochs: list, memory: newMemory(ctx, meter)}
+	return &view{blocks: list, memory: newMemory(ctx, meter)}
 }
 
 func (v *view) release() {
-	for _, e := range v.epochs {
+	for _, e := range v.blocks {
 		e.mu.RUnlock()
 	}
 }

@@ -278,7 +278,7 @@ func TestTreeOfARecursiveProgram(t *testing.T) {
 	assert.EqualValues(t, 0, diff.BaseTotal[0])
 }
 
-// An hour of profiles, in several epochs and dictionaries, merges to the result of profile.Merge.
+// An hour of profiles, in several blocks and dictionaries, merges to the result of profile.Merge.
 func TestMergeEqualsPprofs(t *testing.T) {
 	pprofs, messages := hour(t, 60, 50)
 	cfg := testConfig()
@@ -288,7 +288,7 @@ func TestMergeEqualsPprofs(t *testing.T) {
 		s.Add(m, noon.Add(time.Duration(i-len(messages)+1)*10*time.Second))
 	}
 	s.mu.Lock()
-	require.Greater(t, len(s.epochs), 3)
+	require.Greater(t, len(s.blocks), 3)
 	s.mu.Unlock()
 	want, err := profile.Merge(pprofs)
 	require.NoError(t, err)
@@ -367,14 +367,14 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		require.Equal(t, 1, send(now, "honest").Profiles)
 	}
 	view := s.view(t.Context(), nil) // a query that goes on
-	read := view.epochs[0].profiles
+	read := view.blocks[0].profiles
 	view.release()
 	assert.Equal(t, 1, send(now, "new").Profiles)
 	assert.EqualValues(t, 31, sum(t, s, Selection{Service: "honest", Profile: "process_cpu"}))
 	assert.EqualValues(t, 1, sum(t, s, Selection{Service: "new", Profile: "process_cpu"}))
 	assert.Equal(t, cfg.MaxSeries/replacedPart, s.Stats().Evicted[EvictedSeries])
-	assert.Equal(t, read, view.epochs[0].profiles, "a query keeps what it reads")
-	// They come back as new ones do, also in the epoch that had them.
+	assert.Equal(t, read, view.blocks[0].profiles, "a query keeps what it reads")
+	// They come back as new ones do, also in the block that had them.
 	gone := 0
 	for _, service := range many[:cfg.MaxSeries] {
 		if !slices.ContainsFunc(s.Services(), func(in ServiceInfo) bool { return in.Service == service }) {
@@ -510,7 +510,7 @@ func TestManySamplesOfSeveralTypes(t *testing.T) {
 	assert.Equal(t, stacks*(threads+1), profiletest.ProfileAt(merged.Profiles, 0).Samples().Len())
 }
 
-// A resource is the same in all epochs and in any order of its attributes, and others have series of their own.
+// A resource is the same in all blocks and in any order of its attributes, and others have series of their own.
 func TestSeriesKeepTheirIdentity(t *testing.T) {
 	cfg := testConfig()
 	cfg.Window = 10 * time.Minute
@@ -526,7 +526,7 @@ func TestSeriesKeepTheirIdentity(t *testing.T) {
 		send(minute, "service.name", "shop", "pod", "a", "n", "1")
 	}
 	s.mu.Lock()
-	require.Greater(t, len(s.epochs), 2)
+	require.Greater(t, len(s.blocks), 2)
 	s.mu.Unlock()
 	assert.Equal(t, 2, s.Stats().Series)
 	info := s.Profiles("shop")
@@ -559,7 +559,7 @@ func TestFramesAreBounded(t *testing.T) {
 	defer view.release()
 	builder := newTreeBuilder(view.memory)
 	builder.maxExtra = math.MaxInt
-	framer := &epochFramer{b: builder, dict: view.epochs[0].dict}
+	framer := &blockFramer{b: builder, dict: view.blocks[0].dict}
 	err = nil
 	for stack := 1; err == nil && stack < framer.dict.Stacks.Len(); stack++ {
 		_, err = framer.node(0, dictionary.StackIndex(stack))

@@ -23,12 +23,12 @@ const (
 type groups struct {
 	names  []string
 	byName map[string]int
-	// sets[epoch][set] is the group of samples with that set of attributes, plus one.
+	// sets[block][set] is the group of samples with that set of attributes, plus one.
 	sets []map[dictionary.AttributeSetIndex]int
 }
 
-func newGroups(epochs int) *groups {
-	g := &groups{byName: map[string]int{}, sets: make([]map[dictionary.AttributeSetIndex]int, epochs)}
+func newGroups(blocks int) *groups {
+	g := &groups{byName: map[string]int{}, sets: make([]map[dictionary.AttributeSetIndex]int, blocks)}
 	for i := range g.sets {
 		g.sets[i] = map[dictionary.AttributeSetIndex]int{}
 	}
@@ -78,8 +78,8 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 }
 
 // ofSample returns the group of samples with a set of attributes, of a series that does not decide it.
-func (g *groups) ofSample(epoch int, f *filter, set dictionary.AttributeSetIndex) int {
-	i, ok := g.sets[epoch][set]
+func (g *groups) ofSample(block int, f *filter, set dictionary.AttributeSetIndex) int {
+	i, ok := g.sets[block][set]
 	if !ok {
 		name := NoGroup
 		if value, has := f.value(set, f.groupKey); has {
@@ -87,7 +87,7 @@ func (g *groups) ofSample(epoch int, f *filter, set dictionary.AttributeSetIndex
 		}
 		_ = f.memory.take(cacheBytes)
 		i = g.number(name)
-		g.sets[epoch][set] = i
+		g.sets[block][set] = i
 	}
 	return i
 }
@@ -103,9 +103,9 @@ type reader struct {
 // rowsPerCheck is the number of rows between two checks of the memory.
 const rowsPerCheck = 1 << 12
 
-// whole reports whether all observations of a term belong to the selection and to one group.
-func (r *reader) whole(t *term) (group int, whole bool) {
-	f := r.filters[t.epoch]
+// whole reports whether all observations of a chunk belong to the selection and to one group.
+func (r *reader) whole(t *weightedChunk) (group int, whole bool) {
+	f := r.filters[t.block]
 	group, same := r.groups.ofSeries(r.sel, f, t.series)
 	return group, same && f.required(t.series) == 0 && !r.sel.cuts(t.chunk)
 }
@@ -116,10 +116,10 @@ func (sel *Selection) cuts(c *chunk) bool {
 		(sel.From > c.start || sel.Until != 0 && sel.Until < c.end)
 }
 
-// observations calls use for each observation of a term that belongs to the selection. It stops if the query has ended: the caller
+// observations calls use for each observation of a chunk that belongs to the selection. It stops if the query has ended: the caller
 // checks the memory.
-func (r *reader) observations(t *term, use func(group int, row *rows)) {
-	f := r.filters[t.epoch]
+func (r *reader) observations(t *weightedChunk, use func(group int, row *rows)) {
+	f := r.filters[t.block]
 	group, same := r.groups.ofSeries(r.sel, f, t.series)
 	required, cuts := f.required(t.series), r.sel.cuts(t.chunk)
 	row := t.chunk.rows() // of the loop, it would be allocated for each turn
@@ -138,27 +138,27 @@ func (r *reader) observations(t *term, use func(group int, row *rows)) {
 			continue
 		}
 		if !same {
-			group = r.groups.ofSample(t.epoch, f, set)
+			group = r.groups.ofSample(t.block, f, set)
 		}
 		use(group, &row)
 	}
 }
 
-// eachSum adds up the values of terms by stack, one epoch after the other, and calls use with the sums of each group that an epoch has:
+// eachSum adds up the values of terms by stack, one block after the other, and calls use with the sums of each group that a block has:
 // sums[stack] is valid until use returns.
-func (v *view) eachSum(r *reader, terms []term, use func(epoch, group int, sums []int64) error) error {
+func (v *view) eachSum(r *reader, terms []weightedChunk, use func(block, group int, sums []int64) error) error {
 	for i := range terms {
 		if w := terms[i].weight; w != math.Trunc(w) {
-			return eachSumAs(v, r, terms, func(epoch, group int, sums []float64) error {
-				return use(epoch, group, rounded(sums))
+			return eachSumAs(v, r, terms, func(block, group int, sums []float64) error {
+				return use(block, group, rounded(sums))
 			})
 		}
 	}
 	return eachSumAs(v, r, terms, use)
 }
 
-func eachSumAs[T number](v *view, r *reader, terms []term, use func(epoch, group int, sums []T) error) error {
-	for epoch, e := range v.epochs {
+func eachSumAs[T number](v *view, r *reader, terms []weightedChunk, use func(block, group int, sums []T) error) error {
+	for block, e := range v.blocks {
 		var sums [][]T
 		stacks, taken := e.dict.Stacks.Len(), 0
 		// sumsOf returns nil if there is no memory: the terms are checked.
@@ -177,7 +177,7 @@ func eachSumAs[T number](v *view, r *reader, terms []term, use func(epoch, group
 		}
 		for i := range terms {
 			t := &terms[i]
-			if t.epoch != epoch {
+			if t.block != block {
 				continue
 			}
 			if group, whole := r.whole(t); whole {
@@ -199,7 +199,7 @@ func eachSumAs[T number](v *view, r *reader, terms []term, use func(epoch, group
 			if sum == nil {
 				continue
 			}
-			if err := use(epoch, group, sum); err != nil {
+			if err := use(block, group, sum); err != nil {
 				return err
 			}
 			sums[group] = nil

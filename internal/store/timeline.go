@@ -66,7 +66,7 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 }
 
 // steps sets the start of the timeline and the length and number of its steps.
-func (s *Store) steps(tl *Timeline, sel *Selection, instances []*instance, points int, now time.Time) int {
+func (s *Store) steps(tl *Timeline, sel *Selection, instances []*seriesHistory, points int, now time.Time) int {
 	from, until := sel.From, sel.Until
 	if from == 0 || until == 0 {
 		first, last := int64(math.MaxInt64), int64(0)
@@ -141,7 +141,7 @@ func (p *plotter) line(group int) *line {
 	return p.lines[group]
 }
 
-func (p *plotter) instance(in *instance) error {
+func (p *plotter) instance(in *seriesHistory) error {
 	p.own = map[int]*ownLine{}
 	defer func() { p.memory.release(pointBytes * p.n * len(p.own)) }()
 	for i := range in.chunks {
@@ -185,7 +185,7 @@ func (p *plotter) shows(start, end int64) bool {
 }
 
 // values calls use with the sum of a chunk's values, once for each group.
-func (p *plotter) values(t *term, use func(group int, value float64)) {
+func (p *plotter) values(t *weightedChunk, use func(group int, value float64)) {
 	if group, whole := p.whole(t); whole {
 		use(group, float64(t.chunk.total))
 		return

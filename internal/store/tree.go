@@ -64,9 +64,9 @@ type treeBuilder struct {
 	// self[side] has the values of the selection (0) or of its base (1).
 	self  [2][]int64
 	index dictionary.HashIndex
-	// folded counts the nodes above maxBuiltNodes: their values go to their parents.
-	folded int
-	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since walk has checked the memory.
+	// dropped counts the nodes above maxBuiltNodes: their values go to their parents.
+	dropped int
+	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since chargeFrames has checked the memory.
 	extra, maxExtra, unchecked int
 }
 
@@ -89,27 +89,27 @@ const (
 	// The stacks of a query may have maxExtraConstant + the bytes of locations / extraBytes in further frames.
 	maxExtraConstant = 256 << 10
 	extraBytes       = 4
-	// walkedPerCheck is the number of frames between two checks of the memory.
-	walkedPerCheck = 1 << 16
+	// framesPerCheck is the number of frames between two checks of the memory.
+	framesPerCheck = 1 << 16
 )
 
 // bound sets the bound of frames for some sides, each of the stacks of a view.
 func (b *treeBuilder) bound(v *view, sides int) {
 	b.maxExtra = maxExtraConstant
-	for _, e := range v.epochs {
+	for _, e := range v.blocks {
 		b.maxExtra += e.dict.Locations.MemoryBytes() / extraBytes
 	}
 	b.maxExtra *= sides
 }
 
-// walk counts the frames of a stack before they are walked over. Few bytes can have many: a location has any number of lines, a
+// chargeFrames counts the frames of a stack before they are walked over. Few bytes can have many: a location has any number of lines, a
 // stack has it any number of times, and any number of stacks have it.
-func (b *treeBuilder) walk(locations, frames int) error {
+func (b *treeBuilder) chargeFrames(locations, frames int) error {
 	b.extra += max(0, frames-framesPerLocation*locations)
 	if b.extra > b.maxExtra {
 		return fmt.Errorf("%w: its stacks have more than %d inlined frames", ErrTooLarge, b.maxExtra)
 	}
-	if b.unchecked += frames; b.unchecked < walkedPerCheck {
+	if b.unchecked += frames; b.unchecked < framesPerCheck {
 		return b.memory.take(0)
 	}
 	b.unchecked = 0
@@ -133,10 +133,10 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 		}
 	}
 	if b.memory.take(nodeBytes) != nil {
-		return parent // walk returns the error
+		return parent // chargeFrames returns the error
 	}
 	if len(b.parent) >= maxBuiltNodes {
-		b.folded++
+		b.dropped++
 		return parent // add the value there instead
 	}
 	i := b.addNode(parent, frame)
@@ -170,14 +170,14 @@ func (b *treeBuilder) textRanks() []int32 {
 }
 
 // add adds the sums of terms to the tree, below nodes for groups if the selection has GroupBy.
-func (b *treeBuilder) add(v *view, r *reader, terms []term, side int) error {
-	var framer *epochFramer
-	return v.eachSum(r, terms, func(epoch, group int, sums []int64) error {
-		if dict := v.epochs[epoch].dict; framer == nil || framer.dict != dict {
+func (b *treeBuilder) add(v *view, r *reader, terms []weightedChunk, side int) error {
+	var framer *blockFramer
+	return v.eachSum(r, terms, func(block, group int, sums []int64) error {
+		if dict := v.blocks[block].dict; framer == nil || framer.dict != dict {
 			if framer != nil {
 				framer.end()
 			}
-			framer = &epochFramer{b: b, dict: dict}
+			framer = &blockFramer{b: b, dict: dict}
 		}
 		root := int32(0)
 		if r.sel.GroupBy != "" {
@@ -197,8 +197,8 @@ func (b *treeBuilder) add(v *view, r *reader, terms []term, side int) error {
 	})
 }
 
-// epochFramer finds the frames of an epoch's locations.
-type epochFramer struct {
+// blockFramer finds the frames of a block's locations.
+type blockFramer struct {
 	b    *treeBuilder
 	dict *dictionary.Dictionary
 	// spans[i] is the range of location i's frames in frames, outermost first.
@@ -211,7 +211,7 @@ type epochFramer struct {
 	// of many attributes, or an attribute with a long list.
 	buildIDs map[dictionary.MappingIndex]string
 	values   map[dictionary.AttributeIndex]string
-	// texts are the builder's numbers of the epoch's strings, plus one.
+	// texts are the builder's numbers of the block's strings, plus one.
 	texts []int32
 	taken int // of the memory
 }
@@ -224,7 +224,7 @@ type lineKey struct {
 }
 
 // begin allocates the caches on first use.
-func (f *epochFramer) begin() error {
+func (f *blockFramer) begin() error {
 	if f.spans != nil {
 		return nil
 	}
@@ -241,16 +241,16 @@ func (f *epochFramer) begin() error {
 }
 
 // end frees the caches.
-func (f *epochFramer) end() { f.b.memory.release(f.taken) }
+func (f *blockFramer) end() { f.b.memory.release(f.taken) }
 
 // take takes n bytes for the caches.
-func (f *epochFramer) take(n int) {
+func (f *blockFramer) take(n int) {
 	f.taken += n
-	_ = f.b.memory.take(n) // walk returns the error
+	_ = f.b.memory.take(n) // chargeFrames returns the error
 }
 
 // node returns the node of a stack below root.
-func (f *epochFramer) node(root int32, stack dictionary.StackIndex) (int32, error) {
+func (f *blockFramer) node(root int32, stack dictionary.StackIndex) (int32, error) {
 	if err := f.begin(); err != nil {
 		return 0, err
 	}
@@ -259,7 +259,7 @@ func (f *epochFramer) node(root int32, stack dictionary.StackIndex) (int32, erro
 	for _, location := range locations {
 		frames += len(f.framesOf(location))
 	}
-	if err := f.b.walk(len(locations), frames); err != nil {
+	if err := f.b.chargeFrames(len(locations), frames); err != nil {
 		return 0, err
 	}
 	node := root
@@ -272,7 +272,7 @@ func (f *epochFramer) node(root int32, stack dictionary.StackIndex) (int32, erro
 }
 
 // framesOf returns the frames of a location, outermost first.
-func (f *epochFramer) framesOf(location int32) []int32 {
+func (f *blockFramer) framesOf(location int32) []int32 {
 	span := f.spans[location]
 	if span.end == 0 {
 		span = f.location(location)
@@ -281,7 +281,7 @@ func (f *epochFramer) framesOf(location int32) []int32 {
 }
 
 // stack returns up to most frames of a stack, leaf first.
-func (f *epochFramer) stack(stack dictionary.StackIndex, most int) (frames []int32, err error) {
+func (f *blockFramer) stack(stack dictionary.StackIndex, most int) (frames []int32, err error) {
 	if err := f.begin(); err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func (f *epochFramer) stack(stack dictionary.StackIndex, most int) (frames []int
 	return frames, f.b.memory.take(4 * cap(frames))
 }
 
-func (f *epochFramer) location(i int32) frameSpan {
+func (f *blockFramer) location(i int32) frameSpan {
 	span := frameSpan{start: uint32(len(f.frames))}
 	l, lines := f.dict.Locations.At(dictionary.LocationIndex(i))
 	mapping := f.dict.Mappings.At(l.Mapping)
@@ -326,7 +326,7 @@ func AddressName(address uint64, mapping string) string {
 // baseName returns the last part of a path. It looks at the path's end alone: many locations can have a long one.
 func baseName(file string) string { return path.Base(file[max(0, len(file)-4096):]) }
 
-func (f *epochFramer) line(base Frame, line dictionary.Line, inlined bool) int32 {
+func (f *blockFramer) line(base Frame, line dictionary.Line, inlined bool) int32 {
 	known := &f.byFunction[0][line.Function]
 	if inlined && base.Kind == kindUser {
 		base.Kind = kindInlined
@@ -355,7 +355,7 @@ func (f *epochFramer) line(base Frame, line dictionary.Line, inlined bool) int32
 }
 
 // function returns the frame of a function whose kind is the base's, or another by its name.
-func (f *epochFramer) function(base Frame, line dictionary.Line) int32 {
+func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
 	function := f.dict.Functions.At(line.Function)
 	name := function.Name
 	if name == 0 {
@@ -372,8 +372,8 @@ func (f *epochFramer) function(base Frame, line dictionary.Line) int32 {
 	return f.b.keyedFrame(frameKey{f.text(name), f.text(function.Filename), numberOf(f.b.texts, base.Kind)}, base)
 }
 
-// text numbers a string of the epoch.
-func (f *epochFramer) text(i dictionary.StringIndex) int32 {
+// text numbers a string of the block.
+func (f *blockFramer) text(i dictionary.StringIndex) int32 {
 	if f.texts[i] == 0 {
 		f.texts[i] = numberOf(f.b.texts, f.dict.Strings.At(i)) + 1
 	}
@@ -381,7 +381,7 @@ func (f *epochFramer) text(i dictionary.StringIndex) int32 {
 }
 
 // kind returns the location's profile.frame.type (semantic conventions), or what its mapping implies.
-func (f *epochFramer) kind(l dictionary.Location, m dictionary.Mapping) string {
+func (f *blockFramer) kind(l dictionary.Location, m dictionary.Mapping) string {
 	for _, i := range f.dict.AttributeSets.At(l.Attributes) {
 		if a := f.dict.Attributes.At(dictionary.AttributeIndex(i)); f.dict.Strings.At(a.Key) == "profile.frame.type" {
 			return f.value(dictionary.AttributeIndex(i))
@@ -394,7 +394,7 @@ func (f *epochFramer) kind(l dictionary.Location, m dictionary.Mapping) string {
 }
 
 // value returns the start of an attribute's value as text.
-func (f *epochFramer) value(i dictionary.AttributeIndex) string {
+func (f *blockFramer) value(i dictionary.AttributeIndex) string {
 	text, ok := f.values[i]
 	if !ok {
 		text = Shorten(f.dict.Attributes.At(i).Value.Text())
@@ -404,7 +404,7 @@ func (f *epochFramer) value(i dictionary.AttributeIndex) string {
 	return text
 }
 
-func (f *epochFramer) buildID(index dictionary.MappingIndex, m dictionary.Mapping) string {
+func (f *blockFramer) buildID(index dictionary.MappingIndex, m dictionary.Mapping) string {
 	id, ok := f.buildIDs[index]
 	if ok {
 		return id
@@ -450,7 +450,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{
-		Truncated: b.folded, Frames: make([]Frame, 0, shown), Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
+		Truncated: b.dropped, Frames: make([]Frame, 0, shown), Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
 		Self: make([]int64, 0, size), Total: make([]int64, 0, size),
 	}
 	if withBase {

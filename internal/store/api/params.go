@@ -62,15 +62,15 @@ func (p *params) check() error {
 	return nil
 }
 
-// number reads a whole number.
-func (p *params) number(key string, without, least, most int) int {
+// intParam reads a whole number.
+func (p *params) intParam(key string, def, least, limit int) int {
 	text := p.get(key)
 	if text == "" {
-		return without
+		return def
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		p.fail(badRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, most, store.Shorten(text)), ""))
+	if err != nil || n < least || n > limit {
+		p.fail(badRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit, store.Shorten(text)), ""))
 	}
 	return n
 }

@@ -107,7 +107,7 @@ func (r *request) selected() store.Selection {
 
 func (s *server) attributes(r *request) (*answer, error) {
 	sel := r.selected()
-	limit := r.params.number("limit", 100, 1, 10_000)
+	limit := r.params.intParam("limit", 100, 1, 10_000)
 	if err := r.params.check(); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s *server) attributes(r *request) (*answer, error) {
 
 func (s *server) timeline(r *request) (*answer, error) {
 	sel := r.selected()
-	points := r.params.number("points", 360, 1, 10_000)
+	points := r.params.intParam("points", 360, 1, 10_000)
 	if err := r.params.check(); err != nil {
 		return nil, err
 	}
@@ -164,8 +164,8 @@ func (s *server) timeline(r *request) (*answer, error) {
 
 func (s *server) heatmap(r *request) (*answer, error) {
 	sel := r.selected()
-	columns := r.params.number("columns", 600, 1, 1200)
-	rows := r.params.number("rows", 50, 1, 1000)
+	columns := r.params.intParam("columns", 600, 1, 1200)
+	rows := r.params.intParam("rows", 50, 1, 1000)
 	if !slices.Contains(store.HeatRows, rows) {
 		r.params.fail(badRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), ""))
 	}
@@ -191,7 +191,7 @@ func (s *server) events(r *request) (*answer, error) {
 	if sel.Service == "" {
 		r.params.fail(badRequest("`service` must be given", "GET /api/services lists them"))
 	}
-	limit := r.params.number("limit", 5000, 1, 20_000)
+	limit := r.params.intParam("limit", 5000, 1, 20_000)
 	if err := r.params.check(); err != nil {
 		return nil, err
 	}
@@ -232,12 +232,12 @@ func (s *server) events(r *request) (*answer, error) {
 // The default and the bound of the parameter max_nodes.
 const (
 	defaultMaxNodes = 100_000
-	mostMaxNodes    = 500_000
+	maxNodesLimit   = 500_000
 )
 
 func (s *server) flamegraph(r *request) (*answer, error) {
 	sel := r.selected()
-	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
+	most := r.params.intParam("max_nodes", defaultMaxNodes, 1, maxNodesLimit)
 	if err := r.params.check(); err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func (s *server) flamegraph(r *request) (*answer, error) {
 func (s *server) diff(r *request) (*answer, error) {
 	sel := r.selected()
 	base := r.params.selection(r.now, "base.", &sel)
-	most := r.params.number("max_nodes", defaultMaxNodes, 1, mostMaxNodes)
+	most := r.params.intParam("max_nodes", defaultMaxNodes, 1, maxNodesLimit)
 	if err := r.params.check(); err != nil {
 		return nil, err
 	}
@@ -276,7 +276,7 @@ func (r *request) graphAnswer(g *store.Graph, more string) (*answer, error) {
 
 func (s *server) table(r *request) (*answer, error) {
 	sel := r.selected()
-	limit := r.params.number("limit", 1000, 1, 100_000)
+	limit := r.params.intParam("limit", 1000, 1, 100_000)
 	by := r.params.oneOf("sort", "self", "total", "name")
 	if err := r.params.check(); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// epoch holds what arrived in a part of the window, over one dictionary. Only the last epoch of a store grows.
-type epoch struct {
+// block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
+type block struct {
 	mu   sync.RWMutex
 	dict *dictionary.Dictionary
 	// series are in the order of their arrival; byKey has their positions.
@@ -53,7 +53,7 @@ type series struct {
 	timestamps            bool
 }
 
-// seriesKey identifies a series in its epoch: hashes of the attributes of its resource and its profiles, and the texts.
+// seriesKey identifies a series in its block: hashes of the attributes of its resource and its profiles, and the texts.
 type seriesKey struct {
 	resource, attributes [sha256.Size]byte
 	profile, typ, unit   dictionary.StringIndex
@@ -66,7 +66,7 @@ type seriesAttributes struct {
 }
 
 // seriesAttributes returns those of the attributes of a profile.
-func (e *epoch) seriesAttributes(all dictionary.AttributeSetIndex) seriesAttributes {
+func (e *block) seriesAttributes(all dictionary.AttributeSetIndex) seriesAttributes {
 	if all == 0 {
 		return seriesAttributes{}
 	}
@@ -94,7 +94,7 @@ func (e *epoch) seriesAttributes(all dictionary.AttributeSetIndex) seriesAttribu
 	return found
 }
 
-func (e *epoch) attributeKey(i int32) string {
+func (e *block) attributeKey(i int32) string {
 	return e.dict.Strings.At(e.dict.Attributes.At(dictionary.AttributeIndex(i)).Key)
 }
 
@@ -136,30 +136,30 @@ const (
 
 const chunkBytes = 88
 
-func newEpoch(now time.Time) *epoch {
-	return &epoch{
+func newBlock(now time.Time) *block {
+	return &block{
 		dict: dictionary.NewKept(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{},
 		bySet: map[dictionary.AttributeSetIndex]seriesAttributes{}, begun: now,
 	}
 }
 
 // freeze releases the memory that only adding needs.
-func (e *epoch) freeze() {
+func (e *block) freeze() {
 	e.dict.Freeze()
 	e.byKey, e.byMeta, e.bySet = nil, nil, nil
 	e.measure()
 }
 
-// clone returns a copy of an epoch that does not grow, with the same dictionary and profiles.
-func (e *epoch) clone() *epoch {
-	return &epoch{
+// clone returns a copy of a block that does not grow, with the same dictionary and profiles.
+func (e *block) clone() *block {
+	return &block{
 		dict: e.dict, series: slices.Clone(e.series), metas: e.metas, begun: e.begun, until: e.until,
 		profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
 	}
 }
 
 // dropGone drops the profiles of series that are gone, and returns their number.
-func (e *epoch) dropGone() (profiles int) {
+func (e *block) dropGone() (profiles int) {
 	maps.DeleteFunc(e.byKey, func(_ seriesKey, i int32) bool { return isGone(e.series[i]) })
 	for i := range e.series {
 		sr := &e.series[i]
@@ -180,11 +180,11 @@ func (e *epoch) dropGone() (profiles int) {
 }
 
 // measure brings bytes up to date.
-func (e *epoch) measure() {
+func (e *block) measure() {
 	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + len(e.metas)*2*64 + len(e.bySet)*128
 }
 
-func (e *epoch) meta(m meta) int32 {
+func (e *block) meta(m meta) int32 {
 	i, ok := e.byMeta[m]
 	if !ok {
 		i = int32(len(e.metas))
@@ -194,7 +194,7 @@ func (e *epoch) meta(m meta) int32 {
 	return i
 }
 
-func (e *epoch) add(sr *series, c chunk) {
+func (e *block) add(sr *series, c chunk) {
 	if len(sr.chunks) == cap(sr.chunks) {
 		// Grow by a quarter: doubling would waste much memory in long series.
 		grown := make([]chunk, len(sr.chunks), len(sr.chunks)+max(1, len(sr.chunks)/4))
