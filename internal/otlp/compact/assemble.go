@@ -4,6 +4,8 @@
 package compact
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -26,11 +28,8 @@ import (
 // An Assembler is not safe for concurrent use. Reset prepares it for the next message and keeps its memory.
 type Assembler struct {
 	batch    Batch
-	profiles []assembled
-	// Entry 0 of the lists is unused, so that 0 can end a list.
-	samples      []assembledSample
-	observations []listed
-	identities   dictionary.HashIndex
+	profiles []profile
+	samples  dictionary.ObservedSamples
 }
 
 type (
@@ -53,7 +52,7 @@ const (
 // BuildBytes estimates the memory of all that has been added and of the message that Build makes of it, without texts. It takes
 // no time.
 func (a *Assembler) BuildBytes() int {
-	return a.batch.dict.BuildBytes() + len(a.samples)*buildSampleBytes + len(a.observations)*buildObservationBytes +
+	return a.batch.dict.BuildBytes() + len(a.samples.Entries)*buildSampleBytes + len(a.samples.Observations)*buildObservationBytes +
 		len(a.profiles)*buildProfileBytes
 }
 
@@ -63,44 +62,21 @@ type Observation struct {
 	Value     int64
 }
 
-// assembled is a profile with the first and last of its samples, which are a linked list.
-type assembled struct {
-	profile
-	firstSample, lastSample int32
-}
-
-// assembledSample is a sample, the next one of its profile, and the first and last of its observations, which are a
-// linked list.
-type assembledSample struct {
-	Identity
-	profile     ProfileIndex
-	next        int32
-	first, last int32
-}
-
-type listed struct {
-	Observation
-	next int32
-}
-
 // maxKeptObservations bounds the memory that an Assembler keeps for the next use.
 const maxKeptObservations = 1 << 18
 
 // Reset empties the assembler and its dictionary.
 func (a *Assembler) Reset() {
-	if cap(a.observations) > maxKeptObservations {
+	if cap(a.samples.Observations) > maxKeptObservations {
 		*a = Assembler{}
 	}
-	hint := min(len(a.samples), 1<<12) // the last use was probably as large
 	a.batch.Reset(Options{})
 	a.batch.isUnsized = true
 	a.batch.dict.Reset(dictionary.Sizes{})
 	a.batch.importer.Reset(&a.batch.dict)
 	clear(a.profiles)
 	a.profiles = a.profiles[:0]
-	a.samples = append(a.samples[:0], assembledSample{})
-	a.observations = append(a.observations[:0], listed{})
-	a.identities.Reset(hint)
+	a.samples.Reset(0, 1, 0)
 }
 
 // Dictionary returns the dictionary that all indices refer to. Its strings must be valid UTF-8.
@@ -131,8 +107,7 @@ func (a *Assembler) Repairs() [NumRepairs]int { return a.batch.importer.Repairs 
 // Profile adds a profile. Profiles of a scope keep the order in which they were added.
 func (a *Assembler) Profile(scope ScopeIndex, s Shape, header Header) ProfileIndex {
 	s.Values = s.Values || !s.Timestamps // an observation has one of them
-	p := profile{Header: header, scope: int32(scope), shape: s, donated: pprofile.NewSampleSlice()}
-	a.profiles = append(a.profiles, assembled{profile: p})
+	a.profiles = append(a.profiles, profile{Header: header, scope: int32(scope), shape: s, donated: pprofile.NewSampleSlice()})
 	return ProfileIndex(len(a.profiles)) - 1
 }
 
@@ -142,56 +117,17 @@ func (a *Assembler) Header(p ProfileIndex) *Header { return &a.profiles[p].Heade
 // Observe adds an observation to the sample of an identity. If the profile has only values, they are added up; a value
 // with which the sum would overflow becomes a sample of its own.
 func (a *Assembler) Observe(p ProfileIndex, id Identity, o Observation) {
-	h := dictionary.Mix(uint64(uint32(id.Stack))<<32|uint64(uint32(id.Attributes)), uint64(uint32(id.Link))<<32|uint64(uint32(p)))
-	probe := a.identities.Start(h)
-	for i := a.identities.Next(&probe); i != 0; i = a.identities.Next(&probe) {
-		if s := &a.samples[i]; s.profile == p && s.Identity == id {
-			a.observe(i, o)
-			return
-		}
-	}
-	a.identities.Insert(probe, a.appendSample(p, id, o))
-}
-
-func (a *Assembler) appendSample(p ProfileIndex, id Identity, o Observation) int32 {
-	i := int32(len(a.samples))
-	at := a.appendObservation(o)
-	a.samples = append(a.samples, assembledSample{Identity: id, profile: p, first: at, last: at})
-	profile := &a.profiles[p]
-	if profile.lastSample == 0 {
-		profile.firstSample = i
+	if values := []int64{o.Value}; a.profiles[p].shape.Timestamps {
+		a.samples.Observe(int32(p), id, o.Timestamp, values)
 	} else {
-		a.samples[profile.lastSample].next = i
+		a.samples.Add(int32(p), id, values)
 	}
-	profile.lastSample = i
-	profile.count++
-	return i
-}
-
-func (a *Assembler) appendObservation(o Observation) int32 {
-	a.observations = append(a.observations, listed{Observation: o})
-	return int32(len(a.observations)) - 1
-}
-
-func (a *Assembler) observe(i int32, o Observation) {
-	s := &a.samples[i]
-	if !a.profiles[s.profile].shape.Timestamps {
-		if sum := &a.observations[s.first].Value; !overflows(*sum, o.Value) {
-			*sum += o.Value
-		} else {
-			a.appendSample(s.profile, s.Identity, o)
-		}
-		return
-	}
-	at := a.appendObservation(o)
-	a.observations[s.last].next = at
-	s.last = at
 }
 
 // ShiftTimestamps adds nanos to the timestamps of all observations, for formats that have the clock at the end.
 func (a *Assembler) ShiftTimestamps(nanos uint64) {
-	for i := range a.observations {
-		a.observations[i].Timestamp += nanos
+	for i := range a.samples.Observations {
+		a.samples.Observations[i].Timestamp += nanos
 	}
 }
 
@@ -199,34 +135,37 @@ func (a *Assembler) ShiftTimestamps(nanos uint64) {
 // something much larger, call DetachStrings on the Dictionary first.
 func (a *Assembler) Build() pprofile.Profiles {
 	b := &a.batch
-	b.profiles, b.samples, b.values, b.timestamps = b.profiles[:0], b.samples[:0], b.values[:0], b.timestamps[:0]
-	for i := range a.profiles {
-		p := &a.profiles[i]
-		p.first = int32(len(b.samples))
-		for at := p.firstSample; at != 0; at = a.samples[at].next {
-			a.flatten(&a.samples[at], p.shape)
-		}
-		b.profiles = append(b.profiles, p.profile)
+	b.profiles, b.values, b.timestamps = append(b.profiles[:0], a.profiles...), b.values[:0], b.timestamps[:0]
+	for i := range a.samples.Entries {
+		b.profiles[a.samples.Entries[i].Group].count++
+	}
+	next := int32(0)
+	for i := range b.profiles {
+		p := &b.profiles[i]
+		p.first, next, p.count = next, next+p.count, 0
+	}
+	b.samples.Entries = slices.Grow(b.samples.Entries[:0], int(next))[:next]
+	for i := range a.samples.Entries {
+		s := &a.samples.Entries[i]
+		p := &b.profiles[s.Group]
+		b.samples.Entries[p.first+p.count] = sample{Identity: s.Identity, Observed: a.flatten(s.Observed, p.shape)}
+		p.count++
 	}
 	return b.Whole()
 }
 
-// flatten appends a sample and its observations to those of the batch.
-func (a *Assembler) flatten(s *assembledSample, shape Shape) {
+// flatten appends the observations of a list to those of the batch.
+func (a *Assembler) flatten(list dictionary.ObservationList, shape Shape) observations {
 	b := &a.batch
-	to := sample{
-		Identity:   s.Identity,
-		firstValue: uint32(len(b.values)), firstTimestamp: uint32(len(b.timestamps)),
-	}
-	for i := s.first; i != 0; i = a.observations[i].next {
-		o := &a.observations[i]
+	to := observations{firstValue: uint32(len(b.values)), firstTimestamp: uint32(len(b.timestamps))}
+	for i := list.First; i >= 0; i = a.samples.Observations[i].Next {
 		if shape.Values {
-			b.values = append(b.values, o.Value)
+			b.values = append(b.values, a.samples.Values[i])
 		}
 		if shape.Timestamps {
-			b.timestamps = append(b.timestamps, o.Timestamp)
+			b.timestamps = append(b.timestamps, a.samples.Observations[i].Timestamp)
 		}
 		to.count++
 	}
-	b.samples = append(b.samples, to)
+	return to
 }

@@ -49,15 +49,16 @@ type Batch struct {
 	scopes    interned[scope]
 	profiles  []profile
 
-	samples    []sample
+	samples    dictionary.Samples[observations]
 	values     []int64
 	timestamps []uint64
 
 	// donated is the dictionary of the first consumed message, which that of the first part overwrites.
 	donated pprofile.ProfilesDictionary
 
-	identities identities
-	stats      Stats
+	// targets has, for each incoming sample with timestamps, the sample to which it was added, or unknown if it was dropped.
+	targets []int32
+	stats   Stats
 	// isUnsized reports that nobody needs the size of parts, so that those of resources and scopes are not computed.
 	isUnsized bool
 	size      sizeEstimate
@@ -97,19 +98,16 @@ type profile struct {
 	donated pprofile.SampleSlice
 }
 
-// sample is a sample's identity and observations: depending on its profile's shape, count values from firstValue on, count
-// timestamps from firstTimestamp on, or both.
-type sample struct {
-	Identity
+// Identity distinguishes the samples of a profile.
+type Identity = dictionary.Identity
+
+type sample = dictionary.Sample[observations]
+
+// observations are the observations of a sample: depending on its profile's shape, count values from firstValue on, count timestamps from
+// firstTimestamp on, or both.
+type observations struct {
 	firstValue, firstTimestamp uint32
 	count                      uint32
-}
-
-// Identity distinguishes the samples of a profile.
-type Identity struct {
-	Stack      dictionary.StackIndex
-	Attributes dictionary.AttributeSetIndex
-	Link       dictionary.LinkIndex
 }
 
 // Reset empties the batch, but keeps its memory.
@@ -119,7 +117,8 @@ func (b *Batch) Reset(options Options) {
 	b.scopes.reset()
 	clear(b.profiles)
 	b.profiles = b.profiles[:0]
-	b.samples, b.values, b.timestamps = b.samples[:0], b.values[:0], b.timestamps[:0]
+	b.samples.Reset(0)
+	b.values, b.timestamps = b.values[:0], b.timestamps[:0]
 	b.TakeStats()
 	b.size = sizeEstimate{}
 	b.grown = dictionary.Sizes{}
@@ -149,7 +148,7 @@ func (b *Batch) begin(d pprofile.ProfilesDictionary) {
 func (b *Batch) Profiles() int { return len(b.profiles) }
 
 // Samples returns the number of samples in the batch.
-func (b *Batch) Samples() int { return len(b.samples) }
+func (b *Batch) Samples() int { return len(b.samples.Entries) }
 
 // Stats returns the counts of what has been added since Reset, or since TakeStats.
 func (b *Batch) Stats() Stats {

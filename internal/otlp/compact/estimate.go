@@ -36,7 +36,7 @@ func (e *sizeEstimate) update(b *Batch) {
 	for ; e.profiles < len(b.profiles); e.profiles++ {
 		p := &b.profiles[e.profiles]
 		e.fixed += profileBytes + len(p.Payload)
-		for _, s := range b.samples[p.first : p.first+p.count] {
+		for _, s := range b.samples.Entries[p.first : p.first+p.count] {
 			e.fixed += observationBytes + numberLen(uint64(s.Stack)) + numberLen(uint64(s.Link))
 			if n := len(b.dict.AttributeSets.At(s.Attributes)); n > 0 {
 				e.fixed += dictionary.FieldLen(n * 3 / 2)

@@ -42,7 +42,7 @@ func (p *piece) isFirst(of *profile) bool { return p.from == of.first && p.skip 
 
 // observations bounds the observations of sample i that are in the piece.
 func (p *piece) observations(i int32, s *sample) (from, to uint32) {
-	from, to = 0, s.count
+	from, to = 0, s.Observed.count
 	if i == p.from {
 		from = p.skip
 	}
@@ -146,7 +146,7 @@ func (b *Batch) arrange(pieces []piece) {
 		b.subset.useString(p.PeriodType.Type)
 		b.subset.useString(p.PeriodType.Unit)
 		b.subset.useAttributes(p.Attributes)
-		samples := b.samples[piece.from:piece.to]
+		samples := b.samples.Entries[piece.from:piece.to]
 		for i := range samples {
 			s := &samples[i]
 			b.subset.useStack(s.Stack)
@@ -193,7 +193,7 @@ func (b *Batch) write(pieces []piece) Part {
 func (b *Batch) writeSamples(piece piece, shape Shape, dst pprofile.SampleSlice) {
 	profiledict.Resize(dst, int(piece.to-piece.from))
 	for i := piece.from; i < piece.to; i++ {
-		s := &b.samples[i]
+		s := &b.samples.Entries[i]
 		entry := dst.At(int(i - piece.from))
 		entry.SetStackIndex(b.subset.stackIndex(s.Stack))
 		entry.SetLinkIndex(b.subset.linkIndex(s.Link))
@@ -201,12 +201,12 @@ func (b *Batch) writeSamples(piece piece, shape Shape, dst pprofile.SampleSlice)
 		from, to := piece.observations(i, s)
 		var values []int64
 		if shape.Values {
-			values = b.values[s.firstValue+from : s.firstValue+to]
+			values = b.values[s.Observed.firstValue+from : s.Observed.firstValue+to]
 		}
 		entry.Values().FromRaw(values)
 		var timestamps []uint64
 		if shape.Timestamps {
-			timestamps = b.timestamps[s.firstTimestamp+from : s.firstTimestamp+to]
+			timestamps = b.timestamps[s.Observed.firstTimestamp+from : s.Observed.firstTimestamp+to]
 		}
 		entry.TimestampsUnixNano().FromRaw(timestamps)
 	}
@@ -234,7 +234,7 @@ func (b *Batch) sizeOf(pieces []piece) int {
 			n += p.payloadLen()
 		}
 		for i := piece.from; i < piece.to; i++ {
-			s := &b.samples[i]
+			s := &b.samples.Entries[i]
 			from, to := piece.observations(i, s)
 			n += b.sampleLen(s, p.shape, from, to, &b.subset)
 		}

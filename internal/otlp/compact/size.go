@@ -130,7 +130,7 @@ func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *subset) i
 	n := numberLen(uint64(in.stackIndex(s.Stack))) + numberLen(uint64(in.linkIndex(s.Link))) + in.attributesLen(s.Attributes)
 	if shape.Values {
 		values := 0
-		for _, v := range b.values[s.firstValue+from : s.firstValue+to] {
+		for _, v := range b.values[s.Observed.firstValue+from : s.Observed.firstValue+to] {
 			values += dictionary.VarintLen(uint64(v))
 		}
 		n += dictionary.FieldLen(values)

@@ -232,7 +232,7 @@ func (s *splitter) add(t table, i int32) {
 func (s *splitter) addFragment(f *fragment) {
 	s.size += int(f.bytes)
 	s.add(tableProfile, f.profile)
-	samples := s.b.samples[f.from:f.to]
+	samples := s.b.samples.Entries[f.from:f.to]
 	for i := range samples {
 		s.add(tableStack, int32(samples[i].Stack))
 		s.add(tableSet, int32(samples[i].Attributes))
@@ -256,7 +256,7 @@ func (s *splitter) newFragment(p piece) fragment {
 		n = profile.payloadLen()
 	}
 	for i := p.from; i < p.to; i++ {
-		sample := &s.b.samples[i]
+		sample := &s.b.samples.Entries[i]
 		from, to := p.observations(i, sample)
 		n += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset)
 	}
@@ -265,7 +265,7 @@ func (s *splitter) newFragment(p piece) fragment {
 
 // headerLen returns the encoded size of the first sample of a piece without its observations.
 func (s *splitter) headerLen(p *piece) int {
-	return s.b.sampleLen(&s.b.samples[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset)
+	return s.b.sampleLen(&s.b.samples.Entries[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset)
 }
 
 // maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
@@ -302,7 +302,7 @@ func (s *splitter) cutGroup(group []piece) {
 		for i := p.from; i < p.to; i++ {
 			order = append(order, uint64(s.key(i))<<32|uint64(i))
 		}
-		samples[k], next[k] = slices.Clone(s.b.samples[p.from:p.to]), p.from
+		samples[k], next[k] = slices.Clone(s.b.samples.Entries[p.from:p.to]), p.from
 		if p.from == p.to {
 			s.fragments = append(s.fragments, s.newFragment(p))
 		}
@@ -315,7 +315,7 @@ func (s *splitter) cutGroup(group []piece) {
 			k++
 		}
 		p := piece{profile: group[k].profile, from: next[k], to: next[k] + 1}
-		s.b.samples[p.from] = samples[k][i-group[k].from]
+		s.b.samples.Entries[p.from] = samples[k][i-group[k].from]
 		next[k]++
 		f := s.newFragment(p)
 		if key >= uint32(s.largeEntries) {
@@ -351,7 +351,7 @@ func (s *splitter) fits(group []piece) bool {
 
 // key orders the samples of a group: first those that share a large entry, then by their stacks from the root on.
 func (s *splitter) key(i int32) uint32 {
-	sample := &s.b.samples[i]
+	sample := &s.b.samples.Entries[i]
 	large := cmp.Or(s.entries[tableStack][sample.Stack].large, s.entries[tableSet][sample.Attributes].large)
 	if large > 0 {
 		return uint32(large - 1)
@@ -388,7 +388,7 @@ func compareFromRoot(a, b []int32) int {
 
 // cutSample lists a sample whole or, if it is larger than half a part or may not fit into one, in runs of its observations.
 func (s *splitter) cutSample(f fragment) {
-	p, sample := f.piece, &s.b.samples[f.from]
+	p, sample := f.piece, &s.b.samples.Entries[f.from]
 	room := int64(s.limit - emptyMessage)
 	for _, e := range [...]*entry{
 		&s.entries[tableProfile][p.profile], &s.entries[tableStack][sample.Stack],
@@ -396,14 +396,14 @@ func (s *splitter) cutSample(f fragment) {
 	} {
 		room -= int64(e.deepSize)
 	}
-	if sample.count < 2 || int64(f.bytes) <= min(room, int64(s.limit/2)) {
+	if sample.Observed.count < 2 || int64(f.bytes) <= min(room, int64(s.limit/2)) {
 		s.fragments = append(s.fragments, f)
 		return
 	}
 	run := max(room/8, int64(s.headerLen(&p))) // handling a run takes the time to read its header
-	step := uint32(max(1, int64(sample.count)*run/int64(f.bytes)))
-	for ; p.skip < sample.count; p.skip += step {
-		if p.end = p.skip + step; p.end >= sample.count {
+	step := uint32(max(1, int64(sample.Observed.count)*run/int64(f.bytes)))
+	for ; p.skip < sample.Observed.count; p.skip += step {
+		if p.end = p.skip + step; p.end >= sample.Observed.count {
 			p.end = 0
 		}
 		s.fragments = append(s.fragments, s.newFragment(p))

@@ -128,6 +128,9 @@ func (x *HashIndex) Insert(p HashProbe, entry int32) {
 	x.room--
 }
 
+// len returns the number of entries.
+func (x *HashIndex) len() int { return roomOf(len(x.slots)) - x.room }
+
 // roomOf returns how many entries so many slots may hold, rounded up.
 func roomOf(slots int) int { return (slots*maxLoad + 7) / 8 }
 

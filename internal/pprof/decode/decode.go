@@ -6,8 +6,8 @@
 //
 // Decode decompresses a payload (decompress.go) and scans it with pprof/scan; with a Baseline, pprof/delta finds what is new.
 // Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
-// (entities.go), labels (labels.go). Samples of one identity are added up (samples.go; those with times are kept in
-// timed.go), and everything is written as pdata (emit.go). Read also interns the samples of a payload, but leaves it to the
+// (entities.go), labels (labels.go). Samples of one identity are added up, or listed if they have times
+// (timed.go), and everything is written as pdata (samples.go, emit.go). Read also interns the samples of a payload, but leaves it to the
 // caller what they mean (read.go).
 package decode
 
@@ -115,8 +115,8 @@ type worker struct {
 	reader  scan.SampleReader
 	interner
 	comparison delta.Comparison
-	samples    sampleTable
-	timed      timedTable
+	samples    dictionary.ObservedSamples
+	timed      timedSamples
 
 	dict   *dictionary.Dictionary // of Decode
 	limits Limits
@@ -225,13 +225,14 @@ func (w *worker) decode(opts DecodeOptions) (pprofile.Profiles, error) {
 		StackLocations: share(p.SampleBytes) / 2, // most ids take two bytes
 	}
 	w.opened = w.meter.Level()
-	if err := w.meter.More(sizes.Bytes() + sampleBytes*emitted + numberBytes*min(emitted*p.ValuesPerSample(), p.SampleBytes)); err != nil {
+	if err := w.meter.More(sizes.Bytes() + (sampleBytes+observationBytes)*emitted + numberBytes*min(emitted*p.ValuesPerSample(), p.SampleBytes)); err != nil {
 		return pprofile.NewProfiles(), err
 	}
 	w.dict.Reset(sizes)
 	w.prepare(p.ValuesPerSample())
-	w.samples.reset(emitted, p.ValuesPerSample(), p.SampleBytes) // a value has at least one byte
-	w.timed.reset(p.ValuesPerSample())
+	// A value has at least one byte.
+	w.samples.Reset(emitted, p.ValuesPerSample(), min(emitted*p.ValuesPerSample(), p.SampleBytes))
+	w.timed = timedSamples{}
 	if opts.Baseline == nil {
 		w.timestampLabels = opts.TimestampLabels
 	}
@@ -244,7 +245,7 @@ func (w *worker) decode(opts DecodeOptions) (pprofile.Profiles, error) {
 	return w.emit(), nil
 }
 
-// The memory of a sample in sampleTable or timedTable, of an observation, and of a value.
+// The memory of a sample, of an observation, and of a value in ObservedSamples.
 const (
 	sampleBytes      = 40
 	observationBytes = 16
@@ -253,9 +254,9 @@ const (
 
 // reserve reserves what the worker has built, and more bytes.
 func (w *worker) reserve(more int) error {
-	s, t := &w.samples, &w.timed
-	return w.meter.Reach(w.opened + w.dict.BuildBytes() + w.labels.buildBytes() + sampleBytes*(len(s.entries)+len(t.entries)) +
-		observationBytes*len(t.observations) + numberBytes*(len(s.values)+len(t.values)) + more)
+	s := &w.samples
+	return w.meter.Reach(w.opened + w.dict.BuildBytes() + w.labels.buildBytes() + sampleBytes*len(s.Entries) +
+		observationBytes*len(s.Observations) + numberBytes*len(s.Values) + more)
 }
 
 // commentBytes returns the memory of the comments: each is in the payload's list, in a value, and in the attribute of all.
@@ -273,20 +274,24 @@ func (w *worker) commentBytes() int {
 // pdataBytes returns the memory of the samples as pdata.
 func (w *worker) pdataBytes() int {
 	const ofSample = size.SampleBytes + size.NumberBytes
-	n := 0
-	for i := range w.samples.entries {
+	n, perType := w.commentBytes(), 0
+	for i := range w.samples.Entries {
+		s := &w.samples.Entries[i]
+		bytes := ofSample + 4*len(w.dict.AttributeSets.At(s.Attributes))
+		if s.Group == timed {
+			perType += bytes
+			continue
+		}
 		types := 0
-		for _, v := range w.samples.of(i) {
+		for _, v := range w.samples.ValuesOf(s.Observed.First) {
 			if v != 0 {
 				types++
 			}
 		}
-		n += max(1, types) * (ofSample + 4*len(w.dict.AttributeSets.At(w.samples.entries[i].attributes)))
+		n += max(1, types) * bytes
 	}
-	n += w.commentBytes()
-	perType := 2 * size.NumberBytes * len(w.timed.observations)
-	for i := range w.timed.entries[1:] {
-		perType += ofSample + 4*len(w.dict.AttributeSets.At(w.timed.entries[1+i].attributes))
+	if w.timed.exist {
+		perType += 2 * size.NumberBytes * len(w.samples.Observations)
 	}
 	return n + perType*w.payload.ValuesPerSample()
 }
@@ -367,11 +372,12 @@ func (w *worker) addSample(i int, at scan.Span) (DropReason, bool) {
 	if w.comparison.IsActive {
 		w.comparison.Apply(i, r.Values)
 	}
-	s := sample{stack: w.dict.Stacks.Intern(r.Stack), attributes: set.attributes, link: set.link}
+	id := dictionary.Identity{Stack: w.dict.Stacks.Intern(r.Stack), Attributes: set.attributes, Link: set.link}
 	if set.timestamp != 0 {
-		w.timed.add(s, set.timestamp, r.Values)
+		w.timed.add(set.timestamp)
+		w.samples.Observe(timed, id, set.timestamp, r.Values)
 	} else {
-		w.samples.add(s, r.Values)
+		w.samples.Add(untimed, id, r.Values)
 	}
 	return 0, true
 }
@@ -417,7 +423,7 @@ func (w *worker) reset() bool {
 func (w *worker) bytes() int {
 	const hashSlots = 16 // bytes for an entry
 	entries := w.dict.Sizes()
-	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.bytes() + w.timed.bytes() +
+	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.MemoryBytes() +
 		w.stacks.Bytes() +
 		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+w.dict.Links.Len()) +
 		(64+hashSlots)*(w.dict.Attributes.Len()+w.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +

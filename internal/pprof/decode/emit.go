@@ -29,7 +29,7 @@ func (w *worker) writeValueType(v valueType, dst pprofile.ValueType) {
 // emit writes the decoded payload as pdata.
 func (w *worker) emit() pprofile.Profiles {
 	profiles := pprofile.NewProfiles()
-	types := make([]valueType, 0, w.samples.perSample)
+	types := make([]valueType, 0, w.payload.ValuesPerSample())
 	known := map[scan.ValueType]valueType{} // sample types can share a long text, which is copied if it is cut or repaired
 	for _, raw := range w.payload.SampleTypes {
 		if _, ok := known[raw]; !ok {
@@ -38,7 +38,7 @@ func (w *worker) emit() pprofile.Profiles {
 		types = append(types, known[raw])
 	}
 	if len(types) == 0 {
-		if len(w.samples.entries) == 0 && w.timed.isEmpty() {
+		if len(w.samples.Entries) == 0 {
 			return profiles
 		}
 		types = append(types, valueType{typ: "samples", unit: "count"})
@@ -90,15 +90,15 @@ type profileHeader struct {
 func (w *worker) emitScope(scope pprofile.ScopeProfiles, h *profileHeader, members []int) {
 	order := w.order(h, members, scope.Scope().Attributes())
 	scope.Profiles().EnsureCapacity(len(order))
-	if !w.timed.isEmpty() {
+	if w.timed.exist {
 		for _, t := range order {
 			profile := scope.Profiles().AppendEmpty()
 			w.writeProfile(profile, h, t)
 			profile.SetTime(pcommon.Timestamp(h.timedFrom))
 			profile.SetDurationNano(h.timedFor)
-			w.writeTimed(profile.Samples(), t, t == order[0])
+			w.writeSamples(profile.Samples(), timed, t, t == order[0])
 		}
-		if len(w.samples.entries) == 0 {
+		if !slices.ContainsFunc(w.samples.Entries, func(s observedSample) bool { return s.Group == untimed }) {
 			return
 		}
 	}
@@ -109,14 +109,14 @@ func (w *worker) emitScope(scope pprofile.ScopeProfiles, h *profileHeader, membe
 			id, time, duration, isFirst = w.comparison.DeltaContent, w.comparison.FromNanos, w.comparison.ForNanos, false
 		}
 		w.writeProfile(profile, h, t)
-		if w.timed.isEmpty() {
-			profile.SetProfileID(profileID(id, t))
-		} else {
+		if w.timed.exist {
 			profile.SetProfileID(profileID(id, len(h.types)+t))
+		} else {
+			profile.SetProfileID(profileID(id, t))
 		}
 		profile.SetTime(pcommon.Timestamp(time))
 		profile.SetDurationNano(duration)
-		w.writeSamples(profile.Samples(), t, isFirst)
+		w.writeSamples(profile.Samples(), untimed, t, isFirst)
 	}
 }
 
@@ -152,7 +152,7 @@ func (w *worker) scopes(types []valueType, defaultType string) [][]int {
 	for t, isCumulative := range w.comparison.IsCumulative {
 		if !isCumulative {
 			present = append(present, t)
-		} else if w.samples.has(t) {
+		} else if w.hasValues(t) {
 			cumulative = append(cumulative, t)
 		}
 	}
@@ -211,7 +211,7 @@ const commentBytes = 16
 
 func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetIndex {
 	attributes := w.formAttributes()
-	if !w.timed.isEmpty() && (h.timedFrom != h.time || h.timedFor != h.duration) {
+	if w.timed.exist && (h.timedFrom != h.time || h.timedFor != h.duration) {
 		attributes = append(attributes, w.attribute(scan.AttributeTimeNanos, dictionary.IntValue(int64(h.time))),
 			w.attribute(scan.AttributeDurationNanos, dictionary.IntValue(int64(h.duration))))
 	}
@@ -249,34 +249,11 @@ func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetInde
 // comments returns the payload's comments without the one that the encoder adds.
 func (w *worker) comments(h *profileHeader) []uint64 {
 	comments := w.payload.Comments
-	if n := len(comments); n > 0 && !w.timed.isEmpty() && w.payload.HasString(comments[n-1]) &&
-		w.timed.readTimestampedValues(w.at(comments[n-1]), firstType(h.types, w.types, h.defaultType)) {
+	if n := len(comments); n > 0 && w.timed.exist && w.payload.HasString(comments[n-1]) &&
+		w.readTimestampedValues(w.at(comments[n-1]), firstType(h.types, w.types, h.defaultType)) {
 		return comments[:n-1]
 	}
 	return comments
-}
-
-// writeSamples writes the samples that have a value of type t.
-func (w *worker) writeSamples(dst pprofile.SampleSlice, t int, isFirst bool) {
-	samples := &w.samples
-	count := 0
-	for i := range samples.entries {
-		if samples.isIn(i, t, isFirst) {
-			count++
-		}
-	}
-	dst.EnsureCapacity(count)
-	for i := range samples.entries {
-		if !samples.isIn(i, t, isFirst) {
-			continue
-		}
-		s := &samples.entries[i]
-		entry := dst.AppendEmpty()
-		entry.SetStackIndex(int32(s.stack))
-		entry.SetLinkIndex(int32(s.link))
-		entry.Values().Append(samples.values[i*samples.perSample+t])
-		w.dict.AttributeSets.CopyTo(s.attributes, entry.AttributeIndices())
-	}
 }
 
 // profileID returns the id of the profile of sample type t.

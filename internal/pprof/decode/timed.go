@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
@@ -66,105 +64,24 @@ func (w *worker) formAttributes() (attributes []int32) {
 	return attributes
 }
 
-// timedTable holds the samples that have a time, each identity once, with a list of observations.
-type timedTable struct {
-	entries      []timedSample // the first one is unused, since HashIndex has no entry 0
-	identities   dictionary.HashIndex
-	observations []observation
-	// values are those of observations, one after another, perSample each.
-	values      []int64
-	perSample   int
+// timedSamples is what is known of all samples that have a time.
+type timedSamples struct {
+	exist       bool
 	first, last uint64
 	// withOnes are the types whose values are written although they are all 1.
 	withOnes []int
 }
 
-type timedSample struct {
-	sample
-	first, last int32 // of the list of its observations
-}
-
-type observation struct {
-	timestamp uint64
-	next      int32 // -1 ends the list
-}
-
-func (t *timedTable) reset(perSample int) {
-	t.perSample, t.first, t.last, t.withOnes = perSample, 0, 0, nil
-	t.entries = append(t.entries[:0], timedSample{})
-	t.observations, t.values = t.observations[:0], t.values[:0]
-	t.identities.Reset(0)
-}
-
-// bytes estimates the memory in use.
-func (t *timedTable) bytes() int {
-	return scan.BytesOf(t.entries) + scan.BytesOf(t.observations) + scan.BytesOf(t.values)
-}
-
-func (t *timedTable) isEmpty() bool { return len(t.observations) == 0 }
-
-func (t *timedTable) add(s sample, timestamp uint64, values []int64) {
-	if t.isEmpty() {
-		t.first = timestamp
+// add adds a sample with a time.
+func (t *timedSamples) add(timestamp uint64) {
+	if !t.exist {
+		t.exist, t.first = true, timestamp
 	}
 	t.first, t.last = min(t.first, timestamp), max(t.last, timestamp)
-	at := int32(len(t.observations))
-	t.observations = append(t.observations, observation{timestamp: timestamp, next: -1})
-	t.values = append(t.values, values...)
-	h := dictionary.Mix(uint64(uint32(s.stack))<<32|uint64(uint32(s.attributes)), uint64(uint32(s.link)))
-	p := t.identities.Start(h)
-	for e := t.identities.Next(&p); e != 0; e = t.identities.Next(&p) {
-		if known := &t.entries[e]; known.sample == s {
-			t.observations[known.last].next = at
-			known.last = at
-			return
-		}
-	}
-	t.identities.Insert(p, int32(len(t.entries)))
-	t.entries = append(t.entries, timedSample{sample: s, first: at, last: at})
-}
-
-// isIn reports whether an observation is in the profile of type v, as sampleTable.isIn does.
-func (t *timedTable) isIn(observation int32, v int, isFirst bool) bool {
-	values := t.values[int(observation)*t.perSample:][:t.perSample]
-	return isIn(values, v, isFirst)
-}
-
-// areOnes reports whether there are values of type v, and all of them are 1.
-func (t *timedTable) areOnes(v int, isFirst bool) bool {
-	count := 0
-	for i := range t.observations {
-		if t.isIn(int32(i), v, isFirst) {
-			if count++; t.values[i*t.perSample+v] != 1 {
-				return false
-			}
-		}
-	}
-	return count > 0
-}
-
-// readTimestampedValues reads the last comment of a payload, and reports whether the encoder wrote it because values are all
-// 1. One that the encoder would not write again is a comment like others.
-func (t *timedTable) readTimestampedValues(comment string, first int) bool {
-	list, ok := strings.CutPrefix(comment, scan.CommentTimestampedValues)
-	if !ok {
-		return false
-	}
-	var types []int
-	for text := range strings.SplitSeq(list, ",") {
-		v, err := strconv.Atoi(text)
-		if err != nil || strconv.Itoa(v) != text || v < 0 || v >= t.perSample ||
-			len(types) > 0 && v <= types[len(types)-1] || !t.areOnes(v, v == first) {
-			return false
-		}
-		types = append(types, v)
-	}
-	t.withOnes = types
-	return true
 }
 
 // window returns a time and duration that contain all observations: those of the payload, widened if necessary.
-func (t *timedTable) window(time, duration uint64) (uint64, uint64) {
+func (t *timedSamples) window(time, duration uint64) (uint64, uint64) {
 	first, end := min(time, t.first), max(time+duration, t.last+1)
 	if duration == 0 && time == 0 {
 		first = t.first
@@ -172,37 +89,41 @@ func (t *timedTable) window(time, duration uint64) (uint64, uint64) {
 	return first, end - first
 }
 
-// writeTimed writes the observations that have a value of type t.
-func (w *worker) writeTimed(dst pprofile.SampleSlice, t int, isFirst bool) {
-	timed := &w.timed
-	withValues := slices.Contains(timed.withOnes, t) || !timed.areOnes(t, isFirst)
-	for i := range timed.entries[1:] {
-		s := &timed.entries[1+i]
-		count := 0
-		for o := s.first; o >= 0; o = timed.observations[o].next {
-			if timed.isIn(o, t, isFirst) {
-				count++
-			}
-		}
-		if count == 0 {
+// areOnes reports whether samples with a time have values of type v, and all of them are 1.
+func (w *worker) areOnes(v int, isFirst bool) bool {
+	found := false
+	for i := range w.samples.Entries {
+		s := &w.samples.Entries[i]
+		if s.Group != timed {
 			continue
 		}
-		entry := dst.AppendEmpty()
-		entry.SetStackIndex(int32(s.stack))
-		entry.SetLinkIndex(int32(s.link))
-		w.dict.AttributeSets.CopyTo(s.attributes, entry.AttributeIndices())
-		entry.TimestampsUnixNano().EnsureCapacity(count)
-		if withValues {
-			entry.Values().EnsureCapacity(count)
-		}
-		for o := s.first; o >= 0; o = timed.observations[o].next {
-			if !timed.isIn(o, t, isFirst) {
-				continue
-			}
-			entry.TimestampsUnixNano().Append(timed.observations[o].timestamp)
-			if withValues {
-				entry.Values().Append(timed.values[int(o)*timed.perSample+t])
+		for o := s.Observed.First; o >= 0; o = w.samples.Observations[o].Next {
+			if values := w.samples.ValuesOf(o); isIn(values, v, isFirst) {
+				if found = true; values[v] != 1 {
+					return false
+				}
 			}
 		}
 	}
+	return found
+}
+
+// readTimestampedValues reads the last comment of a payload, and reports whether the encoder wrote it because values are all
+// 1. One that the encoder would not write again is a comment like others.
+func (w *worker) readTimestampedValues(comment string, first int) bool {
+	list, ok := strings.CutPrefix(comment, scan.CommentTimestampedValues)
+	if !ok {
+		return false
+	}
+	var types []int
+	for text := range strings.SplitSeq(list, ",") {
+		v, err := strconv.Atoi(text)
+		if err != nil || strconv.Itoa(v) != text || v < 0 || v >= w.payload.ValuesPerSample() ||
+			len(types) > 0 && v <= types[len(types)-1] || !w.areOnes(v, v == first) {
+			return false
+		}
+		types = append(types, v)
+	}
+	w.timed.withOnes = types
+	return true
 }
