@@ -4,7 +4,8 @@
 // Package decode turns pprof payloads into OTLP profiles. It is pure: bytes in, pdata out; no clock, no network, no
 // logging.
 //
-// Decode decompresses a payload (decompress.go) and scans it with pprof/scan; with a Baseline, pprof/delta finds what is new.
+// Decode decompresses a payload (decompress.go) and scans it with pprof/scan; with a Baseline, it finds what is new (baseline.go,
+// compare.go, fingerprint.go).
 // Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
 // (entities.go), labels (labels.go). Samples of one identity are added up, or listed if they have times
 // (timed.go), and everything is written as pdata (samples.go, emit.go). Read also interns the samples of a payload, but leaves it to the
@@ -20,7 +21,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
@@ -62,10 +62,10 @@ type DecodeStats struct {
 	Samples int
 	scan.Counts
 	// Delta is what became of cumulative values; it is zero without a Baseline.
-	Delta delta.Stats
+	Delta DeltaStats
 }
 
-// The types of pprof/scan and pprof/delta that Decode's callers use.
+// The types of pprof/scan that Decode's callers use.
 type (
 	// Limits bound what one payload may cost.
 	Limits = scan.Limits
@@ -75,10 +75,6 @@ type (
 	Repair = scan.Repair
 	// FormatError is the error for a payload that is not pprof.
 	FormatError = scan.FormatError
-	// Baseline remembers what the last payload of an endpoint had counted.
-	Baseline = delta.Baseline
-	// BaselineOptions bounds the memory of a Baseline.
-	BaselineOptions = delta.BaselineOptions
 )
 
 // Their constants.
@@ -105,16 +101,13 @@ var ErrTooLarge = scan.ErrTooLarge
 // DefaultLimits returns bounds that real profiles do not reach.
 func DefaultLimits() Limits { return scan.DefaultLimits() }
 
-// NewBaseline returns a Baseline that has seen no payload yet.
-func NewBaseline(opts BaselineOptions) *Baseline { return delta.NewBaseline(opts) }
-
 // worker is the scratch memory of one Decode or Read. It is kept for the next one.
 type worker struct {
 	decompressor
 	payload scan.Payload
 	reader  scan.SampleReader
 	interner
-	comparison delta.Comparison
+	comparison comparison
 	samples    dictionary.ObservedSamples
 	timed      timedSamples
 
@@ -166,7 +159,7 @@ func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, err
 	if err != nil {
 		return pprofile.NewProfiles(), err
 	}
-	if opts.IncludeOriginalPayload && profiles.ProfileCount() > 0 && !w.comparison.IsActive {
+	if opts.IncludeOriginalPayload && profiles.ProfileCount() > 0 && !w.comparison.isActive {
 		first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		first.SetOriginalPayloadFormat("pprof")
 		first.OriginalPayload().FromRaw(payload)
@@ -205,13 +198,13 @@ func (w *worker) decode(opts DecodeOptions) (pprofile.Profiles, error) {
 	emitted := total
 	if opts.Baseline != nil {
 		w.reader.Reset(p, &w.limits, p.ValuesPerSample())
-		w.comparison.Compare(&w.reader, opts.Baseline, opts.At, &w.stats.Counts)
-		w.stats.Delta = w.comparison.Stats
-		if w.comparison.IsActive {
-			emitted = w.comparison.NewSamples
+		w.comparison.compare(&w.reader, opts.Baseline, opts.At, &w.stats.Counts)
+		w.stats.Delta = w.comparison.stats
+		if w.comparison.isActive {
+			emitted = w.comparison.newSamples
 		}
-		if w.comparison.IsEmpty() {
-			w.stats.Samples = w.comparison.Samples
+		if w.comparison.isEmpty() {
+			w.stats.Samples = w.comparison.samples
 			return pprofile.NewProfiles(), nil
 		}
 	}
@@ -314,8 +307,8 @@ func (w *worker) prepare(maxValues int) {
 // samples use.
 func (w *worker) addSamples() error {
 	w.stats.Samples = len(w.payload.Samples)
-	if w.comparison.IsActive {
-		w.stats.Samples = w.comparison.Samples
+	if w.comparison.isActive {
+		w.stats.Samples = w.comparison.samples
 	}
 	for i, at := range w.payload.Samples {
 		if more, isDue := dueBefore(i, at); isDue {
@@ -323,10 +316,10 @@ func (w *worker) addSamples() error {
 				return err
 			}
 		}
-		if w.comparison.IsActive && !w.comparison.IsNew(i) {
+		if w.comparison.isActive && !w.comparison.isNew(i) {
 			continue
 		}
-		if reason, ok := w.addSample(i, at); !ok && (!w.comparison.IsActive || reason == scan.DropOverBudget) {
+		if reason, ok := w.addSample(i, at); !ok && (!w.comparison.isActive || reason == scan.DropOverBudget) {
 			w.stats.Dropped[reason]++
 			w.stats.Samples--
 		}
@@ -369,8 +362,8 @@ func (w *worker) addSample(i int, at scan.Span) (DropReason, bool) {
 	if r.FitValues() {
 		w.stats.Repaired[scan.RepairValueCount]++
 	}
-	if w.comparison.IsActive {
-		w.comparison.Apply(i, r.Values)
+	if w.comparison.isActive {
+		w.comparison.apply(i, r.Values)
 	}
 	id := dictionary.Identity{Stack: w.dict.Stacks.Intern(r.Stack), Attributes: set.attributes, Link: set.link}
 	if set.timestamp != 0 {
@@ -412,7 +405,7 @@ func (w *worker) reset() bool {
 	w.interner.release()
 	w.reader.Release()
 	w.stacks.Reset(nil, 0)
-	w.comparison.Reset()
+	w.comparison.forget()
 	w.dict.Reset(dictionary.Sizes{})
 	w.meter = nil
 	return true
@@ -423,7 +416,7 @@ func (w *worker) reset() bool {
 func (w *worker) bytes() int {
 	const hashSlots = 16 // bytes for an entry
 	entries := w.dict.Sizes()
-	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.Bytes() + w.samples.MemoryBytes() +
+	return w.payload.Bytes() + w.reader.Bytes() + w.interner.bytes() + w.comparison.bytes() + w.samples.MemoryBytes() +
 		w.stacks.Bytes() +
 		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+w.dict.Links.Len()) +
 		(64+hashSlots)*(w.dict.Attributes.Len()+w.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +

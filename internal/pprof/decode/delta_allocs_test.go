@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 )
 
 // TestDeltaAllocatesLittleMoreThanTheResult scrapes the same process again and again. In one case the first payload stays
@@ -31,7 +29,7 @@ func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 				decode := func() pprofile.Profiles {
 					pd, stats, err := Decode(second, DecodeOptions{Baseline: s.baseline, At: s.at})
 					require.NoError(t, err)
-					require.Equal(t, delta.Stats{}, stats.Delta)
+					require.Equal(t, DeltaStats{}, stats.Delta)
 					end.with(s.baseline)
 					return pd
 				}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 )
 
 // BenchmarkDelta scrapes a process in which one stack in twenty has counted since the last time. Its peer does what
@@ -45,7 +43,7 @@ func BenchmarkDelta(b *testing.B) {
 		})
 		run("ours", func() error {
 			_, stats, err := Decode(second, DecodeOptions{Baseline: baseline})
-			require.Equal(b, delta.Stats{}, stats.Delta)
+			require.Equal(b, DeltaStats{}, stats.Delta)
 			return err
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -24,18 +23,18 @@ func TestDeltaBounds(t *testing.T) {
 	held := s.baseline.Bytes()
 	assert.Equal(t, empty+2*(16+8), held)
 	pd, stats := s.decode(large)
-	assert.Equal(t, delta.Stats{Overflowed: true}, stats.Delta)
+	assert.Equal(t, DeltaStats{Overflowed: true}, stats.Delta)
 	assert.Equal(t, 3, stats.Samples)
 	assert.Nil(t, valuesOf(pd, "alloc_space"))
 	assert.Equal(t, byName{"f0": 1, "f2": 1}, valuesOf(pd, "inuse_space"))
 	assert.Equal(t, held, s.baseline.Bytes())
 	s.baseline.Discard()
 	_, stats = s.next(small)
-	assert.Equal(t, delta.Stats{}, stats.Delta, "the large payload was not committed")
+	assert.Equal(t, DeltaStats{}, stats.Delta, "the large payload was not committed")
 	s.next(large)
 	assert.Equal(t, empty, s.baseline.Bytes())
 	_, stats = s.next(small)
-	assert.Equal(t, delta.Stats{First: true}, stats.Delta)
+	assert.Equal(t, DeltaStats{First: true}, stats.Delta)
 }
 
 func TestDeltaBoundsOfManyTypes(t *testing.T) {
@@ -68,10 +67,10 @@ func TestDeltaOfPayloadsWithDroppedSamples(t *testing.T) {
 	pd, stats := s.next(payload(oddSample(12, 1), oddSample(1001, locationUnknown)))
 	assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
 	assert.Equal(t, 1, stats.Samples)
-	assert.Equal(t, delta.Stats{}, stats.Delta, "the stack was dropped, it did not vanish")
+	assert.Equal(t, DeltaStats{}, stats.Delta, "the stack was dropped, it did not vanish")
 	assert.Equal(t, byName{"main": 2}, valuesOf(pd, "cpu"))
 	pd, stats = s.next(whole(15, 1002))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Equal(t, byName{"main": 3}, valuesOf(pd, "cpu"))
 	pd, _ = s.next(whole(15, 1003))
 	assert.Equal(t, byName{"work": 1}, valuesOf(pd, "cpu"))

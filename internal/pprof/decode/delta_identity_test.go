@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
@@ -81,7 +80,7 @@ func TestDeltaIdentity(t *testing.T) {
 			p := identityProfile(0x1234)
 			test.change(p)
 			_, stats := s.next(written(t, p))
-			assert.Equal(t, test.want, stats.Delta.Reason == delta.RestartNone, stats.Delta)
+			assert.Equal(t, test.want, stats.Delta.Reason == RestartNone, stats.Delta)
 		})
 	}
 }
@@ -89,7 +88,7 @@ func TestDeltaIdentity(t *testing.T) {
 // Go writes one file for a function, that of the frame it meets first. If a function has several because of //line, the
 // order of the samples decides, and the mutex and block profiles are ordered by their values.
 func TestDeltaIdentityOfAFunctionWithSeveralFiles(t *testing.T) {
-	for address, want := range map[uint64]delta.RestartReason{0x1234: delta.RestartNone, 0: delta.RestartStackVanished} {
+	for address, want := range map[uint64]RestartReason{0x1234: RestartNone, 0: RestartStackVanished} {
 		s := newDeltaSteps(t, 0)
 		s.next(written(t, identityProfile(address)))
 		p := identityProfile(address)

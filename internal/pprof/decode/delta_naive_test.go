@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 )
 
 // naiveBaseline computes deltas in the simplest way: identities are names, and tables are maps.
@@ -30,7 +28,7 @@ type naiveBaseline struct {
 // empty.
 type naiveDelta struct {
 	counted, present *profile.Profile
-	stats            delta.Stats
+	stats            DeltaStats
 	next             naiveBaseline
 }
 
@@ -72,12 +70,12 @@ func (b *naiveBaseline) delta(p *profile.Profile, at time.Time) naiveDelta {
 	d.stats.First = !b.taken
 	if b.taken {
 		d.stats.Reason = b.restart(&next)
-		d.stats.Restarted = d.stats.Reason != delta.RestartNone
+		d.stats.Restarted = d.stats.Reason != RestartNone
 	}
 	if len(present) > 0 {
 		d.present = project(p, present, func(s *profile.Sample) []int64 { return s.Value })
 	}
-	if d.stats != (delta.Stats{}) {
+	if d.stats != (DeltaStats{}) {
 		return d
 	}
 	spent := map[string]bool{}
@@ -104,12 +102,12 @@ func (b *naiveBaseline) delta(p *profile.Profile, at time.Time) naiveDelta {
 	return d
 }
 
-func (b *naiveBaseline) restart(next *naiveBaseline) delta.RestartReason {
+func (b *naiveBaseline) restart(next *naiveBaseline) RestartReason {
 	if b.header != next.header {
-		return delta.RestartTypesChanged
+		return RestartTypesChanged
 	}
 	if next.time != 0 && next.time < b.time {
-		return delta.RestartTimeWentBack
+		return RestartTimeWentBack
 	}
 	vanished := false
 	for name, before := range b.counts {
@@ -117,19 +115,19 @@ func (b *naiveBaseline) restart(next *naiveBaseline) delta.RestartReason {
 		for k, v := range before {
 			vanished = vanished || !ok && v > 0
 			if ok && now[k] < v-v>>50 {
-				return delta.RestartValueFell
+				return RestartValueFell
 			}
 		}
 	}
 	if vanished {
-		return delta.RestartStackVanished
+		return RestartStackVanished
 	}
 	for name, before := range b.counts {
 		for k := range next.counts[name] {
 			next.counts[name][k] = max(next.counts[name][k], before[k])
 		}
 	}
-	return delta.RestartNone
+	return RestartNone
 }
 
 // project returns a profile of some of p's types, with other values. (profile.Copy would drop labels whose text is

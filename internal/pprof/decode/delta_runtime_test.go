@@ -19,8 +19,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 )
 
 // deltaProcessDir names the folder into which the test binary, run once more, writes its profiles.
@@ -132,7 +130,7 @@ func TestDeltaOfARealProcess(t *testing.T) {
 				pd, stats := s.next(payload)
 				want := naive.delta(p, s.at)
 				*naive = want.next
-				assert.Equal(t, delta.Stats{First: step == 0}, stats.Delta)
+				assert.Equal(t, DeltaStats{First: step == 0}, stats.Delta)
 				checkDelta(t, &want, pd)
 				total += int64(deltaProcessWork[step])
 				switch n := int64(deltaProcessWork[step]); {
@@ -152,7 +150,7 @@ func TestDeltaOfARealProcess(t *testing.T) {
 				assert.True(t, stats.Delta.Restarted)
 			}
 			pd, stats := s.next(another[kind][1])
-			assert.Equal(t, delta.Stats{}, stats.Delta)
+			assert.Equal(t, DeltaStats{}, stats.Delta)
 			if kind == "allocs" {
 				assert.Equal(t, int64(deltaProcessWork[1]), sumOf(valuesOf(pd, "alloc_objects"), "allocateForDelta"))
 			}

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/delta"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -99,14 +98,14 @@ func TestDeltaStepByStep(t *testing.T) {
 	const second = int64(time.Second)
 	s := newDeltaSteps(t, 0)
 	pd, stats := s.next(heapOf(t, 100*second, [2]int64{10, 4}, [2]int64{20, 0}))
-	assert.Equal(t, delta.Stats{First: true}, stats.Delta)
+	assert.Equal(t, DeltaStats{First: true}, stats.Delta)
 	assert.Equal(t, 2, stats.Samples)
 	assert.Nil(t, valuesOf(pd, "alloc_space"), "the first payload has no delta")
 	assert.Equal(t, byName{"f0": 4}, valuesOf(pd, "inuse_space"))
 	assert.Equal(t, 1, pd.ResourceProfiles().At(0).ScopeProfiles().Len())
 
 	pd, stats = s.next(heapOf(t, 115*second, [2]int64{10, 3}, [2]int64{27, 0}, [2]int64{5, 5}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Equal(t, 3, stats.Samples)
 	assert.Equal(t, byName{"f1": 7, "f2": 5}, valuesOf(pd, "alloc_space"))
 	assert.Equal(t, byName{"f0": 3, "f2": 5}, valuesOf(pd, "inuse_space"))
@@ -119,7 +118,7 @@ func TestDeltaStepByStep(t *testing.T) {
 	assert.Empty(t, inuse.OriginalPayloadFormat(), "the payload has other values than the delta")
 
 	pd, stats = s.next(heapOf(t, 130*second, [2]int64{10, 3}, [2]int64{27, 0}, [2]int64{5, 0}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Nil(t, valuesOf(pd, "alloc_space"), "no profile if nothing happened")
 	assert.Equal(t, byName{"f0": 3}, valuesOf(pd, "inuse_space"))
 }
@@ -129,7 +128,7 @@ func TestDeltaWithNothingNewEmitsNothing(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	for _, first := range []bool{true, false} {
 		pd, stats := s.next(payload)
-		assert.Equal(t, delta.Stats{First: first}, stats.Delta)
+		assert.Equal(t, DeltaStats{First: first}, stats.Delta)
 		assert.Positive(t, stats.Samples)
 		assert.Zero(t, pd.ResourceProfiles().Len())
 	}
@@ -145,51 +144,51 @@ func TestDeltaRestarts(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		payload []byte
-		want    delta.RestartReason
+		want    RestartReason
 	}{
-		"the same":            {before, delta.RestartNone},
-		"a stack more":        {heapOf(t, 60, [2]int64{10}, [2]int64{20}, [2]int64{1}), delta.RestartNone},
-		"no time":             {heapOf(t, 0, [2]int64{10}, [2]int64{20}), delta.RestartNone},
-		"a value fell":        {heapOf(t, 60, [2]int64{11}, [2]int64{19}), delta.RestartValueFell},
-		"fell and vanished":   {heapOf(t, 60, [2]int64{9}), delta.RestartValueFell},
-		"a stack vanished":    {heapOf(t, 60, [2]int64{30}), delta.RestartStackVanished},
-		"all stacks":          {heapOf(t, 60), delta.RestartStackVanished},
-		"time went back":      {heapOf(t, 49, [2]int64{10}, [2]int64{20}), delta.RestartTimeWentBack},
-		"negative":            {heapOf(t, 60, [2]int64{-1}, [2]int64{20}), delta.RestartValueFell},
-		"another period":      {changed(func(p *profile.Profile) { p.Period = 1 }), delta.RestartTypesChanged},
-		"another unit":        {changed(func(p *profile.Profile) { p.SampleType[0].Unit = "KiB" }), delta.RestartTypesChanged},
-		"another period type": {changed(func(p *profile.Profile) { p.PeriodType.Type = "objects" }), delta.RestartTypesChanged},
+		"the same":            {before, RestartNone},
+		"a stack more":        {heapOf(t, 60, [2]int64{10}, [2]int64{20}, [2]int64{1}), RestartNone},
+		"no time":             {heapOf(t, 0, [2]int64{10}, [2]int64{20}), RestartNone},
+		"a value fell":        {heapOf(t, 60, [2]int64{11}, [2]int64{19}), RestartValueFell},
+		"fell and vanished":   {heapOf(t, 60, [2]int64{9}), RestartValueFell},
+		"a stack vanished":    {heapOf(t, 60, [2]int64{30}), RestartStackVanished},
+		"all stacks":          {heapOf(t, 60), RestartStackVanished},
+		"time went back":      {heapOf(t, 49, [2]int64{10}, [2]int64{20}), RestartTimeWentBack},
+		"negative":            {heapOf(t, 60, [2]int64{-1}, [2]int64{20}), RestartValueFell},
+		"another period":      {changed(func(p *profile.Profile) { p.Period = 1 }), RestartTypesChanged},
+		"another unit":        {changed(func(p *profile.Profile) { p.SampleType[0].Unit = "KiB" }), RestartTypesChanged},
+		"another period type": {changed(func(p *profile.Profile) { p.PeriodType.Type = "objects" }), RestartTypesChanged},
 		"another type": {changed(func(p *profile.Profile) { p.SampleType[0].Type = "alloc_objects" }),
-			delta.RestartTypesChanged},
+			RestartTypesChanged},
 		"another build": {changed(func(p *profile.Profile) {
 			p.Mapping = []*profile.Mapping{{ID: 1, File: "app", BuildID: "abc"}}
 			p.Location[0].Mapping = p.Mapping[0]
-		}), delta.RestartStackVanished},
-		"in-use stack vanished": {changed(func(p *profile.Profile) { p.Sample[1].Value[1] = 0 }), delta.RestartNone},
+		}), RestartStackVanished},
+		"in-use stack vanished": {changed(func(p *profile.Profile) { p.Sample[1].Value[1] = 0 }), RestartNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newDeltaSteps(t, 0)
 			s.next(before)
 			pd, stats := s.next(test.payload)
-			assert.Equal(t, delta.Stats{Restarted: test.want != delta.RestartNone, Reason: test.want}, stats.Delta)
-			if test.want == delta.RestartNone {
+			assert.Equal(t, DeltaStats{Restarted: test.want != RestartNone, Reason: test.want}, stats.Delta)
+			if test.want == RestartNone {
 				return
 			}
 			assert.Nil(t, valuesOf(pd, "alloc_space"))
 			assert.NotNil(t, valuesOf(pd, "inuse_space"), "values in use are emitted without a delta too")
 			_, stats = s.next(test.payload)
-			assert.Equal(t, delta.Stats{}, stats.Delta, "the payload after a restart is compared with the one before")
+			assert.Equal(t, DeltaStats{}, stats.Delta, "the payload after a restart is compared with the one before")
 		})
 	}
 }
 
 func TestRestartReasonsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
-	for r := range delta.RestartReason(delta.NumRestartReasons) {
+	for r := range RestartReason(NumRestartReasons) {
 		assert.False(t, seen[r.String()])
 		seen[r.String()] = true
 	}
-	assert.Empty(t, delta.RestartNone.String())
+	assert.Empty(t, RestartNone.String())
 }
 
 // A stack whose values are all 0 has nothing to lose.
@@ -198,9 +197,9 @@ func TestDeltaOfAStackThatHadCountedNothing(t *testing.T) {
 	s.next(heapOf(t, 1, [2]int64{5, 0}, [2]int64{0, 7}))
 	held := s.baseline.Bytes()
 	_, stats := s.next(heapOf(t, 2, [2]int64{6, 0}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	pd, stats := s.next(heapOf(t, 3, [2]int64{6, 0}, [2]int64{4, 0}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Equal(t, byName{"f1": 4}, valuesOf(pd, "alloc_space"))
 	assert.Greater(t, s.baseline.Bytes(), held)
 }
@@ -217,7 +216,7 @@ func TestDeltaLosesNothingWhenDeliveryFails(t *testing.T) {
 	pd, _ = s.decode(heapOf(t, 300, [2]int64{14, 0}, [2]int64{1, 0}))
 	assert.Equal(t, byName{"f0": 4, "f1": 1}, valuesOf(pd, "alloc_space"))
 	pd, stats := s.decode(heapOf(t, 400, [2]int64{15, 0}, [2]int64{2, 0}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Equal(t, byName{"f0": 5, "f1": 2}, valuesOf(pd, "alloc_space"))
 	alloc, _ := profileOf(pd, "alloc_space")
 	assert.Equal(t, []uint64{100, 300}, []uint64{uint64(alloc.Time()), alloc.DurationNano()})
@@ -235,11 +234,11 @@ func TestDeltaIsLeftAloneByAPayloadThatCannotBeDecoded(t *testing.T) {
 	for _, bad := range []string{"", "<html>", "\x0a\xff", "{}"} {
 		_, stats, err := Decode([]byte(bad), DecodeOptions{Baseline: s.baseline})
 		require.Error(t, err)
-		assert.Equal(t, delta.Stats{}, stats.Delta)
+		assert.Equal(t, DeltaStats{}, stats.Delta)
 		s.baseline.Commit() // there is nothing to commit, not even what was pending before
 	}
 	pd, stats := s.next(heapOf(t, 300, [2]int64{12, 0}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Equal(t, byName{"f0": 2}, valuesOf(pd, "alloc_space"))
 }
 
@@ -250,25 +249,25 @@ func TestDeltaOfLargeValues(t *testing.T) {
 		want        any // a delta or a reason
 	}{
 		"rounding lowers it by a unit":   {large, large - 1<<8, int64(0)},
-		"more than rounding":             {large, large - 1<<11, delta.RestartValueFell},
-		"no rounding there":              {1<<50 - 1, 1<<50 - 2, delta.RestartValueFell},
+		"more than rounding":             {large, large - 1<<11, RestartValueFell},
+		"no rounding there":              {1<<50 - 1, 1<<50 - 2, RestartValueFell},
 		"all that there is":              {0, math.MaxInt64, int64(math.MaxInt64)},
 		"at the end":                     {math.MaxInt64, math.MaxInt64, int64(0)},
 		"below zero first":               {-5, 7, int64(0)},
-		"further below":                  {-5, -6, delta.RestartValueFell},
+		"further below":                  {-5, -6, RestartValueFell},
 		"from one end to the other":      {math.MinInt64, math.MaxInt64, int64(0)},
-		"from one end to the other back": {math.MaxInt64, math.MinInt64, delta.RestartValueFell},
+		"from one end to the other back": {math.MaxInt64, math.MinInt64, RestartValueFell},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newDeltaSteps(t, 0)
 			s.next(heapOf(t, 1, [2]int64{test.before, 1}))
 			pd, stats := s.next(heapOf(t, 2, [2]int64{test.now, 1}))
 			if want, isDelta := test.want.(int64); isDelta {
-				assert.Equal(t, delta.Stats{}, stats.Delta)
+				assert.Equal(t, DeltaStats{}, stats.Delta)
 				assert.Equal(t, want, valuesOf(pd, "alloc_space")["f0"])
 				return
 			}
-			assert.Equal(t, delta.Stats{Restarted: true, Reason: test.want.(delta.RestartReason)}, stats.Delta)
+			assert.Equal(t, DeltaStats{Restarted: true, Reason: test.want.(RestartReason)}, stats.Delta)
 		})
 	}
 }
@@ -277,10 +276,10 @@ func TestDeltaOfANewStackBelowZero(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	s.next(heapOf(t, 1, [2]int64{1, 1}))
 	pd, stats := s.next(heapOf(t, 2, [2]int64{2, 1}, [2]int64{-7, 1}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Equal(t, byName{"f0": 1}, valuesOf(pd, "alloc_space"))
 	pd, stats = s.next(heapOf(t, 3, [2]int64{2, 1}, [2]int64{9, 1}))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Nil(t, valuesOf(pd, "alloc_space"))
 }
 
@@ -307,10 +306,10 @@ func TestDeltaSumsThatOverflow(t *testing.T) {
 	pd, _ := s.next(payload(math.MaxInt64-10, 9))
 	assert.Equal(t, byName{"main": 2}, valuesOf(pd, "cpu"))
 	pd, stats := s.next(payload(math.MaxInt64-10, 1000))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Equal(t, byName{"main": 1}, valuesOf(pd, "cpu"), "up to where it ends")
 	pd, stats = s.next(payload(math.MaxInt64-10, 2000))
-	assert.Equal(t, delta.Stats{}, stats.Delta)
+	assert.Equal(t, DeltaStats{}, stats.Delta)
 	assert.Zero(t, pd.ProfileCount())
 }
 
@@ -321,7 +320,7 @@ func TestDeltaWithoutCumulativeTypesIsNone(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	for range 2 {
 		pd, stats := s.next(payload)
-		assert.Equal(t, delta.Stats{}, stats.Delta)
+		assert.Equal(t, DeltaStats{}, stats.Delta)
 		assert.True(t, bytes.Equal(otlpBytes(t, want), otlpBytes(t, pd)))
 	}
 }
@@ -338,9 +337,9 @@ func TestDeltaOfASampleWithoutTypes(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	pd, stats := s.next(payload(0))
 	assert.Zero(t, pd.ResourceProfiles().Len())
-	assert.Equal(t, delta.Stats{}, stats.Delta, "there is nothing that could be compared")
+	assert.Equal(t, DeltaStats{}, stats.Delta, "there is nothing that could be compared")
 	_, stats = s.next(payload(3))
-	assert.Equal(t, delta.Stats{First: true}, stats.Delta)
+	assert.Equal(t, DeltaStats{First: true}, stats.Delta)
 	pd, _ = s.next(payload(5))
 	require.Equal(t, 1, pd.ProfileCount())
 	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()

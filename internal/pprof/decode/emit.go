@@ -54,10 +54,10 @@ func (w *worker) emit() pprofile.Profiles {
 		periodType:  w.valueTypeOf(w.payload.PeriodType),
 		time:        w.notNegativeTime(w.payload.TimeNanos),
 		duration:    w.notNegativeTime(w.payload.DurationNanos),
-		id:          w.comparison.Content,
+		id:          w.comparison.content,
 	}
 	h.timedFrom, h.timedFor = w.timed.window(h.time, h.duration)
-	if !w.comparison.IsActive {
+	if !w.comparison.isActive {
 		h.id = scan.ContentIDOf(w.payload.Data)
 	}
 	h.attributes = w.profileAttributes(&h)
@@ -105,8 +105,8 @@ func (w *worker) emitScope(scope pprofile.ScopeProfiles, h *profileHeader, membe
 	for _, t := range order {
 		profile := scope.Profiles().AppendEmpty()
 		id, time, duration, isFirst := h.id, h.time, h.duration, t == order[0]
-		if w.comparison.IsActive && w.comparison.IsCumulative[t] {
-			id, time, duration, isFirst = w.comparison.DeltaContent, w.comparison.FromNanos, w.comparison.ForNanos, false
+		if w.comparison.isActive && w.comparison.isCumulative[t] {
+			id, time, duration, isFirst = w.comparison.deltaContent, w.comparison.fromNanos, w.comparison.forNanos, false
 		}
 		w.writeProfile(profile, h, t)
 		if w.timed.exist {
@@ -145,11 +145,11 @@ func (w *worker) scopes(types []valueType, defaultType string) [][]int {
 		w.types = append(w.types, t)
 	}
 	all := w.types
-	if !w.comparison.IsActive {
+	if !w.comparison.isActive {
 		return [][]int{all}
 	}
 	var cumulative, present []int
-	for t, isCumulative := range w.comparison.IsCumulative {
+	for t, isCumulative := range w.comparison.isCumulative {
 		if !isCumulative {
 			present = append(present, t)
 		} else if w.hasValues(t) {
@@ -157,7 +157,7 @@ func (w *worker) scopes(types []valueType, defaultType string) [][]int {
 		}
 	}
 	scopes := [][]int{present, cumulative}
-	if w.comparison.IsCumulative[firstType(types, all, defaultType)] {
+	if w.comparison.isCumulative[firstType(types, all, defaultType)] {
 		slices.Reverse(scopes)
 	}
 	return slices.DeleteFunc(scopes, func(members []int) bool { return len(members) == 0 })
@@ -179,7 +179,7 @@ func firstType(types []valueType, members []int, defaultType string) int {
 func (w *worker) order(h *profileHeader, members []int, scope pcommon.Map) []int {
 	first := firstType(h.types, members, h.defaultType)
 	// If there are two scopes, the one that has the type names it.
-	if h.defaultType != "" && (!w.comparison.IsActive || h.types[members[first]].typ == h.defaultType) {
+	if h.defaultType != "" && (!w.comparison.isActive || h.types[members[first]].typ == h.defaultType) {
 		scope.PutStr(scan.AttributeDefaultSampleType, strings.Clone(h.defaultType))
 	}
 	order := slices.Concat(members[first:first+1], members[:first], members[first+1:])

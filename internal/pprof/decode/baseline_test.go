@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package delta
+package decode
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Many cumulative types take no more memory than two. The tests of pprof/decode cover everything else of this package.
+// Many cumulative types take no more memory than two.
 func TestBaselineBoundsItsMemory(t *testing.T) {
 	const maxStacks = 1 << 12
 	worst := 0

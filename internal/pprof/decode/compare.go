@@ -1,16 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delta finds out what has happened since the last payload of an endpoint, whose values count from the start
-// of the process. Comparison.Compare goes through these steps before anything of the payload is interned, so that what
-// has not changed costs no more than its fingerprint:
-//
-//   - fingerprint each sample: a hash of the names in its stack and labels, since ids do not last (fingerprints.sample);
-//   - add up the values of the samples with the same fingerprint (sumSamples);
-//   - compare them with those of the Baseline: if a value fell or a stack vanished, the process has restarted (restart);
-//   - subtract (subtract), and mark the samples that have something new (markNew);
-//   - make a snapshot, which becomes the Baseline's when the profiles are delivered (Baseline.Commit).
-package delta
+package decode
 
 import (
 	"math"
@@ -22,19 +13,27 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// Comparison finds what is new in a payload since the last one.
-type Comparison struct {
-	// IsActive tells that there are a Baseline and cumulative types. If not, nothing else is set.
-	IsActive bool
-	// IsCumulative tells for each sample type whether its values become what has happened since the last payload.
-	IsCumulative []bool
-	// NewSamples is the number of samples that have something new, Samples that of those that can be read.
-	NewSamples, Samples int
-	Stats               Stats
-	// Content is a hash of the payload, DeltaContent of the payload and the last one.
-	Content, DeltaContent scan.ContentID
+// comparison finds what has happened since the last payload of an endpoint, whose values count from the start of the process.
+// compare goes through these steps before anything of the payload is interned, so that what has not changed costs no more
+// than its fingerprint:
+//
+//   - fingerprint each sample: a hash of the names in its stack and labels, since ids do not last (fingerprints.sample);
+//   - add up the values of the samples with the same fingerprint (sumSamples);
+//   - compare them with those of the Baseline: if a value fell or a stack vanished, the process has restarted (restart);
+//   - subtract (subtract), and mark the samples that have something new (markNew);
+//   - make a snapshot, which becomes the Baseline's when the profiles are delivered (Baseline.Commit).
+type comparison struct {
+	// isActive tells that there are a Baseline and cumulative types. If not, nothing else is set.
+	isActive bool
+	// isCumulative tells for each sample type whether its values become what has happened since the last payload.
+	isCumulative []bool
+	// newSamples is the number of samples that have something new, samples that of those that can be read.
+	newSamples, samples int
+	stats               DeltaStats
+	// content is a hash of the payload, deltaContent of the payload and the last one.
+	content, deltaContent scan.ContentID
 	// The time and duration of the profiles of cumulative types.
-	FromNanos, ForNanos uint64
+	fromNanos, forNanos uint64
 
 	fingerprints
 	columns      []int // the sample types that are cumulative
@@ -57,11 +56,11 @@ type plannedSample struct {
 	isNew bool
 }
 
-// Compare compares the payload of a reader, which was fetched at this time, with the Baseline. It counts the samples
+// compare compares the payload of a reader, which was fetched at this time, with the Baseline. It counts the samples
 // that cannot be read. Baseline.Commit makes the payload the last one.
-func (c *Comparison) Compare(r *scan.SampleReader, baseline *Baseline, at time.Time, counts *scan.Counts) {
+func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.Time, counts *scan.Counts) {
 	p := r.Payload
-	c.Reset()
+	c.forget()
 	c.fingerprints.reset(r)
 	now := snapshot{exists: true, shape: c.shape(), payloadNanos: max(0, p.TimeNanos)}
 	if !at.IsZero() {
@@ -70,52 +69,52 @@ func (c *Comparison) Compare(r *scan.SampleReader, baseline *Baseline, at time.T
 	if len(c.columns) == 0 || len(p.SampleTypes)+len(p.Samples) == 0 {
 		return
 	}
-	c.IsActive = true
-	c.Content = scan.ContentIDOf(p.Data)
+	c.isActive = true
+	c.content = scan.ContentIDOf(p.Data)
 	fits := c.sumSamples(baseline.stacksOf(len(c.columns)), counts)
-	now.content, now.isIncomplete = c.Content, c.isIncomplete
+	now.content, now.isIncomplete = c.content, c.isIncomplete
 
 	c.deltas = slices.Grow(c.deltas[:0], len(c.sums))[:len(c.sums)]
 	last := &baseline.last
-	c.Stats.Overflowed = !fits
-	c.Stats.First = fits && !last.exists
+	c.stats.Overflowed = !fits
+	c.stats.First = fits && !last.exists
 	if fits && last.exists {
-		c.Stats.Reason = c.restart(last, &now)
-		c.Stats.Restarted = c.Stats.Reason != RestartNone
+		c.stats.Reason = c.restart(last, &now)
+		c.stats.Restarted = c.stats.Reason != RestartNone
 	}
-	if c.Stats != (Stats{}) {
+	if c.stats != (DeltaStats{}) {
 		clear(c.deltas)
 	} else {
 		c.subtract(last)
-		c.FromNanos, c.ForNanos = now.since(last)
-		c.DeltaContent = c.Content.Derive(last.content[:]) // another id for each pair of payloads
+		c.fromNanos, c.forNanos = now.since(last)
+		c.deltaContent = c.content.Derive(last.content[:]) // another id for each pair of payloads
 	}
 	c.markNew()
 	baseline.pending = c.snapshot(now, fits)
 }
 
-// Reset forgets the payload.
-func (c *Comparison) Reset() {
+// forget forgets the payload.
+func (c *comparison) forget() {
 	c.release()
-	c.IsActive, c.isIncomplete, c.NewSamples, c.Samples, c.Stats = false, false, 0, 0, Stats{}
+	c.isActive, c.isIncomplete, c.newSamples, c.samples, c.stats = false, false, 0, 0, DeltaStats{}
 }
 
-// Bytes estimates the memory in use.
-func (c *Comparison) Bytes() int {
+// bytes estimates the memory in use.
+func (c *comparison) bytes() int {
 	return c.fingerprints.bytes() + scan.BytesOf(c.plan) + c.stacks.MemoryBytes() + scan.BytesOf(c.sums) +
 		scan.BytesOf(c.deltas) + scan.BytesOf(c.matches)
 }
 
-// IsNew reports whether a sample has something new: a delta, or a value of a type that is not cumulative.
-func (c *Comparison) IsNew(sample int) bool { return c.plan[sample].isNew }
+// isNew reports whether a sample has something new: a delta, or a value of a type that is not cumulative.
+func (c *comparison) isNew(sample int) bool { return c.plan[sample].isNew }
 
-// IsEmpty reports whether there is nothing to emit: all types are cumulative, and none has anything new.
-func (c *Comparison) IsEmpty() bool {
-	return c.IsActive && c.NewSamples == 0 && len(c.columns) == len(c.IsCumulative)
+// isEmpty reports whether there is nothing to emit: all types are cumulative, and none has anything new.
+func (c *comparison) isEmpty() bool {
+	return c.isActive && c.newSamples == 0 && len(c.columns) == len(c.isCumulative)
 }
 
-// Apply replaces the cumulative values of a sample with their deltas.
-func (c *Comparison) Apply(sample int, values []int64) {
+// apply replaces the cumulative values of a sample with their deltas.
+func (c *comparison) apply(sample int, values []int64) {
 	stack := int(c.plan[sample].stack)
 	for k, t := range c.columns {
 		values[t] = c.deltas[stack*len(c.columns)+k]
@@ -129,9 +128,9 @@ func isCumulative(typ []byte) bool {
 }
 
 // shape finds the cumulative types, and returns what payloads must share to be compared.
-func (c *Comparison) shape() fingerprint {
+func (c *comparison) shape() fingerprint {
 	p := c.payload
-	c.IsCumulative, c.columns = c.IsCumulative[:0], c.columns[:0]
+	c.isCumulative, c.columns = c.isCumulative[:0], c.columns[:0]
 	b := c.buffer[:0]
 	text := func(i uint64) (raw []byte) {
 		if i != 0 && p.HasString(i) {
@@ -144,14 +143,14 @@ func (c *Comparison) shape() fingerprint {
 		return raw
 	}
 	for t, v := range p.SampleTypes {
-		c.IsCumulative = append(c.IsCumulative, isCumulative(text(v.Type)))
-		if c.IsCumulative[t] {
+		c.isCumulative = append(c.isCumulative, isCumulative(text(v.Type)))
+		if c.isCumulative[t] {
 			c.columns = append(c.columns, t)
 		}
 		text(v.Unit)
 	}
 	if len(p.SampleTypes) == 0 { // samples without a type are counted
-		c.IsCumulative, c.columns = append(c.IsCumulative, true), append(c.columns, 0)
+		c.isCumulative, c.columns = append(c.isCumulative, true), append(c.columns, 0)
 	}
 	text(p.PeriodType.Type)
 	text(p.PeriodType.Unit)
@@ -162,9 +161,9 @@ func (c *Comparison) shape() fingerprint {
 
 // sumSamples adds up what the samples have counted, by their fingerprints, and counts those that cannot be read.
 // It reports whether the Baseline may remember so many stacks.
-func (c *Comparison) sumSamples(maxStacks int, counts *scan.Counts) (fits bool) {
+func (c *comparison) sumSamples(maxStacks int, counts *scan.Counts) (fits bool) {
 	samples := c.payload.Samples
-	c.Samples = len(samples)
+	c.samples = len(samples)
 	c.plan = slices.Grow(c.plan[:0], len(samples))[:len(samples)]
 	c.resetStacks(min(len(samples), maxStacks))
 	fits = true
@@ -174,13 +173,13 @@ func (c *Comparison) sumSamples(maxStacks int, counts *scan.Counts) (fits bool) 
 		key, reason, ok := c.sample(at)
 		if !ok {
 			counts.Dropped[reason]++
-			c.Samples--
+			c.samples--
 			c.isIncomplete = true
 			continue
 		}
 		c.reader.FitValues() // repairs of emitted samples are counted when these are read again
 		for t, v := range c.reader.Values {
-			planned.isNew = planned.isNew || v != 0 && !c.IsCumulative[t]
+			planned.isNew = planned.isNew || v != 0 && !c.isCumulative[t]
 		}
 		if !fits {
 			continue
@@ -208,14 +207,14 @@ func (c *Comparison) sumSamples(maxStacks int, counts *scan.Counts) (fits bool) 
 	return fits
 }
 
-func (c *Comparison) resetStacks(stacks int) {
+func (c *comparison) resetStacks(stacks int) {
 	c.stacks.Reset(stacks)
 	c.sums = c.sums[:0]
 	c.addSums()
 }
 
 // addSums adds the sums of one more stack.
-func (c *Comparison) addSums() {
+func (c *comparison) addSums() {
 	n := len(c.sums)
 	c.sums = slices.Grow(c.sums, len(c.columns))[:n+len(c.columns)]
 	clear(c.sums[n:])
@@ -234,7 +233,7 @@ func saturatingAdd(a, b int64) int64 {
 }
 
 // restart looks for signs that another process than before wrote the payload. It finds the stacks of the last payload.
-func (c *Comparison) restart(last, now *snapshot) RestartReason {
+func (c *comparison) restart(last, now *snapshot) RestartReason {
 	if now.shape != last.shape {
 		return RestartTypesChanged
 	}
@@ -278,7 +277,7 @@ func fell(before, now int64) bool {
 }
 
 // subtract sets deltas to what is new since the last payload. restart must have found nothing.
-func (c *Comparison) subtract(last *snapshot) {
+func (c *comparison) subtract(last *snapshot) {
 	if last.isIncomplete {
 		clear(c.deltas) // a stack that the last payload does not have may have been dropped
 	} else {
@@ -303,9 +302,9 @@ func (c *Comparison) subtract(last *snapshot) {
 }
 
 // markNew marks the samples that have a delta. sumSamples has marked those with values of other types.
-func (c *Comparison) markNew() {
+func (c *comparison) markNew() {
 	n := len(c.columns)
-	c.NewSamples = 0
+	c.newSamples = 0
 	for i := range c.plan {
 		planned := &c.plan[i]
 		at := int(planned.stack) * n
@@ -313,14 +312,14 @@ func (c *Comparison) markNew() {
 			planned.isNew = planned.isNew || delta != 0
 		}
 		if planned.isNew {
-			c.NewSamples++
+			c.newSamples++
 		}
 	}
 }
 
 // snapshot returns what the next payload is compared with: the stacks that have counted anything. One that is
 // absent has counted 0.
-func (c *Comparison) snapshot(now snapshot, fits bool) *snapshot {
+func (c *comparison) snapshot(now snapshot, fits bool) *snapshot {
 	s := snapshots.Get().(*snapshot)
 	stacks, values := s.stacks[:0], s.values[:0]
 	*s = now

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package delta
+package decode
 
 import (
 	"sync"
@@ -10,10 +10,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// Baseline remembers what the last payload of an endpoint had counted, so that Compare can find out what
+// Baseline remembers what the last payload of an endpoint had counted, so that Decode can find out what
 // has happened since. Each endpoint of each process needs its own. It is not for concurrent use.
 //
-// Compare leaves it as it was; Commit makes the payload the last one. Between the two the caller delivers
+// Decode leaves it as it was; Commit makes the payload the last one. Between the two the caller delivers
 // the profiles. If that fails, nothing is lost: the next payload's profiles then cover both intervals.
 type Baseline struct {
 	maxStacks int
@@ -112,9 +112,9 @@ func fitted[T any](dst, src []T) []T {
 	return append(dst[:0], src...)
 }
 
-// Stats is what became of the cumulative types of a payload.
+// DeltaStats is what became of the cumulative types of a payload.
 // At most one of First, Restarted and Overflowed is set. If one is, nothing is emitted for the cumulative types.
-type Stats struct {
+type DeltaStats struct {
 	// First is a payload with nothing to compare it with.
 	First bool
 	// Restarted is a payload that does not continue the one before, for the reason in Reason. Most likely
