@@ -344,7 +344,7 @@ func dueBefore(i int, at scan.Span) (more int, isDue bool) {
 // addSample interns one sample, once all of it is known to be readable.
 func (w *worker) addSample(i int, at scan.Span) (DropReason, bool) {
 	r := &w.reader
-	if reason, ok := r.Read(at); !ok {
+	if reason, ok := r.ReadAll(at); !ok {
 		return reason, false
 	}
 	if !w.spendOnTypes() {

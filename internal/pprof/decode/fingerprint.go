@@ -93,7 +93,7 @@ func (f *fingerprints) bytes() int {
 // sample returns the fingerprint of the sample at a span, and leaves its values in the reader.
 func (f *fingerprints) sample(at scan.Span) (fingerprint, scan.DropReason, bool) {
 	r := f.reader
-	if reason, ok := r.Read(at); !ok {
+	if reason, ok := r.ReadAll(at); !ok {
 		return fingerprint{}, reason, false
 	}
 	var set fingerprint

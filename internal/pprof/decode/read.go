@@ -66,7 +66,6 @@ func Read(payload []byte, dict *dictionary.Dictionary, limits Limits, unnamed st
 	w.prepare(scan.MaxSampleTypes)
 	opened := meter.Level()
 	w.stacks.Reset(w.payload.Data, 0)
-	w.reader.FindStack = w.stacks.Find
 	for i, at := range w.payload.Samples {
 		if more, isDue := dueBefore(i, at); isDue {
 			if err := meter.Reach(opened + w.labels.buildBytes() + more); err != nil {
@@ -87,6 +86,12 @@ func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sampl
 	if reason, ok := r.Read(at); !ok {
 		return reason, false
 	}
+	known := w.stacks.Find(r.Locations)
+	if known == 0 {
+		if reason, ok := r.ReadStack(); !ok {
+			return reason, false
+		}
+	}
 	var link dictionary.LinkIndex
 	w.labels.parts = w.labels.parts[:0]
 	if r.Labels.End != 0 {
@@ -98,14 +103,11 @@ func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sampl
 			return scan.DropOverBudget, false
 		}
 	}
-	stack := *w.stacks.At(r.KnownStack)
-	if r.KnownStack == 0 {
+	if known == 0 {
 		r.Resolve(w.location)
-		stack = dict.Stacks.Intern(r.Stack)
-		if r.StackAt.End != 0 {
-			w.stacks.Add(r.StackAt, stack)
-		}
+		known = w.stacks.Add(r.Locations, dict.Stacks.Intern(r.Stack))
 	}
+	stack := *w.stacks.At(known)
 	use(Sample{Stack: stack, Values: r.Values, Link: link, Labels: w.labels.parts, from: &w.interner})
 	return 0, true
 }

@@ -5,22 +5,16 @@ package scan
 
 import "slices"
 
-// SampleReader reads the samples of a payload, one at a time. Its fields are borrowed until the next Read.
+// SampleReader reads the samples of a payload, one at a time: Read, ReadStack, Resolve. Its fields are borrowed until the next
+// Read.
 type SampleReader struct {
 	// Stack has the sample's locations, leaf first, by the numbers that Resolve has assigned.
 	Stack []int32
 	// Values has the sample's values, but no more than Reset allows; ValueCount is how many there are.
 	Values     []int64
 	ValueCount int
-	// Labels spans all labels, and other fields between them; End is 0 if there are no labels.
-	Labels Span
-
-	// FindStack, if set, is called with location ids that are in one packed field. It returns 0 if it does not know
-	// them. Otherwise they are not read: KnownStack is what it returned, and Stack is empty. StackAt is the span of the
-	// ids; End is 0 if they are in several fields.
-	FindStack  func(ids Span) int
-	KnownStack int
-	StackAt    Span
+	// Locations spans all location ids, Labels all labels, each with other fields between them; End is 0 if there are none.
+	Locations, Labels Span
 
 	// Payload is the payload that is read.
 	Payload    *Payload
@@ -54,17 +48,18 @@ func (r *SampleReader) Reset(p *Payload, limits *Limits, maxValues int) {
 }
 
 // Release forgets the payload.
-func (r *SampleReader) Release() { r.Payload, r.limits, r.FindStack = nil, nil, nil }
+func (r *SampleReader) Release() { r.Payload, r.limits = nil, nil }
 
 // Bytes returns the memory in use.
 func (r *SampleReader) Bytes() int {
 	return BytesOf(r.Stack) + BytesOf(r.Values) + BytesOf(r.numbers) + BytesOf(r.byID)
 }
 
-// Read reads the sample at a span, except for its labels. If it returns false, the sample cannot be understood.
+// Read reads the values of the sample at a span, and finds its locations and labels. If it returns false, the sample cannot
+// be understood.
 func (r *SampleReader) Read(at Span) (DropReason, bool) {
-	r.Stack, r.Values, r.ValueCount = r.Stack[:0], r.Values[:0], 0
-	r.Labels, r.StackAt, r.KnownStack, r.hasUnresolved = Span{}, Span{}, 0, false
+	r.Values, r.ValueCount = r.Values[:0], 0
+	r.Locations, r.Labels = Span{}, Span{}
 	data := r.Payload.Data
 	var f field
 	for p, end := int(at.Start), int(at.End); p < end; {
@@ -75,17 +70,7 @@ func (r *SampleReader) Read(at Span) (DropReason, bool) {
 		}
 		switch f.number {
 		case SampleLocationID:
-			if r.FindStack != nil {
-				if reason, ok := r.findStack(&f); !ok {
-					return reason, false
-				}
-				if r.KnownStack != 0 {
-					continue
-				}
-			}
-			if reason, ok := r.readLocations(&f); !ok {
-				return reason, false
-			}
+			r.Locations.extend(start, p)
 		case SampleValue:
 			if !r.readValues(&f) {
 				return DropMalformed, false
@@ -94,29 +79,40 @@ func (r *SampleReader) Read(at Span) (DropReason, bool) {
 			if f.wire != wireBytes {
 				return DropMalformed, false
 			}
-			if r.Labels.End == 0 {
-				r.Labels.Start = uint32(start)
-			}
-			r.Labels.End = uint32(p)
+			r.Labels.extend(start, p)
 		}
 	}
 	return 0, true
 }
 
-// findStack calls FindStack with the ids of a field. If the ids of the sample go on in another field, those of the first
-// one are not its stack: they are read now if they have not been.
-func (r *SampleReader) findStack(f *field) (DropReason, bool) {
-	if r.StackAt.End == 0 && len(r.Stack) == 0 {
-		if f.wire == wireBytes && f.end > f.start {
-			r.StackAt = Span{uint32(f.start), uint32(f.end)}
-			r.KnownStack = r.FindStack(r.StackAt)
-		}
-		return 0, true
+// ReadAll is Read and ReadStack.
+func (r *SampleReader) ReadAll(at Span) (DropReason, bool) {
+	if reason, ok := r.Read(at); !ok {
+		return reason, false
 	}
-	first, isUnread := r.StackAt, r.KnownStack != 0
-	r.StackAt, r.KnownStack = Span{}, 0
-	if isUnread {
-		return r.readLocations(&field{wire: wireBytes, start: int(first.Start), end: int(first.End)})
+	return r.ReadStack()
+}
+
+// extend makes s reach to a field.
+func (s *Span) extend(start, end int) {
+	if s.End == 0 {
+		s.Start = uint32(start)
+	}
+	s.End = uint32(end)
+}
+
+// ReadStack reads the locations of the sample into Stack. If it returns false, they cannot be understood.
+func (r *SampleReader) ReadStack() (DropReason, bool) {
+	r.Stack, r.hasUnresolved = r.Stack[:0], false
+	var f field
+	for p, end := int(r.Locations.Start), int(r.Locations.End); p < end; {
+		p, _ = f.next(r.Payload.Data, p, end) // Read has read them all
+		if f.number != SampleLocationID {
+			continue
+		}
+		if reason, ok := r.readLocations(&f); !ok {
+			return reason, false
+		}
 	}
 	return 0, true
 }
