@@ -97,7 +97,7 @@ func TestOneSetOfNames(t *testing.T) {
 	}
 	for name, payload := range payloads {
 		t.Run(name, func(t *testing.T) {
-			pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+			pd, _, err := decode.Decode(payload, decode.Options{})
 			require.NoError(t, err)
 
 			var here []string

@@ -30,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -348,13 +349,13 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		err = m.decodeLogs(data, meter)
 	case formats.Pprof, formats.Unknown:
 		// Its error describes what an unknown format looks like.
-		var stats decode.DecodeStats
-		m.Profiles, stats, err = decode.Decode(data, decode.DecodeOptions{
-			Limits: decode.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: decode.DefaultTimestampLabels(), Meter: meter,
+		var stats decode.Stats
+		m.Profiles, stats, err = decode.Decode(data, decode.Options{
+			Limits: scan.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: decode.DefaultTimestampLabels(), Meter: meter,
 		})
 		m.Format = formats.Pprof
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
-		m.Reasons = httpserver.Reasons[decode.DropReason](stats.Dropped[:])
+		m.Reasons = httpserver.Reasons[scan.DropReason](stats.Dropped[:])
 	default:
 		var stats events.Stats
 		options := formats.Options{Options: events.Options{Anchor: r.anchor(), Meter: meter}, GoTrace: gotrace.DefaultOptions()}
@@ -385,13 +386,13 @@ func (m *message) decodeLogs(data []byte, meter *size.Meter) error {
 	if err != nil {
 		return err
 	}
-	result := records.Translate(logs, records.Options{Limits: decode.Limits{MaxProfileBytes: maxInputBytes}, Meter: meter})
+	result := records.Translate(logs, records.Options{Limits: scan.Limits{MaxProfileBytes: maxInputBytes}, Meter: meter})
 	if result.Err != nil {
 		return result.Err
 	}
 	m.Profiles = result.Profiles
 	m.Dropped, m.Repaired = sum(result.Dropped[:])+len(result.Rejected), sum(result.Repaired[:])
-	m.Reasons = httpserver.Reasons[decode.DropReason](result.Dropped[:])
+	m.Reasons = httpserver.Reasons[scan.DropReason](result.Dropped[:])
 	switch {
 	case len(result.Rejected) > 0 && result.Samples == 0:
 		return result.Rejected[0]

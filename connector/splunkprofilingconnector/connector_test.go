@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -86,7 +86,7 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, records.Options{
 		FullThreadMetadata: true,
-		Limits:             decode.Limits{MaxStackDepth: 7, MaxProfileBytes: 32 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
+		Limits:             scan.Limits{MaxStackDepth: 7, MaxProfileBytes: 32 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
 	}, cfg.Translation.Options())
 	_, err = load(map[string]any{"text_thread_metadata": "all", "limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
 	assert.ErrorContains(t, err, "`text_thread_metadata` must be basic or full")

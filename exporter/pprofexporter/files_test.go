@@ -305,7 +305,7 @@ func TestMalformedSamplesCostOnlyThemselves(t *testing.T) {
 	require.Len(t, paths, 1)
 	data, err := os.ReadFile(filepath.Join(folder, paths[0]))
 	require.NoError(t, err)
-	back, _, err := decode.Decode(data, decode.DecodeOptions{})
+	back, _, err := decode.Decode(data, decode.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, back.SampleCount())
 	assert.Equal(t, 1, f.store.Stats().Samples)

@@ -124,7 +124,7 @@ func captured(t testing.TB, name string, now bool) (payload []byte, pd pprofile.
 	t.Helper()
 	payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
 	require.NoError(t, err)
-	pd, _, err = decode.Decode(payload, decode.DecodeOptions{})
+	pd, _, err = decode.Decode(payload, decode.Options{})
 	require.NoError(t, err)
 	rp := pd.ResourceProfiles().At(0)
 	rp.Resource().Attributes().PutStr("service.name", "shop")

@@ -31,7 +31,7 @@ import (
 )
 
 // captured is a captured pprof as OTLP.
-func captured(t *testing.T, name string, options decode.DecodeOptions) pprofile.Profiles {
+func captured(t *testing.T, name string, options decode.Options) pprofile.Profiles {
 	t.Helper()
 	payload, err := os.ReadFile("../../testdata/pprof/" + name)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func (b *inbox) requireWhole(t *testing.T, want pprofile.Profiles) {
 // A profile that is larger than a gRPC server's default limit arrives in parts.
 func TestLargerThanGRPCTakes(t *testing.T) {
 	profiletest.SkipLarge(t)
-	huge := captured(t, "go-compile-nethttp-heap-huge.pb.gz", decode.DecodeOptions{IncludeOriginalPayload: true})
+	huge := captured(t, "go-compile-nethttp-heap-huge.pb.gz", decode.Options{IncludeOriginalPayload: true})
 	require.Greater(t, sizeOf(huge), 4<<20)
 	b := &inbox{}
 	begun := &atomic.Int64{}
@@ -162,7 +162,7 @@ func smallServer(t *testing.T, b *inbox, limit int, profiles bool) map[string]an
 // A peer that accepts less than most gets halves, in each batch, until max_request_bytes is lowered.
 func TestPeerThatTakesLess(t *testing.T) {
 	profiletest.SkipLarge(t)
-	large := captured(t, "go-build-merged-cpu-large.pb.gz", decode.DecodeOptions{})
+	large := captured(t, "go-build-merged-cpu-large.pb.gz", decode.Options{})
 	for _, profiles := range []bool{true, false} {
 		limit := sizeOf(large) / 3
 		if !profiles {

@@ -38,7 +38,7 @@ func BenchmarkExport(b *testing.B) {
 			continue
 		}
 		require.NoError(b, err)
-		pd, stats, err := decode.Decode(data, decode.DecodeOptions{})
+		pd, stats, err := decode.Decode(data, decode.Options{})
 		require.NoError(b, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "shop")
 		run := func(impl string, f func(pprofile.Profiles)) {

@@ -84,7 +84,7 @@ func TestPprofArrivesAsItWas(t *testing.T) {
 			require.NoError(t, err)
 			want, err := profile.ParseData(data)
 			require.NoError(t, err)
-			pd, _, err := decode.Decode(data, decode.DecodeOptions{})
+			pd, _, err := decode.Decode(data, decode.Options{})
 			require.NoError(t, err)
 			rp := pd.ResourceProfiles().At(0)
 			rp.Resource().Attributes().PutStr("service.name", "shop")

@@ -60,7 +60,7 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 		pd, _, err := formats.Decode(data, format, options)
 		add(name, pd, err)
 	}
-	pd, _, err := decode.Decode(read("../../testdata/pprof/node-datadog-timeline-wall.pb.gz"), decode.DecodeOptions{TimestampLabels: decode.DefaultTimestampLabels()})
+	pd, _, err := decode.Decode(read("../../testdata/pprof/node-datadog-timeline-wall.pb.gz"), decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
 	add("datadog", pd, err)
 	return inputs
 }
@@ -110,7 +110,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 			require.NoError(t, err)
 			var back []pprofile.Profiles
 			for _, payload := range payloads {
-				one, _, err := decode.Decode(payload.Bytes, decode.DecodeOptions{TimestampLabels: decode.DefaultTimestampLabels()})
+				one, _, err := decode.Decode(payload.Bytes, decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
 				require.NoError(t, err)
 				for _, rp := range one.ResourceProfiles().All() {
 					rp.Resource().Attributes().PutStr("service.name", name)

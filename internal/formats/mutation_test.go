@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	pprofconv "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	pprofdecode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -60,7 +60,7 @@ func (d *decoder) payloads(t *testing.T) map[string][]byte {
 		for _, path := range paths {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
-			plain, err := pprofconv.Uncompress(data, 64<<20, nil)
+			plain, err := pprofdecode.Uncompress(data, 64<<20, nil)
 			require.NoError(t, err)
 			if len(plain) > largestPlain {
 				continue
@@ -102,17 +102,17 @@ func conformant(pd pprofile.Profiles, err error) error {
 func meterOf(ctx context.Context) *size.Meter { return &size.Meter{Context: ctx} }
 
 func decodePprof(ctx context.Context, data []byte) error {
-	pd, _, err := pprofconv.Decode(data, pprofconv.DecodeOptions{TimestampLabels: pprofconv.DefaultTimestampLabels(), Meter: meterOf(ctx)})
+	pd, _, err := pprofdecode.Decode(data, pprofdecode.Options{TimestampLabels: pprofdecode.DefaultTimestampLabels(), Meter: meterOf(ctx)})
 	return conformant(pd, err)
 }
 
 // decodeTotals decodes a pprof of totals against itself without its last byte, which both decode or neither does.
 func decodeTotals(ctx context.Context, data []byte) error {
-	baseline := pprofconv.NewBaseline(pprofconv.BaselineOptions{})
-	if _, _, err := pprofconv.Decode(data[:len(data)-min(len(data), 1)], pprofconv.DecodeOptions{Baseline: baseline, Meter: meterOf(ctx)}); err == nil {
+	baseline := pprofdecode.NewBaseline(pprofdecode.BaselineOptions{})
+	if _, _, err := pprofdecode.Decode(data[:len(data)-min(len(data), 1)], pprofdecode.Options{Baseline: baseline, Meter: meterOf(ctx)}); err == nil {
 		baseline.Commit()
 	}
-	pd, _, err := pprofconv.Decode(data, pprofconv.DecodeOptions{Baseline: baseline, Meter: meterOf(ctx)})
+	pd, _, err := pprofdecode.Decode(data, pprofdecode.Options{Baseline: baseline, Meter: meterOf(ctx)})
 	return conformant(pd, err)
 }
 
@@ -205,7 +205,7 @@ func bodiesOf(t *testing.T, request []byte) (bodies [][]byte) {
 			for _, record := range sl.LogRecords().All() {
 				body, err := base64.StdEncoding.DecodeString(record.Body().Str())
 				require.NoError(t, err)
-				plain, err := pprofconv.Uncompress(body, 64<<20, nil)
+				plain, err := pprofdecode.Uncompress(body, 64<<20, nil)
 				require.NoError(t, err)
 				bodies = append(bodies, plain)
 			}

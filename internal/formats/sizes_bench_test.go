@@ -55,7 +55,7 @@ func decodeEvents(b *testing.B, data []byte) (pd pprofile.Profiles) {
 	var err error
 	switch format := formats.Sniff(data); format {
 	case formats.Pprof:
-		pd, _, err = decode.Decode(data, decode.DecodeOptions{TimestampLabels: decode.DefaultTimestampLabels()})
+		pd, _, err = decode.Decode(data, decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
 	case formats.OTLPLogs:
 		request := plogotlp.NewExportRequest()
 		err = request.UnmarshalProto(data)

@@ -87,7 +87,7 @@ func hour(t testing.TB, profiles, stacks int) (pprofs []*profile.Profile, messag
 		pprofs = append(pprofs, p)
 		var payload bytes.Buffer
 		require.NoError(t, p.WriteUncompressed(&payload))
-		pd, _, err := decode.Decode(payload.Bytes(), decode.DecodeOptions{})
+		pd, _, err := decode.Decode(payload.Bytes(), decode.Options{})
 		require.NoError(t, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "shop")
 		messages = append(messages, pd)
@@ -101,7 +101,7 @@ func addInputs(b *testing.B) map[string][][]byte {
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large"} {
 		payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
 		require.NoError(b, err)
-		pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(b, err)
 		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(b, err)

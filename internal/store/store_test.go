@@ -55,7 +55,7 @@ func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 			require.NoError(t, err)
 			want, err := profile.ParseData(payload)
 			require.NoError(t, err)
-			pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+			pd, _, err := decode.Decode(payload, decode.Options{})
 			require.NoError(t, err)
 			s := New(testConfig())
 			added := s.Add(pd, noon)

@@ -27,7 +27,7 @@ import (
 func BenchmarkSenders(b *testing.B) {
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-build-merged-cpu-large.pb.gz"))
 	require.NoError(b, err)
-	pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+	pd, _, err := decode.Decode(payload, decode.Options{})
 	require.NoError(b, err)
 	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	require.NoError(b, err)

@@ -248,7 +248,7 @@ func TestCapturedWithoutBuildIDs(t *testing.T) {
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "cpp-unsymbolized.pb.gz"))
 	require.NoError(t, err)
 	for _, byPath := range []bool{false, true} {
-		pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(t, err)
 		before := profiletest.Render(pd)
 		h := start(t, func(c *Config) { c.Sources.Files.WithoutBuildID = byPath })

@@ -491,7 +491,7 @@ func TestProfilesAreCharged(t *testing.T) {
 	h := start(t, next, nil)
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-build-merged-cpu-large.pb.gz"))
 	require.NoError(t, err)
-	pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+	pd, _, err := decode.Decode(payload, decode.Options{})
 	require.NoError(t, err)
 	text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -74,7 +74,7 @@ func (c *Config) ingest() ingest.Config {
 		GoTrace:                c.GoTrace,
 		TimestampLabels:        c.TimestampLabels,
 		DrainTimeout:           c.DrainTimeout,
-		Limits: decode.Limits{
+		Limits: scan.Limits{
 			MaxProfileBytes: c.Limits.MaxProfileBytes, MaxTextBytes: c.Limits.MaxTextBytes, MaxExpansion: c.Limits.MaxExpansion,
 			MaxSamples: entries, MaxTableEntries: entries,
 		},

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -32,7 +33,7 @@ func NewFactory() receiver.Factory {
 
 // createDefaultConfig is the only place for defaults; a test compares the README's table with it.
 func createDefaultConfig() component.Config {
-	limits := decode.DefaultLimits()
+	limits := scan.DefaultLimits()
 
 	server := push.Config{HTTP: confighttp.NewDefaultServerConfig(), Pyroscope: push.DefaultPyroscope()}
 	server.HTTP.NetAddr.Endpoint = "localhost:4040"

@@ -70,7 +70,7 @@ func TestPushEveryWayOfSending(t *testing.T) {
 	zstandard := encoder.EncodeAll(plain, nil)
 	require.NoError(t, encoder.Close())
 
-	want, _, err := decode.Decode(sent, decode.DecodeOptions{})
+	want, _, err := decode.Decode(sent, decode.Options{})
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		body    []byte

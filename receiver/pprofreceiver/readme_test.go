@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -158,12 +158,12 @@ func TestMetadata(t *testing.T) {
 	for _, why := range ingest.Reasons {
 		rejected = append(rejected, string(why))
 	}
-	for i := range decode.NumDropReasons {
-		dropped = append(dropped, decode.DropReason(i).String())
+	for i := range scan.NumDropReasons {
+		dropped = append(dropped, scan.DropReason(i).String())
 	}
 	dropped = append(dropped, events.ReasonTooShort, events.ReasonFiltered)
-	for i := range decode.NumRepairs {
-		repaired = append(repaired, decode.Repair(i).String())
+	for i := range scan.NumRepairs {
+		repaired = append(repaired, scan.Repair(i).String())
 	}
 	assert.Equal(t, rejected, declared["reject_reason"].Enum)
 	assert.Equal(t, dropped, declared["drop_reason"].Enum)
@@ -177,10 +177,10 @@ func TestReadmeMetrics(t *testing.T) {
 		assert.Contains(t, reasons, string(why))
 	}
 	text := readme(t)
-	for i := range decode.NumDropReasons {
-		assert.Contains(t, text, "`"+decode.DropReason(i).String()+"`")
+	for i := range scan.NumDropReasons {
+		assert.Contains(t, text, "`"+scan.DropReason(i).String()+"`")
 	}
-	for i := range decode.NumRepairs {
-		assert.Contains(t, text, "`"+decode.Repair(i).String()+"`")
+	for i := range scan.NumRepairs {
+		assert.Contains(t, text, "`"+scan.Repair(i).String()+"`")
 	}
 }

@@ -179,7 +179,7 @@ func TestHECKeepsDescriptions(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "go-heap.pb.gz"))
 	require.NoError(t, err)
-	want, _, err := decode.Decode(payload, decode.DecodeOptions{})
+	want, _, err := decode.Decode(payload, decode.Options{})
 	require.NoError(t, err)
 	part, ok := records.NewEncoder(want, records.EncodeOptions{}).Next()
 	require.True(t, ok)

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
@@ -125,12 +125,12 @@ func TestReadmeReasons(t *testing.T) {
 	}
 	assert.ElementsMatch(t, allReasons(), got)
 	text := readme(t)
-	for i := range decode.NumDropReasons {
-		assert.Contains(t, text, "`"+decode.DropReason(i).String()+"`")
+	for i := range scan.NumDropReasons {
+		assert.Contains(t, text, "`"+scan.DropReason(i).String()+"`")
 	}
-	for i := range decode.NumRepairs {
-		if decode.Repair(i) != decode.RepairMissingSampleTypes {
-			assert.Contains(t, text, "`"+decode.Repair(i).String()+"`")
+	for i := range scan.NumRepairs {
+		if scan.Repair(i) != scan.RepairMissingSampleTypes {
+			assert.Contains(t, text, "`"+scan.Repair(i).String()+"`")
 		}
 	}
 	assert.Contains(t, text, "`"+delivery.FaultEventTime+"`")

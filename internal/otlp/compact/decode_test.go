@@ -12,7 +12,7 @@ import (
 
 func init() {
 	compact.DecodePprof = func(payload []byte) (pprofile.Profiles, error) {
-		pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+		pd, _, err := decode.Decode(payload, decode.Options{})
 		return pd, err
 	}
 }

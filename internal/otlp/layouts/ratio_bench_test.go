@@ -79,7 +79,7 @@ func currentMessage(b *testing.B, name string) []byte {
 	for _, name := range names {
 		payload, err := os.ReadFile("../../../testdata/pprof/" + name + ".pb.gz")
 		require.NoError(b, err)
-		pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(b, err)
 		batch.Add(pd)
 	}

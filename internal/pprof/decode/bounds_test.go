@@ -207,7 +207,7 @@ func unreadableLocation(size int) pt.PprofWire {
 
 // decodeEveryWay measures every way to read a payload: Decode of each form, Decode with a Baseline, and Read. plain is
 // the size of the payload without compression.
-func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits Limits) {
+func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits scan.Limits) {
 	require := func(cost pt.Cost, way string, err error) {
 		if t, ok := t.(*testing.T); ok && testing.Verbose() {
 			t.Logf("%s: %.0f × %d; %v; error: %v", way, float64(cost.PeakHeapBytes)/float64(plain), plain, cost, err)
@@ -218,7 +218,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits Lim
 	var err error
 	for form, payload := range forms {
 		cost := pt.MeasureCost(t, func() {
-			kept, _, err = Decode(payload, DecodeOptions{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
+			kept, _, err = Decode(payload, Options{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
 		})
 		require(cost, "Decode "+form, err)
 	}
@@ -226,7 +226,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits Lim
 	baseline := NewBaseline(BaselineOptions{})
 	for _, way := range []string{"first", "second"} {
 		cost := pt.MeasureCost(t, func() {
-			kept, _, err = Decode(payload, DecodeOptions{Limits: limits, Baseline: baseline})
+			kept, _, err = Decode(payload, Options{Limits: limits, Baseline: baseline})
 			baseline.Commit()
 		})
 		require(cost, "Decode with a Baseline, "+way, err)
@@ -249,7 +249,7 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 			if slices.Contains(compressed, name) {
 				forms["gzip"], forms["zstd"] = gzipped(t, payload), zipped.EncodeAll(payload, nil)
 			}
-			decodeEveryWay(t, len(payload), forms, Limits{})
+			decodeEveryWay(t, len(payload), forms, scan.Limits{})
 		})
 	}
 }
@@ -261,7 +261,7 @@ func FuzzDecodeCost(f *testing.F) {
 		f.Add(gzipped(f, payload))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		limits := Limits{MaxProfileBytes: 8 << 20}
+		limits := scan.Limits{MaxProfileBytes: 8 << 20}
 		var d decompressor
 		plain, err := d.plain(payload, limits.MaxProfileBytes, nil)
 		if err != nil {
@@ -276,7 +276,7 @@ func TestDecodeDoesNotTrustAGzipTrailer(t *testing.T) {
 	payload := gzipped(t, worstPayloads(64 << 10)["links"])
 	copy(payload[len(payload)-4:], "\xff\xff\xff\x07")
 	var err error
-	cost := pt.MeasureCost(t, func() { _, _, err = Decode(payload, DecodeOptions{}) })
+	cost := pt.MeasureCost(t, func() { _, _, err = Decode(payload, Options{}) })
 	require.Error(t, err)
 	pt.RequireBounded(t, cost, 64<<10, 1<<20, 20)
 }
@@ -290,7 +290,7 @@ func TestDecoderKeepsLittle(t *testing.T) {
 		"many keys of one sample", "comments", "many types",
 	} {
 		payload := all[name]
-		for way, opts := range map[string]DecodeOptions{"alone": {}, "with a Baseline": {Baseline: NewBaseline(BaselineOptions{})}} {
+		for way, opts := range map[string]Options{"alone": {}, "with a Baseline": {Baseline: NewBaseline(BaselineOptions{})}} {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
@@ -312,8 +312,8 @@ func TestDecoderKeepsLittle(t *testing.T) {
 }
 
 // decoded decodes a payload and checks the result.
-func decoded(t *testing.T, payload pt.PprofWire, limits Limits) (pprofile.Profiles, DecodeStats) {
-	pd, stats, err := Decode(payload, DecodeOptions{Limits: limits})
+func decoded(t *testing.T, payload pt.PprofWire, limits scan.Limits) (pprofile.Profiles, Stats) {
+	pd, stats, err := Decode(payload, Options{Limits: limits})
 	require.NoError(t, err)
 	require.NoError(t, pt.Check(pd))
 	return pd, stats
@@ -322,15 +322,15 @@ func decoded(t *testing.T, payload pt.PprofWire, limits Limits) (pprofile.Profil
 func TestLongTextsAreCutOff(t *testing.T) {
 	for name, test := range map[string]struct {
 		text, want string
-		repairs    map[Repair]int
+		repairs    map[scan.Repair]int
 	}{
 		"as long as allowed":      {"abcdefgh", "abcdefgh", nil},
-		"longer":                  {"abcdefghi", "abcdefgh", map[Repair]int{RepairTruncatedText: 1}},
-		"within a rune":           {"abcdef\u20ac", "abcdef", map[Repair]int{RepairTruncatedText: 1}},
-		"after a rune":            {"abcde\u20acx", "abcde\u20ac", map[Repair]int{RepairTruncatedText: 1}},
-		"not UTF-8":               {"ab\xff", "ab\ufffd", map[Repair]int{RepairInvalidUTF8: 1}},
-		"longer once it is UTF-8": {"abcdefg\xff", "abcdefg", map[Repair]int{RepairInvalidUTF8: 1}},
-		"longer and not UTF-8":    {"\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\ufffd", map[Repair]int{RepairInvalidUTF8: 1, RepairTruncatedText: 1}},
+		"longer":                  {"abcdefghi", "abcdefgh", map[scan.Repair]int{scan.RepairTruncatedText: 1}},
+		"within a rune":           {"abcdef\u20ac", "abcdef", map[scan.Repair]int{scan.RepairTruncatedText: 1}},
+		"after a rune":            {"abcde\u20acx", "abcde\u20ac", map[scan.Repair]int{scan.RepairTruncatedText: 1}},
+		"not UTF-8":               {"ab\xff", "ab\ufffd", map[scan.Repair]int{scan.RepairInvalidUTF8: 1}},
+		"longer once it is UTF-8": {"abcdefg\xff", "abcdefg", map[scan.Repair]int{scan.RepairInvalidUTF8: 1}},
+		"longer and not UTF-8":    {"\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\ufffd", map[scan.Repair]int{scan.RepairInvalidUTF8: 1, scan.RepairTruncatedText: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			payload := oddBase().Strings(test.text).
@@ -339,8 +339,8 @@ func TestLongTextsAreCutOff(t *testing.T) {
 				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15})).
 				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15}).Label(pt.PprofLabel{Key: 15, Num: 1, Unit: 15})).
 				Packed(pt.PprofComment, 15)
-			pd, stats := decoded(t, payload, Limits{MaxTextBytes: 8})
-			var want [NumRepairs]int
+			pd, stats := decoded(t, payload, scan.Limits{MaxTextBytes: 8})
+			var want [scan.NumRepairs]int
 			for repair, n := range test.repairs {
 				want[repair] = n
 			}
@@ -364,7 +364,7 @@ func TestCommentsAboveTheBudgetAreDropped(t *testing.T) {
 	const size = 64 << 10
 	long := strings.Repeat("x", size/2)
 	pd, stats := decoded(t, oddBase().Strings(long).Packed(pt.PprofComment, 15, 15, 3, 15, 15, 15, 15, 15, 15, 4).
-		Message(pt.PprofSample, oddSample(1, 1)), Limits{MaxExpansion: 1})
+		Message(pt.PprofSample, oddSample(1, 1)), scan.Limits{MaxExpansion: 1})
 	assert.Equal(t, 8-3, stats.Repaired[scan.RepairDroppedComment])
 	assert.Equal(t, 1, stats.Samples)
 	comments := pd.Dictionary().AttributeTable().At(1).Value().Slice().AsRaw()
@@ -402,7 +402,7 @@ func TestSamplesAboveTheBudgetAreDropped(t *testing.T) {
 			for _, s := range test.samples {
 				payload = payload.Message(pt.PprofSample, s)
 			}
-			_, stats := decoded(t, payload, Limits{MaxExpansion: 1})
+			_, stats := decoded(t, payload, scan.Limits{MaxExpansion: 1})
 			assert.Equal(t, test.dropped, stats.Dropped[scan.DropOverBudget])
 			assert.Equal(t, len(test.samples)-test.dropped, stats.Samples)
 		})
@@ -415,7 +415,7 @@ func TestWorkerKeepsNoText(t *testing.T) {
 		Message(pt.PprofSample, oddSample(1, 1).Label(pt.PprofLabel{Key: 1, Str: 15}).Label(pt.PprofLabel{Key: 1, Str: 15})).
 		Message(pt.PprofSample, oddSample(1, 2))
 	w := newWorker()
-	_, err := w.run(payload, DecodeOptions{})
+	_, err := w.run(payload, Options{})
 	require.NoError(t, err)
 	require.True(t, w.reset())
 	var before, after runtime.MemStats

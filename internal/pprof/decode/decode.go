@@ -25,9 +25,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
 
-// DecodeOptions configure how a pprof payload is turned into OTLP profiles.
-type DecodeOptions struct {
-	Limits Limits
+// Options configure how a pprof payload is turned into OTLP profiles.
+type Options struct {
+	Limits scan.Limits
 	// IncludeOriginalPayload keeps the payload as it was received (compressed or not) in the
 	// first profile's original_payload, with the format "pprof". It is not kept if only what is new is
 	// emitted: its values are not those of the profiles.
@@ -39,7 +39,7 @@ type DecodeOptions struct {
 	TimestampLabels []string
 
 	// Baseline, if set, turns cumulative values (all but inuse_*, objects and space) into what has happened since
-	// the payload that was committed last: see Baseline, and DecodeStats.Delta for the outcome.
+	// the payload that was committed last: see Baseline, and Stats.Delta for the outcome.
 	// Their profiles begin at that payload's time and last until this one's; those without samples are
 	// left out. They have a ScopeProfiles of their own, since a pprof has one time. The values
 	// of other types do not change.
@@ -52,9 +52,9 @@ type DecodeOptions struct {
 	Meter *size.Meter
 }
 
-// DecodeStats counts what Decode did with one payload. With a Baseline, faults of samples that are not emitted do not
+// Stats counts what Decode did with one payload. With a Baseline, faults of samples that are not emitted do not
 // count as repaired.
-type DecodeStats struct {
+type Stats struct {
 	// UncompressedBytes is the size of the payload after decompression.
 	UncompressedBytes int
 	// Samples is the number of pprof samples that could be read. The number of OTLP samples
@@ -65,41 +65,8 @@ type DecodeStats struct {
 	Delta DeltaStats
 }
 
-// The types of pprof/scan that Decode's callers use.
-type (
-	// Limits bound what one payload may cost.
-	Limits = scan.Limits
-	// DropReason is why a sample was left out.
-	DropReason = scan.DropReason
-	// Repair is a fault in spite of which a payload was read.
-	Repair = scan.Repair
-	// FormatError is the error for a payload that is not pprof.
-	FormatError = scan.FormatError
-)
-
-// Their constants.
-const (
-	DropUnknownLocation      = scan.DropUnknownLocation
-	DropStackTooDeep         = scan.DropStackTooDeep
-	DropMalformed            = scan.DropMalformed
-	DropOverBudget           = scan.DropOverBudget
-	RepairMissingSampleTypes = scan.RepairMissingSampleTypes
-	RepairNegativeLine       = scan.RepairNegativeLine
-	RepairInvalidUTF8        = scan.RepairInvalidUTF8
-	RepairTruncatedText      = scan.RepairTruncatedText
-
-	NumDropReasons = scan.NumDropReasons
-	NumRepairs     = scan.NumRepairs
-)
-
 // DefaultTimestampLabels returns the keys of the labels in which Datadog's profilers and this project's encoder write times.
 func DefaultTimestampLabels() []string { return []string{"end_timestamp_ns", scan.KeyTimestamp} }
-
-// ErrTooLarge is wrapped by the error for a payload that exceeds a limit.
-var ErrTooLarge = scan.ErrTooLarge
-
-// DefaultLimits returns bounds that real profiles do not reach.
-func DefaultLimits() Limits { return scan.DefaultLimits() }
 
 // worker is the scratch memory of one Decode or Read. It is kept for the next one.
 type worker struct {
@@ -112,10 +79,10 @@ type worker struct {
 	timed      timedSamples
 
 	dict   *dictionary.Dictionary // of Decode
-	limits Limits
+	limits scan.Limits
 	meter  *size.Meter
 	opened int // what was reserved before the first sample
-	stats  DecodeStats
+	stats  Stats
 	types  []int // scratch: the numbers of all sample types
 
 	// stacks are those that Read has interned, by the bytes of their location ids. It pays if samples of one stack come
@@ -135,19 +102,19 @@ func newWorker() *worker {
 // Decode turns a pprof payload (gzip, zstd or plain) into OTLP profiles: one ResourceProfiles
 // without attributes, one ScopeProfiles without a name, and one Profile per sample type, pprof's
 // default first. The result is empty (there is no ResourceProfiles) if the payload has neither
-// sample types nor samples. It keeps nothing of payload. DecodeOptions.Baseline changes what
+// sample types nor samples. It keeps nothing of payload. Options.Baseline changes what
 // is emitted.
 //
 // The error is a *FormatError if the payload is not pprof or is damaged, and wraps ErrTooLarge if it
 // exceeds a limit. A sample that cannot be read is left out and counted.
-func Decode(payload []byte, opts DecodeOptions) (pprofile.Profiles, DecodeStats, error) {
+func Decode(payload []byte, opts Options) (pprofile.Profiles, Stats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
 	profiles, err := w.run(payload, opts)
 	return profiles, w.stats, err
 }
 
-func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, error) {
+func (w *worker) run(payload []byte, opts Options) (pprofile.Profiles, error) {
 	if opts.Baseline != nil {
 		opts.Baseline.Discard()
 	}
@@ -168,8 +135,8 @@ func (w *worker) run(payload []byte, opts DecodeOptions) (pprofile.Profiles, err
 }
 
 // open decompresses and scans a payload whose strings go into dict.
-func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits Limits) error {
-	w.limits, w.stats = limits.WithDefaults(), DecodeStats{}
+func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits scan.Limits) error {
+	w.limits, w.stats = limits.WithDefaults(), Stats{}
 	w.texts.dict, w.texts.payload, w.texts.limits, w.texts.counts = dict, &w.payload, &w.limits, &w.stats.Counts
 	data, err := w.plain(payload, w.limits.MaxProfileBytes, w.meter)
 	if err != nil {
@@ -177,22 +144,22 @@ func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits Limits
 	}
 	w.stats.UncompressedBytes = len(data)
 	if seems, ok := signature.Of(data); ok {
-		return &FormatError{Seems: seems.Name}
+		return &scan.FormatError{Seems: seems.Name}
 	}
 	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts, w.meter); err != nil {
-		if errors.Is(err, ErrTooLarge) || w.meter.Err() != nil {
+		if errors.Is(err, scan.ErrTooLarge) || w.meter.Err() != nil {
 			return err
 		}
 		if seems := signature.Describe(data); seems != "" {
-			return &FormatError{Seems: seems}
+			return &scan.FormatError{Seems: seems}
 		}
-		return &FormatError{Err: err}
+		return &scan.FormatError{Err: err}
 	}
 	return nil
 }
 
 // decode interns the samples of the payload and returns them as pdata. Its error is that of the Meter.
-func (w *worker) decode(opts DecodeOptions) (pprofile.Profiles, error) {
+func (w *worker) decode(opts Options) (pprofile.Profiles, error) {
 	p := &w.payload
 	total := len(p.Samples)
 	emitted := total
@@ -295,7 +262,7 @@ func (w *worker) prepare(maxValues int) {
 	w.interner.reset()
 	w.reader.Reset(p, &w.limits, maxValues)
 	if len(p.SampleTypes) == 0 && len(p.Samples) > 0 {
-		w.stats.Repaired[RepairMissingSampleTypes]++
+		w.stats.Repaired[scan.RepairMissingSampleTypes]++
 	}
 	if len(p.Strings) > 0 && p.Strings[0].Start != p.Strings[0].End {
 		w.stats.Repaired[scan.RepairFirstString]++
@@ -342,7 +309,7 @@ func dueBefore(i int, at scan.Span) (more int, isDue bool) {
 }
 
 // addSample interns one sample, once all of it is known to be readable.
-func (w *worker) addSample(i int, at scan.Span) (DropReason, bool) {
+func (w *worker) addSample(i int, at scan.Span) (scan.DropReason, bool) {
 	r := &w.reader
 	if reason, ok := r.ReadAll(at); !ok {
 		return reason, false
@@ -352,7 +319,7 @@ func (w *worker) addSample(i int, at scan.Span) (DropReason, bool) {
 	}
 	var set labelSet
 	if r.Labels.End != 0 {
-		var reason DropReason
+		var reason scan.DropReason
 		var ok bool
 		if set, reason, ok = w.labelSet(r); !ok {
 			return reason, false

@@ -20,7 +20,7 @@ import (
 // bytes, and its floor: gunzip, and pdata's own ProtoUnmarshaler of the result.
 func BenchmarkDecode(b *testing.B) {
 	for _, input := range benchInputs(b) {
-		profiles, stats, err := Decode(input.payload, DecodeOptions{})
+		profiles, stats, err := Decode(input.payload, Options{})
 		require.NoError(b, err)
 		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiles)
 		require.NoError(b, err)
@@ -30,7 +30,7 @@ func BenchmarkDecode(b *testing.B) {
 			return err
 		})
 		run("ours", func() error {
-			_, _, err := Decode(input.payload, DecodeOptions{})
+			_, _, err := Decode(input.payload, Options{})
 			return err
 		})
 		run("floor", func() error { return floor(input.payload, wire) })

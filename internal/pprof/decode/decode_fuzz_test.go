@@ -38,17 +38,17 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(wire))
 	}
 	// FuzzDecodeCost limits texts and their expansion: here the limits would only cause differences to profile.Parse.
-	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
+	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
 	before := []byte(oddPayloads()["sparse ids"])
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		// What an earlier payload left in the scratch memory must have no effect.
-		_, _, err := Decode(before, DecodeOptions{})
+		_, _, err := Decode(before, Options{})
 		require.NoError(t, err)
-		pd, stats, err := Decode(payload, DecodeOptions{Limits: limits})
+		pd, stats, err := Decode(payload, Options{Limits: limits})
 		if err != nil {
-			var format *FormatError
-			require.True(t, errors.As(err, &format) || errors.Is(err, ErrTooLarge), "%v", err)
-			if errors.Is(err, ErrTooLarge) {
+			var format *scan.FormatError
+			require.True(t, errors.As(err, &format) || errors.Is(err, scan.ErrTooLarge), "%v", err)
+			if errors.Is(err, scan.ErrTooLarge) {
 				return
 			}
 		} else {
@@ -76,7 +76,7 @@ func FuzzDecode(f *testing.F) {
 
 // peerReading returns what profile.Parse reads, with the documented repairs. It returns nil if that refuses the
 // payload, or if some text is not UTF-8 (which can make two keys equal).
-func peerReading(payload []byte, limits Limits) *profile.Profile {
+func peerReading(payload []byte, limits scan.Limits) *profile.Profile {
 	var d decompressor
 	plain, err := d.plain(payload, limits.MaxProfileBytes, nil)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -121,7 +122,7 @@ func oddPayloads() map[string]pt.PprofWire {
 func TestDecodeOddPayloads(t *testing.T) {
 	for name, wire := range oddPayloads() {
 		t.Run(name, func(t *testing.T) {
-			pd, stats, err := Decode(wire, DecodeOptions{})
+			pd, stats, err := Decode(wire, Options{})
 			require.NoError(t, err)
 			var opts []pt.CheckOption
 			if name == "overflowing sum" {
@@ -133,16 +134,16 @@ func TestDecodeOddPayloads(t *testing.T) {
 	}
 }
 
-func countsText(stats DecodeStats) string {
+func countsText(stats Stats) string {
 	text := ""
 	for reason, n := range stats.Dropped {
 		if n > 0 {
-			text += "dropped " + DropReason(reason).String() + "\n"
+			text += "dropped " + scan.DropReason(reason).String() + "\n"
 		}
 	}
 	for fault, n := range stats.Repaired {
 		if n > 0 {
-			text += "repaired " + Repair(fault).String() + "\n"
+			text += "repaired " + scan.Repair(fault).String() + "\n"
 		}
 	}
 	return text
@@ -163,7 +164,7 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 	dict := dictionary.New()
 	samples := 0
 	for range times {
-		stats, err := Read(oddPayloads()["labels"], dict, Limits{}, "", nil, func(s Sample) {
+		stats, err := Read(oddPayloads()["labels"], dict, scan.Limits{}, "", nil, func(s Sample) {
 			samples++
 			assert.Equal(t, []int64{int64((samples-1)%13 + 1)}, s.Values)
 			assert.Equal(t, dictionary.StackIndex(1), s.Stack)
@@ -221,14 +222,14 @@ func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 	}
 	dict := dictionary.New()
 	var got [][]int32
-	_, err := Read(wire, dict, Limits{}, "", nil, func(s Sample) { got = append(got, slices.Clone(dict.Stacks.At(s.Stack))) })
+	_, err := Read(wire, dict, scan.Limits{}, "", nil, func(s Sample) { got = append(got, slices.Clone(dict.Stacks.At(s.Stack))) })
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 }
 
 func TestReadNumbersLabels(t *testing.T) {
 	ids := map[Label]int{}
-	_, err := Read(oddPayloads()["labels"], dictionary.New(), Limits{}, "", nil, func(s Sample) {
+	_, err := Read(oddPayloads()["labels"], dictionary.New(), scan.Limits{}, "", nil, func(s Sample) {
 		for _, l := range flat(s.Labels) {
 			id := l.ID
 			require.Positive(t, id)

@@ -55,7 +55,7 @@ var withGolden = []string{"go-block.pb.gz", "go-threadcreate.pb.gz", "node-datad
 func TestDecodeCapturedPayloads(t *testing.T) {
 	for name, payload := range captured(t) {
 		t.Run(name, func(t *testing.T) {
-			pd, stats, err := Decode(payload, DecodeOptions{})
+			pd, stats, err := Decode(payload, Options{})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd))
 			want, err := profile.ParseData(payload)
@@ -104,11 +104,11 @@ func TestDecodeIsDeterministicOverCompressionAndTime(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 
-		first, _, err := Decode(payload, DecodeOptions{})
+		first, _, err := Decode(payload, Options{})
 		require.NoError(t, err)
 		want := otlpBytes(t, first)
 		for _, other := range [][]byte{payload, bytes.Clone(plain), encoder.EncodeAll(plain, nil), again.Bytes()} {
-			pd, _, err := Decode(other, DecodeOptions{})
+			pd, _, err := Decode(other, Options{})
 			require.NoError(t, err)
 			assert.True(t, bytes.Equal(want, otlpBytes(t, pd)), "%s: the bytes differ", name)
 		}
@@ -118,7 +118,7 @@ func TestDecodeIsDeterministicOverCompressionAndTime(t *testing.T) {
 func TestDecodeKeepsNothingOfThePayload(t *testing.T) {
 	for name, payload := range captured(t) {
 		plain := bytes.Clone(plainBytes(t, payload))
-		pd, _, err := Decode(plain, DecodeOptions{IncludeOriginalPayload: true})
+		pd, _, err := Decode(plain, Options{IncludeOriginalPayload: true})
 		require.NoError(t, err)
 		want := otlpBytes(t, pd)
 		clear(plain)
@@ -128,7 +128,7 @@ func TestDecodeKeepsNothingOfThePayload(t *testing.T) {
 
 func TestDecodeOriginalPayload(t *testing.T) {
 	payload := captured(t)["go-heap.pb.gz"]
-	pd, _, err := Decode(payload, DecodeOptions{IncludeOriginalPayload: true})
+	pd, _, err := Decode(payload, Options{IncludeOriginalPayload: true})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 	for i, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
@@ -150,7 +150,7 @@ func TestDecodeDetachesFewStringsOfALargeTable(t *testing.T) {
 	}
 	var out bytes.Buffer
 	require.NoError(t, p.WriteUncompressed(&out))
-	pd, _, err := Decode(out.Bytes(), DecodeOptions{})
+	pd, _, err := Decode(out.Bytes(), Options{})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 }
@@ -159,21 +159,21 @@ func TestDecodeForgetsThePayloadBefore(t *testing.T) {
 	first, second := oddPayloads()["sparse ids"], oddPayloads()["sample without entities"]
 	want, stats, err := newWorker().rendered(second)
 	require.NoError(t, err)
-	assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
+	assert.Equal(t, 1, stats.Dropped[scan.DropUnknownLocation])
 	w := newWorker()
 	for _, payload := range [][]byte{first, second} {
 		got, stats, err := w.rendered(payload)
 		require.NoError(t, err)
 		if &payload[0] == &second[0] {
-			assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
+			assert.Equal(t, 1, stats.Dropped[scan.DropUnknownLocation])
 			assert.Equal(t, want, got)
 		}
 	}
 }
 
 // rendered decodes with this worker instead of one from the pool.
-func (w *worker) rendered(data []byte) (string, DecodeStats, error) {
-	pd, err := w.run(data, DecodeOptions{})
+func (w *worker) rendered(data []byte) (string, Stats, error) {
+	pd, err := w.run(data, Options{})
 	if err != nil {
 		return "", w.stats, err
 	}

@@ -77,7 +77,7 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 	format, claimed := "zstd", 0
 	switch {
 	case len(payload) == 0:
-		return nil, &FormatError{Seems: "an empty body"}
+		return nil, &scan.FormatError{Seems: "an empty body"}
 	case isGzip(payload):
 		format = "gzip"
 		// The last four bytes of gzip are the size modulo 2^32.
@@ -103,7 +103,7 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 			meter.Restart()
 			size = len(plain) + left
 		case len(plain) == 0:
-			return nil, &FormatError{Seems: "an empty " + format + " stream"}
+			return nil, &scan.FormatError{Seems: "an empty " + format + " stream"}
 		default:
 			return plain, nil
 		}
@@ -140,7 +140,7 @@ func (d *decompressor) read(payload []byte, size, limit int, meter *pdatasize.Me
 }
 
 func tooLarge(limit int) error {
-	return fmt.Errorf("%w: more than %d bytes uncompressed", ErrTooLarge, limit)
+	return fmt.Errorf("%w: more than %d bytes uncompressed", scan.ErrTooLarge, limit)
 }
 
 // stream returns a reader of the plain bytes of a payload that is gzip or zstd.
@@ -162,9 +162,9 @@ func (d *decompressor) stream(payload []byte) (_ io.Reader, err error) {
 
 func damaged(format string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &FormatError{Seems: "a truncated " + format + " stream", Err: err}
+		return &scan.FormatError{Seems: "a truncated " + format + " stream", Err: err}
 	}
-	return &FormatError{Seems: "a damaged " + format + " stream", Err: err}
+	return &scan.FormatError{Seems: "a damaged " + format + " stream", Err: err}
 }
 
 // release forgets the payload, and a buffer that is too large to be kept.

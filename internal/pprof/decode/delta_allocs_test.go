@@ -27,7 +27,7 @@ func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 				s := newDeltaSteps(t, 0)
 				s.next(plain)
 				decode := func() pprofile.Profiles {
-					pd, stats, err := Decode(second, DecodeOptions{Baseline: s.baseline, At: s.at})
+					pd, stats, err := Decode(second, Options{Baseline: s.baseline, At: s.at})
 					require.NoError(t, err)
 					require.Equal(t, DeltaStats{}, stats.Delta)
 					end.with(s.baseline)
@@ -38,7 +38,7 @@ func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 				result := testing.AllocsPerRun(5, func() { pd.CopyTo(pprofile.NewProfiles()) })
 				// A garbage collection in between empties the pools; in the average of many runs it does not matter.
 				allocs := testing.AllocsPerRun(1000, func() {
-					_, _, _ = Decode(second, DecodeOptions{Baseline: s.baseline, At: s.at})
+					_, _, _ = Decode(second, Options{Baseline: s.baseline, At: s.at})
 					end.with(s.baseline)
 				})
 				t.Logf("%.0f allocations, the result's are %.0f", allocs, result)

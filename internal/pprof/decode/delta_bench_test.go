@@ -24,7 +24,7 @@ func BenchmarkDelta(b *testing.B) {
 		require.NoError(b, err)
 		last.Scale(-1)
 		baseline := NewBaseline(BaselineOptions{MaxStacks: 1 << 20})
-		_, stats, err := Decode(first, DecodeOptions{Baseline: baseline})
+		_, stats, err := Decode(first, Options{Baseline: baseline})
 		require.NoError(b, err)
 		baseline.Commit()
 		b.Logf("%s: %d samples, %d bytes of Baseline", name, stats.Samples, baseline.Bytes())
@@ -38,11 +38,11 @@ func BenchmarkDelta(b *testing.B) {
 			return err
 		})
 		run("decode", func() error {
-			_, _, err := Decode(second, DecodeOptions{})
+			_, _, err := Decode(second, Options{})
 			return err
 		})
 		run("ours", func() error {
-			_, stats, err := Decode(second, DecodeOptions{Baseline: baseline})
+			_, stats, err := Decode(second, Options{Baseline: baseline})
 			require.Equal(b, DeltaStats{}, stats.Delta)
 			return err
 		})

@@ -65,7 +65,7 @@ func TestDeltaOfPayloadsWithDroppedSamples(t *testing.T) {
 	s := newDeltaSteps(t, 0)
 	s.next(whole(10, 1000))
 	pd, stats := s.next(payload(oddSample(12, 1), oddSample(1001, locationUnknown)))
-	assert.Equal(t, 1, stats.Dropped[DropUnknownLocation])
+	assert.Equal(t, 1, stats.Dropped[scan.DropUnknownLocation])
 	assert.Equal(t, 1, stats.Samples)
 	assert.Equal(t, DeltaStats{}, stats.Delta, "the stack was dropped, it did not vanish")
 	assert.Equal(t, byName{"main": 2}, valuesOf(pd, "cpu"))
@@ -92,20 +92,20 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 		Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, 1, 1, 1, 1).
 			Int(profiletest.PprofSampleValue, 2)).
 		Message(profiletest.PprofSample, oddSample(1, 1, 1, 1))
-	dropped := map[DropReason]bool{scan.DropOverBudget: true} // only samples that are emitted use the budget
+	dropped := map[scan.DropReason]bool{scan.DropOverBudget: true} // only samples that are emitted use the budget
 	for name, payload := range payloads {
 		t.Run(name, func(t *testing.T) {
-			for _, limits := range []Limits{{}, {MaxTableEntries: len(oddStrings) + 4, MaxStackDepth: 3}} {
-				_, want, wantErr := Decode(payload, DecodeOptions{Limits: limits})
+			for _, limits := range []scan.Limits{{}, {MaxTableEntries: len(oddStrings) + 4, MaxStackDepth: 3}} {
+				_, want, wantErr := Decode(payload, Options{Limits: limits})
 				b := NewBaseline(BaselineOptions{})
 				for range 2 {
-					pd, stats, err := Decode(payload, DecodeOptions{Limits: limits, Baseline: b})
+					pd, stats, err := Decode(payload, Options{Limits: limits, Baseline: b})
 					require.Equal(t, wantErr == nil, err == nil, "%v, without a Baseline %v", err, wantErr)
 					require.NoError(t, profiletest.Check(pd))
 					assert.Equal(t, want.Dropped, stats.Dropped)
 					assert.Equal(t, want.Samples, stats.Samples)
 					for repair, n := range stats.Repaired {
-						assert.LessOrEqual(t, n, want.Repaired[repair], Repair(repair))
+						assert.LessOrEqual(t, n, want.Repaired[repair], scan.Repair(repair))
 					}
 					if pd.ProfileCount() == 0 {
 						assert.Zero(t, stats.Repaired[scan.RepairValueCount], "repairs of samples that are not emitted do not count")
@@ -113,12 +113,12 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 					b.Commit()
 				}
 				for reason, n := range want.Dropped {
-					dropped[DropReason(reason)] = dropped[DropReason(reason)] || n > 0
+					dropped[scan.DropReason(reason)] = dropped[scan.DropReason(reason)] || n > 0
 				}
 			}
 		})
 	}
-	for reason := range DropReason(NumDropReasons) {
+	for reason := range scan.DropReason(scan.NumDropReasons) {
 		assert.True(t, dropped[reason], "nothing here is dropped as %s", reason)
 	}
 }

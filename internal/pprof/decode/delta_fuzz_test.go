@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -32,17 +33,17 @@ func FuzzDelta(f *testing.F) {
 		f.Add([]byte(wire), []byte(wire))
 		f.Add([]byte(oddPayloads()["sparse ids"]), []byte(wire))
 	}
-	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16}
+	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		baseline, naive := NewBaseline(BaselineOptions{}), &naiveBaseline{}
 		for i, payload := range [][]byte{first, second} {
 			at := time.Unix(int64(1000+i), 0)
-			pd, stats, err := Decode(payload, DecodeOptions{Limits: limits, Baseline: baseline, At: at})
-			_, plainStats, plainErr := Decode(payload, DecodeOptions{Limits: limits})
+			pd, stats, err := Decode(payload, Options{Limits: limits, Baseline: baseline, At: at})
+			_, plainStats, plainErr := Decode(payload, Options{Limits: limits})
 			require.Equal(t, plainErr == nil, err == nil, "%v, without a Baseline %v", err, plainErr)
 			if err != nil {
-				var format *FormatError
-				require.True(t, errors.As(err, &format) || errors.Is(err, ErrTooLarge), "%v", err)
+				var format *scan.FormatError
+				require.True(t, errors.As(err, &format) || errors.Is(err, scan.ErrTooLarge), "%v", err)
 				return
 			}
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))

@@ -202,7 +202,7 @@ func TestDeltaTimes(t *testing.T) {
 	// Neither the payloads nor the caller have times.
 	b := NewBaseline(BaselineOptions{})
 	for i := range int64(2) {
-		pd, _, err := Decode(heapOf(t, 0, [2]int64{1 + i, 0}), DecodeOptions{Baseline: b})
+		pd, _, err := Decode(heapOf(t, 0, [2]int64{1 + i, 0}), Options{Baseline: b})
 		require.NoError(t, err)
 		b.Commit()
 		if alloc, ok := profileOf(pd, "alloc_space"); ok {

@@ -35,7 +35,7 @@ func TestDeltaEqualsTheNaiveOne(t *testing.T) {
 			p, err := profile.ParseUncompressed(payload)
 			require.NoError(t, err)
 			want := naive.delta(p, at)
-			pd, stats, err := Decode(payload, DecodeOptions{Baseline: baseline, At: at})
+			pd, stats, err := Decode(payload, Options{Baseline: baseline, At: at})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
 			require.Equal(t, want.stats, stats.Delta)

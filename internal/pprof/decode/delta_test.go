@@ -30,15 +30,15 @@ func newDeltaSteps(t testing.TB, maxStacks int) *deltaSteps {
 }
 
 // decode does not commit.
-func (s *deltaSteps) decode(payload []byte) (pprofile.Profiles, DecodeStats) {
+func (s *deltaSteps) decode(payload []byte) (pprofile.Profiles, Stats) {
 	s.at = s.at.Add(15 * time.Second)
-	pd, stats, err := Decode(payload, DecodeOptions{Baseline: s.baseline, At: s.at, IncludeOriginalPayload: true})
+	pd, stats, err := Decode(payload, Options{Baseline: s.baseline, At: s.at, IncludeOriginalPayload: true})
 	require.NoError(s, err)
 	require.NoError(s, profiletest.Check(pd))
 	return pd, stats
 }
 
-func (s *deltaSteps) next(payload []byte) (pprofile.Profiles, DecodeStats) {
+func (s *deltaSteps) next(payload []byte) (pprofile.Profiles, Stats) {
 	pd, stats := s.decode(payload)
 	s.baseline.Commit()
 	return pd, stats
@@ -232,7 +232,7 @@ func TestDeltaIsLeftAloneByAPayloadThatCannotBeDecoded(t *testing.T) {
 	s.next(heapOf(t, 100, [2]int64{10, 0}))
 	s.decode(heapOf(t, 200, [2]int64{99, 0}))
 	for _, bad := range []string{"", "<html>", "\x0a\xff", "{}"} {
-		_, stats, err := Decode([]byte(bad), DecodeOptions{Baseline: s.baseline})
+		_, stats, err := Decode([]byte(bad), Options{Baseline: s.baseline})
 		require.Error(t, err)
 		assert.Equal(t, DeltaStats{}, stats.Delta)
 		s.baseline.Commit() // there is nothing to commit, not even what was pending before
@@ -315,7 +315,7 @@ func TestDeltaSumsThatOverflow(t *testing.T) {
 
 func TestDeltaWithoutCumulativeTypesIsNone(t *testing.T) {
 	payload := captured(t)["node-datadog-heap.pb.gz"] // objects and space: what V8 holds
-	want, _, err := Decode(payload, DecodeOptions{IncludeOriginalPayload: true})
+	want, _, err := Decode(payload, Options{IncludeOriginalPayload: true})
 	require.NoError(t, err)
 	s := newDeltaSteps(t, 0)
 	for range 2 {

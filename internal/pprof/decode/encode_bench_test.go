@@ -17,7 +17,7 @@ import (
 // Both end in uncompressed bytes: gzip would cost the same for both.
 func BenchmarkEncode(b *testing.B) {
 	for _, input := range benchInputs(b) {
-		pd, _, err := Decode(input.payload, DecodeOptions{})
+		pd, _, err := Decode(input.payload, Options{})
 		require.NoError(b, err)
 		p, err := profile.ParseData(input.payload)
 		require.NoError(b, err)

@@ -100,7 +100,7 @@ func (l *labelSets) buildBytes() int {
 
 // labelSet interns the labels of a sample. Other fields of the sample between them are part of the compared
 // bytes: that can make equal sets look different, but never the opposite.
-func (in *interner) labelSet(reader *scan.SampleReader) (labelSet, DropReason, bool) {
+func (in *interner) labelSet(reader *scan.SampleReader) (labelSet, scan.DropReason, bool) {
 	l := &in.labels
 	if known := l.sets.Find(reader.Labels); known != 0 {
 		return *l.sets.At(known), 0, true
@@ -130,7 +130,7 @@ func (in *interner) labelSet(reader *scan.SampleReader) (labelSet, DropReason, b
 
 // readLabels reads the labels of a sample into labels.labels: those of one key together, in the payload's order,
 // and keys in the order in which the payload first has them.
-func (in *interner) readLabels(reader *scan.SampleReader) (DropReason, bool) {
+func (in *interner) readLabels(reader *scan.SampleReader) (scan.DropReason, bool) {
 	l := &in.labels
 	l.labels = l.labels[:0]
 	for rest := reader.Labels; ; {
@@ -153,7 +153,7 @@ func (in *interner) readLabels(reader *scan.SampleReader) (DropReason, bool) {
 }
 
 // label reads one Label message, or finds it among those that were read before. The result is valid until the next call.
-func (in *interner) label(at scan.Span) (*knownLabel, DropReason, bool) {
+func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 	l := &in.labels
 	if known := l.known.Find(at); known != 0 {
 		return l.known.At(known), 0, true

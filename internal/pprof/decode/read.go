@@ -56,7 +56,7 @@ func (s *Sample) Attribute(labels LabelGroup) dictionary.AttributeIndex {
 // Strings in dict and in labels share memory with a copy of the payload's string table until
 // Dictionary.DetachStrings is called. meter bounds the work, and the memory of the plain bytes and tables of the payload, without
 // what goes into dict.
-func Read(payload []byte, dict *dictionary.Dictionary, limits Limits, unnamed string, meter *size.Meter, visit func(Sample)) (DecodeStats, error) {
+func Read(payload []byte, dict *dictionary.Dictionary, limits scan.Limits, unnamed string, meter *size.Meter, visit func(Sample)) (Stats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
 	w.unnamed, w.meter = unnamed, meter
@@ -81,7 +81,7 @@ func Read(payload []byte, dict *dictionary.Dictionary, limits Limits, unnamed st
 }
 
 // visit reads a sample and calls use with it.
-func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sample)) (DropReason, bool) {
+func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sample)) (scan.DropReason, bool) {
 	r := &w.reader
 	if reason, ok := r.Read(at); !ok {
 		return reason, false

@@ -61,13 +61,13 @@ func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 		{"another protobuf", []byte{0x82, 0x01, 0x02, 'h', 'i'}, "no field of pprof's Profile message"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pd, _, err := Decode(tt.payload, DecodeOptions{})
+			pd, _, err := Decode(tt.payload, Options{})
 			require.ErrorContains(t, err, tt.want)
-			var format *FormatError
+			var format *scan.FormatError
 			require.ErrorAs(t, err, &format)
 			assert.Zero(t, pd.ResourceProfiles().Len())
 			// The next payload is decoded with the scratch memory of the failed one.
-			_, stats, err := Decode(heap, DecodeOptions{})
+			_, stats, err := Decode(heap, Options{})
 			require.NoError(t, err)
 			assert.Positive(t, stats.Samples)
 		})
@@ -83,35 +83,35 @@ func TestDecodeLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		payload []byte
-		limits  Limits
+		limits  scan.Limits
 		want    string
 	}{
-		{"gzip bytes", heap, Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
-		{"zstd bytes", encoder.EncodeAll(plain, nil), Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
-		{"plain bytes", plain, Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
-		{"samples", heap, Limits{MaxSamples: 10}, "more than 10 samples"},
-		{"samples times types", heap, Limits{MaxSamples: 100}, "more than 100 samples times sample types"},
-		{"entries", heap, Limits{MaxTableEntries: 20}, "more than 20"},
+		{"gzip bytes", heap, scan.Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"zstd bytes", encoder.EncodeAll(plain, nil), scan.Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"plain bytes", plain, scan.Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"samples", heap, scan.Limits{MaxSamples: 10}, "more than 10 samples"},
+		{"samples times types", heap, scan.Limits{MaxSamples: 100}, "more than 100 samples times sample types"},
+		{"entries", heap, scan.Limits{MaxTableEntries: 20}, "more than 20"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := Decode(tt.payload, DecodeOptions{Limits: tt.limits})
-			require.ErrorIs(t, err, ErrTooLarge)
+			_, _, err := Decode(tt.payload, Options{Limits: tt.limits})
+			require.ErrorIs(t, err, scan.ErrTooLarge)
 			require.ErrorContains(t, err, tt.want)
 		})
 	}
 	t.Run("at the limit", func(t *testing.T) {
-		_, _, err := Decode(heap, DecodeOptions{Limits: Limits{MaxProfileBytes: size}})
+		_, _, err := Decode(heap, Options{Limits: scan.Limits{MaxProfileBytes: size}})
 		require.NoError(t, err)
 	})
 	t.Run("labels", func(t *testing.T) {
-		_, stats, err := Decode(oddPayloads()["labels"], DecodeOptions{Limits: Limits{MaxTableEntries: 15}})
+		_, stats, err := Decode(oddPayloads()["labels"], Options{Limits: scan.Limits{MaxTableEntries: 15}})
 		require.NoError(t, err)
 		assert.Zero(t, stats.DroppedSamples())
 		many := oddBase()
 		for i := range 61 {
 			many = many.Message(pt.PprofSample, oddSample(1, 1).Label(pt.PprofLabel{Key: sBytes, Num: int64(i + 1)}))
 		}
-		_, stats, err = Decode(many, DecodeOptions{Limits: Limits{MaxTableEntries: 15}})
+		_, stats, err = Decode(many, Options{Limits: scan.Limits{MaxTableEntries: 15}})
 		require.NoError(t, err)
 		assert.Equal(t, 1, stats.Dropped[scan.DropTooManyLabels])
 		assert.Equal(t, 60, stats.Samples)
@@ -125,10 +125,10 @@ func TestDecodeLimits(t *testing.T) {
 				deep++
 			}
 		}
-		_, stats, err := Decode(heap, DecodeOptions{Limits: Limits{MaxStackDepth: 10}})
+		_, stats, err := Decode(heap, Options{Limits: scan.Limits{MaxStackDepth: 10}})
 		require.NoError(t, err)
 		assert.Positive(t, deep)
-		assert.Equal(t, deep, stats.Dropped[DropStackTooDeep])
+		assert.Equal(t, deep, stats.Dropped[scan.DropStackTooDeep])
 		assert.Equal(t, len(p.Sample)-deep, stats.Samples)
 	})
 }
@@ -139,8 +139,8 @@ func TestDecodeBombStopsAtTheLimit(t *testing.T) {
 	require.Less(t, len(bomb), limit)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, _, err := Decode(bomb, DecodeOptions{Limits: Limits{MaxProfileBytes: limit}})
+	_, _, err := Decode(bomb, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
 	runtime.ReadMemStats(&after)
-	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, err, scan.ErrTooLarge)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*limit))
 }

@@ -42,7 +42,7 @@ func TestReserved(t *testing.T) {
 		reserved := 0
 		cost := pt.MeasureCost(t, func() {
 			reserved = 0
-			_, _, _ = Decode(payload, DecodeOptions{Meter: &pdatasize.Meter{Reserve: func(n int) error {
+			_, _, _ = Decode(payload, Options{Meter: &pdatasize.Meter{Reserve: func(n int) error {
 				reserved += n
 				return nil
 			}}})
@@ -61,7 +61,7 @@ func TestRefusedReserve(t *testing.T) {
 	errFull := errors.New("full")
 	for allowed := 0; ; allowed++ {
 		calls := 0
-		_, _, err := Decode(payload, DecodeOptions{Meter: &pdatasize.Meter{Reserve: func(int) error {
+		_, _, err := Decode(payload, Options{Meter: &pdatasize.Meter{Reserve: func(int) error {
 			if calls++; calls > allowed {
 				return errFull
 			}
@@ -80,6 +80,6 @@ func TestRefusedReserve(t *testing.T) {
 func TestDecodeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := Decode(readCaptured(t, "go-heap.pb.gz"), DecodeOptions{Meter: &pdatasize.Meter{Context: ctx}})
+	_, _, err := Decode(readCaptured(t, "go-heap.pb.gz"), Options{Meter: &pdatasize.Meter{Context: ctx}})
 	require.ErrorIs(t, err, context.Canceled)
 }

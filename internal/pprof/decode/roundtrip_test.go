@@ -28,7 +28,7 @@ import (
 
 // roundTrip converts payload to OTLP and back.
 func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
-	pd, _, err := Decode(payload, DecodeOptions{})
+	pd, _, err := Decode(payload, Options{})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
 	encoded, stats, err := encode.Encode(pd)
@@ -44,11 +44,11 @@ func roundTrip(t require.TestingT, payload []byte) *profile.Profile {
 // checkStays checks that payload, converted to OTLP and back, decodes to the same OTLP again. (That is not so if a
 // payload repeats an identity, with all values 0 in one sample: the encoder joins that one with another.)
 func checkStays(t *testing.T, payload []byte) {
-	once, _, err := Decode(payload, DecodeOptions{})
+	once, _, err := Decode(payload, Options{})
 	require.NoError(t, err)
 	encoded, _, err := encode.Encode(once)
 	require.NoError(t, err)
-	again, _, err := Decode(encoded[0].Bytes, DecodeOptions{})
+	again, _, err := Decode(encoded[0].Bytes, Options{})
 	require.NoError(t, err)
 	assert.NoError(t, profiletest.Equal(withoutIDs(once), withoutIDs(again)))
 }
@@ -120,7 +120,7 @@ func checkRoundTrip(t require.TestingT, want *profile.Profile) {
 	want, err := profile.ParseUncompressed(payload.Bytes()) // the writer drops what the format cannot represent
 	require.NoError(t, err)
 	if len(want.SampleType) == 0 {
-		pd, _, err := Decode(payload.Bytes(), DecodeOptions{})
+		pd, _, err := Decode(payload.Bytes(), Options{})
 		require.NoError(t, err)
 		require.Zero(t, pd.ResourceProfiles().Len())
 		return
@@ -168,7 +168,7 @@ func TestRoundTripOfLabelsOnTheWire(t *testing.T) {
 				Message(profiletest.PprofSample, sample).Strings(strings...)
 			want, err := profile.ParseUncompressed(payload)
 			require.NoError(t, err)
-			pd, _, err := Decode(payload, DecodeOptions{})
+			pd, _, err := Decode(payload, Options{})
 			require.NoError(t, err)
 			back := roundTrip(t, payload)
 			require.NoError(t, profiletest.EqualPprof(want, back))

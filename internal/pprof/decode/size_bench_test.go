@@ -20,10 +20,10 @@ func BenchmarkSize(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		plain := bytes.Clone(plainBytes(b, input.payload))
 		b.Run(input.name+"/impl=otlp", func(b *testing.B) {
-			pd, _, err := Decode(input.payload, DecodeOptions{})
+			pd, _, err := Decode(input.payload, Options{})
 			require.NoError(b, err)
 			reportSizes(b, otlpBytes(b, pd), func() any {
-				pd, _, err := Decode(input.payload, DecodeOptions{})
+				pd, _, err := Decode(input.payload, Options{})
 				require.NoError(b, err)
 				return pd
 			})

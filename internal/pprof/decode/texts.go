@@ -17,7 +17,7 @@ import (
 type texts struct {
 	payload *scan.Payload
 	dict    *dictionary.Dictionary
-	limits  *Limits
+	limits  *scan.Limits
 	counts  *scan.Counts
 
 	// text holds the bytes of string_table; entry i is text[Strings[i].Start−textStart : Strings[i].End−textStart].

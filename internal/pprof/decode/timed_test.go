@@ -22,10 +22,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-var withTimestamps = DecodeOptions{TimestampLabels: DefaultTimestampLabels()}
+var withTimestamps = Options{TimestampLabels: DefaultTimestampLabels()}
 
 const year2026 = int64(1767225600e9)
 
@@ -121,7 +122,7 @@ func TestTimestampsOfPprof(t *testing.T) {
 	two.Sample[0].NumLabel, two.Sample[0].NumUnit = map[string][]int64{key: {at(1), at(2)}}, map[string][]string{key: {"", ""}}
 	pd := requireLossless(t, two.bytes(t))
 	assert.Contains(t, profiletest.Render(pd), "end_timestamp_ns=[", "two numbers are not a time")
-	plain, _, err := Decode(newTimedPprof("samples").add("a", key, "", at(1), 1).bytes(t), DecodeOptions{})
+	plain, _, err := Decode(newTimedPprof("samples").add("a", key, "", at(1), 1).bytes(t), Options{})
 	require.NoError(t, err)
 	assert.Contains(t, profiletest.Render(plain), "end_timestamp_ns=1767225601000000000", "without the option")
 }
@@ -231,9 +232,9 @@ func FuzzTimestamps(f *testing.F) {
 	f.Add(payload.bytes(f))
 	f.Add(newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", year2026-1, 1).bytes(f))
 	f.Add(newTimedPprof("samples").add("a", key, "", year2026, 0).add("a", key, "", 17, 1).bytes(f))
-	limits := Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
+	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		pd, _, err := Decode(data, DecodeOptions{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
+		pd, _, err := Decode(data, Options{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
 		if err != nil {
 			return
 		}

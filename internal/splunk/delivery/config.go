@@ -6,7 +6,7 @@ package delivery
 import (
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -40,8 +40,8 @@ func DefaultConfig() Config {
 	return Config{
 		TextThreadMetadata: metadataBasic,
 		Limits: LimitsConfig{
-			MaxProfileBytes: decode.DefaultLimits().MaxProfileBytes, MaxStackDepth: 1024,
-			MaxTextBytes: decode.DefaultLimits().MaxTextBytes, MaxExpansion: decode.DefaultLimits().MaxExpansion,
+			MaxProfileBytes: scan.DefaultLimits().MaxProfileBytes, MaxStackDepth: 1024,
+			MaxTextBytes: scan.DefaultLimits().MaxTextBytes, MaxExpansion: scan.DefaultLimits().MaxExpansion,
 		},
 	}
 }
@@ -76,7 +76,7 @@ func (c *Config) Options() records.Options {
 	l := &c.Limits
 	return records.Options{
 		FullThreadMetadata: c.TextThreadMetadata == metadataFull,
-		Limits: decode.Limits{
+		Limits: scan.Limits{
 			MaxProfileBytes: l.MaxProfileBytes, MaxStackDepth: l.MaxStackDepth, MaxTextBytes: l.MaxTextBytes, MaxExpansion: l.MaxExpansion,
 		},
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
@@ -61,7 +61,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 	r := reporter{first: -1, incomplete: result.Incomplete}
 	if result.Incomplete > 0 {
 		r.reasons = append(r.reasons, fmt.Sprintf("%d samples of %d records were dropped: %s", result.DroppedSamples(),
-			result.Incomplete, httpserver.Reasons[decode.DropReason](result.Dropped[:])))
+			result.Incomplete, httpserver.Reasons[scan.DropReason](result.Dropped[:])))
 	}
 	for _, rejection := range result.Rejected {
 		r.add(1, rejection.Record, rejection.Error())
@@ -213,11 +213,11 @@ func (m *Metrics) count(ctx context.Context, r *splunklog.Result) {
 	}
 	for i, n := range r.Dropped {
 		if n > 0 {
-			m.Dropped.Add(ctx, int64(n), with(attribute.String("reason", decode.DropReason(i).String())))
+			m.Dropped.Add(ctx, int64(n), with(attribute.String("reason", scan.DropReason(i).String())))
 		}
 	}
 	for i, n := range r.Repaired {
-		m.repair(ctx, decode.Repair(i).String(), n)
+		m.repair(ctx, scan.Repair(i).String(), n)
 	}
 	for i, n := range r.Attributes {
 		m.repair(ctx, compact.Repair(i).String(), n)

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
@@ -50,7 +50,7 @@ func (o *order) path(t *testing.T, profiles, logs error) *Path {
 	metrics := &Metrics{Records: none, Profiles: none, Samples: none, Rejected: none, Dropped: none, Repaired: none}
 	return &Path{
 		Metrics: metrics,
-		Options: records.Options{Limits: decode.Limits{MaxProfileBytes: 1 << 20}},
+		Options: records.Options{Limits: scan.Limits{MaxProfileBytes: 1 << 20}},
 		Budget:  budget.Process(),
 		Profiles: func(context.Context, pprofile.Profiles) error {
 			*o = append(*o, "profiles")

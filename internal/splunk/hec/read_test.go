@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -136,7 +136,7 @@ func FuzzEvents(f *testing.F) {
 		if ld.LogRecordCount() != reader.records || reader.records == 0 {
 			t.Fatalf("%d records of %d events", ld.LogRecordCount(), reader.records)
 		}
-		result := records.Translate(ld, records.Options{Limits: decode.Limits{MaxProfileBytes: 1 << 20}})
+		result := records.Translate(ld, records.Options{Limits: scan.Limits{MaxProfileBytes: 1 << 20}})
 		if err := profiletest.Check(result.Profiles); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -180,14 +180,14 @@ func TestTranslateIsBounded(t *testing.T) {
 			var result Result
 			var body []byte
 			cost := profiletest.MeasureCost(t, func() {
-				result = Translate(request.logs, Options{Limits: decode.Limits{MaxStackDepth: 1 << 20}})
+				result = Translate(request.logs, Options{Limits: scan.Limits{MaxStackDepth: 1 << 20}})
 				var err error
 				body, err = new(pprofile.ProtoMarshaler).MarshalProfiles(result.Profiles)
 				require.NoError(t, err)
 			})
 			body, result = nil, Result{}
 			profiletest.MeasureReserved(t, 16<<20, func(reserve func(int) error) {
-				result = Translate(request.logs, Options{Limits: decode.Limits{MaxStackDepth: 1 << 20}, Meter: &pdatasize.Meter{Reserve: reserve}})
+				result = Translate(request.logs, Options{Limits: scan.Limits{MaxStackDepth: 1 << 20}, Meter: &pdatasize.Meter{Reserve: reserve}})
 			})
 			t.Logf("%d bytes, %d out: %v", request.bytes, len(body), cost)
 			profiletest.RequireBounded(t, cost, request.bytes, translateConstantBytes, translateFactor)
@@ -207,7 +207,7 @@ func TestManyBombsAreBounded(t *testing.T) {
 			eachRecord(request, func(r plog.LogRecord) { r.Body().SetStr(base64.StdEncoding.EncodeToString(body)) })
 			size := new(plog.ProtoMarshaler).LogsSize(request)
 			var result Result
-			cost := profiletest.MeasureCost(t, func() { result = Translate(request, Options{Limits: decode.Limits{MaxProfileBytes: limit}}) })
+			cost := profiletest.MeasureCost(t, func() { result = Translate(request, Options{Limits: scan.Limits{MaxProfileBytes: limit}}) })
 			t.Logf("%s: %d bytes: %v", compression, size, cost)
 			require.Len(t, result.Rejected, 2000)
 			for _, r := range result.Rejected {
@@ -280,7 +280,7 @@ func FuzzRequestCost(f *testing.F) {
 			}
 			ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 			if err == nil {
-				result = Translate(ld, Options{Limits: decode.Limits{MaxProfileBytes: limit}})
+				result = Translate(ld, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
 			}
 		})
 		profiletest.RequireBounded(t, cost, len(body)+2*limit, translateConstantBytes, translateFactor)

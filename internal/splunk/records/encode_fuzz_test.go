@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -65,7 +65,7 @@ func FuzzEncode(f *testing.F) {
 				if format == BodyText {
 					continue
 				}
-				result := Translate(part.Logs, Options{Limits: decode.Limits{MaxStackDepth: 1 << 30}})
+				result := Translate(part.Logs, Options{Limits: scan.Limits{MaxStackDepth: 1 << 30}})
 				if len(result.Rejected) > 0 {
 					t.Fatal(result.Rejected[0])
 				}

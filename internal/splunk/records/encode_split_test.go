@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -139,11 +139,11 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 		"not gzip":     {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "gzip") }, Options{}, ReasonNotOTLP},
 		"not protobuf": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "none") }, Options{}, ReasonNotOTLP},
 		"truncated":    {func(r plog.LogRecord) { b := r.Body().Bytes().AsRaw(); r.Body().Bytes().FromRaw(b[:len(b)-9]) }, Options{}, ReasonNotOTLP},
-		"bomb":         {func(r plog.LogRecord) { r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(make([]byte, 64<<20), nil)) }, Options{Limits: decode.Limits{MaxProfileBytes: 1 << 20}}, ReasonTooLarge},
+		"bomb":         {func(r plog.LogRecord) { r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(make([]byte, 64<<20), nil)) }, Options{Limits: scan.Limits{MaxProfileBytes: 1 << 20}}, ReasonTooLarge},
 		"many messages": {func(r plog.LogRecord) {
 			profile := message(1, message(2, message(2, bytes.Repeat(message(2, message(9, make([]byte, 3))), 1<<20))))
 			r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(profile, nil))
-		}, Options{Limits: decode.Limits{MaxProfileBytes: 8 << 20}}, ReasonTooLarge},
+		}, Options{Limits: scan.Limits{MaxProfileBytes: 8 << 20}}, ReasonTooLarge},
 		"nested without end": {func(r plog.LogRecord) {
 			value := []byte{}
 			for range 1000 {
@@ -156,7 +156,7 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 			r.Attributes().PutStr(keyBodyCompression, "none")
 			r.Body().Bytes().FromRaw([]byte{1<<3 | 3, 1<<3 | 4})
 		}, Options{}, ReasonNotOTLP},
-		"too large":        {func(plog.LogRecord) {}, Options{Limits: decode.Limits{MaxProfileBytes: 100}}, ReasonTooLarge},
+		"too large":        {func(plog.LogRecord) {}, Options{Limits: scan.Limits{MaxProfileBytes: 100}}, ReasonTooLarge},
 		"not base64":       {func(r plog.LogRecord) { r.Body().SetStr("!") }, Options{}, ReasonBase64},
 		"empty":            {func(r plog.LogRecord) { r.Body().SetEmptyBytes() }, Options{}, ReasonEmpty},
 		"neither of these": {func(r plog.LogRecord) { r.Body().SetInt(1) }, Options{}, ReasonBody},

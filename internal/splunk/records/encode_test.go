@@ -56,7 +56,7 @@ func pprofs(t testing.TB) map[string]pprofile.Profiles {
 	for _, file := range files {
 		payload, err := os.ReadFile(file)
 		require.NoError(t, err)
-		pd, _, err := decode.Decode(payload, decode.DecodeOptions{IncludeOriginalPayload: len(payload) < 10_000})
+		pd, _, err := decode.Decode(payload, decode.Options{IncludeOriginalPayload: len(payload) < 10_000})
 		if err == nil && pd.SampleCount() > 0 && len(payload) < 200_000 {
 			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", filepath.Base(file))
 			all[filepath.Base(file)] = pd

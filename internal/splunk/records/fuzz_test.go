@@ -10,14 +10,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // requireSound expects conformant profiles, and every record either read or rejected.
 func requireSound(t *testing.T, ld plog.Logs) {
 	ld.MarkReadOnly()
-	for _, opts := range []Options{{}, {FullThreadMetadata: true, Limits: decode.Limits{MaxStackDepth: 3, MaxProfileBytes: 4096}}} {
+	for _, opts := range []Options{{}, {FullThreadMetadata: true, Limits: scan.Limits{MaxStackDepth: 3, MaxProfileBytes: 4096}}} {
 		result := Translate(ld, opts)
 		if err := profiletest.Check(result.Profiles); err != nil {
 			t.Fatal(err)

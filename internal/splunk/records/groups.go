@@ -9,7 +9,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // origin is the last resource and scope that were interned. They are interned for the first sample that needs them, so
@@ -123,7 +123,7 @@ func (t *translator) add(o *observation) {
 	if g := t.groups.last; g == 0 || t.groups.list[g].groupKey != key {
 		g, ok := t.group(key)
 		if !ok {
-			t.result.Dropped[decode.DropOverBudget]++
+			t.result.Dropped[scan.DropOverBudget]++
 			return
 		}
 		t.groups.last = g

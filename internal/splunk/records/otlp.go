@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // The attributes of a record whose body is OTLP profiles.
@@ -145,15 +146,15 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 		return nil, reject(ReasonNotOTLP, "the body is not %s", compression)
 	}
 	limit := min(t.bytesLeft, t.workLeft)
-	err := decode.ErrTooLarge
+	err := scan.ErrTooLarge
 	if compression != compressionNone {
 		payload, err = decode.Uncompress(payload, limit, &t.scratch)
 	} else if len(payload) <= limit {
 		err = nil
 	}
-	var damaged *decode.FormatError
+	var damaged *scan.FormatError
 	switch {
-	case errors.Is(err, decode.ErrTooLarge):
+	case errors.Is(err, scan.ErrTooLarge):
 		t.workLeft -= limit
 		return nil, reject(ReasonTooLarge, "the body is more than the %d bytes left when decompressed", limit)
 	case errors.As(err, &damaged):
@@ -206,7 +207,7 @@ func (t *translator) joinWhole() {
 		}
 		if dropped > 0 {
 			t.result.Incomplete++
-			t.result.Dropped[decode.DropMalformed] += dropped
+			t.result.Dropped[scan.DropMalformed] += dropped
 		}
 		t.result.addAttributes(stats.Repairs)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
@@ -42,7 +43,7 @@ func (t *translator) readPprof(body string) *Rejection {
 	t.result.add(&stats)
 	switch {
 	case t.scratch.Err() != nil: // the request has ended
-	case errors.Is(err, decode.ErrTooLarge):
+	case errors.Is(err, scan.ErrTooLarge):
 		if stats.UncompressedBytes == 0 { // the limit was exceeded while decompressing
 			t.workLeft -= limits.MaxProfileBytes
 		}

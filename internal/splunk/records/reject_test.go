@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -70,7 +70,7 @@ func TestBombs(t *testing.T) {
 	appendRecord(sl, filler(limit/2), keyFormat, formatPprofValue)
 	appendRecord(sl, javaStack, keyFormat, "text")
 	appendRecord(sl, strings.Repeat("x", limit), keyFormat, "text")
-	result := Translate(ld, Options{Limits: decode.Limits{MaxProfileBytes: limit}})
+	result := Translate(ld, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
 	var records []int
 	for _, r := range result.Rejected {
 		assert.Equal(t, ReasonTooLarge, r.Reason, r.Err)
@@ -84,8 +84,8 @@ func TestBombs(t *testing.T) {
 func TestTextsShareTheLimit(t *testing.T) {
 	ld, _ := newRecord(javaStack, keyFormat, "text")
 	appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), javaStack, keyFormat, "text")
-	assert.Empty(t, Translate(ld, Options{Limits: decode.Limits{MaxProfileBytes: 2 * len(javaStack)}}).Rejected)
-	result := Translate(ld, Options{Limits: decode.Limits{MaxProfileBytes: 2*len(javaStack) - 1}})
+	assert.Empty(t, Translate(ld, Options{Limits: scan.Limits{MaxProfileBytes: 2 * len(javaStack)}}).Rejected)
+	result := Translate(ld, Options{Limits: scan.Limits{MaxProfileBytes: 2*len(javaStack) - 1}})
 	require.Len(t, result.Rejected, 1)
 	assert.Equal(t, 1, result.Rejected[0].Record)
 }
@@ -101,7 +101,7 @@ func TestSamplesShareALimit(t *testing.T) {
 	appendRecord(sl, p.encode(), keyType, "cpu")
 	appendRecord(sl, javaStack)
 	appendRecord(sl, javaStack)
-	result := Translate(ld, Options{Limits: decode.Limits{MaxSamples: 4}})
+	result := Translate(ld, Options{Limits: scan.Limits{MaxSamples: 4}})
 	assert.Equal(t, 4, result.Samples)
 	var records []int
 	for _, r := range result.Rejected {
@@ -119,12 +119,12 @@ func TestSamplesOfAPprofAreDroppedAlone(t *testing.T) {
 	p.sample([]uint64{9}, nil, keyEventTime, 1000)
 	p.sample([]uint64{1}, nil, keyEventTime, 1000)
 	ld, _ := newRecord(p.encode(), keyType, "cpu")
-	result := translated(t, ld, Options{Limits: decode.Limits{MaxStackDepth: 2}})
+	result := translated(t, ld, Options{Limits: scan.Limits{MaxStackDepth: 2}})
 	assert.Equal(t, 1, result.Samples)
-	assert.Equal(t, 1, result.Dropped[decode.DropStackTooDeep])
-	assert.Equal(t, 1, result.Dropped[decode.DropUnknownLocation])
-	assert.Equal(t, 1, result.Repaired[decode.RepairNegativeLine])
-	assert.Zero(t, result.Repaired[decode.RepairMissingSampleTypes])
+	assert.Equal(t, 1, result.Dropped[scan.DropStackTooDeep])
+	assert.Equal(t, 1, result.Dropped[scan.DropUnknownLocation])
+	assert.Equal(t, 1, result.Repaired[scan.RepairNegativeLine])
+	assert.Zero(t, result.Repaired[scan.RepairMissingSampleTypes])
 }
 
 func TestRest(t *testing.T) {

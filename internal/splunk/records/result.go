@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // Reason is why a record was rejected. Its String is the value of a metric's attribute.
@@ -91,9 +92,9 @@ type Result struct {
 	Rejected []Rejection
 	// Dropped counts the dropped samples of records that were read, Incomplete these records, and Repaired the faults that were
 	// repaired.
-	Dropped    [decode.NumDropReasons]int
+	Dropped    [scan.NumDropReasons]int
 	Incomplete int
-	Repaired   [decode.NumRepairs]int
+	Repaired   [scan.NumRepairs]int
 	// Attributes counts the attributes of records, scopes and resources that were repaired or left out, by fault.
 	Attributes [compact.NumRepairs]int
 	// UnpackedBytes is the size of the bodies that were read, after decompression.
@@ -134,13 +135,13 @@ func (r *Result) addAttributes(repairs [compact.NumRepairs]int) {
 	}
 }
 
-func (r *Result) add(stats *decode.DecodeStats) {
+func (r *Result) add(stats *decode.Stats) {
 	for i, n := range stats.Dropped {
 		r.Dropped[i] += n
 	}
 	for i, n := range stats.Repaired {
 		// The format has no sample types, so their absence is not a fault.
-		if decode.Repair(i) != decode.RepairMissingSampleTypes {
+		if scan.Repair(i) != scan.RepairMissingSampleTypes {
 			r.Repaired[i] += n
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -144,8 +144,8 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 
 func TestTextStackDepth(t *testing.T) {
 	ld, _ := newRecord("\n\n"+strings.Repeat("at f(x:1)\n", 8), keyFormat, "text")
-	assert.Equal(t, 1, translated(t, ld, Options{Limits: decode.Limits{MaxStackDepth: 8}}).Samples)
-	result := Translate(ld, Options{Limits: decode.Limits{MaxStackDepth: 7}})
+	assert.Equal(t, 1, translated(t, ld, Options{Limits: scan.Limits{MaxStackDepth: 8}}).Samples)
+	result := Translate(ld, Options{Limits: scan.Limits{MaxStackDepth: 7}})
 	require.Len(t, result.Rejected, 1)
 	assert.Equal(t, ReasonTooDeep, result.Rejected[0].Reason)
 	assert.Zero(t, result.Profiles.Dictionary().StringTable().Len())

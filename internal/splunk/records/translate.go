@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // Options configures how records are read, and bounds what one request may cost.
@@ -25,7 +25,7 @@ type Options struct {
 	// Limits are those of pprof/decode, but for all bodies of a request together: MaxProfileBytes and MaxSamples count
 	// texts and OTLP too. Stacks deeper than MaxStackDepth are left out; 0 means 1024, the limit of the agents
 	// themselves.
-	Limits decode.Limits
+	Limits scan.Limits
 	// Meter bounds the work; nil means no bound.
 	Meter *size.Meter
 }

@@ -60,7 +60,7 @@ func (h *honest) warmUp(t testing.TB) {
 			return post(ctx, "http://"+n.pprof+"/v1/pprof?service.name="+honestService, "application/octet-stream", body)
 		}
 	case d.otlp:
-		pd, _, err := decode.Decode(body, decode.DecodeOptions{})
+		pd, _, err := decode.Decode(body, decode.Options{})
 		require.NoError(t, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", honestService)
 		message, err := pprofileotlp.NewExportRequestFromProfiles(pd).MarshalProto()

@@ -276,7 +276,7 @@ func benchPayloads(b *testing.B) (rounds [][]benchPayload) {
 			service := fmt.Sprint("service-", target%benchServices)
 			for _, kind := range kinds {
 				body := benchVariant(b, captured[kind], service, random)
-				pd, _, err := decode.Decode(body, decode.DecodeOptions{})
+				pd, _, err := decode.Decode(body, decode.Options{})
 				require.NoError(b, err)
 				payloads = append(payloads, benchPayload{
 					query: fmt.Sprintf("service.name=%s&service.instance.id=%d", service, target),

@@ -35,7 +35,7 @@ func (c *collector) sendAll(t *testing.T, prefix string) map[string]int {
 // exportPayload sends a pprof as OTLP for a service, and returns the number of its samples.
 func (c *collector) exportPayload(t *testing.T, service string, payload []byte) int {
 	t.Helper()
-	pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+	pd, _, err := decode.Decode(payload, decode.Options{})
 	require.NoError(t, err)
 	pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", service)
 	require.NoError(t, export(dial(t, c.otlp), pd))

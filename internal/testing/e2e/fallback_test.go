@@ -78,7 +78,7 @@ func (c *chain) requirePayloads(t *testing.T, payloads map[string][]byte) {
 	t.Helper()
 	want := map[string]pprofile.Profiles{}
 	for name, payload := range payloads {
-		pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(t, err)
 		resource := pd.ResourceProfiles().At(0).Resource().Attributes()
 		resource.PutStr("service.name", name)

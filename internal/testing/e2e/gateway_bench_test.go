@@ -87,7 +87,7 @@ func benchMessages(b *testing.B) []pprofile.Profiles {
 			}
 			payload, err := os.ReadFile(file)
 			require.NoError(b, err)
-			pd, _, err := decode.Decode(payload, decode.DecodeOptions{})
+			pd, _, err := decode.Decode(payload, decode.Options{})
 			require.NoError(b, err)
 			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("service-", round%3))
 			for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {

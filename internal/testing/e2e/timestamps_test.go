@@ -68,7 +68,7 @@ func eventsOf(t *testing.T, payloads map[string][]byte) map[profiletest.Event]in
 		var pd pprofile.Profiles
 		var err error
 		if format == formats.Pprof {
-			pd, _, err = decode.Decode(data, decode.DecodeOptions{TimestampLabels: decode.DefaultTimestampLabels()})
+			pd, _, err = decode.Decode(data, decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
 		} else {
 			pd, _, err = formats.Decode(data, format, formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: uint64(recordingEnd.UnixNano())}}})
 		}

@@ -17,7 +17,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	pprofconv "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	pprofdecode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // flavour is a representation: convert makes it of an input, marshal bytes of that.
@@ -48,7 +49,7 @@ func decode(in *input) pprofile.Profiles {
 	if in.isTimed {
 		return decodeTimed(in)
 	}
-	pd, _, err := pprofconv.Decode(in.payload, pprofconv.DecodeOptions{})
+	pd, _, err := pprofdecode.Decode(in.payload, pprofdecode.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -69,7 +70,7 @@ func decodeTimed(in *input) pprofile.Profiles {
 			},
 		}))
 	}
-	_, err := pprofconv.Read(in.payload, dict, pprofconv.DefaultLimits(), "", nil, func(s pprofconv.Sample) {
+	_, err := pprofdecode.Read(in.payload, dict, scan.DefaultLimits(), "", nil, func(s pprofdecode.Sample) {
 		for i, p := range profiles {
 			a.Observe(p, compact.Identity{Stack: s.Stack}, compact.Observation{Timestamp: uint64(s.Labels[0].Labels[0].Num) * 1e9, Value: s.Values[i]})
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	pprofconv "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	pprofdecode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 )
 
 // input is a profile, parsed and as a pprof without compression.
@@ -221,7 +221,7 @@ func inputs(tb testing.TB) []input {
 func captured(tb testing.TB, name, path string) input {
 	data, err := os.ReadFile(path)
 	require.NoError(tb, err)
-	plain, err := pprofconv.Uncompress(data, 1<<30, nil)
+	plain, err := pprofdecode.Uncompress(data, 1<<30, nil)
 	require.NoError(tb, err)
 	p := &pprofProfile{}
 	unmarshal(plain, reflect.ValueOf(p).Elem())

@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // AllFormats returns the names of all formats, which is the default of `formats`.
@@ -63,7 +64,7 @@ func sniffFormat(data []byte) formats.Format {
 }
 
 // decodeFormat decodes a payload that is not pprof. The error is a *Rejection, or that of ctx.
-func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *Payload) (pd pprofile.Profiles, stats decode.DecodeStats, err error) {
+func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *Payload) (pd pprofile.Profiles, stats decode.Stats, err error) {
 	if format == formats.GoTrace {
 		p.ProfileName = "" // a trace has several kinds of profiles, named by their types
 	}
@@ -101,9 +102,9 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		return pd, stats, Reject(NotPprof, fmt.Errorf("read %s: %w", format, err))
 	}
 	stats.Samples = done.Events
-	stats.Dropped[decode.DropMalformed] = done.Dropped
-	stats.Repaired[decode.RepairInvalidUTF8] = done.InvalidUTF8
-	stats.Repaired[decode.RepairTruncatedText] = done.Truncated
+	stats.Dropped[scan.DropMalformed] = done.Dropped
+	stats.Repaired[scan.RepairInvalidUTF8] = done.InvalidUTF8
+	stats.Repaired[scan.RepairTruncatedText] = done.Truncated
 	in.countFaults(ctx, &stats)
 	in.countLeftOut(ctx, &done)
 	if done.GuessedClock {

@@ -29,7 +29,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	pprofconv "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	pprofdecode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -53,7 +54,7 @@ type Payload struct {
 	IsTotal, IsDelta bool
 	// Baseline turns cumulative values into what has happened since the payload before, and Fetched is when this one was
 	// fetched. The caller commits the Baseline.
-	Baseline *pprofconv.Baseline
+	Baseline *pprofdecode.Baseline
 	Fetched  time.Time
 	// Format is the format of Data if the sender states it; otherwise it is recognised by content.
 	Format formats.Format
@@ -82,7 +83,7 @@ type Shared struct {
 type Config struct {
 	ResourceAttributes     map[string]any
 	IncludeOriginalPayload bool
-	Limits                 pprofconv.Limits
+	Limits                 scan.Limits
 	Formats                []string
 	GoTrace                GoTraceConfig
 	TimestampLabels        []string
@@ -129,7 +130,7 @@ func New(s Settings) (*Ingester, error) {
 
 // Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection, or that
 // of ctx; the claim is then as before.
-func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
+func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofdecode.Stats, error) {
 	pd, stats, err := in.decode(ctx, &p)
 	plainBytes := stats.UncompressedBytes
 	if err != nil { // a bad payload costs as much as a good one
@@ -141,9 +142,9 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 	return pd, stats, err
 }
 
-func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, pprofconv.DecodeStats, error) {
+func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, pprofdecode.Stats, error) {
 	if len(p.Data) == 0 {
-		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(Empty, errors.New("the payload is empty"))
+		return pprofile.Profiles{}, pprofdecode.Stats{}, Reject(Empty, errors.New("the payload is empty"))
 	}
 	if p.Format == formats.Unknown && in.accepts(formats.Pprof) {
 		// Nearly every payload is pprof, and no other format can be read as pprof. Sniffing first would decompress most of a
@@ -160,7 +161,7 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 		p.Format = sniffFormat(p.Data)
 	}
 	if !in.accepts(p.Format) {
-		return pprofile.Profiles{}, pprofconv.DecodeStats{}, Reject(NotPprof,
+		return pprofile.Profiles{}, pprofdecode.Stats{}, Reject(NotPprof,
 			fmt.Errorf("the payload seems to be %s, but `formats` has only %v", p.Format, in.Config.Formats))
 	}
 	if p.Format == formats.Pprof {
@@ -170,8 +171,8 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 }
 
 // decodePprof decodes a payload as pprof. The error is a *Rejection, or that of ctx.
-func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofconv.DecodeStats, err error) {
-	options := pprofconv.DecodeOptions{
+func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofdecode.Stats, err error) {
+	options := pprofdecode.Options{
 		Limits:                 in.Config.Limits,
 		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
 		TimestampLabels:        in.Config.TimestampLabels,
@@ -181,7 +182,7 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Pr
 	options.Limits.MaxProfileBytes = in.limit(p)
 	err = in.build(ctx, p, func(reserve pdatasize.Reserve) (err error) {
 		options.Meter = &pdatasize.Meter{Context: ctx, Reserve: reserve}
-		pd, stats, err = pprofconv.Decode(p.Data, options)
+		pd, stats, err = pprofdecode.Decode(p.Data, options)
 		return err
 	})
 	switch {
@@ -190,9 +191,9 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Pr
 		return pd, stats, ctx.Err()
 	case ReasonOf(err) != "":
 		return pd, stats, err
-	case errors.Is(err, pprofconv.ErrTooLarge) && stats.UncompressedBytes == 0:
+	case errors.Is(err, scan.ErrTooLarge) && stats.UncompressedBytes == 0:
 		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
-	case errors.Is(err, pprofconv.ErrTooLarge):
+	case errors.Is(err, scan.ErrTooLarge):
 		return pd, stats, Reject(TooLarge, err)
 	default:
 		return pd, stats, Reject(NotPprof, err)
@@ -220,7 +221,7 @@ func (in *Ingester) build(ctx context.Context, p *Payload, decode func(pdatasize
 }
 
 // finish prepares decoded profiles for their delivery: they replace the payload in its claim, and get their resource and scope.
-func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofconv.DecodeStats) error {
+func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.Stats) error {
 	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
 		return err
 	}
@@ -311,7 +312,7 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err er
 		return nil, nil
 	}
 	err = in.build(ctx, p, func(reserve pdatasize.Reserve) (err error) {
-		plain, err = pprofconv.Uncompress(p.Data, in.limit(p), &pdatasize.Meter{Context: ctx, Reserve: reserve})
+		plain, err = pprofdecode.Uncompress(p.Data, in.limit(p), &pdatasize.Meter{Context: ctx, Reserve: reserve})
 		return err
 	})
 	if err == nil {
@@ -325,9 +326,9 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err er
 
 // uncompressError returns the error for a payload that cannot be decompressed, if it is not one of the claim.
 func uncompressError(err error) error {
-	var damaged *pprofconv.FormatError
+	var damaged *scan.FormatError
 	switch {
-	case errors.Is(err, pprofconv.ErrTooLarge):
+	case errors.Is(err, scan.ErrTooLarge):
 		return Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
 	case errors.As(err, &damaged):
 		return Reject(Unreadable, err)

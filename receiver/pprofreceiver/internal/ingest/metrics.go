@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // AttributesOption returns the attributes of a measurement (key, value, ...).
@@ -30,15 +31,15 @@ func (in *Ingester) CountRejected(ctx context.Context, err error) {
 }
 
 // countFaults counts what was dropped or repaired in a payload that was decoded.
-func (in *Ingester) countFaults(ctx context.Context, stats *decode.DecodeStats) {
+func (in *Ingester) countFaults(ctx context.Context, stats *decode.Stats) {
 	for i, n := range stats.Dropped {
 		if n > 0 {
-			in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(n), AttributesOption("reason", decode.DropReason(i).String()))
+			in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(n), AttributesOption("reason", scan.DropReason(i).String()))
 		}
 	}
 	for i, n := range stats.Repaired {
 		if n > 0 {
-			in.Metrics.ReceiverPprofRepaired.Add(ctx, int64(n), AttributesOption("fault", decode.Repair(i).String()))
+			in.Metrics.ReceiverPprofRepaired.Add(ctx, int64(n), AttributesOption("fault", scan.Repair(i).String()))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (r scrapeResult) failed(err error) scrapeResult {
 const restartTooManyStacks = "too_many_stacks"
 
 // countRestart counts totals that do not continue those before them.
-func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *decode.DecodeStats) {
+func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *decode.Stats) {
 	why := stats.Delta.Reason.String()
 	if stats.Delta.Overflowed {
 		why = restartTooManyStacks

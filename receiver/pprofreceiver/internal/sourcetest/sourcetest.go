@@ -31,7 +31,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -155,7 +155,7 @@ func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *inges
 	metrics, err := metadata.NewTelemetryBuilder(f.Set.TelemetrySettings)
 	require.NoError(f.T, err)
 	f.T.Cleanup(metrics.Shutdown)
-	limits := decode.DefaultLimits()
+	limits := scan.DefaultLimits()
 	if maxProfileBytes > 0 {
 		limits.MaxProfileBytes = maxProfileBytes
 	}
