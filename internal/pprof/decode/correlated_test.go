@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -17,25 +18,25 @@ import (
 func TestCorrelatedKeys(t *testing.T) {
 	for name, test := range map[string]struct {
 		timed bool
-		read  func(payload, next []byte) (DecodeStats, error)
+		read  func(payload, next []byte) (Stats, error)
 	}{
-		"Decode": {false, func(payload, _ []byte) (DecodeStats, error) {
-			_, stats, err := Decode(payload, DecodeOptions{})
+		"Decode": {false, func(payload, _ []byte) (Stats, error) {
+			_, stats, err := Decode(payload, Options{})
 			return stats, err
 		}},
-		"Decode of times": {true, func(payload, _ []byte) (DecodeStats, error) {
-			_, stats, err := Decode(payload, DecodeOptions{TimestampLabels: DefaultTimestampLabels()})
+		"Decode of times": {true, func(payload, _ []byte) (Stats, error) {
+			_, stats, err := Decode(payload, Options{TimestampLabels: DefaultTimestampLabels()})
 			return stats, err
 		}},
-		"Decode with a Baseline": {false, func(payload, next []byte) (DecodeStats, error) {
+		"Decode with a Baseline": {false, func(payload, next []byte) (Stats, error) {
 			baseline := NewBaseline(BaselineOptions{})
-			_, _, err := Decode(payload, DecodeOptions{Baseline: baseline})
+			_, _, err := Decode(payload, Options{Baseline: baseline})
 			baseline.Commit()
-			_, stats, nextErr := Decode(next, DecodeOptions{Baseline: baseline})
+			_, stats, nextErr := Decode(next, Options{Baseline: baseline})
 			return stats, errors.Join(err, nextErr)
 		}},
-		"Read": {true, func(payload, _ []byte) (DecodeStats, error) {
-			return Read(payload, dictionary.New(), Limits{}, "", nil, func(Sample) {})
+		"Read": {true, func(payload, _ []byte) (Stats, error) {
+			return Read(payload, dictionary.New(), scan.Limits{}, "", nil, func(Sample) {})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -35,23 +36,23 @@ func TestPooledForgets(t *testing.T) {
 	}
 	for name, use := range map[string]func(payload func(value int64) []byte) string{
 		"Decode": func(payload func(value int64) []byte) string {
-			pd, stats, err := Decode(payload(1), DecodeOptions{})
+			pd, stats, err := Decode(payload(1), Options{})
 			require.NoError(t, err)
 			return fmt.Sprint(pd.SampleCount(), stats.Samples, stats.Counts)
 		},
 		"Decode with a Baseline": func(payload func(value int64) []byte) string {
 			baseline := NewBaseline(BaselineOptions{})
-			_, first, err := Decode(payload(1), DecodeOptions{Baseline: baseline})
+			_, first, err := Decode(payload(1), Options{Baseline: baseline})
 			require.NoError(t, err)
 			baseline.Commit()
-			pd, second, err := Decode(payload(2), DecodeOptions{Baseline: baseline})
+			pd, second, err := Decode(payload(2), Options{Baseline: baseline})
 			require.NoError(t, err)
 			baseline.Commit()
 			return fmt.Sprint(pd.SampleCount(), first.Delta, second.Delta, second.Counts)
 		},
 		"Read": func(payload func(value int64) []byte) string {
 			samples := 0
-			_, err := Read(payload(1), dictionary.New(), Limits{}, "", nil, func(Sample) { samples++ })
+			_, err := Read(payload(1), dictionary.New(), scan.Limits{}, "", nil, func(Sample) { samples++ })
 			require.NoError(t, err)
 			return fmt.Sprint(samples)
 		},
