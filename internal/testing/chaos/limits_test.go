@@ -100,11 +100,12 @@ func TestLimits(t *testing.T) {
 	}
 	isShort := run == "short"
 	for _, c := range configurations {
-		if isShort && c.config != agentConfig {
+		if isShort && (c.config != agentConfig || !c.all) {
 			continue
 		}
 		t.Run(c.name(), func(t *testing.T) {
 			r := newSiege(t, c)
+			r.short = isShort
 			defer r.report(t)
 			for _, a := range r.attacks(isShort) {
 				t.Run(strings.ReplaceAll(a.name, "/", " "), func(t *testing.T) { r.run(t, a) })
@@ -147,7 +148,8 @@ type siege struct {
 	discovery *discovery
 	honest    *honest
 	outcomes  []outcome
-	// sizes are the sizes of inputs, instead of the usual ones.
+	// short is set for LIMITS=short, and sizes are the sizes of inputs, instead of the usual ones.
+	short bool
 	sizes []int
 	// test is that of the configuration: processes outlive an attack.
 	test  *testing.T
@@ -251,7 +253,7 @@ func (r *siege) check(t *testing.T, o outcome) {
 	for text := range o.answers {
 		assert.NotContains(t, text, unexpected)
 	}
-	if o.ended == "" {
+	if o.ended == "" && !r.short { // the short form runs where other tests run, too
 		assert.Less(t, o.pushes.percentile(90), answerBound, "honest pushes: %s", o.pushes)
 		assert.Less(t, o.queries.percentile(90), answerBound, "queries of an ordinary hour: %s", o.queries)
 	}
