@@ -52,6 +52,7 @@ func (m *memory) keep(n int) error {
 // up to 40 bytes for an entry.
 const (
 	termBytes      = 176 // in its instance, chosen, and with those of all instances
+	sumBytes       = 8
 	nodeBytes      = 96
 	frameBytes     = 320 // with three new texts and the caches of its location
 	lineKeyBytes   = 64

@@ -150,6 +150,10 @@ func (v *view) eachSum(r *reader, terms []weightedChunk, use func(block, group i
 	for i := range terms {
 		if w := terms[i].weight; w != math.Trunc(w) {
 			return eachSumAs(v, r, terms, func(block, group int, sums []float64) error {
+				if err := v.memory.take(sumBytes * len(sums)); err != nil {
+					return err
+				}
+				defer v.memory.release(sumBytes * len(sums))
 				return use(block, group, rounded(sums))
 			})
 		}
@@ -167,8 +171,7 @@ func eachSumAs[T number](v *view, r *reader, terms []weightedChunk, use func(blo
 				sums = append(sums, nil)
 			}
 			if sums[group] == nil {
-				const bytes = 16 // with the rounded ones
-				if taken += bytes * stacks; v.memory.take(bytes*stacks) != nil {
+				if taken += sumBytes * stacks; v.memory.take(sumBytes*stacks) != nil {
 					return nil
 				}
 				sums[group] = make([]T, stacks)
