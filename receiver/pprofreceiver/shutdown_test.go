@@ -7,10 +7,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -119,4 +123,35 @@ func TestShutdownWithASlowSender(t *testing.T) {
 	assert.Contains(t, string(answer[:n]), "Retry-After: 5")
 	assert.Contains(t, string(answer[:n]), "the server stops")
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Stopping)))
+}
+
+// A request that shutdown ends while it is decoded gets an answer that asks for a retry, and counts as one for the moment.
+func TestShutdownWhileDecoding(t *testing.T) {
+	budget.SetMemoryLimit(8 << 30)
+	t.Cleanup(func() { budget.SetMemoryLimit(math.MaxInt64) })
+	f := newFixture(t, serverOnly+"drain_timeout: 400ms")
+	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
+	body := worst.Folded["keys and times"](30 << 20) // takes seconds
+	require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, sourcetest.Patience, time.Millisecond)
+	answers := make(chan *http.Response, 1)
+	go func() {
+		response, err := http.Post(strings.Replace(f.pushURL(), "/v1/pprof", "/v1/profiles", 1), "", bytes.NewReader(body))
+		if assert.NoError(t, err) {
+			answers <- response
+		}
+	}()
+	defer http.DefaultClient.CloseIdleConnections()
+	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > int64(len(body)+len(body)/4) }, sourcetest.Patience, time.Millisecond)
+	began := time.Now()
+	require.NoError(t, f.receiver.Shutdown(context.Background()))
+	assert.Less(t, time.Since(began), 5*time.Second)
+	response := <-answers
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode, "%s", text)
+	assert.NotEmpty(t, response.Header.Get("Retry-After"))
+	assert.Contains(t, string(text), "the request ended before its payload was decoded")
+	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy)), "%s", text)
+	assert.Zero(t, f.Sum(sourcetest.MetricRejected)-f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy)))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
@@ -57,8 +58,8 @@ type plannedSample struct {
 }
 
 // compare compares the payload of a reader, which was fetched at this time, with the Baseline. It counts the samples
-// that cannot be read. Baseline.Commit makes the payload the last one.
-func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.Time, counts *scan.Counts) {
+// that cannot be read. Baseline.Commit makes the payload the last one. The error is that of the Meter.
+func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.Time, meter *size.Meter, counts *scan.Counts) error {
 	p := r.Payload
 	c.forget()
 	c.fingerprints.reset(r)
@@ -67,11 +68,14 @@ func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.T
 		now.atNanos = at.UnixNano()
 	}
 	if len(c.columns) == 0 || len(p.SampleTypes)+len(p.Samples) == 0 {
-		return
+		return nil
 	}
 	c.isActive = true
 	c.content = scan.ContentIDOf(p.Data)
-	fits := c.sumSamples(baseline.stacksOf(len(c.columns)), counts)
+	fits, err := c.sumSamples(baseline.stacksOf(len(c.columns)), meter, counts)
+	if err != nil {
+		return err
+	}
 	now.content, now.isIncomplete = c.content, c.isIncomplete
 
 	c.deltas = slices.Grow(c.deltas[:0], len(c.sums))[:len(c.sums)]
@@ -91,6 +95,7 @@ func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.T
 	}
 	c.markNew()
 	baseline.pending = c.snapshot(now, fits)
+	return nil
 }
 
 // forget forgets the payload.
@@ -124,7 +129,8 @@ func (c *comparison) apply(sample int, values []int64) {
 // isCumulative reports whether values of a sample type count from the start of the process. In a payload that is
 // compared with a Baseline all do, except those that count what exists now, such as inuse_space and goroutine.
 func isCumulative(typ []byte) bool {
-	return kind.ValuesOf(string(typ), 0) != kind.State
+	const longest = 16 // no known type is as long, and none needs to be copied
+	return kind.ValuesOf(string(typ[:min(len(typ), longest)]), 0) != kind.State
 }
 
 // shape finds the cumulative types, and returns what payloads must share to be compared.
@@ -161,13 +167,19 @@ func (c *comparison) shape() fingerprint {
 
 // sumSamples adds up what the samples have counted, by their fingerprints, and counts those that cannot be read.
 // It reports whether the Baseline may remember so many stacks.
-func (c *comparison) sumSamples(maxStacks int, counts *scan.Counts) (fits bool) {
+func (c *comparison) sumSamples(maxStacks int, meter *size.Meter, counts *scan.Counts) (fits bool, err error) {
+	const checkEvery = 1 << 10
 	samples := c.payload.Samples
 	c.samples = len(samples)
 	c.plan = slices.Grow(c.plan[:0], len(samples))[:len(samples)]
 	c.resetStacks(min(len(samples), maxStacks))
 	fits = true
 	for i, at := range samples {
+		if i%checkEvery == 0 {
+			if err := meter.Check(); err != nil {
+				return false, err
+			}
+		}
 		planned := &c.plan[i]
 		*planned = plannedSample{}
 		key, reason, ok := c.sample(at)
@@ -204,7 +216,7 @@ func (c *comparison) sumSamples(maxStacks int, counts *scan.Counts) (fits bool) 
 			c.plan[i].stack = 0
 		}
 	}
-	return fits
+	return fits, nil
 }
 
 func (c *comparison) resetStacks(stacks int) {

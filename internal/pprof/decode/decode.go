@@ -165,7 +165,9 @@ func (w *worker) decode(opts Options) (pprofile.Profiles, error) {
 	emitted := total
 	if opts.Baseline != nil {
 		w.reader.Reset(p, &w.limits, p.ValuesPerSample())
-		w.comparison.compare(&w.reader, opts.Baseline, opts.At, &w.stats.Counts)
+		if err := w.comparison.compare(&w.reader, opts.Baseline, opts.At, w.meter, &w.stats.Counts); err != nil {
+			return pprofile.NewProfiles(), err
+		}
 		w.stats.Delta = w.comparison.stats
 		if w.comparison.isActive {
 			emitted = w.comparison.newSamples

@@ -4,12 +4,14 @@
 package decode
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -121,4 +123,46 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 	for reason := range scan.DropReason(scan.NumDropReasons) {
 		assert.True(t, dropped[reason], "nothing here is dropped as %s", reason)
 	}
+}
+
+// endsAfter is a context that ends when it has been asked so many times.
+type endsAfter struct {
+	context.Context
+	left int
+}
+
+func (c *endsAfter) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A payload is compared with a Baseline before anything is made of it: that ends with the context, too.
+func TestComparisonEndsWithItsContext(t *testing.T) {
+	w := oddBase()
+	for range 10_000 {
+		w = w.Message(profiletest.PprofSample, oddSample(1, 1))
+	}
+	asked := 0
+	for ; ; asked++ {
+		baseline := NewBaseline(BaselineOptions{})
+		_, _, err := Decode(w, Options{Baseline: baseline, Meter: &size.Meter{Context: &endsAfter{t.Context(), asked}}})
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, NewBaseline(BaselineOptions{}).Bytes(), baseline.Bytes(), "nothing is remembered of it")
+	}
+	require.Greater(t, asked, 10_000/1024)
+}
+
+// Each of many sample types names the same long string.
+func TestComparisonCopiesNoTypes(t *testing.T) {
+	payload := worstPayloads(1 << 20)["text as sample types"]
+	cost := profiletest.MeasureCost(t, func() {
+		_, _, err := Decode(payload, Options{Baseline: NewBaseline(BaselineOptions{})})
+		require.NoError(t, err)
+	})
+	require.Less(t, cost.AllocatedBytes, int64(64<<20))
 }

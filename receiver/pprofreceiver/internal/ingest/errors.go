@@ -4,6 +4,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,7 +20,7 @@ const (
 	Empty       Reason = "empty"           // no bytes at all
 	NotPprof    Reason = "not_pprof"       // not in an accepted format, or too damaged to be read
 	TooLarge    Reason = "too_large"       // over a limit
-	Busy        Reason = "busy"            // no room in the budget
+	Busy        Reason = "busy"            // no room in the budget, or no time left to decode
 	Stopping    Reason = "stopping"        // a body that had not arrived by shutdown
 	BadRequest  Reason = "bad_request"     // a push whose query, origin or form is wrong
 	UnknownPath Reason = "unknown_path"    // a push to a path that does not exist
@@ -56,6 +57,11 @@ func ReasonOf(err error) Reason {
 		return rejected.Reason
 	}
 	return ""
+}
+
+// noTime returns the error for a payload whose request ended while it was decoded: its time was up, or the receiver stops.
+func noTime(ctx context.Context) error {
+	return Reject(Busy, fmt.Errorf("the request ended before its payload was decoded: %w", ctx.Err()))
 }
 
 // IsBusy reports that the receiver had no room or no time for a payload, so that a retry may succeed.

@@ -89,7 +89,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	})
 	switch {
 	case ctx.Err() != nil:
-		return pd, stats, ctx.Err()
+		return pd, stats, noTime(ctx)
 	case ReasonOf(err) != "":
 		return pd, stats, err
 	case errors.Is(err, gotrace.ErrThreads):

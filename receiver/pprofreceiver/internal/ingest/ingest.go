@@ -188,7 +188,7 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Pr
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return pd, stats, ctx.Err()
+		return pd, stats, noTime(ctx)
 	case ReasonOf(err) != "":
 		return pd, stats, err
 	case errors.Is(err, scan.ErrTooLarge) && stats.UncompressedBytes == 0:
