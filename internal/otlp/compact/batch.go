@@ -61,7 +61,9 @@ type Batch struct {
 	stats   Stats
 	// isUnsized reports that nobody needs the size of parts, so that those of resources and scopes are not computed.
 	isUnsized bool
-	size      sizeEstimate
+	// measuredLens are the entries of each table that approximateBytes has.
+	measuredLens     [numTables]int
+	approximateBytes int
 
 	// Scratch of Parts: the dictionary of a part, the texts that its resources and scopes would add to the string table,
 	// and the splitter.
@@ -120,7 +122,7 @@ func (b *Batch) Reset(options Options) {
 	b.samples.Reset(0)
 	b.values, b.timestamps = b.values[:0], b.timestamps[:0]
 	b.TakeStats()
-	b.size = sizeEstimate{}
+	b.measuredLens, b.approximateBytes = [numTables]int{}, 0
 	b.grown = dictionary.Sizes{}
 	if b.messages > 1 {
 		b.grown = b.dict.Sizes()
@@ -208,7 +210,7 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 			}
 		}
 	}
-	b.size.update(b)
+	b.measureNew()
 }
 
 // reach imports all stacks that samples refer to.

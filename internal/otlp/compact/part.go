@@ -229,14 +229,14 @@ func (b *Batch) sizeOf(pieces []piece) int {
 			inPlace.beginScope(size.inPlace)
 			referenced.beginScope(size.withReferences(width))
 		}
-		n := p.headerLen(&b.subset)
+		n := p.headerLen(&b.subset.encoding)
 		if piece.isFirst(p) {
 			n += p.payloadLen()
 		}
 		for i := piece.from; i < piece.to; i++ {
 			s := &b.samples.Entries[i]
 			from, to := piece.observations(i, s)
-			n += b.sampleLen(s, p.shape, from, to, &b.subset)
+			n += b.sampleLen(s, p.shape, from, to, &b.subset.encoding)
 		}
 		inPlace.scope += profiledict.FieldLen(n)
 		referenced.scope += profiledict.FieldLen(n)

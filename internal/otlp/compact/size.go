@@ -88,7 +88,7 @@ func referencedLen(v pcommon.Value, width int) int {
 }
 
 // headerLen is the encoded size of a profile without its samples and payload.
-func (p *Header) headerLen(s *subset) int {
+func (p *Header) headerLen(s *encoding) int {
 	n := valueTypeLen(p.SampleType, s) + valueTypeLen(p.PeriodType, s)
 	if p.Time != 0 {
 		n += 9
@@ -114,7 +114,7 @@ func (p *Header) payloadLen() int {
 	return n
 }
 
-func valueTypeLen(t ValueType, s *subset) int {
+func valueTypeLen(t ValueType, s *encoding) int {
 	return dictionary.FieldLen(numberLen(uint64(s.stringIndex(t.Type))) + numberLen(uint64(s.stringIndex(t.Unit))))
 }
 
@@ -126,7 +126,7 @@ func numberLen(v uint64) int {
 }
 
 // sampleLen is the encoded size of the observations [from, to) of a sample.
-func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *subset) int {
+func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *encoding) int {
 	n := numberLen(uint64(in.stackIndex(s.Stack))) + numberLen(uint64(in.linkIndex(s.Link))) + in.attributesLen(s.Attributes)
 	if shape.Values {
 		values := 0
@@ -143,22 +143,8 @@ func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *subset) i
 
 func indexLen(i int32) int { return numberLen(uint64(uint32(i))) }
 
-// encodedLen is the number of bytes of the dictionary that copyTo writes, as pdata encodes it.
-func (s *subset) encodedLen() int {
-	n := 0
-	for t, uses := range s.tables() {
-		if table(t) == tableSet {
-			continue
-		}
-		for _, i := range uses.Entries {
-			n += dictionary.FieldLen(s.entryLen(table(t), i))
-		}
-	}
-	return n
-}
-
 // entryLen is the number of bytes of an entry as a message of its own.
-func (s *subset) entryLen(t table, i int32) int {
+func (s *encoding) entryLen(t table, i int32) int {
 	switch t {
 	case tableString:
 		return len(s.dict.Strings.At(dictionary.StringIndex(i)))
@@ -188,48 +174,48 @@ func (s *subset) entryLen(t table, i int32) int {
 	}
 }
 
-func (s *subset) functionLen(i dictionary.FunctionIndex) int {
+func (s *encoding) functionLen(i dictionary.FunctionIndex) int {
 	f := s.dict.Functions.At(i)
 	return indexLen(s.stringIndex(f.Name)) + indexLen(s.stringIndex(f.SystemName)) +
 		indexLen(s.stringIndex(f.Filename)) + numberLen(uint64(f.StartLine))
 }
 
-func (s *subset) mappingLen(i dictionary.MappingIndex) int {
+func (s *encoding) mappingLen(i dictionary.MappingIndex) int {
 	m := s.dict.Mappings.At(i)
 	return numberLen(m.MemoryStart) + numberLen(m.MemoryLimit) + numberLen(m.FileOffset) +
 		indexLen(s.stringIndex(m.Filename)) + s.attributesLen(m.Attributes)
 }
 
-func (s *subset) locationLen(i dictionary.LocationIndex) int {
+func (s *encoding) locationLen(i dictionary.LocationIndex) int {
 	l, lines := s.dict.Locations.At(i)
-	n := indexLen(s.mappings.Index[l.Mapping]) + numberLen(l.Address) + s.attributesLen(l.Attributes)
+	n := indexLen(s.writer.Mappings.Of(int32(l.Mapping))) + numberLen(l.Address) + s.attributesLen(l.Attributes)
 	for k := range lines {
-		n += dictionary.FieldLen(indexLen(s.functions.Index[lines[k].Function]) +
+		n += dictionary.FieldLen(indexLen(s.writer.Functions.Of(int32(lines[k].Function))) +
 			numberLen(uint64(lines[k].Line)) + numberLen(uint64(lines[k].Column)))
 	}
 	return n
 }
 
-func (s *subset) stackLen(i dictionary.StackIndex) int {
+func (s *encoding) stackLen(i dictionary.StackIndex) int {
 	list := s.dict.Stacks.At(i)
 	if len(list) == 0 {
 		return 0
 	}
 	n := 0
 	for _, l := range list {
-		n += dictionary.VarintLen(uint64(uint32(s.locations.Index[l])))
+		n += dictionary.VarintLen(uint64(uint32(s.writer.Locations.Of(l))))
 	}
 	return dictionary.FieldLen(n)
 }
 
 // attributesLen is the number of bytes of a field of attribute indices.
-func (s *subset) attributesLen(i dictionary.AttributeSetIndex) int {
+func (s *encoding) attributesLen(i dictionary.AttributeSetIndex) int {
 	if i == 0 {
 		return 0
 	}
 	n := 0
 	for _, a := range s.dict.AttributeSets.At(i) {
-		n += dictionary.VarintLen(uint64(uint32(s.attributes.Index[a])))
+		n += dictionary.VarintLen(uint64(uint32(s.writer.Attributes.Of(a))))
 	}
 	return dictionary.FieldLen(n)
 }

@@ -89,8 +89,7 @@ func (b *Batch) split(all []piece, size int) [][]piece {
 
 func (s *splitter) reset(b *Batch, size int) {
 	s.b, s.limit, s.whole = b, b.options.MaxBytes, size
-	lens := tableLens(&b.dict)
-	for t, n := range append(lens[:], len(b.resources.items), len(b.scopes.items), len(b.profiles)) {
+	for t, n := range b.lens() {
 		s.entries[t] = zeroed(s.entries[t], n)
 		s.marks[t] = zeroed(s.marks[t], n)
 	}
@@ -146,26 +145,6 @@ func (s *splitter) references(t table, i int32, visit func(table, int32)) {
 	}
 }
 
-// maxPrefix bounds the tag and length of a message of less than 256 MB.
-const maxPrefix = 1 + 4
-
-// entryLen returns the encoded size of an entry with the indices of the whole, which are hardly ever smaller than a part's.
-func (s *splitter) entryLen(t table, i int32) int {
-	b := s.b
-	switch t {
-	case tableSet:
-		return 0
-	case tableResource:
-		return maxPrefix + b.resources.items[i].size.bound
-	case tableScope:
-		return maxPrefix + b.scopes.items[i].size.bound
-	case tableProfile:
-		return maxPrefix + b.profiles[i].headerLen(&b.subset)
-	default:
-		return dictionary.FieldLen(b.subset.entryLen(t, i))
-	}
-}
-
 // measureEntries computes the size of each entry, after those that it refers to, and numbers the entries that are larger
 // than a part. An entry that refers to several of these has the number of the first.
 func (s *splitter) measureEntries() {
@@ -175,7 +154,7 @@ func (s *splitter) measureEntries() {
 			if isZeroValue(t, int32(i)) || t < numDictTables && tables[t].uses[i] == 0 {
 				continue
 			}
-			size, large := s.entryLen(t, int32(i)), int32(0)
+			size, large := s.b.entryLen(t, int32(i), &s.b.subset.encoding), int32(0)
 			deepSize := int64(size)
 			s.references(t, int32(i), func(t table, i int32) {
 				e := &s.entries[t][i]
@@ -258,14 +237,14 @@ func (s *splitter) newFragment(p piece) fragment {
 	for i := p.from; i < p.to; i++ {
 		sample := &s.b.samples.Entries[i]
 		from, to := p.observations(i, sample)
-		n += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset)
+		n += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset.encoding)
 	}
 	return fragment{piece: p, bytes: saturated(int64(n))}
 }
 
 // headerLen returns the encoded size of the first sample of a piece without its observations.
 func (s *splitter) headerLen(p *piece) int {
-	return s.b.sampleLen(&s.b.samples.Entries[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset)
+	return s.b.sampleLen(&s.b.samples.Entries[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset.encoding)
 }
 
 // maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.

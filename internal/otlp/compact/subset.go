@@ -16,7 +16,7 @@ import (
 // Dictionary, it writes only those entries. The steps are reset, use… for everything that refers to the dictionary,
 // arrange, and then the indices, encodedLen and copyTo. The Dictionary must not change meanwhile.
 type subset struct {
-	dict *dictionary.Dictionary
+	encoding
 
 	strings, attributes, sets, functions, mappings, locations, stacks, links tableUse
 
@@ -25,7 +25,13 @@ type subset struct {
 	frequencies frequencyScratch
 	// otherKeys is memory for sorting locationKeys.
 	locationKeys, otherKeys []locationKey
-	writer                  dictionary.Writer
+}
+
+// encoding is how entries of a dictionary and what refers to them are written: with the indices that the writer has for them,
+// or those of the dictionary if it has none.
+type encoding struct {
+	dict   *dictionary.Dictionary
+	writer dictionary.Writer
 }
 
 // table is a table of the dictionary, or a list of what surrounds samples. Entries refer only to entries of lower
@@ -224,11 +230,11 @@ func (s *subset) sortLocations() []locationKey {
 	return s.locationKeys
 }
 
-func (s *subset) stringIndex(i dictionary.StringIndex) int32 { return s.strings.Index[i] }
+func (s *encoding) stringIndex(i dictionary.StringIndex) int32 { return s.writer.Strings.Of(int32(i)) }
 
-func (s *subset) stackIndex(i dictionary.StackIndex) int32 { return s.stacks.Index[i] }
+func (s *encoding) stackIndex(i dictionary.StackIndex) int32 { return s.writer.Stacks.Of(int32(i)) }
 
-func (s *subset) linkIndex(i dictionary.LinkIndex) int32 { return s.links.Index[i] }
+func (s *encoding) linkIndex(i dictionary.LinkIndex) int32 { return s.writer.Links.Of(int32(i)) }
 
 func (s *subset) hasString(i dictionary.StringIndex) bool { return i == 0 || s.strings.uses[i] != 0 }
 
@@ -249,6 +255,20 @@ func EntriesOf(d pprofile.ProfilesDictionary) [7]int {
 		d.MappingTable().Len(), d.LocationTable().Len(), d.FunctionTable().Len(), d.LinkTable().Len(),
 		d.StringTable().Len(), d.AttributeTable().Len(), d.StackTable().Len(),
 	}
+}
+
+// encodedLen is the number of bytes of the dictionary that copyTo writes, as pdata encodes it.
+func (s *subset) encodedLen() int {
+	n := 0
+	for t, uses := range s.tables() {
+		if table(t) == tableSet {
+			continue
+		}
+		for _, i := range uses.Entries {
+			n += dictionary.FieldLen(s.entryLen(table(t), i))
+		}
+	}
+	return n
 }
 
 // copyAttributes writes the attribute indices of a set over those of dst.

@@ -30,7 +30,8 @@ func (o *Order) entry(k int) int {
 	return int(o.Entries[k])
 }
 
-func (o *Order) index(i int32) int32 {
+// Of returns the index of an entry that is written.
+func (o *Order) Of(i int32) int32 {
 	if o.Index == nil {
 		return i
 	}
@@ -123,9 +124,9 @@ func (w *Writer) writeFunctions(d *Dictionary, dst pprofile.FunctionSlice) {
 	Resize(dst, w.Functions.len(d.Functions.Len()))
 	for k := range dst.Len() {
 		f, entry := &d.Functions.entries[w.Functions.entry(k)], dst.At(k)
-		entry.SetNameStrindex(w.Strings.index(int32(f.Name)))
-		entry.SetSystemNameStrindex(w.Strings.index(int32(f.SystemName)))
-		entry.SetFilenameStrindex(w.Strings.index(int32(f.Filename)))
+		entry.SetNameStrindex(w.Strings.Of(int32(f.Name)))
+		entry.SetSystemNameStrindex(w.Strings.Of(int32(f.SystemName)))
+		entry.SetFilenameStrindex(w.Strings.Of(int32(f.Filename)))
 		entry.SetStartLine(f.StartLine)
 	}
 }
@@ -137,7 +138,7 @@ func (w *Writer) writeMappings(d *Dictionary, dst pprofile.MappingSlice) {
 		entry.SetMemoryStart(m.MemoryStart)
 		entry.SetMemoryLimit(m.MemoryLimit)
 		entry.SetFileOffset(m.FileOffset)
-		entry.SetFilenameStrindex(w.Strings.index(int32(m.Filename)))
+		entry.SetFilenameStrindex(w.Strings.Of(int32(m.Filename)))
 		w.WriteAttributes(d, m.Attributes, entry.AttributeIndices())
 	}
 }
@@ -147,7 +148,7 @@ func (w *Writer) writeLocations(d *Dictionary, dst pprofile.LocationSlice) {
 	for k := range dst.Len() {
 		l, lines := d.Locations.At(LocationIndex(w.Locations.entry(k)))
 		entry := dst.At(k)
-		entry.SetMappingIndex(w.Mappings.index(int32(l.Mapping)))
+		entry.SetMappingIndex(w.Mappings.Of(int32(l.Mapping)))
 		entry.SetAddress(l.Address)
 		w.WriteAttributes(d, l.Attributes, entry.AttributeIndices())
 		to := entry.Lines()
@@ -160,7 +161,7 @@ func (w *Writer) writeLocations(d *Dictionary, dst pprofile.LocationSlice) {
 				to.AppendEmpty()
 			}
 			line := to.At(k)
-			line.SetFunctionIndex(w.Functions.index(int32(lines[k].Function)))
+			line.SetFunctionIndex(w.Functions.Of(int32(lines[k].Function)))
 			line.SetLine(lines[k].Line)
 			line.SetColumn(lines[k].Column)
 		}
@@ -189,8 +190,8 @@ func (w *Writer) writeAttributeTable(d *Dictionary, dst pprofile.KeyValueAndUnit
 	Resize(dst, w.Attributes.len(d.Attributes.Len()))
 	for k := range dst.Len() {
 		a, entry := &d.Attributes.entries[w.Attributes.entry(k)], dst.At(k)
-		entry.SetKeyStrindex(w.Strings.index(int32(a.Key)))
-		entry.SetUnitStrindex(w.Strings.index(int32(a.Unit)))
+		entry.SetKeyStrindex(w.Strings.Of(int32(a.Key)))
+		entry.SetUnitStrindex(w.Strings.Of(int32(a.Unit)))
 		a.Value.CopyTo(entry.Value())
 	}
 }
