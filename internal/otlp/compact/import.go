@@ -109,6 +109,19 @@ func (r remap) put(i, index int32, why DropReason) (int32, DropReason) {
 	return index, Understood
 }
 
+// newEntry imports entry i of a table for the first time.
+type newEntry func(im *Importer, i int32) (int32, DropReason)
+
+// entry returns the index of entry i of a table of the message, and imports it if nothing has referred to it before.
+func (im *Importer) entry(r remap, i int32, outOfRange DropReason, add newEntry) (int32, DropReason) {
+	index, why, done := r.find(i, outOfRange)
+	if !done {
+		index, why = add(im, i)
+		return r.put(i, index, why)
+	}
+	return index, why
+}
+
 // reach marks an entry for ImportReached. An index that is out of range is ignored here and reported by find.
 func (r remap) reach(i int32) {
 	if uint(i) < uint(len(r)) && r[i] == 0 {
@@ -156,19 +169,16 @@ func (im *Importer) End() {
 
 // String imports a string.
 func (im *Importer) String(i int32) (dictionary.StringIndex, DropReason) {
-	v, why, done := im.strings.find(i, DropStringIndex)
-	if !done {
-		v, why = im.strings.put(i, im.newString(i), Understood)
-	}
+	v, why := im.entry(im.strings, i, DropStringIndex, (*Importer).newString)
 	return dictionary.StringIndex(v), why
 }
 
-func (im *Importer) newString(i int32) int32 {
+func (im *Importer) newString(i int32) (int32, DropReason) {
 	s, repaired := im.dict.Strings.InternValid(im.src.strings.At(int(i)))
 	if repaired {
 		im.Repairs[RepairInvalidUTF8]++
 	}
-	return int32(s)
+	return int32(s), Understood
 }
 
 // Field imports a string that a profile's own field names. Out of range it reads as empty and is counted.
@@ -186,11 +196,7 @@ func (im *Importer) Link(i int32) dictionary.LinkIndex {
 	if i == 0 {
 		return 0
 	}
-	v, why, done := im.links.find(i, notImported)
-	if !done {
-		v, why = im.newLink(i)
-		v, why = im.links.put(i, v, why)
-	}
+	v, why := im.entry(im.links, i, indexOutOfRange, (*Importer).newLink)
 	if why != Understood {
 		im.Repairs[RepairLinkIndex]++
 	}
@@ -204,12 +210,12 @@ func (im *Importer) newLink(i int32) (int32, DropReason) {
 
 // Stack imports a stack with its locations and all that those refer to.
 func (im *Importer) Stack(i int32) (dictionary.StackIndex, DropReason) {
-	v, why, done := im.stacks.find(i, DropStackIndex)
-	if !done {
-		v, why = im.newStack(i)
-		v, why = im.stacks.put(i, v, why)
-	}
+	v, why := im.stack(i)
 	return dictionary.StackIndex(v), why
+}
+
+func (im *Importer) stack(i int32) (int32, DropReason) {
+	return im.entry(im.stacks, i, DropStackIndex, (*Importer).newStack)
 }
 
 func (im *Importer) newStack(i int32) (int32, DropReason) {
@@ -304,35 +310,23 @@ func (im *Importer) ImportReached() {
 			}
 		}
 	}
-	for i, v := range im.mappings {
-		if v == reached {
-			im.mapping(int32(i))
-		}
-	}
-	for i, v := range im.functions {
-		if v == reached {
-			im.function(int32(i))
-		}
-	}
-	for i, v := range im.locations {
-		if v == reached {
-			im.location(int32(i))
-		}
-	}
-	for i, v := range im.stacks {
-		if v == reached {
-			im.Stack(int32(i))
+	for _, table := range [...]struct {
+		remap
+		add newEntry
+	}{
+		{im.mappings, (*Importer).mapping}, {im.functions, (*Importer).function},
+		{im.locations, (*Importer).location}, {im.stacks, (*Importer).stack},
+	} {
+		for i, v := range table.remap {
+			if v == reached {
+				table.add(im, int32(i))
+			}
 		}
 	}
 }
 
 func (im *Importer) location(i int32) (int32, DropReason) {
-	v, why, done := im.locations.find(i, DropLocationIndex)
-	if !done {
-		v, why = im.newLocation(i)
-		v, why = im.locations.put(i, v, why)
-	}
-	return v, why
+	return im.entry(im.locations, i, DropLocationIndex, (*Importer).newLocation)
 }
 
 func (im *Importer) newLocation(i int32) (int32, DropReason) {
@@ -361,12 +355,7 @@ func (im *Importer) newLocation(i int32) (int32, DropReason) {
 }
 
 func (im *Importer) mapping(i int32) (int32, DropReason) {
-	v, why, done := im.mappings.find(i, DropMappingIndex)
-	if !done {
-		v, why = im.newMapping(i)
-		v, why = im.mappings.put(i, v, why)
-	}
-	return v, why
+	return im.entry(im.mappings, i, DropMappingIndex, (*Importer).newMapping)
 }
 
 func (im *Importer) newMapping(i int32) (int32, DropReason) {
@@ -385,26 +374,15 @@ func (im *Importer) newMapping(i int32) (int32, DropReason) {
 }
 
 func (im *Importer) function(i int32) (int32, DropReason) {
-	v, why, done := im.functions.find(i, DropFunctionIndex)
-	if !done {
-		v, why = im.newFunction(i)
-		v, why = im.functions.put(i, v, why)
-	}
-	return v, why
+	return im.entry(im.functions, i, DropFunctionIndex, (*Importer).newFunction)
 }
 
 func (im *Importer) newFunction(i int32) (int32, DropReason) {
 	src := im.src.functions.At(int(i))
 	name, why := im.String(src.NameStrindex())
-	if why != Understood {
-		return 0, why
-	}
-	systemName, why := im.String(src.SystemNameStrindex())
-	if why != Understood {
-		return 0, why
-	}
-	filename, why := im.String(src.FilenameStrindex())
-	if why != Understood {
+	systemName, whySystem := im.String(src.SystemNameStrindex())
+	filename, whyFile := im.String(src.FilenameStrindex())
+	if why = max(why, whySystem, whyFile); why != Understood {
 		return 0, why
 	}
 	f := dictionary.Function{Name: name, SystemName: systemName, Filename: filename, StartLine: src.StartLine()}
@@ -444,11 +422,8 @@ func (im *Importer) AttributeSet(indices pcommon.Int32Slice) dictionary.Attribut
 }
 
 func (im *Importer) attribute(i int32) (dictionary.AttributeIndex, bool) {
-	v, why, done := im.attributes.find(i, notImported)
-	if !done {
-		v, why = im.newAttribute(i)
-		v, why = im.attributes.put(i, v, why)
-	} else if why == notImported {
+	v, why := im.entry(im.attributes, i, indexOutOfRange, (*Importer).newAttribute)
+	if why == indexOutOfRange {
 		im.Repairs[RepairAttributeIndex]++
 	}
 	return dictionary.AttributeIndex(v), why == Understood
@@ -457,14 +432,9 @@ func (im *Importer) attribute(i int32) (dictionary.AttributeIndex, bool) {
 func (im *Importer) newAttribute(i int32) (int32, DropReason) {
 	src := im.src.attributes.At(int(i))
 	key, why := im.String(src.KeyStrindex())
-	if why != Understood {
-		im.Repairs[RepairAttributeIndex]++
-		return 0, why
-	}
-	unit, why := im.String(src.UnitStrindex())
-	if why != Understood {
-		im.Repairs[RepairAttributeIndex]++
-		return 0, why
+	unit, whyUnit := im.String(src.UnitStrindex())
+	if max(why, whyUnit) != Understood {
+		return 0, indexOutOfRange
 	}
 	value := src.Value()
 	if mayReference(value, maxValueDepth) {

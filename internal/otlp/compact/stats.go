@@ -10,13 +10,6 @@ type DropReason int
 // range.
 const Understood DropReason = -1
 
-// The reasons for entries without which a sample is still understood: an index is out of range, or CleanValue left out, and
-// counted, the value.
-const (
-	notImported  = DropStringIndex
-	valueLeftOut = DropNoObservation
-)
-
 // The reasons for which a sample is dropped, but not the rest of its message. The first five are named by the table for
 // which an index, of the sample or of anything that it refers to, is out of range.
 const (
@@ -33,6 +26,12 @@ const (
 	DropSeveralValues
 	// NumDropReasons is the number of reasons.
 	NumDropReasons int = iota
+)
+
+// The reasons for attributes and links without which a sample is still understood.
+const (
+	indexOutOfRange DropReason = DropReason(NumDropReasons) + iota
+	valueLeftOut               // CleanValue has counted it
 )
 
 var dropReasonNames = [NumDropReasons]string{
