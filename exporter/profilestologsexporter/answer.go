@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 )
 
 // outcome is the result of a request.
@@ -59,14 +60,6 @@ func failed(err error) answer {
 	return answer{outcome: refused, err: consumererror.NewPermanent(err)}
 }
 
-// maxMessageBytes bounds what is kept of a peer's message.
-const maxMessageBytes = 1 << 10
-
-// shorten returns the beginning of a peer's message, in valid UTF-8.
-func shorten(message string) string {
-	return strings.ToValidUTF8(message[:min(len(message), maxMessageBytes)], "\uFFFD")
-}
-
 // grpcAnswer interprets an error of a gRPC client (OTLP specification, OTLP/gRPC failures and throttling).
 func grpcAnswer(err error, maxDelay time.Duration) answer {
 	s := status.Convert(err)
@@ -76,10 +69,10 @@ func grpcAnswer(err error, maxDelay time.Duration) answer {
 			retry = info
 		}
 	}
-	if len(s.Message()) > maxMessageBytes {
-		err = status.Error(s.Code(), shorten(s.Message()))
+	if len(s.Message()) > httpclient.MaxMessageBytes {
+		err = status.Error(s.Code(), httpclient.Shorten(s.Message()))
 	}
-	message := strings.ToLower(shorten(s.Message()))
+	message := strings.ToLower(httpclient.Shorten(s.Message()))
 	a := answer{outcome: refused}
 	switch s.Code() {
 	case codes.Unimplemented:
@@ -102,16 +95,16 @@ func grpcAnswer(err error, maxDelay time.Duration) answer {
 			a.outcome = tooLarge
 		}
 	}
-	a.err = explain(a.outcome, err, retry.GetRetryDelay().AsDuration(), maxDelay)
+	a.err = explain(a.outcome, err, min(retry.GetRetryDelay().AsDuration(), maxDelay))
 	return a
 }
 
 // httpAnswer interprets a refusal by HTTP (OTLP specification, OTLP/HTTP failures and throttling).
-func httpAnswer(r *refusal, maxDelay time.Duration) answer {
-	message := strings.ToLower(r.message)
+func httpAnswer(refusal *httpclient.Answer) answer {
+	message := strings.ToLower(refusal.Message)
 	a := answer{outcome: refused}
 	delay := time.Duration(0)
-	switch r.status {
+	switch refusal.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 		a.outcome = noService
 	case http.StatusRequestEntityTooLarge:
@@ -124,24 +117,20 @@ func httpAnswer(r *refusal, maxDelay time.Duration) answer {
 		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		a.outcome = later
-		delay = r.retryAfter
+		delay = refusal.RetryAfter
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		a.outcome = later
 	}
-	a.err = explain(a.outcome, r, delay, maxDelay)
+	a.err = explain(a.outcome, refusal, delay)
 	return a
 }
 
 // explain returns the error that tells exporterhelper whether and when to retry.
-func explain(o outcome, err error, delay, maxDelay time.Duration) error {
-	switch {
-	case o != later:
-		return consumererror.NewPermanent(err)
-	case delay > 0:
-		return exporterhelper.NewThrottleRetry(err, min(delay, maxDelay))
-	default:
-		return err
+func explain(o outcome, err error, delay time.Duration) error {
+	if o == later {
+		return httpclient.Retry(err, delay)
 	}
+	return consumererror.NewPermanent(err)
 }
 
 // namesLayout reports whether a message, in lower case, is about the layout of profiles: a peer with an older one cannot

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -24,10 +23,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// What an answer may cost; docs/limits.md has the same numbers. Of an HTTP answer no more than maxAnswerBytes is read.
+// What an answer may cost; docs/limits.md has the same numbers. Of an HTTP answer no more than httpclient.MaxAnswerBytes is read.
 const (
 	answerConstantBytes = 4 << 20
 	answerPerByte       = 100
@@ -47,12 +47,11 @@ func answerHTTP(tb testing.TB, code int, contentType, retryAfter string, body []
 			Body: io.NopCloser(bytes.NewReader(body)),
 		}
 	}), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	const maxDelay = time.Minute
 	config := &HTTPConfig{}
 	config.Client.Endpoint = "http://peer"
-	otlp := newHTTPPeer(config, componenttest.NewNopTelemetrySettings(), "", maxDelay)
-	hec := newHECPeer(&HECConfig{Client: config.Client}, componenttest.NewNopTelemetrySettings(), "", maxDelay)
-	otlp.client, hec.client = client, client
+	common := httpclient.Client{MaxRetryAfter: time.Minute, HTTP: client}
+	otlp := newHTTPPeer(config, common)
+	hec := newHECPeer(&HECConfig{Client: config.Client}, common)
 	ctx := context.Background()
 	for _, sent := range []answer{
 		otlp.sendProfiles(ctx, newProbe(), 0), otlp.sendLogs(ctx, plog.NewLogs(), 0), hec.sendLogs(ctx, plog.NewLogs(), 0),
@@ -70,7 +69,7 @@ func requireSound(tb testing.TB, sent answer) {
 	}
 	require.Error(tb, sent.err)
 	require.Equal(tb, sent.outcome != later, consumererror.IsPermanent(sent.err))
-	require.Less(tb, len(sent.err.Error()), 8*maxMessageBytes)
+	require.Less(tb, len(sent.err.Error()), 8*httpclient.MaxMessageBytes)
 }
 
 func answerGRPC(tb testing.TB, raw []byte) {
@@ -119,7 +118,7 @@ func TestAnswerIsBounded(t *testing.T) {
 		for _, code := range []int{200, 400, 413, 429, 500, 503} {
 			for _, contentType := range []string{protobufType, "application/json"} {
 				cost := profiletest.MeasureCost(t, func() { answerHTTP(t, code, contentType, "99999999999999999999", body) })
-				profiletest.RequireBounded(t, cost, 3*min(len(body), maxAnswerBytes), answerConstantBytes, answerPerByte)
+				profiletest.RequireBounded(t, cost, 3*min(len(body), httpclient.MaxAnswerBytes), answerConstantBytes, answerPerByte)
 			}
 		}
 		cost := profiletest.MeasureCost(t, func() { answerGRPC(t, body) })

@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -237,7 +238,7 @@ func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 	if sent.outcome == accepted && (sent.rejected > 0 || sent.message != "") {
 		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, signal("signal", sentSignal))
 		e.logger.Warn("the peer accepted a request in part", zap.String("signal", sentSignal),
-			zap.Int64("rejected", sent.rejected), zap.String("message", shorten(sent.message)))
+			zap.Int64("rejected", sent.rejected), zap.String("message", httpclient.Shorten(sent.message)))
 	}
 	return sent
 }

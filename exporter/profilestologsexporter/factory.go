@@ -5,8 +5,6 @@ package profilestologsexporter
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -23,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 )
 
@@ -61,7 +60,8 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	if err != nil {
 		return nil, err
 	}
-	userAgent := fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Description, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH)
+	userAgent := httpclient.UserAgent(set.BuildInfo)
+	client := httpclient.Client{Telemetry: set.TelemetrySettings, UserAgent: userAgent, MaxRetryAfter: config.MaxRetryAfter}
 	e := &profilesToLogs{
 		config:  config,
 		logger:  set.Logger,
@@ -78,9 +78,9 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 			maxDelay: config.MaxRetryAfter,
 		}
 	case config.HEC.HasValue():
-		e.peer = newHECPeer(config.HEC.Get(), set.TelemetrySettings, userAgent, config.MaxRetryAfter)
+		e.peer = newHECPeer(config.HEC.Get(), client)
 	default:
-		e.peer = newHTTPPeer(config.HTTP.Get(), set.TelemetrySettings, userAgent, config.MaxRetryAfter)
+		e.peer = newHTTPPeer(config.HTTP.Get(), client)
 	}
 	set.TelemetrySettings = exportreport.Settings(set.TelemetrySettings)
 	queued, err := xexporterhelper.NewProfiles(ctx, set, cfg, e.push,

@@ -16,10 +16,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -299,6 +299,6 @@ func TestHECEndpoint(t *testing.T) {
 	} {
 		config := &HECConfig{}
 		config.Client.Endpoint = endpoint
-		assert.Equal(t, want, newHECPeer(config, componenttest.NewNopTelemetrySettings(), "", 0).url)
+		assert.Equal(t, want, newHECPeer(config, httpclient.Client{}).url)
 	}
 }

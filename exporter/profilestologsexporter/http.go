@@ -4,18 +4,14 @@
 package profilestologsexporter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -23,52 +19,34 @@ import (
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
-const (
-	protobufType = "application/x-protobuf"
-	// maxAnswerBytes bounds how much of an answer is read.
-	maxAnswerBytes = 64 << 10
-)
+const protobufType = "application/x-protobuf"
 
 // otlpHeader is read only.
 var otlpHeader = http.Header{"Content-Type": {protobufType}}
 
 // httpPeer speaks OTLP/HTTP.
 type httpPeer struct {
-	config               *HTTPConfig
-	settings             component.TelemetrySettings
-	userAgent            string
+	httpclient.Client
 	profilesURL, logsURL string
-	client               *http.Client
-	// maxDelay bounds the delay that the peer may ask for.
-	maxDelay  time.Duration
-	interpret func(r *refusal, text []byte, maxDelay time.Duration) answer
 }
 
-func newHTTPPeer(config *HTTPConfig, settings component.TelemetrySettings, userAgent string, maxDelay time.Duration) *httpPeer {
-	p := &httpPeer{config: config, settings: settings, userAgent: userAgent, maxDelay: maxDelay}
-	p.interpret = func(r *refusal, _ []byte, maxDelay time.Duration) answer { return httpAnswer(r, maxDelay) }
+func newHTTPPeer(config *HTTPConfig, client httpclient.Client) *httpPeer {
+	client.Config = config.Client
+	p := &httpPeer{Client: client}
 	p.profilesURL, p.logsURL = config.urls()
 	return p
 }
 
-func (p *httpPeer) start(ctx context.Context, host component.Host) (err error) {
-	p.client, err = p.config.Client.ToClient(ctx, host.GetExtensions(), p.settings)
-	if err == nil {
-		p.client.CheckRedirect = httpserver.KeepMethod
-	}
-	return err
-}
+func (p *httpPeer) start(ctx context.Context, host component.Host) error { return p.Start(ctx, host) }
 
 func (p *httpPeer) shutdown() error {
-	if p.client != nil {
-		p.client.CloseIdleConnections()
-	}
+	p.Shutdown()
 	return nil
 }
 
@@ -77,7 +55,7 @@ func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit
 	if err != nil {
 		return failed(err)
 	}
-	return p.post(ctx, request{p.profilesURL, otlpHeader, body}, limit)
+	return p.post(ctx, request{p.profilesURL, otlpHeader, body, otlpAnswer}, limit)
 }
 
 func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
@@ -85,7 +63,7 @@ func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer
 	if err != nil {
 		return failed(err)
 	}
-	return p.post(ctx, request{p.logsURL, otlpHeader, body}, limit)
+	return p.post(ctx, request{p.logsURL, otlpHeader, body, otlpAnswer}, limit)
 }
 
 // partialSuccess returns how many items an answer rejects, and why. The answers to profiles and to logs have the same fields.
@@ -102,64 +80,38 @@ type request struct {
 	url    string
 	header http.Header
 	body   []byte
+	// interpret returns the outcome of the server's answer.
+	interpret func(*httpclient.Answer) answer
 }
 
 // post sends a request.
-func (p *httpPeer) post(ctx context.Context, r request, limit int) answer {
+func (p *httpPeer) post(ctx context.Context, r request, limit int) (sent answer) {
 	if limit > 0 && len(r.body) > limit {
 		return aboveLimit(len(r.body))
 	}
-	sent := p.exchange(ctx, r)
+	if a, err := p.Post(ctx, r.url, r.header, r.body); err != nil {
+		sent = answer{outcome: later, err: err}
+	} else {
+		sent = r.interpret(a)
+	}
 	sent.size = len(r.body)
 	return sent
 }
 
-func (p *httpPeer) exchange(ctx context.Context, r request) answer {
-	to, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(r.body))
-	if err != nil {
-		return answer{outcome: later, err: consumererror.NewPermanent(redact.Error(err))}
-	}
-	to.Header = r.header.Clone()
-	to.Header.Set("User-Agent", p.userAgent)
-	response, err := p.client.Do(to)
-	if err != nil {
-		return answer{outcome: later, err: redact.Error(err)}
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
-	if err != nil {
-		text = nil // the status suffices
-	}
-	isProtobuf := strings.HasPrefix(response.Header.Get("Content-Type"), protobufType)
-	if response.StatusCode/100 == 2 {
-		sent := answer{} // accepted, whatever the body contains
+// otlpAnswer interprets an answer to OTLP.
+func otlpAnswer(a *httpclient.Answer) (sent answer) {
+	isProtobuf := strings.HasPrefix(a.ContentType, protobufType)
+	if a.IsAccepted() { // whatever the body contains
 		if isProtobuf {
-			sent.rejected, sent.message = partialSuccess(text)
+			sent.rejected, sent.message = partialSuccess(a.Body)
 		}
 		return sent
 	}
-	refused := &refusal{
-		url: redact.Text(r.url), status: response.StatusCode, message: shorten(string(text)),
-		retryAfter: httpserver.RetryAfter(response.Header, time.Now()),
-	}
 	var answered spb.Status
-	if isProtobuf && proto.Unmarshal(text, &answered) == nil {
-		refused.message = shorten(answered.GetMessage())
+	if isProtobuf && proto.Unmarshal(a.Body, &answered) == nil {
+		a.Message = httpclient.Shorten(answered.GetMessage())
 	}
-	return p.interpret(refused, text, p.maxDelay)
-}
-
-// refusal is an answer with a status other than 2xx.
-type refusal struct {
-	// url is without credentials.
-	url        string
-	status     int
-	message    string
-	retryAfter time.Duration
-}
-
-func (r *refusal) Error() string {
-	return fmt.Sprintf("%s answered %d %s: %q", r.url, r.status, http.StatusText(r.status), r.message)
+	return httpAnswer(a)
 }
 
 // hecPeer is an HTTP Event Collector of Splunk. It only accepts events.
@@ -169,19 +121,13 @@ type hecPeer struct {
 	url   string
 }
 
-func newHECPeer(config *HECConfig, settings component.TelemetrySettings, userAgent string, maxDelay time.Duration) *hecPeer {
+func newHECPeer(config *HECConfig, client httpclient.Client) *hecPeer {
 	address := config.Client.Endpoint
 	if parsed, err := url.Parse(address); err == nil && strings.Trim(parsed.Path, "/") == "" {
 		address = parsed.JoinPath("services", "collector").String()
 	}
-	return &hecPeer{
-		httpPeer: httpPeer{
-			config: &HTTPConfig{Client: config.Client}, settings: settings, userAgent: userAgent,
-			maxDelay: maxDelay, interpret: hecAnswer,
-		},
-		token: string(config.Token),
-		url:   address,
-	}
+	client.Config = config.Client
+	return &hecPeer{httpPeer: httpPeer{Client: client}, token: string(config.Token), url: address}
 }
 
 // sendProfiles is not called: with HEC the mode is always.
@@ -199,18 +145,21 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 		"Authorization": {"Splunk " + p.token},
 		// Splunk's ingest recognizes profiles by this header.
 		hec.LibraryHeader: {records.ProfilingName},
-	}, body}, limit)
+	}, body, hecAnswer}, limit)
 }
 
-// hecAnswer interprets a refusal by HEC. text is the body of the answer, of which the refusal has the beginning.
-func hecAnswer(r *refusal, text []byte, maxDelay time.Duration) answer {
+// hecAnswer interprets an answer of HEC.
+func hecAnswer(a *httpclient.Answer) answer {
 	// If the answer counts rejected events, the others were accepted; splunk_profiling answers so.
 	var counted hec.Answer
-	if r.status == http.StatusBadRequest && json.Unmarshal(text, &counted) == nil && counted.Rejected > 0 {
+	switch {
+	case a.IsAccepted():
+		return answer{}
+	case a.Status == http.StatusBadRequest && json.Unmarshal(a.Body, &counted) == nil && counted.Rejected > 0:
 		return answer{rejected: int64(counted.Rejected), message: counted.Reason}
+	case a.Status == http.StatusInternalServerError || a.Status == http.StatusRequestTimeout: // unlike with OTLP these are temporary
+		return answer{outcome: later, err: httpclient.Retry(a, a.RetryAfter)}
+	default:
+		return httpAnswer(a)
 	}
-	if r.status == http.StatusInternalServerError || r.status == http.StatusRequestTimeout {
-		return answer{outcome: later, err: explain(later, r, r.retryAfter, maxDelay)} // unlike with OTLP these are temporary
-	}
-	return httpAnswer(r, maxDelay)
 }

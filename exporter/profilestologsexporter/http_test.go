@@ -193,8 +193,3 @@ func TestSecretsStayHidden(t *testing.T) {
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), secret)
 }
-
-func TestRetryAfterIsCapped(t *testing.T) {
-	a := httpAnswer(&refusal{status: 503, retryAfter: time.Hour}, time.Minute)
-	assert.Contains(t, a.err.Error(), "Throttle (1m0s)")
-}

@@ -64,7 +64,7 @@ func BenchmarkExport(b *testing.B) {
 			}
 		})
 		e := newTestExporter(b, pyroscopetest.New(b), nil)
-		e.client.Transport = accepting{}
+		e.client.HTTP.Transport = accepting{}
 		run("exporter", func(pd pprofile.Profiles) { require.NoError(b, e.push(b.Context(), pd)) })
 		threads := pprofile.NewProfiles()
 		pd.CopyTo(threads)

@@ -4,32 +4,21 @@
 package pyroscopeexporter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 )
 
 // pushPath is the method of Pyroscope's Connect service.
 const pushPath = "/push.v1.PusherService/Push"
-
-// maxAnswerBytes bounds how much of an answer is read, maxMessageBytes how much of it an error contains.
-const (
-	maxAnswerBytes  = 64 << 10
-	maxMessageBytes = 1 << 10
-)
 
 // series is one pprof with its labels.
 type series struct {
@@ -83,49 +72,32 @@ func appendHeader(b []byte, field protowire.Number, n int) []byte {
 
 // post sends a series. Its error is permanent or temporary; a temporary one has the delay that the server asks for.
 func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(s.request()))
-	if err != nil {
-		return consumererror.NewPermanent(redact.Error(err))
-	}
-	request.Header.Set("Content-Type", "application/proto")
-	request.Header.Set("User-Agent", e.userAgent)
+	header := http.Header{"Content-Type": {"application/proto"}}
 	if e.cfg.Tenant != "" {
-		request.Header.Set("X-Scope-OrgID", string(e.cfg.Tenant))
+		header.Set("X-Scope-OrgID", string(e.cfg.Tenant))
 	}
-	response, err := e.client.Do(request)
-	if err != nil {
-		return redact.Error(err)
+	answer, err := e.client.Post(ctx, strings.TrimRight(e.cfg.Client.Endpoint, "/")+pushPath, header, s.request())
+	if err != nil || answer.IsAccepted() {
+		return err
 	}
-	defer response.Body.Close()
-	answer, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
-	if response.StatusCode/100 == 2 {
-		return nil
-	}
-	return e.refused(response, answer)
+	return refusal(answer)
 }
 
 // errOfSeries is in temporary errors that can be about one series alone.
 var errOfSeries = errors.New("not accepted for now")
 
-// refused returns the error for an answer other than 2xx, with the server's message.
-func (e *pyroscopeExporter) refused(response *http.Response, answer []byte) error {
-	message := string(answer)
+// refusal returns the error for an answer that is a refusal, with the server's message.
+func refusal(answer *httpclient.Answer) error {
 	var connect struct{ Code, Message string }
-	if json.Unmarshal(answer, &connect) == nil && connect.Message != "" {
-		message = connect.Code + ": " + connect.Message
+	if json.Unmarshal(answer.Body, &connect) == nil && connect.Message != "" {
+		answer.Message = httpclient.Shorten(connect.Code + ": " + connect.Message)
 	}
-	message = strings.ToValidUTF8(message[:min(len(message), maxMessageBytes)], "\uFFFD")
-	err := fmt.Errorf("%s answered %s: %q", e.shownURL, response.Status, message)
-	switch code := response.StatusCode; {
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code/100 == 5:
-		if code == http.StatusTooManyRequests || code == http.StatusInternalServerError {
-			err = fmt.Errorf("%w: %w", errOfSeries, err)
-		}
-		if delay := min(httpserver.RetryAfter(response.Header, time.Now()), e.cfg.MaxRetryAfter); delay > 0 {
-			return exporterhelper.NewThrottleRetry(err, delay)
-		}
-		return err
+	switch code := answer.Status; {
+	case code == http.StatusTooManyRequests, code == http.StatusInternalServerError:
+		return httpclient.Retry(fmt.Errorf("%w: %w", errOfSeries, answer), answer.RetryAfter)
+	case code == http.StatusRequestTimeout, code/100 == 5:
+		return httpclient.Retry(answer, answer.RetryAfter)
 	default:
-		return consumererror.NewPermanent(err)
+		return consumererror.NewPermanent(answer)
 	}
 }

@@ -69,7 +69,7 @@ func newTestExporterWith(t testing.TB, s *pyroscopetest.Server, set exporter.Set
 	require.NoError(t, cfg.Validate())
 	e, err := newExporter(set, cfg)
 	require.NoError(t, err)
-	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, e.client.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { assert.NoError(t, e.shutdown(context.Background())) })
 	return e
 }

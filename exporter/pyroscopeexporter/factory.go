@@ -5,10 +5,6 @@ package pyroscopeexporter
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"runtime"
-	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -19,7 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 )
 
 // NewFactory returns the factory of the exporter `pyroscope`, for profiles pipelines.
@@ -40,7 +36,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithRetry(config.Retry),
 		exporterhelper.WithQueue(config.Queue),
-		exporterhelper.WithStart(e.start),
+		exporterhelper.WithStart(e.client.Start),
 		exporterhelper.WithShutdown(e.shutdown),
 	)
 }
@@ -50,15 +46,11 @@ func newExporter(set exporter.Settings, config *Config) (*pyroscopeExporter, err
 	if err != nil {
 		return nil, err
 	}
-	e := &pyroscopeExporter{
-		cfg: config, telemetry: set.TelemetrySettings, metrics: metrics, labeler: newLabeler(config),
-		url:       strings.TrimRight(config.Client.Endpoint, "/") + pushPath,
-		userAgent: fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Command, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH),
-	}
-	u, err := url.Parse(e.url)
-	if err != nil {
-		return nil, redact.Error(err)
-	}
-	e.shownURL = redact.URL(u)
-	return e, nil
+	return &pyroscopeExporter{
+		cfg: config, logger: set.Logger, metrics: metrics, labeler: newLabeler(config),
+		client: httpclient.Client{
+			Config: config.Client, Telemetry: set.TelemetrySettings,
+			UserAgent: httpclient.UserAgent(set.BuildInfo), MaxRetryAfter: config.MaxRetryAfter,
+		},
+	}, nil
 }

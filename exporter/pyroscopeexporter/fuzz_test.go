@@ -33,7 +33,7 @@ func FuzzPush(f *testing.F) {
 	e := newTestExporter(f, pyroscopetest.New(f), func(c *Config) {
 		c.MaxProfileSamples, c.MaxProfileBytes, c.Labels.TraceID = 4, minMaxProfileBytes, true
 	})
-	e.client.Transport = accepting{}
+	e.client.HTTP.Transport = accepting{}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 		if err != nil || len(data) > 64<<10 {

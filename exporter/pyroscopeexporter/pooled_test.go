@@ -15,7 +15,7 @@ import (
 // Batches and compressors are used again and again, and keep nothing of a message.
 func TestPooledForgets(t *testing.T) {
 	e := newTestExporter(t, pyroscopetest.New(t), nil)
-	e.client.Transport = accepting{}
+	e.client.HTTP.Transport = accepting{}
 	pt.RequireForgets(t, 3, func(text string) string { // buffers of the pprof
 		// Profiles of several resources go through a batch.
 		pd := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(1, 1).

@@ -311,7 +311,7 @@ func TestCostIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newTestExporter(t, pyroscopetest.New(t), nil)
 			sent := &countingTransport{}
-			e.client.Transport = sent
+			e.client.HTTP.Transport = sent
 			n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
 			cost := pt.MeasureCost(t, func() { _ = e.push(t.Context(), pd) })
 			t.Logf("%d bytes, %d bytes in %d requests: %v", n, sent.bytes, sent.requests, cost)
@@ -348,7 +348,7 @@ func TestLabelsAreBoundedByTheMessage(t *testing.T) {
 	set.Logger = zap.New(core)
 	e := newTestExporterWith(t, pyroscopetest.New(t), set, nil)
 	sent := &countingTransport{}
-	e.client.Transport = sent
+	e.client.HTTP.Transport = sent
 	require.NoError(t, e.push(t.Context(), build.Build()), "some were sent")
 	require.Len(t, logs.All(), 1)
 	require.Contains(t, logs.All()[0].ContextMap()["error"], "the labels of the message's series take more than 64 times its size")

@@ -9,53 +9,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/gzip"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 )
 
 type pyroscopeExporter struct {
-	cfg       *Config
-	telemetry component.TelemetrySettings
-	userAgent string
-	url       string
-	// shownURL is the URL without secrets.
-	shownURL string
-	labeler  *labeler
-	metrics  *metadata.TelemetryBuilder
-	client   *http.Client
+	cfg     *Config
+	logger  *zap.Logger
+	client  httpclient.Client
+	labeler *labeler
+	metrics *metadata.TelemetryBuilder
 
 	batches     compact.Pool
 	compressors sync.Pool // of *compressor
 }
 
-func (e *pyroscopeExporter) start(ctx context.Context, host component.Host) (err error) {
-	e.client, err = e.cfg.Client.ToClient(ctx, host.GetExtensions(), e.telemetry)
-	if err == nil {
-		e.client.CheckRedirect = httpserver.KeepMethod
-	}
-	return err
-}
-
 func (e *pyroscopeExporter) shutdown(context.Context) error {
-	if e.client != nil {
-		e.client.CloseIdleConnections()
-	}
+	e.client.Shutdown()
 	return nil
 }
 
@@ -72,7 +57,7 @@ func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) erro
 	if p.retryErr != nil {
 		left = new(compact.Batch).Merge(p.retry)
 	}
-	return p.report.Finish(ctx, e.telemetry.Logger, p.retryErr, left)
+	return p.report.Finish(ctx, e.logger, p.retryErr, left)
 }
 
 // pusher sends one message.
@@ -127,11 +112,10 @@ func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 	if !isPrepared(pd, p.cfg) {
 		return false
 	}
-	payloads, stats, err := encode.Encode(pd)
-	if err != nil || p.sizeOf(payloads, stats).excess > 1 {
+	size, done, err := p.encodeAndSend(ctx, pd, nil, false)
+	if err != nil || size.excess > 1 {
 		return false
 	}
-	done := p.sendPayloads(ctx, pd, payloads, nil)
 	if p.retryErr != nil {
 		left := pprofile.NewProfiles()
 		pd.CopyTo(left)
@@ -173,24 +157,35 @@ type encodedSize struct {
 
 // send sends a series for each pprof of a part. If one is larger than the server accepts, it sends nothing unless must is set.
 // Afterwards part has only what must be retried.
-func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) (size encodedSize) {
+func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) encodedSize {
 	samples := part.SampleCount()
 	added := addCPUTime(part)
-	defer func() { removeProfiles(part, added) }()
-	payloads, stats, err := encode.Encode(part)
+	size, done, err := p.encodeAndSend(ctx, part, added, must)
 	if err != nil {
 		p.report.Refused(samples, "", fmt.Errorf("cannot be encoded: %w", err))
-		return size
+	}
+	for at := range done {
+		clearSamples(part.ResourceProfiles().At(at.resource).ScopeProfiles().At(at.scope).Profiles().At(at.profile))
+	}
+	removeProfiles(part, added)
+	return size
+}
+
+// encodeAndSend encodes pd, and sends the pprofs by sendPayloads. If one is larger than the server
+// accepts, it sends nothing unless must is set.
+func (p *pusher) encodeAndSend(
+	ctx context.Context, pd pprofile.Profiles, added map[position]bool, must bool,
+) (size encodedSize, done map[position]bool, err error) {
+	payloads, stats, err := encode.Encode(pd)
+	if err != nil {
+		return size, nil, err
 	}
 	if size = p.sizeOf(payloads, stats); size.excess > 1 && !must {
-		return size
+		return size, nil, nil
 	}
 	p.drop(ctx, droppedTooLarge, stats.Dropped)
 	p.report.Sent(-stats.Dropped) // sendPayloads counts whole profiles
-	for at := range p.sendPayloads(ctx, part, payloads, added) {
-		clearSamples(part.ResourceProfiles().At(at.resource).ScopeProfiles().At(at.scope).Profiles().At(at.profile))
-	}
-	return size
+	return size, p.sendPayloads(ctx, pd, payloads, added), nil
 }
 
 // sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry. The samples of added profiles

@@ -1,0 +1,121 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpclient is for exporters that send by HTTP. Client.Post makes one exchange. Its Answer is an error that describes a
+// refusal, and Retry tells exporterhelper to send a request again later.
+package httpclient
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
+)
+
+// MaxAnswerBytes bounds how much of an answer is read, MaxMessageBytes how much of it an error contains.
+const (
+	MaxAnswerBytes  = 64 << 10
+	MaxMessageBytes = 1 << 10
+)
+
+// Client sends requests. Its fields do not change after Start.
+type Client struct {
+	Config    confighttp.ClientConfig
+	Telemetry component.TelemetrySettings
+	UserAgent string
+	// MaxRetryAfter bounds the delay that a server may ask for.
+	MaxRetryAfter time.Duration
+	// HTTP is made by Start.
+	HTTP *http.Client
+}
+
+// UserAgent returns the name of this collector for requests.
+func UserAgent(info component.BuildInfo) string {
+	return fmt.Sprintf("%s/%s (%s/%s)", info.Command, info.Version, runtime.GOOS, runtime.GOARCH)
+}
+
+// Start makes the client. It does not connect.
+func (c *Client) Start(ctx context.Context, host component.Host) (err error) {
+	if c.HTTP, err = c.Config.ToClient(ctx, host.GetExtensions(), c.Telemetry); err == nil {
+		c.HTTP.CheckRedirect = httpserver.KeepMethod
+	}
+	return err
+}
+
+// Shutdown closes idle connections.
+func (c *Client) Shutdown() {
+	if c.HTTP != nil {
+		c.HTTP.CloseIdleConnections()
+	}
+}
+
+// Post sends a body, and returns the server's answer. Without an answer it returns an error, which is permanent if the request
+// could not be made. Neither contains credentials of the URL.
+func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (*Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, consumererror.NewPermanent(redact.Error(err))
+	}
+	maps.Copy(request.Header, header)
+	request.Header.Set("User-Agent", c.UserAgent)
+	response, err := c.HTTP.Do(request)
+	if err != nil {
+		return nil, redact.Error(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes))
+	if err != nil {
+		text = nil // the status suffices
+	}
+	return &Answer{
+		URL: redact.Text(url), Status: response.StatusCode, ContentType: response.Header.Get("Content-Type"), Body: text,
+		Message: Shorten(string(text)), RetryAfter: min(httpserver.RetryAfter(response.Header, time.Now()), c.MaxRetryAfter),
+	}, nil
+}
+
+// Answer is a server's answer. If it is a refusal, it is an error.
+type Answer struct {
+	// URL is without credentials.
+	URL         string
+	Status      int
+	ContentType string
+	// Body is its beginning.
+	Body []byte
+	// Message is the server's reason, by default the beginning of the body.
+	Message string
+	// RetryAfter is the delay that the server asks for, at most the client's MaxRetryAfter.
+	RetryAfter time.Duration
+}
+
+// IsAccepted reports whether the server has the data.
+func (a *Answer) IsAccepted() bool { return a.Status/100 == 2 }
+
+func (a *Answer) Error() string {
+	return fmt.Sprintf("%s answered %d %s: %q", a.URL, a.Status, http.StatusText(a.Status), a.Message)
+}
+
+// Retry returns an error with which exporterhelper sends a request again, after the delay if that is positive.
+func Retry(err error, delay time.Duration) error {
+	if delay > 0 {
+		return exporterhelper.NewThrottleRetry(err, delay)
+	}
+	return err
+}
+
+// Shorten returns the beginning of a server's message, in valid UTF-8.
+func Shorten(message string) string {
+	return strings.ToValidUTF8(message[:min(len(message), MaxMessageBytes)], "\uFFFD")
+}

@@ -1,0 +1,88 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpclient
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+)
+
+func newClient(t *testing.T) *Client {
+	c := &Client{
+		Config: confighttp.NewDefaultClientConfig(), Telemetry: componenttest.NewNopTelemetrySettings(),
+		UserAgent: UserAgent(component.BuildInfo{Command: "otelcol-profiles", Version: "1.2.3"}), MaxRetryAfter: time.Minute,
+	}
+	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(c.Shutdown)
+	return c
+}
+
+func TestPost(t *testing.T) {
+	var got *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(strings.Repeat("\xff", 2*MaxAnswerBytes)))
+	}))
+	defer server.Close()
+	header := http.Header{"X-Own": {"1"}}
+	address := strings.Replace(server.URL, "://", "://user:pa55word@", 1)
+	answer, err := newClient(t).Post(t.Context(), address, header, []byte("body"))
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(got.UserAgent(), "otelcol-profiles/1.2.3 ("), got.UserAgent())
+	assert.Equal(t, "1", got.Header.Get("X-Own"))
+	assert.Equal(t, http.Header{"X-Own": {"1"}}, header, "read only")
+	assert.False(t, answer.IsAccepted())
+	assert.Equal(t, time.Minute, answer.RetryAfter, "capped")
+	assert.Len(t, answer.Body, MaxAnswerBytes)
+	assert.Less(t, len(answer.Error()), 8*MaxMessageBytes)
+	assert.Contains(t, answer.Error(), "answered 503 Service Unavailable")
+	assert.NotContains(t, answer.Error(), "pa55word")
+}
+
+// A page of a login answers 200, although nobody has the data.
+func TestRedirectToAPageIsARefusal(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/push" {
+			http.Redirect(w, r, "/login", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	answer, err := newClient(t).Post(t.Context(), server.URL+"/push", nil, nil)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusFound, answer.Status)
+	assert.False(t, answer.IsAccepted())
+}
+
+func TestWithoutAnswer(t *testing.T) {
+	c := newClient(t)
+	_, err := c.Post(t.Context(), "http://user:pa55word@localhost:1", nil, nil)
+	require.Error(t, err)
+	assert.False(t, consumererror.IsPermanent(err))
+	assert.NotContains(t, err.Error(), "pa55word")
+	_, err = c.Post(t.Context(), "http://user:pa55word@\x00", nil, nil)
+	require.Error(t, err)
+	assert.True(t, consumererror.IsPermanent(err))
+	assert.NotContains(t, err.Error(), "pa55word")
+}
+
+func TestRetry(t *testing.T) {
+	err := errors.New("busy")
+	assert.Equal(t, err, Retry(err, 0))
+	assert.Equal(t, err, Retry(err, -time.Second), "a date in the past")
+	assert.ErrorContains(t, Retry(err, time.Minute), "Throttle (1m0s)")
+}
