@@ -31,11 +31,10 @@ var demangleOptions = map[DemangleStyle][]demangle.Option{
 }
 
 func isMangled(name string) bool {
-	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z") ||
-		isMangledD(name) || isMangledSwift(name)
+	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z")
 }
 
-// Demangle returns the name in the source of a C++, Rust, D or Swift symbol. Other names stay as they are.
+// Demangle returns the name in the source of a C++ or Rust symbol. Other names stay as they are.
 func Demangle(name string, style DemangleStyle) (text string) {
 	if style == DemangleNone || !isMangled(name) {
 		return name
@@ -45,12 +44,6 @@ func Demangle(name string, style DemangleStyle) (text string) {
 			text = name
 		}
 	}()
-	switch {
-	case isMangledD(name):
-		return demangleD(name)
-	case isMangledSwift(name):
-		return demangleSwift(name)
-	}
 	if mayExplode(name, style) {
 		if style = DemangleSimple; mayExplode(name, style) {
 			return name

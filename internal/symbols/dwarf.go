@@ -73,7 +73,7 @@ func (m *Image) readDWARF() (*dwarfTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.keep(e.size); err != nil {
+	if err := m.reserve(e.size); err != nil {
 		return nil, err
 	}
 	if d.abbrev, err = e.bytes(0, e.size); err != nil {
@@ -94,7 +94,7 @@ func (d *dwarfTable) readUnits() (first error) {
 	for off := int64(0); off < d.info.size; {
 		unit, kind, err := d.readUnitHeader(off)
 		if err == nil {
-			if err = d.image.keep(int64(unsafe.Sizeof(unit))); err == nil && kind == unitTypeCompile {
+			if err = d.image.reserve(int64(unsafe.Sizeof(unit))); err == nil && kind == unitTypeCompile {
 				err = d.readRoot(&unit)
 			}
 			d.units = append(d.units, unit)
@@ -179,7 +179,7 @@ func (d *dwarfTable) readRoot(u *dwarfUnit) error {
 		if low >= high || low == 0 {
 			return nil // the linker left the code out
 		}
-		if err := d.image.keep(int64(unsafe.Sizeof(unitSpan{}))); err != nil {
+		if err := d.image.reserve(int64(unsafe.Sizeof(unitSpan{}))); err != nil {
 			return err
 		}
 		d.spans = append(d.spans, unitSpan{low: low, high: high, unit: index})

@@ -146,7 +146,7 @@ func (d *dwarfTable) keepParsed() error {
 	if size <= d.parsedBytes {
 		return nil
 	}
-	err := d.image.keep(size - d.parsedBytes)
+	err := d.image.reserve(size - d.parsedBytes)
 	if err == nil {
 		d.parsedBytes = size
 	}

@@ -228,8 +228,8 @@ func (m *Image) extentOf(s *section) extent {
 	return extent{r: m.file.r, off: int64(s.off), size: int64(min(s.size, uint64(m.file.size)-s.off))}
 }
 
-// keep counts n bytes that stay in memory, or returns an error if that is too much.
-func (m *Image) keep(n int64) error {
+// reserve counts n bytes that stay in memory, or returns an error if that is too much.
+func (m *Image) reserve(n int64) error {
 	if n < 0 || n > m.limits.TableBytes-m.kept {
 		return fmt.Errorf("tables above %d bytes: %w", m.limits.TableBytes, ErrTooLarge)
 	}
@@ -283,7 +283,7 @@ func (m *Image) content(s *section) (extent, error) {
 	default:
 		return extent{}, fmt.Errorf("section %s: compression %d: %w", s.name, kind, ErrMalformed)
 	}
-	if err := m.keep(int64(size)); err != nil {
+	if err := m.reserve(int64(size)); err != nil {
 		return extent{}, err
 	}
 	if !m.work.spend(int64(size) + packed) {

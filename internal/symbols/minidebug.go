@@ -52,14 +52,15 @@ func (m *Image) readMiniDebugInfo() (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("section %s: %w", s.name, err)
 	}
-	return mini, m.keep(int64(len(plain)))
+	return mini, m.reserve(int64(len(plain)))
 }
 
 const xzMagic = "\xfd7zXZ\x00"
 
 // decompressXZ reads the blocks of an xz stream (https://tukaani.org/xz/xz-file-format.txt). The library's own reader
 // of the container allocates the dictionary that the stream asks for, up to 4 GiB. So this function reads the
-// container, and the library only LZMA2. Checksums are not compared: a forged file has valid ones.
+// container, and the library only LZMA2. Readers that bound the dictionary, such as therootcompany/xz, do not bound the chunks:
+// each can reset 30 kB of tables for a byte. Checksums are not compared: a forged file has valid ones.
 func decompressXZ(b []byte, limit int64, work *meter) ([]byte, error) {
 	if len(b) < 12 || string(b[:6]) != xzMagic {
 		return nil, errors.New("not an xz stream")

@@ -70,7 +70,7 @@ func (m *Image) readSymbolTable(kind elf.SectionType) (*symbolTable, error) {
 	if err := m.eachSymbol(table, func(symbol) { n++ }); err != nil {
 		return t, fmt.Errorf("section %s: %w", s.name, err)
 	}
-	if err := m.keep(int64(n) * int64(unsafe.Sizeof(symbol{}))); err != nil {
+	if err := m.reserve(int64(n) * int64(unsafe.Sizeof(symbol{}))); err != nil {
 		return t, fmt.Errorf("section %s: %w", s.name, err)
 	}
 	t.symbols = make([]symbol, 0, n)
