@@ -18,7 +18,7 @@ import (
 // opened is the result of a source: a file, or an error that is kept as long as the module's files are open.
 type opened struct {
 	kind sources.Kind
-	file *sources.Opened
+	file *sources.SymbolFile
 	err  error
 }
 
@@ -220,7 +220,7 @@ func (s *search) file() sources.Module {
 }
 
 // open returns a source's file, from an earlier round if it is still open.
-func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
+func (s *search) open(kind sources.Kind) (*sources.SymbolFile, error) {
 	m := s.module
 	for _, o := range m.opened {
 		if o.kind == kind {
@@ -229,7 +229,7 @@ func (s *search) open(kind sources.Kind) (*sources.Opened, error) {
 	}
 	err := s.downloadErr
 	s.downloadErr = nil
-	var file *sources.Opened
+	var file *sources.SymbolFile
 	if err == nil {
 		file, err = s.resolver.finder.Open(kind, s.file())
 	}
@@ -274,7 +274,7 @@ func (d *demangler) demangle(frames []symbols.Frame) {
 }
 
 // resolve looks up the addresses that are left in a file.
-func (s *search) resolve(file *sources.Opened, kind sources.Kind, left []int) error {
+func (s *search) resolve(file *sources.SymbolFile, kind sources.Kind, left []int) error {
 	var indices []int
 	var addrs []uint64
 	for _, i := range left {

@@ -11,7 +11,7 @@ import (
 
 // openDebugFile opens a module's debug file by its build id, in the debug directories of this host and of the processes
 // that have the module mapped.
-func (f *Finder) openDebugFile(m Module) (*Opened, error) {
+func (f *Finder) openDebugFile(m Module) (*SymbolFile, error) {
 	id := m.IDs.GNU
 	if !isHex(id) || len(id) < 4 {
 		return nil, ErrNotFound

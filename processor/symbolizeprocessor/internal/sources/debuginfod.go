@@ -73,7 +73,7 @@ func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(re
 	return d
 }
 
-func (f *Finder) openDebuginfod(m Module) (*Opened, error) {
+func (f *Finder) openDebuginfod(m Module) (*SymbolFile, error) {
 	d := f.debuginfod
 	if d == nil || !isDebuginfodID(m.IDs.GNU) {
 		return nil, ErrNotFound

@@ -16,7 +16,7 @@ import (
 // openMapped opens the mapped file: by the processes that have it mapped, as the host sees its path, and below the
 // configured roots. If a mapping has no build id but its process is known, only that process is searched, since the
 // host can have another file at its path.
-func (f *Finder) openMapped(m Module) (*Opened, error) {
+func (f *Finder) openMapped(m Module) (*SymbolFile, error) {
 	if !f.config.Files.Enabled || !isFileName(m.Path) {
 		return nil, ErrNotFound
 	}
@@ -53,7 +53,7 @@ func isFileName(name string) bool {
 // openOfProcess opens the file that a process, whose directory in /proc is dir, has mapped under the module's name. The
 // kernel's link to a mapping leads to the file itself, even if it was deleted, but needs CAP_CHECKPOINT_RESTORE; the path
 // below the process's root does not.
-func (s *search) openOfProcess(dir string) *Opened {
+func (s *search) openOfProcess(dir string) *SymbolFile {
 	m, root := s.module, filepath.Join(dir, "root")
 	maps, err := readMaps(filepath.Join(dir, "maps"), m.Path)
 	if err != nil {

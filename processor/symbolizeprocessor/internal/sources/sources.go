@@ -144,8 +144,8 @@ func (f *Finder) DebuginfodCacheBytes() int64 {
 	return f.debuginfod.cacheBytes()
 }
 
-// Opened is a file with symbols. Close ends its use.
-type Opened struct {
+// SymbolFile is an open file with symbols. Close ends its use.
+type SymbolFile struct {
 	*symbols.Image
 	// FunctionsOnly reports that lines were too much work: they are not looked up again while the file is open.
 	FunctionsOnly bool
@@ -154,10 +154,10 @@ type Opened struct {
 }
 
 // Close closes the file.
-func (o *Opened) Close() { _ = o.file.Close() }
+func (f *SymbolFile) Close() { _ = f.file.Close() }
 
 // Open opens the file of one source, without network. The error is ErrNotFound if there is none.
-func (f *Finder) Open(kind Kind, m Module) (*Opened, error) {
+func (f *Finder) Open(kind Kind, m Module) (*SymbolFile, error) {
 	switch kind {
 	case File:
 		return f.openMapped(m)
@@ -180,9 +180,9 @@ type search struct {
 
 func (f *Finder) search(m Module) *search { return &search{finder: f, module: m} }
 
-// try returns an Opened if a candidate could be opened and has the build ids of the module, otherwise nil. Its
+// try returns a SymbolFile if a candidate could be opened and has the build ids of the module, otherwise nil. Its
 // arguments are what openFile returned.
-func (s *search) try(file *os.File, err error) *Opened {
+func (s *search) try(file *os.File, err error) *SymbolFile {
 	if err != nil {
 		s.note(err)
 		return nil
@@ -193,7 +193,7 @@ func (s *search) try(file *os.File, err error) *Opened {
 		s.note(err)
 		return nil
 	}
-	return &Opened{Image: image, file: file}
+	return &SymbolFile{Image: image, file: file}
 }
 
 func (s *search) check(file *os.File) (*symbols.Image, error) {

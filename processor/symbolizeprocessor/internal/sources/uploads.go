@@ -112,12 +112,12 @@ func (u *uploads) idsOf(name string) symbols.IDs {
 }
 
 // openUpload opens an uploaded file.
-func (f *Finder) openUpload(m Module) (*Opened, error) {
+func (f *Finder) openUpload(m Module) (*SymbolFile, error) {
 	if f.uploads == nil {
 		return nil, ErrNotFound
 	}
 	s := f.search(m)
-	var best *Opened
+	var best *SymbolFile
 	for _, name := range f.uploads.names(m.IDs) {
 		o := s.try(openFile(f.uploads.config.Directory, name))
 		switch {
