@@ -4,9 +4,11 @@
 package lookup
 
 import (
+	"math"
 	"sync"
-	"sync/atomic"
 	"unsafe"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
@@ -29,8 +31,8 @@ type key struct {
 	address symbols.Position
 }
 
-// cache holds answers up to a number of bytes. When it is full, it drops answers that were not used since the clock's
-// hand last passed them.
+// cache holds answers up to a number of bytes. When it is full, it drops those that were used least recently. A cache that admits
+// only what is used often, such as otter, would not do: a message asks again for what a worker has just found.
 type cache struct {
 	shards [shards]shard
 }
@@ -38,29 +40,25 @@ type cache struct {
 const shards = 16
 
 type shard struct {
-	mu       sync.RWMutex
-	index    map[key]int32
-	slots    []slot
-	free     []int32
-	hand     int
+	mu       sync.Mutex
+	answers  *simplelru.LRU[key, cachedAnswer]
 	bytes    int64
 	maxBytes int64
 }
 
-type slot struct {
-	key    key
-	answer *Answer
-	bytes  int64
-	used   atomic.Bool
+type cachedAnswer struct {
+	*Answer
+	bytes int64
 }
 
-// slotBytes is the memory of an answer without its frames: its slot, its part of the index, and itself.
-const slotBytes = int64(unsafe.Sizeof(slot{})+unsafe.Sizeof(key{})+unsafe.Sizeof(Answer{})) + 16
+// entryBytes is about the memory of an answer without its frames: itself, its entry in the list, and that in the index.
+const entryBytes = int64(unsafe.Sizeof(Answer{})+2*unsafe.Sizeof(key{})+unsafe.Sizeof(cachedAnswer{})) + 80
 
 func newCache(maxBytes int64) *cache {
 	c := &cache{}
 	for i := range c.shards {
-		c.shards[i].index = map[key]int32{}
+		// The size is the only error, and a limit that is never reached: bytes are the limit.
+		c.shards[i].answers, _ = simplelru.NewLRU[key, cachedAnswer](math.MaxInt, nil)
 		c.shards[i].maxBytes = maxBytes / shards
 	}
 	return c
@@ -74,20 +72,14 @@ func (c *cache) shard(k key) *shard {
 // get returns nil if there is no answer.
 func (c *cache) get(k key) *Answer {
 	s := c.shard(k)
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	i, ok := s.index[k]
-	if !ok {
-		return nil
-	}
-	if used := &s.slots[i].used; !used.Load() {
-		used.Store(true)
-	}
-	return s.slots[i].answer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, _ := s.answers.Get(k)
+	return a.Answer
 }
 
 func (c *cache) put(k key, a *Answer) {
-	bytes := slotBytes
+	bytes := entryBytes
 	for i := range a.Frames {
 		f := &a.Frames[i]
 		bytes += int64(unsafe.Sizeof(*f)) + int64(len(f.Name)+len(f.SystemName)+len(f.File))
@@ -98,40 +90,11 @@ func (c *cache) put(k key, a *Answer) {
 	if bytes > s.maxBytes {
 		return
 	}
-	if i, ok := s.index[k]; ok {
-		s.bytes += bytes - s.slots[i].bytes
-		s.slots[i].answer, s.slots[i].bytes = a, bytes
-	} else {
-		i := int32(len(s.slots))
-		if n := len(s.free); n > 0 {
-			i, s.free = s.free[n-1], s.free[:n-1]
-		} else {
-			s.slots = append(s.slots, slot{})
-		}
-		slot := &s.slots[i]
-		slot.key, slot.answer, slot.bytes = k, a, bytes
-		slot.used.Store(false)
-		s.index[k] = i
-		s.bytes += bytes
-	}
-	for s.bytes > s.maxBytes {
-		s.evict()
-	}
-}
-
-// evict moves the hand to the next answer that was not used, and drops it.
-func (s *shard) evict() {
-	for {
-		s.hand = (s.hand + 1) % len(s.slots)
-		slot := &s.slots[s.hand]
-		if slot.answer == nil || slot.used.Swap(false) {
-			continue
-		}
-		delete(s.index, slot.key)
-		s.bytes -= slot.bytes
-		slot.answer, slot.bytes = nil, 0
-		s.free = append(s.free, int32(s.hand))
-		return
+	old, _ := s.answers.Peek(k)
+	s.answers.Add(k, cachedAnswer{a, bytes})
+	for s.bytes += bytes - old.bytes; s.bytes > s.maxBytes; {
+		_, oldest, _ := s.answers.RemoveOldest()
+		s.bytes -= oldest.bytes
 	}
 }
 
@@ -139,10 +102,10 @@ func (s *shard) evict() {
 func (c *cache) size() (entries, bytes int64) {
 	for i := range c.shards {
 		s := &c.shards[i]
-		s.mu.RLock()
-		entries += int64(len(s.index))
+		s.mu.Lock()
+		entries += int64(s.answers.Len())
 		bytes += s.bytes
-		s.mu.RUnlock()
+		s.mu.Unlock()
 	}
 	return entries, bytes
 }
