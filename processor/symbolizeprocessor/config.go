@@ -21,8 +21,6 @@ import (
 type Config struct {
 	// MaxWait is how long a message waits for lookups that are not ready; 0 means not at all.
 	MaxWait time.Duration `mapstructure:"max_wait"`
-	// ReportInterval is how often the log lists files without symbols; 0 means never.
-	ReportInterval time.Duration `mapstructure:"report_interval"`
 
 	Lookup  lookup.Config  `mapstructure:",squash"`
 	Sources sources.Config `mapstructure:",squash"`
@@ -32,7 +30,6 @@ func createDefaultConfig() component.Config {
 	client := confighttp.NewDefaultClientConfig()
 	client.Timeout = 2 * time.Minute
 	return &Config{
-		ReportInterval: 10 * time.Minute,
 		Lookup: lookup.Config{
 			Demangle:            symbols.DemangleFull,
 			Workers:             2,
@@ -67,46 +64,19 @@ func createDefaultConfig() component.Config {
 
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
-	l, s, d := &c.Lookup, &c.Sources, &c.Sources.Debuginfod
+	l, s := &c.Lookup, &c.Sources
 	var faults config.Faults
 	switch l.Demangle {
 	case symbols.DemangleFull, symbols.DemangleTemplates, symbols.DemangleSimple, symbols.DemangleNone:
 	default:
 		faults.Add(fmt.Errorf("`demangle` must be full, templates, simple or none, found %q", l.Demangle))
 	}
-	for _, err := range []error{
-		atLeast("max_wait", c.MaxWait, 0),
-		atLeast("report_interval", c.ReportInterval, 0),
-		atLeast("workers", l.Workers, 1),
-		atLeast("queue_size", l.QueueSize, 1),
-		atLeast("max_modules", l.MaxModules, 1),
-		atLeast("max_pending_addresses", l.MaxPendingAddresses, 1),
-		atLeast("cache_bytes", l.CacheBytes, 1<<20),
-		atLeast("max_open_files", l.MaxOpenFiles, 0),
-		atLeast("max_open_bytes", l.MaxOpenBytes, 0),
-		atLeast("keep_open", l.KeepOpen, time.Second),
-		atLeast("retry_interval", l.RetryInterval, time.Second),
-		atLeast("max_file_bytes", s.MaxFileBytes, 1),
-		atLeast("max_table_bytes", s.MaxTableBytes, 1<<20),
-		atLeast("max_work_bytes", s.MaxWorkBytes, 1<<20),
-		atLeast("uploads.refresh_interval", s.Uploads.RefreshInterval, time.Second),
-		atLeast("debuginfod.max_cache_bytes", d.MaxCacheBytes, 1<<20),
-		atLeast("debuginfod.max_file_bytes", d.MaxFileBytes, 1<<20),
-		atLeast("debuginfod.missing_interval", d.MissingInterval, time.Second),
-		atLeast("debuginfod.initial_backoff", d.InitialBackoff, time.Millisecond),
-		atLeast("debuginfod.max_backoff", d.MaxBackoff, d.InitialBackoff),
-	} {
-		faults.Add(err)
-	}
+	faults.Require(c.MaxWait >= 0, "`max_wait` must not be negative, found %s", c.MaxWait)
+	faults.Require(l.CacheBytes >= 1<<20, "`cache_bytes` must be at least %d, found %d", 1<<20, l.CacheBytes)
+	faults.Require(s.Debuginfod.MaxCacheBytes >= 1<<20,
+		"`debuginfod.max_cache_bytes` must be at least %d, found %d", 1<<20, s.Debuginfod.MaxCacheBytes)
 	requirePaths(&faults, s)
 	return faults.Err()
-}
-
-func atLeast[T int | int64 | time.Duration](key string, value, least T) error {
-	if value < least {
-		return fmt.Errorf("`%s` must be at least %v, found %v", key, least, value)
-	}
-	return nil
 }
 
 func requirePaths(faults *config.Faults, c *sources.Config) {

@@ -40,9 +40,7 @@ type message struct {
 	isOther  []bool
 	resolved []resolvedLocation
 	missing  []missingLocation
-	// modules[i] is the module of location i if that has no function; nil until there is one.
-	modules []*lookup.Module
-	tally   tally
+	tally    tally
 }
 
 // mapping is an entry of the mapping table that a location refers to.
@@ -76,13 +74,10 @@ func (m *message) symbolize(ctx context.Context) {
 		m.wait(ctx)
 	}
 	for _, l := range m.missing {
-		m.unresolved(l.location, &m.mappings[l.mapping], m.mappings[l.mapping].reason)
+		m.unresolved(&m.mappings[l.mapping], m.mappings[l.mapping].reason)
 	}
 	if m.tally.lookups > 0 {
 		m.metrics.count(ctx, &m.tally)
-	}
-	if m.modules != nil && m.config.ReportInterval > 0 {
-		m.weigh()
 	}
 	if len(m.resolved) > 0 {
 		m.write()
@@ -126,19 +121,16 @@ func (m *message) record(l missingLocation, answer *lookup.Answer) {
 		p.isWanted = true
 		p.at = append(p.at, l.at)
 	case len(answer.Frames) == 0:
-		m.unresolved(l.location, &m.mappings[l.mapping], answer.Missing)
+		m.unresolved(&m.mappings[l.mapping], answer.Missing)
 	default:
 		m.tally.resolved[answer.Source]++
 		m.resolved = append(m.resolved, resolvedLocation{location: l.location, answer: answer})
 	}
 }
 
-func (m *message) unresolved(location int32, p *mapping, why lookup.Reason) {
+func (m *message) unresolved(p *mapping, why lookup.Reason) {
 	m.tally.unresolved[why]++
-	if m.modules == nil {
-		m.modules = make([]*lookup.Module, m.dictionary.LocationTable().Len())
-	}
-	m.modules[location] = p.module
+	p.module.AddUnresolved()
 }
 
 // isOtherFrame reports whether a location's attributes mark it as a frame of an interpreter or of the kernel, whose address

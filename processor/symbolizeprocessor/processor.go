@@ -70,9 +70,7 @@ func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 	s.resolver = lookup.New(c.Lookup, finder, func(kind sources.Kind, took time.Duration) {
 		s.metrics.ProcessorSymbolizeSourceDuration.Record(context.Background(), took.Seconds(), s.metrics.sources[kind])
 	})
-	if c.ReportInterval > 0 {
-		s.stopped.Go(s.report)
-	}
+	s.stopped.Go(s.report)
 	return s.metrics.observe(s.resolver, finder)
 }
 
@@ -100,12 +98,15 @@ func (s *symbolizer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) 
 	return s.next.ConsumeProfiles(ctx, m.profiles)
 }
 
-// reportedModules is how many files a report lists.
-const reportedModules = 10
+// A report lists so many files, at this interval.
+const (
+	reportedModules = 10
+	reportInterval  = 10 * time.Minute
+)
 
 // report logs the files without symbols, at each interval.
 func (s *symbolizer) report() {
-	ticker := time.NewTicker(s.config.ReportInterval)
+	ticker := time.NewTicker(reportInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -124,10 +125,8 @@ func (s *symbolizer) logUnresolved() {
 	}
 	lines := make([]string, len(top))
 	for i, u := range top {
-		lines[i] = fmt.Sprintf("%s (%s, build id %s): %.1f s in %.0f samples", u.Path, u.Reason, cmp.Or(u.IDs.String(), "unknown"),
-			u.Weight.Nanos/1e9, u.Weight.Samples)
+		lines[i] = fmt.Sprintf("%s (%s, build id %s): %d", u.Path, u.Reason, cmp.Or(u.IDs.String(), "unknown"), u.Locations)
 	}
-	s.logger.Info("samples without function names; add a file with symbols to one of the sources",
-		zap.Float64("seconds", all.Nanos/1e9), zap.Float64("samples", all.Samples),
-		zap.Duration("interval", s.config.ReportInterval), zap.Strings("top", lines))
+	s.logger.Info("locations without function names; add a file with symbols to one of the sources",
+		zap.Int("locations", all), zap.Duration("interval", reportInterval), zap.Strings("top", lines))
 }

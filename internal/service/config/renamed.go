@@ -19,7 +19,27 @@ var replaced = []struct{ kind, typ, key, instead string }{
 	{"receivers", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
 	{"receivers", "otlp_profiles", "limits::max_bytes_in_flight", budgetInstead},
 	{"connectors", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
+	{"processors", "symbolize", "report_interval", fixedInstead},
+	{"processors", "symbolize", "workers", fixedInstead},
+	{"processors", "symbolize", "queue_size", fixedInstead},
+	{"processors", "symbolize", "max_modules", fixedInstead},
+	{"processors", "symbolize", "max_pending_addresses", fixedInstead},
+	{"processors", "symbolize", "max_file_bytes", fixedInstead},
+	{"processors", "symbolize", "max_table_bytes", fixedInstead},
+	{"processors", "symbolize", "max_work_bytes", fixedInstead},
+	{"processors", "symbolize", "max_open_files", fixedInstead},
+	{"processors", "symbolize", "max_open_bytes", fixedInstead},
+	{"processors", "symbolize", "keep_open", fixedInstead},
+	{"processors", "symbolize", "retry_interval", fixedInstead},
+	{"processors", "symbolize", "debuginfod::max_file_bytes", fixedInstead},
+	{"processors", "symbolize", "debuginfod::missing_interval", fixedInstead},
+	{"processors", "symbolize", "debuginfod::initial_backoff", fixedInstead},
+	{"processors", "symbolize", "debuginfod::max_backoff", fixedInstead},
+	{"processors", "symbolize", "uploads::refresh_interval", fixedInstead},
 }
+
+// fixedInstead is for keys that nobody had a reason to change.
+const fixedInstead = "remove it: the value is fixed now, and the component's README has it"
 
 const budgetInstead = "remove it: the process has one budget, which follows from its memory limit (memory_limiter, GOMEMLIMIT, or the container's limit)"
 

@@ -43,7 +43,7 @@ func Defaults(config any, whole ...reflect.Type) map[string]any {
 		for field, value := range section.Fields() {
 			key := field.Tag.Get("mapstructure")
 			switch {
-			case key == "": // not a key
+			case key == "", key == "-": // not a key
 			case value.Kind() == reflect.Struct && !slices.Contains(whole, value.Type()):
 				add(prefix+key+".", value)
 			default:

@@ -48,23 +48,26 @@ type Config struct {
 	Lines bool `mapstructure:"lines"`
 	// Demangle is how much of a demangled name is kept.
 	Demangle symbols.DemangleStyle `mapstructure:"demangle"`
-	// Workers is how many lookups run at the same time, and how many downloads.
-	Workers int `mapstructure:"workers"`
-	// QueueSize is how many modules may wait for a lookup, and how many for a download.
-	QueueSize int `mapstructure:"queue_size"`
-	// MaxModules is how many modules are remembered.
-	MaxModules int `mapstructure:"max_modules"`
-	// MaxPendingAddresses is how many addresses of one module may wait.
-	MaxPendingAddresses int `mapstructure:"max_pending_addresses"`
 	// CacheBytes bounds the cache of addresses.
 	CacheBytes int64 `mapstructure:"cache_bytes"`
+
+	// The bounds below have no keys; tests lower them.
+
+	// Workers is how many lookups run at the same time, and how many downloads.
+	Workers int `mapstructure:"-"`
+	// QueueSize is how many modules may wait for a lookup, and how many for a download.
+	QueueSize int `mapstructure:"-"`
+	// MaxModules is how many modules are remembered.
+	MaxModules int `mapstructure:"-"`
+	// MaxPendingAddresses is how many addresses of one module may wait.
+	MaxPendingAddresses int `mapstructure:"-"`
 	// MaxOpenFiles and MaxOpenBytes bound the files that are held open between lookups, and the memory of their tables.
-	MaxOpenFiles int   `mapstructure:"max_open_files"`
-	MaxOpenBytes int64 `mapstructure:"max_open_bytes"`
+	MaxOpenFiles int   `mapstructure:"-"`
+	MaxOpenBytes int64 `mapstructure:"-"`
 	// KeepOpen is how long a file is held open after its last lookup.
-	KeepOpen time.Duration `mapstructure:"keep_open"`
+	KeepOpen time.Duration `mapstructure:"-"`
 	// RetryInterval is the time after which a module without symbols is searched again.
-	RetryInterval time.Duration `mapstructure:"retry_interval"`
+	RetryInterval time.Duration `mapstructure:"-"`
 }
 
 // Resolver resolves addresses. It is safe for concurrent use.
@@ -114,17 +117,14 @@ type Module struct {
 	// finished is closed when the current round ends.
 	finished chan struct{}
 
-	// unresolved is the weight of samples whose leaf has no function.
-	unresolved Weight
+	// unresolved is how many locations of messages have no function.
+	unresolved int
 
 	opened  []opened
 	lastUse time.Time
 	// suspended is the search that goes on after a download.
 	suspended *search
 }
-
-// Weight is a number of samples and their time. They are floats, because a sender can claim any number.
-type Weight struct{ Samples, Nanos float64 }
 
 // New starts a Resolver, which Close ends. observe is called for each source that was tried.
 func New(config Config, finder *sources.Finder, observe func(kind sources.Kind, took time.Duration)) *Resolver {
@@ -269,20 +269,19 @@ func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reas
 	return Pending, m.finished
 }
 
-// AddUnresolved counts samples whose leaf is in a module and has no function.
-func (m *Module) AddUnresolved(w Weight) {
+// AddUnresolved counts a location without a function.
+func (m *Module) AddUnresolved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unresolved.Samples += w.Samples
-	m.unresolved.Nanos += w.Nanos
+	m.unresolved++
 }
 
-// Unresolved is a module without symbols, and the weight of its samples.
+// Unresolved is a module without symbols, and the number of its locations in messages.
 type Unresolved struct {
-	IDs    symbols.IDs
-	Path   string
-	Reason Reason
-	Weight Weight
+	IDs       symbols.IDs
+	Path      string
+	Reason    Reason
+	Locations int
 }
 
 // allModules returns the current modules.
@@ -292,26 +291,24 @@ func (r *Resolver) allModules() []*Module {
 	return slices.Collect(maps.Values(r.modules))
 }
 
-// DrainUnresolved returns the n modules with the largest unresolved weight, largest first, and resets the counts.
-func (r *Resolver) DrainUnresolved(n int) (top []Unresolved, all Weight) {
+// DrainUnresolved returns the n modules with most unresolved locations, and the number of all such locations. It resets the counts.
+func (r *Resolver) DrainUnresolved(n int) (top []Unresolved, all int) {
 	for _, m := range r.allModules() {
 		m.mu.Lock()
-		u := Unresolved{IDs: m.key.IDs, Path: m.path, Reason: m.missing, Weight: m.unresolved}
-		m.unresolved = Weight{}
+		u := Unresolved{IDs: m.key.IDs, Path: m.path, Reason: m.missing, Locations: m.unresolved}
+		m.unresolved = 0
 		m.mu.Unlock()
-		if u.Weight == (Weight{}) {
+		if u.Locations == 0 {
 			continue
 		}
 		if u.Reason == Pending {
 			u.Reason = NoSymbol // there is a file, but it lacks some addresses
 		}
-		all.Samples += u.Weight.Samples
-		all.Nanos += u.Weight.Nanos
+		all += u.Locations
 		top = append(top, u)
 	}
 	slices.SortFunc(top, func(a, b Unresolved) int {
-		return cmp.Or(-cmp.Compare(a.Weight.Nanos, b.Weight.Nanos), -cmp.Compare(a.Weight.Samples, b.Weight.Samples),
-			cmp.Compare(a.Path, b.Path), cmp.Compare(a.IDs.String(), b.IDs.String()))
+		return cmp.Or(-cmp.Compare(a.Locations, b.Locations), cmp.Compare(a.Path, b.Path), cmp.Compare(a.IDs.String(), b.IDs.String()))
 	})
 	return top[:min(n, len(top))], all
 }

@@ -62,12 +62,15 @@ type Config struct {
 	DebugDirectories []string         `mapstructure:"debug_directories"`
 	Debuginfod       DebuginfodConfig `mapstructure:"debuginfod"`
 	Uploads          UploadsConfig    `mapstructure:"uploads"`
+
+	// The bounds below, and those of Uploads and Debuginfod, have no keys; tests lower them.
+
 	// MaxFileBytes bounds the size of a file that is opened.
-	MaxFileBytes int64 `mapstructure:"max_file_bytes"`
+	MaxFileBytes int64 `mapstructure:"-"`
 	// MaxTableBytes bounds what is kept in memory of one file.
-	MaxTableBytes int64 `mapstructure:"max_table_bytes"`
+	MaxTableBytes int64 `mapstructure:"-"`
 	// MaxWorkBytes bounds how many bytes of tables one lookup reads.
-	MaxWorkBytes int64 `mapstructure:"max_work_bytes"`
+	MaxWorkBytes int64 `mapstructure:"-"`
 }
 
 func (c *Config) limits() symbols.Limits {
@@ -87,8 +90,9 @@ type FilesConfig struct {
 
 // UploadsConfig configures a directory of programs and debug files. Without a directory, the source is off.
 type UploadsConfig struct {
-	Directory       string        `mapstructure:"directory"`
-	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
+	Directory string `mapstructure:"directory"`
+	// RefreshInterval is how often the directory is read again, at most.
+	RefreshInterval time.Duration `mapstructure:"-"`
 }
 
 // DebuginfodConfig configures debuginfod servers and their cache on disk. Without servers, nothing is requested or
@@ -99,12 +103,12 @@ type DebuginfodConfig struct {
 	HTTP           confighttp.ClientConfig `mapstructure:"http"`
 	CacheDirectory string                  `mapstructure:"cache_directory"`
 	MaxCacheBytes  int64                   `mapstructure:"max_cache_bytes"`
-	MaxFileBytes   int64                   `mapstructure:"max_file_bytes"`
+	MaxFileBytes   int64                   `mapstructure:"-"`
 	// MissingInterval is the time after which a build id that no server has is requested again.
-	MissingInterval time.Duration `mapstructure:"missing_interval"`
+	MissingInterval time.Duration `mapstructure:"-"`
 	// InitialBackoff and MaxBackoff bound how long a server is not used after it failed.
-	InitialBackoff time.Duration `mapstructure:"initial_backoff"`
-	MaxBackoff     time.Duration `mapstructure:"max_backoff"`
+	InitialBackoff time.Duration `mapstructure:"-"`
+	MaxBackoff     time.Duration `mapstructure:"-"`
 }
 
 // Unmarshal reads `http` strictly: confighttp ignores keys that it does not know.
