@@ -40,7 +40,7 @@ func (im *Importer) resolved() pcommon.Slice {
 // ResolveReferences returns resources and scopes, at the same indices as in src, whose attributes have their references
 // resolved. It returns src itself if it has no references.
 func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
-	if !HasReferences(src) {
+	if !mayHaveReferences(src) {
 		return src
 	}
 	resolved, ok := throughWire(src.Dictionary().StringTable(), func(skeleton pprofile.Profiles) {
@@ -73,8 +73,8 @@ func ResolveInPlace(pd pprofile.Profiles) {
 	}
 }
 
-// HasReferences reports whether an attribute of a resource or scope reads as empty and may be a reference.
-func HasReferences(src pprofile.Profiles) bool {
+// mayHaveReferences reports whether an attribute of a resource or scope reads as empty and may be a reference.
+func mayHaveReferences(src pprofile.Profiles) bool {
 	for _, rp := range src.ResourceProfiles().All() {
 		if hasReferences(rp.Resource().Attributes(), maxValueDepth) {
 			return true

@@ -32,20 +32,18 @@ func (r *Regrouper) apply(pd pprofile.Profiles) {
 		at++
 		return at < len(emptied) && emptied[at]
 	})
-	r.shrinkDictionary(pd)
 	r.addAttributes(pd)
 }
 
-// changeIndices removes the attributes that move from the samples, and updates the indices of the others.
+// changeIndices removes the attributes that move from the samples, and adds those that samples get.
 func (r *Regrouper) changeIndices(pd pprofile.Profiles) {
 	n := 0
-	areMoved := r.changesAttributes()
 	for p := range otlp.Profiles(pd) {
 		samples := p.Samples()
 		for i := range samples.Len() {
 			t := r.tupleOf[n]
 			n++
-			if r.strips[t] != 0 || areMoved || len(r.gained(t)) > 0 {
+			if r.strips[t] != 0 || len(r.lowered) > 0 {
 				r.changeSample(samples.At(i), t)
 			}
 		}
@@ -62,7 +60,6 @@ func (r *Regrouper) changeSample(s pprofile.Sample, t int32) {
 			if role := r.roleOf[a]; role != none && strip&(1<<role) != 0 && tuple[role] == r.canonicalOf[a] {
 				continue
 			}
-			a = r.attributes.at[a]
 		} else {
 			a = outOfRange
 		}

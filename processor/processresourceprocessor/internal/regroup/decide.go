@@ -197,15 +197,6 @@ func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *bas
 		return overResources
 	}
 	r.groups = append(r.groups, resourceGroup{set: set, lowered: base.lowered})
-	attributesOfBase := base.rp.Resource().Attributes()
-	for key := range set.All() {
-		if old, ok := attributesOfBase.Get(key); ok {
-			r.loseValue(old)
-		}
-	}
-	if container, ok := attributesOfBase.Get(roleKeys[roleContainer]); ok && isEmpty(container) {
-		r.lose(roleKeys[roleContainer])
-	}
 	return int32(len(r.groups)) - 1
 }
 
@@ -257,12 +248,6 @@ func (r *Regrouper) other(base *base) int32 {
 		r.groups = append(r.groups, resourceGroup{set: pcommon.NewMap(), isOther: true})
 		r.groups[at].set.PutStr(serviceNameKey, Other)
 		r.others[base.resource] = at
-		for key, value := range base.rp.Resource().Attributes().All() {
-			if !isShared(key) {
-				r.lose(key)
-				r.loseValue(value)
-			}
-		}
 	}
 	return at
 }

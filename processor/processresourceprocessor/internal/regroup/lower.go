@@ -4,10 +4,13 @@
 package regroup
 
 import (
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // lowering lists attributes that move the other way: from the resource of a process to its samples.
@@ -58,7 +61,6 @@ func (r *Regrouper) lowerFrom(base *base) {
 		}
 		r.lowered[base.resource] = append(r.lowered[base.resource], l)
 		base.lowered = append(base.lowered, r.keys[role])
-		r.lose(value.Str()) // "" if it is not a text
 	}
 }
 
@@ -75,20 +77,36 @@ func (r *Regrouper) newIndex(l *loweredAttribute) int32 {
 	if l.attribute == none {
 		a, ok := r.canonical[l.content]
 		if !ok {
-			a = int32(len(r.roleOf) + len(r.added)) // before others are left out
+			a = int32(len(r.roleOf) + len(r.added))
 			r.canonical[l.content] = a
 			r.added = append(r.added, addedAttribute{role: l.role, value: l.value})
 		}
 		l.attribute = a
 	}
-	if int(l.attribute) < len(r.roleOf) {
-		return r.attributes.at[l.attribute]
+	return l.attribute
+}
+
+// outOfRange is not an index of any table, however large.
+const outOfRange = math.MaxInt32
+
+// inRange returns an index of a table that is about to grow. One that is out of range stays so.
+func inRange(i int32, entries int) int32 {
+	if int(i) >= entries {
+		return outOfRange
 	}
-	return l.attribute - int32(r.attributes.count)
+	return i
 }
 
 // addAttributes appends the attributes that move from resources to samples to the dictionary.
 func (r *Regrouper) addAttributes(pd pprofile.Profiles) {
+	if len(r.added) == 0 {
+		return
+	}
+	eachOtherList(pd, func(list pcommon.Int32Slice) {
+		for k := range list.Len() {
+			list.SetAt(k, inRange(list.At(k), len(r.roleOf)))
+		}
+	})
 	var keys [numRoles]int32
 	for _, added := range r.added {
 		if keys[added.role] == 0 {
@@ -97,6 +115,19 @@ func (r *Regrouper) addAttributes(pd pprofile.Profiles) {
 		a := pd.Dictionary().AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(keys[added.role])
 		added.value.CopyTo(a.Value())
+	}
+}
+
+// eachOtherList calls a function with the attributes of everything except samples.
+func eachOtherList(pd pprofile.Profiles, do func(pcommon.Int32Slice)) {
+	for _, m := range pd.Dictionary().MappingTable().All() {
+		do(m.AttributeIndices())
+	}
+	for _, l := range pd.Dictionary().LocationTable().All() {
+		do(l.AttributeIndices())
+	}
+	for p := range otlp.Profiles(pd) {
+		do(p.AttributeIndices())
 	}
 }
 
@@ -109,13 +140,30 @@ func indexOf(pd pprofile.Profiles, text string) int32 {
 	if table.Len() == 0 {
 		table.Append("")
 	}
-	n := int32(table.Len())
-	eachString(pd, func(i int32) int32 {
-		if i >= n {
-			return outOfRange
-		}
-		return i
-	})
+	eachString(pd, func(i int32) int32 { return inRange(i, table.Len()) })
 	table.Append(text)
-	return n
+	return int32(table.Len()) - 1
+}
+
+// eachString replaces every reference to a string by what a function returns for it.
+func eachString(pd pprofile.Profiles, moved func(int32) int32) {
+	d := pd.Dictionary()
+	for _, a := range d.AttributeTable().All() {
+		a.SetKeyStrindex(moved(a.KeyStrindex()))
+		a.SetUnitStrindex(moved(a.UnitStrindex()))
+	}
+	for _, f := range d.FunctionTable().All() {
+		f.SetNameStrindex(moved(f.NameStrindex()))
+		f.SetSystemNameStrindex(moved(f.SystemNameStrindex()))
+		f.SetFilenameStrindex(moved(f.FilenameStrindex()))
+	}
+	for _, m := range d.MappingTable().All() {
+		m.SetFilenameStrindex(moved(m.FilenameStrindex()))
+	}
+	for p := range otlp.Profiles(pd) {
+		for _, t := range [...]pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+			t.SetTypeStrindex(moved(t.TypeStrindex()))
+			t.SetUnitStrindex(moved(t.UnitStrindex()))
+		}
+	}
 }

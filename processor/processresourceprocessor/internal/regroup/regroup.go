@@ -7,11 +7,12 @@
 //	scan.go     finds the attributes that the samples of each process share; Group.Identify names the process
 //	decide.go   decides which processes share a resource, within bounds
 //	lower.go    finds the attributes of a process's resource that move to its samples, so that others can share the resource
-//	shrink.go   finds the entries of the dictionary that nothing refers to afterwards
-//	apply.go    moves attributes and samples, and changes indices
+//	apply.go    moves attributes and samples
 //
-// The dictionary stays as it is, except for attributes that moved to resources. A conformant message stays conformant, and
-// indices out of range stay out of range. Everything takes time and memory in proportion to the message.
+// The dictionary keeps all of its entries, and gets those that move to samples. Nothing may refer any more to those that moved to
+// resources; that is the only fault which a conformant message can get. What reads entries by reference does not see them: the
+// exporters, symbolize, otlp_profiles, and dictionary_dedup, which leaves them out. Indices out of range stay out of
+// range. Everything takes time and memory in proportion to the message.
 package regroup
 
 import (
@@ -118,7 +119,6 @@ type Regrouper struct {
 	scan
 	decision
 	lowering
-	shrink
 	stats Stats
 }
 
@@ -162,13 +162,12 @@ func (r *Regrouper) move(key string) {
 // Regroup changes a message, which must not be read-only.
 func (r *Regrouper) Regroup(pd pprofile.Profiles, group Group) Stats {
 	r.stats = Stats{}
-	// Regrouping reads the attributes of resources and scopes, and changes the indices of the dictionary's strings.
+	// Regrouping reads the attributes of resources and scopes, and may append to the string table.
 	compact.ResolveInPlace(pd)
 	resources := r.read(pd)
 	group.Identify(resources)
 	r.decide(pd, resources, group)
 	if r.hasChanges() {
-		r.findUnused(pd)
 		r.apply(pd)
 	}
 	r.forget()
@@ -182,15 +181,12 @@ const maxKeptSamples = 1 << 16
 func (r *Regrouper) forget() {
 	if cap(r.tupleOf) > maxKeptSamples || cap(r.tuples) > maxKeptSamples {
 		r.scan = scan{roleOfKey: r.roleOfKey}
-		r.shrink = shrink{}
 	}
 	clear(r.canonical)
 	clear(r.processes)
 	clear(r.resources)
 	r.decision.forget()
 	r.lowering.forget()
-	clear(r.lost)
-	r.lostLengths = 0
 }
 
 // text returns the value of a string attribute, or "" if there is none.

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -137,11 +138,12 @@ func TestHostBecomesServices(t *testing.T) {
 	for seed := range uint64(8) {
 		for _, move := range [][]string{byExecutable, append(slices.Clone(byExecutable), "process.pid"), {"container.id"}, {"container.id", "thread.name"}} {
 			pd := host(seed, 2+int(seed)*7, 10+int(seed)*30)
-			require.NoError(t, profiletest.Check(pd))
+			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 			before := clone(pd)
 			stats := New(Options{Move: move}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 			require.Zero(t, stats)
-			require.NoError(t, profiletest.Check(pd), "conformant, without the attributes that have moved")
+			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
+			require.NoError(t, profiletest.Check(new(compact.Batch).Merge([]pprofile.Profiles{clone(pd)})), "conformant after dictionary_dedup")
 			require.Equal(t, facts(before, "container.id"), facts(pd, append(move, "container.id")...))
 
 			again := clone(before)
@@ -184,7 +186,7 @@ func TestProcessesShareResources(t *testing.T) {
 	for seed := range uint64(30) {
 		for moved := range len(all) {
 			pd := processes(seed, 1+int(seed))
-			require.NoError(t, profiletest.Check(pd))
+			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 			if seed%2 == 0 { // as it comes over the wire
 				var err error
 				pd, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(marshal(t, pd))
@@ -200,7 +202,7 @@ func TestProcessesShareResources(t *testing.T) {
 					}
 				}
 			}, Admit: admitAll})
-			require.NoError(t, profiletest.Check(pd))
+			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 			require.Equal(t, before, facts(pd, all...))
 			// One for each program, and one more for samples that had the attribute themselves.
 			require.LessOrEqual(t, pd.ResourceProfiles().Len(), 2*5)
@@ -281,7 +283,7 @@ func TestWhatStays(t *testing.T) {
 		Profile("empty", "ns").
 		Build()
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-	require.NoError(t, profiletest.Check(pd))
+	require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 	require.Equal(t, 2, pd.ResourceProfiles().Len())
 	stayed, moved := pd.ResourceProfiles().At(0), pd.ResourceProfiles().At(1)
 	assert.Equal(t, map[string]any{"container.id": "", "host.name": "h"}, stayed.Resource().Attributes().AsRaw())
@@ -303,13 +305,13 @@ func TestOneProcess(t *testing.T) {
 		Profile("cpu", "ns").ID([16]byte{1}).Payload("x", []byte("payload")).
 		Sample(sampleOf(profiletest.Attr("service.name", "shop"), profiletest.Attr("thread.id", int64(1)))).Build()
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-	require.NoError(t, profiletest.Check(pd))
+	require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 	require.Equal(t, 1, pd.ResourceProfiles().Len())
 	assert.Equal(t, map[string]any{"service.name": "shop", "process.pid": int64(7)}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 	p := profiletest.ProfileAt(pd, 0)
 	assert.Equal(t, pprofile.ProfileID{1}, p.ProfileID())
 	assert.Equal(t, "payload", string(p.OriginalPayload().AsRaw()))
-	assert.Equal(t, []string{"", "thread.id"}, keysOf(pd))
+	assert.Equal(t, 1, p.Samples().At(0).AttributeIndices().Len(), "thread.id")
 }
 
 // A profile moves unchanged if all of its samples go to one resource.
@@ -321,7 +323,7 @@ func TestWholeProfilesMove(t *testing.T) {
 	}
 	pd := b.Build()
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-	require.NoError(t, profiletest.Check(pd))
+	require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 	require.Equal(t, 3, pd.ResourceProfiles().Len())
 	for i := range 3 {
 		p := profiletest.ProfileAt(pd, i)
@@ -338,7 +340,7 @@ func TestThePayloadGoesOnce(t *testing.T) {
 	}
 	pd := b.Build()
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-	require.NoError(t, profiletest.Check(pd))
+	require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 	for i, want := range []string{"payload", "", ""} {
 		assert.Equal(t, want, string(profiletest.ProfileAt(pd, i).OriginalPayload().AsRaw()))
 		assert.Equal(t, want == "", profiletest.ProfileAt(pd, i).OriginalPayloadFormat() == "")
@@ -359,7 +361,7 @@ func TestSharedAttributesStay(t *testing.T) {
 	s.Stack[0].Attributes = []profiletest.Attribute{name}
 	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(s).Build()
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-	require.NoError(t, profiletest.Check(pd))
+	require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 	assert.Contains(t, keysOf(pd), "process.executable.name")
 	assert.Equal(t, 1, profiletest.SampleAt(pd, 0).AttributeIndices().Len())
 }
@@ -376,7 +378,7 @@ func TestOther(t *testing.T) {
 		admitted++
 		return admitted <= 2
 	}})
-	require.NoError(t, profiletest.Check(pd))
+	require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 	assert.Equal(t, Stats{OverResources: 3}, stats)
 	require.Equal(t, 3, pd.ResourceProfiles().Len())
 	other := pd.ResourceProfiles().At(2)
@@ -399,7 +401,7 @@ func TestContentIsStable(t *testing.T) {
 	}
 }
 
-// References into the string table, in attributes of resources, keep their meaning although strings move.
+// References into the string table, in attributes of resources, keep their meaning.
 func TestReferencesKeepTheirMeaning(t *testing.T) {
 	pd := profiletest.New().Resource("zone", "north", "container.id", "").Scope("s", "1", "key", "value").Profile("cpu", "ns").
 		Sample(sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("z", "last"))).Build()
@@ -411,31 +413,6 @@ func TestReferencesKeepTheirMeaning(t *testing.T) {
 	rp := again.ResourceProfiles().At(0)
 	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a", "zone": "north"}, rp.Resource().Attributes().AsRaw())
 	assert.Equal(t, map[string]any{"key": "value"}, rp.ScopeProfiles().At(0).Scope().Attributes().AsRaw())
-}
-
-// If a value may refer to the string table in a way that pdata does not show, no string moves. Otherwise strings that resources no
-// longer have are removed.
-func TestStringsOfResources(t *testing.T) {
-	for _, mayHide := range []bool{true, false} {
-		resource := []any{"service.name", "unknown_service:a"}
-		if mayHide {
-			resource = append(resource, "empty", nil)
-		}
-		pd := profiletest.New().Resource(resource...).Profile("cpu", "ns").
-			Sample(sampleOf(profiletest.Attribute{Key: "process.executable.name", Value: "a", Unit: "lost"})).Build()
-		d := pd.Dictionary()
-		d.StringTable().Append("service.name", "unknown_service:a", "last")
-		d.FunctionTable().At(1).SetFilenameStrindex(int32(d.StringTable().Len() - 1))
-		before := d.StringTable().Len()
-		New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
-		assert.Equal(t, "last", d.StringTable().At(int(d.FunctionTable().At(1).FilenameStrindex())))
-		if mayHide {
-			assert.Equal(t, before, d.StringTable().Len())
-			continue
-		}
-		require.NoError(t, profiletest.Check(pd))
-		assert.Equal(t, before-2, d.StringTable().Len())
-	}
 }
 
 // Different entries with the same value belong to the same process.

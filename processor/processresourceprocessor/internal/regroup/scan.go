@@ -25,8 +25,6 @@ type scan struct {
 	// dictionary that is a.
 	canonicalOf []int32
 	canonical   map[content]int32
-	// references[a] is how often samples refer to attribute a, which is canonical, or to a duplicate of it.
-	references []int32
 
 	// tupleOf[n] is the tuple of sample n, counted through the message.
 	tupleOf []int32
@@ -81,7 +79,6 @@ func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 	r.roleOfString = resized(r.roleOfString, d.StringTable().Len())
 	r.roleOf, r.keyRoleOf = resized(r.roleOf, n), resized(r.keyRoleOf, n)
 	r.canonicalOf = resized(r.canonicalOf, n)
-	r.references = resized(r.references, n)
 	if r.canonical == nil {
 		r.canonical = map[content]int32{}
 	}
@@ -165,7 +162,6 @@ func (r *Regrouper) readSamples(resource int32, samples pprofile.SampleSlice) {
 			if uint(a) >= uint(len(r.roleOf)) || r.roleOf[a] == none {
 				continue
 			}
-			r.references[r.canonicalOf[a]]++
 			if role := r.roleOf[a]; r.scratch[role] == none { // the first with a key is used
 				r.scratch[role] = r.canonicalOf[a]
 			}
