@@ -36,8 +36,6 @@ type Config struct {
 	MaxRequestBytes int `mapstructure:"max_request_bytes"`
 	// MaxRetryAfter bounds the delay that a peer may ask for.
 	MaxRetryAfter time.Duration `mapstructure:"max_retry_after"`
-	// DrainTimeout is how long the exporter may send what it holds when it stops.
-	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 
 	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
@@ -91,7 +89,6 @@ func (c *Config) Validate() error {
 	faults.Require(grpc == nil || grpc.Endpoint != "", "grpc: `endpoint` must be set")
 	faults.Require(c.RecheckInterval > 0, "`recheck_interval` must be positive, found %s", c.RecheckInterval)
 	faults.Require(c.MaxRetryAfter > 0, "`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
-	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
 	requireRequestBytes(&faults, c.MaxRequestBytes)
 	faults.Require(c.Timeout >= 0, "`timeout` must not be negative, found %s", c.Timeout)
 	return faults.Err()

@@ -56,7 +56,6 @@ func TestConfigFaults(t *testing.T) {
 		"`mode` must be fallback or always, found \"never\"":                          {"grpc": grpc, "mode": "never"},
 		"`recheck_interval` must be positive, found 0s":                               {"grpc": grpc, "recheck_interval": 0},
 		"`max_retry_after` must be positive, found -1s":                               {"grpc": grpc, "max_retry_after": "-1s"},
-		"`drain_timeout` must be positive, found 0s":                                  {"grpc": grpc, "drain_timeout": 0},
 		"`max_request_bytes` must be at least 16384, found 100":                       {"grpc": grpc, "max_request_bytes": 100},
 		"`max_request_bytes` must be at least 16384, found 1":                         {"hec": map[string]any{"endpoint": "https://splunk:8088", "token": "x", "max_request_bytes": 1}},
 		"`timeout` must not be negative, found -1s":                                   {"grpc": grpc, "timeout": "-1s"},

@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -45,7 +46,7 @@ type profilesToLogs struct {
 	// tooLargeLogged is true after the one log line about requests that are too large.
 	tooLargeLogged atomic.Bool
 
-	// acceptCtx ends when a shutdown has lasted for the drain timeout, so that senders stop waiting for room in the queue. sendCtx ends
+	// acceptCtx ends when the time for a shutdown has passed, so that senders stop waiting for room in the queue. sendCtx ends
 	// releaseTime later, and with it all requests.
 	acceptCtx, sendCtx         context.Context
 	stopAccepting, stopSending context.CancelFunc
@@ -70,14 +71,16 @@ func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 	return d.Profiles.ConsumeProfiles(ctx, pd)
 }
 
-// Shutdown sends what the queue in memory holds, each batch once. After the drain timeout requests end. A queue on disk
+// Shutdown sends what the queue in memory holds, each batch once. When the time for it has passed, requests end. A queue on disk
 // keeps their data; otherwise it is lost, and the queue counts and logs it.
 func (d draining) Shutdown(ctx context.Context) error {
-	timer := time.AfterFunc(d.config.DrainTimeout, func() {
+	ctx, cancel := shutdown.Deadline(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
 		d.stopAccepting()
 		time.AfterFunc(releaseTime, d.stopSending)
 	})
-	defer timer.Stop()
+	defer stop()
 	defer d.stopSending()
 	defer d.stopAccepting()
 	return d.Profiles.Shutdown(ctx)

@@ -47,7 +47,6 @@ func createDefaultConfig() component.Config {
 		// Servers of gRPC accept 4 MiB if nothing else is configured.
 		MaxRequestBytes: 4<<20 - 256<<10,
 		MaxRetryAfter:   5 * time.Minute,
-		DrainTimeout:    10 * time.Second,
 		Queue:           configoptional.Some(exporterhelper.NewDefaultQueueConfig()),
 		Retry:           configretry.NewDefaultBackOffConfig(),
 		Timeout:         5 * time.Second,

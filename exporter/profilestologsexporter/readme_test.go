@@ -22,7 +22,7 @@ func TestReadme(t *testing.T) {
 	collectortest.CheckDefaults(t, rows, 1, map[string]any{
 		"format": cfg.Encoding.Format, "max_record_bytes": cfg.Encoding.MaxRecordBytes, "splunk_types_only": cfg.Encoding.SplunkTypesOnly,
 		"mode": cfg.Mode, "recheck_interval": cfg.RecheckInterval, "timeout": cfg.Timeout,
-		"max_request_bytes": cfg.MaxRequestBytes, "max_retry_after": cfg.MaxRetryAfter, "drain_timeout": cfg.DrainTimeout,
+		"max_request_bytes": cfg.MaxRequestBytes, "max_retry_after": cfg.MaxRetryAfter,
 		"hec.max_request_bytes": cfg.HEC.GetOrInsertDefault().MaxRequestBytes,
 	})
 	for field := range reflect.TypeFor[Config]().Fields() {

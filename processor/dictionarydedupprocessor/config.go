@@ -22,8 +22,6 @@ type Config struct {
 	// MaxWait bounds how long a sender waits; then it is told to retry. With AcknowledgeDelivered it begins when the batch's
 	// Timeout has passed. If receivers wait for senders when they stop, it bounds that too.
 	MaxWait time.Duration `mapstructure:"max_wait"`
-	// DrainTimeout bounds how long Shutdown sends pending batches.
-	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 	// RetryOnFailure configures how a batch is sent again after the next component refused it temporarily.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 	// SendBatchSize is the number of samples at which a batch is sent at once.
@@ -31,10 +29,6 @@ type Config struct {
 	// MaxBatchBytes is the largest encoded size of an outgoing message, in bytes of OTLP, dictionary included. Larger batches
 	// are split. 0 means no limit.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
-	// OrderByFrequency orders the tables of a dictionary for compression: see compact.Options.
-	OrderByFrequency bool `mapstructure:"order_by_frequency"`
-	// CombineSamples combines samples of a profile that have the same identity {stack, attributes, link}.
-	CombineSamples bool `mapstructure:"combine_samples"`
 	// MetadataKeys are the keys of client metadata whose values keep requests in separate batches. Case does not matter.
 	MetadataKeys []string `mapstructure:"metadata_keys"`
 	// MetadataCardinalityLimit is the largest number of distinct combinations of those values with pending requests. 0 means
@@ -63,12 +57,9 @@ func createDefaultConfig() component.Config {
 		Timeout:                  time.Second,
 		Acknowledge:              AcknowledgeBatched,
 		MaxWait:                  5 * time.Second,
-		DrainTimeout:             10 * time.Second,
 		RetryOnFailure:           retry,
 		SendBatchSize:            8192,
 		MaxBatchBytes:            4_000_000,
-		OrderByFrequency:         true,
-		CombineSamples:           true,
 		MetadataKeys:             []string{},
 		MetadataCardinalityLimit: 1000,
 	}
@@ -81,7 +72,6 @@ func (c *Config) Validate() error {
 	faults.Require(c.Acknowledge == AcknowledgeBatched || c.Acknowledge == AcknowledgeDelivered,
 		"`acknowledge` must be %q or %q, found %q", AcknowledgeBatched, AcknowledgeDelivered, c.Acknowledge)
 	faults.Require(c.MaxWait > 0, "`max_wait` must be positive, found %s", c.MaxWait)
-	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
 	faults.Require(c.SendBatchSize > 0,
 		"`send_batch_size` must be positive, found %d (`timeout: 0` passes every request on at once)", c.SendBatchSize)
 	faults.Require(c.MaxBatchBytes == 0 || c.MaxBatchBytes >= minMaxBatchBytes,

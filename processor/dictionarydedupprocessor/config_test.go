@@ -29,19 +29,16 @@ func TestEveryKeyIsRead(t *testing.T) {
 timeout: 3s
 acknowledge: delivered
 max_wait: 4s
-drain_timeout: 5s
 retry_on_failure: {enabled: false, initial_interval: 1s, max_interval: 2s, max_elapsed_time: 3s, multiplier: 4, randomization_factor: 0}
 send_batch_size: 10
 max_batch_bytes: 100000
-order_by_frequency: false
-combine_samples: false
 metadata_keys: [tenant, Region]
 metadata_cardinality_limit: 7
 `)
 	require.NoError(t, err)
 	assert.Equal(t, &Config{
 		Timeout: 3 * time.Second, SendBatchSize: 10, MaxBatchBytes: 100_000,
-		Acknowledge: AcknowledgeDelivered, MaxWait: 4 * time.Second, DrainTimeout: 5 * time.Second,
+		Acknowledge: AcknowledgeDelivered, MaxWait: 4 * time.Second,
 		RetryOnFailure: configretry.BackOffConfig{
 			InitialInterval: time.Second, MaxInterval: 2 * time.Second, MaxElapsedTime: 3 * time.Second, Multiplier: 4,
 		},
@@ -65,7 +62,6 @@ func TestValidateNamesEveryFault(t *testing.T) {
 timeout: -1s
 acknowledge: never
 max_wait: 0s
-drain_timeout: -1s
 retry_on_failure: {initial_interval: -1s}
 send_batch_size: 0
 max_batch_bytes: 65535
@@ -76,7 +72,6 @@ metadata_cardinality_limit: -1
 		"`timeout` must not be negative, found -1s",
 		"`acknowledge` must be \"batched\" or \"delivered\", found \"never\"",
 		"`max_wait` must be positive, found 0s",
-		"`drain_timeout` must be positive, found -1s",
 		"initial_interval value must be greater than or equal to 0",
 		"`send_batch_size` must be positive, found 0",
 		"`max_batch_bytes` must be 0 for no limit, or at least 65536, found 65535",

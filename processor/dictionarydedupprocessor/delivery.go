@@ -6,9 +6,9 @@ package dictionarydedupprocessor
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
+	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -40,7 +40,7 @@ type loss int
 const (
 	lossRefused  loss = iota // the next component would refuse them again
 	lossGaveUp               // `max_elapsed_time` of `retry_on_failure` has passed, or that is not enabled
-	lossShutdown             // `drain_timeout` has passed
+	lossShutdown             // the time for a shutdown has passed
 	numLosses    int  = iota
 )
 
@@ -99,7 +99,12 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (res
 	rest = part.Profiles
 	samples := part.SampleCount
 	retry := &d.config.RetryOnFailure
-	interval, begin, stopping := retry.InitialInterval, time.Now(), d.stopping
+	intervals := backoff.ExponentialBackOff{
+		InitialInterval: retry.InitialInterval, RandomizationFactor: retry.RandomizationFactor,
+		Multiplier: retry.Multiplier, MaxInterval: retry.MaxInterval,
+	}
+	intervals.Reset()
+	begin, stopping := time.Now(), d.stopping
 	for {
 		sent := rest
 		if !once {
@@ -127,11 +132,11 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (res
 		d.refusedForNow(err)
 		d.metrics.ProcessorDictionaryDedupRetries.Add(ctx, 1, d.metrics.own)
 		select {
-		case <-time.After(retryDelay(retry.RandomizationFactor, interval, min(httpserver.RetryDelay(err), retry.MaxInterval))):
-			interval = min(time.Duration(float64(interval)*retry.Multiplier), retry.MaxInterval)
+		case <-time.After(max(intervals.NextBackOff(), min(httpserver.RetryDelay(err), retry.MaxInterval), minRetryDelay)):
 		case <-stopping:
 			// The rest is retried at once, and then from the shortest interval on.
-			interval, stopping = retry.InitialInterval, nil
+			intervals.Reset()
+			stopping = nil
 		case <-ctx.Done():
 			return rest, lossShutdown, err
 		}
@@ -149,13 +154,6 @@ func (d *dedup) copyIfChanged(pd pprofile.Profiles) pprofile.Profiles {
 	to := pprofile.NewProfiles()
 	pd.CopyTo(to)
 	return to
-}
-
-// retryDelay returns how long to wait: the randomized interval, or the delay that the next component asks for if that is
-// longer.
-func retryDelay(randomization float64, interval, asked time.Duration) time.Duration {
-	factor := 1 + randomization*(2*rand.Float64()-1)
-	return max(time.Duration(factor*float64(interval)), asked, minRetryDelay)
 }
 
 // refusedForNow logs the first error of a series in which the next component temporarily refuses profiles.

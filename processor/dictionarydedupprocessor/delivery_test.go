@@ -365,7 +365,6 @@ func TestShutdownEndsThoughTheNextComponentBlocks(t *testing.T) {
 				c.Acknowledge = acknowledge
 				c.SendBatchSize = 1
 				c.MaxWait = patience
-				c.DrainTimeout = 100 * time.Millisecond
 			})
 			var entered atomic.Int64
 			f.sink.accept = func(ctx context.Context, _ pprofile.Profiles) error {
@@ -389,7 +388,7 @@ func TestShutdownEndsThoughTheNextComponentBlocks(t *testing.T) {
 			require.Eventually(t, func() bool { return entered.Load() == int64(lanes) }, patience, time.Millisecond)
 			require.Eventually(t, func() bool { return f.waiting() == 3 }, patience, time.Millisecond)
 			begin := time.Now()
-			f.stop()
+			f.stopWithin(100 * time.Millisecond)
 			assert.Less(t, time.Since(begin), patience/2)
 			running.Wait()
 			assert.EqualValues(t, lanes, f.sum("failed_samples", "reason", "shutdown"))
@@ -434,17 +433,16 @@ func TestShutdownHandsOverWhatItCan(t *testing.T) {
 
 // Even a component that does not heed its context cannot keep the process from stopping.
 func TestShutdownEndsThoughTheNextComponentHangs(t *testing.T) {
-	f := start(t, func(c *Config) {
-		slowly(c)
-		c.DrainTimeout = 10 * time.Millisecond
-	})
+	f := start(t, slowly)
 	hang := make(chan struct{})
 	f.sink.accept = func(context.Context, pprofile.Profiles) error {
 		<-hang
 		return nil
 	}
 	f.consume(message("shop", 3))
-	require.ErrorContains(t, f.processor.Shutdown(context.Background()), "does not return")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, f.processor.Shutdown(ctx), "does not return")
 	close(hang)
 	require.Eventually(t, func() bool { return f.sink.samples() == 3 }, patience, time.Millisecond)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
 // dedup is the processor.
@@ -46,12 +47,8 @@ type dedup struct {
 
 func newProcessor(set processor.Settings, config *Config, next xconsumer.Profiles) (*dedup, error) {
 	d := &dedup{
-		config: config,
-		options: compact.Options{
-			MaxBytes:         config.MaxBatchBytes,
-			OrderByFrequency: config.OrderByFrequency,
-			CombineSamples:   config.CombineSamples,
-		},
+		config:   config,
+		options:  compact.Options{MaxBytes: config.MaxBatchBytes, OrderByFrequency: true, CombineSamples: true},
 		logger:   set.Logger,
 		next:     next,
 		stopping: make(chan struct{}),
@@ -74,13 +71,13 @@ func (d *dedup) Start(context.Context, component.Host) error { return nil }
 // sendEnds is the time in which sends must return after their contexts have ended.
 const sendEnds = time.Second
 
-// Shutdown sends pending batches for at most `drain_timeout`, and tells waiting senders to retry. It counts and logs the
+// Shutdown sends pending batches until the time for it has passed, and tells waiting senders to retry. It counts and logs the
 // samples that could not be sent by then.
 func (d *dedup) Shutdown(ctx context.Context) error {
 	if d.sendContext.Err() != nil { // Shutdown was called before
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.config.DrainTimeout)
+	ctx, cancel := shutdown.Deadline(ctx)
 	defer cancel()
 	defer d.metrics.Shutdown()
 	defer d.endSends()

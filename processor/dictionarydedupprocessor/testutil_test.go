@@ -100,7 +100,13 @@ func (f *fixture) settings() processor.Settings {
 }
 
 // stop may be called several times, as Shutdown may be.
-func (f *fixture) stop() { require.NoError(f.t, f.processor.Shutdown(context.Background())) }
+func (f *fixture) stop() { f.stopWithin(patience) }
+
+func (f *fixture) stopWithin(timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	require.NoError(f.t, f.processor.Shutdown(ctx))
+}
 
 func (f *fixture) consume(pd pprofile.Profiles) {
 	f.t.Helper()

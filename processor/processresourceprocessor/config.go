@@ -30,8 +30,8 @@ type Config struct {
 	Attributes []string `mapstructure:"attributes"`
 	// MaxResources bounds the resources that are made within ResourceTTL. Processes of further ones share the service `other`.
 	MaxResources int `mapstructure:"max_resources"`
-	// ResourceTTL is how long after its last sample a resource counts towards MaxResources.
-	ResourceTTL time.Duration `mapstructure:"resource_ttl"`
+	// ResourceTTL is how long after its last sample a resource counts towards MaxResources. It has no key.
+	ResourceTTL time.Duration `mapstructure:"-"`
 	// Proc configures what is read of processes.
 	Proc ProcConfig `mapstructure:"proc"`
 }
@@ -46,14 +46,17 @@ type ProcConfig struct {
 	ReadEnvironment bool `mapstructure:"read_environment"`
 	// EnvironmentAttributes are the attributes in OTEL_RESOURCE_ATTRIBUTES that the resource gets.
 	EnvironmentAttributes []string `mapstructure:"environment_attributes"`
+
+	// The bounds below have no keys; tests lower them.
+
 	// MaxFileBytes bounds what is read of a file.
-	MaxFileBytes int `mapstructure:"max_file_bytes"`
+	MaxFileBytes int `mapstructure:"-"`
 	// MaxProcesses bounds the processes that are remembered.
-	MaxProcesses int `mapstructure:"max_processes"`
+	MaxProcesses int `mapstructure:"-"`
 	// RefreshInterval is the time after which a process is read again.
-	RefreshInterval time.Duration `mapstructure:"refresh_interval"`
+	RefreshInterval time.Duration `mapstructure:"-"`
 	// MaxWait bounds how long a message waits for its processes to be read.
-	MaxWait time.Duration `mapstructure:"max_wait"`
+	MaxWait time.Duration `mapstructure:"-"`
 }
 
 // Rule names the processes that match.
@@ -100,10 +103,8 @@ var defaultContainerAttributes = []string{
 }
 
 const (
-	minMaxFileBytes = 4 << 10
-	minMaxProcesses = 16
-	maxAttributes   = 16
-	maxRules        = 100
+	maxAttributes = 16
+	maxRules      = 100
 )
 
 func createDefaultConfig() component.Config {
@@ -138,20 +139,14 @@ func (c *Config) Validate() error {
 	}
 	requireKeys(&faults, "container_attributes", c.ContainerAttributes)
 	requireKeys(&faults, "attributes", c.Attributes)
-	requireKeys(&faults, "proc::environment_attributes", c.Proc.EnvironmentAttributes)
+	requireKeys(&faults, "proc.environment_attributes", c.Proc.EnvironmentAttributes)
 	faults.Require(!slices.Contains(c.Attributes, "service.name"), "`attributes` must not have service.name, which moves if it is the name")
 	faults.Require(len(c.Attributes) <= maxAttributes, "`attributes` must be at most %d, found %d", maxAttributes, len(c.Attributes))
 	faults.Require(len(c.Rules) <= maxRules, "`rules` must be at most %d, found %d", maxRules, len(c.Rules))
 	_, err := compile(c.Rules)
 	faults.Add(err)
 	faults.Require(c.MaxResources > 0, "`max_resources` must be positive, found %d", c.MaxResources)
-	faults.Require(c.ResourceTTL > 0, "`resource_ttl` must be positive, found %s", c.ResourceTTL)
-	proc := &c.Proc
-	faults.Require(filepath.IsAbs(proc.Root), "`proc::root` must be an absolute path, found %q", proc.Root)
-	faults.Require(proc.MaxFileBytes >= minMaxFileBytes, "`proc::max_file_bytes` must be at least %d, found %d", minMaxFileBytes, proc.MaxFileBytes)
-	faults.Require(proc.MaxProcesses >= minMaxProcesses, "`proc::max_processes` must be at least %d, found %d", minMaxProcesses, proc.MaxProcesses)
-	faults.Require(proc.RefreshInterval >= 0, "`proc::refresh_interval` must not be negative, found %s", proc.RefreshInterval)
-	faults.Require(proc.MaxWait > 0, "`proc::max_wait` must be positive, found %s", proc.MaxWait)
+	faults.Require(filepath.IsAbs(c.Proc.Root), "`proc.root` must be an absolute path, found %q", c.Proc.Root)
 	return faults.Err()
 }
 
@@ -172,10 +167,10 @@ func compile(rules []Rule) ([]servicename.Rule, error) {
 				return nil
 			}
 			compiled, err := regexp.Compile(text)
-			faults.Require(err == nil, "`rules[%d]::%s` must be a regular expression: %w", i, key, err)
+			faults.Require(err == nil, "`rules[%d].%s` must be a regular expression: %w", i, key, err)
 			return compiled
 		}
-		faults.Require(rule.ServiceName != "", "`rules[%d]::service_name` must not be empty", i)
+		faults.Require(rule.ServiceName != "", "`rules[%d].service_name` must not be empty", i)
 		faults.Require(rule.Executable != "" || rule.CommandLine != "", "`rules[%d]` must have `executable` or `command_line`", i)
 		compiled[i] = servicename.Rule{
 			Executable:  expression("executable", rule.Executable),

@@ -20,27 +20,22 @@ func TestDefaultsAreValid(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"`by` must be one of":                                       func(c *Config) { c.By = "thread" },
-		"`service_name_from` must not be empty":                     func(c *Config) { c.ServiceNameFrom = nil },
-		"`service_name_from` must have only":                        func(c *Config) { c.ServiceNameFrom = []Source{"guess"} },
-		"`service_name_from` must be distinct":                      func(c *Config) { c.ServiceNameFrom = []Source{SourceSample, SourceSample} },
-		"`container_attributes` must not have an empty entry":       func(c *Config) { c.ContainerAttributes = []string{""} },
-		"`attributes` must be distinct, found \"a\" twice":          func(c *Config) { c.Attributes = []string{"a", "b", "a"} },
-		"`attributes` must not have service.name":                   func(c *Config) { c.Attributes = []string{"service.name"} },
-		"`attributes` must be at most 16, found 17":                 func(c *Config) { c.Attributes = numbered(17) },
-		"`rules` must be at most 100, found 101":                    func(c *Config) { c.Rules = make([]Rule, 101) },
-		"`rules[0]::service_name` must not be empty":                func(c *Config) { c.Rules = []Rule{{Executable: "a"}} },
-		"`rules[0]` must have `executable` or `command_line`":       func(c *Config) { c.Rules = []Rule{{ServiceName: "a"}} },
-		"`rules[0]::executable` must be a regular expression":       func(c *Config) { c.Rules = []Rule{{Executable: "(", ServiceName: "a"}} },
-		"`rules[0]::command_line` must be a regular expression":     func(c *Config) { c.Rules = []Rule{{CommandLine: "(", ServiceName: "a"}} },
-		"`max_resources` must be positive, found 0":                 func(c *Config) { c.MaxResources = 0 },
-		"`resource_ttl` must be positive, found -1s":                func(c *Config) { c.ResourceTTL = -1e9 },
-		"`proc::root` must be an absolute path, found \"proc\"":     func(c *Config) { c.Proc.Root = "proc" },
-		"`proc::environment_attributes` must not have an empty":     func(c *Config) { c.Proc.EnvironmentAttributes = []string{""} },
-		"`proc::max_file_bytes` must be at least 4096, found 1":     func(c *Config) { c.Proc.MaxFileBytes = 1 },
-		"`proc::max_processes` must be at least 16, found 1":        func(c *Config) { c.Proc.MaxProcesses = 1 },
-		"`proc::refresh_interval` must not be negative, found -1ns": func(c *Config) { c.Proc.RefreshInterval = -1 },
-		"`proc::max_wait` must be positive, found 0s":               func(c *Config) { c.Proc.MaxWait = 0 },
+		"`by` must be one of":                                  func(c *Config) { c.By = "thread" },
+		"`service_name_from` must not be empty":                func(c *Config) { c.ServiceNameFrom = nil },
+		"`service_name_from` must have only":                   func(c *Config) { c.ServiceNameFrom = []Source{"guess"} },
+		"`service_name_from` must be distinct":                 func(c *Config) { c.ServiceNameFrom = []Source{SourceSample, SourceSample} },
+		"`container_attributes` must not have an empty entry":  func(c *Config) { c.ContainerAttributes = []string{""} },
+		"`attributes` must be distinct, found \"a\" twice":     func(c *Config) { c.Attributes = []string{"a", "b", "a"} },
+		"`attributes` must not have service.name":              func(c *Config) { c.Attributes = []string{"service.name"} },
+		"`attributes` must be at most 16, found 17":            func(c *Config) { c.Attributes = numbered(17) },
+		"`rules` must be at most 100, found 101":               func(c *Config) { c.Rules = make([]Rule, 101) },
+		"`rules[0].service_name` must not be empty":            func(c *Config) { c.Rules = []Rule{{Executable: "a"}} },
+		"`rules[0]` must have `executable` or `command_line`":  func(c *Config) { c.Rules = []Rule{{ServiceName: "a"}} },
+		"`rules[0].executable` must be a regular expression":   func(c *Config) { c.Rules = []Rule{{Executable: "(", ServiceName: "a"}} },
+		"`rules[0].command_line` must be a regular expression": func(c *Config) { c.Rules = []Rule{{CommandLine: "(", ServiceName: "a"}} },
+		"`max_resources` must be positive, found 0":            func(c *Config) { c.MaxResources = 0 },
+		"`proc.root` must be an absolute path, found \"proc\"": func(c *Config) { c.Proc.Root = "proc" },
+		"`proc.environment_attributes` must not have an empty": func(c *Config) { c.Proc.EnvironmentAttributes = []string{""} },
 	} {
 		c := createDefaultConfig().(*Config)
 		change(c)
@@ -48,7 +43,7 @@ func TestValidate(t *testing.T) {
 	}
 	c := &Config{}
 	assert.ErrorContains(t, c.Validate(), "`max_resources`")
-	assert.ErrorContains(t, c.Validate(), "`proc::max_wait`", "all faults at once")
+	assert.ErrorContains(t, c.Validate(), "`proc.root`", "all faults at once")
 }
 
 func numbered(n int) (keys []string) {

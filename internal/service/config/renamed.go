@@ -19,6 +19,15 @@ var replaced = []struct{ kind, typ, key, instead string }{
 	{"receivers", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
 	{"receivers", "otlp_profiles", "limits::max_bytes_in_flight", budgetInstead},
 	{"connectors", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
+	{"processors", "dictionary_dedup", "order_by_frequency", "remove it: tables are always ordered for compression"},
+	{"processors", "dictionary_dedup", "combine_samples", "remove it: samples with equal stack, attributes and link are always combined"},
+	{"processors", "dictionary_dedup", "drain_timeout", drainInstead},
+	{"exporters", "profiles_to_logs", "drain_timeout", drainInstead},
+	{"processors", "process_resource", "resource_ttl", fixedInstead},
+	{"processors", "process_resource", "proc::max_file_bytes", fixedInstead},
+	{"processors", "process_resource", "proc::max_processes", fixedInstead},
+	{"processors", "process_resource", "proc::refresh_interval", fixedInstead},
+	{"processors", "process_resource", "proc::max_wait", fixedInstead},
 	{"processors", "symbolize", "report_interval", fixedInstead},
 	{"processors", "symbolize", "workers", fixedInstead},
 	{"processors", "symbolize", "queue_size", fixedInstead},
@@ -37,6 +46,8 @@ var replaced = []struct{ kind, typ, key, instead string }{
 	{"processors", "symbolize", "debuginfod::max_backoff", fixedInstead},
 	{"processors", "symbolize", "uploads::refresh_interval", fixedInstead},
 }
+
+const drainInstead = "remove it: the time follows from that of the whole collector, the environment variable OTELCOL_PROFILES_SHUTDOWN_TIMEOUT"
 
 // fixedInstead is for keys that nobody had a reason to change.
 const fixedInstead = "remove it: the value is fixed now, and the component's README has it"

@@ -59,6 +59,18 @@ var (
 	exporterKind  = kind{"exporter", 0.95}
 )
 
+// defaultDrain bounds a component's shutdown where nothing else does, as in a collector without Limit.
+const defaultDrain = 10 * time.Second
+
+// Deadline returns the context in which a component passes on what it holds when it stops. Limit has given ctx a deadline; without one,
+// it ends after 10 s.
+func Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, defaultDrain)
+}
+
 // minWait is the least time for a component, since its Shutdown closes listeners and files.
 const minWait = 250 * time.Millisecond
 

@@ -182,3 +182,17 @@ func TestFactoriesKeepTheirNames(t *testing.T) {
 	require.Equal(t, old, bound[stuckType].(aliased).DeprecatedAlias())
 	require.Equal(t, stuckType, bound[stuckType].Type())
 }
+
+// A component has the time that Limit gives it, or ten seconds.
+func TestDeadline(t *testing.T) {
+	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for ctx, want := range map[context.Context]time.Duration{limited: time.Hour, t.Context(): 10 * time.Second} {
+		ctx, cancel := Deadline(ctx)
+		end, ok := ctx.Deadline()
+		require.True(t, ok)
+		assert.WithinDuration(t, time.Now().Add(want), end, time.Minute/12)
+		cancel()
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+	}
+}

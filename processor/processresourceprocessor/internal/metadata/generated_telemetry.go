@@ -124,7 +124,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProcessResourceResources, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_process_resource_resources",
-		metric.WithDescription("Number of resources that had samples within resource_ttl. [Alpha]"),
+		metric.WithDescription("Number of resources that had samples within the last hour. [Alpha]"),
 		metric.WithUnit("{resource}"),
 	)
 	errs = errors.Join(errs, err)

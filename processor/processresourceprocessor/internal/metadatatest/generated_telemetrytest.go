@@ -72,7 +72,7 @@ func AssertEqualProcessorProcessResourceProcesses(t *testing.T, tt *componenttes
 func AssertEqualProcessorProcessResourceResources(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_process_resource_resources",
-		Description: "Number of resources that had samples within resource_ttl. [Alpha]",
+		Description: "Number of resources that had samples within the last hour. [Alpha]",
 		Unit:        "{resource}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
