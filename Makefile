@@ -137,11 +137,11 @@ chaos: build ## break the collector and its surroundings (CHAOS=short for a part
 soak: build ## run agents and a gateway under load and random faults for SOAK, an hour by default
 	CHAOS=soak SOAK=$(SOAK) $(SCENARIOS) -timeout 0 -run '^TestSoak$$'
 
-# Every configuration takes about an hour in all. LIMITS_RUN names tests: TestLimits/<configuration>/<attack>.
+# Everything takes hours, LIMITS=quick half an hour. LIMITS_RUN names tests: TestLimits/<configuration>/<attack>.
 LIMITS     ?= full
 LIMITS_RUN ?= ^TestLimits$$
 .PHONY: limits
-limits: build ## send the worst inputs to each shipped configuration, and measure its memory (LIMITS=short for a minute, LIMITS_RUN)
+limits: build ## send the worst inputs to each shipped configuration, and measure its memory (LIMITS=quick, or short for the agent alone; LIMITS_RUN)
 	LIMITS=$(LIMITS) $(TEST) -count=1 -v -timeout 4h -run '$(LIMITS_RUN)' ./internal/testing/chaos
 
 .PHONY: check

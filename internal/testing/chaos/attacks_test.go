@@ -100,7 +100,7 @@ func (m message) send(ctx context.Context) answer {
 func (r *siege) attacks(short bool) (all []attack) {
 	senders := []int{1, 8}
 	if short {
-		senders, r.sizes = []int{8}, []int{32 * mib}
+		senders, r.sizes = []int{8}, []int{2 * mib, 16 * mib}
 	}
 	r.each(func(name string, size int, make func(t *testing.T) message) {
 		if !r.all || short {
@@ -174,15 +174,15 @@ type adder = func(name string, size int, make func(t *testing.T) message)
 
 // sizeNames are the names of the sizes of inputs.
 var sizeNames = map[int]string{
-	256 << 10: "256 KiB", 8_000_000: "8 MB", 20 * mib: "20 MiB", 32 * mib: "32 MiB", 64 * mib: "64 MiB", 128 * mib: "128 MiB",
+	256 << 10: "256 KiB", 2 * mib: "2 MiB", 16 * mib: "16 MiB", 8_000_000: "8 MB", 20 * mib: "20 MiB", 32 * mib: "32 MiB", 64 * mib: "64 MiB", 128 * mib: "128 MiB",
 }
 
-// inputs calls add for each input, at the largest size that a door accepts, and at smaller ones that limits on the number of entries
-// do not refuse. fits is what is left for the input: what surrounds it needs a place, too.
+// inputs calls add for each input, at the largest size that a door accepts, and at smaller ones: what limits on memory and on the
+// number of entries do not refuse costs more than what they do. fits is what is left for the input: what surrounds it needs a place, too.
 func (r *siege) inputs(of worst.Inputs, largest int, add func(name string, size, fits int, input func(int) []byte)) {
 	sizes := r.sizes
 	if sizes == nil {
-		sizes = []int{8_000_000, 32 * mib, largest}
+		sizes = []int{2 * mib, 8_000_000, largest}
 	}
 	var last int
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -311,10 +311,10 @@ const (
 )
 
 func (r *siege) addOTLP(add adder) {
-	if !r.doors.otlp {
+	if r.doors.otlp == 0 {
 		return
 	}
-	r.inputs(worst.OTLP, 64*mib, func(name string, size, fits int, input func(int) []byte) {
+	r.inputs(worst.OTLP, r.doors.otlp, func(name string, size, fits int, input func(int) []byte) {
 		add("otlp gRPC: "+name, size, func(*testing.T) message { return overGRPC(r.node.otlp, profilesMethod, input(fits)) })
 	})
 	address := r.node.otlpHTTP + "/v1development/profiles"

@@ -59,7 +59,7 @@ func (h *honest) warmUp(t testing.TB) {
 		h.push = func(ctx context.Context) error {
 			return post(ctx, "http://"+n.pprof+"/v1/pprof?service.name="+honestService, "application/octet-stream", body)
 		}
-	case d.otlp:
+	case d.otlp > 0:
 		pd, _, err := decode.Decode(body, decode.Options{})
 		require.NoError(t, err)
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", honestService)
