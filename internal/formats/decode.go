@@ -17,7 +17,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
 // Decodable lists the formats that Decode reads.
@@ -73,7 +72,7 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 func IsDecodable(format Format) bool { return slices.Contains(Decodable, format) }
 
 func identify(pd pprofile.Profiles, data []byte) {
-	var content compact.ContentID
+	var content otlp.ContentID
 	content.AddBytes(data)
 	for profile := range otlp.Profiles(pd) {
 		content.AddNumber(1)

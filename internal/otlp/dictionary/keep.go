@@ -59,9 +59,10 @@ func (d *Dictionary) MemoryBytes() int {
 	return n
 }
 
-func (x *HashIndex) bytes() int { return sliceBytes(x.slots) + sliceBytes(x.spare) }
+func (x *HashIndex) bytes() int { return BytesOf(x.slots) + BytesOf(x.spare) }
 
-func sliceBytes[T any](s []T) int {
+// BytesOf returns the size of the memory behind a slice.
+func BytesOf[T any](s []T) int {
 	var entry T
 	return cap(s) * int(unsafe.Sizeof(entry))
 }

@@ -56,7 +56,7 @@ func (t *Lists[I]) Intern(list []int32) I {
 
 // MemoryBytes is what the lists occupy.
 func (t *Lists[I]) MemoryBytes() int {
-	return sliceBytes(t.ends) + sliceBytes(t.flat) + t.index.bytes()
+	return BytesOf(t.ends) + BytesOf(t.flat) + t.index.bytes()
 }
 
 // freeze frees the memory that only Intern needs.

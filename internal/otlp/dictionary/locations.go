@@ -68,7 +68,7 @@ func (t *Locations) Intern(l Location, lines []Line) LocationIndex {
 
 // MemoryBytes is what the table occupies.
 func (t *Locations) MemoryBytes() int {
-	return t.Table.MemoryBytes() + sliceBytes(t.lineEnds) + sliceBytes(t.lines)
+	return t.Table.MemoryBytes() + BytesOf(t.lineEnds) + BytesOf(t.lines)
 }
 
 func (t *Locations) freeze() {

@@ -78,7 +78,7 @@ func (t *Samples[O]) Append(group int32, id Identity) int32 {
 
 // MemoryBytes is what the samples occupy.
 func (t *Samples[O]) MemoryBytes() int {
-	return sliceBytes(t.Entries) + sliceBytes(t.firstOfStack) + t.others.bytes()
+	return BytesOf(t.Entries) + BytesOf(t.firstOfStack) + t.others.bytes()
 }
 
 // ObservedSamples are samples with lists of observations, each of a timestamp and the same number of values.
@@ -144,7 +144,7 @@ func (t *ObservedSamples) ValuesOf(observation int32) []int64 {
 
 // MemoryBytes is what the samples and observations occupy.
 func (t *ObservedSamples) MemoryBytes() int {
-	return t.Samples.MemoryBytes() + sliceBytes(t.Observations) + sliceBytes(t.Values)
+	return t.Samples.MemoryBytes() + BytesOf(t.Observations) + BytesOf(t.Values)
 }
 
 // AddAll adds values to sums. If one of the sums would overflow, it adds nothing and returns false.

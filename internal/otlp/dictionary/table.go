@@ -61,7 +61,7 @@ func (t *Table[I, E]) add(p HashProbe, e E) I {
 }
 
 // MemoryBytes is what the table occupies, without the texts that entries refer to.
-func (t *Table[I, E]) MemoryBytes() int { return sliceBytes(t.entries) + t.index.bytes() }
+func (t *Table[I, E]) MemoryBytes() int { return BytesOf(t.entries) + t.index.bytes() }
 
 // freeze frees the memory that only Intern needs.
 func (t *Table[I, E]) freeze() { t.entries, t.index = clip(t.entries), HashIndex{} }

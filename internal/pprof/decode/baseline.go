@@ -7,7 +7,8 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Baseline remembers what the last payload of an endpoint had counted, so that Decode can find out what
@@ -72,7 +73,7 @@ func (b *Baseline) Discard() {
 	if b.pending == nil {
 		return
 	}
-	if scan.BytesOf(b.pending.stacks)+scan.BytesOf(b.pending.values) <= maxKeptBytes {
+	if dictionary.BytesOf(b.pending.stacks)+dictionary.BytesOf(b.pending.values) <= maxKeptBytes {
 		snapshots.Put(b.pending)
 	}
 	b.pending = nil
@@ -80,7 +81,7 @@ func (b *Baseline) Discard() {
 
 // Bytes returns the memory that the Baseline holds, except for what is pending.
 func (b *Baseline) Bytes() int {
-	return int(unsafe.Sizeof(*b)) + scan.BytesOf(b.last.stacks) + scan.BytesOf(b.last.values)
+	return int(unsafe.Sizeof(*b)) + dictionary.BytesOf(b.last.stacks) + dictionary.BytesOf(b.last.values)
 }
 
 // snapshot is what has to be known of a payload to compare the next one with it.
@@ -92,7 +93,7 @@ type snapshot struct {
 	// shape covers the sample types, the period and its type. Values of different shapes cannot be compared:
 	// Go scales a heap's values by the period, so that another period changes them all.
 	shape   fingerprint
-	content scan.ContentID
+	content otlp.ContentID
 	// payloadNanos is the payload's own time, atNanos the caller's; 0 if there is none.
 	payloadNanos, atNanos int64
 	// stacks are the samples that have counted anything, values their cumulative values, one after another.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -32,7 +33,7 @@ type comparison struct {
 	newSamples, samples int
 	stats               DeltaStats
 	// content is a hash of the payload, deltaContent of the payload and the last one.
-	content, deltaContent scan.ContentID
+	content, deltaContent otlp.ContentID
 	// The time and duration of the profiles of cumulative types.
 	fromNanos, forNanos uint64
 
@@ -71,7 +72,7 @@ func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.T
 		return nil
 	}
 	c.isActive = true
-	c.content = scan.ContentIDOf(p.Data)
+	c.content = contentID(p.Data)
 	fits, err := c.sumSamples(baseline.stacksOf(len(c.columns)), meter, counts)
 	if err != nil {
 		return err
@@ -91,7 +92,9 @@ func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.T
 	} else {
 		c.subtract(last)
 		c.fromNanos, c.forNanos = now.since(last)
-		c.deltaContent = c.content.Derive(last.content[:]) // another id for each pair of payloads
+		c.deltaContent = c.content // another id for each pair of payloads
+		c.deltaContent.AddNumber(last.content[0])
+		c.deltaContent.AddNumber(last.content[1])
 	}
 	c.markNew()
 	baseline.pending = c.snapshot(now, fits)
@@ -106,8 +109,8 @@ func (c *comparison) forget() {
 
 // bytes estimates the memory in use.
 func (c *comparison) bytes() int {
-	return c.fingerprints.bytes() + scan.BytesOf(c.plan) + c.stacks.MemoryBytes() + scan.BytesOf(c.sums) +
-		scan.BytesOf(c.deltas) + scan.BytesOf(c.matches)
+	return c.fingerprints.bytes() + dictionary.BytesOf(c.plan) + c.stacks.MemoryBytes() + dictionary.BytesOf(c.sums) +
+		dictionary.BytesOf(c.deltas) + dictionary.BytesOf(c.matches)
 }
 
 // isNew reports whether a sample has something new: a delta, or a value of a type that is not cumulative.

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
@@ -58,7 +59,7 @@ func (w *worker) emit() pprofile.Profiles {
 	}
 	h.timedFrom, h.timedFor = w.timed.window(h.time, h.duration)
 	if !w.comparison.isActive {
-		h.id = scan.ContentIDOf(w.payload.Data)
+		h.id = contentID(w.payload.Data)
 	}
 	h.attributes = w.profileAttributes(&h)
 	resource := profiles.ResourceProfiles().AppendEmpty()
@@ -83,7 +84,7 @@ type profileHeader struct {
 	time, duration uint64
 	// timedFrom and timedFor are the time and duration of profiles with timestamps.
 	timedFrom, timedFor uint64
-	id                  scan.ContentID
+	id                  otlp.ContentID
 }
 
 // emitScope writes the profiles of some sample types.
@@ -256,7 +257,14 @@ func (w *worker) comments(h *profileHeader) []uint64 {
 	return comments
 }
 
+// contentID hashes a plain payload. A payload that is sent again has the same id, however it is compressed.
+func contentID(data []byte) (id otlp.ContentID) {
+	id.AddBytes(data)
+	return id
+}
+
 // profileID returns the id of the profile of sample type t.
-func profileID(id scan.ContentID, t int) pprofile.ProfileID {
-	return pprofile.ProfileID(id.Derive([]byte{byte(t >> 8), byte(t)}))
+func profileID(id otlp.ContentID, t int) pprofile.ProfileID {
+	id.AddNumber(uint64(t))
+	return id.ProfileID()
 }

@@ -66,8 +66,8 @@ func (in *interner) release() {
 
 // bytes estimates the memory in use, without the dictionary's.
 func (in *interner) bytes() int {
-	return scan.BytesOf(in.indices) + in.labels.bytes() + scan.BytesOf(in.mappingIndices) +
-		scan.BytesOf(in.functionIndices) + scan.BytesOf(in.lines) + scan.BytesOf(in.set)
+	return dictionary.BytesOf(in.indices) + in.labels.bytes() + dictionary.BytesOf(in.mappingIndices) +
+		dictionary.BytesOf(in.functionIndices) + dictionary.BytesOf(in.lines) + dictionary.BytesOf(in.set)
 }
 
 // spend subtracts bytes from the budget, and reports whether so many were left.

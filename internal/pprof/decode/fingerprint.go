@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
@@ -85,9 +86,9 @@ func zeroed(s []fingerprint, n int) []fingerprint {
 
 // bytes estimates the memory in use.
 func (f *fingerprints) bytes() int {
-	return scan.BytesOf(f.strings) + scan.BytesOf(f.mappings) + scan.BytesOf(f.functions) +
-		scan.BytesOf(f.locations) + f.labelSets.Bytes() + scan.BytesOf(f.entry) +
-		scan.BytesOf(f.buffer) + scan.BytesOf(f.labels)
+	return dictionary.BytesOf(f.strings) + dictionary.BytesOf(f.mappings) + dictionary.BytesOf(f.functions) +
+		dictionary.BytesOf(f.locations) + f.labelSets.Bytes() + dictionary.BytesOf(f.entry) +
+		dictionary.BytesOf(f.buffer) + dictionary.BytesOf(f.labels)
 }
 
 // sample returns the fingerprint of the sample at a span, and leaves its values in the reader.

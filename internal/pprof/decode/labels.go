@@ -87,9 +87,9 @@ func (l *labelSets) reset(data []byte) {
 
 // bytes estimates the memory in use.
 func (l *labelSets) bytes() int {
-	return l.sets.Bytes() + l.known.Bytes() + l.names.MemoryBytes() + scan.BytesOf(l.nameInfo) +
-		scan.BytesOf(l.nameOf) + l.lists.MemoryBytes() + scan.BytesOf(l.listAttributes) +
-		scan.BytesOf(l.ids) + scan.BytesOf(l.labels) + scan.BytesOf(l.parts)
+	return l.sets.Bytes() + l.known.Bytes() + l.names.MemoryBytes() + dictionary.BytesOf(l.nameInfo) +
+		dictionary.BytesOf(l.nameOf) + l.lists.MemoryBytes() + dictionary.BytesOf(l.listAttributes) +
+		dictionary.BytesOf(l.ids) + dictionary.BytesOf(l.labels) + dictionary.BytesOf(l.parts)
 }
 
 // buildBytes estimates the memory that the labels of the payload take.

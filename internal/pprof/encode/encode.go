@@ -247,13 +247,13 @@ func (e *encoder) release() {
 
 // bytes estimates the encoder's memory.
 func (e *encoder) bytes() int {
-	n := scan.BytesOf(e.out) + scan.BytesOf(e.labels) + scan.BytesOf(e.values) + e.sets.MemoryBytes() + e.join.bytes() +
-		scan.BytesOf(e.strings.remap) + scan.BytesOf(e.strings.used) + scan.BytesOf(e.strings.values)
+	n := dictionary.BytesOf(e.out) + dictionary.BytesOf(e.labels) + dictionary.BytesOf(e.values) + e.sets.MemoryBytes() + e.join.bytes() +
+		dictionary.BytesOf(e.strings.remap) + dictionary.BytesOf(e.strings.used) + dictionary.BytesOf(e.strings.values)
 	for _, spans := range []*spanTable{&e.stacks, &e.attributes, &e.links} {
-		n += scan.BytesOf(spans.spans) + scan.BytesOf(spans.used)
+		n += dictionary.BytesOf(spans.spans) + dictionary.BytesOf(spans.used)
 	}
 	for _, reach := range []*reach{&e.locations, &e.functions, &e.mappings} {
-		n += scan.BytesOf(reach.seen) + scan.BytesOf(reach.order)
+		n += dictionary.BytesOf(reach.seen) + dictionary.BytesOf(reach.order)
 	}
 	return n
 }

@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // column is one profile of a group: the values of one sample type.
@@ -228,7 +227,7 @@ func (j *joiner) reset() {
 
 // bytes is the memory in use, without the map.
 func (j *joiner) bytes() int {
-	return scan.BytesOf(j.rows) + scan.BytesOf(j.stacks) + scan.BytesOf(j.cells) + scan.BytesOf(j.chains)
+	return dictionary.BytesOf(j.rows) + dictionary.BytesOf(j.stacks) + dictionary.BytesOf(j.cells) + dictionary.BytesOf(j.chains)
 }
 
 func (j *joiner) startColumn(column int) {

@@ -5,7 +5,6 @@ package scan
 
 import (
 	"bytes"
-	"unsafe"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -57,14 +56,8 @@ func (m *Memo[T]) Add(at Span, value T) (entry int) {
 }
 
 // Bytes estimates the memory in use, without the index.
-func (m *Memo[T]) Bytes() int { return BytesOf(m.spans) + BytesOf(m.values) }
+func (m *Memo[T]) Bytes() int { return dictionary.BytesOf(m.spans) + dictionary.BytesOf(m.values) }
 
 // MaxKeptBytes bounds the memory that stays in a pool after a payload: one that needs more is rare, and its memory
 // goes back.
 const MaxKeptBytes = 64 << 20
-
-// BytesOf returns the size of the memory behind a slice.
-func BytesOf[T any](s []T) int {
-	var element T
-	return cap(s) * int(unsafe.Sizeof(element))
-}

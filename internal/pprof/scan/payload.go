@@ -4,13 +4,11 @@
 package scan
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
@@ -127,9 +125,9 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts, meter *pdata
 
 // Bytes estimates the memory in use, without Data and maps.
 func (p *Payload) Bytes() int {
-	return BytesOf(p.SampleTypes) + BytesOf(p.Samples) + BytesOf(p.Strings) + BytesOf(p.Comments) + BytesOf(p.Mappings) +
-		BytesOf(p.Functions) + BytesOf(p.Locations) + BytesOf(p.Lines) +
-		BytesOf(p.MappingIDs.dense) + BytesOf(p.FunctionIDs.dense) + BytesOf(p.LocationIDs.dense)
+	return dictionary.BytesOf(p.SampleTypes) + dictionary.BytesOf(p.Samples) + dictionary.BytesOf(p.Strings) + dictionary.BytesOf(p.Comments) + dictionary.BytesOf(p.Mappings) +
+		dictionary.BytesOf(p.Functions) + dictionary.BytesOf(p.Locations) + dictionary.BytesOf(p.Lines) +
+		dictionary.BytesOf(p.MappingIDs.dense) + dictionary.BytesOf(p.FunctionIDs.dense) + dictionary.BytesOf(p.LocationIDs.dense)
 }
 
 // ValuesPerSample returns how many values a sample should have: one if there are no sample types, a count.
@@ -481,24 +479,4 @@ func (m *IDs) lookup(id uint64) (position int, ok bool) {
 	}
 	p := m.sparse[id]
 	return int(p) - 1, p != 0
-}
-
-// ContentID is a hash of a plain payload. A payload that is sent again has the same one, however it is compressed.
-type ContentID [16]byte
-
-// ContentIDOf hashes a plain payload.
-func ContentIDOf(data []byte) (id ContentID) {
-	binary.BigEndian.PutUint64(id[:8], xxhash.Sum64(data))
-	second := xxhash.NewWithSeed(uint64(len(data)) + 1)
-	_, _ = second.Write(data) // never fails
-	binary.BigEndian.PutUint64(id[8:], second.Sum64())
-	return id
-}
-
-// Derive hashes the id together with more.
-func (id ContentID) Derive(more []byte) (derived ContentID) {
-	text := append(append(make([]byte, 0, 2*len(id)), id[:]...), more...)
-	binary.BigEndian.PutUint64(derived[:8], xxhash.Sum64(text))
-	binary.BigEndian.PutUint64(derived[8:], xxhash.Sum64(text[1:]))
-	return derived
 }

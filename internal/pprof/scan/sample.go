@@ -3,7 +3,11 @@
 
 package scan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
 
 // SampleReader reads the samples of a payload, one at a time: Read, ReadStack, Resolve. Its fields are borrowed until the next
 // Read.
@@ -52,7 +56,7 @@ func (r *SampleReader) Release() { r.Payload, r.limits = nil, nil }
 
 // Bytes returns the memory in use.
 func (r *SampleReader) Bytes() int {
-	return BytesOf(r.Stack) + BytesOf(r.Values) + BytesOf(r.numbers) + BytesOf(r.byID)
+	return dictionary.BytesOf(r.Stack) + dictionary.BytesOf(r.Values) + dictionary.BytesOf(r.numbers) + dictionary.BytesOf(r.byID)
 }
 
 // Read reads the values of the sample at a span, and finds its locations and labels. If it returns false, the sample cannot

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -191,7 +192,7 @@ func spannedBy(p pprofile.Profile, period int64) bool {
 }
 
 // addTo makes the description part of a profile's content.
-func (d *description) addTo(id *compact.ContentID) {
+func (d *description) addTo(id *otlp.ContentID) {
 	for _, text := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit} {
 		id.AddText(text)
 	}

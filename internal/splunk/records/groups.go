@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
@@ -19,7 +20,7 @@ type origin struct {
 	scopeLogs    plog.ScopeLogs
 	resource     compact.ResourceIndex
 	scope        compact.ScopeIndex
-	id           compact.ContentID // of the resource
+	id           otlp.ContentID // of the resource
 }
 
 // internOrigin makes sure that the record's resource and scope are interned.
@@ -67,7 +68,7 @@ type group struct {
 	groupKey
 	profile     compact.ProfileIndex
 	first, last int64
-	id          compact.ContentID
+	id          otlp.ContentID
 	// record is the last record that is part of id.
 	record int
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -68,7 +69,7 @@ type translator struct {
 	anyRead bool
 	// begun reports that the record has a sample, so that the fields below are set.
 	begun             bool
-	bodyID            compact.ContentID
+	bodyID            otlp.ContentID
 	profileAttributes dictionary.AttributeSetIndex
 	description       int32 // in groups.descriptions, 0 for none
 

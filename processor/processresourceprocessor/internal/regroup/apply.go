@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
@@ -258,7 +257,7 @@ func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofil
 	p.AttributeIndices().CopyTo(dst.AttributeIndices())
 	dst.SetDroppedAttributesCount(p.DroppedAttributesCount())
 	if id := p.ProfileID(); !id.IsEmpty() {
-		var content compact.ContentID
+		var content otlp.ContentID
 		content.AddText(string(id[:]))
 		content.AddText(strconv.Itoa(int(group)))
 		dst.SetProfileID(content.ProfileID())

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package compact
+package otlp
 
 import (
 	"encoding/binary"
@@ -14,10 +14,13 @@ import (
 // ContentID makes a profile id from the content of a profile, so that a profile that is sent again has the same id.
 type ContentID [2]uint64
 
-// AddNumber makes n part of the content. Each half is folded with constants of its own (from the digits of π).
-func (id *ContentID) AddNumber(n uint64) {
-	id[0] = fold(id[0], n, 0x243f6a8885a308d3, 0x13198a2e03707345)
-	id[1] = fold(id[1], n, 0xa4093822299f31d1, 0x082efa98ec4e6c89)
+// AddNumber makes n part of the content.
+func (id *ContentID) AddNumber(n uint64) { id.add(n, n) }
+
+// add folds each half with constants of its own (from the digits of π).
+func (id *ContentID) add(first, second uint64) {
+	id[0] = fold(id[0], first, 0x243f6a8885a308d3, 0x13198a2e03707345)
+	id[1] = fold(id[1], second, 0xa4093822299f31d1, 0x082efa98ec4e6c89)
 }
 
 func fold(id, n, offset, multiplier uint64) uint64 {
@@ -31,10 +34,11 @@ func (id *ContentID) AddText(s string) {
 	id.AddNumber(xxhash.Sum64String(s))
 }
 
-// AddBytes makes b part of the content, as AddText does.
+// AddBytes makes b part of the content, with a hash of its own for each half.
 func (id *ContentID) AddBytes(b []byte) {
-	id.AddNumber(uint64(len(b)))
-	id.AddNumber(xxhash.Sum64(b))
+	second := xxhash.NewWithSeed(uint64(len(b)) + 1)
+	_, _ = second.Write(b) // never fails
+	id.add(xxhash.Sum64(b), second.Sum64())
 }
 
 // ProfileID returns the id of the content so far.
