@@ -33,27 +33,21 @@ type labelSets struct {
 	names    dictionary.Strings
 	nameInfo []labelName
 	nameOf   []dictionary.StringIndex // indices of names
-	keys     int32                    // how many of the names are keys
 
-	// lists are the lists of several labels of one key, by the labels' IDs. listAttributes has the attribute that each
-	// has become, 0 if it is not interned yet.
-	lists          dictionary.Lists[int32]
-	listAttributes []int32
-	ids            []int32 // scratch
+	// lists are lists of labels, by the labels' IDs: several of one key, and the pairs of links. interned has the attribute or
+	// link that each has become, 0 if it is not interned yet.
+	lists    dictionary.Lists[int32]
+	interned []int32
 
 	// Those of the current sample.
 	labels []Label
-	parts  []LabelGroup
-
-	// The last link, by the texts of its labels: samples of one span follow each other.
-	lastTrace, lastSpan string
-	lastLink            dictionary.LinkIndex
+	groups []LabelGroup
 }
 
 // labelName is what is known of a key or unit.
 type labelName struct {
 	index dictionary.StringIndex // in the dictionary, 0 if it is not interned yet
-	order int32                  // 1 for the first key of the payload; 0 for a unit
+	order int32                  // the ID of the key's first label; 0 for a unit
 }
 
 // knownLabel is the label in a Label message.
@@ -72,24 +66,23 @@ func (l *labelSets) reset(data []byte) {
 	l.sets.Reset(data, 0)
 	l.known.Reset(data, l.hint)
 	l.names.Reset(0)
-	l.nameInfo, l.nameOf, l.keys = append(l.nameInfo[:0], labelName{}), l.nameOf[:0], 0
+	l.nameInfo, l.nameOf = append(l.nameInfo[:0], labelName{}), l.nameOf[:0]
 	l.lists.Reset(0, 0)
-	l.listAttributes = append(l.listAttributes[:0], 0)
-	l.lastTrace, l.lastSpan, l.lastLink = "", "", 0
+	l.interned = append(l.interned[:0], 0)
 	// Labels share the text of the payload.
 	const maxKeptLabels = 1 << 10
 	if cap(l.labels) > maxKeptLabels {
-		l.labels, l.parts = nil, nil
+		l.labels, l.groups = nil, nil
 	}
 	clear(l.labels[:cap(l.labels)])
-	clear(l.parts[:cap(l.parts)])
+	clear(l.groups[:cap(l.groups)])
 }
 
 // bytes estimates the memory in use.
 func (l *labelSets) bytes() int {
 	return l.sets.Bytes() + l.known.Bytes() + l.names.MemoryBytes() + dictionary.BytesOf(l.nameInfo) +
-		dictionary.BytesOf(l.nameOf) + l.lists.MemoryBytes() + dictionary.BytesOf(l.listAttributes) +
-		dictionary.BytesOf(l.ids) + dictionary.BytesOf(l.labels) + dictionary.BytesOf(l.parts)
+		dictionary.BytesOf(l.nameOf) + l.lists.MemoryBytes() + dictionary.BytesOf(l.interned) +
+		dictionary.BytesOf(l.labels) + dictionary.BytesOf(l.groups)
 }
 
 // buildBytes estimates the memory that the labels of the payload take.
@@ -117,7 +110,7 @@ func (in *interner) labelSet(reader *scan.SampleReader) (labelSet, scan.DropReas
 		return labelSet{}, scan.DropOverBudget, false
 	}
 	attributes := in.set[:0]
-	for _, group := range l.parts {
+	for _, group := range l.groups {
 		attributes = append(attributes, in.groupAttribute(group))
 	}
 	in.set = attributes
@@ -180,8 +173,7 @@ func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 		label.keyName = in.labelName(read.Key)
 		name := &l.nameInfo[label.keyName]
 		if name.order == 0 {
-			l.keys++
-			name.order = l.keys
+			name.order = int32(label.ID)
 		}
 		label.Key, label.keyOrder = l.names.At(label.keyName), name.order
 		known.label = label
@@ -232,17 +224,12 @@ func orderLabels(labels []Label) {
 	}
 }
 
-// splitLabels groups in.labels.labels by key into in.labels.parts, without those of the link, which it interns. It returns
+// splitLabels groups in.labels.labels by key into in.labels.groups, without those of the link, which it interns. It returns
 // false if the budget does not allow the arrays that keys with several labels become.
 func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
 	l := &in.labels
-	l.parts = l.parts[:0]
-	trace, span, isLinked := linkOf(l.labels)
-	isLast := isLinked && l.lastLink != 0 && trace == l.lastTrace && span == l.lastSpan
-	var ids dictionary.Link
-	if isLinked && !isLast {
-		ids, isLinked = dictionary.ParseLink(trace, span)
-	}
+	l.groups = l.groups[:0]
+	pair, ids, isLinked := in.linkOf(l.labels)
 	cost := 0
 	for rest := l.labels; len(rest) > 0; {
 		n := 1
@@ -255,35 +242,64 @@ func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
 			continue
 		}
 		if n > 1 {
-			if group.list = l.internList(group.Labels); l.listAttributes[group.list] == 0 {
+			in.set = in.set[:0]
+			for i := range group.Labels {
+				in.set = append(in.set, int32(group.Labels[i].ID))
+			}
+			if group.list = l.list(in.set); l.interned[group.list] == 0 {
 				for i := range group.Labels {
 					cost += len(group.Labels[i].Text) + len(group.Labels[i].Unit)
 				}
 			}
 		}
-		l.parts = append(l.parts, group)
+		l.groups = append(l.groups, group)
 	}
 	if !in.spend(cost) {
 		return 0, false
 	}
-	if isLinked && !isLast {
-		l.lastTrace, l.lastSpan, l.lastLink = trace, span, in.dict.Links.Intern(ids)
+	if !isLinked {
+		return 0, true
 	}
-	if isLinked {
-		link = l.lastLink
+	if l.interned[pair] == 0 {
+		l.interned[pair] = int32(in.dict.Links.Intern(ids))
 	}
-	return link, true
+	return dictionary.LinkIndex(l.interned[pair]), true
 }
 
-// internList returns the number of a list of labels.
-func (l *labelSets) internList(labels []Label) int32 {
-	l.ids = l.ids[:0]
-	for i := range labels {
-		l.ids = append(l.ids, int32(labels[i].ID))
+// linkOf returns the link of the labels trace_id and span_id, and the number of that list, if there is exactly one of each.
+// ids is only set if the link is not interned yet. Anything else, half a pair included, stays labels.
+func (in *interner) linkOf(labels []Label) (pair int32, ids dictionary.Link, ok bool) {
+	trace, span := onlyText(labels, scan.KeyTraceID), onlyText(labels, scan.KeySpanID)
+	if trace == nil || span == nil {
+		return 0, ids, false
 	}
-	list := l.lists.Intern(l.ids)
-	if len(l.listAttributes) < l.lists.Len() {
-		l.listAttributes = append(l.listAttributes, 0)
+	pair = in.labels.list([]int32{int32(trace.ID), int32(span.ID)})
+	if in.labels.interned[pair] != 0 {
+		return pair, ids, true
+	}
+	ids, ok = dictionary.ParseLink(trace.Text, span.Text)
+	return pair, ids, ok
+}
+
+// onlyText returns the label of key if there is exactly one, and that is text.
+func onlyText(labels []Label, key string) (only *Label) {
+	for i := range labels {
+		if labels[i].Key != key {
+			continue
+		}
+		if only != nil || !labels[i].IsText {
+			return nil
+		}
+		only = &labels[i]
+	}
+	return only
+}
+
+// list returns the number of a list of labels' IDs.
+func (l *labelSets) list(ids []int32) int32 {
+	list := l.lists.Intern(ids)
+	if len(l.interned) < l.lists.Len() {
+		l.interned = append(l.interned, 0)
 	}
 	return list
 }
@@ -305,24 +321,24 @@ func (in *interner) labelAttribute(label *Label) int32 {
 
 // groupAttribute interns the labels of one key. Several become an array. If all numbers have the same unit, it is the
 // attribute's; otherwise each number becomes a map of value and unit.
-func (in *interner) groupAttribute(part LabelGroup) int32 {
-	if len(part.Labels) == 1 {
-		return in.labelAttribute(&part.Labels[0])
+func (in *interner) groupAttribute(group LabelGroup) int32 {
+	if len(group.Labels) == 1 {
+		return in.labelAttribute(&group.Labels[0])
 	}
-	known := &in.labels.listAttributes[part.list]
+	known := &in.labels.interned[group.list]
 	if *known != 0 {
 		return *known
 	}
-	attribute := dictionary.Attribute{Key: in.internName(part.Labels[0].keyName)}
-	unit, shared := sharedUnit(part.Labels)
+	attribute := dictionary.Attribute{Key: in.internName(group.Labels[0].keyName)}
+	unit, shared := sharedUnit(group.Labels)
 	if shared {
 		attribute.Unit = in.internName(unit)
 	}
 	value := pcommon.NewValueSlice()
-	value.Slice().EnsureCapacity(len(part.Labels))
-	for i := range part.Labels {
+	value.Slice().EnsureCapacity(len(group.Labels))
+	for i := range group.Labels {
 		element := value.Slice().AppendEmpty()
-		switch l := &part.Labels[i]; {
+		switch l := &group.Labels[i]; {
 		case l.IsText:
 			element.SetStr(l.Text)
 		case shared:
@@ -352,26 +368,4 @@ func sharedUnit(group []Label) (unit dictionary.StringIndex, shared bool) {
 		unit, seen = l.unitName, true
 	}
 	return unit, true
-}
-
-// linkOf returns the texts of the labels trace_id and span_id, if there is exactly one of each. Anything else, half a pair
-// included, stays labels.
-func linkOf(labels []Label) (trace, span string, ok bool) {
-	trace, hasTrace := onlyText(labels, scan.KeyTraceID)
-	span, hasSpan := onlyText(labels, scan.KeySpanID)
-	return trace, span, hasTrace && hasSpan
-}
-
-// onlyText returns the value of key if it has exactly one, and that is text.
-func onlyText(labels []Label, key string) (value string, ok bool) {
-	for i := range labels {
-		if labels[i].Key != key {
-			continue
-		}
-		if ok || !labels[i].IsText {
-			return "", false
-		}
-		value, ok = labels[i].Text, true
-	}
-	return value, ok
 }

@@ -93,7 +93,7 @@ func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sampl
 		}
 	}
 	var link dictionary.LinkIndex
-	w.labels.parts = w.labels.parts[:0]
+	w.labels.groups = w.labels.groups[:0]
 	if r.Labels.End != 0 {
 		reason, ok := w.readLabels(r)
 		if !ok {
@@ -108,6 +108,6 @@ func (w *worker) visit(at scan.Span, dict *dictionary.Dictionary, use func(Sampl
 		known = w.stacks.Add(r.Locations, dict.Stacks.Intern(r.Stack))
 	}
 	stack := *w.stacks.At(known)
-	use(Sample{Stack: stack, Values: r.Values, Link: link, Labels: w.labels.parts, from: &w.interner})
+	use(Sample{Stack: stack, Values: r.Values, Link: link, Labels: w.labels.groups, from: &w.interner})
 	return 0, true
 }
