@@ -224,6 +224,7 @@ func newEncoder(pd pprofile.Profiles) *encoder {
 	}
 	e.stats, e.err = Stats{}, nil
 	e.sets.Reset(0, 0)
+	e.join.samples.Reset(0)
 	e.strings.resize(d.StringTable())
 	e.stacks.resize(d.StackTable().Len())
 	e.attributes.resize(d.AttributeTable().Len())

@@ -105,9 +105,8 @@ func valueAt(s pprofile.Sample, k int) int64 {
 	return s.Values().At(k)
 }
 
-// longestFirst returns the columns' numbers, those with most samples first. Profiles that were decoded
-// from one pprof leave out the samples that are 0 for them: the longest one's order is then closest to
-// the original's, and a scan along it finds the samples of the others.
+// longestFirst returns the columns' numbers, those with most samples first. Profiles that were decoded from one pprof leave out
+// the samples that are 0 for them: the longest one's order is then closest to the original's.
 func longestFirst(columns []column) []int {
 	order := make([]int, len(columns))
 	for i := range order {
@@ -121,7 +120,7 @@ func longestFirst(columns []column) []int {
 func (e *encoder) joinColumn(columns []column, column int) {
 	samples := columns[column].samples
 	e.profile = columns[column].profile
-	e.join.startColumn(column)
+	e.join.column = int32(column)
 	for i := range samples.Len() {
 		s := samples.At(i)
 		e.sample = i
@@ -129,13 +128,20 @@ func (e *encoder) joinColumn(columns []column, column int) {
 		if e.err != nil {
 			return
 		}
+		if !e.checkStack(s.StackIndex()) {
+			return
+		}
 		timestamps := s.TimestampsUnixNano()
-		key := identity{stack: s.StackIndex(), link: s.LinkIndex(), attributes: e.attributeSet(s.AttributeIndices())}
+		id := dictionary.Identity{
+			Stack: dictionary.StackIndex(s.StackIndex()), Link: dictionary.LinkIndex(s.LinkIndex()),
+			Attributes: e.attributeSet(s.AttributeIndices()),
+		}
 		for k := range max(1, timestamps.Len()) {
+			time := int32(0)
 			if timestamps.Len() > 0 {
-				key.timed, key.timestamp = true, timestamps.At(k)
+				time = e.join.time(timestamps.At(k))
 			}
-			e.join.add(key, int32(i), valueAt(s, k))
+			e.join.add(time, id, int32(i), valueAt(s, k))
 		}
 	}
 }
@@ -149,8 +155,8 @@ func (e *encoder) writeRows(columns []column) {
 		c := columns[row.column]
 		e.profile, e.sample = c.profile, int(row.sample)
 		e.timestampLabel = e.timestampLabel[:0]
-		if row.key.timed {
-			e.setTimestamp(row.key.timestamp)
+		if row.time != 0 {
+			e.setTimestamp(e.join.times.At(row.time).nanos)
 		}
 		s := c.samples.At(int(row.sample))
 		if r == 0 || row.column != e.join.rows[r-1].column || row.sample != e.join.rows[r-1].sample {
@@ -164,23 +170,13 @@ func (e *encoder) writeRows(columns []column) {
 	e.timestampLabel = e.timestampLabel[:0]
 }
 
-// identity is what the samples of several profiles are joined by. The stack comes first, since it
-// usually differs.
-type identity struct {
-	stack, link int32
-	attributes  dictionary.AttributeSetIndex
-	timed       bool
-	timestamp   uint64
-}
-
 // row is a pprof sample in the making.
 type row struct {
-	key identity
-	// column and sample are the OTLP sample that came first, to be read again when the row is written.
-	column, sample int32
-	// lastColumn is the column of the row's last value, next the following row of the same
-	// identity, cell the head of its values. -1 ends each list.
-	lastColumn, next, cell int32
+	// column and sample are the OTLP sample that came first, to be read again when the row is written; time is its number in
+	// joiner.times.
+	column, sample, time int32
+	// next is the following row of the same identity, cell the head of the row's values. -1 ends each list.
+	next, cell int32
 }
 
 // cell is one value of a row. A list of cells, not a matrix, keeps the memory in proportion to the
@@ -190,147 +186,67 @@ type cell struct {
 	column, next int32
 }
 
-// chain lists the rows of one identity: several if a profile repeats it. Rows before cursor
-// have a value of the current column already.
+// chain lists the rows of one identity: several if a profile repeats it. Rows before cursor have a value of column already.
 type chain struct{ first, last, cursor, column int32 }
 
-const (
-	// scanAhead is how many rows are always scanned for a sample before the hash table is used.
-	scanAhead = 16
-	// scanRounds is how often the samples of a column may scan all rows. It costs much less than building
-	// the hash table, and profiles decoded from one pprof then rarely need that.
-	scanRounds = 16
-)
+// timestamp is a timestamp in a comparable form that is not zero.
+type timestamp struct {
+	exists bool
+	nanos  uint64
+}
 
-// joiner joins the columns of a group by identity.
+// joiner joins the columns of a group by time and identity.
 type joiner struct {
-	rows []row
-	// stacks[r] is row r's stack again: a dense slice is faster to scan.
-	stacks []int32
-	cells  []cell
-	// column is the current one; its next sample is expected at row cursor. Its samples may scan budget more rows.
-	column         int32
-	cursor, budget int
-	// started is set if there are rows of earlier columns.
-	started bool
-	// chains and byKey index the rows, once a scan has not found a sample.
-	chains  []chain
-	byKey   map[identity]int32
-	indexed bool
+	rows    []row
+	cells   []cell
+	samples dictionary.Samples[chain] // grouped by time
+	times   dictionary.Table[int32, timestamp]
+	column  int32 // the current one
 }
 
+// reset empties the joiner. It keeps the samples of a message, so that it does not take the time of all stacks.
 func (j *joiner) reset() {
-	j.rows, j.stacks, j.cells, j.chains = j.rows[:0], j.stacks[:0], j.cells[:0], j.chains[:0]
-	j.byKey = cleared(j.byKey)
-	j.indexed, j.started = false, false
+	j.rows, j.cells = j.rows[:0], j.cells[:0]
+	j.samples.Begin()
+	j.times.Reset(0)
 }
 
-// bytes is the memory in use, without the map.
+// bytes is the memory in use.
 func (j *joiner) bytes() int {
-	return dictionary.BytesOf(j.rows) + dictionary.BytesOf(j.stacks) + dictionary.BytesOf(j.cells) + dictionary.BytesOf(j.chains)
+	return dictionary.BytesOf(j.rows) + dictionary.BytesOf(j.cells) + j.samples.MemoryBytes() + j.times.MemoryBytes()
 }
 
-func (j *joiner) startColumn(column int) {
-	j.started = len(j.rows) > 0
-	j.column, j.cursor, j.budget = int32(column), 0, scanRounds*len(j.rows)
+// time returns the number of a timestamp.
+func (j *joiner) time(nanos uint64) int32 {
+	return j.times.Intern(dictionary.Mix(nanos, 0), timestamp{exists: true, nanos: nanos})
 }
 
-// add adds an observation of the current column to a row of its identity. A row has one value of
-// each column, so that two samples of one identity in a profile stay two samples.
-func (j *joiner) add(key identity, sample int32, value int64) {
-	r := j.find(key)
-	if r < 0 {
+// add adds an observation of the current column to a row of its time and identity. A row has one value of each column, so that
+// two samples of one identity in a profile stay two samples.
+func (j *joiner) add(time int32, id dictionary.Identity, sample int32, value int64) {
+	at, isNew := j.samples.Intern(time, id)
+	c := &j.samples.Entries[at].Observed
+	if isNew {
+		*c = chain{first: -1, last: -1, cursor: -1, column: j.column}
+	}
+	if c.column != j.column {
+		c.cursor, c.column = c.first, j.column
+	}
+	r := c.cursor
+	if r >= 0 {
+		c.cursor = j.rows[r].next
+	} else {
 		r = int32(len(j.rows))
-		j.stacks = append(j.stacks, key.stack)
-		j.rows = append(j.rows, row{key: key, column: j.column, sample: sample, lastColumn: -1, next: -1, cell: -1})
-		if j.indexed {
-			j.index(r)
+		j.rows = append(j.rows, row{column: j.column, sample: sample, time: time, next: -1, cell: -1})
+		if c.last < 0 {
+			c.first = r
+		} else {
+			j.rows[c.last].next = r
 		}
+		c.last = r
 	}
-	row := &j.rows[r]
-	row.lastColumn = j.column
-	j.cells = append(j.cells, cell{value: value, column: j.column, next: row.cell})
-	row.cell = int32(len(j.cells) - 1)
-}
-
-// find returns a row of the identity that has no value of the current column yet, or -1.
-func (j *joiner) find(key identity) int32 {
-	if !j.started {
-		return -1 // each sample of the first column is a row
-	}
-	// Fast path: the columns follow one order, so the row is the next one or a little further.
-	if r, isCertain := j.scan(key); isCertain {
-		return r
-	}
-	// Slow path.
-	if !j.indexed {
-		j.indexAll()
-	}
-	c, ok := j.byKey[key]
-	if !ok {
-		return -1
-	}
-	chain := &j.chains[c]
-	if chain.column != j.column {
-		chain.cursor, chain.column = chain.first, j.column
-	}
-	for chain.cursor >= 0 && j.rows[chain.cursor].lastColumn == j.column {
-		chain.cursor = j.rows[chain.cursor].next
-	}
-	if chain.cursor >= 0 {
-		j.cursor = int(chain.cursor) + 1
-	}
-	return chain.cursor
-}
-
-// scan looks for the identity along the rows, from the cursor to the end and then from the start.
-// It is certain if it found a row without a value of the current column, or scanned all rows.
-func (j *joiner) scan(key identity) (row int32, isCertain bool) {
-	steps := min(max(scanAhead, j.budget), len(j.stacks))
-	ahead := j.stacks[j.cursor:min(j.cursor+steps, len(j.stacks))]
-	wrapped := j.stacks[:steps-len(ahead)]
-	r := j.scanPart(key, j.cursor, ahead)
-	if r < 0 {
-		r = j.scanPart(key, 0, wrapped)
-	}
-	return r, r >= 0 || steps == len(j.stacks)
-}
-
-// scanPart looks for the identity among the rows from first on, which have these stacks.
-func (j *joiner) scanPart(key identity, first int, stacks []int32) int32 {
-	for k, stack := range stacks {
-		if stack != key.stack {
-			continue
-		}
-		r := first + k
-		if row := &j.rows[r]; row.key == key && row.lastColumn != j.column {
-			j.cursor = r + 1
-			j.budget -= k
-			return int32(r)
-		}
-	}
-	j.budget -= len(stacks)
-	return -1
-}
-
-func (j *joiner) indexAll() {
-	j.indexed = true
-	for r := range j.rows {
-		j.index(int32(r))
-	}
-}
-
-func (j *joiner) index(r int32) {
-	key := j.rows[r].key
-	c, ok := j.byKey[key]
-	if !ok {
-		j.byKey[key] = int32(len(j.chains))
-		j.chains = append(j.chains, chain{first: r, last: r, cursor: r, column: -1})
-		return
-	}
-	chain := &j.chains[c]
-	j.rows[chain.last].next = r
-	chain.last = r
+	j.cells = append(j.cells, cell{value: value, column: j.column, next: j.rows[r].cell})
+	j.rows[r].cell = int32(len(j.cells) - 1)
 }
 
 // valuesOf fills values, one for each sample type, with those of a row; the others are 0.

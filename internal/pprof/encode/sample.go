@@ -76,13 +76,19 @@ func (e *encoder) stackSize(stack int32) int {
 	return e.stackTable.At(int(stack)).LocationIndices().Len() * maxIDSize
 }
 
+// checkStack reports whether there is a stack. Stack 0 is empty even if the table is.
+func (e *encoder) checkStack(stack int32) bool {
+	n := len(e.stacks.spans)
+	if stack != 0 && uint32(stack) >= uint32(n) {
+		e.fail(e.samplePath(".stack_index"), stack, n)
+		return false
+	}
+	return true
+}
+
 // openSample writes a sample's tag, its size and its stack. rest is the size of what follows.
 func (e *encoder) openSample(stack int32, rest int) []byte {
-	n := len(e.stacks.spans)
-	if uint32(stack) >= uint32(n) {
-		if stack != 0 { // stack 0 is empty even if the table is
-			e.fail(e.samplePath(".stack_index"), stack, n)
-		}
+	if !e.checkStack(stack) || len(e.stacks.spans) == 0 {
 		return appendSampleSize(e.out, rest)
 	}
 	// Fast path: an earlier sample of this payload has the same stack.
