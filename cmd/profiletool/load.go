@@ -7,13 +7,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -96,13 +96,29 @@ type loader struct {
 type loadCounts struct {
 	accepted, refused int
 	samples           int
-	latency           histogram
+	latency           *hdrhistogram.Histogram // in microseconds
 	// errors counts refusals by their text.
 	errors map[string]int
 }
 
+// Latencies are kept in steps of a thousandth, up to maxLatency.
+const maxLatency = time.Hour
+
+func newLoadCounts() loadCounts {
+	return loadCounts{errors: map[string]int{}, latency: hdrhistogram.New(1, maxLatency.Microseconds(), 3)}
+}
+
+func (c *loadCounts) add(latency time.Duration) {
+	_ = c.latency.RecordValue(min(latency, maxLatency).Microseconds()) // it is in range
+}
+
+// percentile returns the latency that a part of all messages did not exceed.
+func (c *loadCounts) percentile(percent float64) time.Duration {
+	return time.Duration(c.latency.ValueAtQuantile(percent)) * time.Microsecond
+}
+
 func newLoader(term *terminal, config *loadConfig, to sender) *loader {
-	l := &loader{term: term, config: config, to: to, total: loadCounts{errors: map[string]int{}}}
+	l := &loader{term: term, config: config, to: to, total: newLoadCounts()}
 	for _, t := range loadTypes[:config.types] {
 		l.templates = append(l.templates, t.generate(config.samples))
 	}
@@ -173,7 +189,7 @@ func (l *loader) send(j job) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.total.latency.add(took)
+	l.total.add(took)
 	if a.err != nil {
 		l.total.refused++
 		if text := a.err.Error(); len(l.total.errors) < maxLoadErrors || l.total.errors[text] > 0 {
@@ -201,7 +217,7 @@ func (l *loader) progress(ctx context.Context) {
 	for wait(ctx, time.Second) {
 		l.mu.Lock()
 		c := l.total
-		p50, p99 := c.latency.quantile(0.5), c.latency.quantile(0.99)
+		p50, p99 := c.percentile(50), c.percentile(99)
 		l.mu.Unlock()
 		answered := c.accepted + c.refused
 		fmt.Fprintf(l.term.log, "%4.0fs  %d/s  %d accepted  %d refused  p50 %s  p99 %s   %s",
@@ -222,12 +238,10 @@ func (l *loader) report() error {
 	fmt.Fprintf(w, "accepted\t%d messages\t%.1f/s\n", c.accepted, float64(c.accepted)/seconds)
 	fmt.Fprintf(w, "refused\t%d messages\n", c.refused)
 	fmt.Fprintf(w, "samples\t%d accepted\t%.0f/s\n", c.samples, float64(c.samples)/seconds)
-	for _, q := range []struct {
-		name string
-		part float64
-	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}} {
-		fmt.Fprintf(w, "latency %s\t%s\n", q.name, c.latency.quantile(q.part))
+	for _, percent := range []float64{50, 90, 99} {
+		fmt.Fprintf(w, "latency p%.0f\t%s\n", percent, c.percentile(percent))
 	}
+	fmt.Fprintf(w, "latency max\t%s\n", c.percentile(100))
 	for _, text := range slices.Sorted(maps.Keys(c.errors)) {
 		fmt.Fprintf(w, "%d times\t%s\n", c.errors[text], text)
 	}
@@ -238,38 +252,4 @@ func (l *loader) report() error {
 		return errFound
 	}
 	return nil
-}
-
-// histogram counts durations in steps of two percent.
-type histogram struct {
-	counts [2048]int
-	total  int
-	max    time.Duration
-}
-
-const (
-	histogramFirst = 10 * time.Microsecond
-	histogramStep  = 1.02
-)
-
-func (h *histogram) add(d time.Duration) {
-	i := 0
-	if d > histogramFirst {
-		i = int(math.Ceil(math.Log(float64(d)/float64(histogramFirst)) / math.Log(histogramStep)))
-	}
-	h.counts[min(i, len(h.counts)-1)]++
-	h.total++
-	h.max = max(h.max, d)
-}
-
-// quantile returns the duration that a part of all did not exceed, at most two percent too high.
-func (h *histogram) quantile(part float64) time.Duration {
-	left := int(math.Ceil(part * float64(h.total)))
-	for i, n := range h.counts {
-		if left -= n; left <= 0 {
-			d := time.Duration(float64(histogramFirst) * math.Pow(histogramStep, float64(i)))
-			return min(d, h.max).Round(10 * time.Microsecond)
-		}
-	}
-	return h.max
 }

@@ -296,15 +296,15 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-func TestHistogram(t *testing.T) {
-	var h histogram
+func TestPercentiles(t *testing.T) {
+	c := newLoadCounts()
+	assert.Zero(t, c.percentile(50))
 	for i := 1; i <= 1000; i++ {
-		h.add(time.Duration(i) * time.Millisecond)
+		c.add(time.Duration(i) * time.Millisecond)
 	}
-	assert.InEpsilon(t, 500*time.Millisecond, h.quantile(0.5), 0.021)
-	assert.InEpsilon(t, 990*time.Millisecond, h.quantile(0.99), 0.021)
-	assert.Equal(t, time.Second, h.quantile(1))
-	assert.Zero(t, (&histogram{}).quantile(0.5))
-	h.add(1000 * time.Hour)
-	assert.Equal(t, 1000*time.Hour, h.quantile(1))
+	for percent, want := range map[float64]time.Duration{50: 500 * time.Millisecond, 99: 990 * time.Millisecond, 100: time.Second} {
+		assert.InEpsilon(t, want, c.percentile(percent), 0.001)
+	}
+	c.add(1000 * time.Hour)
+	assert.InEpsilon(t, maxLatency, c.percentile(100), 0.001)
 }
