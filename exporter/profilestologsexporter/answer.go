@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 )
 
@@ -128,7 +129,7 @@ func httpAnswer(refusal *httpclient.Answer) answer {
 // explain returns the error that tells exporterhelper whether and when to retry.
 func explain(o outcome, err error, delay time.Duration) error {
 	if o == later {
-		return httpclient.Retry(err, delay)
+		return exportreport.Retry(err, delay)
 	}
 	return consumererror.NewPermanent(err)
 }

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -116,7 +117,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
 	for _, body := range worstAnswers(t) {
 		for _, code := range []int{200, 400, 413, 429, 500, 503} {
-			for _, contentType := range []string{protobufType, "application/json"} {
+			for _, contentType := range []string{httpserver.ContentProtobuf, "application/json"} {
 				cost := profiletest.MeasureCost(t, func() { answerHTTP(t, code, contentType, "99999999999999999999", body) })
 				profiletest.RequireBounded(t, cost, 3*min(len(body), httpclient.MaxAnswerBytes), answerConstantBytes, answerPerByte)
 			}
@@ -134,7 +135,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code uint16, isProtobuf bool, retryAfter string, body []byte) {
 		contentType := "application/json"
 		if isProtobuf {
-			contentType = protobufType
+			contentType = httpserver.ContentProtobuf
 		}
 		cost := profiletest.MeasureCost(t, func() {
 			answerHTTP(t, 200+int(code)%400, contentType, retryAfter, body)

@@ -16,19 +16,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
-	spb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
-const protobufType = "application/x-protobuf"
-
 // otlpHeader is read only.
-var otlpHeader = http.Header{"Content-Type": {protobufType}}
+var otlpHeader = http.Header{"Content-Type": {httpserver.ContentProtobuf}}
 
 // httpPeer speaks OTLP/HTTP.
 type httpPeer struct {
@@ -100,18 +98,13 @@ func (p *httpPeer) post(ctx context.Context, r request, limit int) (sent answer)
 
 // otlpAnswer interprets an answer to OTLP.
 func otlpAnswer(a *httpclient.Answer) (sent answer) {
-	isProtobuf := strings.HasPrefix(a.ContentType, protobufType)
-	if a.IsAccepted() { // whatever the body contains
-		if isProtobuf {
-			sent.rejected, sent.message = partialSuccess(a.Body)
-		}
-		return sent
+	if !a.IsAccepted() {
+		return httpAnswer(a)
 	}
-	var answered spb.Status
-	if isProtobuf && proto.Unmarshal(a.Body, &answered) == nil {
-		a.Message = httpclient.Shorten(answered.GetMessage())
+	if a.IsProtobuf { // else it is accepted as well
+		sent.rejected, sent.message = partialSuccess(a.Body)
 	}
-	return httpAnswer(a)
+	return sent
 }
 
 // hecPeer is an HTTP Event Collector of Splunk. It only accepts events.
@@ -158,7 +151,7 @@ func hecAnswer(a *httpclient.Answer) answer {
 	case a.Status == http.StatusBadRequest && json.Unmarshal(a.Body, &counted) == nil && counted.Rejected > 0:
 		return answer{rejected: int64(counted.Rejected), message: counted.Reason}
 	case a.Status == http.StatusInternalServerError || a.Status == http.StatusRequestTimeout: // unlike with OTLP these are temporary
-		return answer{outcome: later, err: httpclient.Retry(a, a.RetryAfter)}
+		return answer{outcome: later, err: exportreport.Retry(a, a.RetryAfter)}
 	default:
 		return httpAnswer(a)
 	}

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 )
 
@@ -94,9 +95,9 @@ func refusal(answer *httpclient.Answer) error {
 	}
 	switch code := answer.Status; {
 	case code == http.StatusTooManyRequests, code == http.StatusInternalServerError:
-		return httpclient.Retry(fmt.Errorf("%w: %w", errOfSeries, answer), answer.RetryAfter)
+		return exportreport.Retry(fmt.Errorf("%w: %w", errOfSeries, answer), answer.RetryAfter)
 	case code == http.StatusRequestTimeout, code/100 == 5:
-		return httpclient.Retry(answer, answer.RetryAfter)
+		return exportreport.Retry(answer, answer.RetryAfter)
 	default:
 		return consumererror.NewPermanent(answer)
 	}

@@ -12,9 +12,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 )
@@ -120,3 +122,11 @@ func (r *refusal) Error() string { return r.text }
 
 // Unwrap returns the errors with which requests were refused: a code of gRPC decides how a receiver answers.
 func (r *refusal) Unwrap() []error { return r.errs }
+
+// Retry returns an error with which exporterhelper sends a request again, after the delay if that is positive.
+func Retry(err error, delay time.Duration) error {
+	if delay > 0 {
+		return exporterhelper.NewThrottleRetry(err, delay)
+	}
+	return err
+}

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -71,4 +73,11 @@ func TestSamplesAddUp(t *testing.T) {
 			require.NoError(t, telemetry.Shutdown(context.Background()))
 		})
 	}
+}
+
+func TestRetry(t *testing.T) {
+	err := errors.New("busy")
+	assert.Equal(t, err, Retry(err, 0))
+	assert.Equal(t, err, Retry(err, -time.Second), "a date in the past")
+	assert.ErrorContains(t, Retry(err, time.Minute), "Throttle (1m0s)")
 }

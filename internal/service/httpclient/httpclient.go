@@ -1,8 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpclient is for exporters that send by HTTP. Client.Post makes one exchange. Its Answer is an error that describes a
-// refusal, and Retry tells exporterhelper to send a request again later.
+// Package httpclient is for what sends by HTTP. Client.Post makes one exchange. Its Answer is an error that describes a refusal.
 package httpclient
 
 import (
@@ -19,7 +18,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
@@ -80,21 +80,27 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 	if err != nil {
 		text = nil // the status suffices
 	}
-	return &Answer{
-		URL: redact.Text(url), Status: response.StatusCode, ContentType: response.Header.Get("Content-Type"), Body: text,
-		Message: Shorten(string(text)), RetryAfter: min(httpserver.RetryAfter(response.Header, time.Now()), c.MaxRetryAfter),
-	}, nil
+	a := &Answer{
+		URL: redact.Text(url), Status: response.StatusCode, Body: text, Message: Shorten(string(bytes.TrimSpace(text))),
+		IsProtobuf: strings.HasPrefix(response.Header.Get("Content-Type"), httpserver.ContentProtobuf),
+		RetryAfter: min(httpserver.RetryAfter(response.Header, time.Now()), c.MaxRetryAfter),
+	}
+	var refusal spb.Status // of OTLP
+	if a.IsProtobuf && !a.IsAccepted() && proto.Unmarshal(text, &refusal) == nil {
+		a.Message = Shorten(refusal.GetMessage())
+	}
+	return a, nil
 }
 
 // Answer is a server's answer. If it is a refusal, it is an error.
 type Answer struct {
 	// URL is without credentials.
-	URL         string
-	Status      int
-	ContentType string
+	URL        string
+	Status     int
+	IsProtobuf bool
 	// Body is its beginning.
 	Body []byte
-	// Message is the server's reason, by default the beginning of the body.
+	// Message is that of OTLP's status, or else the beginning of the body.
 	Message string
 	// RetryAfter is the delay that the server asks for, at most the client's MaxRetryAfter.
 	RetryAfter time.Duration
@@ -105,14 +111,6 @@ func (a *Answer) IsAccepted() bool { return a.Status/100 == 2 }
 
 func (a *Answer) Error() string {
 	return fmt.Sprintf("%s answered %d %s: %q", a.URL, a.Status, http.StatusText(a.Status), a.Message)
-}
-
-// Retry returns an error with which exporterhelper sends a request again, after the delay if that is positive.
-func Retry(err error, delay time.Duration) error {
-	if delay > 0 {
-		return exporterhelper.NewThrottleRetry(err, delay)
-	}
-	return err
 }
 
 // Shorten returns the beginning of a server's message, in valid UTF-8.

@@ -4,7 +4,6 @@
 package httpclient
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -78,11 +77,4 @@ func TestWithoutAnswer(t *testing.T) {
 	require.Error(t, err)
 	assert.True(t, consumererror.IsPermanent(err))
 	assert.NotContains(t, err.Error(), "pa55word")
-}
-
-func TestRetry(t *testing.T) {
-	err := errors.New("busy")
-	assert.Equal(t, err, Retry(err, 0))
-	assert.Equal(t, err, Retry(err, -time.Second), "a date in the past")
-	assert.ErrorContains(t, Retry(err, time.Minute), "Throttle (1m0s)")
 }
