@@ -5,13 +5,13 @@ package lookup
 
 import (
 	"cmp"
-	"container/list"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
@@ -84,10 +84,8 @@ type Resolver struct {
 	done             sync.WaitGroup
 
 	mu      sync.Mutex
-	modules map[Key]*Module
-	// recent has the modules in the order of their use, the last used one first.
-	recent *list.List
-	lastID uint64
+	modules *simplelru.LRU[Key, *Module]
+	lastID  uint64
 }
 
 // Key identifies a module. The path and the process matter only if there is no build id.
@@ -102,10 +100,11 @@ type Module struct {
 	key  Key
 	id   uint64
 	path string
-	// element is the module's place in Resolver.recent; nil after the module was forgotten.
-	element *list.Element
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// isForgotten reports that the Resolver has dropped the module for others.
+	isForgotten bool
+
 	wanted map[symbols.Position]struct{}
 	pids   []int64
 	isBusy bool // queued, or a worker has it
@@ -135,9 +134,8 @@ func New(config Config, finder *sources.Finder, observe func(kind sources.Kind, 
 		cache:     newCache(config.CacheBytes),
 		queue:     make(chan *Module, config.QueueSize),
 		downloads: make(chan *Module, config.QueueSize),
-		modules:   map[Key]*Module{},
-		recent:    list.New(),
 	}
+	r.modules, _ = simplelru.NewLRU(max(config.MaxModules, 1), forget) // a size below 1 is the only error
 	r.stop, r.cancel = context.WithCancel(context.Background())
 	for range config.Workers {
 		r.done.Go(r.work)
@@ -167,12 +165,8 @@ func (r *Resolver) Close(ctx context.Context) error {
 func (r *Resolver) Module(k Key, path string) *Module {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.modules[k]; m != nil {
-		r.recent.MoveToFront(m.element)
+	if m, ok := r.modules.Get(k); ok {
 		return m
-	}
-	for len(r.modules) >= r.config.MaxModules {
-		r.forget()
 	}
 	// The texts are parts of a message, which is not kept for them.
 	path = strings.Clone(path)
@@ -180,20 +174,16 @@ func (r *Resolver) Module(k Key, path string) *Module {
 	k.IDs = symbols.IDs{GNU: strings.Clone(k.IDs.GNU), Go: strings.Clone(k.IDs.Go), Htlhash: strings.Clone(k.IDs.Htlhash)}
 	r.lastID++
 	m := &Module{key: k, id: r.lastID, path: path}
-	m.element = r.recent.PushFront(m)
-	r.modules[k] = m
+	r.modules.Add(k, m)
 	return m
 }
 
-// forget drops the least recently used module. r.mu is held. A worker that has the module keeps it.
-func (r *Resolver) forget() {
-	last := r.recent.Back()
-	m := last.Value.(*Module)
-	r.recent.Remove(last)
-	delete(r.modules, m.key)
+// forget is called with the least recently used module, which makes room for another. Resolver.mu is held. A worker that has the
+// module keeps it.
+func forget(_ Key, m *Module) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.element = nil
+	m.isForgotten = true
 	if !m.isBusy {
 		m.close()
 	}
@@ -288,7 +278,7 @@ type Unresolved struct {
 func (r *Resolver) allModules() []*Module {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Collect(maps.Values(r.modules))
+	return r.modules.Values()
 }
 
 // DrainUnresolved returns the n modules with most unresolved locations, and the number of all such locations. It resets the counts.
@@ -326,8 +316,8 @@ func (r *Resolver) Sizes() (s Sizes) {
 	s.Queued = int64(len(r.queue) + len(r.downloads))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Modules = int64(len(r.modules))
-	for _, m := range r.modules {
+	s.Modules = int64(r.modules.Len())
+	for _, m := range r.modules.Values() {
 		m.mu.Lock()
 		if !m.isBusy {
 			files, bytes := m.size()

@@ -103,7 +103,7 @@ func (r *Resolver) next(m *Module) *search {
 func (r *Resolver) release(m *Module) {
 	m.isBusy, m.lastUse = false, time.Now()
 	close(m.finished)
-	if m.element == nil || r.stop.Err() != nil {
+	if m.isForgotten || r.stop.Err() != nil {
 		m.close()
 	}
 }
