@@ -174,7 +174,8 @@ type encoder struct {
 	locations, functions, mappings reach
 
 	sets   dictionary.AttributeSets
-	set    []int32 // scratch
+	set    []int32 // scratch, as is ids
+	ids    []byte
 	join   joiner
 	values []int64
 
@@ -248,7 +249,8 @@ func (e *encoder) release() {
 
 // bytes estimates the encoder's memory.
 func (e *encoder) bytes() int {
-	n := dictionary.BytesOf(e.out) + dictionary.BytesOf(e.labels) + dictionary.BytesOf(e.values) + e.sets.MemoryBytes() + e.join.bytes() +
+	n := dictionary.BytesOf(e.out) + dictionary.BytesOf(e.labels) + dictionary.BytesOf(e.values) + dictionary.BytesOf(e.ids) +
+		e.sets.MemoryBytes() + e.join.bytes() +
 		dictionary.BytesOf(e.strings.remap) + dictionary.BytesOf(e.strings.used) + dictionary.BytesOf(e.strings.values)
 	for _, spans := range []*spanTable{&e.stacks, &e.attributes, &e.links} {
 		n += dictionary.BytesOf(spans.spans) + dictionary.BytesOf(spans.used)

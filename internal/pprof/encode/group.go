@@ -35,6 +35,10 @@ type groupKey struct {
 
 type valueType struct{ typ, unit int32 }
 
+func sampleType(p pprofile.Profile) valueType {
+	return valueType{p.SampleType().TypeStrindex(), p.SampleType().UnitStrindex()}
+}
+
 // origin is the time, the duration and the timestamp label of the pprof that a profile was decoded from, as its attributes
 // record them. What they do not record are the profile's own fields, and the default label.
 type origin struct {
@@ -138,8 +142,7 @@ func joinTimed(profiles pprofile.ProfilesSlice, pprofs [][]int) (joined []group)
 
 func haveSameTypes(profiles pprofile.ProfilesSlice, a, b []int) bool {
 	return slices.EqualFunc(a, b, func(x, y int) bool {
-		p, q := profiles.At(x).SampleType(), profiles.At(y).SampleType()
-		return p.TypeStrindex() == q.TypeStrindex() && p.UnitStrindex() == q.UnitStrindex()
+		return sampleType(profiles.At(x)) == sampleType(profiles.At(y))
 	})
 }
 
@@ -158,21 +161,23 @@ func areTimed(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
 
 // splitGroup orders a group's profiles by the scope's attribute, and splits those that cannot be one pprof.
 func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
-	var pprofs [][]int
-	if n := len(order); n > 0 && len(group)%n == 0 && eachIsSmall(profiles, group, n) {
-		for chunk := range slices.Chunk(group, n) {
-			ordered := make([]int, n)
-			for i, at := range order {
-				ordered[at] = chunk[i]
+	if n := len(order); n > 0 && len(group)%n == 0 {
+		chunks := slices.Collect(slices.Chunk(group, n))
+		if !slices.ContainsFunc(chunks, func(chunk []int) bool { return !isSmall(profiles, chunk) }) {
+			for c, chunk := range chunks {
+				chunks[c] = make([]int, n)
+				for i, at := range order {
+					chunks[c][at] = chunk[i]
+				}
 			}
-			pprofs = append(pprofs, ordered)
+			return chunks
 		}
-		return pprofs
 	}
+	var pprofs [][]int
 	mayJoinAll := isSmall(profiles, group)
 	seen := map[valueType]bool{}
 	for i, p := range group {
-		t := valueType{profiles.At(p).SampleType().TypeStrindex(), profiles.At(p).SampleType().UnitStrindex()}
+		t := sampleType(profiles.At(p))
 		if i == 0 || seen[t] || (!mayJoinAll && len(seen) == maxSampleTypes) {
 			clear(seen)
 			pprofs = append(pprofs, nil)
@@ -182,16 +187,6 @@ func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 		pprofs[last] = append(pprofs[last], p)
 	}
 	return pprofs
-}
-
-// eachIsSmall reports whether every n consecutive profiles can become one pprof.
-func eachIsSmall(profiles pprofile.ProfilesSlice, group []int, n int) bool {
-	for chunk := range slices.Chunk(group, n) {
-		if !isSmall(profiles, chunk) {
-			return false
-		}
-	}
-	return true
 }
 
 // isSmall reports whether profiles can become one pprof of a reasonable size.

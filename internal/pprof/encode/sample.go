@@ -108,63 +108,41 @@ func appendSampleSize(b []byte, size int) []byte {
 }
 
 // appendStack writes the tag, size and stack of a sample whose stack the payload does not have yet.
-// The ids are written first, to where they would be if all were as long as the longest. They mostly
-// stay there, so that no pass is needed to measure them.
 func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int) []byte {
-	n := indices.Len()
-	b := slices.Grow(e.out, 32+n*maxIDSize+rest)
-	guess := n * protowire.SizeVarint(uint64(len(e.locations.seen)))
-	at := len(b) + stackOffset(n, guess, rest)
-	end := e.putLocationIDs(b[:cap(b)], at, stack, indices)
-	packed := end - at
-	if start := len(b) + stackOffset(n, packed, rest); start != at {
-		copy(b[start:cap(b)], b[at:end])
+	ids := e.locationIDs(stack, indices)
+	var tag [1 + maxIDSize]byte
+	head := append(tag[:0], varintTag(scan.SampleLocationID)) // one is unpacked, to save the length
+	if indices.Len() > 1 {
+		head = protowire.AppendVarint(append(tag[:0], bytesTag(scan.SampleLocationID)), uint64(len(ids)))
 	}
-	b = appendSampleSize(b, stackTagSize(n, packed)+packed+rest)
-	e.stacks.set(stack, span{start: len(b), size: stackTagSize(n, packed) + packed})
-	if n == 1 { // unpacked, to save the length
-		b = append(b, varintTag(scan.SampleLocationID))
-	} else {
-		b = protowire.AppendVarint(append(b, bytesTag(scan.SampleLocationID)), uint64(packed))
-	}
-	return b[:len(b)+packed]
+	size := len(head) + len(ids)
+	b := appendSampleSize(slices.Grow(e.out, size+rest+1+maxIDSize), size+rest)
+	e.stacks.set(stack, span{start: len(b), size: size})
+	return append(append(b, head...), ids...)
 }
 
-// stackTagSize returns the size of the field's tag and length before n location ids of packed bytes.
-func stackTagSize(n, packed int) int {
-	if n == 1 {
-		return 1
-	}
-	return 1 + protowire.SizeVarint(uint64(packed))
-}
-
-// stackOffset returns the offset of the location ids from a sample's start.
-func stackOffset(n, packed, rest int) int {
-	tag := stackTagSize(n, packed)
-	return 1 + protowire.SizeVarint(uint64(tag+packed+rest)) + tag
-}
-
-// putLocationIDs writes the ids of a stack's locations into b from at on, and returns where they end.
-// It visits the locations.
-func (e *encoder) putLocationIDs(b []byte, at int, stack int32, indices pcommon.Int32Slice) int {
-	n := len(e.locations.seen)
-	for k := range indices.Len() {
+// locationIDs returns the ids of a stack's locations, and visits these. They are borrowed until the next call.
+func (e *encoder) locationIDs(stack int32, indices pcommon.Int32Slice) []byte {
+	n, count := len(e.locations.seen), indices.Len()
+	b := slices.Grow(e.ids[:0], count*maxIDSize)[:count*maxIDSize]
+	e.ids = b
+	at := 0
+	for k := range count {
 		location := indices.At(k)
 		if uint32(location) >= uint32(n) {
 			e.fail(fmt.Sprintf("stack_table[%d].location_indices[%d]", stack, k), location, n)
-			return at
+			return nil
 		}
 		e.locations.visit(location)
 		id := uint32(e.locations.id(location))
-		for id >= 0x80 {
+		for ; id >= 0x80; id >>= 7 {
 			b[at] = byte(id) | 0x80
-			id >>= 7
 			at++
 		}
 		b[at] = byte(id)
 		at++
 	}
-	return at
+	return b[:at]
 }
 
 func sizeOfValues(values []int64) (size, packed int) {
