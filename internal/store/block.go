@@ -138,7 +138,7 @@ const chunkBytes = 88
 
 func newBlock(now time.Time) *block {
 	return &block{
-		dict: dictionary.NewKept(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{},
+		dict: dictionary.NewCopying(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{},
 		bySet: map[dictionary.AttributeSetIndex]seriesAttributes{}, begun: now,
 	}
 }

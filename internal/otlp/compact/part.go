@@ -27,8 +27,8 @@ type Part struct {
 	Entries [len(Tables)]int
 }
 
-// piece is a run of a profile's samples that goes into one part.
-type piece struct {
+// sampleRange is a range of a profile's samples that goes into one part.
+type sampleRange struct {
 	profile int32
 	// from and to bound the samples.
 	from, to int32
@@ -37,11 +37,11 @@ type piece struct {
 	skip, end uint32
 }
 
-// isFirst reports whether the piece is its profile's first, which carries the original payload.
-func (p *piece) isFirst(of *profile) bool { return p.from == of.first && p.skip == 0 }
+// isFirst reports whether the range is its profile's first, which carries the original payload.
+func (p *sampleRange) isFirst(of *profile) bool { return p.from == of.first && p.skip == 0 }
 
-// observations bounds the observations of sample i that are in the piece.
-func (p *piece) observations(i int32, s *sample) (from, to uint32) {
+// observations bounds the observations of sample i that are in the range.
+func (p *sampleRange) observations(i int32, s *sample) (from, to uint32) {
 	from, to = 0, s.Observed.count
 	if i == p.from {
 		from = p.skip
@@ -71,9 +71,9 @@ func (b *Batch) Parts() iter.Seq[Part] {
 			yield(b.measured(all, size))
 			return
 		}
-		for _, pieces := range b.split(all, size) {
-			b.arrange(pieces)
-			if !yield(b.measured(pieces, b.sizeOf(pieces))) {
+		for _, ranges := range b.split(all, size) {
+			b.arrange(ranges)
+			if !yield(b.measured(ranges, b.sizeOf(ranges))) {
 				return
 			}
 		}
@@ -82,28 +82,28 @@ func (b *Batch) Parts() iter.Seq[Part] {
 
 // inOrder returns all profiles whole, in the order in which they were added, except that profiles of a scope and scopes of
 // a resource are consecutive.
-func (b *Batch) inOrder() []piece {
-	pieces := make([]piece, len(b.profiles))
+func (b *Batch) inOrder() []sampleRange {
+	ranges := make([]sampleRange, len(b.profiles))
 	for i := range b.profiles {
 		p := &b.profiles[i]
-		pieces[i] = piece{profile: int32(i), from: p.first, to: p.first + p.count}
+		ranges[i] = sampleRange{profile: int32(i), from: p.first, to: p.first + p.count}
 	}
-	slices.SortFunc(pieces, b.compareOrder)
-	return pieces
+	slices.SortFunc(ranges, b.compareOrder)
+	return ranges
 }
 
-func (b *Batch) compareOrder(x, y piece) int {
+func (b *Batch) compareOrder(x, y sampleRange) int {
 	s, t := b.profiles[x.profile].scope, b.profiles[y.profile].scope
 	return cmp.Or(cmp.Compare(b.scopes.items[s].resource, b.scopes.items[t].resource),
 		cmp.Compare(s, t), cmp.Compare(x.profile, y.profile))
 }
 
-// begins reports whether piece k is the first of its resource and the first of its scope.
-func (b *Batch) begins(pieces []piece, k int) (resource, scope bool) {
+// begins reports whether range k is the first of its resource and the first of its scope.
+func (b *Batch) begins(ranges []sampleRange, k int) (resource, scope bool) {
 	if k == 0 {
 		return true, true
 	}
-	last, next := b.profiles[pieces[k-1].profile].scope, b.profiles[pieces[k].profile].scope
+	last, next := b.profiles[ranges[k-1].profile].scope, b.profiles[ranges[k].profile].scope
 	return b.scopes.items[last].resource != b.scopes.items[next].resource, last != next
 }
 
@@ -128,25 +128,25 @@ func (b *Batch) Whole() pprofile.Profiles {
 	return pprofile.NewProfiles()
 }
 
-// measured writes pieces whose size is known.
-func (b *Batch) measured(pieces []piece, size int) Part {
-	part := b.write(pieces)
+// measured writes ranges whose size is known.
+func (b *Batch) measured(ranges []sampleRange, size int) Part {
+	part := b.write(ranges)
 	part.Bytes = size
 	part.Oversized = size > b.options.MaxBytes
 	return part
 }
 
-// arrange makes b.subset the dictionary of the pieces.
-func (b *Batch) arrange(pieces []piece) {
+// arrange makes b.subset the dictionary of the ranges.
+func (b *Batch) arrange(ranges []sampleRange) {
 	b.subset.reset(&b.dict)
-	for _, piece := range pieces {
-		p := &b.profiles[piece.profile]
+	for _, r := range ranges {
+		p := &b.profiles[r.profile]
 		b.subset.useString(p.SampleType.Type)
 		b.subset.useString(p.SampleType.Unit)
 		b.subset.useString(p.PeriodType.Type)
 		b.subset.useString(p.PeriodType.Unit)
 		b.subset.useAttributes(p.Attributes)
-		samples := b.samples.Entries[piece.from:piece.to]
+		samples := b.samples.Entries[r.from:r.to]
 		for i := range samples {
 			s := &samples[i]
 			b.subset.useStack(s.Stack)
@@ -157,14 +157,14 @@ func (b *Batch) arrange(pieces []piece) {
 	b.subset.arrange(b.options.OrderByFrequency)
 }
 
-// write makes the message of the pieces, whose dictionary is b.subset.
-func (b *Batch) write(pieces []piece) Part {
-	part := Part{Profiles: pprofile.NewProfiles(), ProfileCount: len(pieces), Entries: b.subset.entries()}
+// write makes the message of the ranges, whose dictionary is b.subset.
+func (b *Batch) write(ranges []sampleRange) Part {
+	part := Part{Profiles: pprofile.NewProfiles(), ProfileCount: len(ranges), Entries: b.subset.entries()}
 	var rp pprofile.ResourceProfiles
 	var sp pprofile.ScopeProfiles
-	for k, piece := range pieces {
-		p := &b.profiles[piece.profile]
-		newResource, newScope := b.begins(pieces, k)
+	for k, r := range ranges {
+		p := &b.profiles[r.profile]
+		newResource, newScope := b.begins(ranges, k)
 		if newResource {
 			rp = part.Profiles.ResourceProfiles().AppendEmpty()
 			b.resourceOf(p).template.CopyTo(rp)
@@ -174,12 +174,12 @@ func (b *Batch) write(pieces []piece) Part {
 			b.scopeOf(p).template.CopyTo(sp)
 		}
 		dst := sp.Profiles().AppendEmpty()
-		p.copyTo(dst, &b.subset, piece.isFirst(p))
-		if piece.from == p.first && piece.to == p.first+p.count {
+		p.copyTo(dst, &b.subset, r.isFirst(p))
+		if r.from == p.first && r.to == p.first+p.count {
 			p.donated.MoveAndAppendTo(dst.Samples())
 		}
-		b.writeSamples(piece, p.shape, dst.Samples())
-		part.SampleCount += int(piece.to - piece.from)
+		b.writeSamples(r, p.shape, dst.Samples())
+		part.SampleCount += int(r.to - r.from)
 	}
 	b.donated.MoveTo(part.Profiles.Dictionary())
 	if b.isUnsized && b.subset.isWhole() { // Fast path: most assembled messages use all entries
@@ -190,15 +190,15 @@ func (b *Batch) write(pieces []piece) Part {
 	return part
 }
 
-func (b *Batch) writeSamples(piece piece, shape Shape, dst pprofile.SampleSlice) {
-	profiledict.Resize(dst, int(piece.to-piece.from))
-	for i := piece.from; i < piece.to; i++ {
+func (b *Batch) writeSamples(r sampleRange, shape Shape, dst pprofile.SampleSlice) {
+	profiledict.Resize(dst, int(r.to-r.from))
+	for i := r.from; i < r.to; i++ {
 		s := &b.samples.Entries[i]
-		entry := dst.At(int(i - piece.from))
+		entry := dst.At(int(i - r.from))
 		entry.SetStackIndex(b.subset.stackIndex(s.Stack))
 		entry.SetLinkIndex(b.subset.linkIndex(s.Link))
 		b.subset.copyAttributes(s.Attributes, entry.AttributeIndices())
-		from, to := piece.observations(i, s)
+		from, to := r.observations(i, s)
 		var values []int64
 		if shape.Values {
 			values = b.values[s.Observed.firstValue+from : s.Observed.firstValue+to]
@@ -212,13 +212,13 @@ func (b *Batch) writeSamples(piece piece, shape Shape, dst pprofile.SampleSlice)
 	}
 }
 
-// sizeOf returns the encoded size of the pieces, whose dictionary is b.subset, in the larger of headerSize's two forms.
-func (b *Batch) sizeOf(pieces []piece) int {
+// sizeOf returns the encoded size of the ranges, whose dictionary is b.subset, in the larger of headerSize's two forms.
+func (b *Batch) sizeOf(ranges []sampleRange) int {
 	var inPlace, referenced tree
-	width, textBytes := b.references(pieces)
-	for k, piece := range pieces {
-		p := &b.profiles[piece.profile]
-		newResource, newScope := b.begins(pieces, k)
+	width, textBytes := b.references(ranges)
+	for k, r := range ranges {
+		p := &b.profiles[r.profile]
+		newResource, newScope := b.begins(ranges, k)
 		if newResource {
 			size := &b.resourceOf(p).size
 			inPlace.beginResource(size.inPlace)
@@ -230,12 +230,12 @@ func (b *Batch) sizeOf(pieces []piece) int {
 			referenced.beginScope(size.withReferences(width))
 		}
 		n := p.headerLen(&b.subset.encoding)
-		if piece.isFirst(p) {
+		if r.isFirst(p) {
 			n += p.payloadLen()
 		}
-		for i := piece.from; i < piece.to; i++ {
+		for i := r.from; i < r.to; i++ {
 			s := &b.samples.Entries[i]
-			from, to := piece.observations(i, s)
+			from, to := r.observations(i, s)
 			n += b.sampleLen(s, p.shape, from, to, &b.subset.encoding)
 		}
 		inPlace.scope += profiledict.FieldLen(n)
@@ -270,14 +270,14 @@ func (t *tree) end(dictionary int) int {
 
 // references returns the largest number of bytes of a reference from a resource or scope into the string table, and the
 // number of bytes that their texts would add to that table.
-func (b *Batch) references(pieces []piece) (width, textBytes int) {
+func (b *Batch) references(ranges []sampleRange) (width, textBytes int) {
 	if b.texts == nil {
 		b.texts = make(map[string]struct{})
 	}
 	clear(b.texts)
-	for k, piece := range pieces {
-		p := &b.profiles[piece.profile]
-		newResource, newScope := b.begins(pieces, k)
+	for k, r := range ranges {
+		p := &b.profiles[r.profile]
+		newResource, newScope := b.begins(ranges, k)
 		if newResource {
 			textBytes += b.addTexts(b.resourceOf(p).size.texts)
 		}

@@ -26,7 +26,7 @@ func (im *Importer) resolved() pcommon.Slice {
 			attribute.Value().CopyTo(value)
 		}
 	}
-	message, ok := throughWire(im.src.strings, func(message pprofile.Profiles) {
+	message, ok := roundTrip(im.src.strings, func(message pprofile.Profiles) {
 		attributes := message.ResourceProfiles().AppendEmpty().Resource().Attributes()
 		holder.CopyTo(attributes.PutEmpty("values"))
 	})
@@ -43,7 +43,7 @@ func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 	if !mayHaveReferences(src) {
 		return src
 	}
-	resolved, ok := throughWire(src.Dictionary().StringTable(), func(skeleton pprofile.Profiles) {
+	resolved, ok := roundTrip(src.Dictionary().StringTable(), func(skeleton pprofile.Profiles) {
 		for _, rp := range src.ResourceProfiles().All() {
 			to := skeleton.ResourceProfiles().AppendEmpty()
 			rp.Resource().Attributes().CopyTo(to.Resource().Attributes())
@@ -88,8 +88,8 @@ func mayHaveReferences(src pprofile.Profiles) bool {
 	return false
 }
 
-// throughWire marshals and unmarshals a message that has a string table and what fill adds.
-func throughWire(strings pcommon.StringSlice, fill func(pprofile.Profiles)) (pprofile.Profiles, bool) {
+// roundTrip marshals and unmarshals a message that has a string table and what fill adds.
+func roundTrip(strings pcommon.StringSlice, fill func(pprofile.Profiles)) (pprofile.Profiles, bool) {
 	message := pprofile.NewProfiles()
 	table := message.Dictionary().StringTable()
 	strings.CopyTo(table)

@@ -14,11 +14,11 @@ import (
 // splitter cuts a batch into parts of Options.MaxBytes, in these steps:
 //
 //	measureEntries    computes the size of every entry
-//	cutGroup          lists fragments in the order in which they go into parts: the sample types of a pprof whole if they
-//	                  fit into a part, otherwise each of their samples, and a large sample in runs of its observations
-//	measureFragments  computes the size of all fragments before each fragment, and from each on
+//	cutGroup          lists units in the order in which they go into parts: the sample types of a pprof whole if they
+//	                  fit into a part, otherwise each of their samples, and a large sample in ranges of its observations
+//	measureUnits  computes the size of all units before each unit, and from each on
 //	fillEvenly        fills part after part, up to the smallest target that needs no more parts, which makes them even
-//	join              joins the fragments of a part that belong to the same profile
+//	join              joins the units of a part that belong to the same profile
 //
 // Samples are sorted by their stacks from the root on, those of all sample types together, so that parts have little in
 // common. Samples that share an entry larger than a part stay together.
@@ -40,8 +40,8 @@ type splitter struct {
 	// measured is the total size of the groups that fits has measured.
 	measured int
 
-	fragments []fragment
-	// before[k] and after[k] are the sizes of the fragments before k, and of those from k on, as one message each.
+	units []unit
+	// before[k] and after[k] are the sizes of the units before k, and of those from k on, as one message each.
 	before, after []int
 
 	// part numbers the part that is being filled, size is its size so far. marks[t][i] is the last part that entry i of
@@ -49,19 +49,19 @@ type splitter struct {
 	part  int32
 	size  int
 	marks [numTables][]int32
-	// lastRun is the sample whose run of observations was the last to be added to the part, or unknown.
-	lastRun int32
+	// lastCut is the sample whose range of observations was the last to be added to the part, or unknown.
+	lastCut int32
 
-	// joinedAt[p] is, while join works, the position of profile p's piece plus one.
+	// joinedAt[p] is, while join works, the position of profile p's range plus one.
 	joinedAt []int32
 }
 
-// fragment is a piece that is not cut any further.
-type fragment struct {
-	piece
+// unit is a range that is not cut any further.
+type unit struct {
+	sampleRange
 	// bytes is the encoded size of its samples and its original payload.
 	bytes int32
-	// joinsNext reports that the next fragment must be in the same part.
+	// joinsNext reports that the next unit must be in the same part.
 	joinsNext bool
 }
 
@@ -73,8 +73,8 @@ type entry struct {
 	large int32
 }
 
-// split returns the pieces of each part. b.subset must be arranged for all of them; size is their encoded size.
-func (b *Batch) split(all []piece, size int) [][]piece {
+// split returns the ranges of each part. b.subset must be arranged for all of them; size is their encoded size.
+func (b *Batch) split(all []sampleRange, size int) [][]sampleRange {
 	s := &b.splitter
 	s.reset(b, size)
 	s.measureEntries()
@@ -83,7 +83,7 @@ func (b *Batch) split(all []piece, size int) [][]piece {
 		s.cutGroup(all[:n])
 		all = all[n:]
 	}
-	s.measureFragments()
+	s.measureUnits()
 	return s.join(s.fillEvenly())
 }
 
@@ -94,7 +94,7 @@ func (s *splitter) reset(b *Batch, size int) {
 		s.marks[t] = zeroed(s.marks[t], n)
 	}
 	s.joinedAt = zeroed(s.joinedAt, len(b.profiles))
-	s.fragments = s.fragments[:0]
+	s.units = s.units[:0]
 	s.largeEntries, s.part, s.measured = 0, 0, 0
 	s.stackRanks = nil
 }
@@ -183,7 +183,7 @@ const emptyMessage = 2*(1+5) + 5*2 + 2 + 2*(1+2) + 2
 func (s *splitter) begin() {
 	s.part++
 	s.size = emptyMessage
-	s.lastRun = unknown
+	s.lastCut = unknown
 }
 
 // add adds an entry, with everything that it refers to, to the part.
@@ -207,8 +207,8 @@ func (s *splitter) add(t table, i int32) {
 	}
 }
 
-// addFragment adds a fragment, with everything that it refers to, to the part.
-func (s *splitter) addFragment(f *fragment) {
+// addUnit adds a unit, with everything that it refers to, to the part.
+func (s *splitter) addUnit(f *unit) {
 	s.size += int(f.bytes)
 	s.add(tableProfile, f.profile)
 	samples := s.b.samples.Entries[f.from:f.to]
@@ -220,16 +220,16 @@ func (s *splitter) addFragment(f *fragment) {
 	if f.skip == 0 && f.end == 0 {
 		return
 	}
-	if s.lastRun == f.from {
-		// The runs become one sample again. Its length and those of its two lists may each take one byte more.
+	if s.lastCut == f.from {
+		// The ranges become one sample again. Its length and those of its two lists may each take one byte more.
 		const longerLengths = 3
-		s.size -= s.headerLen(&f.piece) - longerLengths
+		s.size -= s.headerLen(&f.sampleRange) - longerLengths
 	}
-	s.lastRun = f.from
+	s.lastCut = f.from
 }
 
-// newFragment makes a fragment of a piece.
-func (s *splitter) newFragment(p piece) fragment {
+// newUnit makes a unit of a range.
+func (s *splitter) newUnit(p sampleRange) unit {
 	profile, n := &s.b.profiles[p.profile], 0
 	if p.isFirst(profile) {
 		n = profile.payloadLen()
@@ -239,11 +239,11 @@ func (s *splitter) newFragment(p piece) fragment {
 		from, to := p.observations(i, sample)
 		n += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset.encoding)
 	}
-	return fragment{piece: p, bytes: saturated(int64(n))}
+	return unit{sampleRange: p, bytes: saturated(int64(n))}
 }
 
-// headerLen returns the encoded size of the first sample of a piece without its observations.
-func (s *splitter) headerLen(p *piece) int {
+// headerLen returns the encoded size of the first sample of a range without its observations.
+func (s *splitter) headerLen(p *sampleRange) int {
 	return s.b.sampleLen(&s.b.samples.Entries[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset.encoding)
 }
 
@@ -252,13 +252,13 @@ const maxSampleTypes = 16
 
 // groupLen returns how many of the first profiles look like sample types of the same samples, as in a pprof. They refer to
 // the same stacks, so they share a part or are cut at the same stacks.
-func (b *Batch) groupLen(pieces []piece) int {
-	first := &b.profiles[pieces[0].profile]
+func (b *Batch) groupLen(ranges []sampleRange) int {
+	first := &b.profiles[ranges[0].profile]
 	n := 1
-	for ; n < min(len(pieces), maxSampleTypes); n++ {
-		next := &b.profiles[pieces[n].profile]
+	for ; n < min(len(ranges), maxSampleTypes); n++ {
+		next := &b.profiles[ranges[n].profile]
 		if first.scope != next.scope || first.Time != next.Time || first.DurationNanos != next.DurationNanos ||
-			first.Attributes != next.Attributes || slices.ContainsFunc(pieces[:n], func(p piece) bool {
+			first.Attributes != next.Attributes || slices.ContainsFunc(ranges[:n], func(p sampleRange) bool {
 			return b.profiles[p.profile].SampleType == next.SampleType
 		}) {
 			break
@@ -267,8 +267,8 @@ func (b *Batch) groupLen(pieces []piece) int {
 	return n
 }
 
-// cutGroup lists the fragments of a group: the sample types of one pprof.
-func (s *splitter) cutGroup(group []piece) {
+// cutGroup lists the units of a group: the sample types of one pprof.
+func (s *splitter) cutGroup(group []sampleRange) {
 	if s.fits(group) {
 		return
 	}
@@ -283,47 +283,47 @@ func (s *splitter) cutGroup(group []piece) {
 		}
 		samples[k], next[k] = slices.Clone(s.b.samples.Entries[p.from:p.to]), p.from
 		if p.from == p.to {
-			s.fragments = append(s.fragments, s.newFragment(p))
+			s.units = append(s.units, s.newUnit(p))
 		}
 	}
 	slices.Sort(order)
-	s.fragments = slices.Grow(s.fragments, len(order))
+	s.units = slices.Grow(s.units, len(order))
 	for n, o := range order {
 		key, i, k := uint32(o>>32), int32(uint32(o)), 0
 		for i < group[k].from || i >= group[k].to {
 			k++
 		}
-		p := piece{profile: group[k].profile, from: next[k], to: next[k] + 1}
+		p := sampleRange{profile: group[k].profile, from: next[k], to: next[k] + 1}
 		s.b.samples.Entries[p.from] = samples[k][i-group[k].from]
 		next[k]++
-		f := s.newFragment(p)
+		f := s.newUnit(p)
 		if key >= uint32(s.largeEntries) {
 			s.cutSample(f)
 			continue
 		}
 		f.joinsNext = n+1 < len(order) && uint32(order[n+1]>>32) == key
-		s.fragments = append(s.fragments, f)
+		s.units = append(s.units, f)
 	}
 }
 
 // fits reports whether a group fits into a part, and lists its profiles whole if it does. Groups that share entries count
 // them again, so after measuring a few times the size of the whole, fits reports false for all other groups.
-func (s *splitter) fits(group []piece) bool {
+func (s *splitter) fits(group []sampleRange) bool {
 	const maxMeasured = 8
 	if s.measured/maxMeasured > s.whole {
 		return false
 	}
-	first := len(s.fragments)
+	first := len(s.units)
 	s.begin()
 	for k := 0; k < len(group) && s.size <= s.limit; k++ {
-		f := s.newFragment(group[k])
+		f := s.newUnit(group[k])
 		f.joinsNext = k < len(group)-1
-		s.fragments = append(s.fragments, f)
-		s.addFragment(&f)
+		s.units = append(s.units, f)
+		s.addUnit(&f)
 	}
 	s.measured += s.size
 	if s.size > s.limit {
-		s.fragments = s.fragments[:first]
+		s.units = s.units[:first]
 	}
 	return s.size <= s.limit
 }
@@ -365,9 +365,9 @@ func compareFromRoot(a, b []int32) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// cutSample lists a sample whole or, if it is larger than half a part or may not fit into one, in runs of its observations.
-func (s *splitter) cutSample(f fragment) {
-	p, sample := f.piece, &s.b.samples.Entries[f.from]
+// cutSample lists a sample whole or, if it is larger than half a part or may not fit into one, in ranges of its observations.
+func (s *splitter) cutSample(f unit) {
+	p, sample := f.sampleRange, &s.b.samples.Entries[f.from]
 	room := int64(s.limit - emptyMessage)
 	for _, e := range [...]*entry{
 		&s.entries[tableProfile][p.profile], &s.entries[tableStack][sample.Stack],
@@ -376,43 +376,43 @@ func (s *splitter) cutSample(f fragment) {
 		room -= int64(e.deepSize)
 	}
 	if sample.Observed.count < 2 || int64(f.bytes) <= min(room, int64(s.limit/2)) {
-		s.fragments = append(s.fragments, f)
+		s.units = append(s.units, f)
 		return
 	}
-	run := max(room/8, int64(s.headerLen(&p))) // handling a run takes the time to read its header
-	step := uint32(max(1, int64(sample.Observed.count)*run/int64(f.bytes)))
+	size := max(room/8, int64(s.headerLen(&p))) // handling a range takes the time to read its header
+	step := uint32(max(1, int64(sample.Observed.count)*size/int64(f.bytes)))
 	for ; p.skip < sample.Observed.count; p.skip += step {
 		if p.end = p.skip + step; p.end >= sample.Observed.count {
 			p.end = 0
 		}
-		s.fragments = append(s.fragments, s.newFragment(p))
+		s.units = append(s.units, s.newUnit(p))
 	}
 }
 
-// measureFragments computes s.before and s.after.
-func (s *splitter) measureFragments() {
+// measureUnits computes s.before and s.after.
+func (s *splitter) measureUnits() {
 	s.before, s.after = s.before[:0], s.after[:0]
 	s.begin()
-	for k := range s.fragments {
+	for k := range s.units {
 		s.before = append(s.before, s.size)
-		s.addFragment(&s.fragments[k])
+		s.addUnit(&s.units[k])
 	}
 	s.begin()
 	s.after = append(s.after, s.before...)
-	for k := len(s.fragments) - 1; k >= 0; k-- {
-		s.addFragment(&s.fragments[k])
+	for k := len(s.units) - 1; k >= 0; k-- {
+		s.addUnit(&s.units[k])
 		s.after[k] = s.size
 	}
 }
 
-// mayCut reports whether a part may end before fragment k, where all parts up to there have closed bytes: neither these
+// mayCut reports whether a part may end before unit k, where all parts up to there have closed bytes: neither these
 // parts, nor all parts if the rest became one, may exceed Options.MaxGrowth times what they have as one message.
 func (s *splitter) mayCut(k, closed int) bool {
 	growth := int64(cmp.Or(s.b.options.MaxGrowth, defaultMaxGrowth))
 	return int64(closed) <= growth*int64(s.before[k]) && int64(closed+s.after[k]) <= growth*int64(s.whole)
 }
 
-// fillEvenly returns the first fragment of each part, and then the number of fragments.
+// fillEvenly returns the first unit of each part, and then the number of units.
 func (s *splitter) fillEvenly() []int {
 	starts := s.fill(s.limit)
 	low, high := s.whole/len(starts), s.limit
@@ -424,15 +424,15 @@ func (s *splitter) fillEvenly() []int {
 			low = target
 		}
 	}
-	return append(starts, len(s.fragments))
+	return append(starts, len(s.units))
 }
 
-// fill puts the fragments into parts of up to target bytes and returns the first of each.
+// fill puts the units into parts of up to target bytes and returns the first of each.
 func (s *splitter) fill(target int) (starts []int) {
 	closed := 0
 	s.begin()
 	starts = append(starts, 0)
-	for k := 0; k < len(s.fragments); {
+	for k := 0; k < len(s.units); {
 		size := s.size
 		next := s.addUncut(k)
 		if s.size > target && k > starts[len(starts)-1] && s.mayCut(k, closed+size) {
@@ -446,25 +446,25 @@ func (s *splitter) fill(target int) (starts []int) {
 	return starts
 }
 
-// addUncut adds fragment k, and those that must be in the same part, to the part. It returns the next fragment.
+// addUncut adds unit k, and those that must be in the same part, to the part. It returns the next unit.
 func (s *splitter) addUncut(k int) int {
-	for s.addFragment(&s.fragments[k]); s.fragments[k].joinsNext; s.addFragment(&s.fragments[k]) {
+	for s.addUnit(&s.units[k]); s.units[k].joinsNext; s.addUnit(&s.units[k]) {
 		k++
 	}
 	return k + 1
 }
 
-// join returns the pieces of each part, those of a profile as one, in the profiles' order.
-func (s *splitter) join(starts []int) [][]piece {
-	parts := make([][]piece, len(starts)-1)
+// join returns the ranges of each part, those of a profile as one, in the profiles' order.
+func (s *splitter) join(starts []int) [][]sampleRange {
+	parts := make([][]sampleRange, len(starts)-1)
 	for n := range parts {
-		var joined []piece
-		for _, f := range s.fragments[starts[n]:starts[n+1]] {
+		var joined []sampleRange
+		for _, f := range s.units[starts[n]:starts[n+1]] {
 			if at := s.joinedAt[f.profile]; at > 0 {
 				joined[at-1].to, joined[at-1].end = f.to, f.end
 				continue
 			}
-			joined = append(joined, f.piece)
+			joined = append(joined, f.sampleRange)
 			s.joinedAt[f.profile] = int32(len(joined))
 		}
 		for _, p := range joined {

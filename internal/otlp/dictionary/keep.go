@@ -41,8 +41,8 @@ func (a *arena) clone(s string) string {
 	return a.block.String()[start:]
 }
 
-// NewKept returns a dictionary that copies the texts that it interns, so that it keeps nothing else of a message alive.
-func NewKept() *Dictionary {
+// NewCopying returns a dictionary that copies the texts that it interns, so that it keeps nothing else of a message alive.
+func NewCopying() *Dictionary {
 	d := New()
 	texts := &arena{}
 	d.Strings.kept, d.Attributes.kept = texts, texts

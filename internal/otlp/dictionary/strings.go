@@ -18,7 +18,7 @@ type Strings struct {
 	kept *arena
 }
 
-// Intern returns the index of s and adds it if it is new. The table keeps s itself; that of NewKept keeps a copy.
+// Intern returns the index of s and adds it if it is new. The table keeps s itself; that of NewCopying keeps a copy.
 func (t *Strings) Intern(s string) StringIndex {
 	if s == "" {
 		return 0

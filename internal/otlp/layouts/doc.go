@@ -8,7 +8,7 @@
 //
 //	Unmarshal          bytes of an export request (or a ProfilesData message) → pprofile.Profiles
 //	  Detect           the layout, from field numbers and wire types: detect.go
-//	  moveTags         1.8 and 1.9: the same messages under other numbers, renumbered in place: inplace.go
+//	  renumberFields   1.8 and 1.9: the same messages under other numbers, renumbered in place: inplace.go
 //	  legacyReader     1.3 to 1.7: read field by field into a dictionary of today's form: legacy.go, legacy_tables.go
 //	UnmarshalJSON      the same for JSON: the keys identify the layout; old ones become bytes first: json.go
 //

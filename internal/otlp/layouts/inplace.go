@@ -32,9 +32,9 @@ type leftOver struct {
 	cumulative bool
 }
 
-// moveTags changes the field numbers of profiles and samples in data to the current ones. It returns what is left over, by
+// renumberFields changes the field numbers of profiles and samples in data to the current ones. It returns what is left over, by
 // the position of the profile in the message.
-func moveTags(data []byte, from Layout) (map[int]leftOver, error) {
+func renumberFields(data []byte, from Layout) (map[int]leftOver, error) {
 	m := tagMover{from: from, left: map[int]leftOver{}}
 	err := m.each(data, nil, func(r *wire.Reader) error {
 		if r.Number != 1 || r.Wire != protowire.BytesType {

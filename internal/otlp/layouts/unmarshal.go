@@ -122,7 +122,7 @@ func unmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, error)
 
 // unmarshalMoved reads a message of 1.8 or 1.9, whose fields have other numbers.
 func unmarshalMoved(data []byte, from Layout, stats *Stats, meter *size.Meter) (pprofile.Profiles, error) {
-	left, err := moveTags(data, from)
+	left, err := renumberFields(data, from)
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
