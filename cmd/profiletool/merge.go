@@ -71,7 +71,7 @@ func newSplit(term *terminal) *cobra.Command {
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use:     "split --max-bytes N FILE...",
-		Short:   "Write messages as parts of at most so many bytes",
+		Short:   "Write messages as parts of limited size",
 		GroupID: groupFiles,
 		Long: `Split writes all profiles of its files as messages of at most --max-bytes each, for a backend with a limit. Each part has
 the entries of the dictionary that it needs. Only a part with a single observation, or whose samples share an entry that is too

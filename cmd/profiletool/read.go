@@ -270,8 +270,8 @@ func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 	case formats.OTLPJSON, formats.OTLPLogsJSON:
 		return r.decodeJSON(data)
 	case formats.Unknown:
-		if frames := framesOf(data); frames != nil {
-			return r.decodeFrames(frames, unpacked+1)
+		if parts := lengthPrefixed(data); parts != nil {
+			return r.decodeParts(parts, unpacked+1)
 		}
 	}
 	m, err := r.decodeOne(format, data)
@@ -302,9 +302,9 @@ func (r *reader) decodeJSON(data []byte) ([]message, error) {
 	}
 }
 
-// framesOf splits a file in which each message follows its length, in four bytes: the Collector's file exporter writes such
+// lengthPrefixed splits a file in which each message follows its length, in four bytes: the Collector's file exporter writes such
 // files for protobuf and for compressed messages. It returns nil for any other file.
-func framesOf(data []byte) (frames [][]byte) {
+func lengthPrefixed(data []byte) (parts [][]byte) {
 	for len(data) > 0 {
 		if len(data) < 4 {
 			return nil
@@ -313,15 +313,15 @@ func framesOf(data []byte) (frames [][]byte) {
 		if n == 0 || int64(n) > int64(len(data)-4) {
 			return nil
 		}
-		frames, data = append(frames, data[4:4+n]), data[4+n:]
+		parts, data = append(parts, data[4:4+n]), data[4+n:]
 	}
-	return frames
+	return parts
 }
 
-func (r *reader) decodeFrames(frames [][]byte, unpacked int) ([]message, error) {
+func (r *reader) decodeParts(parts [][]byte, unpacked int) ([]message, error) {
 	var all []message
-	for i, frame := range frames {
-		messages, err := r.decode(frame, unpacked)
+	for i, part := range parts {
+		messages, err := r.decode(part, unpacked)
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i+1, err)
 		}

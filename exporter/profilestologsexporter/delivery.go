@@ -37,8 +37,8 @@ func (p part) bytes() int {
 	return new(pprofile.ProtoMarshaler).ProfilesSize(p.profiles)
 }
 
-// rejectedSamples returns how many samples the peer rejected, if it rejected so many of the part's profiles or records: its answer
-// does not name them, so each counts as much as the others.
+// rejectedSamples estimates how many samples the peer rejected. rejected is a number of profiles or records: the answer does not name
+// them, so each counts as much as the others.
 func (p part) rejectedSamples(rejected int64) int {
 	if rejected <= 0 {
 		return 0

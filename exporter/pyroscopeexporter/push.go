@@ -235,7 +235,7 @@ func (p *pusher) sizeOf(payloads []encode.Payload, stats encode.Stats) (size enc
 	return size
 }
 
-// sendSeries sends one series, which has so many of the message's samples. An error means that it must be retried.
+// sendSeries sends one series. samples is the number of the message's samples in it. An error means that it must be retried.
 func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.Payload, samples int) error {
 	s := p.series(ctx, from, payload)
 	if !p.budget.allow(s.labelBytes()) {

@@ -95,7 +95,7 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 		return sent.err
 	}
 	if full {
-		// The message is in the batch whatever the result is: waiting only slows the sender down.
+		// The message is in the batch: waiting only slows the sender down, and the result does not matter.
 		_ = wait(ctx, until, sent.done)
 	}
 	return nil

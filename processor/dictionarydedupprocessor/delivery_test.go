@@ -447,7 +447,7 @@ func TestShutdownEndsThoughTheNextComponentHangs(t *testing.T) {
 	require.Eventually(t, func() bool { return f.sink.samples() == 3 }, patience, time.Millisecond)
 }
 
-func TestAloneASenderIsNotHeldForEver(t *testing.T) {
+func TestMaxWaitEndsASenderAlone(t *testing.T) {
 	f := start(t, func(c *Config) {
 		alone(c)
 		c.MaxWait = 20 * time.Millisecond

@@ -49,6 +49,6 @@ func (c *Config) Validate() error {
 	// By default the full build asks DNS first. The same configuration must not result in another host name here.
 	sources := c.System.HostnameSources
 	faults.Require(!slices.Contains(c.Detectors, detectorSystem) || slices.Equal(sources, []string{hostnameFromOS}),
-		"`system::hostname_sources` must be [os] in the slim build, found %q: the full build of otelcol-profiles also asks DNS, and does so by default", sources)
+		"`system.hostname_sources` must be [os] in the slim build, found %q: the full build of otelcol-profiles also asks DNS, and does so by default", sources)
 	return faults.Err()
 }

@@ -102,9 +102,9 @@ func TestABadVariableEndsTheStart(t *testing.T) {
 func TestValidateNamesTheFullBuild(t *testing.T) {
 	require.NoError(t, createDefaultConfig().(*Config).Validate())
 	for want, c := range map[string]Config{
-		"`detectors[1]` must be env or system in the slim build, found \"ec2\": the full build":             {Detectors: []string{"env", "ec2"}},
-		"`system::hostname_sources` must be [os] in the slim build, found []: the full build":               {Detectors: []string{"system"}},
-		"`system::hostname_sources` must be [os] in the slim build, found [\"dns\" \"os\"]: the full build": {Detectors: []string{"system"}, System: SystemConfig{HostnameSources: []string{"dns", "os"}}},
+		"`detectors[1]` must be env or system in the slim build, found \"ec2\": the full build":            {Detectors: []string{"env", "ec2"}},
+		"`system.hostname_sources` must be [os] in the slim build, found []: the full build":               {Detectors: []string{"system"}},
+		"`system.hostname_sources` must be [os] in the slim build, found [\"dns\" \"os\"]: the full build": {Detectors: []string{"system"}, System: SystemConfig{HostnameSources: []string{"dns", "os"}}},
 	} {
 		assert.ErrorContains(t, c.Validate(), want)
 	}

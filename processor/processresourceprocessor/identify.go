@@ -94,7 +94,7 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 	return bySource
 }
 
-// fromResource returns what a resource states, whatever its samples are.
+// fromResource returns what a resource states. Its samples do not matter.
 func (p *processResource) fromResource(attributes pcommon.Map) known {
 	k := known{Process: regroup.Process{PID: regroup.NoPID}}
 	text := func(key string) string {

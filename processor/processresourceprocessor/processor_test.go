@@ -327,7 +327,7 @@ func TestMaxResources(t *testing.T) {
 	assert.Equal(t, map[string]int{"c": 1, "b": 1, "other": 1}, services(f.consume(message("c", "d", "b"))), "a had no samples for so long")
 }
 
-func TestALargeResourceIsNotCopiedForEver(t *testing.T) {
+func TestCopiesOfALargeResourceAreBounded(t *testing.T) {
 	f := start(t, without(t))
 	var processes [][]profiletest.Attribute
 	for i := range 100 {

@@ -98,7 +98,7 @@ func (s *symbolizer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) 
 	return s.next.ConsumeProfiles(ctx, m.profiles)
 }
 
-// A report lists so many files, at this interval.
+// reportedModules is how many files a report lists, reportInterval how often there is one.
 const (
 	reportedModules = 10
 	reportInterval  = 10 * time.Minute

@@ -64,7 +64,7 @@ func (m *message) write() {
 	}
 }
 
-// A message gets at most so many lines. Programs with inlined calls have two or three for a location.
+// A message gets at most linesConstant lines, and linesForLocation more for each location. Programs with inlined calls have two or three for a location.
 const (
 	linesConstant    = 1 << 16
 	linesForLocation = 8

@@ -19,7 +19,7 @@ type scan struct {
 	roleOfKey map[string]int8 // by key
 	// roleOfString[i] is the role of string i as a key, plus two; 0 means that it is not known yet.
 	roleOfString []int8
-	// roleOf[a] is the role of attribute a; none for most. keyRoleOf[a] is that of its key, whatever its value is.
+	// roleOf[a] is the role of attribute a; none for most. keyRoleOf[a] is that of its key, also if its value is unusable.
 	roleOf, keyRoleOf []int8
 	// canonicalOf[a] is the first attribute with the same key and value as attribute a, which has a role. In a conformant
 	// dictionary that is a.

@@ -181,7 +181,7 @@ func (s *search) run() bool {
 
 var errDownloadsFull = errors.New("too many files wait for a download")
 
-// downloadRetry is when a file is searched again for which there was no room among the downloads.
+// downloadRetry is the time after which a file is searched again if too many others waited for a download.
 const downloadRetry = time.Second
 
 // suspend queues the search for a download. It returns false if too many wait, or if files do not stay in the cache until they are
