@@ -4,12 +4,12 @@
 package sources
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
@@ -35,8 +37,9 @@ type debuginfod struct {
 	servers []server
 	missing map[string]time.Time // until when a build id is not requested again
 	loaded  bool
-	cached  map[string]*cachedFile
-	bytes   int64
+	// cached has the sizes of the files on disk by name, bytes is their sum.
+	cached *simplelru.LRU[string, int64]
+	bytes  int64
 }
 
 // server is not used for some time after it failed.
@@ -44,11 +47,6 @@ type server struct {
 	url      string
 	failures int
 	until    time.Time
-}
-
-type cachedFile struct {
-	size int64
-	used time.Time
 }
 
 // TemporaryError is returned if a server may have the file later.
@@ -64,9 +62,8 @@ func (e *TemporaryError) Unwrap() error { return e.Err }
 const maxMissing = 100_000
 
 func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(result string)) *debuginfod {
-	d := &debuginfod{
-		config: config, client: client, observe: observe, missing: map[string]time.Time{}, cached: map[string]*cachedFile{},
-	}
+	d := &debuginfod{config: config, client: client, observe: observe, missing: map[string]time.Time{}}
+	d.cached, _ = simplelru.NewLRU[string, int64](math.MaxInt, nil) // bytes are the limit
 	for _, url := range config.Servers {
 		d.servers = append(d.servers, server{url: strings.TrimRight(url, "/")})
 	}
@@ -109,16 +106,13 @@ func (d *debuginfod) open(id string) (name string, file *os.File, err error) {
 	name = id + cacheSuffix
 	d.mu.Lock()
 	d.load()
-	c := d.cached[name]
-	if c != nil {
-		c.used = time.Now()
-	}
+	_, isCached := d.cached.Get(name)
 	isMissing := time.Now().Before(d.missing[id])
 	d.mu.Unlock()
 	switch {
-	case c == nil && isMissing:
+	case !isCached && isMissing:
 		return name, nil, ErrNotFound
-	case c == nil:
+	case !isCached:
 		return name, nil, ErrNotDownloaded
 	}
 	// Keep the order of use across restarts.
@@ -289,6 +283,7 @@ func (d *debuginfod) load() {
 	if err != nil {
 		return
 	}
+	var files []fs.FileInfo
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err != nil || !info.Mode().IsRegular() {
@@ -297,45 +292,33 @@ func (d *debuginfod) load() {
 		id, isFile := strings.CutSuffix(entry.Name(), cacheSuffix)
 		switch {
 		case isFile && isHex(id):
-			d.cached[entry.Name()] = &cachedFile{size: info.Size(), used: info.ModTime()}
-			d.bytes += info.Size()
+			files = append(files, info)
 		case strings.HasSuffix(entry.Name(), ".part"):
 			_ = os.Remove(filepath.Join(d.config.CacheDirectory, entry.Name()))
 		}
 	}
-	d.evict("")
+	slices.SortStableFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, info := range files {
+		d.cached.Add(info.Name(), info.Size())
+		d.bytes += info.Size()
+	}
+	d.evict(0)
 }
 
 func (d *debuginfod) add(name string, size int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if old := d.cached[name]; old != nil {
-		d.bytes -= old.size
-	}
-	d.cached[name] = &cachedFile{size: size, used: time.Now()}
-	d.bytes += size
-	d.evict(name)
+	old, _ := d.cached.Peek(name)
+	d.cached.Add(name, size)
+	d.bytes += size - old
+	d.evict(1)
 }
 
-// evict removes the least recently used files until the rest fits. d.mu is held.
-func (d *debuginfod) evict(keep string) {
-	if d.bytes <= d.config.MaxCacheBytes {
-		return
-	}
-	names := make([]string, 0, len(d.cached))
-	for name := range d.cached {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(d.cached[a].used.Compare(d.cached[b].used), cmp.Compare(a, b))
-	})
-	for _, name := range names {
-		if d.bytes <= d.config.MaxCacheBytes {
-			return
-		}
-		if name != keep {
-			d.removeLocked(name)
-		}
+// evict removes the least recently used files until the rest fits, but keeps the given number. d.mu is held.
+func (d *debuginfod) evict(keep int) {
+	for d.bytes > d.config.MaxCacheBytes && d.cached.Len() > keep {
+		name, _, _ := d.cached.GetOldest()
+		d.removeLocked(name)
 	}
 }
 
@@ -346,11 +329,13 @@ func (d *debuginfod) remove(name string) {
 }
 
 func (d *debuginfod) removeLocked(name string) {
-	if c := d.cached[name]; c != nil {
-		d.bytes -= c.size
-		delete(d.cached, name)
-		_ = os.Remove(filepath.Join(d.config.CacheDirectory, name))
+	size, ok := d.cached.Peek(name)
+	if !ok {
+		return
 	}
+	d.bytes -= size
+	d.cached.Remove(name)
+	_ = os.Remove(filepath.Join(d.config.CacheDirectory, name))
 }
 
 func (d *debuginfod) cacheBytes() int64 {
