@@ -143,22 +143,13 @@ func (im *Importer) Reset(dict *dictionary.Dictionary) {
 func (im *Importer) Begin(src pprofile.ProfilesDictionary) {
 	im.src = sourceOf(src)
 	im.shared.reset()
-	im.strings = zeroed(im.strings, im.src.strings.Len())
-	im.functions = zeroed(im.functions, im.src.functions.Len())
-	im.mappings = zeroed(im.mappings, im.src.mappings.Len())
-	im.locations = zeroed(im.locations, im.src.locations.Len())
-	im.stacks = zeroed(im.stacks, im.src.stacks.Len())
-	im.attributes = zeroed(im.attributes, im.src.attributes.Len())
-	im.links = zeroed(im.links, im.src.links.Len())
-}
-
-// zeroed returns a slice of n zero values, in the memory of s if that suffices.
-func zeroed[S ~[]E, E any](s S, n int) S {
-	if cap(s) < n {
-		return make(S, n)
-	}
-	clear(s[:n])
-	return s[:n]
+	im.strings = dictionary.Zeroed(im.strings, im.src.strings.Len())
+	im.functions = dictionary.Zeroed(im.functions, im.src.functions.Len())
+	im.mappings = dictionary.Zeroed(im.mappings, im.src.mappings.Len())
+	im.locations = dictionary.Zeroed(im.locations, im.src.locations.Len())
+	im.stacks = dictionary.Zeroed(im.stacks, im.src.stacks.Len())
+	im.attributes = dictionary.Zeroed(im.attributes, im.src.attributes.Len())
+	im.links = dictionary.Zeroed(im.links, im.src.links.Len())
 }
 
 // End forgets the message.

@@ -14,7 +14,7 @@ type tableUse struct {
 }
 
 func (t *tableUse) reset(entries int) {
-	t.uses, t.Index = zeroed(t.uses, entries), zeroed(t.Index, entries)
+	t.uses, t.Index = dictionary.Zeroed(t.uses, entries), dictionary.Zeroed(t.Index, entries)
 	t.Entries = append(t.Entries[:0], 0)
 }
 

@@ -68,12 +68,12 @@ func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
 	schema := b.importer.CleanText(schemaURL)
-	key := appendText(b.resources.scratch[:0], schema)
+	key := dictionary.AppendText(b.resources.scratch[:0], schema)
 	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
 	entities := entity.ResourceEntityRefs(src)
 	key = binary.AppendUvarint(key, uint64(entities.Len()))
 	for _, e := range entities.All() {
-		key = appendText(appendText(key, e.SchemaUrl()), e.Type())
+		key = dictionary.AppendText(dictionary.AppendText(key, e.SchemaUrl()), e.Type())
 		key = appendTexts(appendTexts(key, e.IdKeys()), e.DescriptionKeys())
 	}
 	b.resources.scratch = dictionary.AppendMap(key, clean)
@@ -125,8 +125,8 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	template.Scope().SetDroppedAttributesCount(src.DroppedAttributesCount())
 
 	key := binary.AppendUvarint(b.scopes.scratch[:0], uint64(resource))
-	key = appendText(key, template.SchemaUrl())
-	key = appendText(appendText(key, template.Scope().Name()), template.Scope().Version())
+	key = dictionary.AppendText(key, template.SchemaUrl())
+	key = dictionary.AppendText(dictionary.AppendText(key, template.Scope().Name()), template.Scope().Version())
 	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
 	b.scopes.scratch = dictionary.AppendMap(key, clean)
 	at, isNew := b.scopes.find()
@@ -137,14 +137,10 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	return at
 }
 
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
 func appendTexts(b []byte, list pcommon.StringSlice) []byte {
 	b = binary.AppendUvarint(b, uint64(list.Len()))
 	for _, s := range list.All() {
-		b = appendText(b, s)
+		b = dictionary.AppendText(b, s)
 	}
 	return b
 }

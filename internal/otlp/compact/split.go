@@ -16,7 +16,7 @@ import (
 //	measureEntries    computes the size of every entry
 //	cutGroup          lists units in the order in which they go into parts: the sample types of a pprof whole if they
 //	                  fit into a part, otherwise each of their samples, and a large sample in ranges of its observations
-//	measureUnits  computes the size of all units before each unit, and from each on
+//	measureUnits      computes the size of all units before each unit, and from each on
 //	fillEvenly        fills part after part, up to the smallest target that needs no more parts, which makes them even
 //	join              joins the units of a part that belong to the same profile
 //
@@ -90,10 +90,10 @@ func (b *Batch) split(all []sampleRange, size int) [][]sampleRange {
 func (s *splitter) reset(b *Batch, size int) {
 	s.b, s.limit, s.whole = b, b.options.MaxBytes, size
 	for t, n := range b.lens() {
-		s.entries[t] = zeroed(s.entries[t], n)
-		s.marks[t] = zeroed(s.marks[t], n)
+		s.entries[t] = dictionary.Zeroed(s.entries[t], n)
+		s.marks[t] = dictionary.Zeroed(s.marks[t], n)
 	}
-	s.joinedAt = zeroed(s.joinedAt, len(b.profiles))
+	s.joinedAt = dictionary.Zeroed(s.joinedAt, len(b.profiles))
 	s.units = s.units[:0]
 	s.largeEntries, s.part, s.measured = 0, 0, 0
 	s.stackRanks = nil

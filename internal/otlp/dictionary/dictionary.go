@@ -43,6 +43,15 @@ func room[T any](s []T, n int) []T {
 	return s[:0]
 }
 
+// Zeroed returns a slice of n zero values, in the memory of s if that suffices.
+func Zeroed[S ~[]E, E any](s S, n int) S {
+	if cap(s) < n {
+		return make(S, n)
+	}
+	clear(s[:n])
+	return s[:n]
+}
+
 // Sizes returns the numbers of entries that the dictionary has.
 func (d *Dictionary) Sizes() Sizes {
 	return Sizes{

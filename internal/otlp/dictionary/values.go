@@ -27,9 +27,9 @@ func appendValue(b []byte, v pcommon.Value) []byte {
 	b = append(b, byte(v.Type()))
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		b = appendText(b, v.Str())
+		b = AppendText(b, v.Str())
 	case pcommon.ValueTypeBytes:
-		b = appendText(b, string(v.Bytes().AsRaw()))
+		b = AppendText(b, string(v.Bytes().AsRaw()))
 	case pcommon.ValueTypeInt:
 		b = binary.LittleEndian.AppendUint64(b, uint64(v.Int()))
 	case pcommon.ValueTypeDouble:
@@ -67,12 +67,13 @@ func AppendMap(b []byte, m pcommon.Map) []byte {
 	entries = slices.CompactFunc(entries, func(a, b entry) bool { return a.key == b.key })
 	b = binary.AppendUvarint(b, uint64(len(entries)))
 	for _, e := range entries {
-		b = appendValue(appendText(b, e.key), e.value)
+		b = appendValue(AppendText(b, e.key), e.value)
 	}
 	return b
 }
 
-func appendText(b []byte, s string) []byte {
+// AppendText appends a string with its length before it.
+func AppendText(b []byte, s string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)
 }

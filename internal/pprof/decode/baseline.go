@@ -142,12 +142,10 @@ const (
 	RestartValueFell
 	// RestartStackVanished is a stack that had counted something and no longer exists.
 	RestartStackVanished
-	numRestartReasons
+	// NumRestartReasons is the number of reasons, RestartNone included.
+	NumRestartReasons int = iota
 )
 
-var restartReasonNames = [numRestartReasons]string{"", "types_changed", "time_went_back", "value_fell", "stack_vanished"}
+var restartReasonNames = [NumRestartReasons]string{"", "types_changed", "time_went_back", "value_fell", "stack_vanished"}
 
 func (r RestartReason) String() string { return restartReasonNames[r] }
-
-// NumRestartReasons is the number of reasons, RestartNone included.
-const NumRestartReasons = int(numRestartReasons)

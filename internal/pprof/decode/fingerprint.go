@@ -67,8 +67,8 @@ const (
 func (f *fingerprints) reset(r *scan.SampleReader) {
 	p := r.Payload
 	f.payload, f.reader = p, r
-	f.strings, f.mappings = zeroed(f.strings, len(p.Strings)), zeroed(f.mappings, len(p.Mappings))
-	f.functions, f.locations = zeroed(f.functions, len(p.Functions)), zeroed(f.locations, len(p.Locations))
+	f.strings, f.mappings = dictionary.Zeroed(f.strings, len(p.Strings)), dictionary.Zeroed(f.mappings, len(p.Mappings))
+	f.functions, f.locations = dictionary.Zeroed(f.functions, len(p.Functions)), dictionary.Zeroed(f.locations, len(p.Locations))
 	f.labelSets.Reset(p.Data, 0)
 }
 
@@ -76,12 +76,6 @@ func (f *fingerprints) reset(r *scan.SampleReader) {
 func (f *fingerprints) release() {
 	f.payload, f.reader = nil, nil
 	f.labelSets.Reset(nil, 0)
-}
-
-func zeroed(s []fingerprint, n int) []fingerprint {
-	s = slices.Grow(s[:0], n)[:n]
-	clear(s)
-	return s
 }
 
 // bytes estimates the memory in use.

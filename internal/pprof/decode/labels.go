@@ -189,8 +189,7 @@ func (in *interner) labelName(i uint64) dictionary.StringIndex {
 		return 0
 	}
 	if n := len(in.payload.Strings); len(l.nameOf) == 0 {
-		l.nameOf = slices.Grow(l.nameOf, n)[:n]
-		clear(l.nameOf)
+		l.nameOf = dictionary.Zeroed(l.nameOf, n)
 	}
 	if l.nameOf[i] == 0 {
 		l.nameOf[i] = l.names.Intern(in.raw(i))

@@ -4,7 +4,6 @@
 package decode
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,8 +40,7 @@ const (
 // piece if its entries are next to each other, as those of all known producers are.
 func (t *texts) reset() {
 	entries := t.payload.Strings
-	t.indices = slices.Grow(t.indices[:0], len(entries))[:len(entries)]
-	clear(t.indices)
+	t.indices = dictionary.Zeroed(t.indices, len(entries))
 	t.text, t.textStart, t.repaired = "", 0, nil
 	if len(entries) == 0 {
 		return

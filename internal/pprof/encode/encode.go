@@ -40,7 +40,7 @@ type Stats struct {
 	Dropped int
 	// Omitted counts what pprof cannot carry and was left out, by kind. It counts once per
 	// payload and table entry, however many samples refer to that entry.
-	Omitted [numOmissions]int
+	Omitted [NumOmissions]int
 }
 
 // Omission names a kind of content that pprof cannot carry. Its String is the value of a metric's attribute.
@@ -57,13 +57,11 @@ const (
 	OmitLocationAttribute
 	// OmitUnit is the unit of a sample attribute that is not a number: only numeric labels have units.
 	OmitUnit
-	numOmissions
+	// NumOmissions is the number of kinds.
+	NumOmissions int = iota
 )
 
-// NumOmissions is the number of distinct omissions.
-const NumOmissions = int(numOmissions)
-
-var omissionNames = [numOmissions]string{"profile_attribute", "mapping_attribute", "location_attribute", "unit"}
+var omissionNames = [NumOmissions]string{"profile_attribute", "mapping_attribute", "location_attribute", "unit"}
 
 func (o Omission) String() string { return omissionNames[o] }
 

@@ -107,7 +107,7 @@ func TestEncodeCountsLostUnits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := profiletest.Value(1, "a").With(profiletest.Attribute{Key: "k", Value: value, Unit: "ms"})
 			_, stats := encodeOne(t, build(s, s))
-			assert.Equal(t, [numOmissions]int{OmitUnit: 1}, stats.Omitted, "once for the table's entry")
+			assert.Equal(t, [NumOmissions]int{OmitUnit: 1}, stats.Omitted, "once for the table's entry")
 		})
 	}
 }

@@ -47,7 +47,7 @@ func TestEncodeLocation(t *testing.T) {
 	assert.False(t, second.IsFolded)
 	assert.Empty(t, second.Line)
 	assert.Nil(t, second.Mapping)
-	assert.Equal(t, [numOmissions]int{OmitLocationAttribute: 1}, stats.Omitted)
+	assert.Equal(t, [NumOmissions]int{OmitLocationAttribute: 1}, stats.Omitted)
 }
 
 func describe(f *profile.Function) string {
@@ -162,7 +162,7 @@ func TestEncodeMapping(t *testing.T) {
 			require.Len(t, p.Mapping, 1)
 			test.want.ID = p.Mapping[0].ID
 			assert.Equal(t, &test.want, p.Mapping[0])
-			assert.Equal(t, [numOmissions]int{OmitMappingAttribute: test.omitted}, stats.Omitted)
+			assert.Equal(t, [NumOmissions]int{OmitMappingAttribute: test.omitted}, stats.Omitted)
 		})
 	}
 }

@@ -62,9 +62,9 @@ func (l Limits) WithDefaults() Limits {
 // Counts has what was left out of a payload, and what was read in spite of a fault.
 type Counts struct {
 	// Dropped counts the samples that were left out, by reason.
-	Dropped [numDropReasons]int
+	Dropped [NumDropReasons]int
 	// Repaired counts what was read in spite of a fault in the payload, by fault.
-	Repaired [numRepairs]int
+	Repaired [NumRepairs]int
 }
 
 // DroppedSamples returns the sum of Dropped.
@@ -94,13 +94,11 @@ const (
 	DropTooManyLabels
 	// DropOverBudget is a sample whose labels or values would make the result larger than Limits.MaxExpansion allows.
 	DropOverBudget
-	numDropReasons
+	// NumDropReasons is the number of reasons.
+	NumDropReasons int = iota
 )
 
-// NumDropReasons is the number of distinct drop reasons.
-const NumDropReasons = int(numDropReasons)
-
-var dropReasonNames = [numDropReasons]string{
+var dropReasonNames = [NumDropReasons]string{
 	"unknown_location", "stack_too_deep", "unknown_string", "malformed", "too_many_labels", "over_budget",
 }
 
@@ -131,13 +129,11 @@ const (
 	RepairTruncatedText
 	// RepairDroppedComment is a comment beyond what Limits.MaxExpansion allows.
 	RepairDroppedComment
-	numRepairs
+	// NumRepairs is the number of faults.
+	NumRepairs int = iota
 )
 
-// NumRepairs is the number of distinct repairs.
-const NumRepairs = int(numRepairs)
-
-var repairNames = [numRepairs]string{
+var repairNames = [NumRepairs]string{
 	"missing_sample_types", "value_count", "first_string", "negative_line",
 	"invalid_utf8", "negative_time", "unknown_reference", "duplicate_id",
 	"truncated_text", "dropped_comment",

@@ -432,8 +432,7 @@ func (m *IDs) build(n int, id func(int) uint64, counts *Counts, meter *pdatasize
 	if err := meter.More(denseBytes*size + sparseBytes*sparse); err != nil {
 		return err
 	}
-	m.dense = slices.Grow(m.dense, size)[:size]
-	clear(m.dense)
+	m.dense = dictionary.Zeroed(m.dense, size)
 	for i := range n {
 		id := id(i)
 		position := uint32(i + 1)

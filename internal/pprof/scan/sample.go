@@ -47,8 +47,7 @@ func (r *SampleReader) Reset(p *Payload, limits *Limits, maxValues int) {
 	for i := range r.numbers {
 		r.numbers[i] = unread
 	}
-	r.byID = slices.Grow(r.byID[:0], n+1)[:n+1]
-	clear(r.byID)
+	r.byID = dictionary.Zeroed(r.byID, n+1)
 }
 
 // Release forgets the payload.
