@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
-	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 )
 
@@ -68,11 +67,11 @@ type HECConfig struct {
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error {
-	return strictconfig.Unmarshal(conf, c)
+	return config.Unmarshal(conf, c)
 }
 
 // Unmarshal reads the section strictly.
-func (c *HECConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *HECConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate names every fault.
 func (c *Config) Validate() error {
