@@ -83,7 +83,8 @@ func (d draining) Shutdown(ctx context.Context) error {
 	defer stop()
 	defer d.stopSending()
 	defer d.stopAccepting()
-	return d.Profiles.Shutdown(ctx)
+	// The queue closes its storage after requests have ended, for which it may need a context that has not.
+	return d.Profiles.Shutdown(context.WithoutCancel(ctx))
 }
 
 // releaseTime is how long senders have to leave the queue before requests end. If both end at the same time, the queue of
