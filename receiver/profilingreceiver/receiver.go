@@ -33,10 +33,10 @@ const (
 
 // profilingReceiver starts the profiler, retrying if it cannot start, and stops it.
 type profilingReceiver struct {
-	cfg     *Config
-	set     receiver.Settings
-	gate    *gate
-	metrics *metadata.TelemetryBuilder
+	cfg      *Config
+	set      receiver.Settings
+	consumer *reportConsumer
+	metrics  *metadata.TelemetryBuilder
 
 	// check and create are checkMachine and createProfiler, except in tests.
 	check  func(*Config) problems
@@ -63,7 +63,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	return &profilingReceiver{
 		cfg: cfg, set: set, metrics: metrics, check: checkMachine, create: createProfiler,
 		settleTime: settleTime, slotWait: slotWait,
-		gate: &gate{next: next, obsreport: obsreport, logger: set.Logger, timeout: cfg.ConsumeTimeout},
+		consumer: &reportConsumer{next: next, obsreport: obsreport, logger: set.Logger, timeout: cfg.ConsumeTimeout},
 	}, nil
 }
 
@@ -150,14 +150,14 @@ func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Ho
 	}
 	set := r.set
 	set.Logger = limitLog(set.Logger)
-	profiler, err := r.create(ctx, set, &r.cfg.Profiler, r.gate)
+	profiler, err := r.create(ctx, set, &r.cfg.Profiler, r.consumer)
 	if err != nil {
 		return nil, reasonOther, fmt.Errorf("create the eBPF profiler: %w", err)
 	}
 	if err := profiler.Start(ctx, host); err != nil {
 		// Start does not clean up when it fails.
 		if stopErr := profiler.Shutdown(ctx); stopErr != nil {
-			r.set.Logger.Warn("the eBPF profiler did not stop in order", zap.Error(stopErr))
+			r.set.Logger.Warn("the eBPF profiler did not shut down cleanly", zap.Error(stopErr))
 		}
 		return nil, reasonOther, fmt.Errorf("start the eBPF profiler: %w", err)
 	}
@@ -168,7 +168,7 @@ func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Ho
 func (r *profilingReceiver) keep(ctx context.Context, profiler component.Component) {
 	<-ctx.Done()
 	if err := profiler.Shutdown(context.WithoutCancel(ctx)); err != nil {
-		r.set.Logger.Warn("the eBPF profiler did not stop in order", zap.Error(err))
+		r.set.Logger.Warn("the eBPF profiler did not shut down cleanly", zap.Error(err))
 	}
 	r.metrics.ReceiverProfilingRunning.Record(context.WithoutCancel(ctx), 0)
 	r.releaseSlot()
@@ -199,10 +199,10 @@ func (r *profilingReceiver) Shutdown(ctx context.Context) error {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		_ = r.gate.shut(ctx)
+		_ = r.consumer.close(ctx)
 		return fmt.Errorf("stop the eBPF profiler: %w", ctx.Err())
 	}
-	if err := r.gate.shut(ctx); err != nil {
+	if err := r.consumer.close(ctx); err != nil {
 		return fmt.Errorf("pass the eBPF profiler's last report on: %w", err)
 	}
 	return nil

@@ -193,7 +193,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	<-arrived
 	require.ErrorContains(t, h.Shutdown(t.Context()), "pass the eBPF profiler's last report on")
 	close(leave)
-	h.gate.inFlight.Wait()
+	h.consumer.inFlight.Wait()
 }
 
 // A report that is under way when the profiler stops arrives, although the profiler cancels its context. None arrives later.
@@ -217,9 +217,9 @@ func TestGate(t *testing.T) {
 	stopped := make(chan error)
 	go func() { stopped <- h.Shutdown(context.Background()) }()
 	require.Eventually(t, func() bool {
-		h.gate.mu.Lock()
-		defer h.gate.mu.Unlock()
-		return h.gate.isShut
+		h.consumer.mu.Lock()
+		defer h.consumer.mu.Unlock()
+		return h.consumer.isClosed
 	}, waitTimeout, time.Millisecond)
 	require.NoError(t, h.fake.next.ConsumeProfiles(t.Context(), report()), "shut")
 	close(leave)
@@ -232,7 +232,7 @@ func TestGate(t *testing.T) {
 func TestRefused(t *testing.T) {
 	h := newHarness(t, consumertest.NewErr(errors.New("data refused due to high memory usage")), nil)
 	for range 3 {
-		require.NoError(t, h.gate.ConsumeProfiles(t.Context(), report()))
+		require.NoError(t, h.consumer.ConsumeProfiles(t.Context(), report()))
 	}
 	require.Equal(t, 1, h.log.FilterMessageSnippet("refused a report").Len())
 	require.EqualValues(t, 3, collectortest.Sum(t, h.telemetry, "otelcol_receiver_refused_profile_samples"))
@@ -247,7 +247,7 @@ func TestConsumeTimeout(t *testing.T) {
 	}, consumer.WithCapabilities(consumer.Capabilities{}))
 	require.NoError(t, err)
 	h := newHarness(t, next, func(c *Config) { c.ConsumeTimeout = time.Millisecond })
-	require.NoError(t, h.gate.ConsumeProfiles(t.Context(), report()))
+	require.NoError(t, h.consumer.ConsumeProfiles(t.Context(), report()))
 	require.Equal(t, 1, h.log.FilterMessageSnippet("refused a report").Len())
 }
 
