@@ -123,13 +123,15 @@ func serve(ctx context.Context, term *terminal, listener net.Listener, settings 
 		Handler: api.New(settings), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: settings.ServerTimeout(), IdleTimeout: time.Minute,
 	}, listener, httpserver.Options{
-		Browsers: api.Browsers(nil, ""), DrainTimeout: time.Second, OnFailure: func(err error) { failed <- err },
+		Browsers: api.Browsers(nil, ""), OnFailure: func(err error) { failed <- err },
 	})
 	term.logf("open http://%s/ (interrupt to end)", listener.Addr())
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
-		return server.Shutdown(context.WithoutCancel(ctx))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return server.Shutdown(ctx)
 	}
 }

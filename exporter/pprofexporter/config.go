@@ -36,8 +36,6 @@ type ServerConfig struct {
 	MaxConcurrentQueries int `mapstructure:"max_concurrent_queries"`
 	// QueryTimeout bounds a query, including the time that it waits.
 	QueryTimeout time.Duration `mapstructure:"query_timeout"`
-	// DrainTimeout bounds how long a shutdown waits for answers under way.
-	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 }
 
 // KeepConfig bounds what is kept in memory.
@@ -58,7 +56,6 @@ func (c *ServerConfig) Validate() error {
 	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
 	faults.Require(c.MaxConcurrentQueries >= 1, "`max_concurrent_queries` must be positive, found %d", c.MaxConcurrentQueries)
 	faults.Require(c.QueryTimeout > 0, "`query_timeout` must be positive, found %s", c.QueryTimeout)
-	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
 	return faults.Err()
 }
 

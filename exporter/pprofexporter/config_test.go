@@ -32,8 +32,7 @@ func TestReadme(t *testing.T) {
 	for key, value := range map[string]any{
 		"server.endpoint": cfg.Server.HTTP.NetAddr.Endpoint, "server.allowed_hosts": cfg.Server.AllowedHosts,
 		"server.max_concurrent_queries": cfg.Server.MaxConcurrentQueries, "server.query_timeout": cfg.Server.QueryTimeout,
-		"server.drain_timeout": cfg.Server.DrainTimeout,
-		"keep.window":          cfg.Keep.Window, "keep.resolution": cfg.Keep.Resolution, "keep.max_bytes": cfg.Keep.MaxBytes,
+		"keep.window": cfg.Keep.Window, "keep.resolution": cfg.Keep.Resolution, "keep.max_bytes": cfg.Keep.MaxBytes,
 		"keep.max_series":          cfg.Keep.MaxSeries,
 		"sending_queue.queue_size": cfg.Queue.Get().QueueSize,
 		"files.directory":          file.Directory, "files.name": file.Name, "files.max_age": file.MaxAge, "files.max_bytes": file.MaxBytes,
@@ -59,7 +58,6 @@ func TestFaultsOfConfigurations(t *testing.T) {
 		"`endpoint` must be set":                        {"server": map[string]any{"endpoint": ""}},
 		"`max_concurrent_queries` must be positive":     {"server": map[string]any{"max_concurrent_queries": 0}},
 		"`query_timeout` must be positive":              {"server": map[string]any{"query_timeout": "0s"}},
-		"`drain_timeout` must be positive":              {"server": map[string]any{"drain_timeout": "0s"}},
 		"`endpoitn` is not a key of this section":       {"server": map[string]any{"endpoitn": "x"}},
 		"`resolution` must be from 1s to 1h":            {"keep": map[string]any{"resolution": "1ms"}},
 		"`window` must be from `resolution` to":         {"keep": map[string]any{"window": "1s"}},

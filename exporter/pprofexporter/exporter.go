@@ -119,9 +119,8 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	}
 	e.address = listener.Addr()
 	e.server = httpserver.Start(server, listener, httpserver.Options{
-		DrainTimeout: cfg.DrainTimeout,
-		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
-		Browsers:     api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
+		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+		Browsers:  api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
 	})
 	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())

@@ -19,7 +19,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 // NewFactory returns the factory of the exporter `pprof`, for profiles pipelines.
@@ -37,7 +36,6 @@ func createDefaultConfig() component.Config {
 		HTTP:                 confighttp.NewDefaultServerConfig(),
 		MaxConcurrentQueries: 4,
 		QueryTimeout:         30 * time.Second,
-		DrainTimeout:         httpserver.DefaultDrainTimeout,
 	}
 	// Profiles can be confidential: by default only this machine can read them.
 	server.HTTP.NetAddr.Endpoint = "localhost:4042"

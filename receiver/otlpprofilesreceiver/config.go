@@ -4,21 +4,16 @@
 package otlpprofilesreceiver
 
 import (
-	"time"
-
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configoptional"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 )
 
 // Config configures the receiver. Its `protocols` are those of the receiver `otlp`.
 type Config struct {
 	Protocols Protocols `mapstructure:"protocols"`
-	// DrainTimeout bounds how long a shutdown waits for requests.
-	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 }
 
 // Protocols are the servers: either or both.
@@ -34,7 +29,6 @@ func createDefaultConfig() component.Config {
 			GRPC: configoptional.Default(otlpserver.DefaultGRPC("localhost:4317")),
 			HTTP: configoptional.Default(otlpserver.DefaultHTTP("localhost:4318")),
 		},
-		DrainTimeout: httpserver.DefaultDrainTimeout,
 	}
 }
 
@@ -42,6 +36,5 @@ func createDefaultConfig() component.Config {
 func (c *Config) Validate() error {
 	var faults config.Faults
 	faults.Require(c.Protocols.GRPC.HasValue() || c.Protocols.HTTP.HasValue(), "`protocols` must have `grpc`, `http` or both")
-	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %s", c.DrainTimeout)
 	return faults.Err()
 }

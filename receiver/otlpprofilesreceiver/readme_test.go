@@ -25,7 +25,6 @@ func TestReadmeDefaults(t *testing.T) {
 		"protocols.http.endpoint":              http.Server.NetAddr.Endpoint,
 		"protocols.http.max_request_body_size": http.Server.MaxRequestBodySize,
 		"protocols.http.read_timeout":          http.Server.ReadTimeout,
-		"drain_timeout":                        cfg.DrainTimeout,
 	}
 	collectortest.CheckDefaults(t, rows, 2, defaults)
 	assert.Len(t, rows, len(defaults))

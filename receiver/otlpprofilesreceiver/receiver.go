@@ -59,7 +59,7 @@ func newReceiver(set receiver.Settings, cfg *Config) (*otlpReceiver, error) {
 
 // Start starts both servers, or none.
 func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
-	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings, DrainTimeout: r.cfg.DrainTimeout}
+	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings}
 	var err error
 	if r.stopBudget, err = budget.Watch(r.set.TelemetrySettings); err != nil {
 		return err

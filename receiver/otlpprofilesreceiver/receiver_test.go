@@ -408,7 +408,7 @@ func TestRefusesOtherMethodsAndOrigins(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, code)
 }
 
-// A pipeline that does not answer delays the shutdown of either server by at most the drain timeout.
+// A pipeline that does not answer delays the shutdown of either server until its deadline at most.
 func TestShutdownEndsInTime(t *testing.T) {
 	arrived := make(chan struct{}, 2)
 	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
@@ -417,7 +417,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 		return ctx.Err()
 	}, consumer.WithCapabilities(consumer.Capabilities{}))
 	require.NoError(t, err)
-	h := start(t, next, func(c *Config) { c.DrainTimeout = 400 * time.Millisecond })
+	h := start(t, next, nil)
 	_, data := current(t)
 	answers := make(chan string, 2)
 	go func() {
@@ -428,7 +428,9 @@ func TestShutdownEndsInTime(t *testing.T) {
 	<-arrived
 	<-arrived
 	began := time.Now()
-	require.NoError(t, h.Shutdown(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	defer cancel()
+	require.NoError(t, h.Shutdown(ctx))
 	require.Less(t, time.Since(began), 20*time.Second)
 	require.ElementsMatch(t, []string{"http 503", "grpc Unavailable"}, []string{<-answers, <-answers})
 }
@@ -565,7 +567,6 @@ func TestConfig(t *testing.T) {
 		"an empty endpoint": {map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": ""}}}, "protocols::grpc: `endpoint` must be set"},
 		"an unknown encoding": {map[string]any{"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []any{"brotli"}}}},
 			"`compression_algorithms` must be among"},
-		"no time to drain": {map[string]any{"protocols": map[string]any{"grpc": nil}, "drain_timeout": "0s"}, "`drain_timeout` must be positive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), tt.yaml)

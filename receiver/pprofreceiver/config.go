@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/collector/config/configoptional"
 
@@ -48,8 +47,6 @@ type Config struct {
 	TimestampLabels []string `mapstructure:"timestamp_labels"`
 	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`
-	// DrainTimeout bounds the time that Shutdown waits for payloads in progress.
-	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
 }
 
 // LimitsConfig bounds what payloads may cost.
@@ -73,7 +70,6 @@ func (c *Config) ingest() ingest.Config {
 		Formats:                c.Formats,
 		GoTrace:                c.GoTrace,
 		TimestampLabels:        c.TimestampLabels,
-		DrainTimeout:           c.DrainTimeout,
 		Limits: scan.Limits{
 			MaxProfileBytes: c.Limits.MaxProfileBytes, MaxTextBytes: c.Limits.MaxTextBytes, MaxExpansion: c.Limits.MaxExpansion,
 			MaxSamples: entries, MaxTableEntries: entries,
@@ -102,7 +98,6 @@ func (c *Config) Validate() error {
 	faults.Require(!c.Self.HasValue() || slices.Contains(c.Formats, string(formats.Pprof)),
 		"`formats` must have pprof if `self` is configured")
 	faults.Require(!slices.Contains(c.TimestampLabels, ""), "`timestamp_labels` must not have an empty key")
-	faults.Require(c.DrainTimeout > 0, "`drain_timeout` must be positive, found %v", c.DrainTimeout)
 	return faults.Err()
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -75,7 +74,6 @@ func createDefaultConfig() component.Config {
 		Limits: LimitsConfig{
 			MaxProfileBytes: limits.MaxProfileBytes, MaxTextBytes: limits.MaxTextBytes, MaxExpansion: limits.MaxExpansion,
 		},
-		DrainTimeout: httpserver.DefaultDrainTimeout,
 	}
 }
 

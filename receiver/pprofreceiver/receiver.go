@@ -90,11 +90,9 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown stops all sources at once, within the drain timeout or until ctx ends. The payloads that they are processing reach the
-// pipeline unless it needs longer than that.
+// Shutdown stops all sources at once. The payloads that they are processing reach the pipeline unless it needs longer than until the
+// deadline of ctx.
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.DrainTimeout)
-	defer cancel()
 	errs := make([]error, len(r.started))
 	var stopping sync.WaitGroup
 	for i, s := range r.started {

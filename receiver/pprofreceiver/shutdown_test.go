@@ -50,7 +50,14 @@ func (b *blockedPipeline) ConsumeProfiles(ctx context.Context, _ pprofile.Profil
 	return ctx.Err()
 }
 
-// Every source ends within the drain timeout while the next component hangs: without an error if that component heeds its context, and
+// soon returns a context for a shutdown that must end in 400 ms.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 400*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Every source ends in time while the next component hangs: without an error if that component heeds its context, and
 // with one otherwise.
 func TestShutdownWithABlockedPipeline(t *testing.T) {
 	heap := sourcetest.Captured(t, "go-heap.pb.gz")
@@ -75,7 +82,7 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, heap, 0o600))
 				require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
 				f := newFixture(t, serverOnly)
-				cfg, err := loadConfig(config + "\ndrain_timeout: 400ms")
+				cfg, err := loadConfig(config)
 				require.NoError(t, err)
 				made, err := newReceiver(f.Set, cfg, blocked)
 				require.NoError(t, err)
@@ -92,7 +99,7 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 				}
 				<-blocked.entered
 				began := time.Now()
-				err = made.Shutdown(context.Background())
+				err = made.Shutdown(soon(t))
 				took := time.Since(began)
 				assert.Less(t, took, 400*time.Millisecond+5*time.Second)
 				assert.Equal(t, heeds, err == nil, "%v", err)
@@ -104,7 +111,7 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 
 // At shutdown, a slow sender gets an answer that asks for a retry.
 func TestShutdownWithASlowSender(t *testing.T) {
-	f := newFixture(t, serverOnly+"drain_timeout: 400ms")
+	f := newFixture(t, serverOnly)
 	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
 	server := f.pushServer()
 	c, err := net.Dial("tcp", server.Addr().String())
@@ -115,7 +122,7 @@ func TestShutdownWithASlowSender(t *testing.T) {
 	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nbegin", push.Path)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > 0 }, sourcetest.Patience, time.Millisecond)
-	require.NoError(t, f.receiver.Shutdown(context.Background()))
+	require.NoError(t, f.receiver.Shutdown(soon(t)))
 	answer := make([]byte, 1000)
 	n, err := c.Read(answer)
 	require.NoError(t, err)
@@ -129,7 +136,7 @@ func TestShutdownWithASlowSender(t *testing.T) {
 func TestShutdownWhileDecoding(t *testing.T) {
 	budget.SetMemoryLimit(8 << 30)
 	t.Cleanup(func() { budget.SetMemoryLimit(math.MaxInt64) })
-	f := newFixture(t, serverOnly+"drain_timeout: 400ms")
+	f := newFixture(t, serverOnly)
 	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
 	body := worst.Folded["keys and times"](30 << 20) // takes seconds
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, sourcetest.Patience, time.Millisecond)
@@ -143,7 +150,7 @@ func TestShutdownWhileDecoding(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > int64(len(body)+len(body)/4) }, sourcetest.Patience, time.Millisecond)
 	began := time.Now()
-	require.NoError(t, f.receiver.Shutdown(context.Background()))
+	require.NoError(t, f.receiver.Shutdown(soon(t)))
 	assert.Less(t, time.Since(began), 5*time.Second)
 	response := <-answers
 	defer func() { _ = response.Body.Close() }()

@@ -5,8 +5,6 @@ package splunkprofilingreceiver
 
 import (
 	"errors"
-	"fmt"
-	"time"
 
 	"go.opentelemetry.io/collector/config/configoptional"
 
@@ -18,16 +16,6 @@ import (
 type Config struct {
 	Protocols   Protocols       `mapstructure:"protocols"`
 	Translation delivery.Config `mapstructure:",squash"`
-	// DrainTimeout bounds the time that Shutdown waits for requests under way.
-	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
-}
-
-// Validate names every fault.
-func (c *Config) Validate() error {
-	if c.DrainTimeout <= 0 {
-		return fmt.Errorf("`drain_timeout` must be positive, found %v", c.DrainTimeout)
-	}
-	return nil
 }
 
 // Protocols are the servers. At least one must be configured.

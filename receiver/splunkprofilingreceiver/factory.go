@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shared"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
@@ -39,8 +38,7 @@ func createDefaultConfig() component.Config {
 			HTTP: configoptional.Default(otlpserver.DefaultHTTP("localhost:4318")),
 			HEC:  configoptional.Default(otlpserver.DefaultHTTP("localhost:8088")),
 		},
-		Translation:  delivery.DefaultConfig(),
-		DrainTimeout: httpserver.DefaultDrainTimeout,
+		Translation: delivery.DefaultConfig(),
 	}
 }
 

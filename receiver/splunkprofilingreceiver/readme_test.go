@@ -68,7 +68,6 @@ func TestReadmeDefaults(t *testing.T) {
 		"limits.max_stack_depth":               cfg.Translation.Limits.MaxStackDepth,
 		"limits.max_text_bytes":                cfg.Translation.Limits.MaxTextBytes,
 		"limits.max_expansion":                 cfg.Translation.Limits.MaxExpansion,
-		"drain_timeout":                        cfg.DrainTimeout,
 		"protocols.grpc.read_timeout":          grpc.ReadTimeout,
 		"protocols.http.read_timeout":          http.Server.ReadTimeout,
 		"protocols.hec.read_timeout":           hec.Server.ReadTimeout,

@@ -55,7 +55,7 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 	if r.profiles == nil {
 		return errors.New("the receiver is in no profiles pipeline, so it cannot deliver profiles")
 	}
-	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings, DrainTimeout: r.cfg.DrainTimeout}
+	env := httpserver.Env{Host: host, Telemetry: r.set.TelemetrySettings}
 	largest := int64(r.cfg.Translation.Limits.MaxProfileBytes)
 	var err error
 	if r.stopBudget, err = budget.Watch(r.set.TelemetrySettings); err != nil {

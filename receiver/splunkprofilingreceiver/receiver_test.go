@@ -149,15 +149,11 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	}
 }
 
-// A pipeline that hangs cannot keep Shutdown from ending in time, whether the caller or the drain timeout ends it.
+// A pipeline that hangs cannot keep Shutdown from ending in time.
 func TestShutdownEndsInTime(t *testing.T) {
-	for _, tc := range []struct {
-		protocol, drain string
-		patience        time.Duration
-	}{{"grpc", "10s", 20 * time.Millisecond}, {"http", "10s", 20 * time.Millisecond}, {"grpc", "20ms", time.Hour}, {"http", "20ms", time.Hour}} {
-		protocol := tc.protocol
-		t.Run(protocol+" "+tc.drain, func(t *testing.T) {
-			f := startFixture(t, "protocols: {"+protocol+": {endpoint: 'localhost:0'}}\ndrain_timeout: "+tc.drain, false)
+	for _, protocol := range []string{"grpc", "http"} {
+		t.Run(protocol, func(t *testing.T) {
+			f := startFixture(t, "protocols: {"+protocol+": {endpoint: 'localhost:0'}}", false)
 			entered, release := make(chan struct{}), make(chan struct{})
 			f.next.refuseProfiles = func() error {
 				close(entered)
@@ -179,7 +175,7 @@ func TestShutdownEndsInTime(t *testing.T) {
 				failed <- err
 			}()
 			<-entered
-			ctx, cancel := context.WithTimeout(t.Context(), tc.patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
 			time.AfterFunc(200*time.Millisecond, func() { close(release) })
 			assert.ErrorContains(t, f.receiver.Shutdown(ctx), "cut off")

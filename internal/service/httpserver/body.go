@@ -114,7 +114,7 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength}
 	b.reading, _ = b.ctx.Value(bodyReadingKey{}).(*bodyReading)
 	if b.reading == nil { // the server was not started by Start
-		b.reading = &bodyReading{isCut: func() bool { return false }, writer: w}
+		b.reading = &bodyReading{stopping: context.Background(), writer: w}
 	}
 	// A read under way returns when the deadline is in the past.
 	controller := http.NewResponseController(w)
@@ -170,7 +170,7 @@ func (b *Body) fail(err error) error {
 		err = &budget.TooLargeError{Limit: tooLargeForServer.Limit}
 	}
 	b.reading.close()
-	stopping := b.reading.isCut()
+	stopping := b.reading.stopping.Err() != nil
 	return &BodyError{Status: statusOfBody(err, stopping), Err: explain(err, stopping)}
 }
 

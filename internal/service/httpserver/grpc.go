@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
 // GRPC starts and stops a gRPC server, as Server does an HTTP server. Call NewGRPC, call Context and Receive in the handlers of
@@ -24,21 +25,24 @@ type GRPC struct {
 	server   *grpc.Server
 	listener *limitedListener
 	serving  sync.WaitGroup
-	ends
+	// serveCtx is as in Server.
+	serveCtx    context.Context
+	cancelCalls context.CancelFunc
 }
 
 // NewGRPC returns a GRPC, which has no server yet.
-func NewGRPC(options Options) *GRPC { return &GRPC{options: options, ends: newEnds()} }
+func NewGRPC(options Options) *GRPC {
+	g := &GRPC{options: options}
+	g.serveCtx, g.cancelCalls = context.WithCancel(context.Background())
+	return g
+}
 
 // Context returns the context of a call, which ends when the server stops.
 func (g *GRPC) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(g.abort, cancel)
+	stop := context.AfterFunc(g.serveCtx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
-
-// Stopping is closed when the server stops reading messages that have not arrived.
-func (g *GRPC) Stopping() <-chan struct{} { return g.cut.Done() }
 
 // Serve serves on listener until Shutdown. The server was made with LimitStreams and LimitCalls.
 func (g *GRPC) Serve(server *grpc.Server, listener net.Listener) {
@@ -50,20 +54,15 @@ func (g *GRPC) Serve(server *grpc.Server, listener net.Listener) {
 	})
 }
 
-// Shutdown accepts no new calls and waits for those under way, for at most the drain timeout or until ctx ends. After a
-// quarter of it Stopping is closed. After three quarters the contexts of all calls end, so that handlers can answer; at
-// the end connections are closed. Before Serve, Shutdown does nothing.
+// Shutdown accepts no new calls and waits for those under way, as Server.Shutdown does. Before Serve, it does nothing.
 func (g *GRPC) Shutdown(ctx context.Context) error {
-	defer g.endAbort()
-	defer g.endCut()
+	defer g.cancelCalls()
 	if g.server == nil {
 		return nil
 	}
-	drain := g.options.DrainTimeout
-	ctx, cancel := context.WithTimeout(ctx, drain)
+	work, ctx, cancel := shutdown.Drain(ctx)
 	defer cancel()
-	defer time.AfterFunc(drain/4, g.endCut).Stop()
-	defer time.AfterFunc(drain-drain/4, g.endAbort).Stop()
+	defer context.AfterFunc(work, g.cancelCalls)()
 	done := make(chan struct{})
 	go func() {
 		g.listener.closeAll(true)
@@ -74,8 +73,8 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("calls had not ended after %v and were cut off: %w", drain, ctx.Err())
-		g.endAbort()
+		err = fmt.Errorf("calls had not ended and were cut off: %w", ctx.Err())
+		g.cancelCalls()
 		g.listener.closeAll(false)
 		g.server.Stop() // it does not wait for handlers
 	}

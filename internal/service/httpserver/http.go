@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -43,7 +42,7 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 		return nil, nil, err
 	}
 	return Start(server, listener, Options{
-		DrainTimeout: env.DrainTimeout, OnFailure: env.Fail,
+		OnFailure: env.Fail,
 		Browsers: OfOrigins(h.Config.CORS, func(w http.ResponseWriter, r *http.Request, err error) {
 			h.AnswerError(w, r, err.Error(), http.StatusForbidden)
 		}),
@@ -60,9 +59,8 @@ func BodiesAsSent() (options []confighttp.ToServerOption) {
 
 // Env is what a server needs of the Collector, and of its component.
 type Env struct {
-	Host         component.Host
-	Telemetry    component.TelemetrySettings
-	DrainTimeout time.Duration
+	Host      component.Host
+	Telemetry component.TelemetrySettings
 }
 
 // Fail stops the Collector, since a server has failed.

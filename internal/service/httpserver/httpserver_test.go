@@ -67,7 +67,7 @@ func encode(t testing.TB, encoding string, data []byte) []byte {
 }
 
 // serve starts a server that answers with the size of the body that it read, or with the error.
-func serve(t *testing.T, budget *budget.Budget, limit int64, drain time.Duration, then func(*http.Request)) (*Server, string) {
+func serve(t *testing.T, budget *budget.Budget, limit int64, then func(*http.Request)) (*Server, string) {
 	t.Helper()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		claim := budget.Begin()
@@ -90,7 +90,7 @@ func serve(t *testing.T, budget *budget.Budget, limit int64, drain time.Duration
 	listener, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
 	s := Start(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, listener, Options{
-		DrainTimeout: drain, OnFailure: func(err error) { t.Error(err) },
+		OnFailure: func(err error) { t.Error(err) },
 	})
 	t.Cleanup(func() { _ = s.Shutdown(context.Background()) })
 	return s, listener.Addr().String()
@@ -119,7 +119,7 @@ func post(t testing.TB, address, encoding string, body io.Reader) (int, string) 
 func TestBodiesInEveryEncoding(t *testing.T) {
 	const limit = 300_000
 	budget := budget.New(128 << 20)
-	_, address := serve(t, budget, limit, time.Second, nil)
+	_, address := serve(t, budget, limit, nil)
 	for _, encoding := range append([]string{"", "identity"}, Encodings...) {
 		t.Run(encoding, func(t *testing.T) {
 			for size, want := range map[int]int{1: 200, 100: 200, 100_000: 200, limit: 200, limit + 1: 413} {
@@ -157,7 +157,7 @@ func TestBombsStayWithinTheLimit(t *testing.T) {
 	for _, encoding := range Encodings {
 		bombs[encoding] = encode(t, encoding, make([]byte, 64*mib))
 	}
-	_, address := serve(t, budget.New(128<<20), limit, time.Second, nil)
+	_, address := serve(t, budget.New(128<<20), limit, nil)
 	for encoding, bomb := range bombs {
 		runtime.GC()
 		stop, peak := make(chan struct{}), make(chan uint64)
@@ -216,7 +216,7 @@ func dribble(t *testing.T, address string, start []byte, length int) net.Conn {
 // Large bodies that arrive slowly hold what is for large bodies, until the read timeout. Small ones are received meanwhile.
 func TestSlowSendersLeaveRoomForSmallBodies(t *testing.T) {
 	budget := budget.New(16 * mib) // of which bodies have 4, and one may have 3
-	_, address := serve(t, budget, 4*mib, time.Second, nil)
+	_, address := serve(t, budget, 4*mib, nil)
 	for range 3 {
 		dribble(t, address, make([]byte, 900_000), mib)
 	}
@@ -233,17 +233,19 @@ func TestShutdownEnds(t *testing.T) {
 	const drain = 400 * time.Millisecond
 	shutdown := func(t *testing.T, s *Server) error {
 		began := time.Now()
-		err := s.Shutdown(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), drain)
+		defer cancel()
+		err := s.Shutdown(ctx)
 		assert.Less(t, time.Since(began), drain+5*time.Second) // generous: nothing here may take for ever
 		return err
 	}
 	budget := budget.New(16 * mib)
 	t.Run("idle", func(t *testing.T) {
-		s, _ := serve(t, budget, 1000, time.Minute, nil)
+		s, _ := serve(t, budget, 1000, nil)
 		require.NoError(t, s.Shutdown(t.Context()))
 	})
 	t.Run("a client that sends a byte at a time", func(t *testing.T) {
-		s, address := serve(t, budget, mib, drain, nil)
+		s, address := serve(t, budget, mib, nil)
 		c := dribble(t, address, []byte("begin"), 1_000_000)
 		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
 		require.NoError(t, shutdown(t, s))
@@ -252,7 +254,7 @@ func TestShutdownEnds(t *testing.T) {
 		assert.Contains(t, string(text), ErrStopping.Error())
 	})
 	t.Run("a handler that waits for its context", func(t *testing.T) {
-		s, address := serve(t, budget, mib, drain, func(r *http.Request) { <-r.Context().Done() })
+		s, address := serve(t, budget, mib, func(r *http.Request) { <-r.Context().Done() })
 		code := make(chan int, 1)
 		go func() {
 			got, _ := post(t, address, "", strings.NewReader("x"))
@@ -265,7 +267,7 @@ func TestShutdownEnds(t *testing.T) {
 	t.Run("a handler that waits for ever", func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
-		s, address := serve(t, budget, mib, drain, func(*http.Request) { <-release })
+		s, address := serve(t, budget, mib, func(*http.Request) { <-release })
 		c := dribble(t, address, make([]byte, 1_000_000), 1_000_000)
 		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
 		err := shutdown(t, s)
@@ -275,7 +277,7 @@ func TestShutdownEnds(t *testing.T) {
 	t.Run("the caller's context ends first", func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
-		s, address := serve(t, budget, mib, time.Hour, func(*http.Request) { <-release })
+		s, address := serve(t, budget, mib, func(*http.Request) { <-release })
 		dribble(t, address, make([]byte, 1_000_000), 1_000_000)
 		require.Eventually(t, func() bool { return s.requests.Load() == 1 }, 5*time.Second, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -292,7 +294,7 @@ func TestContextEndsBeforeTheWriteTimeout(t *testing.T) {
 		func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			w.WriteHeader(http.StatusServiceUnavailable)
-		})}, listener, Options{DrainTimeout: time.Second})
+		})}, listener, Options{})
 	defer func() { _ = s.Shutdown(t.Context()) }()
 	code, _ := post(t, listener.Addr().String(), "", strings.NewReader(""))
 	assert.Equal(t, http.StatusServiceUnavailable, code)
@@ -303,7 +305,7 @@ func TestFailureIsReported(t *testing.T) {
 	require.NoError(t, err)
 	var failed atomic.Int32
 	s := Start(&http.Server{ReadHeaderTimeout: time.Minute}, listener, Options{
-		DrainTimeout: time.Second, OnFailure: func(error) { failed.Add(1) },
+		OnFailure: func(error) { failed.Add(1) },
 	})
 	require.NoError(t, listener.Close())
 	require.Eventually(t, func() bool { return failed.Load() == 1 }, 5*time.Second, time.Millisecond)

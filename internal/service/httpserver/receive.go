@@ -61,7 +61,7 @@ func (g *GRPC) Receive(ctx context.Context, stream grpc.ServerStream, how Receiv
 		if err != nil {
 			return nil, err
 		}
-	case <-g.Stopping():
+	case <-g.serveCtx.Done():
 		return nil, OTLPStatus(ErrStopping).Err()
 	case <-late:
 		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", how.Timeout)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpserver has what the project's servers share:
-//   - Start and Shutdown, GRPC: a server stops within a drain timeout, whatever its clients and the pipeline do. HTTP starts one that
+//   - Start and Shutdown, GRPC: a server stops in time, whatever its clients and the pipeline do. HTTP starts one that
 //     receives bodies, as confighttp configures it.
 //   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
 //   - OpenBody: decodes a request's body within limits, on the budget.
@@ -22,15 +22,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
-// DefaultDrainTimeout is how long a server waits for requests under way, by default.
-const DefaultDrainTimeout = 10 * time.Second
-
-// Options configure how a server stops.
+// Options configure a server.
 type Options struct {
-	// DrainTimeout bounds Shutdown. Requests have three quarters of it to end by themselves; then their contexts end.
-	DrainTimeout time.Duration
 	// OnFailure is called if the server stops without Shutdown.
 	OnFailure func(error)
 	// Browsers is the rule for requests of browsers.
@@ -44,20 +41,9 @@ type Server struct {
 	serving sync.WaitGroup
 	// requests is the number of handlers under way.
 	requests atomic.Int64
-	ends
-}
-
-// ends are the contexts that a stopping server ends before it closes connections: cut ends when the server stops reading bodies,
-// abort when requests must end.
-type ends struct {
-	cut, abort       context.Context
-	endCut, endAbort context.CancelFunc
-}
-
-func newEnds() (e ends) {
-	e.cut, e.endCut = context.WithCancel(context.Background())
-	e.abort, e.endAbort = context.WithCancel(context.Background())
-	return e
+	// serveCtx ends when requests must end and bodies are no longer read, shortly before connections are closed.
+	serveCtx       context.Context
+	cancelRequests context.CancelFunc
 }
 
 // Start serves on listener until Shutdown. The server must not be used before; its BaseContext is replaced.
@@ -65,8 +51,9 @@ func newEnds() (e ends) {
 // The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to answer:
 // without an answer, a client would repeat what the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
-	s := &Server{http: server, options: options, ends: newEnds()}
-	server.BaseContext = func(net.Listener) context.Context { return s.abort }
+	s := &Server{http: server, options: options}
+	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())
+	server.BaseContext = func(net.Listener) context.Context { return s.serveCtx }
 	new(connections).limitHTTP(server)
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +70,8 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 			}
 			return
 		}
-		reading := &bodyReading{isCut: func() bool { return s.cut.Err() != nil }, writer: w}
-		defer context.AfterFunc(s.cut, reading.cut)()
+		reading := &bodyReading{stopping: s.serveCtx, writer: w}
+		defer context.AfterFunc(s.serveCtx, reading.stop)()
 		ctx := context.WithValue(r.Context(), bodyReadingKey{}, reading)
 		if server.WriteTimeout > 0 {
 			var cancel context.CancelFunc
@@ -115,7 +102,7 @@ func normalizeEncodings(header http.Header) {
 
 // bodyReading lets the server interrupt the reading of a request's body.
 type bodyReading struct {
-	isCut func() bool
+	stopping context.Context
 	// writer is the server's own: handlers in between wrap it.
 	writer http.ResponseWriter
 
@@ -130,7 +117,7 @@ func (b *bodyReading) setInterrupt(interrupt func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.interrupt = interrupt
-	if interrupt != nil && b.isCut() {
+	if interrupt != nil && b.stopping.Err() != nil {
 		interrupt()
 	}
 }
@@ -142,7 +129,7 @@ func (b *bodyReading) close() {
 	_, _ = http.MaxBytesReader(b.writer, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
-func (b *bodyReading) cut() {
+func (b *bodyReading) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.interrupt != nil {
@@ -153,21 +140,14 @@ func (b *bodyReading) cut() {
 // ServeHTTP handles a request as if it came from the listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
 
-// Shutdown accepts no new requests and waits for those under way, for at most the drain timeout or until ctx ends:
-//   - After a quarter of the time, bodies that have not arrived are no longer read. Their senders should retry.
-//   - After three quarters of it, the contexts of all requests end, so that handlers can answer.
-//   - At the end, connections are closed. The error has the number of requests that had not ended.
+// Shutdown accepts no new requests and waits for those under way until shortly before the deadline of ctx (shutdown.Drain). Then
+// bodies are no longer read, and the contexts of all requests end, so that handlers can answer: their senders should retry. At the end,
+// connections are closed. The error has the number of requests that had not ended.
 func (s *Server) Shutdown(ctx context.Context) error {
-	drain := s.options.DrainTimeout
-	ctx, cancel := context.WithTimeout(ctx, drain)
+	work, ctx, cancel := shutdown.Drain(ctx)
 	defer cancel()
-	graceful, cancelGraceful := context.WithTimeout(ctx, drain-drain/4)
-	defer cancelGraceful()
-	defer time.AfterFunc(drain/4, s.endCut).Stop()
-	defer s.endCut()
-
-	err := s.http.Shutdown(graceful)
-	s.endAbort()
+	err := s.http.Shutdown(work)
+	s.cancelRequests()
 	if err != nil {
 		// The listener is closed, but connections are left, with or without a request.
 		err = s.waitForRequests(ctx)

@@ -23,7 +23,7 @@ type GRPC struct {
 	Signals  []Signal
 
 	maxBytes int64
-	life     *httpserver.GRPC
+	server   *httpserver.GRPC
 }
 
 // Start binds the endpoint and begins to serve.
@@ -32,7 +32,7 @@ func (g *GRPC) Start(ctx context.Context, env httpserver.Env) (Server, error) {
 	if g.MaxBytes > 0 {
 		g.maxBytes = min(g.maxBytes, g.MaxBytes)
 	}
-	g.life = httpserver.NewGRPC(httpserver.Options{DrainTimeout: env.DrainTimeout, OnFailure: env.Fail})
+	g.server = httpserver.NewGRPC(httpserver.Options{OnFailure: env.Fail})
 	server, err := g.Config.Server.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry,
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(httpserver.RawCodec{})),
 		configgrpc.WithGrpcServerOption(httpserver.LimitStreams(g.Config.Server.MaxConcurrentStreams)),
@@ -50,18 +50,18 @@ func (g *GRPC) Start(ctx context.Context, env httpserver.Env) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	g.life.Serve(server, listener)
+	g.server.Serve(server, listener)
 	env.Telemetry.Logger.Info("ready for OTLP over gRPC", zap.Stringer("endpoint", listener.Addr()))
-	return Server{Address: listener.Addr(), Shutdown: g.life.Shutdown}, nil
+	return Server{Address: listener.Addr(), Shutdown: g.server.Shutdown}, nil
 }
 
 // handle answers one request.
 func (g *GRPC) handle(signal Signal, stream grpc.ServerStream) error {
-	ctx, cancel := g.life.Context(stream.Context())
+	ctx, cancel := g.server.Context(stream.Context())
 	defer cancel()
 	claim := budget.Process().Begin()
 	defer claim.Release()
-	data, err := g.life.Receive(ctx, stream, httpserver.Receiving{Claim: claim, MaxBytes: g.maxBytes, Timeout: g.Config.ReadTimeout})
+	data, err := g.server.Receive(ctx, stream, httpserver.Receiving{Claim: claim, MaxBytes: g.maxBytes, Timeout: g.Config.ReadTimeout})
 	if err != nil {
 		return err
 	}

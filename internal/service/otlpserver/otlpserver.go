@@ -142,7 +142,7 @@ func (s *Servers) Address(protocol string) net.Addr {
 	return nil
 }
 
-// Shutdown stops all servers at once: the drain timeout is for all of them.
+// Shutdown stops all servers at once, since they share the time.
 func (s *Servers) Shutdown(ctx context.Context) error {
 	errs := make([]error, len(*s))
 	var stopping sync.WaitGroup

@@ -46,10 +46,11 @@ func Timeout() (time.Duration, error) {
 	return timeout, nil
 }
 
-// kind is a kind of component. The kinds share the timeout: when the part kind.until of it has passed, all components of the kind
-// have stopped or are left behind. So a stuck receiver leaves time for the batches of a processor and the queue of an exporter.
+// kind is a kind of component. The kinds share the timeout, so that a stuck receiver leaves time for the batches of a processor and the
+// queue of an exporter.
 type kind struct {
-	name  string
+	name string
+	// until is the fraction of the timeout by which all components of this kind must have stopped.
 	until float64
 }
 
@@ -69,6 +70,18 @@ func Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, defaultDrain)
+}
+
+// answerTime is how long before the deadline requests end, so that handlers can answer.
+const answerTime = time.Second
+
+// Drain is Deadline for what passes on requests or payloads. work ends shortly before the whole context, so that those who wait can
+// still be answered.
+func Drain(ctx context.Context) (work, whole context.Context, cancel context.CancelFunc) {
+	whole, cancelWhole := Deadline(ctx)
+	end, _ := whole.Deadline()
+	work, cancelWork := context.WithDeadline(whole, end.Add(-min(answerTime, time.Until(end)/4)))
+	return work, whole, func() { cancelWork(); cancelWhole() }
 }
 
 // minWait is the least time for a component, since its Shutdown closes listeners and files.
@@ -151,7 +164,7 @@ func (b *bounded) Start(ctx context.Context, host component.Host) error {
 // end the process when a configuration is reloaded. Limit.Err returns it.
 func (b *bounded) Shutdown(ctx context.Context) error {
 	wait := b.limit.wait(b.kind)
-	// The context ends early, so that components that obey it have time left to stop in order.
+	// The context ends early, so that components that obey it have time left to shut down cleanly.
 	ctx, cancel := context.WithTimeout(ctx, wait-wait/5)
 	name := b.kind.name + " " + b.id.String()
 	stopped := make(chan error, 1)

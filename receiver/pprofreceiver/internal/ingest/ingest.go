@@ -87,7 +87,6 @@ type Config struct {
 	Formats                []string
 	GoTrace                GoTraceConfig
 	TimestampLabels        []string
-	DrainTimeout           time.Duration
 }
 
 // Settings are the settings of an Ingester.

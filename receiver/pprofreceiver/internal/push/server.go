@@ -92,9 +92,8 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	s.address = listener.Addr()
 	s.set.Logger.Info("ready for profiles; push one with: "+s.curlLine(), zap.Stringer("endpoint", s.address))
 	s.http = httpserver.Start(server, listener, httpserver.Options{
-		DrainTimeout: s.ingest.Config.DrainTimeout,
-		Browsers:     httpserver.OfOrigins(s.cfg.HTTP.CORS, s.refuseBrowser),
-		OnFailure:    func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+		Browsers:  httpserver.OfOrigins(s.cfg.HTTP.CORS, s.refuseBrowser),
+		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
 	})
 	return nil
 }

@@ -53,9 +53,8 @@ type statusServer struct {
 	set      component.TelemetrySettings
 	schedule *schedule
 
-	drainTimeout time.Duration
-	http         *httpserver.Server
-	address      net.Addr
+	http    *httpserver.Server
+	address net.Addr
 }
 
 func (s *statusServer) start(ctx context.Context, host component.Host) error {
@@ -73,7 +72,6 @@ func (s *statusServer) start(ctx context.Context, host component.Host) error {
 	s.address = listener.Addr()
 	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.address), zap.String("path", statusPath))
 	s.http = httpserver.Start(server, listener, httpserver.Options{
-		DrainTimeout: s.drainTimeout,
 		Browsers: httpserver.Browsers{
 			IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{s.host()}), Linked: []string{"/", statusPath},
 			Hint: "list the name in `status.allowed_hosts`",

@@ -68,7 +68,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) error {
 	}
 	if status := s.cfg.Status.Get(); status != nil {
 		s.page = &statusServer{
-			cfg: status, set: s.set.TelemetrySettings, schedule: s.schedule, drainTimeout: s.ingest.Config.DrainTimeout,
+			cfg: status, set: s.set.TelemetrySettings, schedule: s.schedule,
 		}
 		if err := s.page.start(ctx, host); err != nil {
 			return fmt.Errorf("`status`: %w", err)

@@ -12,13 +12,14 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
-// Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; after three quarters of the time that
-// Shutdown has, the contexts of deliveries end.
+// Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; shortly before the deadline of
+// Shutdown, the contexts of deliveries end.
 type Worker struct {
 	running     sync.WaitGroup
-	stop, abort context.CancelFunc
+	stop, abort context.CancelFunc // abort ends deliveries
 }
 
 // Start runs fn in a goroutine until shutdown. stopping ends when shutdown begins; deliver ends later, so that payloads that have
@@ -37,10 +38,9 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 	}
 	w.stop()
 	defer w.abort()
-	if deadline, found := ctx.Deadline(); found {
-		left := time.Until(deadline)
-		defer time.AfterFunc(left-left/4, w.abort).Stop()
-	}
+	work, ctx, cancel := shutdown.Drain(ctx)
+	defer cancel()
+	defer context.AfterFunc(work, w.abort)()
 	if err := await.Return(ctx, w.running.Wait); err != nil {
 		return fmt.Errorf("a delivery is still in progress: %w", err)
 	}
