@@ -18,13 +18,8 @@ type Config struct {
 	Profiler ProfilerConfig `mapstructure:",squash"`
 	// OnUnavailable is what happens if the profiler cannot start: onUnavailableRetry or onUnavailableFail.
 	OnUnavailable string `mapstructure:"on_unavailable"`
-	// RetryInitialInterval is the time between a failed attempt and the next one. It doubles up to RetryMaxInterval.
-	RetryInitialInterval time.Duration `mapstructure:"retry_initial_interval"`
-	RetryMaxInterval     time.Duration `mapstructure:"retry_max_interval"`
 	// SkipChecks starts the profiler without checking first whether it can work.
 	SkipChecks bool `mapstructure:"skip_checks"`
-	// ConsumeTimeout bounds how long the pipeline may take for a report.
-	ConsumeTimeout time.Duration `mapstructure:"consume_timeout"`
 }
 
 const (
@@ -76,10 +71,7 @@ func createDefaultConfig() component.Config {
 			MaxGRPCRetries:         5,
 			MaxRPCMsgSize:          32 << 20,
 		},
-		OnUnavailable:        onUnavailableRetry,
-		RetryInitialInterval: 10 * time.Second,
-		RetryMaxInterval:     5 * time.Minute,
-		ConsumeTimeout:       30 * time.Second,
+		OnUnavailable: onUnavailableRetry,
 	}
 }
 
@@ -94,9 +86,6 @@ func (c *Config) Validate() error {
 	require(p.ReporterInterval > 0, "reporter_interval", "positive", p.ReporterInterval)
 	require(p.MonitorInterval > 0, "monitor_interval", "positive", p.MonitorInterval)
 	require(p.ClockSyncInterval > 0, "clock_sync_interval", "positive", p.ClockSyncInterval)
-	require(c.RetryInitialInterval > 0, "retry_initial_interval", "positive", c.RetryInitialInterval)
-	require(c.ConsumeTimeout > 0, "consume_timeout", "positive", c.ConsumeTimeout)
-	require(c.RetryMaxInterval >= c.RetryInitialInterval, "retry_max_interval", "`retry_initial_interval` or more", c.RetryMaxInterval)
 	require(p.ReporterJitter >= 0 && p.ReporterJitter <= 1, "reporter_jitter", "0 to 1", p.ReporterJitter)
 	require(p.SamplesPerSecond >= 1 && p.SamplesPerSecond <= 1000, "samples_per_second", "1 to 1000", p.SamplesPerSecond)
 	require(p.ProbabilisticInterval >= time.Minute && p.ProbabilisticInterval <= 5*time.Minute,

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
 )
 
@@ -29,6 +30,11 @@ const (
 	settleTime = time.Second
 	// slotWait is how long a start waits for another receiver to end, for example when the configuration is reloaded.
 	slotWait = 3 * time.Second
+	// firstRetry passes between a failed start and the next attempt. The time doubles up to maxRetry.
+	firstRetry = 10 * time.Second
+	maxRetry   = 5 * time.Minute
+	// consumeTimeout bounds how long the pipeline may take for a report.
+	consumeTimeout = 30 * time.Second
 )
 
 // profilingReceiver starts the profiler, retrying if it cannot start, and stops it.
@@ -41,8 +47,8 @@ type profilingReceiver struct {
 	// check and create are checkMachine and createProfiler, except in tests.
 	check  func(*Config) problems
 	create func(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component, error)
-	// settleTime and slotWait are the constants, except in tests.
-	settleTime, slotWait time.Duration
+	// settleTime, slotWait and firstRetry are the constants, except in tests.
+	settleTime, slotWait, firstRetry time.Duration
 
 	stop context.CancelFunc
 	// done is closed when the profiler has stopped.
@@ -62,8 +68,8 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	}
 	return &profilingReceiver{
 		cfg: cfg, set: set, metrics: metrics, check: checkMachine, create: createProfiler,
-		settleTime: settleTime, slotWait: slotWait,
-		consumer: &reportConsumer{next: next, obsreport: obsreport, logger: set.Logger, timeout: cfg.ConsumeTimeout},
+		settleTime: settleTime, slotWait: slotWait, firstRetry: firstRetry,
+		consumer: &reportConsumer{next: next, obsreport: obsreport, logger: set.Logger, timeout: consumeTimeout},
 	}, nil
 }
 
@@ -96,7 +102,7 @@ func (r *profilingReceiver) Start(_ context.Context, host component.Host) error 
 // startEventually returns the profiler when it has started, or nil if ctx ends first.
 func (r *profilingReceiver) startEventually(ctx context.Context, host component.Host) component.Component {
 	logged := ""
-	for wait := r.cfg.RetryInitialInterval; ; wait = min(2*wait, r.cfg.RetryMaxInterval) {
+	for wait := r.firstRetry; ; wait = min(2*wait, maxRetry) {
 		profiler, err := r.attempt(ctx, host)
 		if err == nil {
 			if logged != "" {
@@ -187,13 +193,13 @@ func (r *profilingReceiver) acquireSlot() bool {
 
 func (r *profilingReceiver) releaseSlot() { time.AfterFunc(r.settleTime, func() { <-slot }) }
 
-// Shutdown stops the profiler and waits for a report that is under way, for `consume_timeout` at most.
+// Shutdown stops the profiler and waits for a report that is under way.
 func (r *profilingReceiver) Shutdown(ctx context.Context) error {
 	if r.stop == nil {
 		return nil
 	}
 	r.stop()
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.ConsumeTimeout)
+	ctx, cancel := shutdown.Deadline(ctx)
 	defer cancel()
 	defer r.metrics.Shutdown()
 	select {

@@ -72,7 +72,6 @@ func newHarness(t *testing.T, next xconsumer.Profiles, change func(*Config)) *ha
 	core, h.log = observer.New(zap.InfoLevel)
 	set.Logger = zap.New(core)
 	cfg := createDefaultConfig().(*Config)
-	cfg.RetryInitialInterval, cfg.RetryMaxInterval = time.Millisecond, 4*time.Millisecond
 	if change != nil {
 		change(cfg)
 	}
@@ -83,7 +82,7 @@ func newHarness(t *testing.T, next xconsumer.Profiles, change func(*Config)) *ha
 	var err error
 	h.profilingReceiver, err = newReceiver(set, cfg, next)
 	require.NoError(t, err)
-	h.settleTime, h.slotWait = 0, waitTimeout
+	h.settleTime, h.slotWait, h.firstRetry = 0, waitTimeout, time.Millisecond
 	h.check = func(*Config) problems {
 		if p := h.lacks.Load(); p != nil {
 			return *p
@@ -172,10 +171,15 @@ func TestOneAtATime(t *testing.T) {
 
 // Neither a profiler that is stuck in Start nor a pipeline that does not return delays a shutdown.
 func TestShutdownIsBounded(t *testing.T) {
-	h := newHarness(t, nil, func(c *Config) { c.ConsumeTimeout = 20 * time.Millisecond })
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	h := newHarness(t, nil, nil)
 	h.fake.stuck = make(chan struct{})
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
-	require.ErrorIs(t, h.Shutdown(t.Context()), context.DeadlineExceeded)
+	require.ErrorIs(t, h.Shutdown(soon()), context.DeadlineExceeded)
 	close(h.fake.stuck)
 	<-h.done
 
@@ -186,12 +190,12 @@ func TestShutdownIsBounded(t *testing.T) {
 		return nil
 	}, consumer.WithCapabilities(consumer.Capabilities{}))
 	require.NoError(t, err)
-	h = newHarness(t, next, func(c *Config) { c.ConsumeTimeout = 20 * time.Millisecond })
+	h = newHarness(t, next, nil)
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
 	h.requireRunning(t, 1)
 	go func() { _ = h.fake.next.ConsumeProfiles(context.Background(), report()) }()
 	<-arrived
-	require.ErrorContains(t, h.Shutdown(t.Context()), "pass the eBPF profiler's last report on")
+	require.ErrorContains(t, h.Shutdown(soon()), "pass the eBPF profiler's last report on")
 	close(leave)
 	h.consumer.inFlight.Wait()
 }
@@ -239,14 +243,15 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
-// The pipeline has at most consume_timeout for a report.
+// The pipeline has at most consumeTimeout for a report.
 func TestConsumeTimeout(t *testing.T) {
 	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}, consumer.WithCapabilities(consumer.Capabilities{}))
 	require.NoError(t, err)
-	h := newHarness(t, next, func(c *Config) { c.ConsumeTimeout = time.Millisecond })
+	h := newHarness(t, next, nil)
+	h.consumer.timeout = time.Millisecond
 	require.NoError(t, h.consumer.ConsumeProfiles(t.Context(), report()))
 	require.Equal(t, 1, h.log.FilterMessageSnippet("refused a report").Len())
 }
