@@ -84,10 +84,9 @@ func TestConfig(t *testing.T) {
 	assert.NoError(t, err)
 	cfg, err := load(map[string]any{"text_thread_metadata": "full", "limits": map[string]any{"max_stack_depth": 7}})
 	require.NoError(t, err)
-	assert.Equal(t, records.Options{
-		FullThreadMetadata: true,
-		Limits:             scan.Limits{MaxStackDepth: 7, MaxProfileBytes: 32 << 20, MaxTextBytes: 64 << 10, MaxExpansion: 4},
-	}, cfg.Translation.Options())
+	limits := scan.DefaultLimits()
+	limits.MaxStackDepth = 7
+	assert.Equal(t, records.Options{FullThreadMetadata: true, Limits: limits}, cfg.Translation.Options())
 	_, err = load(map[string]any{"text_thread_metadata": "all", "limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
 	assert.ErrorContains(t, err, "`text_thread_metadata` must be basic or full")
 	assert.ErrorContains(t, err, "`max_stack_depth` must be positive")

@@ -22,7 +22,7 @@ func TestReadme(t *testing.T) {
 	cfg := createDefaultConfig().(*Config).Translation
 	collectortest.CheckDefaults(t, rows, 1, map[string]any{
 		"text_thread_metadata": cfg.TextThreadMetadata, "limits.max_profile_bytes": cfg.Limits.MaxProfileBytes,
-		"limits.max_stack_depth": cfg.Limits.MaxStackDepth, "limits.max_text_bytes": cfg.Limits.MaxTextBytes, "limits.max_expansion": cfg.Limits.MaxExpansion,
+		"limits.max_stack_depth": cfg.Limits.MaxStackDepth,
 	})
 	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["connectors"], metadata.Type.String())
 }

@@ -53,27 +53,23 @@ type Config struct {
 type LimitsConfig struct {
 	// MaxProfileBytes is the largest size of one payload, as sent and after decompression.
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
-	// MaxTextBytes is the longest single text of a payload.
-	MaxTextBytes int `mapstructure:"max_text_bytes"`
-	// MaxExpansion bounds the attribute values that a payload becomes, as a multiple of its size.
-	MaxExpansion int `mapstructure:"max_expansion"`
 }
 
 // ingest returns what the sources share. An entry of an OTLP table takes up to a hundred bytes, one of a pprof as little as two. The
 // limit on entries follows from the size of the largest payload, so that lowering max_profile_bytes lowers the memory.
 func (c *Config) ingest() ingest.Config {
 	const bytesPerEntry, leastEntries = 32, 64 << 10
-	entries := max(leastEntries, c.Limits.MaxProfileBytes/bytesPerEntry)
+	limits := scan.DefaultLimits()
+	limits.MaxProfileBytes = c.Limits.MaxProfileBytes
+	limits.MaxSamples = max(leastEntries, limits.MaxProfileBytes/bytesPerEntry)
+	limits.MaxTableEntries = limits.MaxSamples
 	return ingest.Config{
 		ResourceAttributes:     c.ResourceAttributes,
 		IncludeOriginalPayload: c.IncludeOriginalPayload,
 		Formats:                c.Formats,
 		GoTrace:                c.GoTrace,
 		TimestampLabels:        c.TimestampLabels,
-		Limits: scan.Limits{
-			MaxProfileBytes: c.Limits.MaxProfileBytes, MaxTextBytes: c.Limits.MaxTextBytes, MaxExpansion: c.Limits.MaxExpansion,
-			MaxSamples: entries, MaxTableEntries: entries,
-		},
+		Limits:                 limits,
 	}
 }
 
@@ -104,13 +100,6 @@ func (c *Config) Validate() error {
 // Validate returns all faults.
 func (c *LimitsConfig) Validate() error {
 	var faults config.Faults
-	for _, limit := range []struct {
-		key   string
-		value int
-	}{{"max_profile_bytes", c.MaxProfileBytes}, {"max_text_bytes", c.MaxTextBytes}, {"max_expansion", c.MaxExpansion}} {
-		faults.Require(limit.value > 0, "`%s` must be positive, found %d", limit.key, limit.value)
-	}
-	faults.Require(int64(c.MaxProfileBytes) <= config.MaxBytes,
-		"`max_profile_bytes` must be at most %d, found %d", int64(config.MaxBytes), c.MaxProfileBytes)
+	faults.RequireProfileBytes(c.MaxProfileBytes)
 	return faults.Err()
 }

@@ -71,9 +71,7 @@ func createDefaultConfig() component.Config {
 		GoTrace: ingest.DefaultGoTrace(),
 
 		TimestampLabels: decode.DefaultTimestampLabels(),
-		Limits: LimitsConfig{
-			MaxProfileBytes: limits.MaxProfileBytes, MaxTextBytes: limits.MaxTextBytes, MaxExpansion: limits.MaxExpansion,
-		},
+		Limits:          LimitsConfig{MaxProfileBytes: limits.MaxProfileBytes},
 	}
 }
 

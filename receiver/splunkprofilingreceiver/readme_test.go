@@ -66,8 +66,6 @@ func TestReadmeDefaults(t *testing.T) {
 		"text_thread_metadata":                 cfg.Translation.TextThreadMetadata,
 		"limits.max_profile_bytes":             cfg.Translation.Limits.MaxProfileBytes,
 		"limits.max_stack_depth":               cfg.Translation.Limits.MaxStackDepth,
-		"limits.max_text_bytes":                cfg.Translation.Limits.MaxTextBytes,
-		"limits.max_expansion":                 cfg.Translation.Limits.MaxExpansion,
 		"protocols.grpc.read_timeout":          grpc.ReadTimeout,
 		"protocols.http.read_timeout":          http.Server.ReadTimeout,
 		"protocols.hec.read_timeout":           hec.Server.ReadTimeout,

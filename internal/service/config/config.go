@@ -47,3 +47,9 @@ func (f *Faults) Add(err error) {
 
 // Err joins all faults. It is nil if there are none.
 func (f Faults) Err() error { return errors.Join(f...) }
+
+// RequireProfileBytes adds a fault if `max_profile_bytes` is out of its bounds.
+func (f *Faults) RequireProfileBytes(found int) {
+	f.Require(found > 0, "`max_profile_bytes` must be positive, found %d", found)
+	f.Require(int64(found) <= MaxBytes, "`max_profile_bytes` must be at most %d, found %d", int64(MaxBytes), found)
+}

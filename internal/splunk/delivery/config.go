@@ -24,10 +24,6 @@ type LimitsConfig struct {
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
 	// MaxStackDepth is the largest number of frames in one stack.
 	MaxStackDepth int `mapstructure:"max_stack_depth"`
-	// MaxTextBytes is the longest text of a pprof, in bytes: the rest of a longer one is cut off.
-	MaxTextBytes int `mapstructure:"max_text_bytes"`
-	// MaxExpansion bounds the attribute values that a pprof becomes: 64 KiB and this many times its size.
-	MaxExpansion int `mapstructure:"max_expansion"`
 }
 
 const (
@@ -39,10 +35,7 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		TextThreadMetadata: metadataBasic,
-		Limits: LimitsConfig{
-			MaxProfileBytes: scan.DefaultLimits().MaxProfileBytes, MaxStackDepth: 1024,
-			MaxTextBytes: scan.DefaultLimits().MaxTextBytes, MaxExpansion: scan.DefaultLimits().MaxExpansion,
-		},
+		Limits:             LimitsConfig{MaxProfileBytes: scan.DefaultLimits().MaxProfileBytes, MaxStackDepth: 1024},
 	}
 }
 
@@ -57,27 +50,14 @@ func (c *Config) Validate() error {
 // Validate names every fault.
 func (c *LimitsConfig) Validate() error {
 	var faults config.Faults
-	for _, limit := range []struct {
-		key   string
-		value int
-	}{
-		{"max_profile_bytes", c.MaxProfileBytes}, {"max_stack_depth", c.MaxStackDepth},
-		{"max_text_bytes", c.MaxTextBytes}, {"max_expansion", c.MaxExpansion},
-	} {
-		faults.Require(limit.value > 0, "`%s` must be positive, found %d", limit.key, limit.value)
-	}
-	faults.Require(int64(c.MaxProfileBytes) <= config.MaxBytes,
-		"`max_profile_bytes` must be at most %d, found %d", int64(config.MaxBytes), c.MaxProfileBytes)
+	faults.RequireProfileBytes(c.MaxProfileBytes)
+	faults.Require(c.MaxStackDepth > 0, "`max_stack_depth` must be positive, found %d", c.MaxStackDepth)
 	return faults.Err()
 }
 
 // Options returns the translator's options.
 func (c *Config) Options() records.Options {
-	l := &c.Limits
-	return records.Options{
-		FullThreadMetadata: c.TextThreadMetadata == metadataFull,
-		Limits: scan.Limits{
-			MaxProfileBytes: l.MaxProfileBytes, MaxStackDepth: l.MaxStackDepth, MaxTextBytes: l.MaxTextBytes, MaxExpansion: l.MaxExpansion,
-		},
-	}
+	limits := scan.DefaultLimits()
+	limits.MaxProfileBytes, limits.MaxStackDepth = c.Limits.MaxProfileBytes, c.Limits.MaxStackDepth
+	return records.Options{FullThreadMetadata: c.TextThreadMetadata == metadataFull, Limits: limits}
 }
