@@ -183,20 +183,15 @@ scrape:
 
 func TestGoTraceConfig(t *testing.T) {
 	for config, says := range map[string]string{
-		"mode: sums": `found "sums"`, "min_duration: -1s": "must not be negative", "period: 0s": "must be positive",
-		"max_threads: 0": "must be positive", "max_legacy_bytes: 0": "must be positive", "min_durations: 1s": "min_durations",
+		"mode: sums": `found "sums"`, "min_duration: -1s": "must not be negative", "min_durations: 1s": "min_durations",
 	} {
 		_, err := loadConfig(serverOnly + "go_trace: {" + config + "}\n")
 		assert.ErrorContains(t, err, says, config)
 	}
-	f := startFixture(t, serverOnly+"go_trace: {mode: aggregated, max_threads: 3}\n")
-	code, _, a := send(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
+	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 50000000}\n")
+	code, _, a := send(t, f.profilesURL(), sourcetest.Gzipped(t, []byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 33<<20))))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
-	assert.Contains(t, a.Error, "go_trace.max_threads")
-	f = startFixture(t, serverOnly+"go_trace: {max_legacy_bytes: 100}\n")
-	code, _, a = send(t, f.profilesURL(), []byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 100)))
-	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
-	assert.Contains(t, a.Error, "go_trace.max_legacy_bytes")
+	assert.Contains(t, a.Error, "it has more than 33554432 bytes")
 	f = startFixture(t, serverOnly+"go_trace: {mode: aggregated}\n")
 	code, _, a = send(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)

@@ -509,10 +509,10 @@ func TestPyroscopeConfig(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code)
 
 	for section, faults := range map[string][]string{
-		"formats: [trie], session_id: ''":                     {`server: pyroscope: `, `found "trie"`, "`session_id` must be drop or"},
+		"formats: [trie], session_id: drop":                   {`server: pyroscope: `, `found "trie"`, "`session_id` must be the name of an attribute"},
 		"formats: []":                                         {"`formats` must not be empty"},
-		"labels: {a: x, b: x}":                                {"`labels::b` must differ from `labels::a`, found \"x\" in both"},
-		"session_id: service.name, tenant_attribute: x":       {"`session_id` must differ from `labels::service_name`"},
+		"labels: {a: x, b: x}":                                {"`labels.b` must differ from `labels.a`, found \"x\" in both"},
+		"session_id: service.name, tenant_attribute: x":       {"`session_id` must differ from `labels.service_name`"},
 		"session_id: x, tenant_attribute: x":                  {"`session_id` must differ from `tenant_attribute`"},
 		"labels: {service_name: drop, a: '', b: ''}, more: 1": {"more"},
 	} {

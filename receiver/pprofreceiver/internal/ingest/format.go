@@ -92,11 +92,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		return pd, stats, noTime(ctx)
 	case ReasonOf(err) != "":
 		return pd, stats, err
-	case errors.Is(err, gotrace.ErrThreads):
-		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`go_trace.max_threads`)", err))
-	case errors.Is(err, gotrace.ErrLegacy):
-		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`go_trace.max_legacy_bytes`)", err))
-	case errors.Is(err, events.ErrTooLarge):
+	case errors.Is(err, gotrace.ErrThreads), errors.Is(err, gotrace.ErrLegacy), errors.Is(err, events.ErrTooLarge):
 		return pd, stats, Reject(TooLarge, err)
 	case err != nil:
 		return pd, stats, Reject(NotPprof, fmt.Errorf("read %s: %w", format, err))

@@ -31,20 +31,17 @@ type PyroscopeConfig struct {
 	Formats []string `mapstructure:"formats"`
 	// Labels renames labels to resource attributes; an empty name drops one. Other labels keep their names.
 	Labels map[string]string `mapstructure:"labels"`
-	// SessionID is the resource attribute for the client's session id, or sessionDrop.
+	// SessionID is the resource attribute for the client's session id; empty drops it.
 	SessionID string `mapstructure:"session_id"`
 	// TenantAttribute is the resource attribute for the header X-Scope-OrgID; empty ignores the header.
 	TenantAttribute string `mapstructure:"tenant_attribute"`
 }
 
-// sessionDrop is the value of `session_id` that keeps no session ids.
-const sessionDrop = "drop"
-
 // DefaultPyroscope returns the defaults of the section `pyroscope`.
 func DefaultPyroscope() PyroscopeConfig {
 	return PyroscopeConfig{
 		Enabled: true, Formats: slices.Clone(ingestFormats),
-		Labels: map[string]string{"service_name": "service.name"}, SessionID: sessionDrop,
+		Labels: map[string]string{"service_name": "service.name"},
 	}
 }
 
@@ -73,15 +70,13 @@ func (c *PyroscopeConfig) Validate() error {
 	for _, name := range c.Formats {
 		faults.Require(slices.Contains(ingestFormats, name), "`formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name)
 	}
-	faults.Require(c.SessionID != "", "`session_id` must be %s or the name of an attribute", sessionDrop)
+	faults.Require(c.SessionID != "drop", "`session_id` must be the name of an attribute; without it the session id is dropped")
 	setBy := map[string]string{}
 	for _, label := range slices.Sorted(maps.Keys(c.Labels)) {
-		faults.Add(checkUnique(setBy, c.Labels[label], fmt.Sprintf("`labels::%s`", label)))
+		faults.Add(checkUnique(setBy, c.Labels[label], fmt.Sprintf("`labels.%s`", label)))
 	}
 	faults.Add(checkUnique(setBy, c.TenantAttribute, "`tenant_attribute`"))
-	if c.SessionID != sessionDrop {
-		faults.Add(checkUnique(setBy, c.SessionID, "`session_id`"))
-	}
+	faults.Add(checkUnique(setBy, c.SessionID, "`session_id`"))
 	return faults.Err()
 }
 

@@ -275,9 +275,7 @@ func (s pyroscope) payload(claim *budget.Claim, tenant string, from *pyroscopewi
 		}
 		put(key, l.Value)
 	}
-	if s.cfg.SessionID != sessionDrop {
-		put(s.cfg.SessionID, from.SessionID)
-	}
+	put(s.cfg.SessionID, from.SessionID)
 	put(s.cfg.TenantAttribute, tenant)
 	key, renamed := s.cfg.Labels[pyroscopewire.LabelService]
 	if !renamed {
