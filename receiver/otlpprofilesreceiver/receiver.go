@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
@@ -41,9 +40,8 @@ type otlpReceiver struct {
 	profiles xconsumer.Profiles
 	logs     consumer.Logs
 
-	// logged are the senders of old layouts that were logged.
-	mu     sync.Mutex
-	logged map[oldSender]struct{}
+	// oldSenders are the senders of old layouts that were logged.
+	oldSenders httpserver.Once[oldSender]
 
 	servers    otlpserver.Servers
 	stopBudget func() error
@@ -54,7 +52,7 @@ func newReceiver(set receiver.Settings, cfg *Config) (*otlpReceiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &otlpReceiver{cfg: cfg, set: set, metrics: metrics, logged: map[oldSender]struct{}{}}, nil
+	return &otlpReceiver{cfg: cfg, set: set, metrics: metrics}, nil
 }
 
 // Start starts both servers, or none.
@@ -242,9 +240,6 @@ type oldSender struct {
 	layout layouts.Layout
 }
 
-// maxOldSenders bounds the senders that are remembered. Further ones are not logged.
-const maxOldSenders = 1000
-
 // logOldSender logs a sender of an old layout, once.
 func (r *otlpReceiver) logOldSender(ctx context.Context, layout layouts.Layout) {
 	sender := oldSender{host: "unknown", layout: layout}
@@ -254,12 +249,9 @@ func (r *otlpReceiver) logOldSender(ctx context.Context, layout layouts.Layout) 
 			sender.host = host
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, known := r.logged[sender]; known || len(r.logged) >= maxOldSenders {
+	if !r.oldSenders.IsNew(sender) {
 		return
 	}
-	r.logged[sender] = struct{}{}
 	r.set.Logger.Warn("a sender uses an old layout of OTLP profiles; its profiles are accepted, but upgrade it",
 		zap.String("sender", sender.host), zap.Stringer("opentelemetry_proto", layout))
 }

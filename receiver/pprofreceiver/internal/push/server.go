@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -47,9 +46,8 @@ type Server struct {
 	// address is where the server listens once started.
 	address net.Addr
 
-	strayMu sync.Mutex
-	// strays are the hosts that posted to an unknown path.
-	strays map[string]struct{}
+	// unknownPathSenders are the hosts that posted to an unknown path.
+	unknownPathSenders httpserver.Once[string]
 }
 
 // New returns a server that is not started.
@@ -234,29 +232,12 @@ func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 	err := errors.New(message)
 	if r.Method == http.MethodPost {
 		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.UnknownPath, err))
-		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && s.isNewStray(host) {
+		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && s.unknownPathSenders.IsNew(host) {
 			s.set.Logger.Warn("received a request to a path that does not exist; "+message,
 				zap.String("sender", host), zap.String("path", strings.ToValidUTF8(r.URL.Path[:min(len(r.URL.Path), 200)], "\uFFFD")))
 		}
 	}
 	writeError(w, http.StatusNotFound, err)
-}
-
-// maxStrays bounds the senders that are remembered. Further ones are not logged.
-const maxStrays = 1000
-
-// isNewStray reports whether a sender to an unknown path must be logged, which happens once.
-func (s *Server) isNewStray(host string) bool {
-	s.strayMu.Lock()
-	defer s.strayMu.Unlock()
-	if _, known := s.strays[host]; known || len(s.strays) >= maxStrays {
-		return false
-	}
-	if s.strays == nil {
-		s.strays = map[string]struct{}{}
-	}
-	s.strays[host] = struct{}{}
-	return true
 }
 
 // refuseBrowser answers a request that a page of another site made a browser send.

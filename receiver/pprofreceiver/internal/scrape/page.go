@@ -198,8 +198,8 @@ type endpointStatus struct {
 	Samples int       `json:"samples"`
 	Outcome string    `json:"outcome,omitempty"`
 	Error   string    `json:"error,omitempty"`
-	// Asking means that a scrape is in progress.
-	Asking bool `json:"asking"`
+	// InProgress means that a scrape is in progress.
+	InProgress bool `json:"in_progress"`
 }
 
 // statusFilter selects targets. Empty fields select all.
@@ -276,9 +276,9 @@ func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 		endpoint := endpointStatus{
 			Profile: e.Profile.Name, URL: e.shown, State: e.state(), Last: e.last.began,
 			Seconds: e.last.took.Seconds(), Bytes: e.last.bodyBytes, Samples: e.last.samples,
-			Outcome: e.last.outcome, Asking: e.position == notWaiting,
+			Outcome: e.last.outcome, InProgress: e.position == notWaiting,
 		}
-		if !endpoint.Asking {
+		if !endpoint.InProgress {
 			endpoint.Next = e.due
 		}
 		if e.last.err != nil {

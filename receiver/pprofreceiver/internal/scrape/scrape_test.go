@@ -300,7 +300,7 @@ func TestScrapeShutdown(t *testing.T) {
 		f.end()
 		close(ended)
 	}()
-	f.eventually(func() bool { return !f.endpoint(0, "hangs").Asking })
+	f.eventually(func() bool { return !f.endpoint(0, "hangs").InProgress })
 	close(goOn)
 	<-ended
 	assert.Less(t, time.Since(begun), sourcetest.Patience/2)
