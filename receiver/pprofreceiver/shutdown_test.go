@@ -140,24 +140,28 @@ func TestShutdownWhileDecoding(t *testing.T) {
 	require.NoError(t, f.receiver.Start(t.Context(), sourcetest.Host{}))
 	body := worst.Folded["keys and times"](30 << 20) // takes seconds
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, sourcetest.Patience, time.Millisecond)
-	answers := make(chan *http.Response, 1)
+	url := strings.Replace(f.pushURL(), "/v1/pprof", "/v1/profiles", 1)
+	var status int
+	var retryAfter string
+	var text []byte
+	answered := make(chan error, 1)
 	go func() {
-		response, err := http.Post(strings.Replace(f.pushURL(), "/v1/pprof", "/v1/profiles", 1), "", bytes.NewReader(body))
-		if assert.NoError(t, err) {
-			answers <- response
+		response, err := http.Post(url, "", bytes.NewReader(body))
+		if err == nil {
+			defer func() { _ = response.Body.Close() }()
+			status, retryAfter = response.StatusCode, response.Header.Get("Retry-After")
+			text, err = io.ReadAll(response.Body)
 		}
+		answered <- err
 	}()
 	defer http.DefaultClient.CloseIdleConnections()
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > int64(len(body)+len(body)/4) }, sourcetest.Patience, time.Millisecond)
 	began := time.Now()
 	require.NoError(t, f.receiver.Shutdown(soon(t)))
 	assert.Less(t, time.Since(began), 5*time.Second)
-	response := <-answers
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode, "%s", text)
-	assert.NotEmpty(t, response.Header.Get("Retry-After"))
+	require.NoError(t, <-answered)
+	assert.Equal(t, http.StatusServiceUnavailable, status, "%s", text)
+	assert.NotEmpty(t, retryAfter)
 	assert.Contains(t, string(text), "the request ended before its payload was decoded")
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy)), "%s", text)
 	assert.Zero(t, f.Sum(sourcetest.MetricRejected)-f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy)))
