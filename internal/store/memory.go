@@ -56,9 +56,9 @@ const (
 	nodeBytes      = 96
 	frameBytes     = 320 // with three new texts and the caches of its location
 	lineKeyBytes   = 64
-	cacheBytes     = 96 // an entry of a map without its text
-	rowBytes       = 96 // of a table, without its values
-	valueBytes     = 18
+	cacheBytes     = 96                    // an entry of a map without its text
+	rowBytes       = 96                    // of a table, without its values
+	valueBytes     = 24                    // of a table that grows, beside what collecting the old one lags behind
 	writtenBytes   = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
 	eventBytes     = 128
 	laneBytes      = 512 // a set of attributes with its names of a lane and a state
