@@ -60,10 +60,8 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 		a.added.Refused[RefusedSize] = pd.ProfileCount()
 	} else {
 		a.block = s.current(now)
-		a.block.mu.Lock()
 		a.message(pd)
 		a.block.measure()
-		a.block.mu.Unlock()
 		if cost > largeBytes { // do not keep scratch memory of that size for the next message
 			s.importer = compact.Importer{}
 			s.importer.Reset(a.block.dict)
@@ -238,6 +236,15 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes di
 		return
 	}
 	a.setTime(&c)
+	switch c.values {
+	case kind.Gauge:
+		sr.use.hold(&c, int64(a.cfg.Resolution))
+	case kind.Cumulative:
+		if !sr.use.difference(cols, &c) {
+			a.added.Refused[RefusedOrder]++
+			return
+		}
+	}
 	c.samples = int32(len(cols.values))
 	c.data = cols.encode(c.flags)
 	c.meta = a.block.meta(meta{

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -19,7 +18,6 @@ import (
 
 // block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
 type block struct {
-	mu   sync.RWMutex
 	dict *dictionary.Dictionary
 	// series are in the order of their arrival; byKey has their positions.
 	series []series
@@ -112,7 +110,8 @@ type meta struct {
 type chunk struct {
 	// time and duration are those of the profile.
 	time, duration int64
-	// start and end are the time under which the profile is kept, which differs from its own if that is outside the window.
+	// start and end are the time for which the profile counts, which differs from its own if that is outside the window: of a delta, when
+	// it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals (seriesHistory.holds).
 	start, end int64
 	// total is the sum of its values.
 	total int64
@@ -132,6 +131,8 @@ const (
 	hasTimestamps
 	// isMoved marks a profile that is kept under its time of arrival.
 	isMoved
+	// isBaseline marks the first cumulative profile of a series, which has the totals since the process began.
+	isBaseline
 )
 
 const chunkBytes = 88
@@ -148,6 +149,31 @@ func (e *block) freeze() {
 	e.dict.Freeze()
 	e.byKey, e.byMeta, e.bySet = nil, nil, nil
 	e.measure()
+}
+
+// first and last return the start and the end of the profile.
+func (c *chunk) first() int64 {
+	if c.values == kind.Gauge {
+		return c.start - c.duration
+	}
+	return c.start
+}
+
+func (c *chunk) last() int64 {
+	if c.values == kind.Gauge {
+		return c.start
+	}
+	return c.end
+}
+
+// interval returns the time between a gauge and the next one of its series, as far as it is known.
+func (c *chunk) interval() int64 { return (c.end - c.start) / 2 }
+
+// snapshot returns the block as it is now, for readers that go on while profiles are added.
+func (e *block) snapshot() *block {
+	s := e.clone()
+	s.dict = e.dict.Snapshot()
+	return s
 }
 
 // clone returns a copy of a block that does not grow, with the same dictionary and profiles.
@@ -203,13 +229,13 @@ func (e *block) add(sr *series, c chunk) {
 		sr.chunks = grown
 	}
 	if len(sr.chunks) == 0 {
-		sr.from, sr.until = c.start, c.end
+		sr.from, sr.until = c.start, c.last()
 	}
 	sr.chunks = append(sr.chunks, c)
 	sr.values = c.values
 	sr.samples += int(c.samples)
 	sr.bytes += cap(c.data) + chunkBytes
-	sr.from, sr.until = min(sr.from, c.start), max(sr.until, c.end)
+	sr.from, sr.until = min(sr.from, c.start), max(sr.until, c.last())
 	sr.timestamps = sr.timestamps || c.flags&(hasTimestamps|isMoved) == hasTimestamps
 	if c.flags&isMoved != 0 {
 		sr.moved++
@@ -217,5 +243,5 @@ func (e *block) add(sr *series, c chunk) {
 	e.chunkBytes += cap(c.data)
 	e.profiles++
 	e.samples += int(c.samples)
-	e.until = max(e.until, c.end)
+	e.until = max(e.until, c.last())
 }

@@ -448,7 +448,7 @@ func TestSharedTextsStayWithinTheBytes(t *testing.T) {
 		require.Equal(t, 1, s.Add(pd, noon).Profiles)
 		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
 	}
-	require.Zero(t, s.Stats().Series)
+	require.Zero(t, s.Stats().Profiles)
 	add(t, s, "a", "cpu", "nanoseconds", 0, 1, profiletest.Value(1, "leaf"))
 	require.EqualValues(t, 1, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }

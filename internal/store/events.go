@@ -57,7 +57,6 @@ var (
 // no length.
 func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
 	v := s.view(ctx, sel.Meter)
-	defer v.release()
 	filters, err := v.filters(&sel)
 	if err != nil {
 		return nil, err
@@ -173,7 +172,7 @@ func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set dictio
 
 // lookup returns the value of a key on the sample or its series.
 func (f *filter) lookup(sr *series, set dictionary.AttributeSetIndex, key string) (string, bool) {
-	k, ok := f.dict.Strings.Lookup(key)
+	k, ok := f.lookupKey(key)
 	if !ok {
 		return "", false
 	}

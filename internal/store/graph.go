@@ -15,7 +15,7 @@ import (
 // Summary describes the profiles that a query selected.
 type Summary struct {
 	Type SampleType
-	// Values is interval or state; differences of totals are intervals.
+	// Values is the kind of the profiles; those that were cumulative are deltas.
 	Values kind.Values
 	// From and Until are the first start and the last end of the profiles, in Unix nanoseconds.
 	From, Until int64
@@ -51,7 +51,6 @@ func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Gr
 // buildTree merges the samples of one or two selections. The view that it reads is released when it returns.
 func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilder, summary Summary, err error) {
 	v := s.view(ctx, sides[0].Meter)
-	defer v.release()
 	b = newTreeBuilder(v.memory)
 	b.bound(v, len(sides))
 	for side := range sides {
@@ -60,7 +59,7 @@ func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilde
 		if err != nil {
 			return nil, summary, err
 		}
-		terms, values, err := v.choose(sel, t, r.filters, s.cfg.Resolution)
+		terms, values, err := v.choose(sel, t, r.filters)
 		if err != nil {
 			return nil, summary, err
 		}
@@ -68,26 +67,19 @@ func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilde
 			return nil, summary, err
 		}
 		if side == 0 {
-			summary = Summary{Type: t, Values: shownValues(values), Profiles: len(terms)}
+			summary = Summary{Type: t, Values: values, Profiles: len(terms)}
 			summary.From, summary.Until = span(terms)
 		}
 	}
 	return b, summary, nil
 }
 
-func shownValues(v kind.Values) kind.Values {
-	if v == kind.Total {
-		return kind.Interval
-	}
-	return v
-}
-
 func span(terms []weightedChunk) (from, until int64) {
 	for i := range terms {
 		if c := terms[i].chunk; i == 0 {
-			from, until = c.start, c.end
+			from, until = c.first(), c.last()
 		} else {
-			from, until = min(from, c.start), max(until, c.end)
+			from, until = min(from, c.first()), max(until, c.last())
 		}
 	}
 	return from, until

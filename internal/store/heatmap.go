@@ -37,12 +37,11 @@ var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 // HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread over that time.
 func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
 	v := s.view(ctx, sel.Meter)
-	defer v.release()
 	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
 	}
-	terms, _, err := v.choose(&sel, t, r.filters, s.cfg.Resolution)
+	terms, _, err := v.choose(&sel, t, r.filters)
 	if err != nil {
 		return nil, err
 	}

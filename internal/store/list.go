@@ -68,7 +68,6 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 		resource [sha256.Size]byte
 	}
 	v := s.view(context.Background(), nil)
-	defer v.release()
 	found, seen := map[key]*ProfileInfo{}, map[instanceKey]bool{}
 	for _, e := range v.blocks {
 		strs := &e.dict.Strings
@@ -145,7 +144,6 @@ type AttributeValue struct {
 // Attributes lists the attributes of a selection's samples, each with the limit most frequent values.
 func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
 	v := s.view(ctx, sel.Meter)
-	defer v.release()
 	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
@@ -168,7 +166,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		attribute dictionary.AttributeIndex
 	}
 	sets, attributes := map[setOf]int{}, map[attributeOf]int{}
-	terms, _, err := v.choose(&sel, t, r.filters, s.cfg.Resolution)
+	terms, _, err := v.choose(&sel, t, r.filters)
 	if err != nil {
 		return nil, err
 	}

@@ -51,22 +51,23 @@ func (m *memory) keep(n int) error {
 // What the parts of a query take for each entry. A slice that grows by append takes up to 9/4 of its length, while it is copied; an index
 // up to 40 bytes for an entry.
 const (
-	termBytes      = 176 // in its instance, chosen, and with those of all instances
-	sumBytes       = 8
-	nodeBytes      = 96
-	frameBytes     = 320 // with three new texts and the caches of its location
-	lineKeyBytes   = 64
-	cacheBytes     = 96                    // an entry of a map without its text
-	rowBytes       = 96                    // of a table, without its values
-	valueBytes     = 24                    // of a table that grows, beside what collecting the old one lags behind
-	writtenBytes   = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
-	eventBytes     = 128
-	laneBytes      = 512 // a set of attributes with its names of a lane and a state
-	finishedBytes  = 41  // of a node while a tree is finished
-	shownBytes     = 88  // of a frame in a tree
-	orderBytes     = 64  // of a frame while nodes are ordered
-	pointBytes     = 20  // of a line in a timeline
-	dictionaryPart = 4   // a dictionary as pdata takes so many times its bytes
+	seriesCopyBytes = 256
+	termBytes       = 176 // in its instance, chosen, and with those of all instances
+	sumBytes        = 8
+	nodeBytes       = 96
+	frameBytes      = 320 // with three new texts and the caches of its location
+	lineKeyBytes    = 64
+	cacheBytes      = 96                    // an entry of a map without its text
+	rowBytes        = 96                    // of a table, without its values
+	valueBytes      = 24                    // of a table that grows, beside what collecting the old one lags behind
+	writtenBytes    = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
+	eventBytes      = 128
+	laneBytes       = 512 // a set of attributes with its names of a lane and a state
+	finishedBytes   = 41  // of a node while a tree is finished
+	shownBytes      = 88  // of a frame in a tree
+	orderBytes      = 64  // of a frame while nodes are ordered
+	pointBytes      = 20  // of a line in a timeline
+	dictionaryPart  = 4   // a dictionary as pdata takes so many times its bytes
 )
 
 // moverBytes is what a Mover from a dictionary takes.

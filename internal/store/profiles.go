@@ -135,7 +135,6 @@ type Merged struct {
 // Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
 func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	v := s.view(ctx, sel.Meter)
-	defer v.release()
 	sel.GroupBy = ""
 	first, r, err := v.read(&sel)
 	if err != nil {
@@ -169,9 +168,6 @@ type merger struct {
 	// tables are those of the blocks. They have room for so many more values, of maxValues.
 	tables          []*table
 	room, maxValues int
-	// isTotal marks the columns whose values are differences.
-	isTotal []bool
-
 	// time is the first start of all terms; duration and count are those of the sample type with most; newest is the
 	// latest term.
 	time, duration int64
@@ -187,11 +183,11 @@ type blockSet struct {
 }
 
 func (m *merger) column(column int, t SampleType) error {
-	terms, values, err := m.view.choose(m.sel, t, m.reader.filters, m.cfg.Resolution)
+	terms, values, err := m.view.choose(m.sel, t, m.reader.filters)
 	if err != nil {
 		return err
 	}
-	m.isTotal = append(m.isTotal, values == kind.Total)
+	_ = values
 	duration, count, samples := int64(0), 0, 0
 	for i := range terms {
 		t := &terms[i]
@@ -200,7 +196,7 @@ func (m *merger) column(column int, t SampleType) error {
 			duration += t.chunk.duration
 			count++
 			m.attributes[blockSet{t.block, t.series.attributes}] = true
-			if m.newest == nil || t.chunk.end > m.newest.chunk.end {
+			if m.newest == nil || t.chunk.last() > m.newest.chunk.last() {
 				m.newest = t
 			}
 			if m.time == 0 || t.chunk.time < m.time {
@@ -322,11 +318,7 @@ func (m *merger) assemble() (*Merged, error) {
 			row.attributes = int32(mover.AttributeSet(dictionary.AttributeSetIndex(row.attributes)))
 			row.link = int32(mover.Link(dictionary.LinkIndex(row.link)))
 			for column := range t.types {
-				value := t.value(i, column)
-				if m.isTotal[column] {
-					value = max(value, 0) // the process has restarted
-				}
-				all.add(row, column, value)
+				all.add(row, column, t.value(i, column))
 			}
 			if i%rowsPerCheck == 0 {
 				if err := memory.check(); err != nil {

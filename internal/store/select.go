@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -26,8 +25,8 @@ type Selection struct {
 	Service, Profile string
 	// Type is a sample type, `cpu` or `cpu/nanoseconds`. Empty means the profile's default.
 	Type string
-	// From and Until are Unix nanoseconds. 0 means no bound. A profile that overlaps [From, Until) belongs to the
-	// selection as a whole; if it has timestamps, only the observations inside do.
+	// From and Until are Unix nanoseconds. 0 means no bound. A profile belongs to the selection by the part of its time that lies in
+	// [From, Until); if it has timestamps, the observations inside do.
 	From, Until int64
 	// Attributes must all match, on the profile, the resource or the sample. Of several with one key, one must match.
 	Attributes []Attribute
@@ -62,7 +61,7 @@ type weightedChunk struct {
 	weight float64
 }
 
-// seriesHistory is a series with all its chunks, in the order of their ends.
+// seriesHistory is a series with all its chunks, in the order of their starts.
 type seriesHistory struct {
 	chunks []weightedChunk
 	values kind.Values
@@ -208,151 +207,111 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*se
 			in.values = sr.values
 		}
 	}
-	byEnd := func(a, b weightedChunk) int { return cmp.Compare(a.chunk.end, b.chunk.end) }
+	byStart := func(a, b weightedChunk) int { return cmp.Compare(a.chunk.start, b.chunk.start) }
 	for _, in := range list {
-		if !slices.IsSortedFunc(in.chunks, byEnd) {
-			slices.SortStableFunc(in.chunks, byEnd)
+		if !slices.IsSortedFunc(in.chunks, byStart) {
+			slices.SortStableFunc(in.chunks, byStart)
 		}
 	}
 	return list, nil
 }
 
-// inRange reports whether a chunk overlaps the selected time.
-func (sel *Selection) inRange(c *chunk) bool {
-	return (sel.Until == 0 || c.start < sel.Until) && (c.end > sel.From || c.start == c.end && c.end == sel.From)
+// overlap returns the part of [start, until) that lies in the selected time, and whether there is one. A time without a length has itself.
+func (sel *Selection) overlap(start, until int64) (from, end int64, ok bool) {
+	from, end = max(start, sel.From), until
+	if sel.Until != 0 {
+		end = min(end, sel.Until)
+	}
+	return from, end, from < end || start == until && from == start && (sel.Until == 0 || start < sel.Until)
 }
 
-// terms returns the chunks of an instance that belong to a selection, with their weights.
-func (in *seriesHistory) terms(sel *Selection, resolution time.Duration) (terms []weightedChunk) {
-	switch in.values {
-	case kind.State:
-		return in.states(sel, resolution)
-	case kind.Total:
-		return in.totals(sel)
-	default:
-		for _, t := range in.chunks {
-			if sel.inRange(t.chunk) {
-				terms = append(terms, t)
-			}
-		}
-		return terms
+// holds returns until when the gauge in.chunks[i] counts: until the next one if that comes within two intervals, otherwise for one.
+func (in *seriesHistory) holds(i int) int64 {
+	c := in.chunks[i].chunk
+	if i+1 < len(in.chunks) && in.chunks[i+1].chunk.start <= c.end {
+		return in.chunks[i+1].chunk.start
 	}
+	return c.start + c.interval()
 }
 
-// interval estimates the time between the profiles of the instance; 0 means unknown.
-func (in *seriesHistory) interval() int64 {
-	n := len(in.chunks)
-	if n < 2 {
-		return 0
-	}
-	return (in.chunks[n-1].chunk.end - in.chunks[0].chunk.end) / int64(n-1)
-}
-
-// states returns the states in the selected time, whose weights add up to 1, or the last one before if it still holds.
-func (in *seriesHistory) states(sel *Selection, resolution time.Duration) (terms []weightedChunk) {
-	for _, t := range in.chunks {
-		if sel.inRange(t.chunk) {
-			terms = append(terms, t)
-		}
-	}
-	if len(terms) == 0 {
-		holds := max(in.interval()*3/2, int64(resolution))
-		for _, t := range in.chunks {
-			if t.chunk.end < sel.From && t.chunk.end+holds > sel.From {
-				terms = append(terms[:0], t)
-			}
-		}
-	}
-	if sel.LastState && len(terms) > 1 {
-		terms = terms[len(terms)-1:]
-	}
-	for i := range terms {
-		terms[i].weight = 1 / float64(len(terms))
-	}
-	return terms
-}
-
-// totals returns the last total in the selected time, less the one before it; if a total is smaller than the one
-// before, the process has restarted. A single total is returned as it is.
-func (in *seriesHistory) totals(sel *Selection) (terms []weightedChunk) {
-	if len(in.chunks) == 1 {
-		if sel.inRange(in.chunks[0].chunk) {
-			return in.chunks
-		}
-		return nil
-	}
-	for i, t := range in.chunks {
-		if !sel.inRange(t.chunk) {
-			continue
-		}
-		if i == 0 {
-			continue // there is nothing to subtract
-		}
-		before := in.chunks[i-1]
-		n := len(terms)
-		switch {
-		case before.chunk.total > t.chunk.total:
-			terms = append(terms, t)
-		case n > 0 && terms[n-1].chunk == before.chunk && terms[n-1].weight > 0:
-			terms[n-1] = t // a − b + c − a
-		default:
-			before.weight = -1
-			terms = append(terms, before, t)
-		}
-	}
-	return terms
-}
-
-// weighStates reduces the weight of instances that existed for a part of the time only. One with a single profile has existed for as long
-// as an interval of others; if all have one, only the moments differ.
-func weighStates(instances []*seriesHistory, perInstance [][]weightedChunk, resolution time.Duration) {
-	from, until := int64(math.MaxInt64), int64(math.MinInt64)
-	spans := make([]int64, len(instances))
-	longest := int64(0)
-	for _, in := range instances {
-		longest = max(longest, in.interval())
-	}
-	if longest == 0 {
-		return
-	}
-	for i, terms := range perInstance {
-		if len(terms) == 0 {
-			continue
-		}
-		interval := cmp.Or(instances[i].interval(), longest)
-		first, last := terms[0].chunk.end, terms[len(terms)-1].chunk.end+max(interval, int64(resolution))
-		spans[i] = last - first
-		from, until = min(from, first), max(until, last)
-	}
-	for i, terms := range perInstance {
-		if spans[i] == 0 {
-			continue
-		}
-		share := float64(spans[i]) / float64(until-from)
-		if share > 0.9 { // only the moments differ
-			continue
-		}
-		for k := range terms {
-			terms[k].weight *= share
-		}
-	}
-}
-
-// choose returns all terms of a selection and its sample type.
-func (v *view) choose(sel *Selection, t SampleType, filters []*filter, resolution time.Duration) (terms []weightedChunk, values kind.Values, err error) {
+// choose returns the chunks of a selection with their weights, its sample type's values, and an error if the query has ended.
+//
+// A delta counts by the part of its time that is selected. A gauge counts by the part of the selected time for which it holds, which is
+// that for which any of them does. Baselines count only if there is nothing else: they are older than the selection.
+func (v *view) choose(sel *Selection, t SampleType, filters []*filter) (terms []weightedChunk, values kind.Values, err error) {
 	instances, err := v.instances(sel, t, filters)
 	if err != nil {
 		return nil, values, err
 	}
-	perInstance := make([][]weightedChunk, len(instances))
-	for i, in := range instances {
-		perInstance[i] = in.terms(sel, resolution)
-		values = in.values
+	var baselines []weightedChunk
+	g := gauges{from: math.MaxInt64, until: math.MinInt64}
+	for _, in := range instances {
+		values = shownValues(in.values)
+		for i, t := range in.chunks {
+			c := t.chunk
+			end := c.end
+			if c.values == kind.Gauge {
+				end = in.holds(i)
+			}
+			from, until, ok := sel.overlap(c.start, end)
+			switch {
+			case !ok:
+			case c.values == kind.Gauge:
+				g.add(t, from, until, sel.LastState && g.series == in)
+				g.series = in
+			case c.flags&isBaseline != 0:
+				baselines = append(baselines, t)
+			default:
+				if c.flags&(hasTimestamps|isMoved) != hasTimestamps && until-from < end-c.start {
+					t.weight = float64(until-from) / float64(end-c.start)
+				}
+				terms = append(terms, t)
+			}
+		}
 	}
-	if values == kind.State && !sel.LastState {
-		weighStates(instances, perInstance, resolution)
+	if terms = append(terms, g.weigh(sel.LastState)...); len(terms) == 0 {
+		terms = baselines
 	}
-	return slices.Concat(perInstance...), values, nil
+	return terms, values, nil
+}
+
+// gauges are the selected gauges, and the time that they cover.
+type gauges struct {
+	terms []weightedChunk
+	spans []gaugeSpan
+	// from and until are the first start and the last end of the spans.
+	from, until int64
+	series      *seriesHistory
+}
+
+// gaugeSpan is the selected time for which a gauge holds.
+type gaugeSpan struct{ from, until int64 }
+
+// add adds a gauge, in place of the one before if replaces is true.
+func (g *gauges) add(t weightedChunk, from, until int64, replaces bool) {
+	if replaces {
+		g.terms, g.spans = g.terms[:len(g.terms)-1], g.spans[:len(g.spans)-1]
+	}
+	g.terms, g.spans = append(g.terms, t), append(g.spans, gaugeSpan{from, until})
+	g.from, g.until = min(g.from, from), max(g.until, until)
+}
+
+// weigh returns the gauges with their weights.
+func (g *gauges) weigh(isLast bool) []weightedChunk {
+	for i, span := range g.spans {
+		if whole := g.until - g.from; !isLast && whole > 0 {
+			g.terms[i].weight = float64(span.until-span.from) / float64(whole)
+		}
+	}
+	return g.terms
+}
+
+// shownValues returns what values are in answers.
+func shownValues(v kind.Values) kind.Values {
+	if v == kind.Cumulative {
+		return kind.Delta
+	}
+	return v
 }
 
 // filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks the memory.
@@ -366,6 +325,8 @@ type filter struct {
 	// many attributes, or an attribute with a long list.
 	series map[seriesAttributeKey]textOf
 	texts  map[dictionary.AttributeIndex]string
+	// strings has the results of lookupKey: very many samples are looked at, and few keys.
+	strings map[string]stringOf
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the block has it.
 	groupKey    dictionary.StringIndex
 	hasGroupKey bool
@@ -381,6 +342,22 @@ type filterKey struct {
 type seriesAttributeKey struct {
 	resource, attributes dictionary.AttributeSetIndex
 	key                  dictionary.StringIndex
+}
+
+// stringOf is a string of a dictionary, if has reports that it is there.
+type stringOf struct {
+	index dictionary.StringIndex
+	has   bool
+}
+
+// lookupKey returns the index of a key.
+func (f *filter) lookupKey(key string) (dictionary.StringIndex, bool) {
+	found, ok := f.strings[key]
+	if !ok {
+		found.index, found.has = f.dict.Strings.Lookup(key)
+		f.strings[key] = found
+	}
+	return found.index, found.has
 }
 
 // textOf is the text of an attribute, if has reports that there is one.
@@ -414,6 +391,7 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 	for i, e := range v.blocks {
 		f := &filter{
 			dict: e.dict, memory: v.memory, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
+			strings: map[string]stringOf{},
 		}
 		for _, key := range keys {
 			k := filterKey{values: values[key]}

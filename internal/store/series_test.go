@@ -4,6 +4,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -148,4 +149,39 @@ func TestViewsByTimeAreAsPromised(t *testing.T) {
 			assert.EqualValues(t, 1, sum(t, s, sel), "the flame graph has it anyway")
 		})
 	}
+}
+
+// One service of one pod, and fifty that had a pod with one profile each, one after the other: as many bytes as the time line shows.
+func TestGaugesOfShortLivedPods(t *testing.T) {
+	s := New(testConfig())
+	for second := 0; second < 3600; second += 60 {
+		add(t, s, "long", "inuse_space", "bytes", second, 0, profiletest.Value(100_000, "leaf"))
+		if second < 3000 {
+			add(t, s, fmt.Sprint("pod-", second), "inuse_space", "bytes", second, 0, profiletest.Value(100_000, "leaf"))
+		}
+	}
+	sel := Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(3600)}
+	tl, err := s.Timeline(t.Context(), sel, 60, noon.Add(time.Hour))
+	require.NoError(t, err)
+	mean := 0.0
+	for _, value := range tl.Groups[0].Values {
+		assert.LessOrEqual(t, value, 200_000.0)
+		mean += value / 60
+	}
+	assert.InDelta(t, mean, sum(t, s, sel), 10)
+}
+
+// What a range answers does not change when profiles before it are dropped.
+func TestAnswersDoNotDependOnEviction(t *testing.T) {
+	s := New(testConfig())
+	for i := range 100 {
+		add(t, s, "a", "alloc_space", "bytes", 60*i, 0, profiletest.Value(int64(1_000_000+10*i), "leaf"))
+	}
+	sel := Selection{Service: "shop", Profile: "memory", From: at(5400), Until: at(5460)}
+	assert.EqualValues(t, 10, sum(t, s, sel))
+	evicted := s.Stats().Evicted[EvictedAge]
+	s.Expire(noon.Add(150 * time.Minute))
+	require.Greater(t, s.Stats().Evicted[EvictedAge], evicted)
+	assert.EqualValues(t, 10, sum(t, s, sel))
+	assert.Equal(t, 1, int(add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[RefusedOrder]))
 }

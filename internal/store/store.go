@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -68,10 +69,14 @@ const (
 	// RefusedSamples is a sample that cannot be understood: an index is out of range, or the numbers of values and
 	// timestamps do not match.
 	RefusedSamples
+	// RefusedOrder is a profile of totals that is older than the one before of its series.
+	RefusedOrder
 	numRefused
 )
 
-func (r Refused) String() string { return [...]string{"max_series", "size", "malformed_samples"}[r] }
+func (r Refused) String() string {
+	return [...]string{"max_series", "size", "malformed_samples", "out_of_order"}[r]
+}
 
 // NumRefused is the number of reasons.
 const NumRefused = int(numRefused)
@@ -112,19 +117,24 @@ type seriesUse struct {
 	isGone bool
 	// resource and attributes are hashes of those of its resource and of its profiles.
 	resource, attributes [sha256.Size]byte
+	// totals are the values of its last cumulative profile, over the dictionary of the last block; nil if there is none.
+	totals *totals
+	// gaugeAt is the time of its last gauge, gaugeInterval the time from the one before.
+	gaugeAt, gaugeInterval int64
 }
 
 // release drops a block's series.
 func (s *Store) release(e *block) {
 	for i := range e.series {
-		sr := &e.series[i]
-		if sr.use == nil {
-			continue
-		}
-		if sr.use.blocks--; sr.use.blocks == 0 {
-			delete(s.series, sr.id)
+		if use := e.series[i].use; use != nil {
+			use.blocks--
 		}
 	}
+}
+
+// forgetSeries drops the series of no block, except those whose next profile may need what is known of the one before.
+func (s *Store) forgetSeries(now time.Time) {
+	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > unusedTime })
 }
 
 const (
@@ -186,6 +196,7 @@ func (s *Store) Stats() Stats {
 func (s *Store) Expire(now time.Time) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
+	s.forgetSeries(now)
 	s.evict(now)
 }
 
@@ -196,11 +207,10 @@ func (s *Store) current(now time.Time) *block {
 		if last.bytes < s.cfg.MaxBytes/blocks && now.Sub(last.begun) < s.cfg.Window/blocks {
 			return last
 		}
-		last.mu.Lock()
 		last.freeze()
-		last.mu.Unlock()
 	}
 	e := newBlock(now)
+	s.moveTotals(e.dict)
 	s.importer.Reset(e.dict)
 	s.mu.Lock()
 	s.blocks = append(s.blocks, e)
@@ -222,7 +232,7 @@ func (s *Store) evict(now time.Time) {
 func (s *Store) dropBlocks(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	total := 0
+	total, dropped := 0, false
 	for _, e := range s.blocks {
 		total += e.bytes
 	}
@@ -230,13 +240,10 @@ func (s *Store) dropBlocks(now time.Time) {
 	for len(s.blocks) > 0 {
 		first := s.blocks[0]
 		reason := EvictedBytes
-		switch {
-		case first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks:
+		if first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks {
 			reason = EvictedAge
-		case total > s.cfg.MaxBytes:
-		default:
-			s.measure(total)
-			return
+		} else if total <= s.cfg.MaxBytes {
+			break
 		}
 		// The importer may be bound to this block: the next Add makes a new one.
 		s.blocks[0] = nil
@@ -244,6 +251,10 @@ func (s *Store) dropBlocks(now time.Time) {
 		total -= first.bytes
 		s.stats.Evicted[reason] += first.profiles
 		s.release(first)
+		dropped = true
+	}
+	if dropped {
+		s.forgetSeries(now)
 	}
 	s.measure(total)
 }
@@ -257,24 +268,19 @@ func (s *Store) measure(total int) {
 	}
 }
 
-// view is what a query reads: all blocks, which do not change until release.
+// view is what a query reads: all blocks as they were when it began. It holds no lock.
 type view struct {
 	blocks []*block
 	memory *memory
 }
 
 func (s *Store) view(ctx context.Context, meter *size.Meter) *view {
-	s.mu.Lock()
-	list := append([]*block(nil), s.blocks...)
-	s.mu.Unlock()
-	for _, e := range list {
-		e.mu.RLock()
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	v := &view{blocks: slices.Clone(s.blocks), memory: newMemory(ctx, meter)}
+	if n := len(v.blocks); n > 0 && v.blocks[n-1].byKey != nil {
+		_ = v.memory.take(seriesCopyBytes * len(v.blocks[n-1].series)) // its caller checks
+		v.blocks[n-1] = v.blocks[n-1].snapshot()
 	}
-	return &view{blocks: list, memory: newMemory(ctx, meter)}
-}
-
-func (v *view) release() {
-	for _, e := range v.blocks {
-		e.mu.RUnlock()
-	}
+	return v
 }

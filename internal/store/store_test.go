@@ -94,8 +94,8 @@ func add(t testing.TB, s *Store, instance, typ, unit string, from, seconds int, 
 
 func at(seconds int) int64 { return noon.Add(time.Duration(seconds) * time.Second).UnixNano() }
 
-// Values of intervals are summed. A profile that overlaps the selected time belongs to it.
-func TestIntervalsAreSummed(t *testing.T) {
+// Deltas are summed. A profile counts by the part of its time that is selected.
+func TestDeltasAreSummed(t *testing.T) {
 	s := New(testConfig())
 	for i := range 6 {
 		add(t, s, "a", "cpu", "nanoseconds", 10*i, 10, profiletest.Value(100, "leaf", "main"), profiletest.Value(1, "main"))
@@ -104,7 +104,7 @@ func TestIntervalsAreSummed(t *testing.T) {
 	sel := Selection{Service: "shop", Profile: "process_cpu"}
 	assert.EqualValues(t, 613, sum(t, s, sel))
 	sel.From, sel.Until = at(10), at(30)
-	assert.EqualValues(t, 209, sum(t, s, sel))
+	assert.EqualValues(t, 204, sum(t, s, sel), "a third of the 7 of a minute, each stack rounded")
 	sel.Attributes = []Attribute{{"service.instance.id", "a"}}
 	assert.EqualValues(t, 202, sum(t, s, sel))
 	sel.Attributes = []Attribute{{"service.instance.id", "c"}}
@@ -144,7 +144,7 @@ func TestStatesAreMeans(t *testing.T) {
 
 	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)}, 6, noon.Add(time.Minute))
 	require.NoError(t, err)
-	assert.Equal(t, kind.State, tl.Values)
+	assert.Equal(t, kind.Gauge, tl.Values)
 	assert.Equal(t, []float64{1100, 1110, 1120}, tl.Groups[0].Values[:3])
 }
 
@@ -158,14 +158,14 @@ func TestTotalsAreDifferenced(t *testing.T) {
 	add(t, s, "a", "alloc_space", "bytes", 20, 0, profiletest.Value(1700, "leaf"), profiletest.Value(50, "other"))
 	assert.EqualValues(t, 750, sum(t, s, sel))
 	sel.From, sel.Until = at(15), at(25)
-	assert.EqualValues(t, 250, sum(t, s, sel))
+	assert.EqualValues(t, 125, sum(t, s, sel), "half of it")
 	add(t, s, "a", "alloc_space", "bytes", 30, 0, profiletest.Value(300, "leaf"))
 	add(t, s, "a", "alloc_space", "bytes", 40, 0, profiletest.Value(400, "leaf"))
 	sel.From, sel.Until = 0, 0
 	assert.EqualValues(t, 750+400, sum(t, s, sel), "the process began anew at 300")
 	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)}, 5, noon.Add(time.Minute))
 	require.NoError(t, err)
-	assert.Equal(t, kind.Interval, tl.Values, "differences are what happened")
+	assert.Equal(t, kind.Delta, tl.Values, "differences are what happened")
 	assert.InDeltaSlice(t, []float64{500, 250, 300, 100}, tl.Groups[0].Values[:4], 0.001)
 }
 
@@ -180,7 +180,7 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	info := s.Profiles("shop")[0]
 	assert.Equal(t, 1, info.Moved)
 	assert.Equal(t, noon.UnixNano(), info.Until)
-	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(-20)}
+	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(-30)}
 	assert.EqualValues(t, 5, sum(t, s, sel))
 	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
@@ -368,7 +368,6 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	}
 	view := s.view(t.Context(), nil) // a query that goes on
 	read := view.blocks[0].profiles
-	view.release()
 	assert.Equal(t, 1, send(now, "new").Profiles)
 	assert.EqualValues(t, 31, sum(t, s, Selection{Service: "honest", Profile: "process_cpu"}))
 	assert.EqualValues(t, 1, sum(t, s, Selection{Service: "new", Profile: "process_cpu"}))
@@ -556,7 +555,6 @@ func TestFramesAreBounded(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	view := s.view(ended, nil)
-	defer view.release()
 	builder := newTreeBuilder(view.memory)
 	builder.maxExtra = math.MaxInt
 	framer := &blockFramer{b: builder, dict: view.blocks[0].dict}

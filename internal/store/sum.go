@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 const (
@@ -112,7 +113,7 @@ func (r *reader) whole(t *weightedChunk) (group int, whole bool) {
 
 // cuts reports whether only a part of a chunk's timestamps lies in the selected time.
 func (sel *Selection) cuts(c *chunk) bool {
-	return c.flags&hasTimestamps != 0 && c.flags&isMoved == 0 &&
+	return c.values != kind.Gauge && c.flags&(hasTimestamps|isMoved) == hasTimestamps &&
 		(sel.From > c.start || sel.Until != 0 && sel.Until < c.end)
 }
 

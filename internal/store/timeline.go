@@ -31,11 +31,10 @@ type TimelineGroup struct {
 // maxPoints bounds the steps of a timeline.
 const maxPoints = 10_000
 
-// Timeline adds up the selected values over time, in about points steps. What happened in an interval is spread over it;
-// a state holds until the next one.
+// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
+// a gauge holds until the next one.
 func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
 	v := s.view(ctx, sel.Meter)
-	defer v.release()
 	t, r, err := v.read(&sel)
 	if err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func (s *Store) steps(tl *Timeline, sel *Selection, instances []*seriesHistory, 
 		first, last := int64(math.MaxInt64), int64(0)
 		for _, in := range instances {
 			for _, t := range in.chunks {
-				first, last = min(first, t.chunk.start), max(last, t.chunk.end)
+				first, last = min(first, t.chunk.start), max(last, t.chunk.last())
 			}
 		}
 		if from == 0 {
@@ -102,7 +101,7 @@ type plotter struct {
 	from, step int64
 	n          int
 	lines      []*line
-	// own has what the current instance adds, by group; only for states.
+	// own has what the current instance adds, by group; only for gauges.
 	own map[int]*ownLine
 }
 
@@ -124,11 +123,8 @@ func (l *line) values() []float64 {
 	return values
 }
 
-// ownLine has the sum of an instance's states in each step, and how many they are.
-type ownLine struct {
-	sums   []float64
-	counts []int32
-}
+// ownLine has the sum of an instance's gauges × the time for which they hold in each step, and the sum of these times.
+type ownLine struct{ sums, times []float64 }
 
 func (p *plotter) line(group int) *line {
 	for len(p.lines) <= group {
@@ -149,33 +145,15 @@ func (p *plotter) instance(in *seriesHistory) error {
 			return err
 		}
 		t := &in.chunks[i]
-		switch in.values {
-		case kind.State:
-			if p.shows(t.chunk.end, t.chunk.end) {
-				p.values(t, func(group int, value float64) { p.state(group, t.chunk.end, value) })
-			}
-		case kind.Total:
-			if i == 0 {
-				continue
-			}
-			before := &in.chunks[i-1]
-			if !p.shows(before.chunk.end, t.chunk.end) {
-				continue
-			}
-			p.values(t, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, value) })
-			if t.chunk.total < before.chunk.total { // the process has restarted
-				continue
-			}
-			p.values(before, func(group int, value float64) { p.spread(group, before.chunk.end, t.chunk.end, -value) })
-		default:
-			if p.shows(t.chunk.start, t.chunk.end) {
-				p.values(t, func(group int, value float64) { p.spread(group, t.chunk.start, t.chunk.end, value) })
-			}
+		until, add := t.chunk.end, p.spread
+		if t.chunk.values == kind.Gauge {
+			until, add = in.holds(i), p.state
+		}
+		if t.chunk.flags&isBaseline == 0 && p.shows(t.chunk.start, until) {
+			p.values(t, func(group int, value float64) { add(group, t.chunk.start, until, value) })
 		}
 	}
-	if in.values == kind.State {
-		p.hold(max(in.interval()*3/2, p.step) / p.step)
-	}
+	p.addOwn()
 	return nil
 }
 
@@ -209,38 +187,34 @@ func (p *plotter) spread(group int, start, end int64, value float64) {
 	line.known[(min(end, limit)-1-p.from)/p.step+1]--
 }
 
-// state records a state for hold, which draws those of an instance.
-func (p *plotter) state(group int, at int64, value float64) {
-	i := (at - p.from) / p.step
-	if at < p.from || i >= int64(p.n) {
-		return
-	}
+// state records a gauge that holds from start to end, for addOwn.
+func (p *plotter) state(group int, start, end int64, value float64) {
 	own := p.own[group]
 	if own == nil {
 		_ = p.memory.take(pointBytes * p.n)
-		own = &ownLine{sums: make([]float64, p.n), counts: make([]int32, p.n)}
+		own = &ownLine{sums: make([]float64, p.n), times: make([]float64, p.n)}
 		p.own[group] = own
 	}
-	own.sums[i] += value
-	own.counts[i]++
+	limit := p.from + p.step*int64(p.n)
+	for start, end = max(start, p.from), min(end, limit); start < end; {
+		i := (start - p.from) / p.step
+		next := min(p.from+(i+1)*p.step, end)
+		own.sums[i] += value * float64(next-start)
+		own.times[i] += float64(next - start)
+		start = next
+	}
 }
 
-// hold adds the states of one instance to the lines. Each holds for up to steps steps, or until the next one.
-func (p *plotter) hold(steps int64) {
+// addOwn adds the gauges of one instance to the lines. A step has their mean over the time for which they hold.
+func (p *plotter) addOwn() {
 	for group, own := range p.own {
 		line := p.line(group)
-		value, left := 0.0, int64(0)
-		for i := range own.counts {
-			if own.counts[i] > 0 {
-				value, left = own.sums[i]/float64(own.counts[i]), steps
+		for i, time := range own.times {
+			if time > 0 {
+				line.direct[i] += own.sums[i] / time
+				line.known[i]++
+				line.known[i+1]--
 			}
-			if left == 0 {
-				continue
-			}
-			left--
-			line.direct[i] += value
-			line.known[i]++
-			line.known[i+1]--
 		}
 	}
 }

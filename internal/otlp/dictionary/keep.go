@@ -80,6 +80,16 @@ func (d *Dictionary) Freeze() {
 	d.AttributeSets.freeze()
 }
 
+// Snapshot returns the dictionary as it is now, for readers that go on while entries are interned into d: tables only grow, and what
+// they have does not change. OrderMappings and Reset must not be called.
+func (d *Dictionary) Snapshot() *Dictionary {
+	s := *d
+	s.Strings.index, s.Functions.index, s.Mappings.index, s.Locations.index = HashIndex{}, HashIndex{}, HashIndex{}, HashIndex{}
+	s.Stacks.index, s.Links.index, s.Attributes.index, s.AttributeSets.index = HashIndex{}, HashIndex{}, HashIndex{}, HashIndex{}
+	s.Strings.kept, s.Attributes.kept = nil, nil
+	return &s
+}
+
 // clip copies s if much of its memory is unused.
 func clip[T any](s []T) []T {
 	if cap(s)-len(s) < len(s)/16 {

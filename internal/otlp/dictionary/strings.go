@@ -4,6 +4,7 @@
 package dictionary
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,8 +38,13 @@ func (t *Strings) add(p HashProbe, s string) StringIndex {
 	return t.Table.add(p, s)
 }
 
-// Lookup returns the index of s if the table has it. It changes nothing, so that several readers can look up at once.
+// Lookup returns the index of s if the table has it. It changes nothing, so that several readers can look up at once. In a Snapshot it
+// looks at all entries.
 func (t *Strings) Lookup(s string) (i StringIndex, ok bool) {
+	if t.index.slots == nil {
+		at := slices.Index(t.entries, s)
+		return StringIndex(max(at, 0)), at >= 0
+	}
 	i = t.Table.Lookup(HashString(s), s)
 	return i, i != 0 || s == ""
 }

@@ -4,6 +4,7 @@
 package dictionary
 
 import (
+	"strconv"
 	"testing"
 	"unicode/utf8"
 
@@ -41,4 +42,22 @@ func TestCutUTF8(t *testing.T) {
 		}
 		require.Len(t, got, want)
 	})
+}
+
+// A snapshot keeps what the dictionary has while that grows.
+func TestSnapshot(t *testing.T) {
+	d := New()
+	a := d.Strings.Intern("a")
+	s := d.Snapshot()
+	for i := range 1000 {
+		d.Strings.Intern(strconv.Itoa(i))
+	}
+	require.Equal(t, 2, s.Strings.Len())
+	found, ok := s.Strings.Lookup("a")
+	require.True(t, ok)
+	require.Equal(t, a, found)
+	_, ok = s.Strings.Lookup("7")
+	require.False(t, ok)
+	_, ok = s.Strings.Lookup("")
+	require.True(t, ok)
 }

@@ -90,32 +90,33 @@ func Default(sampleTypes []string) int {
 	return 0
 }
 
-// Values is what the values of a sample type are over time, which decides how profiles are merged.
+// Values is what the values of a sample type are over time, which decides how profiles are merged. The words are those of OTLP's
+// metrics.
 type Values uint8
 
 const (
-	// Interval is what happened in [time, time+duration): values are added up.
-	Interval Values = iota
-	// State is the state at one moment: values are averaged, or the last one is used.
-	State
-	// Total is what has happened since the process began: values are subtracted from each other.
-	Total
+	// Delta is what happened in [time, time+duration): values are added up.
+	Delta Values = iota
+	// Gauge is the state at one time: values are averaged, or the last one is used.
+	Gauge
+	// Cumulative is what has happened since the process began: values are subtracted from each other.
+	Cumulative
 )
 
-// String returns interval, state or total.
-func (v Values) String() string { return [...]string{"interval", "state", "total"}[v] }
+// String returns delta, gauge or cumulative.
+func (v Values) String() string { return [...]string{"delta", "gauge", "cumulative"}[v] }
 
 // ValuesOf returns what the values of a sample type are. A type that the runtime counts from the start of the process
-// is a total if the profile has no duration, and otherwise what happened in that time.
+// is cumulative if the profile has no duration, and otherwise what happened in that time.
 func ValuesOf(sampleType string, durationNanos uint64) Values {
 	switch {
 	case strings.HasPrefix(sampleType, "inuse"), strings.HasPrefix(sampleType, "live_"), sampleType == "live",
 		sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate",
 		sampleType == "objects", sampleType == "space":
-		return State
+		return Gauge
 	case durationNanos == 0 && (strings.HasPrefix(sampleType, "alloc") || sampleType == "contentions" || sampleType == "delay"):
-		return Total
+		return Cumulative
 	default:
-		return Interval
+		return Delta
 	}
 }

@@ -38,13 +38,13 @@ func TestName(t *testing.T) {
 
 func TestValuesOf(t *testing.T) {
 	for name, want := range map[string]Values{
-		"cpu": Interval, "samples": Interval, "wall": Interval, "inuse_space": State, "goroutine": State, "objects": State,
-		"alloc_space": Total, "contentions": Total, "delay": Total,
+		"cpu": Delta, "samples": Delta, "wall": Delta, "inuse_space": Gauge, "goroutine": Gauge, "objects": Gauge,
+		"alloc_space": Cumulative, "contentions": Cumulative, "delay": Cumulative,
 	} {
 		assert.Equal(t, want, ValuesOf(name, 0), name)
 	}
-	assert.Equal(t, Interval, ValuesOf("alloc_space", 1))
-	assert.Equal(t, State, ValuesOf("inuse_space", 1))
+	assert.Equal(t, Delta, ValuesOf("alloc_space", 1))
+	assert.Equal(t, Gauge, ValuesOf("inuse_space", 1))
 }
 
 func TestDefault(t *testing.T) {

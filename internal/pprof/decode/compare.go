@@ -133,7 +133,7 @@ func (c *comparison) apply(sample int, values []int64) {
 // compared with a Baseline all do, except those that count what exists now, such as inuse_space and goroutine.
 func isCumulative(typ []byte) bool {
 	const longest = 16 // no known type is as long, and none needs to be copied
-	return kind.ValuesOf(string(typ[:min(len(typ), longest)]), 0) != kind.State
+	return kind.ValuesOf(string(typ[:min(len(typ), longest)]), 0) != kind.Gauge
 }
 
 // shape finds the cumulative types, and returns what payloads must share to be compared.

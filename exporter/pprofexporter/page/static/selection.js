@@ -86,7 +86,7 @@ export class SelectionBar {
     const {state, profiles, services, attributes, update} = this.app;
     this.service.set(services.map((row) => ({value: row.service, label: row.service || '(no name)', detail: `${row.profiles} profiles · ${row.samples.toLocaleString('en-US')} samples`})), state.service);
     this.type.set(profiles.filter((row) => row.service === state.service)
-      .map((row) => ({value: typeKey(row), label: typeLabel(row), detail: row.kind === 'state' ? 'a state: mean over time' : 'summed over time'})),
+      .map((row) => ({value: typeKey(row), label: typeLabel(row), detail: row.kind === 'gauge' ? 'a state: mean over time' : 'summed over time'})),
     state.profile ? typeKey(state) : '');
     refill(this.chips, state.attrs, () => chips(state.attrs, (key) => update({attrs: withAttribute(this.app.state.attrs, key, null)})));
     this.group.set([{value: '', label: 'none'}, ...attributes.map(({key, values, more, scope}) => ({

@@ -144,7 +144,7 @@ export class Timeline {
       const i = Math.floor((this.hover - answer.from) / answer.step_ms);
       const values = answer.groups.map(({values: column}) => column[i]).filter((v) => v !== null && v !== undefined);
       const sum = values.reduce((a, b) => a + b, 0);
-      const per = answer.kind === 'interval' ? ` in ${formatDuration(answer.step_ms)}` : '';
+      const per = answer.kind === 'delta' ? ` in ${formatDuration(answer.step_ms)}` : '';
       const elsewhere = formatZone(this.hover) === 'UTC' ? '' : ` (${formatUTC(this.hover).slice(-12)})`;
       this.readout.textContent = `${formatTime(this.hover)}${elsewhere} · ${values.length ? formatValue(sum, answer.unit) + per : 'no data'}`;
     }

@@ -1,0 +1,156 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// This file makes deltas of cumulative profiles, and determines for how long gauges hold.
+
+// totals are the values of a cumulative profile.
+type totals struct {
+	at, sum int64
+	rows    []totalRow
+}
+
+// totalRow is the value of a sample.
+type totalRow struct {
+	stack, attributes, link int32
+	value                   int64
+}
+
+func (r totalRow) compare(other totalRow) int {
+	return cmp.Or(cmp.Compare(r.stack, other.stack), cmp.Compare(r.attributes, other.attributes), cmp.Compare(r.link, other.link))
+}
+
+// totals returns the values of the columns: one for each identity, sorted.
+func (c *columns) totals() (rows []totalRow) {
+	rows = make([]totalRow, len(c.values))
+	for i, value := range c.values {
+		rows[i] = totalRow{c.stacks[i], c.attributes[i], c.links[i], value}
+	}
+	slices.SortFunc(rows, totalRow.compare)
+	n := 0
+	for i, row := range rows {
+		if i > 0 && rows[n-1].compare(row) == 0 {
+			rows[n-1].value += row.value
+			continue
+		}
+		rows[n] = row
+		n++
+	}
+	return rows[:n]
+}
+
+// set replaces the rows of the columns. None of them has a timestamp.
+func (c *columns) set(rows []totalRow) {
+	c.reset()
+	for _, row := range rows {
+		c.stacks, c.attributes, c.links = append(c.stacks, row.stack), append(c.attributes, row.attributes), append(c.links, row.link)
+		c.timestamps, c.values = append(c.timestamps, 0), append(c.values, row.value)
+	}
+}
+
+// difference replaces the totals of a profile by what was added since the profile before. A sum that is smaller than before means that
+// the process has restarted: all of it was added since. The first profile is a baseline. difference reports whether the profile is
+// not older than the one before.
+func (u *seriesUse) difference(cols *columns, c *chunk) bool {
+	now, before := &totals{at: c.end, sum: c.total, rows: cols.totals()}, u.totals
+	if before != nil && now.at < before.at {
+		return false
+	}
+	u.totals = now
+	if before == nil {
+		c.flags |= isBaseline
+		return true
+	}
+	rows := now.rows
+	if now.sum >= before.sum {
+		rows = subtract(now.rows, before.rows)
+	}
+	cols.set(rows)
+	c.total = 0
+	for _, row := range rows {
+		c.total += row.value
+	}
+	c.flags &^= hasTimestamps
+	c.start = before.at
+	return true
+}
+
+// subtract returns the differences that are not 0.
+func subtract(now, before []totalRow) (rows []totalRow) {
+	for len(now)+len(before) > 0 {
+		order := -1 // which of the first rows comes first
+		if len(now) == 0 {
+			order = 1
+		} else if len(before) > 0 {
+			order = now[0].compare(before[0])
+		}
+		var row totalRow
+		if order <= 0 {
+			row, now = now[0], now[1:]
+		}
+		if order >= 0 {
+			if order > 0 {
+				row = before[0]
+				row.value = 0
+			}
+			row.value -= before[0].value
+			before = before[1:]
+		}
+		if row.value != 0 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// moveTotals moves the totals of all series to the dictionary of a new block.
+func (s *Store) moveTotals(dict *dictionary.Dictionary) {
+	if len(s.blocks) == 0 {
+		for _, use := range s.series {
+			use.totals = nil // of a block that is gone
+		}
+		return
+	}
+	var mover *dictionary.Mover
+	for _, use := range s.series {
+		if use.totals == nil {
+			continue
+		}
+		if mover == nil {
+			mover = dictionary.NewMover(s.blocks[len(s.blocks)-1].dict, dict)
+		}
+		for i := range use.totals.rows {
+			row := &use.totals.rows[i]
+			row.stack = int32(mover.Stack(dictionary.StackIndex(row.stack)))
+			row.attributes = int32(mover.AttributeSet(dictionary.AttributeSetIndex(row.attributes)))
+			row.link = int32(mover.Link(dictionary.LinkIndex(row.link)))
+		}
+		slices.SortFunc(use.totals.rows, totalRow.compare)
+	}
+}
+
+const (
+	// firstGaugeInterval is the interval of the first gauge of a series.
+	firstGaugeInterval = int64(time.Minute)
+	maxGaugeInterval   = int64(time.Hour)
+)
+
+// hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before. A series that was away for more
+// than four intervals has its old one.
+func (u *seriesUse) hold(c *chunk, resolution int64) {
+	since := c.end - u.gaugeAt
+	if u.gaugeAt != 0 && since > 0 && (u.gaugeInterval == 0 || since <= 4*u.gaugeInterval) {
+		u.gaugeInterval = min(since, maxGaugeInterval)
+	}
+	u.gaugeAt = max(u.gaugeAt, c.end)
+	c.start, c.end = c.end, c.end+2*max(cmp.Or(u.gaugeInterval, firstGaugeInterval), resolution)
+}
