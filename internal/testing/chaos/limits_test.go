@@ -281,7 +281,8 @@ func (r *siege) report(t *testing.T) {
 	for _, o := range r.outcomes {
 		accepted += o.answers["204 No Content"] + o.answers["200 OK"] + o.answers["grpc 0"]
 	}
-	assert.Positive(t, accepted, "an attack that is always refused does not show what the worst input costs")
+	// A gateway that reads from Kafka alone has no entry.
+	assert.True(t, accepted > 0 || len(r.outcomes) == 0, "an attack that is always refused does not show what the worst input costs")
 	slices.SortFunc(r.outcomes, func(a, b outcome) int { return cmp.Compare(b.peak, a.peak) })
 	var text strings.Builder
 	for i, o := range r.outcomes {
