@@ -1,0 +1,243 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Mark is how many entries each table had at some time.
+type Mark struct {
+	strings, attributes, sets, functions, mappings, locations, stacks, links int
+}
+
+// Mark returns how many entries each table has. The zero Mark is a new dictionary.
+func (d *Dictionary) Mark() Mark {
+	return Mark{
+		d.Strings.Len() - 1, d.Attributes.Len() - 1, d.AttributeSets.Len() - 1, d.Functions.Len() - 1, d.Mappings.Len() - 1,
+		d.Locations.Len() - 1, d.Stacks.Len() - 1, d.Links.Len() - 1,
+	}
+}
+
+// AppendSince appends the entries that were added after a mark to b. Read adds them to another dictionary that has the entries before.
+//
+// The form is, for each table in this order, the number of entries as uvarint and then the entries: strings (length, bytes), attributes
+// (key, unit, kind, bits, text), sets of attributes (length, attributes), functions (name, system name, file, start line), mappings
+// (start, limit, offset, file, set), locations (mapping, set, address, number of lines, and of each line function, line, column),
+// stacks (length, and each location as a difference to the one before) and links (16 and 8 bytes). Numbers are varints.
+func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
+	begin := func(n, from int) int {
+		b = binary.AppendUvarint(b, uint64(n-1-from))
+		return from + 1
+	}
+	u := func(values ...uint64) {
+		for _, v := range values {
+			b = binary.AppendUvarint(b, v)
+		}
+	}
+	for i := begin(d.Strings.Len(), m.strings); i < d.Strings.Len(); i++ {
+		b = AppendText(b, d.Strings.entries[i])
+	}
+	for i := begin(d.Attributes.Len(), m.attributes); i < d.Attributes.Len(); i++ {
+		a := &d.Attributes.entries[i]
+		u(uint64(a.Key), uint64(a.Unit), uint64(a.Value.kind), a.Value.bits)
+		b = AppendText(b, a.Value.text)
+	}
+	for i := begin(d.AttributeSets.Len(), m.sets); i < d.AttributeSets.Len(); i++ {
+		set := d.AttributeSets.At(AttributeSetIndex(i))
+		u(uint64(len(set)))
+		for _, a := range set {
+			u(uint64(a))
+		}
+	}
+	for i := begin(d.Functions.Len(), m.functions); i < d.Functions.Len(); i++ {
+		f := &d.Functions.entries[i]
+		u(uint64(f.Name), uint64(f.SystemName), uint64(f.Filename), uint64(f.StartLine))
+	}
+	for i := begin(d.Mappings.Len(), m.mappings); i < d.Mappings.Len(); i++ {
+		e := &d.Mappings.entries[i]
+		u(e.MemoryStart, e.MemoryLimit, e.FileOffset, uint64(e.Filename), uint64(e.Attributes))
+	}
+	for i := begin(d.Locations.Len(), m.locations); i < d.Locations.Len(); i++ {
+		l, lines := d.Locations.At(LocationIndex(i))
+		u(uint64(l.Mapping), uint64(l.Attributes), l.Address, uint64(len(lines)))
+		for k := range lines {
+			u(uint64(lines[k].Function), uint64(lines[k].Line), uint64(lines[k].Column))
+		}
+	}
+	for i := begin(d.Stacks.Len(), m.stacks); i < d.Stacks.Len(); i++ {
+		stack, before := d.Stacks.At(StackIndex(i)), int32(0)
+		u(uint64(len(stack)))
+		for _, l := range stack {
+			b = binary.AppendVarint(b, int64(l)-int64(before))
+			before = l
+		}
+	}
+	for i := begin(d.Links.Len(), m.links); i < d.Links.Len(); i++ {
+		l := &d.Links.entries[i]
+		b = append(append(b, l.TraceID[:]...), l.SpanID[:]...)
+	}
+	return b
+}
+
+// Read adds the entries that AppendSince wrote. One that refers to an entry that is not there, or that is there already, is an error.
+// d interns copies of the strings if it is of NewCopying; otherwise it keeps b.
+func (d *Dictionary) Read(b []byte) error {
+	r := entryReader{left: b, text: string(b)}
+	r.table(func() (int, int) {
+		return int(d.Strings.Intern(r.string())), d.Strings.Len()
+	})
+	r.table(func() (int, int) {
+		a := Attribute{Key: StringIndex(r.index(d.Strings.Len())), Unit: StringIndex(r.index(d.Strings.Len()))}
+		a.Value = Value{kind: pcommon.ValueType(r.index(int(pcommon.ValueTypeBytes) + 1)), bits: r.uvarint(), text: r.string()}
+		return int(d.Attributes.Intern(a)), d.Attributes.Len()
+	})
+	r.table(func() (int, int) {
+		list := r.list(func() int32 { return r.index(d.Attributes.Len()) })
+		return int(d.AttributeSets.Lists.Intern(list)), d.AttributeSets.Len()
+	})
+	r.table(func() (int, int) {
+		n := d.Strings.Len()
+		f := Function{Name: StringIndex(r.index(n)), SystemName: StringIndex(r.index(n)), Filename: StringIndex(r.index(n)), StartLine: int64(r.uvarint())}
+		return int(d.Functions.Intern(f)), d.Functions.Len()
+	})
+	r.table(func() (int, int) {
+		m := Mapping{MemoryStart: r.uvarint(), MemoryLimit: r.uvarint(), FileOffset: r.uvarint()}
+		m.Filename, m.Attributes = StringIndex(r.index(d.Strings.Len())), AttributeSetIndex(r.index(d.AttributeSets.Len()))
+		return int(d.Mappings.Intern(m)), d.Mappings.Len()
+	})
+	var lines []Line
+	r.table(func() (int, int) {
+		l := Location{Mapping: MappingIndex(r.index(d.Mappings.Len())), Attributes: AttributeSetIndex(r.index(d.AttributeSets.Len())), Address: r.uvarint()}
+		lines = lines[:0]
+		for range r.count() {
+			lines = append(lines, Line{FunctionIndex(r.index(d.Functions.Len())), int64(r.uvarint()), int64(r.uvarint())})
+		}
+		return int(d.Locations.Intern(l, lines)), d.Locations.Len()
+	})
+	before := int64(0)
+	r.table(func() (int, int) {
+		before = 0
+		list := r.list(func() int32 {
+			before += r.varint()
+			return r.checked(uint64(before), d.Locations.Len())
+		})
+		return int(d.Stacks.Intern(list)), d.Stacks.Len()
+	})
+	r.table(func() (int, int) {
+		var l Link
+		copy(l.TraceID[:], r.bytes(len(l.TraceID)))
+		copy(l.SpanID[:], r.bytes(len(l.SpanID)))
+		return int(d.Links.Intern(l)), d.Links.Len()
+	})
+	if r.err == nil && len(r.left) > 0 {
+		r.err = fmt.Errorf("%d bytes after the last entry", len(r.left))
+	}
+	return r.err
+}
+
+var errTruncated = errors.New("the dictionary ends within an entry")
+
+// entryReader reads what AppendSince wrote. After an error it returns zeros.
+type entryReader struct {
+	left []byte
+	// text has the same bytes: strings are parts of it.
+	text string
+	ints []int32
+	err  error
+}
+
+// table reads the entries of a table. read returns an entry's index, and the number of entries after it.
+func (r *entryReader) table(read func() (index, entries int)) {
+	for range r.count() {
+		if r.err != nil {
+			return
+		}
+		if i, n := read(); r.err == nil && i != n-1 {
+			r.err = fmt.Errorf("the dictionary has entry %d twice", i)
+		}
+	}
+}
+
+func (r *entryReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.left)
+	if n <= 0 {
+		r.fail(errTruncated)
+		return 0
+	}
+	r.left = r.left[n:]
+	return v
+}
+
+func (r *entryReader) varint() int64 {
+	v, n := binary.Varint(r.left)
+	if n <= 0 {
+		r.fail(errTruncated)
+		return 0
+	}
+	r.left = r.left[n:]
+	return v
+}
+
+func (r *entryReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.left = nil
+}
+
+// count reads a number of entries, each of which has a byte at least.
+func (r *entryReader) count() int {
+	n := r.uvarint()
+	if n > uint64(len(r.left)) {
+		r.fail(errTruncated)
+		return 0
+	}
+	return int(n)
+}
+
+// index reads an index of a table of n entries.
+func (r *entryReader) index(n int) int32 { return r.checked(r.uvarint(), n) }
+
+func (r *entryReader) checked(i uint64, n int) int32 {
+	if i >= uint64(n) {
+		r.fail(fmt.Errorf("index %d is out of range [0..%d)", i, n))
+		return 0
+	}
+	return int32(i)
+}
+
+// list reads a list, which is valid until the next one.
+func (r *entryReader) list(read func() int32) []int32 {
+	r.ints = r.ints[:0]
+	for range r.count() {
+		r.ints = append(r.ints, read())
+	}
+	return r.ints
+}
+
+func (r *entryReader) bytes(n int) []byte {
+	if n > len(r.left) {
+		r.fail(errTruncated)
+		return nil
+	}
+	b := r.left[:n]
+	r.left = r.left[n:]
+	return b
+}
+
+// string reads a text, which shares the memory of all texts.
+func (r *entryReader) string() string {
+	n := r.count()
+	at := len(r.text) - len(r.left)
+	r.bytes(n)
+	if r.err != nil {
+		return ""
+	}
+	return r.text[at : at+n]
+}
