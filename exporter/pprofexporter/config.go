@@ -19,9 +19,10 @@ import (
 
 // Config configures the exporter.
 type Config struct {
-	Server ServerConfig                          `mapstructure:"server"`
-	Keep   KeepConfig                            `mapstructure:"keep"`
-	Files  configoptional.Optional[files.Config] `mapstructure:"files"`
+	Server  ServerConfig                          `mapstructure:"server"`
+	Keep    KeepConfig                            `mapstructure:"keep"`
+	Storage StorageConfig                         `mapstructure:"storage"`
+	Files   configoptional.Optional[files.Config] `mapstructure:"files"`
 
 	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
@@ -47,6 +48,23 @@ type KeepConfig struct {
 	MaxSeries int `mapstructure:"max_series"`
 }
 
+// StorageConfig configures the directory in which profiles are kept for long.
+type StorageConfig struct {
+	// Directory is empty if profiles are kept in memory alone.
+	Directory string        `mapstructure:"directory"`
+	Retention time.Duration `mapstructure:"retention"`
+	// MaxBytes bounds the blocks in the directory: the oldest are deleted first.
+	MaxBytes int64 `mapstructure:"max_bytes"`
+}
+
+// Validate reports everything that is wrong at once.
+func (c *StorageConfig) Validate() error {
+	var faults config.Faults
+	faults.Require(c.Retention >= time.Hour, "`retention` must be at least 1h, found %s", c.Retention)
+	faults.Require(c.MaxBytes >= minStoredBytes, "`max_bytes` must be at least %d, found %d", minStoredBytes, c.MaxBytes)
+	return faults.Err()
+}
+
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *ServerConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
@@ -60,8 +78,9 @@ func (c *ServerConfig) Validate() error {
 }
 
 const (
-	minKeptBytes = 1 << 20
-	maxWindow    = 7 * 24 * time.Hour
+	minKeptBytes   = 1 << 20
+	minStoredBytes = 64 << 20
+	maxWindow      = 7 * 24 * time.Hour
 )
 
 // Validate reports everything that is wrong at once.

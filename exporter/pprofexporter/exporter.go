@@ -88,6 +88,9 @@ func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, er
 	e.store = store.New(store.Config{
 		Window: config.Keep.Window, Resolution: config.Keep.Resolution,
 		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
+		Disk: store.DiskConfig{
+			Directory: config.Storage.Directory, Retention: config.Storage.Retention, MaxBytes: config.Storage.MaxBytes, Report: e.report,
+		},
 	})
 	var err error
 	if e.metrics, err = newMetrics(set.TelemetrySettings, e.store); err != nil {
@@ -96,8 +99,20 @@ func newPprofExporter(config *Config, set exporter.Settings) (*pprofExporter, er
 	return e, nil
 }
 
+// report logs what the store says about its directory.
+func (e *pprofExporter) report(message string, err error) {
+	if err != nil {
+		e.set.Logger.Error(message, zap.String("directory", e.config.Storage.Directory), zap.Error(err))
+		return
+	}
+	e.set.Logger.Info(message, zap.String("directory", e.config.Storage.Directory))
+}
+
 func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
-	var err error
+	err := e.store.Open()
+	if err != nil {
+		return err
+	}
 	if config := e.config.Files.Get(); config != nil {
 		if e.files, err = files.NewWriter(*config, e.set.Logger, files.Counters{
 			Written: e.metrics.ExporterPprofFilesWritten, Deleted: e.metrics.ExporterPprofFilesDeleted, Dropped: e.metrics.ExporterPprofFilesDropped,
@@ -125,7 +140,7 @@ func (e *pprofExporter) start(ctx context.Context, host component.Host) error {
 	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())
 	e.stopping = cancel
-	e.running.Go(func() { expire(stopping, e.store.Expire) })
+	e.running.Go(func() { expire(stopping, e.store.Maintain) })
 	if e.files != nil {
 		// On its own: a disk that hangs must not keep old profiles in memory.
 		e.running.Go(func() { expire(stopping, func(now time.Time) { e.files.Expire(stopping, now) }) })
@@ -170,6 +185,7 @@ func (e *pprofExporter) shutdown(ctx context.Context) error {
 	if e.files != nil {
 		errs = append(errs, e.files.Close())
 	}
+	errs = append(errs, e.store.Close())
 	e.metrics.Shutdown()
 	return errors.Join(errs...)
 }

@@ -44,11 +44,12 @@ func createDefaultConfig() component.Config {
 	// A number of messages would not bound their memory.
 	queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 32<<20
 	return &Config{
-		Server: server,
-		Keep:   KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
-		Files:  configoptional.Default(files.DefaultConfig()),
-		Queue:  configoptional.Some(queue),
-		Retry:  configretry.NewDefaultBackOffConfig(),
+		Server:  server,
+		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
+		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30},
+		Files:   configoptional.Default(files.DefaultConfig()),
+		Queue:   configoptional.Some(queue),
+		Retry:   configretry.NewDefaultBackOffConfig(),
 	}
 }
 

@@ -35,6 +35,10 @@ func newMetrics(settings component.TelemetrySettings, s *store.Store) (*metrics,
 		b.RegisterExporterPprofSeriesCallback(observe(func(s *store.Stats) int { return s.Series })),
 		b.RegisterExporterPprofProfilesCallback(observe(func(s *store.Stats) int { return s.Profiles })),
 		b.RegisterExporterPprofBytesCallback(observe(func(s *store.Stats) int { return s.Bytes })),
+		b.RegisterExporterPprofDiskBlocksCallback(observe(func(s *store.Stats) int { return s.DiskBlocks })),
+		b.RegisterExporterPprofDiskBytesCallback(observe(func(s *store.Stats) int { return int(s.DiskBytes) })),
+		b.RegisterExporterPprofDiskFailingCallback(observe(func(s *store.Stats) int { return s.DiskFailing })),
+		b.RegisterExporterPprofDamagedBlocksCallback(observe(func(s *store.Stats) int { return s.Damaged })),
 		b.RegisterExporterPprofEvictedProfilesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i, n := range s.Stats().Evicted {
 				o.Observe(int64(n), reason(store.Evicted(i).String()))

@@ -34,6 +34,7 @@ type addScratch struct {
 	types   map[[2]int32]int32
 	namer   kind.Namer
 	kept    []keptProfile
+	added   []addedChunk
 }
 
 // keptProfile is the series of a profile, -1 if it is not kept, and the set of its attributes.
@@ -60,8 +61,10 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 		a.added.Refused[RefusedSize] = pd.ProfileCount()
 	} else {
 		a.block = s.current(now)
+		a.scratch.added = a.scratch.added[:0]
 		a.message(pd)
 		a.block.measure()
+		s.writeAhead(a.block, a.scratch.added)
 		if cost > largeBytes { // do not keep scratch memory of that size for the next message
 			s.importer = compact.Importer{}
 			s.importer.Reset(a.block.dict)
@@ -175,7 +178,7 @@ func (a *adder) message(pd pprofile.Profiles) {
 	a.importer.ImportReached()
 	each(func(index int, p pprofile.Profile) {
 		if in := kept[0]; in.series >= 0 {
-			a.profile(index, p, &a.block.series[in.series], in.attributes)
+			a.profile(index, p, in.series, in.attributes)
 		}
 		kept = kept[1:]
 	})
@@ -226,7 +229,8 @@ func (a *adder) text(i int32) string {
 	return ""
 }
 
-func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes dictionary.AttributeSetIndex) {
+func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
+	sr := &a.block.series[series]
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
 	c.values = kind.ValuesOf(a.block.dict.Strings.At(sr.typ), p.DurationNano())
 	cols := &a.scratch.columns
@@ -256,6 +260,7 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes di
 		position:   a.position(index, p),
 	})
 	a.block.add(sr, c)
+	a.scratch.added = append(a.scratch.added, addedChunk{series, int32(len(sr.chunks) - 1)})
 	a.added.Profiles++
 	a.added.Samples += int(c.samples)
 	if c.flags&isMoved != 0 {
@@ -266,7 +271,7 @@ func (a *adder) profile(index int, p pprofile.Profile, sr *series, attributes di
 // setTime sets the time under which a profile is kept: its own with that of its observations, or its arrival if one of them is outside
 // the window.
 func (a *adder) setTime(c *chunk) {
-	now, window := a.now.UnixNano(), int64(a.cfg.Window)
+	now, window := a.now.UnixNano(), int64(a.Window())
 	oldest, newest := now-window, now+int64(time.Minute)
 	c.start, c.end = c.time, c.time
 	if c.time <= math.MaxInt64-c.duration {
@@ -347,7 +352,7 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 	e.byKey[key] = int32(len(e.series))
 	e.series = append(e.series, series{
 		id: id, use: use, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit,
-		resource: a.resourceSet, attributes: attributes.set,
+		resource: a.resourceSet, attributes: attributes.set, instance: instanceOf(a.resourceHash),
 	})
 	return int32(len(e.series) - 1)
 }

@@ -18,6 +18,13 @@ import (
 
 // block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
 type block struct {
+	// id numbers the blocks of a directory, segment is the first file of the log that has a part of it, and logged what the log has.
+	id      uint64
+	segment int
+	logged  logged
+	// disk is where the samples of chunks without data are, or nil.
+	disk *diskPart
+
 	dict *dictionary.Dictionary
 	// series are in the order of their arrival; byKey has their positions.
 	series []series
@@ -29,6 +36,8 @@ type block struct {
 	bySet map[dictionary.AttributeSetIndex]seriesAttributes
 
 	begun time.Time
+	// isFull marks a block that must not grow.
+	isFull bool
 	// until is the latest end of a profile, in Unix nanoseconds.
 	until             int64
 	profiles, samples int
@@ -46,9 +55,12 @@ type series struct {
 	chunks                      []chunk
 	values                      kind.Values
 
-	samples, bytes, moved int
-	from, until           int64
-	timestamps            bool
+	profiles, samples, bytes, moved int
+	from, until                     int64
+	timestamps                      bool
+	// position is that of its latest profile, instance a part of the hash of its resource.
+	position int32
+	instance uint64
 }
 
 // seriesKey identifies a series in its block: hashes of the attributes of its resource and its profiles, and the texts.
@@ -115,8 +127,9 @@ type chunk struct {
 	start, end int64
 	// total is the sum of its values.
 	total int64
-	// data are the samples: see columns.
+	// data are the samples: see columns. row is where they are on disk.
 	data    []byte
+	row     int64
 	samples int32
 	meta    int32
 	values  kind.Values
@@ -133,9 +146,11 @@ const (
 	isMoved
 	// isBaseline marks the first cumulative profile of a series, which has the totals since the process began.
 	isBaseline
+	// isReset marks a cumulative profile whose sum is smaller than that of the one before.
+	isReset
 )
 
-const chunkBytes = 88
+const chunkBytes = 96
 
 func newBlock(now time.Time) *block {
 	return &block{
@@ -179,7 +194,7 @@ func (e *block) snapshot() *block {
 // clone returns a copy of a block that does not grow, with the same dictionary and profiles.
 func (e *block) clone() *block {
 	return &block{
-		dict: e.dict, series: slices.Clone(e.series), metas: e.metas, begun: e.begun, until: e.until,
+		id: e.id, segment: e.segment, logged: e.logged, disk: e.disk, dict: e.dict, series: slices.Clone(e.series), metas: e.metas, begun: e.begun, until: e.until,
 		profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
 	}
 }
@@ -192,7 +207,7 @@ func (e *block) dropGone() (profiles int) {
 		if !isGone(*sr) {
 			continue
 		}
-		profiles += len(sr.chunks)
+		profiles += sr.profiles
 		e.samples -= sr.samples
 		e.chunkBytes -= cap(sr.chunks) * chunkBytes
 		for k := range sr.chunks {
@@ -233,6 +248,8 @@ func (e *block) add(sr *series, c chunk) {
 	}
 	sr.chunks = append(sr.chunks, c)
 	sr.values = c.values
+	sr.profiles++
+	sr.position = e.metas[c.meta].position
 	sr.samples += int(c.samples)
 	sr.bytes += cap(c.data) + chunkBytes
 	sr.from, sr.until = min(sr.from, c.start), max(sr.until, c.last())

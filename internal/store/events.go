@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Events is what single threads or goroutines did over time.
@@ -56,7 +57,14 @@ var (
 // it is empty, the first of laneKeys that they have is used. A value that is a time ends at its timestamp, others have
 // no length.
 func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
-	v := s.view(ctx, sel.Meter)
+	v := s.view(newMemory(ctx, sel.Meter))
+	defer v.release()
+	err := v.loadParts(&sel, func(in *blockfile.Series) bool {
+		return in.Timestamps && (sel.Profile == "" || in.Profile == sel.Profile)
+	})
+	if err != nil {
+		return nil, err
+	}
 	filters, err := v.filters(&sel)
 	if err != nil {
 		return nil, err
@@ -70,7 +78,12 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 	open.Until = 0
 	r := &reader{sel: &open, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory}
 	open.GroupBy = ""
-	found := false
+	found := slices.ContainsFunc(v.catalog(), func(e *block) bool {
+		return slices.ContainsFunc(e.series, func(sr series) bool {
+			strs := &e.dict.Strings
+			return strs.At(sr.service) == sel.Service && (sel.Profile == "" || strs.At(sr.profile) == sel.Profile)
+		})
+	})
 	for n, e := range v.blocks {
 		strs := &e.dict.Strings
 		for i := range e.series {
@@ -79,17 +92,23 @@ func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, 
 			if strs.At(sr.service) != sel.Service || sel.Profile != "" && strs.At(sr.profile) != sel.Profile {
 				continue
 			}
-			found = true
 			typ := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
 			if sel.Type != "" && sel.Type != typ.String() && sel.Type != typ.Type || !filters[n].canMatch(sr) {
 				continue
 			}
 			unit := timeUnit(typ.Unit)
+			var terms []weightedChunk
 			for k := range sr.chunks {
 				t := weightedChunk{block: n, series: sr, chunk: &sr.chunks[k]}
 				if t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps || t.chunk.end < sel.From {
 					continue
 				}
+				terms = append(terms, t)
+			}
+			if err := v.load(terms); err != nil {
+				return nil, err
+			}
+			for _, t := range terms {
 				r.observations(&t, func(_ int, row *rows) {
 					end := t.chunk.time + row.timestamp
 					start := end - durationOf(row.value, unit)

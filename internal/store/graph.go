@@ -50,12 +50,13 @@ func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Gr
 
 // buildTree merges the samples of one or two selections. The view that it reads is released when it returns.
 func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilder, summary Summary, err error) {
-	v := s.view(ctx, sides[0].Meter)
-	b = newTreeBuilder(v.memory)
-	b.bound(v, len(sides))
+	memory := newMemory(ctx, sides[0].Meter)
+	b = newTreeBuilder(memory)
 	for side := range sides {
 		sel := &sides[side]
-		t, r, err := v.read(sel)
+		v := s.view(memory)
+		defer v.release()
+		t, r, err := v.read(sel, false)
 		if err != nil {
 			return nil, summary, err
 		}
@@ -63,6 +64,7 @@ func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilde
 		if err != nil {
 			return nil, summary, err
 		}
+		b.bound(v)
 		if err := b.add(v, r, terms, side); err != nil {
 			return nil, summary, err
 		}

@@ -36,8 +36,9 @@ var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 
 // HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread over that time.
 func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
-	v := s.view(ctx, sel.Meter)
-	t, r, err := v.read(&sel)
+	v := s.view(newMemory(ctx, sel.Meter))
+	defer v.release()
+	t, r, err := v.read(&sel, false)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +47,9 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 		return nil, err
 	}
 	terms = slices.DeleteFunc(terms, func(t weightedChunk) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
+	if err := v.load(terms); err != nil {
+		return nil, err
+	}
 	h := &HeatMap{Type: t, Rows: rowsOfSecond, Seconds: 1}
 	from, until := sel.From, sel.Until
 	first, last := span(terms)

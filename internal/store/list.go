@@ -6,7 +6,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"slices"
 	"strings"
 
@@ -65,15 +64,16 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 	}
 	type instanceKey struct {
 		key
-		resource [sha256.Size]byte
+		instance uint64
 	}
-	v := s.view(context.Background(), nil)
+	v := s.view(newMemory(context.Background(), nil))
+	defer v.release()
 	found, seen := map[key]*ProfileInfo{}, map[instanceKey]bool{}
-	for _, e := range v.blocks {
+	for _, e := range v.catalog() {
 		strs := &e.dict.Strings
 		for i := range e.series {
 			sr := &e.series[i]
-			if len(sr.chunks) == 0 || service != "" && strs.At(sr.service) != service {
+			if sr.profiles == 0 || service != "" && strs.At(sr.service) != service {
 				continue
 			}
 			k := key{strs.At(sr.service), strs.At(sr.profile), SampleType{strs.At(sr.typ), strs.At(sr.unit)}}
@@ -88,7 +88,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 			p.Bytes += sr.bytes
 			p.Timestamps = p.Timestamps || sr.timestamps
 			p.Moved += sr.moved
-			if ik := (instanceKey{k, sr.use.resource}); !seen[ik] {
+			if ik := (instanceKey{k, sr.instance}); !seen[ik] {
 				seen[ik] = true
 				p.Instances++
 			}
@@ -143,8 +143,9 @@ type AttributeValue struct {
 
 // Attributes lists the attributes of a selection's samples, each with the limit most frequent values.
 func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
-	v := s.view(ctx, sel.Meter)
-	t, r, err := v.read(&sel)
+	v := s.view(newMemory(ctx, sel.Meter))
+	defer v.release()
+	t, r, err := v.read(&sel, false)
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +176,9 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 		if sets[of] += n; len(sets) > before {
 			_ = v.memory.take(cacheBytes)
 		}
+	}
+	if err := v.load(terms); err != nil {
+		return nil, err
 	}
 	for i := range terms {
 		if err := v.memory.check(); err != nil {

@@ -116,13 +116,11 @@ func (t *table) stacks(n int) (list []dictionary.StackIndex) {
 	return list
 }
 
-// value returns the sum of a row's column as a whole number.
-func (t *table) value(row, column int) int64 {
-	i := row*t.types + column
-	if t.fractions == nil {
-		return t.values[i]
+// round adds the fractions to the values.
+func (t *table) round() {
+	for i, v := range t.fractions {
+		t.values[i] += int64(math.Round(v))
 	}
-	return t.values[i] + int64(math.Round(t.fractions[i]))
 }
 
 // Merged are the profiles of a selection, merged: one for each sample type, all in one scope.
@@ -134,9 +132,10 @@ type Merged struct {
 
 // Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
 func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
-	v := s.view(ctx, sel.Meter)
+	v := s.view(newMemory(ctx, sel.Meter))
+	defer v.release()
 	sel.GroupBy = ""
-	first, r, err := v.read(&sel)
+	first, r, err := v.read(&sel, sel.Type == "")
 	if err != nil {
 		return nil, err
 	}
@@ -209,17 +208,14 @@ func (m *merger) column(column int, t SampleType) error {
 	m.maxValues, m.room = m.maxValues+more, m.room+more
 	// Fast path: sum by stack in a dense array, as most profiles have nothing else.
 	plain, rest := m.split(terms)
-	err = m.view.eachSum(m.reader, plain, func(block, _ int, sums []int64) error {
-		for stack, value := range sums {
-			if value == 0 {
-				continue
-			}
-			if m.table(block).add(identity{stack: int32(stack)}, column, value); m.room < 0 || m.view.memory.take(0) != nil {
-				break
-			}
-		}
-		return m.ended()
-	})
+	if isFractional(plain) {
+		err = mergeSums(m, plain, func(t *table, id identity, value float64) { t.addFraction(id, column, value) })
+	} else {
+		err = mergeSums(m, plain, func(t *table, id identity, value int64) { t.add(id, column, value) })
+	}
+	if err == nil {
+		err = m.view.load(rest)
+	}
 	for i := range rest {
 		if err == nil {
 			m.chunk(&rest[i], column)
@@ -227,6 +223,20 @@ func (m *merger) column(column int, t SampleType) error {
 		}
 	}
 	return err
+}
+
+func mergeSums[T number](m *merger, terms []weightedChunk, add func(t *table, id identity, value T)) error {
+	return eachSum(m.view, m.reader, terms, func(block, _ int, sums []T) error {
+		for stack, value := range sums {
+			if value == 0 {
+				continue
+			}
+			if add(m.table(block), identity{stack: int32(stack)}, value); m.room < 0 || m.view.memory.take(0) != nil {
+				break
+			}
+		}
+		return m.ended()
+	})
 }
 
 // An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
@@ -318,7 +328,10 @@ func (m *merger) assemble() (*Merged, error) {
 			row.attributes = int32(mover.AttributeSet(dictionary.AttributeSetIndex(row.attributes)))
 			row.link = int32(mover.Link(dictionary.LinkIndex(row.link)))
 			for column := range t.types {
-				all.add(row, column, t.value(i, column))
+				all.add(row, column, t.values[i*t.types+column])
+				if t.fractions != nil {
+					all.addFraction(row, column, t.fractions[i*t.types+column])
+				}
 			}
 			if i%rowsPerCheck == 0 {
 				if err := memory.check(); err != nil {
@@ -329,6 +342,7 @@ func (m *merger) assemble() (*Merged, error) {
 		memory.release(moving - (dict.MemoryBytes() - before) + t.bytes())
 		m.tables[block] = nil
 	}
+	all.round()
 	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.count}
 	if m.newest != nil {
 		m.write(out.Profiles, dict, all, metaBlock.dict, meta)

@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Attribute is a key and the text of a value.
@@ -83,12 +84,12 @@ func (v *view) allSampleTypes(wanted func(profileName) bool) map[profileName][]S
 		at       int   // in the order in which the types were found
 	}
 	byName := map[profileName]map[SampleType]*found{}
-	for _, e := range v.blocks {
+	for _, e := range v.catalog() {
 		for i := range e.series {
 			sr := &e.series[i]
 			strs := &e.dict.Strings
 			name := profileName{strs.At(sr.service), strs.At(sr.profile)}
-			if len(sr.chunks) == 0 || !wanted(name) {
+			if sr.profiles == 0 || !wanted(name) {
 				continue
 			}
 			byType := byName[name]
@@ -97,7 +98,7 @@ func (v *view) allSampleTypes(wanted func(profileName) bool) map[profileName][]S
 				byName[name] = byType
 			}
 			t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
-			position := e.metas[sr.chunks[len(sr.chunks)-1].meta].position
+			position := sr.position
 			if f := byType[t]; f == nil {
 				byType[t] = &found{position: position, at: len(byType)}
 			} else {
@@ -154,14 +155,71 @@ func (v *view) resolveType(sel *Selection) (SampleType, error) {
 // maxNamedTypes bounds the sample types that an error lists.
 const maxNamedTypes = 20
 
-// read returns the sample type that a selection names, and the reader of its observations.
-func (v *view) read(sel *Selection) (SampleType, *reader, error) {
+// read returns the sample type that a selection names, and the reader of its observations. It loads what the blocks on disk have of them,
+// and of all sample types if all is true.
+func (v *view) read(sel *Selection, all bool) (SampleType, *reader, error) {
 	t, err := v.resolveType(sel)
+	if err != nil {
+		return t, nil, err
+	}
+	err = v.loadParts(sel, func(in *blockfile.Series) bool {
+		return in.Profile == sel.Profile && (all || in.Type == t.Type && in.Unit == t.Unit)
+	})
 	if err != nil {
 		return t, nil, err
 	}
 	filters, err := v.filters(sel)
 	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory}, err
+}
+
+// loadParts adds what the blocks on disk have of a selection to the blocks of the view. A damaged one is taken out of the store.
+func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) error {
+	var parts []*block
+	for _, d := range v.disk {
+		part, err := d.part(sel.Service, sel.From, sel.Until, wanted, v.memory)
+		var damaged *damagedBlock
+		if errors.As(err, &damaged) {
+			v.store.drop(damaged.block, err)
+			continue
+		}
+		if err := cmp.Or(err, v.memory.check()); err != nil {
+			return err
+		}
+		if part != nil {
+			parts = append(parts, part)
+		}
+	}
+	v.blocks = append(parts, v.blocks...)
+	return nil
+}
+
+// load reads the samples of terms that are on disk. Those of a damaged block, which is taken out of the store, have none.
+func (v *view) load(terms []weightedChunk) error {
+	byBlock := make([][]*chunk, len(v.blocks))
+	for i := range terms {
+		if t := &terms[i]; t.chunk.data == nil && t.chunk.samples > 0 {
+			byBlock[t.block] = append(byBlock[t.block], t.chunk)
+		}
+	}
+	for i, chunks := range byBlock {
+		if len(chunks) == 0 {
+			continue
+		}
+		slices.SortFunc(chunks, func(a, b *chunk) int { return cmp.Compare(a.row, b.row) })
+		err := v.blocks[i].load(slices.Compact(chunks), v.memory)
+		var damaged *damagedBlock
+		if errors.As(err, &damaged) {
+			v.store.drop(damaged.block, err)
+			for _, c := range chunks {
+				if c.data == nil {
+					c.samples, c.total = 0, 0
+				}
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Shorten cuts a text that a client or a producer chose, for a message.
@@ -225,11 +283,14 @@ func (sel *Selection) overlap(start, until int64) (from, end int64, ok bool) {
 	return from, end, from < end || start == until && from == start && (sel.Until == 0 || start < sel.Until)
 }
 
-// holds returns until when the gauge in.chunks[i] counts: until the next one if that comes within two intervals, otherwise for one.
-func (in *seriesHistory) holds(i int) int64 {
+// holds returns until when the gauge in.chunks[i] counts: until the next one of the selection if that comes within two intervals, otherwise
+// for one.
+func (in *seriesHistory) holds(sel *Selection, i int) int64 {
 	c := in.chunks[i].chunk
-	if i+1 < len(in.chunks) && in.chunks[i+1].chunk.start <= c.end {
-		return in.chunks[i+1].chunk.start
+	if i+1 < len(in.chunks) {
+		if next := in.chunks[i+1].chunk.start; next <= c.end && (sel.Until == 0 || next < sel.Until) {
+			return next
+		}
 	}
 	return c.start + c.interval()
 }
@@ -251,7 +312,7 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter) (terms []
 			c := t.chunk
 			end := c.end
 			if c.values == kind.Gauge {
-				end = in.holds(i)
+				end = in.holds(sel, i)
 			}
 			from, until, ok := sel.overlap(c.start, end)
 			switch {

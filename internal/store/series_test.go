@@ -183,5 +183,5 @@ func TestAnswersDoNotDependOnEviction(t *testing.T) {
 	s.Expire(noon.Add(150 * time.Minute))
 	require.Greater(t, s.Stats().Evicted[EvictedAge], evicted)
 	assert.EqualValues(t, 10, sum(t, s, sel))
-	assert.Equal(t, 1, int(add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[RefusedOrder]))
+	assert.Equal(t, 1, add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[RefusedOrder])
 }

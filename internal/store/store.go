@@ -4,7 +4,6 @@
 package store
 
 import (
-	"context"
 	"crypto/sha256"
 	"maps"
 	"runtime"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Config bounds a Store.
@@ -28,6 +27,8 @@ type Config struct {
 	// (kind.IsSeriesAttribute). New ones replace those
 	// that have had no profile for the longest time, if that is more than unusedTime.
 	MaxSeries int
+	// Disk is where profiles are kept for longer, if its Directory is set. Window does not limit them then.
+	Disk DiskConfig
 }
 
 const (
@@ -83,8 +84,14 @@ const NumRefused = int(numRefused)
 
 // Stats describe what the store holds and has dropped.
 type Stats struct {
-	// Series, Profiles and Samples count what the store holds; Bytes estimates its memory.
+	// Series counts the series in memory. Profiles and Samples count what the store holds; Bytes estimates its memory.
 	Series, Profiles, Samples, Bytes int
+	// DiskBlocks and DiskBytes are the number and the size of the blocks on disk. DiskFailing is 1 while profiles cannot be written there.
+	DiskBlocks  int
+	DiskBytes   int64
+	DiskFailing int
+	// Torn counts ends of the log that were cut, Damaged blocks that were set aside.
+	Torn, Damaged int
 	// Evicted counts profiles that were dropped, Refused profiles (for RefusedSamples: samples) that were not kept.
 	Evicted [NumEvicted]int
 	Refused [NumRefused]int
@@ -100,11 +107,17 @@ type Store struct {
 	scratch  addScratch
 	// series has the series of all blocks.
 	series map[seriesID]*seriesUse
+	// totalsOver is the dictionary of the totals of series, which is that of the last block.
+	totalsOver *dictionary.Dictionary
 
 	// mu guards the list of blocks, oldest first, and the statistics. Add writes to the last block.
 	mu     sync.Mutex
 	blocks []*block
 	stats  Stats
+
+	// disk is nil if profiles are kept in memory alone. nextID is the number of the next block.
+	disk   *disk
+	nextID uint64
 }
 
 // seriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
@@ -134,12 +147,14 @@ func (s *Store) release(e *block) {
 
 // forgetSeries drops the series of no block, except those whose next profile may need what is known of the one before.
 func (s *Store) forgetSeries(now time.Time) {
-	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > unusedTime })
+	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > forgetAfter })
 }
 
 const (
 	// unusedTime is after which time without a profile a series may be replaced: two intervals of most scrapers.
 	unusedTime = 2 * time.Minute
+	// forgetAfter is how long the last profile of a series in no block is remembered for the next one.
+	forgetAfter = 4 * time.Hour
 	// replacedPart is the part of MaxSeries that is replaced at a time, so that not each new series looks for its room.
 	replacedPart = 8
 )
@@ -147,6 +162,11 @@ const (
 // dropUnused drops the series that have been unused for the longest time. The last block is locked. Queries keep what they read: earlier
 // blocks are replaced by others.
 func (s *Store) dropUnused(now time.Time) {
+	before := len(s.series)
+	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > unusedTime })
+	if len(s.series) < before {
+		return
+	}
 	var unused []seriesID
 	for id, use := range s.series {
 		if now.Sub(use.last) > unusedTime {
@@ -154,6 +174,11 @@ func (s *Store) dropUnused(now time.Time) {
 		}
 	}
 	if len(unused) == 0 {
+		return
+	}
+	if s.disk != nil {
+		// They leave the memory with their block.
+		s.blocks[len(s.blocks)-1].isFull = true
 		return
 	}
 	slices.SortFunc(unused, func(a, b seriesID) int { return s.series[a].last.Compare(s.series[b].last) })
@@ -204,18 +229,41 @@ func (s *Store) Expire(now time.Time) {
 func (s *Store) current(now time.Time) *block {
 	if n := len(s.blocks); n > 0 {
 		last := s.blocks[n-1]
-		if last.bytes < s.cfg.MaxBytes/blocks && now.Sub(last.begun) < s.cfg.Window/blocks {
+		if !s.isFull(last, now) {
 			return last
 		}
 		last.freeze()
 	}
 	e := newBlock(now)
+	e.id = s.nextID
+	s.nextID++
 	s.moveTotals(e.dict)
 	s.importer.Reset(e.dict)
+	s.beginLog(e)
 	s.mu.Lock()
 	s.blocks = append(s.blocks, e)
 	s.mu.Unlock()
 	return e
+}
+
+// isFull reports whether the last block must not grow.
+func (s *Store) isFull(last *block, now time.Time) bool {
+	switch {
+	case last.byKey == nil || last.isFull:
+		return true
+	case s.disk != nil:
+		return last.bytes >= s.cfg.MaxBytes/diskBlocks || !now.Truncate(time.Hour).Equal(last.begun.Truncate(time.Hour))
+	default:
+		return last.bytes >= s.cfg.MaxBytes/blocks || now.Sub(last.begun) >= s.cfg.Window/blocks
+	}
+}
+
+// Window returns how long profiles are kept.
+func (s *Store) Window() time.Duration {
+	if s.disk != nil {
+		return s.disk.Retention
+	}
+	return s.cfg.Window
 }
 
 // evict drops the blocks that are too old, and the oldest ones until the store is within its bytes.
@@ -240,7 +288,7 @@ func (s *Store) dropBlocks(now time.Time) {
 	for len(s.blocks) > 0 {
 		first := s.blocks[0]
 		reason := EvictedBytes
-		if first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks {
+		if s.disk == nil && first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks {
 			reason = EvictedAge
 		} else if total <= s.cfg.MaxBytes {
 			break
@@ -259,6 +307,15 @@ func (s *Store) dropBlocks(now time.Time) {
 	s.measure(total)
 }
 
+// measureAll brings the statistics up to date. adding and mu are locked.
+func (s *Store) measureAll() {
+	total := 0
+	for _, e := range s.blocks {
+		total += e.bytes
+	}
+	s.measure(total)
+}
+
 func (s *Store) measure(total int) {
 	s.stats.Series, s.stats.Bytes = len(s.series), total
 	s.stats.Profiles, s.stats.Samples = 0, 0
@@ -266,21 +323,63 @@ func (s *Store) measure(total int) {
 		s.stats.Profiles += e.profiles
 		s.stats.Samples += e.samples
 	}
+	if s.disk == nil {
+		return
+	}
+	s.stats.DiskBlocks, s.stats.DiskBytes, s.stats.DiskFailing = len(s.disk.blocks), 0, 0
+	if s.disk.failed != nil || s.disk.writeFailed != nil {
+		s.stats.DiskFailing = 1
+	}
+	for _, b := range s.disk.blocks {
+		s.stats.Profiles += b.ProfileCount
+		s.stats.Samples += b.SampleCount
+		s.stats.DiskBytes += b.Bytes()
+	}
 }
 
-// view is what a query reads: all blocks as they were when it began. It holds no lock.
+// view is what a query reads: all blocks as they were when it began. It holds no lock. release ends it.
 type view struct {
 	blocks []*block
 	memory *memory
+	disk   []*diskBlock
+	store  *Store
 }
 
-func (s *Store) view(ctx context.Context, meter *size.Meter) *view {
+// view returns the blocks in memory, and what is known of those on disk without reading them.
+func (s *Store) view(memory *memory) *view {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	v := &view{blocks: slices.Clone(s.blocks), memory: newMemory(ctx, meter)}
+	v := &view{blocks: slices.Clone(s.blocks), memory: memory, store: s}
 	if n := len(v.blocks); n > 0 && v.blocks[n-1].byKey != nil {
 		_ = v.memory.take(seriesCopyBytes * len(v.blocks[n-1].series)) // its caller checks
 		v.blocks[n-1] = v.blocks[n-1].snapshot()
 	}
+	if s.disk != nil {
+		v.disk = slices.Clone(s.disk.blocks)
+		for _, d := range v.disk {
+			d.readers++
+		}
+	}
 	return v
+}
+
+// catalog returns all blocks; those on disk have no profiles.
+func (v *view) catalog() []*block {
+	list := make([]*block, 0, len(v.disk)+len(v.blocks))
+	for _, d := range v.disk {
+		list = append(list, d.catalog)
+	}
+	return append(list, v.blocks...)
+}
+
+func (v *view) release() {
+	if v.disk == nil {
+		return
+	}
+	v.store.adding.Lock()
+	defer v.store.adding.Unlock()
+	for _, d := range v.disk {
+		d.readers--
+		d.close()
+	}
 }

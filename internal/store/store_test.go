@@ -312,10 +312,10 @@ func TestOldProfilesAreDropped(t *testing.T) {
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf"))
 	s.Expire(noon.Add(30 * time.Minute))
 	assert.Equal(t, 1, s.Stats().Profiles)
-	s.Expire(noon.Add(2 * time.Hour))
+	s.Expire(noon.Add(5 * time.Hour))
 	stats := s.Stats()
 	assert.Equal(t, Stats{Evicted: [NumEvicted]int{EvictedAge: 1}}, stats)
-	add(t, s, "a", "cpu", "nanoseconds", 3*3600, 10, profiletest.Value(1, "leaf"))
+	add(t, s, "a", "cpu", "nanoseconds", 6*3600, 10, profiletest.Value(1, "leaf"))
 	assert.Equal(t, 1, s.Stats().Profiles)
 }
 
@@ -366,7 +366,7 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		now = now.Add(time.Minute)
 		require.Equal(t, 1, send(now, "honest").Profiles)
 	}
-	view := s.view(t.Context(), nil) // a query that goes on
+	view := s.view(newMemory(t.Context(), nil)) // a query that goes on
 	read := view.blocks[0].profiles
 	assert.Equal(t, 1, send(now, "new").Profiles)
 	assert.EqualValues(t, 31, sum(t, s, Selection{Service: "honest", Profile: "process_cpu"}))
@@ -382,7 +382,7 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, gone)
-	for range 70 {
+	for range 300 {
 		now = now.Add(time.Minute)
 		send(now, "honest")
 	}
@@ -532,7 +532,7 @@ func TestSeriesKeepTheirIdentity(t *testing.T) {
 	require.Len(t, info, 1)
 	assert.Equal(t, 2, info[0].Instances)
 	assert.EqualValues(t, 24_000, sum(t, s, Selection{Service: "shop", Profile: "memory"}), "the mean of each instance")
-	s.Expire(noon.Add(time.Hour))
+	s.Expire(noon.Add(5 * time.Hour))
 	assert.Zero(t, s.Stats().Series)
 }
 
@@ -554,7 +554,7 @@ func TestFramesAreBounded(t *testing.T) {
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	view := s.view(ended, nil)
+	view := s.view(newMemory(ended, nil))
 	builder := newTreeBuilder(view.memory)
 	builder.maxExtra = math.MaxInt
 	framer := &blockFramer{b: builder, dict: view.blocks[0].dict}

@@ -5,6 +5,7 @@ package store
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -145,24 +146,14 @@ func (r *reader) observations(t *weightedChunk, use func(group int, row *rows)) 
 	}
 }
 
-// eachSum adds up the values of terms by stack, one block after the other, and calls use with the sums of each group that a block has:
-// sums[stack] is valid until use returns.
-func (v *view) eachSum(r *reader, terms []weightedChunk, use func(block, group int, sums []int64) error) error {
-	for i := range terms {
-		if w := terms[i].weight; w != math.Trunc(w) {
-			return eachSumAs(v, r, terms, func(block, group int, sums []float64) error {
-				if err := v.memory.take(sumBytes * len(sums)); err != nil {
-					return err
-				}
-				defer v.memory.release(sumBytes * len(sums))
-				return use(block, group, rounded(sums))
-			})
-		}
-	}
-	return eachSumAs(v, r, terms, use)
+// isFractional reports whether a weight is not a whole number. Sums are rounded in the end: those of a block can be small.
+func isFractional(terms []weightedChunk) bool {
+	return slices.ContainsFunc(terms, func(t weightedChunk) bool { return t.weight != math.Trunc(t.weight) })
 }
 
-func eachSumAs[T number](v *view, r *reader, terms []weightedChunk, use func(block, group int, sums []T) error) error {
+// eachSum adds up the values of terms by stack, one block after the other, and calls use with the sums of each group that a block has:
+// sums[stack] is valid until use returns.
+func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block, group int, sums []T) error) error {
 	for block, e := range v.blocks {
 		var sums [][]T
 		stacks, taken := e.dict.Stacks.Len(), 0
@@ -178,6 +169,10 @@ func eachSumAs[T number](v *view, r *reader, terms []weightedChunk, use func(blo
 				sums[group] = make([]T, stacks)
 			}
 			return sums[group]
+		}
+		unload, err := v.loadFor(block, terms)
+		if err != nil {
+			return err
 		}
 		for i := range terms {
 			t := &terms[i]
@@ -208,17 +203,26 @@ func eachSumAs[T number](v *view, r *reader, terms []weightedChunk, use func(blo
 			}
 			sums[group] = nil
 		}
+		unload()
 		v.memory.release(taken)
 	}
 	return nil
 }
 
-func rounded(sums []float64) []int64 {
-	whole := make([]int64, len(sums))
-	for i, v := range sums {
-		if v != 0 {
-			whole[i] = int64(math.Round(v))
+// loadFor reads the samples of the terms of a block. unload forgets those that it read.
+func (v *view) loadFor(block int, terms []weightedChunk) (unload func(), err error) {
+	var loaded []weightedChunk
+	if v.blocks[block].disk != nil {
+		for _, t := range terms {
+			if t.block == block && t.chunk.data == nil {
+				loaded = append(loaded, t)
+			}
 		}
 	}
-	return whole
+	return func() {
+		for _, t := range loaded {
+			v.memory.release(cap(t.chunk.data))
+			t.chunk.data = nil
+		}
+	}, v.load(loaded)
 }

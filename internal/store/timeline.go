@@ -34,8 +34,9 @@ const maxPoints = 10_000
 // Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
 // a gauge holds until the next one.
 func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
-	v := s.view(ctx, sel.Meter)
-	t, r, err := v.read(&sel)
+	v := s.view(newMemory(ctx, sel.Meter))
+	defer v.release()
+	t, r, err := v.read(&sel, false)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 	}
 	tl := &Timeline{Type: t}
 	n := s.steps(tl, &sel, instances, points, now)
-	p := &plotter{reader: r, from: tl.From, step: tl.Step, n: n}
+	p := &plotter{reader: r, view: v, from: tl.From, step: tl.Step, n: n}
 	for _, in := range instances {
 		tl.Values = shownValues(in.values)
 		if err := p.instance(in); err != nil {
@@ -98,6 +99,7 @@ func (s *Store) steps(tl *Timeline, sel *Selection, instances []*seriesHistory, 
 // plotter draws instances into lines, one for each group.
 type plotter struct {
 	*reader
+	view       *view
 	from, step int64
 	n          int
 	lines      []*line
@@ -140,6 +142,19 @@ func (p *plotter) line(group int) *line {
 func (p *plotter) instance(in *seriesHistory) error {
 	p.own = map[int]*ownLine{}
 	defer func() { p.memory.release(pointBytes * p.n * len(p.own)) }()
+	var parts []weightedChunk // whose values depend on their samples
+	for i := range in.chunks {
+		t := &in.chunks[i]
+		if t.chunk.data != nil {
+			continue
+		}
+		if _, whole := p.whole(t); !whole {
+			parts = append(parts, *t)
+		}
+	}
+	if err := p.view.load(parts); err != nil {
+		return err
+	}
 	for i := range in.chunks {
 		if err := p.memory.check(); err != nil {
 			return err
@@ -147,9 +162,10 @@ func (p *plotter) instance(in *seriesHistory) error {
 		t := &in.chunks[i]
 		until, add := t.chunk.end, p.spread
 		if t.chunk.values == kind.Gauge {
-			until, add = in.holds(i), p.state
+			until, add = in.holds(p.sel, i), p.state
 		}
-		if t.chunk.flags&isBaseline == 0 && p.shows(t.chunk.start, until) {
+		_, _, isSelected := p.sel.overlap(t.chunk.start, until)
+		if isSelected && t.chunk.flags&isBaseline == 0 && p.shows(t.chunk.start, until) {
 			p.values(t, func(group int, value float64) { add(group, t.chunk.start, until, value) })
 		}
 	}

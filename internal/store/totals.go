@@ -73,6 +73,8 @@ func (u *seriesUse) difference(cols *columns, c *chunk) bool {
 	rows := now.rows
 	if now.sum >= before.sum {
 		rows = subtract(now.rows, before.rows)
+	} else {
+		c.flags |= isReset
 	}
 	cols.set(rows)
 	c.total = 0
@@ -114,19 +116,13 @@ func subtract(now, before []totalRow) (rows []totalRow) {
 
 // moveTotals moves the totals of all series to the dictionary of a new block.
 func (s *Store) moveTotals(dict *dictionary.Dictionary) {
-	if len(s.blocks) == 0 {
-		for _, use := range s.series {
-			use.totals = nil // of a block that is gone
-		}
-		return
-	}
 	var mover *dictionary.Mover
 	for _, use := range s.series {
 		if use.totals == nil {
 			continue
 		}
 		if mover == nil {
-			mover = dictionary.NewMover(s.blocks[len(s.blocks)-1].dict, dict)
+			mover = dictionary.NewMover(s.totalsOver, dict)
 		}
 		for i := range use.totals.rows {
 			row := &use.totals.rows[i]
@@ -136,6 +132,7 @@ func (s *Store) moveTotals(dict *dictionary.Dictionary) {
 		}
 		slices.SortFunc(use.totals.rows, totalRow.compare)
 	}
+	s.totalsOver = dict
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -62,8 +63,10 @@ type treeBuilder struct {
 
 	parent, frame []int32
 	// self[side] has the values of the selection (0) or of its base (1).
-	self  [2][]int64
-	index dictionary.HashIndex
+	self [2][]int64
+	// fractions are added to self in the end.
+	fractions [2][]float64
+	index     dictionary.HashIndex
 	// dropped counts the nodes above maxBuiltNodes: their values go to their parents.
 	dropped int
 	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since chargeFrames has checked the memory.
@@ -77,7 +80,7 @@ const maxBuiltNodes = 2 << 20
 const nodeColumns = 10
 
 func newTreeBuilder(m *memory) *treeBuilder {
-	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, texts: map[string]int32{}}
+	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, texts: map[string]int32{}, maxExtra: maxExtraConstant}
 	b.index.Reset(0)
 	b.addNode(-1, -1)
 	return b
@@ -93,13 +96,11 @@ const (
 	framesPerCheck = 1 << 16
 )
 
-// bound sets the bound of frames for some sides, each of the stacks of a view.
-func (b *treeBuilder) bound(v *view, sides int) {
-	b.maxExtra = maxExtraConstant
+// bound adds to the bound of frames for the stacks of a view.
+func (b *treeBuilder) bound(v *view) {
 	for _, e := range v.blocks {
 		b.maxExtra += e.dict.Locations.MemoryBytes() / extraBytes
 	}
-	b.maxExtra *= sides
 }
 
 // chargeFrames counts the frames of a stack before they are walked over. Few bytes can have many: a location has any number of lines, a
@@ -171,8 +172,21 @@ func (b *treeBuilder) textRanks() []int32 {
 
 // add adds the sums of terms to the tree, below nodes for groups if the selection has GroupBy.
 func (b *treeBuilder) add(v *view, r *reader, terms []weightedChunk, side int) error {
+	if isFractional(terms) {
+		return addSums(b, v, r, terms, func(node int32, value float64) {
+			if more := len(b.parent) - len(b.fractions[side]); more > 0 {
+				_ = b.memory.take(valueBytes * more) // chargeFrames returns the error
+				b.fractions[side] = append(b.fractions[side], make([]float64, more)...)
+			}
+			b.fractions[side][node] += value
+		})
+	}
+	return addSums(b, v, r, terms, func(node int32, value int64) { b.self[side][node] += value })
+}
+
+func addSums[T number](b *treeBuilder, v *view, r *reader, terms []weightedChunk, add func(node int32, value T)) error {
 	var framer *blockFramer
-	return v.eachSum(r, terms, func(block, group int, sums []int64) error {
+	return eachSum(v, r, terms, func(block, group int, sums []T) error {
 		if dict := v.blocks[block].dict; framer == nil || framer.dict != dict {
 			if framer != nil {
 				framer.end()
@@ -191,7 +205,7 @@ func (b *treeBuilder) add(v *view, r *reader, terms []weightedChunk, side int) e
 			if err != nil {
 				return err
 			}
-			b.self[side][node] += value
+			add(node, value)
 		}
 		return nil
 	})
@@ -432,6 +446,9 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	}
 	total := [2][]int64{}
 	for side := range total {
+		for i, v := range b.fractions[side] {
+			b.self[side][i] += int64(math.Round(v))
+		}
 		// Differences of totals can be below zero if a process has restarted.
 		for i, v := range b.self[side] {
 			b.self[side][i] = max(v, 0)

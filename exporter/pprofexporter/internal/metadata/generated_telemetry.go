@@ -29,6 +29,10 @@ type TelemetryBuilder struct {
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
 	ExporterPprofBytes               metric.Int64ObservableGauge
+	ExporterPprofDamagedBlocks       metric.Int64ObservableCounter
+	ExporterPprofDiskBlocks          metric.Int64ObservableGauge
+	ExporterPprofDiskBytes           metric.Int64ObservableGauge
+	ExporterPprofDiskFailing         metric.Int64ObservableGauge
 	ExporterPprofEvictedProfiles     metric.Int64ObservableCounter
 	ExporterPprofFilesDeleted        metric.Int64Counter
 	ExporterPprofFilesDropped        metric.Int64Counter
@@ -58,6 +62,66 @@ func (builder *TelemetryBuilder) RegisterExporterPprofBytesCallback(cb metric.In
 		cb(ctx, &observerInt64{inst: builder.ExporterPprofBytes, obs: o})
 		return nil
 	}, builder.ExporterPprofBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterPprofDamagedBlocksCallback sets callback for observable ExporterPprofDamagedBlocks metric.
+func (builder *TelemetryBuilder) RegisterExporterPprofDamagedBlocksCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterPprofDamagedBlocks, obs: o})
+		return nil
+	}, builder.ExporterPprofDamagedBlocks)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterPprofDiskBlocksCallback sets callback for observable ExporterPprofDiskBlocks metric.
+func (builder *TelemetryBuilder) RegisterExporterPprofDiskBlocksCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterPprofDiskBlocks, obs: o})
+		return nil
+	}, builder.ExporterPprofDiskBlocks)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterPprofDiskBytesCallback sets callback for observable ExporterPprofDiskBytes metric.
+func (builder *TelemetryBuilder) RegisterExporterPprofDiskBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterPprofDiskBytes, obs: o})
+		return nil
+	}, builder.ExporterPprofDiskBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExporterPprofDiskFailingCallback sets callback for observable ExporterPprofDiskFailing metric.
+func (builder *TelemetryBuilder) RegisterExporterPprofDiskFailingCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExporterPprofDiskFailing, obs: o})
+		return nil
+	}, builder.ExporterPprofDiskFailing)
 	if err != nil {
 		return err
 	}
@@ -159,6 +223,30 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_pprof_bytes",
 		metric.WithDescription("Memory that the kept profiles occupy, dictionaries and indices included. [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterPprofDamagedBlocks, err = builder.meter.Int64ObservableCounter(
+		"otelcol_exporter_pprof_damaged_blocks",
+		metric.WithDescription("Number of blocks on disk that were set aside because they could not be read. [Alpha]"),
+		metric.WithUnit("{block}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterPprofDiskBlocks, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_pprof_disk_blocks",
+		metric.WithDescription("Number of blocks on disk. [Alpha]"),
+		metric.WithUnit("{block}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterPprofDiskBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_pprof_disk_bytes",
+		metric.WithDescription("Size of the blocks on disk. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterPprofDiskFailing, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_pprof_disk_failing",
+		metric.WithDescription("1 while profiles cannot be written to disk and are kept in memory alone, otherwise 0. [Alpha]"),
+		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterPprofEvictedProfiles, err = builder.meter.Int64ObservableCounter(

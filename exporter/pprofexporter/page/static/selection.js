@@ -8,7 +8,8 @@ import {clean, formatRange, formatDuration, formatUTC, formatZone} from './forma
 import {pick, Picker} from './picker.js';
 import {defaultSeconds, isCompared, withAttribute} from './state.js';
 
-const ranges = [60, 300, 900, 1800, 3600, 6 * 3600, 24 * 3600];
+const day = 24 * 3600;
+const ranges = [60, 300, 900, 1800, 3600, 6 * 3600, day, 2 * day, 7 * day, 14 * day];
 
 export const typeKey = ({profile, type}) => `${profile} ${type}`;
 
@@ -140,7 +141,7 @@ export class BaseBar {
   }
 
   render(sum) {
-    const {state, services, shown} = this.app;
+    const {state, services, shown, status} = this.app;
     this.host.hidden = state.view !== 'diff';
     if (this.host.hidden) return;
     const {base} = state;
@@ -148,9 +149,14 @@ export class BaseBar {
     const span = shown.until - shown.from;
     this.times = {
       same: null, before: {from: shown.from - span, until: shown.from},
-      hour: {from: shown.from - 3600e3, until: shown.until - 3600e3}, custom: base.time,
+      hour: {from: shown.from - 3600e3, until: shown.until - 3600e3},
+      day: {from: shown.from - day * 1e3, until: shown.until - day * 1e3},
+      week: {from: shown.from - 7 * day * 1e3, until: shown.until - 7 * day * 1e3}, custom: base.time,
     };
     const options = [{value: 'same', label: 'same time'}, {value: 'before', label: `the ${formatDuration(span)} before`}, {value: 'hour', label: 'an hour earlier'}];
+    // What the store does not reach is not offered.
+    if (status?.window_ms > day * 1e3) options.push({value: 'day', label: 'a day earlier'});
+    if (status?.window_ms > 7 * day * 1e3) options.push({value: 'week', label: 'a week earlier'});
     if (base.time) options.push({value: 'custom', label: formatRange(base.time.from, base.time.until, shown.now), detail: 'Shift and drag in the time line chooses another'});
     this.time.set(options, base.time ? 'custom' : 'same');
     refill(this.chips, base.attrs, () => chips(base.attrs, (key) => this.set({attrs: withAttribute(this.app.state.base.attrs, key, null)})));

@@ -1,0 +1,174 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package blockfile
+
+// The names of the files.
+const (
+	IndexFile        = "index.json"
+	samplesFile      = "samples.parquet"
+	profilesFile     = "profiles.parquet"
+	seriesFile       = "series.parquet"
+	stacksFile       = "stacks.parquet"
+	attributesFile   = "attributes.parquet"
+	dictionariesFile = "dictionaries.zst"
+)
+
+// Version is that of the layout.
+const Version = 1
+
+// Index is the content of index.json. Times are Unix nanoseconds.
+type Index struct {
+	Version int `json:"version"`
+	// Block is the name of the block, which is that of its directory.
+	Block string `json:"block"`
+	// From and Until are the first start and the last end of its profiles.
+	From  int64 `json:"from"`
+	Until int64 `json:"until"`
+	// Heads are the numbers of the blocks in memory that it was made of.
+	Heads []uint64 `json:"heads"`
+	// Parts is how many blocks were made of the head, if it is one, or 0 for a block that was made of others.
+	Parts        int             `json:"parts,omitempty"`
+	ProfileCount int             `json:"profiles"`
+	SampleCount  int             `json:"samples"`
+	Services     []Service       `json:"services"`
+	Files        map[string]File `json:"files"`
+}
+
+// File is the size of a file and its CRC-32 (Castagnoli).
+type File struct {
+	Bytes int64  `json:"bytes"`
+	CRC   uint32 `json:"crc32c"`
+}
+
+// Service is what a block has of a service.
+type Service struct {
+	Name string `json:"service"`
+	// Dictionary is where its dictionary is in dictionaries.zst.
+	Dictionary Range `json:"dictionary"`
+	// FirstStack and FirstSet are the numbers in the Parquet files of the dictionary's stack and set of attributes 0.
+	FirstStack int      `json:"first_stack"`
+	FirstSet   int      `json:"first_attribute_set"`
+	Series     []Series `json:"series"`
+}
+
+// Range is a part of a file.
+type Range struct {
+	Offset int64  `json:"offset"`
+	Bytes  int    `json:"bytes"`
+	Plain  int    `json:"plain_bytes"`
+	CRC    uint32 `json:"crc32c"`
+}
+
+// Series is a series: profiles of one resource and sample type.
+type Series struct {
+	// ID is the hexadecimal hash that identifies the series in all blocks; Instance that of its resource.
+	ID       string `json:"id"`
+	Instance string `json:"instance"`
+	Profile  string `json:"profile"`
+	Type     string `json:"type"`
+	Unit     string `json:"unit"`
+	// Kind is delta, gauge or cumulative: what its values were when they arrived.
+	Kind string `json:"kind"`
+	// Resource and Attributes are sets of attributes of the dictionary.
+	Resource   int32 `json:"resource_set"`
+	Attributes int32 `json:"attribute_set"`
+	// Position is that of the sample type in its pprof.
+	Position int32 `json:"position"`
+	From     int64 `json:"from"`
+	Until    int64 `json:"until"`
+	// Start and End are the time for which its profiles count.
+	Start    int64 `json:"start"`
+	End      int64 `json:"end"`
+	Profiles int   `json:"profiles"`
+	Samples  int   `json:"samples"`
+	Total    int64 `json:"total"`
+	// Moved is how many profiles are kept under another time than their own.
+	Moved int `json:"moved,omitempty"`
+	// Timestamps reports that samples have times of their own.
+	Timestamps bool `json:"timestamps,omitempty"`
+	// FirstProfile and FirstSample are the first rows in profiles.parquet and samples.parquet.
+	FirstProfile int64 `json:"first_profile"`
+	FirstSample  int64 `json:"first_sample"`
+	// Labels are the attributes of the resource and of the profiles, as text.
+	Labels map[string]string `json:"-"`
+}
+
+// Profile is a row of profiles.parquet. Times are Unix nanoseconds.
+type Profile struct {
+	Block  string `parquet:"block,dict"`
+	Series int32  `parquet:"series,delta"`
+	// Time and DurationNanos are those of the profile. Start and End are the time for which it counts.
+	Time          int64  `parquet:"time,timestamp(nanosecond),delta"`
+	DurationNanos int64  `parquet:"duration_nanos,delta"`
+	Start         int64  `parquet:"start,timestamp(nanosecond),delta"`
+	End           int64  `parquet:"end,timestamp(nanosecond),delta"`
+	Samples       int32  `parquet:"samples,delta"`
+	Total         int64  `parquet:"total,delta"`
+	PeriodType    string `parquet:"period_type,dict"`
+	PeriodUnit    string `parquet:"period_unit,dict"`
+	Period        int64  `parquet:"period,delta"`
+	// AttributeSet and ScopeSet are sets of attributes: the profile's, and those of its scope that a pprof needs.
+	AttributeSet int32 `parquet:"attribute_set,delta"`
+	ScopeSet     int32 `parquet:"scope_attribute_set,delta"`
+	Position     int32 `parquet:"position,delta"`
+	Kind         int32 `parquet:"kind,delta"`
+	Flags        int32 `parquet:"flags,delta"`
+}
+
+// sample is a row of samples.parquet.
+type sample struct {
+	Block         string `parquet:"block,dict"`
+	Series        int32  `parquet:"series,delta"`
+	Time          int64  `parquet:"time,timestamp(nanosecond),delta"`
+	DurationNanos int64  `parquet:"duration_nanos,delta"`
+	Stack         int32  `parquet:"stack,delta"`
+	Value         int64  `parquet:"value"`
+	AttributeSet  int32  `parquet:"attribute_set,delta"`
+	// Timestamp is that of the observation, or null.
+	Timestamp int64  `parquet:"timestamp,optional,timestamp(nanosecond),delta"`
+	TraceID   []byte `parquet:"trace_id,optional"`
+	SpanID    []byte `parquet:"span_id,optional"`
+}
+
+// The columns of samples.parquet by position.
+const (
+	stackColumn     = 4
+	valueColumn     = 5
+	setColumn       = 6
+	timestampColumn = 7
+	traceColumn     = 8
+	spanColumn      = 9
+)
+
+// seriesRow is a row of series.parquet.
+type seriesRow struct {
+	Block       string            `parquet:"block,dict"`
+	Series      int32             `parquet:"series"`
+	ServiceName string            `parquet:"service_name,dict"`
+	Profile     string            `parquet:"profile,dict"`
+	Type        string            `parquet:"type,dict"`
+	Unit        string            `parquet:"unit,dict"`
+	Kind        string            `parquet:"kind,dict"`
+	Labels      map[string]string `parquet:"labels"`
+}
+
+// stackRow is a row of stacks.parquet. Frames are leaf first, inlined ones before their callers.
+type stackRow struct {
+	Block         string   `parquet:"block,dict"`
+	Stack         int32    `parquet:"stack,delta"`
+	StackHash     string   `parquet:"stack_hash"`
+	FunctionNames []string `parquet:"function_names,list"`
+	FileNames     []string `parquet:"file_names,list"`
+	LineNumbers   []int64  `parquet:"line_numbers,list"`
+	Addresses     []uint64 `parquet:"addresses,list"`
+	MappingNames  []string `parquet:"mapping_names,list"`
+}
+
+// attributeRow is a row of attributes.parquet.
+type attributeRow struct {
+	Block        string `parquet:"block,dict"`
+	AttributeSet int32  `parquet:"attribute_set,delta"`
+	Key          string `parquet:"key,dict"`
+	Value        string `parquet:"value,dict"`
+}

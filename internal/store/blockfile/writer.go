@@ -1,0 +1,307 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package blockfile
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Row is a value of a profile. Stack and Attributes are indices of the service's dictionary.
+type Row struct {
+	Stack, Attributes int32
+	Link              dictionary.Link
+	Value             int64
+	// Timestamp is in Unix nanoseconds, if HasTimestamp.
+	Timestamp    int64
+	HasTimestamp bool
+}
+
+const (
+	// rowsPerWrite is how many rows are written at a time.
+	rowsPerWrite = 1 << 10
+	// maxRowsPerGroup bounds a row group, and so the memory of a Writer.
+	maxRowsPerGroup = 1 << 18
+	// pageBytes is the size of a page: what a query of a few rows has to read.
+	pageBytes = 64 << 10
+)
+
+// Writer writes a block: Service, and for each of its series Series, and for each profile Profile; then EndService with the dictionary;
+// in the end Close. After an error, all of them return it again.
+type Writer struct {
+	dir   string
+	index Index
+	err   error
+
+	samples    *table[sample]
+	profiles   *table[Profile]
+	series     *table[seriesRow]
+	stacks     *table[stackRow]
+	attributes *table[attributeRow]
+
+	dictionaries  *file
+	encoder       *zstd.Encoder
+	plain, zipped []byte
+
+	service            *Service
+	current            *Series
+	seriesCount        int32
+	nextStack, nextSet int
+}
+
+// Create begins a block in a directory, which must not be there.
+func Create(dir, name string) (*Writer, error) {
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		return nil, err
+	}
+	w := &Writer{dir: dir, index: Index{Version: Version, Block: name, Files: map[string]File{}}}
+	w.samples, w.profiles = newTable[sample](w, samplesFile), newTable[Profile](w, profilesFile)
+	w.series, w.stacks, w.attributes = newTable[seriesRow](w, seriesFile), newTable[stackRow](w, stacksFile), newTable[attributeRow](w, attributesFile)
+	w.dictionaries = w.create(dictionariesFile)
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	w.fail(err)
+	w.encoder = encoder
+	if w.err != nil {
+		w.Abort()
+	}
+	return w, w.err
+}
+
+func (w *Writer) fail(err error) {
+	w.err = cmp.Or(w.err, err)
+}
+
+// Service begins a service.
+func (w *Writer) Service(name string) {
+	w.index.Services = append(w.index.Services, Service{Name: name, FirstStack: w.nextStack, FirstSet: w.nextSet})
+	w.service = &w.index.Services[len(w.index.Services)-1]
+}
+
+// Series begins a series. The fields that follow from its profiles are set later.
+func (w *Writer) Series(s Series) {
+	s.FirstProfile, s.FirstSample = int64(w.index.ProfileCount), int64(w.index.SampleCount)
+	w.service.Series = append(w.service.Series, s)
+	w.current = &w.service.Series[len(w.service.Series)-1]
+	w.series.add(seriesRow{
+		Block: w.index.Block, Series: w.seriesCount, ServiceName: w.service.Name, Profile: s.Profile, Type: s.Type, Unit: s.Unit,
+		Kind: s.Kind, Labels: s.Labels,
+	})
+	w.seriesCount++
+}
+
+// Profile adds a profile of the series. first and last are its start and end as lists show them.
+func (w *Writer) Profile(p Profile, rows []Row, first, last int64, isMoved bool) error {
+	s := w.current
+	if s.Profiles == 0 {
+		s.From, s.Until, s.Start, s.End = first, last, p.Start, p.End
+	}
+	if w.index.ProfileCount == 0 {
+		w.index.From, w.index.Until = p.Start, p.End
+	}
+	w.index.From, w.index.Until = min(w.index.From, p.Start), max(w.index.Until, p.End)
+	s.From, s.Until, s.Start, s.End = min(s.From, first), max(s.Until, last), min(s.Start, p.Start), max(s.End, p.End)
+	s.Position = p.Position
+	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+len(rows), s.Total+p.Total
+	if isMoved {
+		s.Moved++
+	}
+	p.Block, p.Series, p.Samples = w.index.Block, w.seriesCount-1, int32(len(rows))
+	p.AttributeSet, p.ScopeSet = w.set(p.AttributeSet), w.set(p.ScopeSet)
+	w.profiles.add(p)
+	w.index.ProfileCount, w.index.SampleCount = w.index.ProfileCount+1, w.index.SampleCount+len(rows)
+	for i := range rows {
+		row := &rows[i]
+		out := sample{
+			Block: w.index.Block, Series: p.Series, Time: p.Time, DurationNanos: p.DurationNanos,
+			Stack: int32(w.service.FirstStack) + row.Stack, Value: row.Value, AttributeSet: w.set(row.Attributes),
+		}
+		if row.HasTimestamp {
+			out.Timestamp = row.Timestamp
+			s.Timestamps = s.Timestamps || !isMoved
+		}
+		if row.Link != (dictionary.Link{}) {
+			link := row.Link // rows is the caller's
+			out.TraceID, out.SpanID = link.TraceID[:], link.SpanID[:]
+		}
+		w.samples.add(out)
+	}
+	return w.err
+}
+
+// set returns the number of a set of attributes in the Parquet files. 0 is no attributes.
+func (w *Writer) set(i int32) int32 {
+	if i == 0 {
+		return 0
+	}
+	return int32(w.service.FirstSet) + i
+}
+
+// EndService writes the dictionary of the service.
+func (w *Writer) EndService(d *dictionary.Dictionary) error {
+	var frames stackRow
+	for i := range d.Stacks.Len() {
+		frames = stackOf(d, dictionary.StackIndex(i), frames)
+		frames.Block, frames.Stack = w.index.Block, int32(w.nextStack+i)
+		w.stacks.add(frames)
+		w.stacks.flush() // its lists are used again
+	}
+	for i := 1; i < d.AttributeSets.Len(); i++ {
+		for _, a := range d.AttributeSets.At(dictionary.AttributeSetIndex(i)) {
+			attribute := d.Attributes.At(dictionary.AttributeIndex(a))
+			w.attributes.add(attributeRow{w.index.Block, int32(w.nextSet + i), d.Strings.At(attribute.Key), attribute.Value.Text()})
+		}
+	}
+	w.nextStack, w.nextSet = w.nextStack+d.Stacks.Len(), w.nextSet+d.AttributeSets.Len()
+	w.plain = d.AppendSince(w.plain[:0], dictionary.Mark{})
+	w.zipped = w.encoder.EncodeAll(w.plain, w.zipped[:0])
+	w.service.Dictionary = Range{w.dictionaries.Bytes, len(w.zipped), len(w.plain), crc32.Checksum(w.zipped, castagnoli)}
+	_, err := w.dictionaries.Write(w.zipped)
+	w.fail(err)
+	return w.err
+}
+
+// stackOf returns the frames of a stack, in the lists of a row.
+func stackOf(d *dictionary.Dictionary, i dictionary.StackIndex, r stackRow) stackRow {
+	r.FunctionNames, r.FileNames, r.MappingNames = r.FunctionNames[:0], r.FileNames[:0], r.MappingNames[:0]
+	r.LineNumbers, r.Addresses = r.LineNumbers[:0], r.Addresses[:0]
+	h := newStackHash()
+	for _, l := range d.Stacks.At(i) {
+		location, lines := d.Locations.At(dictionary.LocationIndex(l))
+		mapping := d.Strings.At(d.Mappings.At(location.Mapping).Filename)
+		if len(lines) == 0 {
+			lines = noLine
+		}
+		for _, line := range lines {
+			f := d.Functions.At(line.Function)
+			name, filename := d.Strings.At(cmp.Or(f.Name, f.SystemName)), d.Strings.At(f.Filename)
+			r.FunctionNames, r.FileNames = append(r.FunctionNames, name), append(r.FileNames, filename)
+			r.LineNumbers, r.Addresses = append(r.LineNumbers, line.Line), append(r.Addresses, location.Address)
+			r.MappingNames = append(r.MappingNames, mapping)
+			h.add(name, filename, mapping, line.Line)
+			if name == "" {
+				h.add("", "", "", int64(location.Address))
+			}
+		}
+	}
+	r.StackHash = h.String()
+	return r
+}
+
+// noLine is the line of a location without lines.
+var noLine = []dictionary.Line{{}}
+
+// Close writes the index, with the numbers of the heads that the block was made of and of the blocks that were made of them (see Index), and
+// makes all files durable.
+func (w *Writer) Close(heads []uint64, parts int) (*Index, error) {
+	w.index.Heads, w.index.Parts = heads, parts
+	w.fail(errors.Join(w.samples.close(), w.profiles.close(), w.series.close(), w.stacks.close(), w.attributes.close(), w.dictionaries.close()))
+	if w.err == nil {
+		b, err := json.Marshal(&w.index)
+		w.fail(err)
+		index := w.create(IndexFile)
+		_, err = index.Write(b)
+		w.fail(errors.Join(err, index.close()))
+	}
+	if w.err != nil {
+		w.Abort()
+		return nil, w.err
+	}
+	return &w.index, nil
+}
+
+// Abort deletes the block. Close does so after an error.
+func (w *Writer) Abort() {
+	w.fail(errors.New("the block was given up"))
+	for _, f := range []*file{w.samples.file, w.profiles.file, w.series.file, w.stacks.file, w.attributes.file, w.dictionaries} {
+		if f != nil && f.f != nil {
+			_ = f.f.Close()
+		}
+	}
+	_ = os.RemoveAll(w.dir)
+}
+
+// table is a Parquet file. add keeps what it is passed until rowsPerWrite rows are there.
+type table[T any] struct {
+	w      *Writer
+	file   *file
+	writer *parquet.GenericWriter[T]
+	rows   []T
+}
+
+func newTable[T any](w *Writer, name string) *table[T] {
+	t := &table[T]{w: w, file: w.create(name)}
+	t.writer = parquet.NewGenericWriter[T](t.file, parquet.PageBufferSize(pageBytes), parquet.MaxRowsPerRowGroup(maxRowsPerGroup), parquet.Compression(&parquet.Zstd),
+		parquet.CreatedBy("otelcol-profiles", fmt.Sprint(Version), ""))
+	return t
+}
+
+func (t *table[T]) add(row T) {
+	if t.rows = append(t.rows, row); len(t.rows) >= rowsPerWrite {
+		t.flush()
+	}
+}
+
+func (t *table[T]) flush() {
+	if t.w.err == nil {
+		_, err := t.writer.Write(t.rows)
+		t.w.fail(err)
+	}
+	t.rows = t.rows[:0]
+}
+
+func (t *table[T]) close() error {
+	t.flush()
+	if t.w.err != nil {
+		return t.w.err
+	}
+	return errors.Join(t.writer.Close(), t.file.close())
+}
+
+// file is a file of the block, whose size and checksum the index has.
+type file struct {
+	File
+	f      *os.File
+	buffer *bufio.Writer
+	name   string
+	index  *Index
+}
+
+func (w *Writer) create(name string) *file {
+	f, err := os.OpenFile(filepath.Join(w.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	w.fail(err)
+	return &file{f: f, buffer: bufio.NewWriterSize(f, 64<<10), name: name, index: &w.index}
+}
+
+var _ io.Writer = (*file)(nil)
+
+func (f *file) Write(b []byte) (int, error) {
+	f.CRC = crc32.Update(f.CRC, castagnoli, b)
+	f.Bytes += int64(len(b))
+	return f.buffer.Write(b)
+}
+
+// close makes the file durable.
+func (f *file) close() error {
+	err := errors.Join(f.buffer.Flush(), f.f.Sync(), f.f.Close())
+	f.index.Files[f.name] = f.File
+	return err
+}
+
+// ID returns the hexadecimal form of a hash.
+func ID(hash []byte) string { return hex.EncodeToString(hash) }

@@ -1,0 +1,754 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/tsdb/fileutil"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+)
+
+// This file is the directory: a lock, the write-ahead log, blocks, and blocks that were found to be damaged.
+//
+//	LOCK      is held by the process that uses the directory
+//	wal       has what is in memory alone
+//	blocks    has a directory for each block
+//	damaged   has those that cannot be read
+
+// DiskConfig configures where profiles are kept for long.
+type DiskConfig struct {
+	// Directory is made if it is not there. Empty means that profiles are kept in memory alone.
+	Directory string
+	// Retention is how long profiles are kept. MaxBytes bounds the blocks: the oldest are deleted first.
+	Retention time.Duration
+	MaxBytes  int64
+	// Report is called with what an operator should know: a block that is damaged, a disk that is full or works again. err may be nil.
+	Report func(message string, err error)
+}
+
+const (
+	// diskBlocks is the part of the memory that the block that grows may take.
+	diskBlocks = 4
+	// dayBlocks is how many blocks a day may have before they become one, even if it goes on.
+	dayBlocks = 48
+	// settledAfter is how long after its end a day gets no more profiles.
+	settledAfter = time.Hour
+)
+
+// disk is a directory. The store's adding guards its fields.
+type disk struct {
+	DiskConfig
+	lock   fileutil.Releaser
+	log    *writeLog
+	blocks []*diskBlock
+	// failed is why the log is not written, or nil. hasFailed tells whether a block could not be written the last time.
+	failed      error
+	writeFailed error
+	stopSync    chan struct{}
+	synced      chan struct{}
+}
+
+// diskBlock is a block in a directory of its own.
+type diskBlock struct {
+	*blockfile.Reader
+	// catalog has its series without profiles. services has the positions of services in the index.
+	catalog  *block
+	services map[string]int
+	// readers is how many views have it. One that isGone is deleted after the last of them.
+	readers int
+	isGone  bool
+	day     string
+}
+
+// Open reads what Disk.Directory has, if it is set. Close ends its use. Nothing may have been added before.
+func (s *Store) Open() error {
+	if s.cfg.Disk.Directory == "" {
+		return nil
+	}
+	d := &disk{DiskConfig: s.cfg.Disk}
+	for _, dir := range []string{d.path("blocks"), d.path("damaged")} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return fmt.Errorf("make the store's directory: %w", err)
+		}
+	}
+	lock, _, err := fileutil.Flock(d.path("LOCK"))
+	if err != nil {
+		return fmt.Errorf("another process uses the store's directory %s: give each its own (%w)", d.Directory, err)
+	}
+	d.lock, s.disk = lock, d
+	if err := s.load(); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	d.stopSync, d.synced = make(chan struct{}), make(chan struct{})
+	go s.syncLog()
+	return nil
+}
+
+func (d *disk) path(names ...string) string {
+	return filepath.Join(append([]string{d.Directory}, names...)...)
+}
+
+// load reads the blocks and the log.
+func (s *Store) load() error {
+	d := s.disk
+	entries, err := os.ReadDir(d.path("blocks"))
+	if err != nil {
+		return err
+	}
+	parts := map[uint64]int{}
+	for _, entry := range entries {
+		dir := d.path("blocks", entry.Name())
+		if strings.HasSuffix(entry.Name(), unfinished) {
+			_ = os.RemoveAll(dir)
+			continue
+		}
+		b, err := openBlock(dir)
+		if err != nil {
+			d.setAside(dir, err)
+			s.stats.Damaged++
+			continue
+		}
+		d.blocks = append(d.blocks, b)
+		for _, head := range b.Heads {
+			s.nextID = max(s.nextID, head+1)
+			parts[head]++
+		}
+	}
+	// A head of which not all blocks were finished is in the log.
+	written := map[uint64]bool{}
+	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
+		isWhole := b.Parts == 0 || parts[b.Heads[0]] >= b.Parts
+		for _, head := range b.Heads {
+			written[head] = isWhole
+		}
+		if !isWhole {
+			_ = os.RemoveAll(b.Dir())
+		}
+		return !isWhole
+	})
+	d.sort()
+	if d.log, err = openLog(d.Directory); err != nil {
+		return err
+	}
+	cut, err := s.replay(d.log, written)
+	if err != nil {
+		return fmt.Errorf("read the write-ahead log: %w", err)
+	}
+	s.stats.Torn = cut
+	if cut > 0 {
+		d.Report("the end of the write-ahead log was torn and is cut: the process had been ended while it wrote", nil)
+	}
+	if n := len(s.blocks); n > 0 {
+		s.importer.Reset(s.blocks[n-1].dict)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.measureAll()
+	return nil
+}
+
+func (d *disk) sort() {
+	slices.SortFunc(d.blocks, func(a, b *diskBlock) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Block, b.Block))
+	})
+}
+
+// setAside moves a block out of the way that cannot be read.
+func (d *disk) setAside(dir string, err error) {
+	to := d.path("damaged", filepath.Base(dir))
+	if renamed := os.Rename(dir, to); renamed != nil {
+		to = dir
+	}
+	d.Report("a block is damaged and set aside; the others serve: "+to, err)
+}
+
+// unfinished ends the names of blocks that are being written.
+const unfinished = ".tmp"
+
+func openBlock(dir string) (*diskBlock, error) {
+	r, err := blockfile.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &diskBlock{Reader: r, services: map[string]int{}, day: filepath.Base(dir)}
+	b.day = b.day[:min(len(b.day), len(dayLayout))]
+	e := newBlock(time.Unix(0, r.From))
+	e.until, e.profiles, e.samples = r.Until, r.ProfileCount, r.SampleCount
+	strs := &e.dict.Strings
+	for i := range r.Services {
+		service := &r.Services[i]
+		b.services[service.Name] = i
+		for k := range service.Series {
+			in := &service.Series[k]
+			sr := series{
+				service: strs.Intern(service.Name), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit),
+				profiles: in.Profiles, samples: in.Samples, moved: in.Moved, from: in.From, until: in.Until, timestamps: in.Timestamps,
+				position: in.Position, values: kindOf(in.Kind), instance: instanceNumber(in.Instance), bytes: in.Samples * diskSampleBytes,
+			}
+			e.series = append(e.series, sr)
+		}
+	}
+	e.freeze()
+	b.catalog = e
+	return b, nil
+}
+
+// diskSampleBytes is about what a sample takes on disk.
+const diskSampleBytes = 3
+
+func kindOf(word string) kind.Values {
+	for _, v := range []kind.Values{kind.Delta, kind.Gauge, kind.Cumulative} {
+		if v.String() == word {
+			return v
+		}
+	}
+	return kind.Delta
+}
+
+func instanceNumber(text string) uint64 {
+	n, _ := strconv.ParseUint(text, 16, 64)
+	return n
+}
+
+func instanceOf(hash [32]byte) uint64 { return binary.BigEndian.Uint64(hash[:]) }
+
+// close closes the files of a block that nobody reads, and deletes one that is gone. The store's adding is locked.
+func (b *diskBlock) close() {
+	if b.readers > 0 {
+		return
+	}
+	if b.isGone {
+		_ = b.Close()
+		_ = os.RemoveAll(b.Dir())
+	}
+}
+
+// Close writes what is not on disk yet to the log, and frees the directory. The store must not be used afterwards.
+func (s *Store) Close() error {
+	d := s.disk
+	if d == nil {
+		return nil
+	}
+	if d.stopSync != nil {
+		close(d.stopSync)
+		<-d.synced
+	}
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	var errs []error
+	if d.log != nil {
+		errs = append(errs, d.log.Close())
+	}
+	for _, b := range d.blocks {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(append(errs, d.lock.Release())...)
+}
+
+// syncInterval is how often the log is made durable. A process that is killed loses nothing that was acknowledged; a machine that loses
+// its power, the last second.
+const syncInterval = time.Second
+
+func (s *Store) syncLog() {
+	defer close(s.disk.synced)
+	tick := time.NewTicker(syncInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.disk.stopSync:
+			return
+		}
+		s.adding.Lock()
+		log := s.disk.log
+		if s.disk.failed != nil {
+			log = nil
+		}
+		s.adding.Unlock()
+		if log == nil {
+			continue
+		}
+		if err := log.Sync(); err != nil {
+			s.adding.Lock()
+			s.logFailed(err)
+			s.adding.Unlock()
+		}
+	}
+}
+
+// beginLog begins a block in the log.
+func (s *Store) beginLog(e *block) {
+	if s.disk != nil && s.disk.failed == nil {
+		if err := s.disk.log.begin(e, s.series); err != nil {
+			s.logFailed(err)
+		}
+	}
+}
+
+// writeAhead writes what a message added to the log.
+func (s *Store) writeAhead(e *block, chunks []addedChunk) {
+	if s.disk != nil && s.disk.failed == nil && len(chunks) > 0 {
+		if err := s.disk.log.add(e, chunks); err != nil {
+			s.logFailed(err)
+		}
+	}
+}
+
+// logFailed stops writing the log until Maintain has begun another one.
+func (s *Store) logFailed(err error) {
+	s.disk.failed = err
+	s.disk.Report("the store cannot write its log; what arrives is kept in memory alone until it can", err)
+}
+
+// reopenLog begins the log again with what is in memory, if it had failed.
+func (s *Store) reopenLog() {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	d := s.disk
+	if d.failed == nil {
+		return
+	}
+	_ = d.log.Close()
+	err := removeLog(d.Directory)
+	if err == nil {
+		var log *writeLog
+		if log, err = openLog(d.Directory); err == nil {
+			d.log = log
+			err = s.logAll()
+		}
+	}
+	if err != nil {
+		d.failed = err
+		return
+	}
+	d.failed = nil
+	d.Report("the store writes its log again", nil)
+}
+
+// logAll writes all blocks in memory to a new log.
+func (s *Store) logAll() error {
+	for i, e := range s.blocks {
+		e.logged = logged{}
+		var series map[seriesID]*seriesUse
+		if i == len(s.blocks)-1 {
+			series = s.series
+		}
+		if err := s.disk.log.begin(e, series); err != nil {
+			return err
+		}
+		var chunks []addedChunk
+		for n := range e.series {
+			for k := range e.series[n].chunks {
+				chunks = append(chunks, addedChunk{int32(n), int32(k)})
+			}
+		}
+		for part := range slices.Chunk(chunks, 1<<10) {
+			if err := s.disk.log.add(e, part); err != nil {
+				return err
+			}
+		}
+	}
+	return s.disk.log.Sync()
+}
+
+// Maintain drops profiles that are too old, and writes blocks to disk. It is for one goroutine, every few seconds.
+func (s *Store) Maintain(now time.Time) {
+	if s.disk == nil {
+		s.Expire(now)
+		return
+	}
+	s.adding.Lock()
+	if n := len(s.blocks); n > 0 && s.blocks[n-1].byKey != nil && s.isFull(s.blocks[n-1], now) {
+		s.blocks[n-1].freeze()
+	}
+	s.adding.Unlock()
+	err := s.flush()
+	if err == nil {
+		err = s.compact(now)
+	}
+	s.reportWrites(err)
+	s.retain(now)
+	s.reopenLog()
+	s.Expire(now)
+}
+
+// reportWrites reports when writing blocks fails, and when it works again.
+func (s *Store) reportWrites(err error) {
+	d := s.disk
+	s.adding.Lock()
+	before := d.writeFailed
+	d.writeFailed = err
+	s.adding.Unlock()
+	if err != nil && before == nil {
+		d.Report("the store cannot write a block; its profiles stay in memory, and it tries again", err)
+	} else if err == nil && before != nil {
+		d.Report("the store writes blocks again", nil)
+	}
+}
+
+// flush writes the blocks in memory that do not grow to disk.
+func (s *Store) flush() error {
+	for {
+		s.adding.Lock()
+		var e *block
+		if len(s.blocks) > 0 && s.blocks[0].byKey == nil {
+			e = s.blocks[0]
+		}
+		s.adding.Unlock()
+		if e == nil {
+			return nil
+		}
+		written, err := s.writeHead(e)
+		if err != nil {
+			return err
+		}
+		s.adding.Lock()
+		s.mu.Lock()
+		if len(s.blocks) > 0 && s.blocks[0].id == e.id { // otherwise it was dropped meanwhile
+			s.release(s.blocks[0])
+			s.blocks = slices.Delete(s.blocks, 0, 1)
+		}
+		s.disk.blocks = append(s.disk.blocks, written...)
+		s.disk.sort()
+		s.measureAll()
+		segment := e.segment
+		if len(s.blocks) > 0 {
+			segment = s.blocks[0].segment
+		}
+		s.mu.Unlock()
+		if s.disk.failed == nil {
+			if err := s.disk.log.deleteBefore(segment); err != nil {
+				s.logFailed(err)
+			}
+		}
+		s.adding.Unlock()
+	}
+}
+
+const (
+	dayLayout  = "20060102"
+	hourLayout = dayLayout + "T15"
+)
+
+// writeHead writes a block that does not grow: that of its hour, and one for each other hour that is further away.
+func (s *Store) writeHead(e *block) (written []*diskBlock, err error) {
+	hours := map[int64]bool{}
+	for i := range e.series {
+		for k := range e.series[i].chunks {
+			hours[e.hourOf(&e.series[i].chunks[k])] = true
+		}
+	}
+	var names []string
+	defer func() {
+		if err != nil {
+			for _, name := range names {
+				_ = os.RemoveAll(s.disk.path("blocks", name+unfinished))
+			}
+		}
+	}()
+	for hour := range hours {
+		name := fmt.Sprintf("%s-%08x", time.Unix(0, hour).UTC().Format(hourLayout), e.id)
+		names = append(names, name)
+		m := &blockMerger{name: name, sources: []source{&headSource{e}}, heads: []uint64{e.id}, parts: len(hours)}
+		m.wants = func(c *chunk) bool { return e.hourOf(c) == hour }
+		if err := m.write(s.disk.path("blocks", name+unfinished)); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		b, err := s.disk.publish(name)
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, b)
+	}
+	return written, nil
+}
+
+// hourOf returns the hour of the block in which a profile of it goes: that in which the block began, if it is not further away than an
+// hour.
+func (e *block) hourOf(c *chunk) int64 {
+	begun, start := e.begun.Truncate(time.Hour).UnixNano(), time.Unix(0, c.start).Truncate(time.Hour).UnixNano()
+	if d := start - begun; d >= -int64(time.Hour) && d <= int64(time.Hour) {
+		return begun
+	}
+	return start
+}
+
+// publish gives a block that was written its name, and opens it.
+func (d *disk) publish(name string) (*diskBlock, error) {
+	to := d.path("blocks", name)
+	if err := os.RemoveAll(to); err != nil { // of an attempt that failed
+		return nil, err
+	}
+	if err := fileutil.Rename(to+unfinished, to); err != nil { // and makes the folder durable
+		return nil, err
+	}
+	return openBlock(to)
+}
+
+// compact makes one block of those of a day.
+func (s *Store) compact(now time.Time) error {
+	s.adding.Lock()
+	days := map[string][]*diskBlock{}
+	for _, b := range s.disk.blocks {
+		days[b.day] = append(days[b.day], b)
+	}
+	s.adding.Unlock()
+	for day, list := range days {
+		start, err := time.Parse(dayLayout, day)
+		isOver := err == nil && now.Sub(start) > 24*time.Hour+settledAfter
+		if err != nil || len(list) < 2 || !isOver && len(list) < dayBlocks {
+			continue
+		}
+		if err := s.compactDay(day, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) compactDay(day string, list []*diskBlock) error {
+	m := &blockMerger{wants: func(*chunk) bool { return true }}
+	for _, b := range list {
+		m.sources = append(m.sources, &blockSource{b})
+		m.heads = append(m.heads, b.Heads...)
+	}
+	m.name = fmt.Sprintf("%s-%08x-%d", day, slices.Max(m.heads), len(m.heads))
+	slices.Sort(m.heads)
+	if err := m.write(s.disk.path("blocks", m.name+unfinished)); err != nil {
+		var damaged *damagedBlock
+		if errors.As(err, &damaged) {
+			s.drop(damaged.block, err)
+			return nil
+		}
+		return err
+	}
+	b, err := s.disk.publish(m.name)
+	if err != nil {
+		return err
+	}
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	s.disk.blocks = append(slices.DeleteFunc(s.disk.blocks, func(b *diskBlock) bool { return slices.Contains(list, b) }), b)
+	s.disk.sort()
+	for _, old := range list {
+		old.isGone = true
+		old.close()
+	}
+	return nil
+}
+
+// drop takes a block that cannot be read out of the store.
+func (s *Store) drop(b *diskBlock, err error) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if i := slices.Index(s.disk.blocks, b); i >= 0 {
+		s.disk.blocks = slices.Delete(s.disk.blocks, i, i+1)
+		s.disk.setAside(b.Dir(), err)
+		s.mu.Lock()
+		s.stats.Damaged++
+		s.measureAll()
+		s.mu.Unlock()
+	}
+}
+
+// retain deletes the blocks that are too old, and the oldest ones until the rest is within MaxBytes.
+func (s *Store) retain(now time.Time) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.disk
+	total := int64(0)
+	for _, b := range d.blocks {
+		total += b.Bytes()
+	}
+	oldest := now.Add(-d.Retention).UnixNano()
+	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
+		reason := EvictedAge
+		if b.Until >= oldest {
+			if total <= d.MaxBytes {
+				return false
+			}
+			reason = EvictedBytes
+		}
+		total -= b.Bytes()
+		s.stats.Evicted[reason] += b.ProfileCount
+		b.isGone = true
+		b.close()
+		return true
+	})
+	s.measureAll()
+}
+
+// parseID returns the hash of a series.
+func parseID(text string) (id seriesID) {
+	_, _ = hex.Decode(id[:], []byte(text[:min(len(text), 2*len(id))]))
+	return id
+}
+
+// damagedBlock is the error of a block that cannot be read.
+type damagedBlock struct {
+	block *diskBlock
+	err   error
+}
+
+func (e *damagedBlock) Error() string { return e.err.Error() }
+func (e *damagedBlock) Unwrap() error { return e.err }
+
+// diskPart is what of a block on disk a service has.
+type diskPart struct {
+	block   *diskBlock
+	service *blockfile.Service
+	columns blockfile.Columns
+	scratch columns
+}
+
+// part loads the series of a service that wanted chooses, with the profiles that have a part in [from, until) but without samples. until 0
+// means no end. m bounds the memory.
+func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.Series) bool, m *memory) (*block, error) {
+	at, ok := b.services[name]
+	if !ok || b.Until < from || until != 0 && b.From >= until {
+		return nil, nil
+	}
+	service := &b.Services[at]
+	if !slices.ContainsFunc(service.Series, func(in blockfile.Series) bool { return wanted(&in) }) {
+		return nil, nil
+	}
+	if err := m.take(dictionaryLoadFactor * service.Dictionary.Plain); err != nil {
+		return nil, err
+	}
+	dict, err := b.Dictionary(service)
+	if err != nil {
+		return nil, &damagedBlock{b, err}
+	}
+	e := &block{dict: dict, disk: &diskPart{block: b, service: service}, byMeta: map[meta]int32{}, begun: b.catalog.begun}
+	sets := dict.AttributeSets.Len()
+	strs := &dict.Strings
+	for i := range service.Series {
+		in := &service.Series[i]
+		if !wanted(in) || in.End < from || until != 0 && in.Start >= until {
+			continue
+		}
+		if int(in.Resource) >= sets || int(in.Attributes) >= sets {
+			return nil, &damagedBlock{b, fmt.Errorf("%w: a set of attributes of a series is out of range", blockfile.ErrDamaged)}
+		}
+		e.series = append(e.series, series{
+			id: parseID(in.ID), service: strs.Intern(name), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit),
+			resource: dictionary.AttributeSetIndex(in.Resource), attributes: dictionary.AttributeSetIndex(in.Attributes), values: kindOf(in.Kind), instance: instanceNumber(in.Instance),
+		})
+		if err := m.take(profileLoadBytes * in.Profiles); err != nil {
+			return nil, err
+		}
+		list, err := b.Profiles(service, in)
+		if err != nil {
+			return nil, &damagedBlock{b, err}
+		}
+		row := in.FirstSample
+		for k := range list {
+			p := &list[k]
+			c := chunk{
+				time: p.Time, duration: p.DurationNanos, start: p.Start, end: p.End, total: p.Total, samples: p.Samples,
+				values: kind.Values(p.Kind), flags: chunkFlags(p.Flags), row: row,
+			}
+			if int(p.AttributeSet) >= sets || int(p.ScopeSet) >= sets || p.AttributeSet < 0 || p.ScopeSet < 0 || p.Samples < 0 {
+				return nil, &damagedBlock{b, fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)}
+			}
+			row += int64(p.Samples)
+			if c.end < from || until != 0 && c.start >= until {
+				continue
+			}
+			c.meta = e.meta(meta{
+				periodType: strs.Intern(p.PeriodType), periodUnit: strs.Intern(p.PeriodUnit), period: p.Period, position: p.Position,
+				attributes: dictionary.AttributeSetIndex(p.AttributeSet), scope: dictionary.AttributeSetIndex(p.ScopeSet),
+			})
+			e.add(&e.series[len(e.series)-1], c)
+		}
+	}
+	return e, nil
+}
+
+const (
+	// dictionaryLoadFactor is how many bytes of memory a byte of a dictionary takes, with the buffers that it is read from.
+	dictionaryLoadFactor = 12
+	// profileLoadBytes is the memory of a profile while it is loaded.
+	profileLoadBytes = 2*chunkBytes + 160
+)
+
+// load reads the samples of chunks of a block, which must be in its order.
+func (e *block) load(chunks []*chunk, m *memory) error {
+	for len(chunks) > 0 {
+		// Rows that follow each other are read at once.
+		n, rows := 1, int(chunks[0].samples)
+		for n < len(chunks) && rows < maxRowsLoaded && chunks[n].row == chunks[0].row+int64(rows) {
+			rows += int(chunks[n].samples)
+			n++
+		}
+		if err := e.disk.load(e.dict, chunks[:n], rows, m); err != nil {
+			return err
+		}
+		chunks = chunks[n:]
+	}
+	return nil
+}
+
+// maxRowsLoaded is about how many rows are read at once.
+const maxRowsLoaded = 1 << 16
+
+func (d *diskPart) load(dict *dictionary.Dictionary, chunks []*chunk, rows int, m *memory) error {
+	var want blockfile.Want
+	for _, c := range chunks {
+		want.Attributes = want.Attributes || c.flags&hasAttributes != 0
+		want.Links = want.Links || c.flags&hasLinks != 0
+		want.Timestamps = want.Timestamps || c.flags&hasTimestamps != 0
+	}
+	cols := &d.columns
+	if err := d.block.Samples(d.service, chunks[0].row, rows, want, cols); err != nil {
+		return &damagedBlock{d.block, err}
+	}
+	stacks, sets := int32(dict.Stacks.Len()), int32(dict.AttributeSets.Len())
+	at := 0
+	for _, c := range chunks {
+		out := &d.scratch
+		out.reset()
+		for i := at; i < at+int(c.samples); i++ {
+			set, link, timestamp := int32(0), int32(0), int64(0)
+			if want.Attributes {
+				set = cols.Attributes[i]
+			}
+			if stack := cols.Stacks[i]; stack < 0 || stack >= stacks || set < 0 || set >= sets {
+				return &damagedBlock{d.block, fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged)}
+			}
+			if want.Links && cols.Links[i] != (dictionary.Link{}) {
+				link = int32(dict.Links.Intern(cols.Links[i]))
+			}
+			if c.flags&hasTimestamps != 0 {
+				timestamp = cols.Timestamps[i] - c.time
+			}
+			out.stacks, out.attributes, out.links = append(out.stacks, cols.Stacks[i]), append(out.attributes, set), append(out.links, link)
+			out.timestamps, out.values = append(out.timestamps, timestamp), append(out.values, cols.Values[i])
+		}
+		at += int(c.samples)
+		c.data = out.encode(c.flags)
+		if err := m.take(cap(c.data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

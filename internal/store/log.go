@@ -1,0 +1,403 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/prometheus/tsdb/wlog"
+	"github.com/prometheus/prometheus/util/compression"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+)
+
+// This file is the write-ahead log: what was added to blocks that are not on disk yet. A record has the entries that a message added to a
+// block, and its chunks as they are in memory, so that most messages take little more than their samples. Each block begins in a segment
+// of its own, which is deleted when the block is on disk.
+
+// The kinds of records: their first byte.
+const (
+	recordBlock = 'B' // a new block begins; what is known of the series before
+	recordAdd   = 'A' // what a message added to the last block
+)
+
+// segmentBytes is the size of the log's files.
+const segmentBytes = 32 << 20
+
+// writeLog writes the log. Its methods are called one at a time.
+type writeLog struct {
+	*wlog.WL
+	buffer []byte
+}
+
+// logged is what of a block is in the log.
+type logged struct {
+	mark          dictionary.Mark
+	metas, series int
+}
+
+// addedChunk is the position of a chunk in its block.
+type addedChunk struct{ series, chunk int32 }
+
+func openLog(dir string) (*writeLog, error) {
+	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, filepath.Join(dir, "wal"), segmentBytes, compression.None)
+	if err != nil {
+		return nil, fmt.Errorf("open the write-ahead log: %w", err)
+	}
+	return &writeLog{WL: w}, nil
+}
+
+// begin begins a block in a segment of its own, whose number it returns, with what uses know of the series before.
+func (w *writeLog) begin(e *block, series map[seriesID]*seriesUse) error {
+	segment, err := w.NextSegmentSync()
+	if err != nil {
+		return err
+	}
+	e.segment = segment
+	b := append(w.buffer[:0], recordBlock)
+	b = binary.AppendUvarint(b, e.id)
+	b = binary.AppendVarint(b, e.begun.UnixNano())
+	b = e.appendEntries(b)
+	b = binary.AppendUvarint(b, uint64(len(series)))
+	for id, use := range series {
+		b = append(append(append(b, id[:]...), use.resource[:]...), use.attributes[:]...)
+		b = binary.AppendVarint(binary.AppendVarint(b, use.last.UnixNano()), use.gaugeAt)
+		b = binary.AppendVarint(b, use.gaugeInterval)
+		if use.totals == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = binary.AppendVarint(binary.AppendVarint(append(b, 1), use.totals.at), use.totals.sum)
+		b = binary.AppendUvarint(b, uint64(len(use.totals.rows)))
+		for _, row := range use.totals.rows {
+			b = appendInts(b, row.stack, row.attributes, row.link)
+			b = binary.AppendVarint(b, row.value)
+		}
+	}
+	return w.write(b)
+}
+
+// add writes what a message added to a block.
+func (w *writeLog) add(e *block, chunks []addedChunk) error {
+	b := append(w.buffer[:0], recordAdd)
+	b = e.appendEntries(b)
+	b = binary.AppendUvarint(b, uint64(len(chunks)))
+	for _, at := range chunks {
+		c := &e.series[at.series].chunks[at.chunk]
+		b = appendInts(b, at.series, c.samples, c.meta, int32(c.values), int32(c.flags))
+		for _, v := range []int64{c.time, c.duration, c.start, c.end, c.total} {
+			b = binary.AppendVarint(b, v)
+		}
+		b = append(binary.AppendUvarint(b, uint64(len(c.data))), c.data...)
+	}
+	return w.write(b)
+}
+
+func (w *writeLog) write(b []byte) error {
+	w.buffer = b
+	if len(b) > largeBytes {
+		w.buffer = nil
+	}
+	return w.Log(b)
+}
+
+// appendInts appends numbers that are not negative.
+func appendInts(b []byte, values ...int32) []byte {
+	for _, v := range values {
+		b = binary.AppendUvarint(b, uint64(v))
+	}
+	return b
+}
+
+// appendEntries appends the entries of the dictionary, the metas and the series that are not in the log yet.
+func (e *block) appendEntries(b []byte) []byte {
+	start := len(b)
+	b = e.dict.AppendSince(append(b, 0, 0, 0, 0), e.logged.mark)
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	b = binary.AppendUvarint(b, uint64(len(e.metas)-e.logged.metas))
+	for _, m := range e.metas[e.logged.metas:] {
+		b = appendInts(b, int32(m.periodType), int32(m.periodUnit), int32(m.attributes), int32(m.scope), m.position)
+		b = binary.AppendVarint(b, m.period)
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.series)-e.logged.series))
+	for i := range e.series[e.logged.series:] {
+		sr := &e.series[e.logged.series+i]
+		b = append(b, sr.id[:]...)
+		var key seriesKey
+		if sr.use != nil {
+			key.resource, key.attributes = sr.use.resource, sr.use.attributes
+		}
+		b = append(append(b, key.resource[:]...), key.attributes[:]...)
+		b = appendInts(b, int32(sr.service), int32(sr.profile), int32(sr.typ), int32(sr.unit), int32(sr.resource), int32(sr.attributes))
+	}
+	e.logged = logged{e.dict.Mark(), len(e.metas), len(e.series)}
+	return b
+}
+
+// replay reads the log into blocks, and reports how many records were cut from its end because they were not whole. skip has the blocks
+// that are on disk.
+func (s *Store) replay(w *writeLog, skip map[uint64]bool) (cut int, err error) {
+	segments, err := wlog.NewSegmentsReader(w.Dir())
+	if err != nil {
+		return 0, err
+	}
+	reader := wlog.NewReader(segments)
+	r := replayer{Store: s, skip: skip}
+	for reader.Next() {
+		r.segment = reader.Segment()
+		if err = r.record(reader.Record()); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = reader.Err()
+	}
+	_ = segments.Close()
+	if err == nil {
+		return 0, nil
+	}
+	var torn *wlog.CorruptionErr
+	if !errors.As(err, &torn) {
+		torn = &wlog.CorruptionErr{Dir: w.Dir(), Segment: reader.Segment(), Offset: reader.Offset(), Err: err}
+	}
+	return 1, w.Repair(torn)
+}
+
+// replayer adds records to a store.
+type replayer struct {
+	*Store
+	skip    map[uint64]bool
+	segment int
+	last    *block // is not one of the store if it is on disk
+}
+
+func (r *replayer) record(b []byte) error {
+	d := recordReader{left: b}
+	switch d.byte() {
+	case recordBlock:
+		return r.block(&d)
+	case recordAdd:
+		if r.last == nil {
+			return errors.New("the log does not begin with a block")
+		}
+		return r.add(&d)
+	default:
+		return errors.New("unknown record")
+	}
+}
+
+func (r *replayer) block(d *recordReader) error {
+	id, begun := d.uvarint(), time.Unix(0, d.varint())
+	r.nextID = max(r.nextID, id+1)
+	if r.last != nil {
+		r.last.freeze()
+	}
+	e := newBlock(begun)
+	e.id, e.segment = id, r.segment
+	clear(r.series)
+	if err := r.entries(e, d); err != nil {
+		return err
+	}
+	for range d.count() {
+		use := &seriesUse{}
+		var id seriesID
+		d.fill(id[:])
+		d.fill(use.resource[:])
+		d.fill(use.attributes[:])
+		use.last, use.gaugeAt, use.gaugeInterval = time.Unix(0, d.varint()), d.varint(), d.varint()
+		if d.byte() == 1 {
+			use.totals = &totals{at: d.varint(), sum: d.varint()}
+			for range d.count() {
+				use.totals.rows = append(use.totals.rows, totalRow{
+					d.index(e.dict.Stacks.Len()), d.index(e.dict.AttributeSets.Len()), d.index(e.dict.Links.Len()), d.varint(),
+				})
+			}
+		}
+		r.series[id] = use
+	}
+	r.last, r.totalsOver = e, e.dict
+	if d.err == nil && !r.skip[id] {
+		r.blocks = append(r.blocks, e)
+	}
+	return d.err
+}
+
+// entries reads what appendEntries wrote.
+func (r *replayer) entries(e *block, d *recordReader) error {
+	var size [4]byte
+	d.fill(size[:])
+	entries := d.bytes(int(binary.LittleEndian.Uint32(size[:])))
+	if d.err != nil {
+		return d.err
+	}
+	if err := e.dict.Read(entries); err != nil {
+		return err
+	}
+	strs, sets := e.dict.Strings.Len(), e.dict.AttributeSets.Len()
+	for range d.count() {
+		m := meta{periodType: dictionary.StringIndex(d.index(strs)), periodUnit: dictionary.StringIndex(d.index(strs))}
+		m.attributes, m.scope = dictionary.AttributeSetIndex(d.index(sets)), dictionary.AttributeSetIndex(d.index(sets))
+		m.position, m.period = int32(d.uvarint()), d.varint()
+		e.meta(m)
+	}
+	for range d.count() {
+		var sr series
+		var key seriesKey
+		d.fill(sr.id[:])
+		d.fill(key.resource[:])
+		d.fill(key.attributes[:])
+		sr.service, sr.profile = dictionary.StringIndex(d.index(strs)), dictionary.StringIndex(d.index(strs))
+		sr.typ, sr.unit = dictionary.StringIndex(d.index(strs)), dictionary.StringIndex(d.index(strs))
+		sr.resource, sr.attributes = dictionary.AttributeSetIndex(d.index(sets)), dictionary.AttributeSetIndex(d.index(sets))
+		use := r.series[sr.id]
+		if use == nil {
+			use = &seriesUse{resource: key.resource, attributes: key.attributes}
+			r.series[sr.id] = use
+		}
+		use.blocks++
+		sr.use, sr.instance = use, instanceOf(key.resource)
+		key.profile, key.typ, key.unit = sr.profile, sr.typ, sr.unit
+		e.byKey[key] = int32(len(e.series))
+		e.series = append(e.series, sr)
+	}
+	e.logged = logged{e.dict.Mark(), len(e.metas), len(e.series)}
+	return d.err
+}
+
+func (r *replayer) add(d *recordReader) error {
+	e := r.last
+	if err := r.entries(e, d); err != nil {
+		return err
+	}
+	for range d.count() {
+		i := d.index(len(e.series))
+		c := chunk{samples: int32(d.uvarint()), meta: d.index(len(e.metas)), values: kind.Values(d.uvarint()), flags: chunkFlags(d.uvarint())}
+		c.time, c.duration, c.start, c.end, c.total = d.varint(), d.varint(), d.varint(), d.varint(), d.varint()
+		c.data = append([]byte(nil), d.bytes(d.count())...)
+		if d.err != nil {
+			return d.err
+		}
+		sr := &e.series[i]
+		sr.use.restore(&c)
+		e.add(sr, c)
+	}
+	e.measure()
+	return d.err
+}
+
+// restore brings what is known of a series up to date with a chunk of the log.
+func (u *seriesUse) restore(c *chunk) {
+	u.last = time.Unix(0, c.last())
+	switch c.values {
+	case kind.Gauge:
+		if u.gaugeAt != 0 {
+			u.gaugeInterval = c.interval()
+		}
+		u.gaugeAt = max(u.gaugeAt, c.start)
+	case kind.Cumulative:
+		var cols columns
+		for row := c.rows(); row.next(); {
+			cols.stacks, cols.attributes, cols.links = append(cols.stacks, row.stack), append(cols.attributes, row.attribute), append(cols.links, row.link)
+			cols.values = append(cols.values, row.value)
+		}
+		now := &totals{at: c.end, sum: c.total, rows: cols.totals()}
+		if u.totals != nil && c.flags&(isBaseline|isReset) == 0 {
+			for i := range now.rows {
+				now.rows[i].value = -now.rows[i].value
+			}
+			now.sum, now.rows = now.sum+u.totals.sum, subtract(u.totals.rows, now.rows)
+		}
+		u.totals = now
+	}
+}
+
+// deleteBefore deletes the segments before that of the first block that is not on disk.
+func (w *writeLog) deleteBefore(segment int) error { return w.Truncate(segment) }
+
+// remove deletes the whole log of a directory.
+func removeLog(dir string) error { return os.RemoveAll(filepath.Join(dir, "wal")) }
+
+var errShortRecord = errors.New("the record ends too early")
+
+// recordReader reads a record. After an error it returns zeros.
+type recordReader struct {
+	left []byte
+	err  error
+}
+
+func (d *recordReader) fail() {
+	if d.err == nil {
+		d.err = errShortRecord
+	}
+	d.left = nil
+}
+
+func (d *recordReader) bytes(n int) []byte {
+	if n < 0 || n > len(d.left) {
+		d.fail()
+		return nil
+	}
+	b := d.left[:n]
+	d.left = d.left[n:]
+	return b
+}
+
+func (d *recordReader) fill(dst []byte) { copy(dst, d.bytes(len(dst))) }
+
+func (d *recordReader) byte() byte {
+	if b := d.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *recordReader) uvarint() uint64 {
+	v, n := binary.Uvarint(d.left)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.left = d.left[n:]
+	return v
+}
+
+func (d *recordReader) varint() int64 {
+	v, n := binary.Varint(d.left)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.left = d.left[n:]
+	return v
+}
+
+// count reads a number of things, each of which has a byte at least.
+func (d *recordReader) count() int {
+	n := d.uvarint()
+	if n > uint64(len(d.left)) {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
+
+// index reads an index of a table of n entries.
+func (d *recordReader) index(n int) int32 {
+	i := d.uvarint()
+	if d.err == nil && i >= uint64(n) {
+		d.err = fmt.Errorf("index %d is out of range [0..%d)", i, n)
+		d.left = nil
+	}
+	if d.err != nil {
+		return 0
+	}
+	return int32(i)
+}

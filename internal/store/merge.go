@@ -1,0 +1,243 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+)
+
+// This file writes blocks to disk: what was in memory, or several blocks as one. Services are merged one after the other, so that the
+// dictionaries of one service are in memory.
+
+// source is where profiles of a block come from.
+type source interface {
+	services() []string
+	// part returns the series of a service, or nil.
+	part(service string) (*block, error)
+}
+
+// headSource is a block in memory.
+type headSource struct{ *block }
+
+func (s *headSource) services() []string {
+	names := map[string]bool{}
+	for i := range s.series {
+		if s.series[i].profiles > 0 {
+			names[s.dict.Strings.At(s.series[i].service)] = true
+		}
+	}
+	return slices.Collect(maps.Keys(names))
+}
+
+func (s *headSource) part(service string) (*block, error) {
+	e := s.clone()
+	e.series = slices.DeleteFunc(e.series, func(sr series) bool { return sr.profiles == 0 || e.dict.Strings.At(sr.service) != service })
+	return e, nil
+}
+
+// blockSource is a block on disk.
+type blockSource struct{ *diskBlock }
+
+func (s *blockSource) services() []string { return slices.Collect(maps.Keys(s.diskBlock.services)) }
+
+func (s *blockSource) part(service string) (*block, error) {
+	all := func(*blockfile.Series) bool { return true }
+	return s.diskBlock.part(service, 0, 0, all, newMemory(context.Background(), nil))
+}
+
+// blockMerger writes a block of sources.
+type blockMerger struct {
+	name    string
+	sources []source
+	// wants chooses profiles.
+	wants func(*chunk) bool
+	heads []uint64
+	parts int
+}
+
+// write writes the block to a directory.
+func (m *blockMerger) write(dir string) error {
+	services := map[string][]source{}
+	for _, s := range m.sources {
+		for _, name := range s.services() {
+			services[name] = append(services[name], s)
+		}
+	}
+	w, err := blockfile.Create(dir, m.name)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		if err := m.service(w, name, services[name]); err != nil {
+			w.Abort()
+			return err
+		}
+	}
+	_, err = w.Close(m.heads, m.parts)
+	return err
+}
+
+// mergedPart is a source's part of a service.
+type mergedPart struct {
+	*block
+	mover *dictionary.Mover
+}
+
+// mergedSeries is a series in several parts.
+type mergedSeries struct {
+	first *series
+	part  *mergedPart
+	runs  []seriesRun
+}
+
+// seriesRun are the profiles of a series that one part has.
+type seriesRun struct {
+	part   *mergedPart
+	chunks []*chunk
+}
+
+func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source) error {
+	dict := dictionary.New()
+	byID := map[seriesID]*mergedSeries{}
+	for _, s := range sources {
+		e, err := s.part(name)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			continue
+		}
+		p := &mergedPart{block: e, mover: dictionary.NewMover(e.dict, dict)}
+		used := make([]bool, e.dict.Stacks.Len())
+		for i := range e.series {
+			sr := &e.series[i]
+			run := seriesRun{part: p}
+			for k := range sr.chunks {
+				if c := &sr.chunks[k]; m.wants(c) {
+					run.chunks = append(run.chunks, c)
+					c.markStacks(used)
+				}
+			}
+			if len(run.chunks) == 0 {
+				continue
+			}
+			merged := byID[sr.id]
+			if merged == nil {
+				merged = &mergedSeries{first: sr, part: p}
+				byID[sr.id] = merged
+			}
+			merged.runs = append(merged.runs, run)
+		}
+		p.moveStacks(used)
+	}
+	if len(byID) == 0 {
+		return nil
+	}
+	w.Service(name)
+	text := func(s *mergedSeries, i dictionary.StringIndex) string { return s.part.dict.Strings.At(i) }
+	list := slices.SortedFunc(maps.Values(byID), func(a, b *mergedSeries) int {
+		return cmp.Or(strings.Compare(text(a, a.first.profile), text(b, b.first.profile)), strings.Compare(text(a, a.first.typ), text(b, b.first.typ)),
+			strings.Compare(string(a.first.id[:]), string(b.first.id[:])))
+	})
+	for _, s := range list {
+		if err := s.write(w); err != nil {
+			return err
+		}
+	}
+	return w.EndService(dict)
+}
+
+// markStacks marks the stacks of a chunk in memory.
+func (c *chunk) markStacks(used []bool) {
+	if c.data == nil {
+		return
+	}
+	for row := c.rows(); row.next(); {
+		used[row.stack] = true
+	}
+}
+
+// moveStacks moves the stacks that are used, in their order, with the mappings in theirs: all of a part that is on disk.
+func (p *mergedPart) moveStacks(used []bool) {
+	list := make([]dictionary.StackIndex, 0, len(used))
+	for i, isUsed := range used {
+		if isUsed || p.disk != nil {
+			list = append(list, dictionary.StackIndex(i))
+		}
+	}
+	p.mover.Stacks(list)
+}
+
+// write writes a series.
+func (s *mergedSeries) write(w *blockfile.Writer) error {
+	strs, sr := &s.part.dict.Strings, s.first
+	w.Series(blockfile.Series{
+		ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
+		Kind: sr.values.String(), Labels: s.labels(),
+		Resource: int32(s.part.mover.AttributeSet(sr.resource)), Attributes: int32(s.part.mover.AttributeSet(sr.attributes)),
+	})
+	slices.SortStableFunc(s.runs, func(a, b seriesRun) int { return cmp.Compare(a.chunks[0].start, b.chunks[0].start) })
+	var rows []blockfile.Row
+	for _, run := range s.runs {
+		if run.part.disk != nil {
+			if err := run.part.load(run.chunks, newMemory(context.Background(), nil)); err != nil {
+				return err
+			}
+		}
+		for _, c := range run.chunks {
+			rows = run.part.rows(c, rows[:0])
+			if err := w.Profile(run.part.profile(c), rows, c.first(), c.last(), c.flags&isMoved != 0); err != nil {
+				return err
+			}
+			if run.part.disk != nil {
+				c.data = nil
+			}
+		}
+	}
+	return nil
+}
+
+// labels returns the attributes of the resource and of the profiles.
+func (s *mergedSeries) labels() map[string]string {
+	labels, dict := map[string]string{}, s.part.dict
+	for _, set := range []dictionary.AttributeSetIndex{s.first.resource, s.first.attributes} {
+		for _, i := range dict.AttributeSets.At(set) {
+			a := dict.Attributes.At(dictionary.AttributeIndex(i))
+			labels[dict.Strings.At(a.Key)] = a.Value.Text()
+		}
+	}
+	return labels
+}
+
+func (p *mergedPart) profile(c *chunk) blockfile.Profile {
+	m := p.metas[c.meta]
+	return blockfile.Profile{
+		Time: c.time, DurationNanos: c.duration, Start: c.start, End: c.end, Total: c.total,
+		PeriodType: p.dict.Strings.At(m.periodType), PeriodUnit: p.dict.Strings.At(m.periodUnit), Period: m.period,
+		AttributeSet: int32(p.mover.AttributeSet(m.attributes)), ScopeSet: int32(p.mover.AttributeSet(m.scope)),
+		Position: m.position, Kind: int32(c.values), Flags: int32(c.flags),
+	}
+}
+
+// rows appends the samples of a chunk, over the dictionary of the new block.
+func (p *mergedPart) rows(c *chunk, list []blockfile.Row) []blockfile.Row {
+	for row := c.rows(); row.next(); {
+		list = append(list, blockfile.Row{
+			Stack:      int32(p.mover.Stack(dictionary.StackIndex(row.stack))),
+			Attributes: int32(p.mover.AttributeSet(dictionary.AttributeSetIndex(row.attribute))),
+			Link:       p.dict.Links.At(dictionary.LinkIndex(row.link)),
+			Value:      row.value,
+			Timestamp:  c.time + row.timestamp, HasTimestamp: c.flags&hasTimestamps != 0,
+		})
+	}
+	return list
+}
