@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// Timeout is how long a batch waits for more requests. With 0, every request is compacted alone and passed on at once.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Acknowledge is when a sender gets its answer: AcknowledgeBatched or AcknowledgeDelivered.
+	// Acknowledge is when a sender gets its answer.
 	Acknowledge Acknowledge `mapstructure:"acknowledge"`
 	// MaxWait bounds how long a sender waits; then it is told to retry. With AcknowledgeDelivered it begins when the batch's
 	// Timeout has passed. If receivers wait for senders when they stop, it bounds that too.
@@ -55,7 +55,7 @@ func createDefaultConfig() component.Config {
 	retry.MaxElapsedTime = 0
 	return &Config{
 		Timeout:                  time.Second,
-		Acknowledge:              AcknowledgeBatched,
+		Acknowledge:              AcknowledgeDelivered,
 		MaxWait:                  5 * time.Second,
 		RetryOnFailure:           retry,
 		SendBatchSize:            8192,

@@ -312,6 +312,16 @@ func TestDeliveredSendersShareABatch(t *testing.T) {
 	assert.Less(t, len(f.sink.all()), senders/2)
 }
 
+// By default an answer means that the next component has the profiles.
+func TestSendersWaitForTheDeliveryByDefault(t *testing.T) {
+	f := start(t, func(c *Config) {
+		c.Acknowledge = createDefaultConfig().(*Config).Acknowledge
+		c.Timeout = 50 * time.Millisecond
+	})
+	f.consume(message("shop", 3))
+	assert.Equal(t, 3, f.sink.samples())
+}
+
 func TestDeliveredSendersLearnOfARefusal(t *testing.T) {
 	f := start(t, delivered)
 	f.sink.refuseFirst(1<<40, consumererror.NewPermanent(errors.New("never")))
