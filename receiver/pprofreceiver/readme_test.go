@@ -139,7 +139,7 @@ func TestReadmeStatuses(t *testing.T) {
 		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
 	}
 	named := map[string]bool{"429": true} // httpserver.RetryStatus passes it on from the pipeline
-	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go", "../../internal/service/httpserver/body.go"} {
+	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go", "../../internal/service/httpserver/body.go", "../../internal/service/httpserver/http.go"} {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`http\.(Status[A-Z]\w+)`).FindAllStringSubmatch(string(source), -1) {

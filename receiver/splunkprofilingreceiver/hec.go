@@ -41,12 +41,12 @@ func (s *hecServer) start(ctx context.Context, env httpserver.Env) (otlpserver.S
 		Code: hec.AckDisabled, Reason: "an answer with code 0 already means that the pipeline accepted the events",
 	})
 	answer("/", http.StatusNotFound, hec.Answer{Text: notFound, Code: http.StatusNotFound, Reason: "send events to /services/collector/event"})
-	running, address, err := s.http.Start(ctx, mux, env)
+	running, err := s.http.Start(ctx, mux, env)
 	if err != nil {
 		return otlpserver.Server{}, err
 	}
-	env.Telemetry.Logger.Info("ready for HEC events", zap.Stringer("endpoint", address))
-	return otlpserver.Server{Address: address, Shutdown: running.Shutdown}, nil
+	env.Telemetry.Logger.Info("ready for HEC events", zap.Stringer("endpoint", running.Address))
+	return otlpserver.Server{Address: running.Address, Shutdown: running.Shutdown}, nil
 }
 
 const notFound = "The requested URL was not found on this server."

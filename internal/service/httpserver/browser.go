@@ -12,9 +12,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/config/configoptional"
 )
 
 // Browsers is the rule by which a server refuses what a page of another site makes a browser send. Start applies it to every
@@ -33,15 +30,6 @@ type Browsers struct {
 	Linked []string
 	// Refuse answers a request that is refused; nil answers with the text of the error.
 	Refuse func(w http.ResponseWriter, r *http.Request, err error)
-}
-
-// OfOrigins is the rule of a server that pages of some origins may send to, as confighttp's CORS lists them.
-func OfOrigins(cors configoptional.Optional[confighttp.CORSConfig], refuse func(http.ResponseWriter, *http.Request, error)) Browsers {
-	b := Browsers{Refuse: refuse}
-	if c := cors.Get(); c != nil {
-		b.AllowedOrigins = c.AllowedOrigins
-	}
-	return b
 }
 
 // Check returns an error if a browser may not send a request here. The status is 403.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 
@@ -18,39 +17,51 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
-// HTTP starts servers that receive bodies, as confighttp configures them. Its handlers read bodies by ReadBody.
+// HTTP starts servers as confighttp configures them. Its handlers read bodies by OpenBody or ReadBody.
 type HTTP struct {
 	Config *confighttp.ServerConfig
 	// MaxBodyBytes bounds bodies in addition to Config; 0 adds no bound.
 	MaxBodyBytes int64
-	// AnswerError answers for confighttp, for example if a sender may not send.
+	// AnswerError answers for confighttp, for example if a sender may not send, and to browsers that are refused; nil answers with the
+	// message alone.
 	AnswerError func(w http.ResponseWriter, r *http.Request, message string, code int)
+	// Browsers is the rule for requests of browsers. Unless it is that of pages, pages of the origins that Config lists may send here.
+	Browsers Browsers
+	// UnencryptedHTTP2 accepts HTTP/2 without TLS, too, as gRPC needs it.
+	UnencryptedHTTP2 bool
 
 	encodings []string
 }
 
 // Start binds the endpoint and begins to serve.
-func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Server, net.Addr, error) {
+func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Server, error) {
 	h.encodings = AcceptedEncodings(h.Config.CompressionAlgorithms)
 	server, err := h.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry, handler,
-		append(BodiesAsSent(), confighttp.WithErrorHandler(h.answerTransportError))...)
+		append(bodiesAsSent(), confighttp.WithErrorHandler(h.answerTransportError))...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if h.UnencryptedHTTP2 && !h.Config.TLS.HasValue() {
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetUnencryptedHTTP2(true)
 	}
 	listener, err := h.Config.ToListener(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return Start(server, listener, Options{
-		OnFailure: env.Fail,
-		Browsers: OfOrigins(h.Config.CORS, func(w http.ResponseWriter, r *http.Request, err error) {
-			h.AnswerError(w, r, err.Error(), http.StatusForbidden)
-		}),
-	}), listener.Addr(), nil
+	browsers := h.Browsers
+	if cors := h.Config.CORS.Get(); cors != nil && !browsers.IsPage {
+		browsers.AllowedOrigins = cors.AllowedOrigins
+	}
+	browsers.Refuse = func(w http.ResponseWriter, r *http.Request, err error) {
+		h.answer(w, r, err.Error(), http.StatusForbidden)
+	}
+	return Start(server, listener, Options{OnFailure: env.Fail, Browsers: browsers}), nil
 }
 
-// BodiesAsSent makes confighttp leave bodies encoded, because OpenBody decodes them within limits.
-func BodiesAsSent() (options []confighttp.ToServerOption) {
+// bodiesAsSent makes confighttp leave bodies encoded, because OpenBody decodes them within limits.
+func bodiesAsSent() (options []confighttp.ToServerOption) {
 	for _, encoding := range append([]string{"", "identity"}, Encodings...) {
 		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
 	}
@@ -74,16 +85,34 @@ func (h *HTTP) answerTransportError(w http.ResponseWriter, r *http.Request, mess
 		code = http.StatusUnsupportedMediaType
 		message = fmt.Sprintf("%s: use one of %s, or none", message, strings.Join(h.encodings, ", "))
 	}
+	h.answer(w, r, message, code)
+}
+
+func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, message string, code int) {
+	if h.AnswerError == nil {
+		http.Error(w, message, code)
+		return
+	}
 	h.AnswerError(w, r, message, code)
 }
 
-// ReadBody reads a body within the limits. The claim holds its size. The error is a *BodyError.
-func (h *HTTP) ReadBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([]byte, error) {
+// LimitBytes returns the size of the largest body, as sent and decoded.
+func (h *HTTP) LimitBytes() int64 {
 	limit := h.Config.MaxRequestBodySize // ToServer replaces 0 by its default
 	if h.MaxBodyBytes > 0 {
 		limit = min(limit, h.MaxBodyBytes)
 	}
-	body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: limit, Encodings: h.encodings})
+	return limit
+}
+
+// OpenBody opens a body within the limits, on the claim. The error is a *BodyError.
+func (h *HTTP) OpenBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim) (*Body, error) {
+	return OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: h.LimitBytes(), Encodings: h.encodings})
+}
+
+// ReadBody reads a body within the limits. The claim holds its size. The error is a *BodyError.
+func (h *HTTP) ReadBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([]byte, error) {
+	body, err := h.OpenBody(w, r, claim)
 	if err != nil {
 		return nil, err
 	}

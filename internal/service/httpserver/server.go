@@ -37,6 +37,9 @@ type Options struct {
 
 // Server is an HTTP server that was started.
 type Server struct {
+	// Address is where it listens.
+	Address net.Addr
+
 	http    *http.Server
 	options Options
 	serving sync.WaitGroup
@@ -52,7 +55,7 @@ type Server struct {
 // The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to answer:
 // without an answer, a client would repeat what the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
-	s := &Server{http: server, options: options}
+	s := &Server{Address: listener.Addr(), http: server, options: options}
 	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return s.serveCtx }
 	new(connections).limitHTTP(server)

@@ -35,12 +35,12 @@ func (h *HTTP) Start(ctx context.Context, env httpserver.Env) (Server, error) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		httpserver.AnswerOTLPError(w, r, "nothing is here: send "+strings.Join(hints, ", "), http.StatusNotFound)
 	})
-	running, address, err := h.HTTP.Start(ctx, mux, env)
+	running, err := h.HTTP.Start(ctx, mux, env)
 	if err != nil {
 		return Server{}, err
 	}
-	env.Telemetry.Logger.Info("ready for OTLP over HTTP", zap.Stringer("endpoint", address))
-	return Server{Address: address, Shutdown: running.Shutdown}, nil
+	env.Telemetry.Logger.Info("ready for OTLP over HTTP", zap.Stringer("endpoint", running.Address))
+	return Server{Address: running.Address, Shutdown: running.Shutdown}, nil
 }
 
 // handle answers one request: 200 once the pipeline has accepted what the message has.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ const DatadogPath = "/profiling/v1/input"
 
 // datadogForm is the content of one upload.
 type datadogForm struct {
-	event    *datadogEvent
+	event    datadogEvent
 	profiles []namedPayload
 }
 
@@ -63,33 +64,28 @@ func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
 	if err != nil || mediaType != "multipart/form-data" {
 		return form, ingest.Reject(ingest.BadRequest, errors.New("not a form of Datadog's libraries: use multipart/form-data with event.json and profiles"))
 	}
-	for part, err := range s.partsOf(r.body, parameters["boundary"]) {
-		if err != nil {
-			return form, err
+	var event []byte
+	err = s.readForm(r, parameters["boundary"], func(part *multipart.Part) (*[]byte, error) {
+		name := partName(part)
+		switch {
+		case part.FormName() == "event":
+			return &event, nil
+		case part.FileName() == "" || strings.HasSuffix(name, ".json"):
+			return nil, nil
 		}
-		name, isEvent := partName(part), part.FormName() == "event"
-		if !isEvent && (part.FileName() == "" || strings.HasSuffix(name, ".json")) {
-			continue
-		}
-		data, err := r.claim.ReadAll(r.Context(), part, -1, s.maxBodyBytes())
-		if err != nil {
-			return form, s.rejectionOfForm(err)
-		}
-		if !isEvent {
-			form.profiles = append(form.profiles, namedPayload{name, ingest.Payload{Data: data, Claim: r.claim, IsNamedByTypes: true}})
-			continue
-		}
-		form.event = new(datadogEvent)
-		if err := json.Unmarshal(data, form.event); err != nil {
-			return form, ingest.Reject(ingest.BadRequest, fmt.Errorf("read event.json: %w", err))
-		}
-	}
-	r.body.Complete()
+		form.profiles = append(form.profiles, namedPayload{name, ingest.Payload{Claim: r.claim, IsNamedByTypes: true}})
+		return &form.profiles[len(form.profiles)-1].Data, nil
+	})
 	switch {
-	case form.event == nil:
+	case err != nil:
+		return form, err
+	case event == nil:
 		return form, ingest.Reject(ingest.BadRequest, errors.New("the form has no part event (event.json), which names the service"))
 	case len(form.profiles) == 0:
 		return form, ingest.Reject(ingest.Empty, errors.New("the form has no profiles beside event.json"))
+	}
+	if err := json.Unmarshal(event, &form.event); err != nil {
+		return form, ingest.Reject(ingest.BadRequest, fmt.Errorf("read event.json: %w", err))
 	}
 	return form, nil
 }

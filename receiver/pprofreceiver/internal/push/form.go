@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"mime/multipart"
 
@@ -22,37 +21,39 @@ const (
 	maxPartHeaderBytes = 64 << 10
 )
 
-// partsOf yields the parts of a form within limits. An error is a *Rejection and ends the iteration.
-func (s *Server) partsOf(body io.Reader, boundary string) iter.Seq2[*multipart.Part, error] {
-	return func(yield func(*multipart.Part, error) bool) {
-		if boundary == "" {
-			yield(nil, ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary")))
-			return
+// readForm reads the parts of a form within limits. place returns where the content of a part goes, or nil to leave it out. The error is a
+// *Rejection, or that of place.
+func (s *Server) readForm(r *pushRequest, boundary string, place func(*multipart.Part) (*[]byte, error)) error {
+	if boundary == "" {
+		return ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
+	}
+	limited := &headerLimiter{body: r.body}
+	reader := multipart.NewReader(limited, boundary)
+	for parts := 0; ; parts++ {
+		limited.left = maxPartHeaderBytes
+		part, err := reader.NextPart()
+		limited.left = math.MaxInt
+		switch {
+		case errors.Is(err, io.EOF):
+			r.body.Complete()
+			return nil
+		case err != nil:
+			return s.rejectionOfForm(err)
+		case parts == maxParts:
+			return ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d files in one request", maxParts))
 		}
-		limited := &headerLimiter{body: body}
-		reader := multipart.NewReader(limited, boundary)
-		for parts := 0; ; parts++ {
-			limited.left = maxPartHeaderBytes
-			part, err := reader.NextPart()
-			limited.left = math.MaxInt
-			switch {
-			case errors.Is(err, io.EOF):
-				return
-			case err != nil:
-				yield(nil, s.rejectionOfForm(err))
-				return
-			case parts == maxParts:
-				yield(nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d files in one request", maxParts)))
-				return
-			}
-			if !yield(part, nil) {
-				return
-			}
-			// Otherwise NextPart would read what is left of the part, as if it were a header.
-			if _, err := io.Copy(io.Discard, part); err != nil {
-				yield(nil, s.rejectionOfForm(err))
-				return
-			}
+		to, err := place(part)
+		if err != nil {
+			return err
+		}
+		if to == nil {
+			// Otherwise NextPart would read the part as if it were a header.
+			_, err = io.Copy(io.Discard, part)
+		} else {
+			*to, err = r.claim.ReadAll(r.Context(), part, -1, s.http.LimitBytes())
+		}
+		if err != nil {
+			return s.rejectionOfForm(err)
 		}
 	}
 }

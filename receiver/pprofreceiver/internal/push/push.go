@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"mime/multipart"
 	"net/http"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
@@ -36,15 +37,6 @@ func (s *Server) handlePush(w http.ResponseWriter, r *pushRequest) error {
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// maxBodyBytes returns the size of the largest body, as sent and decoded: a larger one holds no payload within the limits.
-func (s *Server) maxBodyBytes() int64 {
-	limit := s.ingest.MaxBytes()
-	if s.cfg.HTTP.MaxRequestBodySize > 0 {
-		limit = min(limit, s.cfg.HTTP.MaxRequestBodySize)
-	}
-	return limit
 }
 
 // readBody reads the body of a request. Its error is a *Rejection.
@@ -87,20 +79,17 @@ func endedWaiting(err error) bool {
 // readFiles reads the files of a form. payload is what the query states of each file.
 func (s *Server) readFiles(r *pushRequest, payload ingest.Payload, boundary string) ([]namedPayload, error) {
 	var files []namedPayload
-	for part, err := range s.partsOf(r.body, boundary) {
-		if err != nil {
-			return nil, err
-		}
+	err := s.readForm(r, boundary, func(part *multipart.Part) (*[]byte, error) {
 		if part.FileName() == "" {
 			return nil, ingest.Reject(ingest.BadRequest, fmt.Errorf(
 				"form field %q is not a file: name the sender in the query, and send profiles as files", part.FormName()))
 		}
-		if payload.Data, err = r.claim.ReadAll(r.Context(), part, -1, s.maxBodyBytes()); err != nil {
-			return nil, s.rejectionOfForm(err)
-		}
 		files = append(files, namedPayload{partName(part), payload})
+		return &files[len(files)-1].Data, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	r.body.Complete()
 	if len(files) == 0 {
 		return nil, ingest.Reject(ingest.Empty, errors.New("the form has no files"))
 	}

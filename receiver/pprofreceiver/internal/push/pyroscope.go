@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var form ingestForm
 	if err == nil && mediaType == "multipart/form-data" {
-		form, err = s.readForm(r, parameters["boundary"])
+		form, err = s.readIngestForm(r, parameters["boundary"])
 	} else {
 		form.profile, err = s.readBody(r)
 	}
@@ -168,36 +169,18 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 // ingestForm are the parts of a form that have a meaning.
 type ingestForm struct{ profile, previous, config, labels []byte }
 
-// readForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels, and ignores others.
-func (s pyroscope) readForm(r *pushRequest, boundary string) (form ingestForm, err error) {
-	for part, err := range s.partsOf(r.body, boundary) {
-		if err != nil {
-			return form, err
-		}
-		var to *[]byte
-		switch part.FormName() {
-		case "profile", "jfr":
-			to = &form.profile
-		case "prev_profile":
-			to = &form.previous
-		case "sample_type_config":
-			to = &form.config
-		case "labels":
-			to = &form.labels
-		default:
-			continue
-		}
-		data, err := r.claim.ReadAll(r.Context(), part, -1, s.maxBodyBytes())
-		if err != nil {
-			return form, s.rejectionOfForm(err)
-		}
-		*to = data
+// readIngestForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels, and ignores others.
+func (s pyroscope) readIngestForm(r *pushRequest, boundary string) (form ingestForm, err error) {
+	err = s.readForm(r, boundary, func(part *multipart.Part) (*[]byte, error) {
+		return map[string]*[]byte{
+			"profile": &form.profile, "jfr": &form.profile, "prev_profile": &form.previous,
+			"sample_type_config": &form.config, "labels": &form.labels,
+		}[part.FormName()], nil
+	})
+	if err == nil && form.profile == nil {
+		err = ingest.Reject(ingest.Empty, errors.New("the form has no part profile or jfr"))
 	}
-	if form.profile == nil {
-		return form, ingest.Reject(ingest.Empty, errors.New("the form has no part profile or jfr"))
-	}
-	r.body.Complete()
-	return form, nil
+	return form, err
 }
 
 // baseline returns a Baseline with the totals of previous: old versions of pyroscope-go send the last totals beside the new ones.

@@ -17,8 +17,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
-	"go.opentelemetry.io/collector/config/confighttp"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
@@ -40,11 +38,9 @@ type Server struct {
 
 	// passedQueryKeys belong to the authenticator, not to the profile's identity.
 	passedQueryKeys []string
-	// encodings are the accepted values of Content-Encoding.
-	encodings []string
-	http      *httpserver.Server
-	// address is where the server listens once started.
-	address net.Addr
+	http            httpserver.HTTP
+	// running is nil before Start.
+	running *httpserver.Server
 
 	// unknownPathSenders are the hosts that posted to an unknown path.
 	unknownPathSenders httpserver.Once[string]
@@ -56,7 +52,10 @@ func New(cfg *Config, set component.TelemetrySettings, in *ingest.Ingester) *Ser
 	if auth := cfg.HTTP.Auth.Get(); auth != nil {
 		s.passedQueryKeys = auth.RequestParameters
 	}
-	s.encodings = httpserver.AcceptedEncodings(cfg.HTTP.CompressionAlgorithms)
+	s.http = httpserver.HTTP{
+		Config: &cfg.HTTP, MaxBodyBytes: in.MaxBytes(), AnswerError: s.answerError,
+		UnencryptedHTTP2: cfg.Pyroscope.Enabled, // gRPC and Connect without TLS
+	}
 	return s
 }
 
@@ -72,39 +71,24 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 		pyroscope{Server: s, cfg: &s.cfg.Pyroscope}.register(mux)
 		handler = withoutDoubleSlashes(mux)
 	}
-	options := append(httpserver.BodiesAsSent(), confighttp.WithErrorHandler(s.handleTransportError))
-	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, handler, options...)
+	running, err := s.http.Start(ctx, handler, httpserver.Env{Host: host, Telemetry: s.set})
 	if err != nil {
 		return err
 	}
-	if s.cfg.Pyroscope.Enabled && !s.cfg.HTTP.TLS.HasValue() {
-		// gRPC and Connect without TLS.
-		server.Protocols = new(http.Protocols)
-		server.Protocols.SetHTTP1(true)
-		server.Protocols.SetUnencryptedHTTP2(true)
-	}
-	listener, err := s.cfg.HTTP.ToListener(ctx)
-	if err != nil {
-		return err
-	}
-	s.address = listener.Addr()
-	s.set.Logger.Info("ready for profiles; push one with: "+s.curlLine(), zap.Stringer("endpoint", s.address))
-	s.http = httpserver.Start(server, listener, httpserver.Options{
-		Browsers:  httpserver.OfOrigins(s.cfg.HTTP.CORS, s.refuseBrowser),
-		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
-	})
+	s.running = running
+	s.set.Logger.Info("ready for profiles; push one with: "+s.curlLine(), zap.Stringer("endpoint", s.Addr()))
 	return nil
 }
 
 // Shutdown accepts no new requests and waits until those in progress are answered, so that their payloads have reached the pipeline. A
 // request that takes too long, because of its sender or of the pipeline, is answered with a status that asks for a retry.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error { return s.running.Shutdown(ctx) }
 
-// Addr is where the server listens. It is nil before Start.
-func (s *Server) Addr() net.Addr { return s.address }
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.running.Address }
 
 // ServeHTTP answers a request as if it had come over the listener.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.running.ServeHTTP(w, r) }
 
 // curlLine returns a command that pushes a profile to the address that the server listens on.
 func (s *Server) curlLine() string {
@@ -113,9 +97,9 @@ func (s *Server) curlLine() string {
 	if s.cfg.HTTP.TLS.HasValue() {
 		scheme = "https"
 	}
-	tcp, ok := s.address.(*net.TCPAddr)
+	tcp, ok := s.Addr().(*net.TCPAddr)
 	if !ok {
-		return fmt.Sprintf("curl --data-binary @cpu.pb.gz --unix-socket %s '%s://localhost%s", s.address, scheme, tail)
+		return fmt.Sprintf("curl --data-binary @cpu.pb.gz --unix-socket %s '%s://localhost%s", s.Addr(), scheme, tail)
 	}
 	host := tcp.IP.String()
 	if tcp.IP.IsUnspecified() {
@@ -146,7 +130,7 @@ func (s *Server) handler(write errorWriter, handle func(http.ResponseWriter, *pu
 		}
 		claim := s.ingest.Begin()
 		defer claim.Release()
-		body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: s.maxBodyBytes(), Encodings: s.encodings})
+		body, err := s.http.OpenBody(w, r, claim)
 		if err != nil {
 			err = s.rejectionOf(err)
 		} else {
@@ -240,12 +224,6 @@ func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusNotFound, err)
 }
 
-// refuseBrowser answers a request that a page of another site made a browser send.
-func (s *Server) refuseBrowser(w http.ResponseWriter, r *http.Request, err error) {
-	s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
-	s.errorWriterFor(r)(w, http.StatusForbidden, err)
-}
-
 // errorWriterFor returns the errorWriter for the route of a request.
 func (s *Server) errorWriterFor(r *http.Request) errorWriter {
 	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
@@ -254,14 +232,13 @@ func (s *Server) errorWriterFor(r *http.Request) errorWriter {
 	return writeError
 }
 
-// handleTransportError answers for confighttp: for a Content-Encoding that it does not know, which it calls a bad request, and for a
-// sender that auth refuses.
-func (s *Server) handleTransportError(w http.ResponseWriter, r *http.Request, message string, status int) {
+// answerError answers where the request reaches no route: its Content-Encoding is unknown, or it may not send.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, message string, status int) {
 	why := ingest.BadRequest
-	if status == http.StatusBadRequest && r.Header.Get("Content-Encoding") != "" {
-		status, why = http.StatusUnsupportedMediaType, ingest.Encoding
-		message = fmt.Sprintf("%v: use one of %s, or none", message, strings.Join(s.encodings, ", "))
+	if status == http.StatusUnsupportedMediaType {
+		why = ingest.Encoding
 	}
-	s.ingest.CountRejected(r.Context(), ingest.Reject(why, errors.New(message)))
-	s.errorWriterFor(r)(w, status, errors.New(message))
+	err := errors.New(message)
+	s.ingest.CountRejected(r.Context(), ingest.Reject(why, err))
+	s.errorWriterFor(r)(w, status, err)
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
@@ -52,32 +51,21 @@ type statusServer struct {
 	cfg      *StatusConfig
 	set      component.TelemetrySettings
 	schedule *schedule
-
-	http    *httpserver.Server
-	address net.Addr
+	http     *httpserver.Server
 }
 
-func (s *statusServer) start(ctx context.Context, host component.Host) error {
+func (s *statusServer) start(ctx context.Context, host component.Host) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler(statusPath, http.StatusFound))
 	mux.HandleFunc("GET "+statusPath, s.serve)
-	server, err := s.cfg.HTTP.ToServer(ctx, host.GetExtensions(), s.set, mux)
-	if err != nil {
+	server := httpserver.HTTP{Config: &s.cfg.HTTP, Browsers: httpserver.Browsers{
+		IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{s.host()}), Linked: []string{"/", statusPath},
+		Hint: "list the name in `status.allowed_hosts`",
+	}}
+	if s.http, err = server.Start(ctx, mux, httpserver.Env{Host: host, Telemetry: s.set}); err != nil {
 		return err
 	}
-	listener, err := s.cfg.HTTP.ToListener(ctx)
-	if err != nil {
-		return err
-	}
-	s.address = listener.Addr()
-	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.address), zap.String("path", statusPath))
-	s.http = httpserver.Start(server, listener, httpserver.Options{
-		Browsers: httpserver.Browsers{
-			IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{s.host()}), Linked: []string{"/", statusPath},
-			Hint: "list the name in `status.allowed_hosts`",
-		},
-		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
-	})
+	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.http.Address), zap.String("path", statusPath))
 	return nil
 }
 
